@@ -1,0 +1,60 @@
+val spark = SparkVersions.current
+
+ThisBuild / organization := "io.github.skewext"
+// The one home of the version: the jar, the wheel and the run-time check all read this file.
+ThisBuild / version := IO.read(file("version.txt")).trim
+ThisBuild / scalaVersion := spark.scala
+ThisBuild / licenses := Seq("Apache-2.0" -> url("https://www.apache.org/licenses/LICENSE-2.0"))
+ThisBuild / semanticdbEnabled := true
+// The newest SemanticDB plugin that is published for this Scala version.
+ThisBuild / semanticdbVersion := "4.8.10"
+
+// What Spark's own launcher opens for Java 17 (JavaModuleOptions); the forked tests need it too.
+val openedModules = Seq(
+  "java.base/java.lang",
+  "java.base/java.lang.invoke",
+  "java.base/java.lang.reflect",
+  "java.base/java.io",
+  "java.base/java.net",
+  "java.base/java.nio",
+  "java.base/java.util",
+  "java.base/java.util.concurrent",
+  "java.base/java.util.concurrent.atomic",
+  "java.base/jdk.internal.ref",
+  "java.base/sun.nio.ch",
+  "java.base/sun.nio.cs",
+  "java.base/sun.security.action",
+  "java.base/sun.util.calendar"
+).map(module => s"--add-opens=$module=ALL-UNNAMED")
+
+lazy val skewext = (project in file("."))
+  .settings(
+    name := s"skewext-spark${spark.line}",
+    // skewext-spark3.5_2.12-<version>.jar
+    moduleName := s"skewext-spark${spark.line}",
+    crossPaths := true,
+    sourceDirectory := baseDirectory.value / "scala" / "src",
+    Compile / unmanagedSourceDirectories +=
+      baseDirectory.value / "scala" / "src" / "main" / s"scala-spark-${spark.line}",
+    scalacOptions ++= Seq(
+      "-release", "8",
+      "-encoding", "utf8",
+      "-deprecation", "-feature", "-unchecked",
+      "-Xlint:_,-missing-interpolator,-byname-implicit",
+      "-Ywarn-unused",
+      "-Xfatal-warnings"
+    ),
+    javacOptions ++= Seq("--release", "8", "-encoding", "utf8"),
+    libraryDependencies ++= Seq(
+      "org.apache.spark" %% "spark-sql" % spark.spark % Provided,
+      "org.apache.spark" %% "spark-core" % spark.spark % Test classifier "tests",
+      "org.apache.spark" %% "spark-catalyst" % spark.spark % Test classifier "tests",
+      "org.apache.spark" %% "spark-sql" % spark.spark % Test classifier "tests",
+      "org.scalatest" %% "scalatest" % SparkVersions.scalatest % Test,
+      "org.scalatestplus" %% "scalacheck-1-18" % SparkVersions.scalacheckPlus % Test
+    ),
+    Test / fork := true,
+    Test / parallelExecution := false,
+    Test / javaOptions ++= openedModules ++ Seq("-Xmx2g", "-XX:+IgnoreUnrecognizedVMOptions"),
+    Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDF")
+  )
