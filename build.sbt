@@ -24,8 +24,12 @@ val openedModules = Seq(
   "java.base/sun.nio.ch",
   "java.base/sun.nio.cs",
   "java.base/sun.security.action",
-  "java.base/sun.util.calendar"
-).map(module => s"--add-opens=$module=ALL-UNNAMED")
+  "java.base/sun.util.calendar").map(module => s"--add-opens=$module=ALL-UNNAMED")
+
+// Java 8 bytecode and API. JDK 8 itself does not know the flag, and needs none.
+val hasReleaseFlag = sys.props("java.specification.version") != "1.8"
+
+lazy val bundleJar = taskKey[File]("Packages the jar and puts it into the Python package")
 
 lazy val skewext = (project in file("."))
   .settings(
@@ -36,25 +40,32 @@ lazy val skewext = (project in file("."))
     sourceDirectory := baseDirectory.value / "scala" / "src",
     Compile / unmanagedSourceDirectories +=
       baseDirectory.value / "scala" / "src" / "main" / s"scala-spark-${spark.line}",
-    scalacOptions ++= Seq(
-      "-release", "8",
-      "-encoding", "utf8",
-      "-deprecation", "-feature", "-unchecked",
-      "-Xlint:_,-missing-interpolator,-byname-implicit",
-      "-Ywarn-unused",
-      "-Xfatal-warnings"
-    ),
-    javacOptions ++= Seq("--release", "8", "-encoding", "utf8"),
+    scalacOptions ++= (if (hasReleaseFlag) Seq("-release", "8") else Nil),
+    scalacOptions ++= Seq("-encoding", "utf8", "-deprecation", "-feature", "-unchecked"),
+    scalacOptions ++= Seq("-Xlint:_,-missing-interpolator", "-Ywarn-unused", "-Xfatal-warnings"),
+    javacOptions ++= (if (hasReleaseFlag) Seq("--release", "8") else Seq("-source", "8")),
+    javacOptions ++= Seq("-encoding", "utf8"),
     libraryDependencies ++= Seq(
       "org.apache.spark" %% "spark-sql" % spark.spark % Provided,
       "org.apache.spark" %% "spark-core" % spark.spark % Test classifier "tests",
       "org.apache.spark" %% "spark-catalyst" % spark.spark % Test classifier "tests",
       "org.apache.spark" %% "spark-sql" % spark.spark % Test classifier "tests",
       "org.scalatest" %% "scalatest" % SparkVersions.scalatest % Test,
-      "org.scalatestplus" %% "scalacheck-1-18" % SparkVersions.scalacheckPlus % Test
-    ),
+      "org.scalatestplus" %% "scalacheck-1-18" % SparkVersions.scalacheckPlus % Test),
+    // SettingsDoc is a tool of the build; the jar is not something to run.
+    Compile / packageBin / mainClass := None,
+    Compile / packageBin / mappings ++=
+      Seq("LICENSE", "NOTICE").map(name => baseDirectory.value / name -> s"META-INF/$name"),
     Test / fork := true,
     Test / parallelExecution := false,
     Test / javaOptions ++= openedModules ++ Seq("-Xmx2g", "-XX:+IgnoreUnrecognizedVMOptions"),
-    Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDF")
-  )
+    Test / testOptions += Tests.Argument(TestFrameworks.ScalaTest, "-oDF"),
+    bundleJar := {
+      val jar = (Compile / packageBin).value
+      val folder = baseDirectory.value / "python" / "pyspark_skewext" / "jars"
+      // The wheel takes every jar it finds there, so that of another version must not stay.
+      IO.delete((folder * "*.jar").get.filterNot(_.getName == jar.getName))
+      val bundled = folder / jar.getName
+      IO.copyFile(jar, bundled)
+      bundled
+    })

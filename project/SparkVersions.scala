@@ -7,15 +7,14 @@ case class SparkLine(line: String, spark: String, scala: String) {
 }
 
 object SparkVersions {
-  val all: Seq[SparkLine] = Seq(
-    SparkLine(line = "3.5", spark = "3.5.9", scala = "2.12.18")
-  )
+  val all: Seq[SparkLine] = Seq(SparkLine(line = "3.5", spark = "3.5.9", scala = "2.12.18"))
 
   /** The line to build: `-Dspark.line=3.5`, else the first of the list. */
   def current: SparkLine = sys.props.get("spark.line") match {
     case Some(line) =>
-      all.find(_.line == line).getOrElse(
-        sys.error(s"No Spark line $line; there are: ${all.map(_.line).mkString(", ")}"))
+      all
+        .find(_.line == line)
+        .getOrElse(sys.error(s"No Spark line $line; there are: ${all.map(_.line).mkString(", ")}"))
     case None => all.head
   }
 
