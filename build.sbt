@@ -38,6 +38,20 @@ lazy val skewext = (project in file("."))
     moduleName := s"skewext-spark${spark.line}",
     crossPaths := true,
     sourceDirectory := baseDirectory.value / "scala" / "src",
+    Compile / sourceGenerators += Def.task {
+      val file = (Compile / sourceManaged).value / "BuildInfo.scala"
+      IO.write(
+        file,
+        s"""package io.github.skewext
+           |
+           |/** What this jar is: written by the build. */
+           |object BuildInfo {
+           |  val version = "${version.value}"
+           |  val sparkLine = "${spark.line}"
+           |}
+           |""".stripMargin)
+      Seq(file)
+    },
     Compile / unmanagedSourceDirectories +=
       baseDirectory.value / "scala" / "src" / "main" / s"scala-spark-${spark.line}",
     scalacOptions ++= (if (hasReleaseFlag) Seq("-release", "8") else Nil),

@@ -1,0 +1,82 @@
+package io.github.skewext
+
+import java.util.{List => JList}
+
+import scala.collection.JavaConverters._
+
+import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.skewext.SqlInternals
+
+import io.github.skewext.multijoin.{InputRole, MultiFullJoinBuilder}
+
+/**
+ * What `pyspark_skewext` calls through py4j: Java types in, DataFrames out. It decides nothing; the
+ * classes behind it do, and Scala users may call it as well.
+ */
+object PythonApi {
+
+  def version(): String = BuildInfo.version
+
+  /** The Spark line the jar was built for, e.g. `3.5`. */
+  def sparkLine(): String = BuildInfo.sparkLine
+
+  /** Whether the session was built with the extension, and so has all its rules. */
+  def isExtensionLoaded(session: SparkSession): Boolean = SkewExtensions.isLoaded(session)
+
+  /** Whether the session can run the operator: the extension is loaded, or was registered late. */
+  def isOperatorAvailable(session: SparkSession): Boolean = SkewExtensions.isRegistered(session)
+
+  def isEnabled(session: SparkSession): Boolean = SkewConf.enabled(session.sessionState.conf)
+
+  def register(session: SparkSession): Unit = {
+    requireSupportedSpark()
+    SkewExtensions.register(session)
+  }
+
+  /**
+   * The N-way join of `inputs`.
+   *
+   * @param keys the names of each input's key columns
+   * @param keyNames the names of the key columns in the result
+   * @param roles a role name for every input, see [[InputRole]]
+   * @param suffixes null, or for every input null or what to append to a column whose name occurs
+   *                 in another input too
+   * @param indicator null, or the name of a column with the positions of the inputs that had the key
+   */
+  def multiJoin(
+      inputs: JList[DataFrame],
+      keys: JList[JList[String]],
+      keyNames: JList[String],
+      roles: JList[String],
+      suffixes: JList[String],
+      indicator: String): DataFrame = {
+    requireSupportedSpark()
+    val frames = inputs.asScala.toSeq
+    val session = frames.headOption.map(_.sparkSession).getOrElse(
+      throw SqlInternals.analysisError("A multi-way join needs at least two inputs, got none."))
+    frames.zipWithIndex.foreach { case (frame, i) =>
+      if (frame.sparkSession ne session) {
+        throw SqlInternals.analysisError(
+          s"Input $i belongs to another SparkSession than input 0; all inputs of a multi-way join " +
+            "must come from one session.")
+      }
+    }
+    // A session that was not built with the extension can still run the operator.
+    SkewExtensions.register(session)
+    val builder = new MultiFullJoinBuilder(
+      session,
+      frames.map(_.queryExecution.analyzed),
+      keys.asScala.toSeq.map(_.asScala.toSeq),
+      keyNames.asScala.toSeq,
+      roles.asScala.toSeq.map { name =>
+        InputRole.fromName(name).getOrElse(throw SqlInternals.analysisError(
+          s"There is no role '$name'; the roles are ${InputRole.all.map(_.name).mkString(", ")}."))
+      },
+      Option(suffixes).map(_.asScala.toSeq.map(Option(_).getOrElse(""))),
+      Option(indicator))
+    SqlInternals.withActive(session)(SqlInternals.dataFrame(session, builder.build()))
+  }
+
+  private def requireSupportedSpark(): Unit =
+    if (!Guard.sparkIsSupported) throw SqlInternals.analysisError(Guard.unsupportedSpark)
+}

@@ -1,0 +1,65 @@
+package io.github.skewext
+
+import java.util.{Collections, WeakHashMap}
+
+import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+
+import io.github.skewext.multijoin.{FilterNullKeys, LowerMultiFullJoin, MultiFullJoinStrategy}
+
+/**
+ * The entry point: `spark.sql.extensions=io.github.skewext.SkewExtensions`.
+ *
+ * What is registered, and when Spark runs it:
+ *
+ *  1. [[multijoin.LowerMultiFullJoin]] (optimizer, operator optimization batch): plans a multi-way
+ *     join as Spark's own joins when skewext is switched off.
+ *  1. [[multijoin.FilterNullKeys]] (optimizer, the same batch): drops rows that cannot come out.
+ *  1. [[multijoin.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a
+ *     multi-way join as one operator.
+ *
+ * Applying it twice to the same session does nothing the second time. It never throws: an exception
+ * here would keep the session, and on some platforms the cluster, from starting.
+ */
+class SkewExtensions extends (SparkSessionExtensions => Unit) {
+  override def apply(extensions: SparkSessionExtensions): Unit =
+    Guard.protect("loading the extension", ()) {
+      if (!Guard.sparkIsSupported) {
+        Guard.logOnce(Guard.unsupportedSpark)
+      } else if (SkewExtensions.applied.add(extensions)) {
+        SkewExtensions.optimizerRules.foreach(rule => extensions.injectOptimizerRule(_ => rule))
+        extensions.injectPlannerStrategy(_ => SkewExtensions.strategy)
+      }
+    }
+}
+
+object SkewExtensions {
+
+  private val applied =
+    Collections.newSetFromMap(
+      Collections.synchronizedMap(new WeakHashMap[SparkSessionExtensions, java.lang.Boolean]()))
+
+  private val optimizerRules: Seq[Rule[LogicalPlan]] =
+    Seq(GuardedRule(LowerMultiFullJoin), GuardedRule(FilterNullKeys))
+
+  private val strategy = GuardedStrategy(MultiFullJoinStrategy)
+
+  /**
+   * Registers with a session that runs already what can be registered so late: the strategy and the
+   * rules of the optimizer. Registering again does nothing.
+   */
+  def register(session: SparkSession): Unit = if (!isRegistered(session)) {
+    val experimental = session.experimental
+    experimental.extraStrategies = experimental.extraStrategies :+ strategy
+    experimental.extraOptimizations = experimental.extraOptimizations ++ optimizerRules
+  }
+
+  /** Whether the session was built with the extension. */
+  def isLoaded(session: SparkSession): Boolean =
+    session.sessionState.planner.extraPlanningStrategies.contains(strategy)
+
+  /** Whether the session can plan our operator. */
+  def isRegistered(session: SparkSession): Boolean =
+    isLoaded(session) || session.experimental.extraStrategies.contains(strategy)
+}

@@ -1,0 +1,26 @@
+package io.github.skewext.multijoin
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+
+/**
+ * The rows of all inputs, key by key, in no particular order of keys. Ordering (or hashing) rows,
+ * keeping them in memory and spilling them is the implementation's business; which keys come out,
+ * and how their rows become output, is the caller's.
+ */
+private[multijoin] trait KeyGroups {
+
+  /** The row of each input in the current combination, null where the input lacks the key. */
+  def rows: Array[UnsafeRow]
+
+  /** Goes to the next key, leaving what is left of this one, and sets the first combination. */
+  def nextGroup(): Boolean
+
+  /** Goes to the next combination of rows of the current key. */
+  def nextCombination(): Boolean
+
+  /** Bytes written to disk so far. */
+  def spillSize: Long
+
+  /** The most memory held at a time, in bytes. */
+  def peakMemory: Long
+}

@@ -1,0 +1,107 @@
+package io.github.skewext.multijoin
+
+import org.apache.spark.sql.{AnalysisException, SparkSession}
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, Project}
+import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils
+import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.types._
+
+/** The type in which a key column of all inputs is compared, and shown. */
+private[multijoin] case class KeyType(dataType: DataType, paddedTo: Option[Int])
+
+/**
+ * Finds the common type of a key column by asking Spark's analyzer what the chain of joins would do:
+ * in which types `coalesce(k1, k2) = k3` compares and `coalesce(k1, k2, k3)` results.
+ *
+ * A chain compares two by two, each comparison in a type of its own; one operator compares all in
+ * one type. That is the same where casting to it keeps different values different (int to long,
+ * decimal to wider decimal, date to timestamp), and it is refused where it may not be the same:
+ * long and double from three inputs on, or a string with a number.
+ */
+private[multijoin] object KeyTypes {
+
+  def common(session: SparkSession, name: String, columns: Seq[Attribute]): KeyType = {
+    columns.zipWithIndex.foreach { case (c, i) =>
+      if (!RowOrdering.isOrderable(c.dataType)) {
+        throw SqlInternals.analysisError(
+          s"Key column '${c.name}' of input $i has the type ${c.dataType.sql}, which cannot be " +
+            "compared; it cannot be a key of a join.")
+      }
+    }
+    val attributes = columns.map(c => AttributeReference("k", c.dataType)())
+    val (value, comparisons) =
+      attributes.tail.foldLeft((attributes.head: Expression, Seq.empty[Expression])) {
+        case ((value, comparisons), next) =>
+          (Coalesce(Seq(value, next)), comparisons :+ EqualTo(value, next))
+      }
+    val project = Project(
+      (value +: comparisons).map(e => Alias(e, "e")()),
+      LocalRelation(attributes))
+    val analyzed =
+      try {
+        session.sessionState.executePlan(project).analyzed
+      } catch {
+        case e: AnalysisException => throw mismatch(name, columns, Some(e))
+      }
+    val result = analyzed.expressions.map { case a: Alias => a.child }
+    val dataType = result.head.dataType
+    // The types of the chain's results, input by input: the last one is the type of all.
+    val comparedAlike = result.tail.forall {
+      case EqualTo(l, r) => canHold(l.dataType, dataType) && canHold(r.dataType, dataType) &&
+        (columns.size > 2 || DataTypeUtils.sameType(l.dataType, dataType))
+      case _ => false
+    }
+    val castKeepsValues = columns.forall(c => canHold(c.dataType, dataType))
+    if (!comparedAlike || (columns.size > 2 && !castKeepsValues)) {
+      throw mismatch(name, columns, None)
+    }
+    KeyType(dataType, commonPadding(name, columns))
+  }
+
+  /** Whether a cast keeps different values different, and what compares as equal equal. */
+  private def canHold(from: DataType, to: DataType): Boolean = (from, to) match {
+    case _ if DataTypeUtils.sameType(from, to) => true
+    case (NullType, _) => true
+    case (ByteType | ShortType, FloatType) => true
+    case (ByteType | ShortType | IntegerType | FloatType, DoubleType) => true
+    case (ByteType | ShortType | IntegerType | LongType | _: DecimalType, _: DecimalType) =>
+      Cast.canUpCast(from, to)
+    case (ByteType | ShortType | IntegerType, ShortType | IntegerType | LongType) =>
+      Cast.canUpCast(from, to)
+    case (DateType, TimestampType | TimestampNTZType) => true
+    case (ArrayType(f, _), ArrayType(t, _)) => canHold(f, t)
+    case (f: StructType, t: StructType) =>
+      f.length == t.length && f.zip(t).forall { case (a, b) => canHold(a.dataType, b.dataType) }
+    case _ => false
+  }
+
+  /**
+   * Two `char(n)` columns of different lengths are compared as if padded to the longer one. A chain
+   * does so only where it compares two columns, not a column with a coalesce.
+   */
+  private def commonPadding(name: String, columns: Seq[Attribute]): Option[Int] = {
+    val lengths = columns.map(c => CharVarcharUtils.getRawType(c.metadata)).collect {
+      case Some(CharType(length)) => length
+    }
+    if (lengths.size < columns.size || lengths.distinct.size == 1) {
+      None
+    } else if (columns.size == 2) {
+      Some(lengths.max)
+    } else {
+      throw SqlInternals.analysisError(
+        s"Key column '$name' is char(n) with different lengths (${lengths.mkString(", ")}): from " +
+          "three inputs on Spark compares such keys two by two with different padding. Pad or " +
+          "trim them to one length before the join.")
+    }
+  }
+
+  private def mismatch(name: String, columns: Seq[Attribute], cause: Option[Throwable]) = {
+    val types = columns.zipWithIndex.map { case (c, i) => s"input $i: ${c.name} ${c.dataType.sql}" }
+    SqlInternals.analysisError(
+      s"Key column '$name' has types that cannot all be compared in one type without changing " +
+        s"what is equal (${types.mkString(", ")}). Cast the columns to one type before the join.",
+      cause)
+  }
+}

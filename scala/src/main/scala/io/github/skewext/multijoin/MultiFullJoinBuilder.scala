@@ -1,0 +1,182 @@
+package io.github.skewext.multijoin
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.types.{ArrayType, IntegerType}
+
+import io.github.skewext.multijoin.InputRole.Excluded
+
+/**
+ * Makes the logical plan of a multi-way join that was asked for by name. Checks the arguments, casts
+ * the keys to their common types, and gives the columns their names.
+ *
+ * @param inputs analyzed plans
+ * @param keys names of the key columns of each input
+ * @param keyNames names of the key columns in the output
+ * @param suffixes if given, what each input appends to names that occur elsewhere too
+ */
+private[skewext] class MultiFullJoinBuilder(
+    session: SparkSession,
+    inputs: Seq[LogicalPlan],
+    keys: Seq[Seq[String]],
+    keyNames: Seq[String],
+    roles: Seq[InputRole],
+    suffixes: Option[Seq[String]],
+    indicator: Option[String]) {
+
+  private val same = session.sessionState.conf.resolver
+
+  def build(): LogicalPlan = SqlInternals.withActive(session) {
+    checkArguments()
+    val columns = inputs.indices.map(i => keys(i).map(keyColumn(i, _)))
+    val keyTypes = keyNames.indices.map { j =>
+      KeyTypes.common(session, keyNames(j), columns.map(_(j)))
+    }
+    val (cast, castKeys) = inputs.indices.map(i => castKeysOf(i, columns(i), keyTypes)).unzip
+    val (children, childKeys) = separate(cast, castKeys)
+    val keyOutput = keyNames.zip(keyTypes).map { case (name, keyType) =>
+      AttributeReference(name, keyType.dataType)()
+    }
+    val join = MultiFullJoin(
+      children,
+      childKeys.map(_.zip(keyTypes).map { case (key, keyType) => compared(key, keyType) }),
+      childKeys,
+      keyOutput,
+      roles,
+      indicator.map { name =>
+        AttributeReference(name, ArrayType(IntegerType, containsNull = false), nullable = false)()
+      })
+    named(join, columns)
+  }
+
+  private def checkArguments(): Unit = {
+    if (inputs.size < 2) {
+      fail(s"A multi-way join needs at least two inputs, got ${inputs.size}.")
+    }
+    if (keyNames.isEmpty) fail("The list of key columns is empty; a multi-way join needs a key.")
+    keyNames.indices.foreach { j =>
+      if (keyNames.take(j).exists(same(_, keyNames(j)))) {
+        fail(s"The key column '${keyNames(j)}' is named twice.")
+      }
+    }
+    if (keys.size != inputs.size || roles.size != inputs.size ||
+      suffixes.exists(_.size != inputs.size)) {
+      fail(s"There are ${inputs.size} inputs, but key columns for ${keys.size}, roles for " +
+        s"${roles.size}${suffixes.map(s => s" and suffixes for ${s.size}").getOrElse("")}.")
+    }
+    keys.zipWithIndex.foreach { case (names, i) =>
+      if (names.size != keyNames.size) {
+        fail(s"Input $i has ${names.size} key columns (${names.mkString(", ")}), the join has " +
+          s"${keyNames.size} (${keyNames.mkString(", ")}).")
+      }
+    }
+    if (roles.forall(_ == Excluded)) fail("All inputs are excluded; the join has no rows.")
+    inputs.zipWithIndex.foreach { case (input, i) =>
+      if (input.isStreaming) fail(s"Input $i is streaming; a multi-way join takes batch inputs only.")
+    }
+  }
+
+  private def keyColumn(i: Int, name: String): Attribute =
+    inputs(i).output.filter(a => same(a.name, name)) match {
+      case Seq(column) => column
+      case Seq() =>
+        fail(s"Input $i has no column '$name'; its columns are ${namesOf(inputs(i).output)}.")
+      case several =>
+        fail(s"Input $i has ${several.size} columns named '$name' (its columns are " +
+          s"${namesOf(inputs(i).output)}); the key is ambiguous.")
+    }
+
+  /** The input with its keys in their common types. */
+  private def castKeysOf(
+      i: Int,
+      columns: Seq[Attribute],
+      types: Seq[KeyType]): (LogicalPlan, Seq[Attribute]) = {
+    val casts = columns.zip(types).collect {
+      case (c, t) if !DataTypeUtils.sameType(c.dataType, t.dataType) =>
+        c -> Alias(Cast(c, t.dataType), c.name)()
+    }
+    if (casts.isEmpty) {
+      (inputs(i), columns)
+    } else {
+      val castOf = AttributeMap(casts)
+      val list = inputs(i).output.map(a => castOf.getOrElse(a, a))
+      (Project(list, inputs(i)), columns.map(c => castOf.get(c).map(_.toAttribute).getOrElse(c)))
+    }
+  }
+
+  private def compared(key: Attribute, keyType: KeyType): Expression =
+    keyType.paddedTo.map(length => StringRPad(key, Literal(length)): Expression).getOrElse(key)
+
+  /**
+   * Gives new ids to the columns of inputs that come from one DataFrame. An alias of the same name
+   * would do for the analyzer, but Spark's optimizer removes it as redundant, for all nodes that are
+   * not its own joins, and two inputs would end up with the same columns. Hence the name `x@1`; the
+   * projection above the join restores it.
+   */
+  private def separate(
+      plans: Seq[LogicalPlan],
+      keyColumns: Seq[Seq[Attribute]]): (Seq[LogicalPlan], Seq[Seq[Attribute]]) = {
+    val ids = plans.map(_.collect { case p => p.output.map(_.exprId) }.flatten.toSet)
+    plans.indices.map { i =>
+      val shared = plans.indices.exists(j => j != i && ids(j).exists(ids(i).contains))
+      if (shared) {
+        val aliases = plans(i).output.map(a => a -> Alias(a, s"${a.name}@$i")())
+        val aliasOf = AttributeMap(aliases)
+        (
+          Project(aliases.map(_._2), plans(i)): LogicalPlan,
+          keyColumns(i).map(k => aliasOf(k).toAttribute))
+      } else {
+        (plans(i), keyColumns(i))
+      }
+    }.unzip
+  }
+
+  /**
+   * The join's columns under their final names. The key columns get aliases in any case, as in
+   * Spark's own USING joins: Spark renews aliases, not the columns that a node of ours makes, where
+   * the result is joined with itself.
+   */
+  private def named(join: MultiFullJoin, keyColumns: Seq[Seq[Attribute]]): LogicalPlan = {
+    val shown = inputs.indices.filter(roles(_) != Excluded)
+    // Position by position: the children's columns may have got new ids, but not a new order.
+    val valueNames = shown.map { i =>
+      i -> MultiFullJoin.valueColumns(inputs(i).output, keyColumns(i)).map(_.name)
+    }
+    val all = keyNames.map(None -> _) ++ valueNames.flatMap { case (i, names) =>
+      names.map(Some(i) -> _)
+    }
+    def occursElsewhere(i: Int, name: String) =
+      all.exists { case (other, n) => !other.contains(i) && same(n, name) }
+    val finalNames = valueNames.flatMap { case (i, names) =>
+      names.map { name =>
+        if (suffixes.isDefined && occursElsewhere(i, name)) name + suffixes.get(i) else name
+      }
+    }
+    suffixes.foreach { _ =>
+      val names = keyNames ++ finalNames
+      names.indices.find(x => names.take(x).exists(same(_, names(x)))).foreach { x =>
+        fail(s"With these suffixes the result would have two columns named '${names(x)}'; give " +
+          "the inputs that share a name different suffixes.")
+      }
+    }
+    indicator.foreach { name =>
+      if ((keyNames ++ finalNames).exists(same(_, name))) {
+        fail(s"The indicator '$name' has the name of a column of the result.")
+      }
+    }
+    val keyOutput = join.keyOutput.map(a => Alias(a, a.name)())
+    val values = join.output.slice(keyOutput.size, keyOutput.size + finalNames.size)
+    val renamed = values.zip(finalNames).map { case (a, name) =>
+      if (a.name == name) a else Alias(a, name)()
+    }
+    Project(keyOutput ++ renamed ++ join.indicator.map(a => Alias(a, a.name)()), join)
+  }
+
+  private def namesOf(columns: Seq[Attribute]): String =
+    columns.map(_.name).mkString("[", ", ", "]")
+
+  private def fail(message: String): Nothing = throw SqlInternals.analysisError(message)
+}

@@ -1,0 +1,140 @@
+package io.github.skewext.multijoin
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.physical._
+import org.apache.spark.sql.execution.{ExplainUtils, SparkPlan}
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
+
+import io.github.skewext.SkewConf
+import io.github.skewext.multijoin.InputRole.Excluded
+
+/**
+ * Joins N inputs that are partitioned by their keys in one pass. See [[MultiFullJoin]] for what the
+ * parameters mean.
+ *
+ * The exchanges are the direct children: rows are brought together by key inside, because sorting
+ * them before, with a `SortExec` each, means to copy and to hash every row twice, and to read them
+ * in an order that misses the processor's caches.
+ */
+case class MultiFullJoinExec(
+    children: Seq[SparkPlan],
+    keys: Seq[Seq[Expression]],
+    keyColumns: Seq[Seq[Attribute]],
+    keyOutput: Seq[Attribute],
+    roles: Seq[InputRole],
+    indicator: Option[Attribute])
+  extends SparkPlan {
+
+  override def nodeName: String = "MultiFullJoin"
+
+  override def output: Seq[Attribute] =
+    MultiFullJoin.output(children.map(_.output), keyColumns, keyOutput, roles, indicator)
+
+  override def producedAttributes: AttributeSet = AttributeSet(keyOutput ++ indicator)
+
+  override lazy val metrics: Map[String, SQLMetric] = Map(
+    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
+    "numGroups" -> SQLMetrics.createMetric(sparkContext, "number of distinct keys"),
+    "numNullKeyRows" ->
+      SQLMetrics.createMetric(sparkContext, "number of output rows with a null key"),
+    "spillSize" -> SQLMetrics.createSizeMetric(sparkContext, "spill size"),
+    "peakMemory" -> SQLMetrics.createSizeMetric(sparkContext, "peak memory")
+  ) ++ children.indices.map { i =>
+    inputRowsMetric(i) -> SQLMetrics.createMetric(sparkContext, s"number of rows of input $i")
+  }
+
+  private def inputRowsMetric(i: Int): String = s"numRowsOfInput$i"
+
+  override def requiredChildDistribution: Seq[Distribution] = keys.map(ClusteredDistribution(_))
+
+  /**
+   * All inputs are partitioned alike and every key comes out of its own partition, so what is true
+   * of one input's keys is true of the output's. Not of a key that is computed for the comparison:
+   * the output does not show it.
+   */
+  override def outputPartitioning: Partitioning = {
+    def overKeyOutput(input: Int, partitioning: Partitioning): Option[Partitioning] = {
+      def translate(e: Expression): Option[Expression] = {
+        val j = keys(input).indexWhere(_.semanticEquals(e))
+        if (j >= 0 && keyColumns(input)(j).semanticEquals(e)) Some(keyOutput(j)) else None
+      }
+      def translateAll(expressions: Seq[Expression]): Option[Seq[Expression]] = {
+        val translated = expressions.map(translate)
+        if (translated.forall(_.isDefined)) Some(translated.flatten) else None
+      }
+      partitioning match {
+        case h: HashPartitioning => translateAll(h.expressions).map(e => h.copy(expressions = e))
+        case c: CoalescedHashPartitioning =>
+          translateAll(c.from.expressions).map(e => c.copy(from = c.from.copy(expressions = e)))
+        case SinglePartition => Some(SinglePartition)
+        case PartitioningCollection(all) =>
+          all.flatMap(overKeyOutput(input, _)).headOption
+        case _ => None
+      }
+    }
+    children.indices.view
+      .flatMap(i => overKeyOutput(i, children(i).outputPartitioning))
+      .headOption
+      .getOrElse(UnknownPartitioning(children.head.outputPartitioning.numPartitions))
+  }
+
+  override protected def doExecute(): RDD[InternalRow] =
+    new MultiZipRDD(sparkContext, children.map(_.execute()), task)
+
+  private def task: MultiJoinTask = MultiJoinTask(
+    inputTypes = children.map(_.output.map(_.dataType)),
+    keys = JoinKeys(
+      keys.zip(children).map { case (exprs, child) =>
+        exprs.map(e => BindReferences.bindReference(SqlInternals.normalizeFloats(e), child.output))
+      },
+      conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
+    roles = roles,
+    output = outputColumns,
+    withIndicator = indicator.isDefined,
+    grouping = GroupingSettings(
+      sortAlways = conf.getConf(SkewConf.MULTI_JOIN_GROUPING) == "sort",
+      maxRowsInMemory = conf.getConf(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY),
+      groupRowsInMemory = conf.getConf(SkewConf.MULTI_JOIN_GROUP_ROWS_IN_MEMORY)),
+    metrics = MultiJoinMetrics(
+      outputRows = longMetric("numOutputRows"),
+      inputRows = children.indices.map(i => longMetric(inputRowsMetric(i))),
+      groups = longMetric("numGroups"),
+      nullKeys = longMetric("numNullKeyRows"),
+      spillSize = longMetric("spillSize"),
+      peakMemory = longMetric("peakMemory"))
+  )
+
+  private def outputColumns: Seq[Expression] = {
+    def ordinal(input: Int, a: Attribute): Int =
+      children(input).output.indexWhere(_.exprId == a.exprId)
+    val keyColumnsOut = keyOutput.indices.map { j =>
+      val ordinals = children.indices.map(i => ordinal(i, keyColumns(i)(j)))
+      FirstPresentColumn(ordinals, keyOutput(j).dataType, output(j).nullable)
+    }
+    val values = for {
+      i <- children.indices if roles(i) != Excluded
+      a <- MultiFullJoin.valueColumns(children(i).output, keyColumns(i))
+    } yield InputColumn(i, ordinal(i, a), a.dataType, nullable = true)
+    keyColumnsOut ++ values ++ indicator.map(a => IndicatorColumn(a.dataType))
+  }
+
+  override def simpleString(maxFields: Int): String =
+    s"$nodeName ${MultiFullJoin.describe(keyOutput, roles, indicator)}"
+
+  override def verboseStringWithOperatorId(): String = {
+    val inputs = children.indices.map { i =>
+      ExplainUtils.generateFieldString(s"Input $i (${roles(i).name}), key", keys(i))
+    }
+    s"""
+       |$formattedNodeName
+       |${inputs.mkString("\n")}
+       |${ExplainUtils.generateFieldString("Output", output)}
+       |""".stripMargin
+  }
+
+  override protected def withNewChildrenInternal(
+      newChildren: IndexedSeq[SparkPlan]): MultiFullJoinExec = copy(children = newChildren)
+}

@@ -1,0 +1,15 @@
+package io.github.skewext.multijoin
+
+import org.apache.spark.sql.Strategy
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.SparkPlan
+
+/** Plans a [[MultiFullJoin]] as the one operator that does it in one pass. */
+object MultiFullJoinStrategy extends Strategy {
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case j: MultiFullJoin =>
+      MultiFullJoinExec(
+        j.children.map(planLater), j.keys, j.keyColumns, j.keyOutput, j.roles, j.indicator) :: Nil
+    case _ => Nil
+  }
+}

@@ -1,0 +1,26 @@
+package org.apache.spark.sql.skewext
+
+import org.apache.spark.{Partition, SparkContext, TaskContext}
+import org.apache.spark.rdd.{RDD, ZippedPartitionsBaseRDD, ZippedPartitionsPartition}
+import org.apache.spark.sql.catalyst.InternalRow
+
+/**
+ * `zipPartitions` for any number of RDDs; Spark's public one stops at four. Lives here because the
+ * base class, which gives partitions, preferred locations and the clearing of dependencies, is
+ * `private[spark]`.
+ */
+class MultiZipRDD(
+    sc: SparkContext,
+    inputs: Seq[RDD[InternalRow]],
+    zip: Array[Iterator[InternalRow]] => Iterator[InternalRow])
+  extends ZippedPartitionsBaseRDD[InternalRow](sc, inputs) {
+
+  override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
+    val partitions = split.asInstanceOf[ZippedPartitionsPartition].partitions
+    // Through `rdds`, which clearDependencies() drops, and not through the constructor's `inputs`:
+    // a checkpointed RDD must not keep its parents.
+    zip(rdds.zip(partitions).map { case (rdd, partition) =>
+      rdd.iterator(partition, context).asInstanceOf[Iterator[InternalRow]]
+    }.toArray)
+  }
+}
