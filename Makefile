@@ -1,0 +1,107 @@
+# Every target sets up what it needs: `make demo` on a bare machine needs a JDK, Python and
+# either sbt or Maven, nothing else. Stamps tell what is up to date.
+
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+PY := $(VENV)/bin/python
+SBT := build-tools/sbt
+VERSION := $(shell cat version.txt)
+
+BUILD_FILES := version.txt LICENSE NOTICE build.sbt $(wildcard project/*.sbt project/*.scala) \
+  project/build.properties
+SCALA_FILES := $(shell find scala/src/main -type f 2>/dev/null)
+PYTHON_FILES := $(shell find python/pyspark_skewext -type f \( -name '*.py' -o -name py.typed \) 2>/dev/null)
+
+JAR_STAMP := python/pyspark_skewext/jars/.stamp
+VENV_STAMP := $(VENV)/.stamp
+WHEEL := python/dist/pyspark_skewext-$(VERSION)-py3-none-any.whl
+WHEEL_SOURCES := target/wheel
+
+# Spark's workers must be the Python of the driver, and Spark the one of the virtual environment.
+export PYSPARK_PYTHON := $(CURDIR)/$(PY)
+unexport SPARK_HOME PYSPARK_DRIVER_PYTHON
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# The order of prerequisites saves a start of sbt: after the Scala tests the jar is there.
+.NOTPARALLEL:
+
+.PHONY: help demo test test-scala test-python bench fmt check check-scala check-python \
+  jar wheel docs clean distclean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(JAR_STAMP) $(VENV_STAMP) ## Join six real tables, beside stock Spark and DuckDB
+	$(PY) -m pyspark_skewext demo $(ARGS)
+
+test: test-scala test-python ## All tests: Scala suites, pytest, the built wheel
+
+# The report of an earlier run must not be counted.
+test-scala: ## The Scala suites; ONLY='*ZipSuite' runs some
+	rm -f target/scalatest.txt
+	$(SBT) bundleJar "$(if $(ONLY),testOnly $(ONLY),test)"; status=$$?; \
+	  $(PYTHON) build-tools/count_tests.py target/scalatest.txt && exit $$status
+
+# The smoke test comes last: it is slow, and says little when the others fail.
+test-python: $(WHEEL) $(VENV_STAMP) ## pytest and the built wheel; ARGS='-k name' runs some
+	cd python && ../$(PY) -m pytest $(if $(ARGS),$(ARGS),pyspark_skewext tests tests/smoke_wheel.py)
+
+bench: $(JAR_STAMP) $(VENV_STAMP) ## The benchmarks; ARGS='--help' lists them
+	$(PY) bench/run.py $(ARGS)
+
+fmt: $(VENV_STAMP) ## Format all sources and repair what the linters can
+	$(SBT) scalafixAll scalafmtAll scalafmtSbt
+	$(PY) -m ruff check --fix-only
+	$(PY) -m ruff format
+
+check: check-python check-scala ## Formatting, linters, types, docs/settings.md up to date
+
+check-python: $(VENV_STAMP)
+	$(PY) -m ruff format --check
+	$(PY) -m ruff check
+	cd python && ../$(PY) -m mypy
+
+check-scala:
+	$(SBT) scalafmtCheckAll scalafmtSbtCheck "scalafixAll --check" Test/compile \
+	  "Test/runMain io.github.skewext.SettingsDoc --check docs/settings.md"
+
+docs: ## Write docs/settings.md from the settings in the code
+	$(SBT) "Test/runMain io.github.skewext.SettingsDoc docs/settings.md"
+
+jar: $(JAR_STAMP) ## The jar, put into the Python package
+
+wheel: $(WHEEL) ## The wheel, with the jar inside, in python/dist
+	@ls $(WHEEL)
+
+clean: ## Remove what was built; the virtual environment and downloads stay
+	rm -rf target project/target project/project python/pyspark_skewext/jars python/dist \
+	  python/.mypy_cache python/.pytest_cache python/.hypothesis .ruff_cache
+	find python bench build-tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean ## Remove these too
+	rm -rf $(VENV) .cache
+
+$(JAR_STAMP): $(SCALA_FILES) $(BUILD_FILES)
+	$(SBT) bundleJar
+
+# The .pth file makes the package in the tree importable: no installed copy that could be stale.
+$(VENV_STAMP): python/requirements-dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 9))' || \
+	  { echo "skewext needs Python 3.9 or newer; choose one with PYTHON=..." >&2; exit 1; }
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install -q --disable-pip-version-check --use-pep517 -r $<
+	echo "$(CURDIR)/python" > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/skewext.pth"
+	touch $@
+
+# From a folder put together for it, so that no file of an earlier build gets in.
+$(WHEEL): $(JAR_STAMP) $(VENV_STAMP) $(PYTHON_FILES) python/pyproject.toml README.md
+	rm -rf $(WHEEL_SOURCES) python/dist
+	mkdir -p $(WHEEL_SOURCES) python/dist
+	cp -R python/pyspark_skewext python/pyproject.toml README.md LICENSE NOTICE $(WHEEL_SOURCES)
+	cp version.txt $(WHEEL_SOURCES)/pyspark_skewext
+	$(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation \
+	  -w python/dist ./$(WHEEL_SOURCES)
