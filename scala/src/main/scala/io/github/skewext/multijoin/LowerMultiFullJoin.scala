@@ -63,12 +63,20 @@ object LowerMultiFullJoin extends Rule[LogicalPlan] {
     }))
   }
 
+  /**
+   * The expression as it reads above a full outer join, where any column can be null. A column that
+   * is never null below would be taken for one that is never null above by Spark's optimizer.
+   */
+  private def padded(e: Expression): Expression = e.transform {
+    case a: Attribute => a.withNullability(true)
+  }
+
   /** One input, with a column that is never null where `needPresence` asks for it. */
   private case class Input(
       plan: LogicalPlan,
       keys: Seq[Expression],
       values: Seq[Expression],
-      presence: Attribute,
+      presence: Expression,
       role: InputRole)
 
   private object Input {
@@ -76,7 +84,7 @@ object LowerMultiFullJoin extends Rule[LogicalPlan] {
       val child = join.children(i)
       val marker = Alias(Literal(true, BooleanType), s"present_$i")()
       val plan = if (needPresence) Project(child.output :+ marker, child) else child
-      Input(plan, join.keys(i), join.keyColumns(i), marker.toAttribute, join.roles(i))
+      Input(plan, join.keys(i), join.keyColumns(i), padded(marker.toAttribute), join.roles(i))
     }
   }
 
@@ -87,7 +95,7 @@ object LowerMultiFullJoin extends Rule[LogicalPlan] {
       val join = Join(plan, input.plan, FullOuter, Some(condition.reduce(And)), JoinHint.NONE)
       def coalesced(left: Seq[Expression], right: Seq[Expression], name: String) =
         left.zip(right).zipWithIndex.map { case ((l, r), j) =>
-          Alias(Coalesce(Seq(l, r)), s"${name}_$j")()
+          Alias(Coalesce(Seq(padded(l), padded(r))), s"${name}_$j")()
         }
       val newValues = coalesced(values, input.values, "value")
       val newKeys = if (keys == values && input.keys == input.values) newValues

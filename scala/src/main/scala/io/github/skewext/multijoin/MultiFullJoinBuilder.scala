@@ -28,6 +28,7 @@ private[skewext] class MultiFullJoinBuilder(
     indicator: Option[String]) {
 
   private val same = session.sessionState.conf.resolver
+  private val timeZone = session.sessionState.conf.sessionLocalTimeZone
 
   def build(): LogicalPlan = SqlInternals.withActive(session) {
     checkArguments()
@@ -96,7 +97,7 @@ private[skewext] class MultiFullJoinBuilder(
       types: Seq[KeyType]): (LogicalPlan, Seq[Attribute]) = {
     val casts = columns.zip(types).collect {
       case (c, t) if !DataTypeUtils.sameType(c.dataType, t.dataType) =>
-        c -> Alias(Cast(c, t.dataType), c.name)()
+        c -> Alias(Cast(c, t.dataType, Some(timeZone)), c.name)()
     }
     if (casts.isEmpty) {
       (inputs(i), columns)
