@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 import pyspark_skewext as skewext
 
 builder = SparkSession.builder.config("spark.ui.enabled", "false")
+builder = builder.config("spark.sql.shuffle.partitions", "4")
 if sys.argv[1] == "configure":
     builder = skewext.configure(builder.master("local[2]"))
 spark = builder.getOrCreate()
