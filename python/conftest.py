@@ -1,0 +1,48 @@
+"""One Spark session for all tests and for the examples in docstrings."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import pyspark_skewext as skewext
+
+# Python workers must be of the driver's version.
+os.environ["PYSPARK_PYTHON"] = sys.executable
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    home: Path = tmp_path_factory.mktemp("spark")
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .appName("tests of pyspark_skewext")
+        .config("spark.ui.enabled", False)
+        .config("spark.ui.showConsoleProgress", False)
+        .config("spark.sql.shuffle.partitions", 3)
+        .config("spark.default.parallelism", 2)
+        .config("spark.driver.memory", "1g")
+        # Most of the time goes into code that runs only a few times.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
+        .config("spark.sql.warehouse.dir", str(home / "warehouse"))
+        # Small tables would otherwise be broadcast where tests look at shuffles.
+        .config("spark.sql.autoBroadcastJoinThreshold", -1)
+    )
+    session = skewext.configure(builder).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(autouse=True)
+def _names_for_examples(
+    request: pytest.FixtureRequest, doctest_namespace: dict[str, object]
+) -> None:
+    if isinstance(request.node, pytest.DoctestItem):
+        doctest_namespace["spark"] = request.getfixturevalue("spark")
+        doctest_namespace["skewext"] = skewext

@@ -1,0 +1,39 @@
+"""N-way joins for PySpark: any number of tables joined on one key in one pass.
+
+The work is done by a Spark extension (a jar that this package brings along); these functions
+put it into a session and call it.
+
+Examples
+--------
+>>> import pyspark_skewext as skewext
+>>> phones = spark.createDataFrame([(1, "red"), (2, "blue")], ["id", "colour"])
+>>> bills = spark.createDataFrame([(2, 9.5), (3, 4.0)], ["id", "amount"])
+>>> calls = spark.createDataFrame([(1, 7), (3, 2)], ["id", "calls"])
+>>> skewext.multi_full_join(phones, bills, calls, on="id").orderBy("id").show()
++---+------+------+-----+
+| id|colour|amount|calls|
++---+------+------+-----+
+|  1|   red|  NULL|    7|
+|  2|  blue|   9.5| NULL|
+|  3|  NULL|   4.0|    2|
++---+------+------+-----+
+<BLANKLINE>
+"""
+
+from pyspark_skewext._jar import jar_path
+from pyspark_skewext._version import __version__
+from pyspark_skewext.multijoin import JoinInput, multi_full_join, multi_join
+from pyspark_skewext.roles import Role
+from pyspark_skewext.session import configure, is_enabled, register
+
+__all__ = [
+    "JoinInput",
+    "Role",
+    "__version__",
+    "configure",
+    "is_enabled",
+    "jar_path",
+    "multi_full_join",
+    "multi_join",
+    "register",
+]

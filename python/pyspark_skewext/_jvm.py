@@ -1,0 +1,128 @@
+"""The way to the JVM: finding the facade there, loading it late, checking versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from pyspark_skewext._errors import runtime_error, type_error
+from pyspark_skewext._version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXTENSION = "io.github.skewext.SkewExtensions"
+
+
+def is_connect(thing: object) -> bool:
+    """Tell whether a session or a DataFrame is one of Spark Connect.
+
+    Looks at module names because importing pyspark.sql.connect needs grpc, which is optional.
+    """
+    return any(base.__module__.startswith("pyspark.sql.connect") for base in type(thing).__mro__)
+
+
+def check_session(spark: SparkSession) -> None:
+    """Refuse whatever is not a session with a JVM behind it."""
+    if is_connect(spark):
+        raise type_error(
+            "This is a Spark Connect session, which has no JVM of its own; skewext needs a "
+            "session that runs in the driver."
+        )
+    if not hasattr(spark, "_jsparkSession"):
+        raise type_error(f"Expected a SparkSession, not {type(spark).__name__}.")
+
+
+def facade(jvm: Any) -> Any:
+    """Find `io.github.skewext.PythonApi` in the JVM; None where no jar has it."""
+    found = jvm.io.github.skewext.PythonApi
+    # py4j takes unknown names for packages.
+    return None if type(found).__name__ == "JavaPackage" else found
+
+
+def facade_of(spark: SparkSession) -> Any:
+    """Find the facade as the session sees it; None if it does not.
+
+    SQL's ADD JAR extends only the class loader of the thread that ran it. Every Python thread
+    has a JVM thread of its own, so the others have to be pointed to that loader.
+    """
+    jvm: Any = spark._jvm
+    found = facade(jvm)
+    if found is None:
+        thread = jvm.java.lang.Thread.currentThread()
+        before = thread.getContextClassLoader()
+        thread.setContextClassLoader(spark._jsparkSession.sharedState().jarClassLoader())
+        found = facade(jvm)
+        if found is None:
+            thread.setContextClassLoader(before)
+    return found
+
+
+def add_to_class_loader(jvm: Any, jar: str) -> None:
+    """Let the running driver load classes of the jar; without effect where it cannot.
+
+    spark-submit runs Python programs under a class loader that takes further jars. Threads
+    inherit it, so that this reaches all of them, other than ADD JAR.
+    """
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    if loader is None:
+        return
+    if loader.getClass().getName().startswith("org.apache.spark.util.") and any(
+        method.getName() == "addURL" for method in loader.getClass().getMethods()
+    ):
+        loader.addURL(jvm.java.io.File(jar).toURI().toURL())
+
+
+def loaded_from(jvm: Any) -> str | None:
+    """Tell the address of the jar that the driver has loaded; None where executors have it too.
+
+    That is taken to be so if it is on the system class path, as in a cluster's own folder of jars.
+    """
+    system = jvm.java.lang.ClassLoader.getSystemClassLoader()
+    if system.getResource(EXTENSION.replace(".", "/") + ".class") is not None:
+        return None
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    source = loader.loadClass(EXTENSION).getProtectionDomain().getCodeSource()
+    return None if source is None else str(source.getLocation().toString())
+
+
+def check_versions(api: Any, spark_version: str | None = None) -> None:
+    """Refuse a jar of another version, or one built for another line of Spark."""
+    jar_version = str(api.version())
+    if jar_version != __version__:
+        raise runtime_error(
+            f"The skewext jar in the JVM has version {jar_version} but pyspark_skewext has "
+            f"version {__version__}: use the same version of both."
+        )
+    line = str(api.sparkLine())
+    if spark_version is not None and not spark_version.startswith(f"{line}."):
+        raise runtime_error(
+            f"The skewext jar was built for Spark {line} but this is Spark {spark_version}: use "
+            f"a pyspark-skewext built for this Spark."
+        )
+
+
+def api_of(spark: SparkSession) -> Any:
+    """Find the facade, checked and ready for joins, or say in an error what to do."""
+    check_session(spark)
+    api = facade_of(spark)
+    if api is None:
+        raise runtime_error(
+            "The skewext jar is not loaded in this session: build the session with "
+            "pyspark_skewext.configure(builder), or call pyspark_skewext.register(spark)."
+        )
+    check_versions(api, spark.version)
+    if not api.isOperatorAvailable(spark._jsparkSession):
+        raise runtime_error(
+            f"The skewext jar is loaded but this session does not use it: start the session with "
+            f"spark.sql.extensions={EXTENSION}, or call pyspark_skewext.register(spark)."
+        )
+    return api
+
+
+def java_list(jvm: Any, items: Iterable[Any]) -> Any:
+    """Make a java.util.ArrayList, since not every gateway converts Python lists."""
+    result = jvm.java.util.ArrayList()
+    for item in items:
+        result.add(item)
+    return result

@@ -1,0 +1,34 @@
+"""Reading physical plans."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def node_names(df: DataFrame) -> list[str]:
+    """List the operators in the plan, as it is before anything runs.
+
+    The plan inside a cached table does not count: its work has been done.
+    """
+    plan: Any = df._jdf.queryExecution().executedPlan()
+    return _names(plan)
+
+
+def exchange_count(df: DataFrame) -> int:
+    """Count the shuffles in the plan."""
+    return node_names(df).count("Exchange")
+
+
+def _names(plan: Any) -> list[str]:
+    name = str(plan.nodeName())
+    if name == "AdaptiveSparkPlan":
+        return _names(plan.initialPlan())
+    # Whole-stage code generation writes itself as "WholeStageCodegen (1)".
+    names = [name.split(" ")[0]]
+    children = plan.children()
+    for position in range(children.size()):
+        names += _names(children.apply(position))
+    return names

@@ -1,0 +1,116 @@
+"""The settings a user gave to Spark outside the session builder.
+
+Spark reads ``PYSPARK_SUBMIT_ARGS`` and ``spark-defaults.conf`` only when the JVM starts, and what
+a builder sets replaces what they say. To append to a setting we have to read them before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
+
+_FLAGS = {
+    "-v",
+    "--verbose",
+    "--supervise",
+    "-h",
+    "--help",
+    "--version",
+    "--usage-error",
+}
+
+
+@dataclass
+class SubmitArguments:
+    """What ``PYSPARK_SUBMIT_ARGS`` says, as far as it matters here."""
+
+    tokens: list[str]
+    jars: str | None = None
+    packages: str | None = None
+    properties_file: str | None = None
+    conf: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_environment(cls) -> SubmitArguments:
+        parsed = cls(shlex.split(os.environ.get(SUBMIT_ARGS, "pyspark-shell")))
+        for option, value in parsed._options():
+            if option == "--jars":
+                parsed.jars = value
+            elif option == "--packages":
+                parsed.packages = value
+            elif option == "--properties-file":
+                parsed.properties_file = value
+            elif option in ("--conf", "-c", "--c") and "=" in value:
+                key, _, setting = value.partition("=")
+                parsed.conf[key.strip()] = setting
+        return parsed
+
+    def get(self, key: str) -> str | None:
+        """Look up a setting given by ``--conf``, or by the option that stands for it."""
+        if key == "spark.jars" and self.jars is not None:
+            return self.jars
+        if key == "spark.jars.packages" and self.packages is not None:
+            return self.packages
+        return self.conf.get(key)
+
+    def with_jars(self, jars: str) -> str:
+        """Write the arguments with `jars` in place of their ``--jars``, if any."""
+        kept: list[str] = []
+        position = 0
+        for option, _, width in self._spans():
+            if option != "--jars":
+                kept += self.tokens[position : position + width]
+            position += width
+        return shlex.join(["--jars", jars, *kept, *self.tokens[position:]])
+
+    def _options(self) -> list[tuple[str, str]]:
+        return [(option, value) for option, value, _ in self._spans()]
+
+    def _spans(self) -> list[tuple[str, str, int]]:
+        """List options, their values and how many tokens each takes, up to the script."""
+        spans: list[tuple[str, str, int]] = []
+        position = 0
+        while position < len(self.tokens) and self.tokens[position].startswith("-"):
+            token = self.tokens[position]
+            if token.startswith("--") and "=" in token:
+                option, _, value = token.partition("=")
+                width = 1
+            elif token in _FLAGS or position + 1 == len(self.tokens):
+                option, value, width = token, "", 1
+            else:
+                option, value, width = token, self.tokens[position + 1], 2
+            spans.append((option, value, width))
+            position += width
+        return spans
+
+
+def default_settings(properties_file: str | None = None) -> dict[str, str]:
+    """Read ``spark-defaults.conf``, or the file given by ``--properties-file``."""
+    path = Path(properties_file) if properties_file else _defaults_file()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError:
+        return {}
+    settings: dict[str, str] = {}
+    # A backslash at the end of a line continues it (java.util.Properties).
+    for line in re.sub(r"\\\r?\n\s*", "", text).splitlines():
+        entry = re.match(r"\s*([^\s#!=:][^\s=:]*)(?:\s*[=:]\s*|\s+)(.*?)\s*$", line)
+        if entry:
+            settings[entry.group(1)] = entry.group(2)
+    return settings
+
+
+def _defaults_file() -> Path:
+    directory = os.environ.get("SPARK_CONF_DIR")
+    if directory is not None:
+        return Path(directory) / "spark-defaults.conf"
+    from pyspark import find_spark_home
+
+    home: Any = find_spark_home
+    return Path(home._find_spark_home()) / "conf" / "spark-defaults.conf"

@@ -1,0 +1,294 @@
+"""Bad input: one clear sentence of PySpark's own errors, and the session works afterwards."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import (
+    AnalysisException,
+    PySparkException,
+    PySparkRuntimeError,
+    PySparkTypeError,
+    PySparkValueError,
+)
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from stock import setting
+
+import pyspark_skewext as skewext
+from pyspark_skewext import _jar, _jvm, multi_full_join, multi_join
+
+
+@pytest.fixture(scope="module")
+def t1(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([(1, "a")], "k int, a string")
+
+
+@pytest.fixture(scope="module")
+def t2(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([(1, "b")], "k int, b string")
+
+
+@pytest.fixture(autouse=True)
+def _works_afterwards(t1: DataFrame, t2: DataFrame) -> Iterator[None]:
+    yield
+    assert multi_full_join(t1, t2, on="k").count() == 1
+
+
+def refused(kind: type[Exception], words: str, *args: Any, **kwargs: Any) -> str:
+    """The call raises exactly that error, whose message is one line with these words."""
+    with pytest.raises(kind) as caught:
+        multi_join(*args, **kwargs)
+    assert isinstance(caught.value, PySparkException)
+    message = str(caught.value)
+    assert words in message
+    assert "\n" not in message.strip()
+    assert message[0].isupper() or message.split(" ")[0] in ("on", "how", "suffixes", "indicator")
+    assert message.endswith(".")
+    return message
+
+
+def test_missing_column_names_the_input_and_its_columns(t1: DataFrame, t2: DataFrame) -> None:
+    other = t2.withColumnRenamed("k", "dev_id")
+    message = refused(AnalysisException, "Input 1 (counting from 0)", t1, other, on="k")
+    assert "no column 'k'" in message
+    assert "'dev_id', 'b'" in message
+    message = refused(AnalysisException, "'dev_ID2'", t1, (other, "dev_ID2"), on="k")
+    assert "did you mean 'dev_id'?" in message
+
+
+def test_long_lists_of_columns_are_cut(spark: SparkSession, t1: DataFrame) -> None:
+    wide = spark.range(1).select(*(sf.lit(1).alias(f"c{n}") for n in range(300)))
+    message = refused(AnalysisException, "280 more", t1, wide, on="k")
+    assert len(message) < 400
+
+
+def test_names_follow_the_sessions_case_sensitivity(spark: SparkSession, t1: DataFrame) -> None:
+    upper = spark.createDataFrame([(1, 2)], "K int, b int")
+    assert multi_full_join(t1, upper, on="k").count() == 1
+    with setting(spark, "spark.sql.caseSensitive", "true"):
+        refused(AnalysisException, "no column 'k'", t1, upper, on="k")
+        both = spark.createDataFrame([(1, 2)], "K int, k int")
+        assert multi_full_join(t1, both, on="k").columns == ["k", "a", "K"]
+    refused(AnalysisException, "2 columns named 'k'", t1, both, on="k")
+
+
+def test_ambiguous_key(t1: DataFrame) -> None:
+    twice = t1.select("k", sf.col("k"))
+    refused(AnalysisException, "Input 1 (counting from 0) has 2 columns", t1, twice, on="k")
+
+
+@pytest.mark.parametrize("on", [[], ()])
+def test_empty_on(t1: DataFrame, t2: DataFrame, on: Any) -> None:
+    refused(PySparkValueError, "on must not be empty", t1, t2, on=on)
+
+
+def test_empty_names(t1: DataFrame, t2: DataFrame) -> None:
+    refused(PySparkValueError, "empty name", t1, t2, on="")
+    refused(PySparkValueError, "input 1 (counting from 0) must not be empty", t1, (t2, []), on="k")
+
+
+@pytest.mark.parametrize("on", [["k", "k"], ["k", "K"]])
+def test_repeated_names(t1: DataFrame, t2: DataFrame, on: Any) -> None:
+    refused(PySparkValueError, "more than once", t1, t2, on=on)
+
+
+def test_repeated_key_names_of_an_input(spark: SparkSession) -> None:
+    df = spark.range(1).selectExpr("id as a", "id as b")
+    message = refused(PySparkValueError, "more than once", df, (df, ["a", "a"]), on=["a", "b"])
+    assert "input 1" in message
+
+
+def test_one_input(t1: DataFrame) -> None:
+    refused(PySparkValueError, "at least two inputs", t1, on="k")
+    refused(PySparkValueError, "at least two inputs", (t1, "k"), on="x")
+
+
+@pytest.mark.parametrize(
+    ("on", "found"), [(None, "NoneType"), (3, "int"), ([1], "list with int"), ({"k"}, "set")]
+)
+def test_type_of_on(t1: DataFrame, t2: DataFrame, on: Any, found: str) -> None:
+    refused(PySparkTypeError, f"not {found}", t1, t2, on=on)
+
+
+def test_on_must_be_names_not_columns(t1: DataFrame, t2: DataFrame) -> None:
+    refused(PySparkTypeError, "on must be the name of a column", t1, t2, on=t1.k)
+    refused(PySparkTypeError, "list with Column", t1, t2, on=[t1.k])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("t2", "not str"),
+        (None, "not NoneType"),
+        (("t2", "k"), "not str"),
+        ((), "a tuple of 0"),
+        ((1, 2, 3), "a tuple of 3"),
+    ],
+)
+def test_type_of_an_input(t1: DataFrame, given: Any, words: str) -> None:
+    message = refused(PySparkTypeError, words, t1, given, on="k")
+    assert "Input 1 (counting from 0)" in message
+
+
+def test_inputs_in_a_list(t1: DataFrame, t2: DataFrame) -> None:
+    refused(PySparkTypeError, "one by one, as in f(*inputs)", [t1, t2], on="k")
+
+
+def test_type_of_key_names(t1: DataFrame, t2: DataFrame) -> None:
+    refused(PySparkTypeError, "key names of input 1", t1, (t2, 3), on="k")
+    refused(PySparkTypeError, "key names of input 0", (t1, [t1.k]), t2, on="k")
+
+
+def test_number_of_key_names(t1: DataFrame, t2: DataFrame) -> None:
+    refused(PySparkValueError, "2 key names but on has 1", t1, (t2, ["k", "b"]), on="k")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("map<string,int>", "map('a', 1)"),
+        ("array<map<string,int>>", "array(map('a', 1))"),
+        ("struct<m:map<string,int>>", "named_struct('m', map('a', 1))"),
+    ],
+)
+def test_map_keys(spark: SparkSession, kind: str, value: str) -> None:
+    df = spark.sql(f"select {value} as k")
+    message = refused(AnalysisException, "maps cannot be compared", df, df, on="k")
+    assert kind in message
+
+
+def test_keys_of_types_that_do_not_meet(spark: SparkSession) -> None:
+    one = spark.sql("select 1 as k")
+    two = spark.sql("select array(1) as k")
+    with pytest.raises(AnalysisException):
+        multi_full_join(one, two, on="k")
+
+
+def test_streaming(spark: SparkSession, t1: DataFrame) -> None:
+    stream = spark.readStream.format("rate").load().selectExpr("cast(value as int) as k")
+    message = refused(AnalysisException, "streaming", t1, stream, on="k")
+    assert "Input 1" in message
+
+
+def test_other_session(spark: SparkSession, t1: DataFrame) -> None:
+    other = spark.newSession().range(1).toDF("k")
+    message = refused(PySparkValueError, "another Spark session", t1, other, on="k")
+    assert "Input 1" in message
+
+
+class _ConnectDataFrame:
+    """Stands for the class of that module, whose own needs are not installed."""
+
+    __module__ = "pyspark.sql.connect.dataframe"
+
+
+def test_connect_dataframe(t1: DataFrame) -> None:
+    remote = _ConnectDataFrame()
+    assert "Input 1" in refused(PySparkTypeError, "Spark Connect", t1, remote, on="k")
+    assert "Input 0" in refused(PySparkTypeError, "Spark Connect", (remote, "k"), t1, on="k")
+
+
+def test_connect_session() -> None:
+    class Session:
+        __module__ = "pyspark.sql.connect.session"
+
+    remote: Any = Session()
+    assert not skewext.is_enabled(remote)
+    with pytest.raises(PySparkTypeError, match="Spark Connect"):
+        skewext.register(remote)
+
+
+def test_not_a_session() -> None:
+    nothing: Any = None
+    for call in (skewext.is_enabled, skewext.register):
+        with pytest.raises(PySparkTypeError, match="Expected a SparkSession, not NoneType"):
+            call(nothing)
+
+
+def test_unknown_how(t1: DataFrame, t2: DataFrame) -> None:
+    refused(PySparkValueError, "'cross'", t1, t2, on="k", how="cross")
+    refused(PySparkValueError, "'right'", t1, t2, on="k", how="right")
+    refused(PySparkTypeError, "not int", t1, t2, on="k", how=1)
+
+
+def test_roles(t1: DataFrame, t2: DataFrame) -> None:
+    refused(PySparkValueError, "3 roles but there are 2", t1, t2, on="k", how=["required"] * 3)
+    refused(
+        PySparkValueError, "Unknown role 'maybe' for", t1, t2, on="k", how=["required", "maybe"]
+    )
+    refused(PySparkTypeError, "role of input 0", t1, t2, on="k", how=[None, "required"])
+    refused(PySparkValueError, "Every input is excluded", t1, t2, on="k", how=["excluded"] * 2)
+
+
+def test_suffixes(t1: DataFrame, t2: DataFrame) -> None:
+    refused(PySparkValueError, "1 entries but there are 2", t1, t2, on="k", suffixes=["_a"])
+    refused(PySparkTypeError, "not str", t1, t2, on="k", suffixes="_a")
+    refused(PySparkTypeError, "suffix of input 1", t1, t2, on="k", suffixes=["_a", 3])
+
+
+def test_suffixes_that_do_not_tell_apart(t1: DataFrame) -> None:
+    with pytest.raises(AnalysisException, match="a_x"):
+        multi_full_join(t1, t1, on="k", suffixes=["_x", "_x"])
+    with pytest.raises(AnalysisException):
+        multi_full_join(t1, t1, on="k", suffixes=[None, ""])
+
+
+def test_indicator(t1: DataFrame, t2: DataFrame) -> None:
+    refused(PySparkTypeError, "not bool", t1, t2, on="k", indicator=True)
+    refused(PySparkValueError, "empty", t1, t2, on="k", indicator="")
+    with pytest.raises(AnalysisException, match=r"'b'|`b`"):
+        multi_full_join(t1, t2, on="k", indicator="b")
+
+
+def test_on_is_needed(t1: DataFrame, t2: DataFrame) -> None:
+    with pytest.raises(TypeError, match="'on'"):
+        multi_full_join(t1, t2)  # type: ignore[call-arg]
+
+
+def test_jar_and_package_of_other_versions(
+    t1: DataFrame, t2: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_jvm, "__version__", "9.9.9")
+    message = refused(PySparkRuntimeError, "9.9.9", t1, t2, on="k")
+    assert f"version {skewext.__version__} " in message
+    monkeypatch.undo()
+
+
+def test_jar_for_another_spark() -> None:
+    class Api:
+        @staticmethod
+        def version() -> str:
+            return skewext.__version__
+
+        @staticmethod
+        def sparkLine() -> str:  # noqa: N802
+            return "3.5"
+
+    _jvm.check_versions(Api, "3.5.9")
+    with pytest.raises(PySparkRuntimeError, match=re.escape("Spark 3.5 but this is Spark 4.0.1")):
+        _jvm.check_versions(Api, "4.0.1")
+
+
+def test_jar_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKEWEXT_JAR", str(tmp_path / "none.jar"))
+    with pytest.raises(PySparkRuntimeError, match=r"SKEWEXT_JAR names .*none.jar', which is not"):
+        skewext.jar_path()
+    monkeypatch.delenv("SKEWEXT_JAR")
+    monkeypatch.setattr(_jar, "JAR_DIRECTORY", tmp_path)
+    with pytest.raises(PySparkRuntimeError, match=r"jar is missing.*reinstall"):
+        skewext.jar_path()
+    (tmp_path / "skewext-spark3.5_2.12-0.0.1.jar").touch()
+    with pytest.raises(PySparkRuntimeError, match=rf"{skewext.__version__} needs.*0\.0\.1\.jar"):
+        skewext.jar_path()
+    right = tmp_path / f"skewext-spark3.5_2.12-{skewext.__version__}.jar"
+    right.touch()
+    assert skewext.jar_path() == str(right)
+    other = tmp_path / "other.jar"
+    other.touch()
+    monkeypatch.setenv("SKEWEXT_JAR", str(other))
+    assert skewext.jar_path() == str(other)

@@ -1,0 +1,254 @@
+"""Real sessions, each in a process of its own, since a JVM cannot be had twice in one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+import pyspark_skewext as skewext
+
+EXTENSION = "io.github.skewext.SkewExtensions"
+SPARK_SUBMIT = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+
+# Every script ends with a join that it checks.
+JOIN = """
+def join(spark):
+    one = spark.createDataFrame([(1, "a"), (2, "b")], "k int, a string")
+    two = spark.createDataFrame([(2, "c"), (3, "d")], "k int, b string")
+    joined = skewext.multi_full_join(one, two, on="k").orderBy("k")
+    assert "MultiFullJoin" in joined._jdf.queryExecution().executedPlan().toString()
+    assert [tuple(row) for row in joined.collect()] == [
+        (1, "a", None), (2, "b", "c"), (3, None, "d")]
+"""
+
+PREAMBLE = (
+    """
+import sys, threading, warnings
+from pyspark.sql import SparkSession
+import pyspark_skewext as skewext
+
+warnings.simplefilter("error")
+
+def plain():
+    return (SparkSession.builder.master("local[1]").config("spark.ui.enabled", False)
+        .config("spark.sql.shuffle.partitions", 2))
+
+def jars(spark):
+    listed = spark.sparkContext._jsc.sc().listJars().mkString(",")
+    return sorted(entry.split("/")[-1] for entry in listed.split(",") if entry)
+"""
+    + JOIN
+)
+
+
+class RunScript(Protocol):
+    """Runs a script and returns what it printed."""
+
+    def __call__(
+        self, body: str, command: Sequence[str] = ..., env: Mapping[str, str] | None = ...
+    ) -> str: ...
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunScript:
+    def run_script(
+        body: str, command: Sequence[str] = (sys.executable,), env: Mapping[str, str] | None = None
+    ) -> str:
+        script = tmp_path / "script.py"
+        script.write_text(PREAMBLE + body + "\nprint('done')\n")
+        python_path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
+        done = subprocess.run(
+            [*command, str(script)],
+            env={**os.environ, "PYTHONPATH": python_path, **(env or {})},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stdout.rstrip().endswith("done")
+        return done.stdout + done.stderr
+
+    return run_script
+
+
+@pytest.fixture
+def users_jar(tmp_path: Path) -> Path:
+    path = tmp_path / "users.jar"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("users-resource.txt", "here")
+    return path
+
+
+def test_configure_keeps_what_the_environment_gives(
+    run: RunScript, users_jar: Path, tmp_path: Path
+) -> None:
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    (conf / "spark-defaults.conf").write_text("spark.sql.extensions no.such.Extension\n")
+    run(
+        f"""
+spark = skewext.configure(plain()).getOrCreate()
+assert skewext.is_enabled(spark)
+assert spark.conf.get("spark.sql.extensions") == "no.such.Extension,{EXTENSION}"
+assert jars(spark) == sorted(["users.jar", skewext.jar_path().split("/")[-1]]), jars(spark)
+loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+assert loader.getResource("users-resource.txt") is not None
+join(spark)
+""",
+        env={
+            "SPARK_CONF_DIR": str(conf),
+            "PYSPARK_SUBMIT_ARGS": f"--jars {users_jar} pyspark-shell",
+        },
+    )
+
+
+def test_late_register(run: RunScript) -> None:
+    run(
+        """
+import os
+spark = plain().getOrCreate()
+assert not skewext.is_enabled(spark)
+try:
+    join(spark)
+    raise SystemExit("no error")
+except RuntimeError as error:
+    assert "not loaded" in str(error) and "register(spark)" in str(error), error
+
+right = skewext.jar_path()
+os.environ["SKEWEXT_JAR"] = "/no/such.jar"
+try:
+    skewext.register(spark)
+    raise SystemExit("no error")
+except RuntimeError as error:
+    assert "/no/such.jar" in str(error), error
+assert spark.range(3).count() == 3
+os.environ["SKEWEXT_JAR"] = right
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    skewext.configure(plain())
+assert ["already running" in str(each.message) for each in caught] == [True], caught
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    skewext.register(spark)
+    skewext.register(spark)
+assert "adaptive rules" in str(caught[0].message), caught
+assert skewext.is_enabled(spark)
+assert right.split("/")[-1] in jars(spark)
+join(spark)
+
+# The JVM has a thread of its own for every Python thread.
+failures = []
+def other():
+    try:
+        join(spark)
+    except BaseException as error:
+        failures.append(error)
+thread = threading.Thread(target=other)
+thread.start()
+thread.join()
+assert not failures, failures
+
+# A session of the same JVM, started anew, gets all.
+spark.stop()
+spark = skewext.configure(plain()).getOrCreate()
+assert skewext.is_enabled(spark)
+assert spark._jvm.io.github.skewext.PythonApi.isExtensionLoaded(spark._jsparkSession)
+assert right.split("/")[-1] in jars(spark)
+join(spark)
+"""
+    )
+
+
+def test_spark_submit_with_jar_and_extension(run: RunScript, users_jar: Path) -> None:
+    run(
+        """
+spark = SparkSession.builder.getOrCreate()
+assert skewext.is_enabled(spark)
+skewext.configure(SparkSession.builder)
+join(spark)
+""",
+        command=[
+            SPARK_SUBMIT,
+            *("--master", "local[1]"),
+            *("--jars", skewext.jar_path()),
+            *("--conf", f"spark.sql.extensions={EXTENSION}"),
+        ],
+    )
+
+
+def test_spark_submit_with_configure_in_the_script(run: RunScript, users_jar: Path) -> None:
+    run(
+        """
+spark = skewext.configure(SparkSession.builder).getOrCreate()
+assert skewext.is_enabled(spark)
+assert "users.jar" in jars(spark) and len(jars(spark)) == 2, jars(spark)
+join(spark)
+""",
+        command=[SPARK_SUBMIT, "--master", "local[1]", "--jars", str(users_jar)],
+    )
+
+
+def test_jar_without_the_extension(run: RunScript) -> None:
+    run(
+        """
+spark = plain().config("spark.jars", skewext.jar_path()).getOrCreate()
+assert not skewext.is_enabled(spark)
+try:
+    join(spark)
+    raise SystemExit("no error")
+except RuntimeError as error:
+    assert "spark.sql.extensions" in str(error), error
+assert spark.range(3).count() == 3
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    skewext.register(spark)
+assert len(caught) == 1
+join(spark)
+spark.conf.set("spark.skewext.enabled", False)
+assert not skewext.is_enabled(spark)
+"""
+    )
+
+
+def test_import_without_pyspark(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['pyspark'] = None\n"
+        "import pyspark_skewext; print(pyspark_skewext.jar_path())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == skewext.jar_path(), done.stderr
+
+
+def test_configured_session_warns_of_nothing(spark: SparkSession) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        skewext.configure(SparkSession.builder)
+        skewext.register(spark)
+
+
+def test_is_enabled_follows_the_switch(spark: SparkSession) -> None:
+    assert skewext.is_enabled(spark)
+    spark.conf.set("spark.skewext.enabled", "false")
+    assert not skewext.is_enabled(spark)
+    spark.conf.unset("spark.skewext.enabled")
+    assert skewext.is_enabled(spark)
