@@ -73,6 +73,7 @@ lazy val skewext = (project in file("."))
     Test / fork := true,
     Test / parallelExecution := false,
     Test / javaOptions ++= openedModules ++ Seq("-Xmx2g", "-XX:+IgnoreUnrecognizedVMOptions"),
+    Test / run / outputStrategy := Some(OutputStrategy.StdoutOutput),
     // The file is for build-tools/count_tests.py.
     Test / testOptions += {
       val report = target.value / "scalatest.txt"
