@@ -1,0 +1,85 @@
+"""What the documents show is what happens: their Python blocks run, their links lead somewhere.
+
+The blocks of a document run in order and share their names, as if typed into one session. A
+`text` block right after a `python` block is what that prints; `...` in it stands for anything, and
+the ids in Spark's plans may differ.
+"""
+
+from __future__ import annotations
+
+import doctest
+import io
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from stock import setting
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+# What a newcomer has, where the session of the tests differs.
+_DEFAULTS = {
+    "spark.sql.shuffle.partitions": 200,
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.autoBroadcastJoinThreshold": "10MB",
+    "spark.skewext.enabled": "true",
+}
+
+
+@dataclass
+class Example:
+    """A block of code, the line it begins at, and the output that the document claims."""
+
+    code: str
+    line: int
+    output: str
+
+
+def examples(text: str) -> Iterator[Example]:
+    blocks = list(_BLOCK.finditer(text))
+    for block, following in zip(blocks, [*blocks[1:], None]):
+        if block.group(1) == "python":
+            output = ""
+            if following is not None and following.group(1) == "text":
+                between = text[block.end() : following.start()]
+                output = following.group(2) if not between.strip() else ""
+            yield Example(block.group(2), text.count("\n", 0, block.start(2)), output)
+
+
+def without_ids(text: str) -> str:
+    return re.sub(r"plan_id=\d+", "plan_id=", re.sub(r"#\d+", "#", text))
+
+
+def matches(claimed: str, printed: str) -> bool:
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    return doctest.OutputChecker().check_output(without_ids(claimed), without_ids(printed), flags)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_examples_print_what_the_document_says(spark: SparkSession, document: Path) -> None:
+    names: dict[str, object] = {}
+    with ExitStack() as settings:
+        for key, value in _DEFAULTS.items():
+            settings.enter_context(setting(spark, key, value))
+        for example in examples(document.read_text(encoding="utf-8")):
+            # Lines of the document in tracebacks.
+            code = compile("\n" * example.line + example.code, str(document), "exec")
+            printed = io.StringIO()
+            with redirect_stdout(printed):
+                exec(code, names)
+            if not matches(example.output, printed.getvalue()):
+                pytest.fail(f"{document.name}:{example.line} prints\n{printed.getvalue()}", False)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_to_files(document: Path) -> None:
+    links = _LINK.findall(document.read_text(encoding="utf-8"))
+    local = [link for link in links if not link.startswith(("http:", "https:", "mailto:"))]
+    assert [link for link in local if not (document.parent / link).exists()] == []
