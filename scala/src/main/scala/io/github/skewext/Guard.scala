@@ -9,6 +9,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.Strategy
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreeNode
 import org.apache.spark.sql.execution.SparkPlan
 
 /**
@@ -46,9 +47,9 @@ object Guard extends Logging {
 }
 
 /** A rule that leaves the plan as it was when it fails. */
-case class GuardedRule(rule: Rule[LogicalPlan]) extends Rule[LogicalPlan] {
+case class GuardedRule[P <: TreeNode[_]](rule: Rule[P]) extends Rule[P] {
   override val ruleName: String = rule.ruleName
-  override def apply(plan: LogicalPlan): LogicalPlan =
+  override def apply(plan: P): P =
     Guard.protect(s"the rule $ruleName", plan)(rule(plan))
 }
 

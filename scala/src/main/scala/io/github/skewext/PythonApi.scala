@@ -4,10 +4,10 @@ import java.util.{List => JList}
 
 import scala.collection.JavaConverters._
 
-import org.apache.spark.sql.{DataFrame, SparkSession}
-import org.apache.spark.sql.skewext.SqlInternals
-
 import io.github.skewext.multijoin.{InputRole, MultiFullJoinBuilder}
+
+import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.{DataFrame, SparkSession}
 
 /**
  * What `pyspark_skewext` calls through py4j: Java types in, DataFrames out. It decides nothing; the
@@ -52,8 +52,10 @@ object PythonApi {
       indicator: String): DataFrame = {
     requireSupportedSpark()
     val frames = inputs.asScala.toSeq
-    val session = frames.headOption.map(_.sparkSession).getOrElse(
-      throw SqlInternals.analysisError("A multi-way join needs at least two inputs, got none."))
+    val session = frames.headOption
+      .map(_.sparkSession)
+      .getOrElse(
+        throw SqlInternals.analysisError("A multi-way join needs at least two inputs, got none."))
     frames.zipWithIndex.foreach { case (frame, i) =>
       if (frame.sparkSession ne session) {
         throw SqlInternals.analysisError(
@@ -69,8 +71,10 @@ object PythonApi {
       keys.asScala.toSeq.map(_.asScala.toSeq),
       keyNames.asScala.toSeq,
       roles.asScala.toSeq.map { name =>
-        InputRole.fromName(name).getOrElse(throw SqlInternals.analysisError(
-          s"There is no role '$name'; the roles are ${InputRole.all.map(_.name).mkString(", ")}."))
+        InputRole
+          .fromName(name)
+          .getOrElse(throw SqlInternals.analysisError(
+            s"There is no role '$name'; the roles are ${InputRole.all.map(_.name).mkString(", ")}."))
       },
       Option(suffixes).map(_.asScala.toSeq.map(Option(_).getOrElse(""))),
       Option(indicator))

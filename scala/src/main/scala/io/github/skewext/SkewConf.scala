@@ -17,10 +17,31 @@ object SkewConf {
     .booleanConf
     .createWithDefault(true)
 
+  val MULTI_JOIN_SPREAD_NULL_KEYS = buildConf("spark.skewext.multiJoin.spreadNullKeys.enabled")
+    .doc(
+      "Whether rows with a null in the key, which match nothing, are spread over all tasks of " +
+        "the multi-way join instead of going to one. Done only in adaptive execution, and only " +
+        "where nothing above the join makes use of its partitioning by the key.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val MULTI_JOIN_ORDER = buildConf("spark.skewext.multiJoin.order")
+    .doc("In which order the multi-way join brings keys out. 'auto': in their natural order where " +
+      "all inputs come sorted by the key (bucketed and sorted tables), and then without keeping " +
+      "rows in memory; else in no order. 'natural': in their natural order, with a sort of each " +
+      "input that is not sorted. 'none': in no order.")
+    .version("0.1.0")
+    .stringConf
+    .transform(_.toLowerCase(java.util.Locale.ROOT))
+    .checkValues(Set("auto", "natural", "none"))
+    .createWithDefault("auto")
+
   val MULTI_JOIN_GROUPING = buildConf("spark.skewext.multiJoin.grouping")
-    .doc("How a task of the multi-way join brings the rows of one key together. 'hash' keeps the " +
-      "rows in small hash tables and goes over to sorting when they do not fit in the task's " +
-      "memory; 'sort' sorts and spills from the start.")
+    .doc(
+      "How a task of the multi-way join brings the rows of one key together. 'hash' keeps the " +
+        "rows in small hash tables and goes over to sorting when they do not fit in the task's " +
+        "memory; 'sort' sorts and spills from the start.")
     .version("0.1.0")
     .stringConf
     .transform(_.toLowerCase(java.util.Locale.ROOT))
@@ -36,9 +57,10 @@ object SkewConf {
     .createWithDefault(Long.MaxValue)
 
   val MULTI_JOIN_GROUP_ROWS_IN_MEMORY = buildConf("spark.skewext.multiJoin.groupRowsInMemory")
-    .doc("Rows of one key and one input that are kept on the heap while the multi-way join " +
-      "forms the product of duplicate keys; more rows go to pages that Spark accounts for and " +
-      "spills. Only for tasks that sort.")
+    .doc(
+      "Rows of one key and one input that are kept on the heap while the multi-way join " +
+        "forms the product of duplicate keys; more rows go to pages that Spark accounts for and " +
+        "spills. Only for tasks that sort.")
     .version("0.1.0")
     .intConf
     .checkValue(_ > 0, "At least one row must be allowed.")
@@ -55,11 +77,14 @@ object SkewConf {
   /** All entries, in the order of the documentation. */
   val entries = Seq(
     ENABLED,
+    MULTI_JOIN_SPREAD_NULL_KEYS,
+    MULTI_JOIN_ORDER,
+    MULTI_JOIN_SPREAD_NULL_KEYS,
+    MULTI_JOIN_ORDER,
     MULTI_JOIN_GROUPING,
     MULTI_JOIN_MAX_ROWS_IN_MEMORY,
     MULTI_JOIN_GROUP_ROWS_IN_MEMORY,
-    MULTI_JOIN_HASH_BITS
-  )
+    MULTI_JOIN_HASH_BITS)
 
   def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)
 }

@@ -2,11 +2,11 @@ package io.github.skewext
 
 import java.util.{Collections, WeakHashMap}
 
-import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
+import io.github.skewext.multijoin.{FilterNullKeys, LowerMultiFullJoin, MultiFullJoinStrategy, PushKeyPredicates, SpreadNullKeys}
+
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
-
-import io.github.skewext.multijoin.{FilterNullKeys, LowerMultiFullJoin, MultiFullJoinStrategy}
+import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 
 /**
  * The entry point: `spark.sql.extensions=io.github.skewext.SkewExtensions`.
@@ -16,8 +16,12 @@ import io.github.skewext.multijoin.{FilterNullKeys, LowerMultiFullJoin, MultiFul
  *  1. [[multijoin.LowerMultiFullJoin]] (optimizer, operator optimization batch): plans a multi-way
  *     join as Spark's own joins when skewext is switched off.
  *  1. [[multijoin.FilterNullKeys]] (optimizer, the same batch): drops rows that cannot come out.
+ *  1. [[multijoin.PushKeyPredicates]] (optimizer, the same batch): moves predicates on keys into
+ *     every input.
  *  1. [[multijoin.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a
  *     multi-way join as one operator.
+ *  1. [[multijoin.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
+ *     with a null key from all going to one task.
  *
  * Applying it twice to the same session does nothing the second time. It never throws: an exception
  * here would keep the session, and on some platforms the cluster, from starting.
@@ -30,6 +34,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
       } else if (SkewExtensions.applied.add(extensions)) {
         SkewExtensions.optimizerRules.foreach(rule => extensions.injectOptimizerRule(_ => rule))
         extensions.injectPlannerStrategy(_ => SkewExtensions.strategy)
+        extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(SpreadNullKeys))
       }
     }
 }
@@ -41,7 +46,7 @@ object SkewExtensions {
       Collections.synchronizedMap(new WeakHashMap[SparkSessionExtensions, java.lang.Boolean]()))
 
   private val optimizerRules: Seq[Rule[LogicalPlan]] =
-    Seq(GuardedRule(LowerMultiFullJoin), GuardedRule(FilterNullKeys))
+    Seq(LowerMultiFullJoin, FilterNullKeys, PushKeyPredicates).map(GuardedRule(_))
 
   private val strategy = GuardedStrategy(MultiFullJoinStrategy)
 

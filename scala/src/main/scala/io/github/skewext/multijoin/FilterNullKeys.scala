@@ -15,7 +15,10 @@ object FilterNullKeys extends Rule[LogicalPlan] {
         val child = join.children(i)
         // Spark drops a filter that the constraints of its child imply; asking the constraints here
         // keeps the rule from adding it again on every run.
-        val missing = join.keys(i).filter(_.nullable).map(k => IsNotNull(k): Expression)
+        val missing = join
+          .keys(i)
+          .filter(_.nullable)
+          .map(k => IsNotNull(k): Expression)
           .filterNot(child.constraints.contains)
         if (InputRole.emitsNullKeys(join.roles, i) || missing.isEmpty) child
         else Filter(missing.reduce(And), child)

@@ -30,7 +30,8 @@ private[multijoin] final class HashedGroups(
     numFields: Array[Int],
     memory: TaskMemoryManager,
     pageSize: Long)
-  extends MemoryConsumer(memory, pageSize, memory.getTungstenMemoryMode) with KeyGroups {
+    extends MemoryConsumer(memory, pageSize, memory.getTungstenMemoryMode)
+    with KeyGroups {
 
   import HashedGroups._
 
@@ -160,6 +161,9 @@ private[multijoin] final class HashedGroups(
     }
     false
   }
+
+  /** Rows with a null key are not inserted. */
+  override def keyHasNull: Boolean = false
 
   override def spillSize: Long = 0L
 

@@ -1,9 +1,9 @@
 package io.github.skewext.multijoin
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, LeafExpression, UnsafeRow}
-import org.apache.spark.sql.catalyst.expressions.codegen.{CodegenContext, CodeGenerator, ExprCode}
 import org.apache.spark.sql.catalyst.expressions.codegen.Block._
+import org.apache.spark.sql.catalyst.expressions.codegen.{CodeGenerator, CodegenContext, ExprCode}
+import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, LeafExpression, UnsafeRow}
 import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types.DataType
 
@@ -25,7 +25,7 @@ final class InputRows(numInputs: Int) extends GenericInternalRow(Array.empty[Any
 
 /** Column `ordinal` of the row of one input; null where the input does not have the key. */
 case class InputColumn(input: Int, ordinal: Int, dataType: DataType, nullable: Boolean)
-  extends LeafExpression {
+    extends LeafExpression {
 
   @transient private lazy val accessor = InternalRow.getAccessor(dataType)
 
@@ -54,7 +54,7 @@ case class InputColumn(input: Int, ordinal: Int, dataType: DataType, nullable: B
  * @param ordinals where each input has the column
  */
 case class FirstPresentColumn(ordinals: Seq[Int], dataType: DataType, nullable: Boolean)
-  extends LeafExpression {
+    extends LeafExpression {
 
   @transient private lazy val accessor = InternalRow.getAccessor(dataType)
 

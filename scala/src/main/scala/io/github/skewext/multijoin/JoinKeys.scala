@@ -1,7 +1,6 @@
 package io.github.skewext.multijoin
 
-import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.XXH64
+import org.apache.spark.sql.catalyst.expressions.{XXH64, _}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.array.ByteArrayMethods
 
@@ -28,11 +27,7 @@ object JoinKeys {
    * @param hashBits how many bits of the hash to use: 64, fewer only in tests
    */
   def apply(keys: Seq[Seq[Expression]], hashBits: Int): JoinKeys = {
-    val plain = keys.forall(_.forall {
-      case BoundReference(_, dataType, _) => comparedByBytes(dataType)
-      case _ => false
-    })
-    if (plain) {
+    if (keys.forall(_.forall(comparedByBytes(_)))) {
       new ColumnKeys(
         keys.map(_.collect { case BoundReference(ordinal, _, _) => ordinal }.toArray).toArray,
         keys.head.map(e => UnsafeRow.isFixedLength(e.dataType)).toArray,
@@ -42,10 +37,18 @@ object JoinKeys {
     }
   }
 
+  /** Whether a key is a column, and of a type whose equal values are identical. */
+  def comparedByBytes(key: Expression): Boolean = key match {
+    case BoundReference(_, dataType, _) => comparedByBytes(dataType)
+    case a: Attribute => comparedByBytes(a.dataType)
+    case _ => false
+  }
+
   /** Types whose values are equal just when their bytes in an UnsafeRow are. */
   private def comparedByBytes(dataType: DataType): Boolean = dataType match {
     case BooleanType | ByteType | ShortType | IntegerType | LongType | DateType | TimestampType |
-        TimestampNTZType | StringType | BinaryType => true
+        TimestampNTZType | StringType | BinaryType =>
+      true
     case _: DecimalType | _: YearMonthIntervalType | _: DayTimeIntervalType => true
     case _ => false
   }
@@ -58,7 +61,7 @@ object JoinKeys {
 
 /** Keys that are columns of byte-comparable types: read where they stand in the row. */
 private final class ColumnKeys(ordinals: Array[Array[Int]], fixed: Array[Boolean], hashBits: Int)
-  extends JoinKeys {
+    extends JoinKeys {
 
   private[this] val numKeys = fixed.length
 
@@ -103,8 +106,11 @@ private final class ColumnKeys(ordinals: Array[Array[Int]], fixed: Array[Boolean
         // A word of a variable-length column is its offset and its length in bytes.
         val length = wordA.toInt
         if (length != wordB.toInt || !ByteArrayMethods.arrayEquals(
-            a.getBaseObject, a.getBaseOffset + (wordA >>> 32),
-            b.getBaseObject, b.getBaseOffset + (wordB >>> 32), length)) {
+            a.getBaseObject,
+            a.getBaseOffset + (wordA >>> 32),
+            b.getBaseObject,
+            b.getBaseOffset + (wordB >>> 32),
+            length)) {
           return false
         }
       }
@@ -128,8 +134,8 @@ private final class ComputedKeys(keys: Seq[Seq[Expression]], hashBits: Int) exte
 
   override def hash(input: Int, row: UnsafeRow): Long = {
     val key = projections(input)(row)
-    val hash = XXH64.hashUnsafeBytes(
-      key.getBaseObject, key.getBaseOffset, key.getSizeInBytes, JoinKeys.Seed)
+    val hash =
+      XXH64.hashUnsafeBytes(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes, JoinKeys.Seed)
     JoinKeys.truncate(hash, hashBits)
   }
 

@@ -3,7 +3,7 @@ package io.github.skewext.multijoin
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 
 /**
- * The rows of all inputs, key by key, in no particular order of keys. Ordering (or hashing) rows,
+ * The rows of all inputs, key by key. Ordering (or hashing) rows,
  * keeping them in memory and spilling them is the implementation's business; which keys come out,
  * and how their rows become output, is the caller's.
  */
@@ -17,6 +17,9 @@ private[multijoin] trait KeyGroups {
 
   /** Goes to the next combination of rows of the current key. */
   def nextCombination(): Boolean
+
+  /** Whether the current key has a null; the group is then one row. */
+  def keyHasNull: Boolean
 
   /** Bytes written to disk so far. */
   def spillSize: Long

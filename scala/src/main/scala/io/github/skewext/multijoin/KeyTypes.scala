@@ -1,12 +1,12 @@
 package io.github.skewext.multijoin
 
-import org.apache.spark.sql.{AnalysisException, SparkSession}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, Project}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types._
+import org.apache.spark.sql.{AnalysisException, SparkSession}
 
 /** The type in which a key column of all inputs is compared, and shown. */
 private[multijoin] case class KeyType(dataType: DataType, paddedTo: Option[Int])
@@ -36,9 +36,8 @@ private[multijoin] object KeyTypes {
         case ((value, comparisons), next) =>
           (Coalesce(Seq(value, next)), comparisons :+ EqualTo(value, next))
       }
-    val project = Project(
-      (value +: comparisons).map(e => Alias(e, "e")()),
-      LocalRelation(attributes))
+    val project =
+      Project((value +: comparisons).map(e => Alias(e, "e")()), LocalRelation(attributes))
     val analyzed =
       try {
         session.sessionState.executePlan(project).analyzed
@@ -49,7 +48,8 @@ private[multijoin] object KeyTypes {
     val dataType = result.head.dataType
     // The types of the chain's results, input by input: the last one is the type of all.
     val comparedAlike = result.tail.forall {
-      case EqualTo(l, r) => canHold(l.dataType, dataType) && canHold(r.dataType, dataType) &&
+      case EqualTo(l, r) =>
+        canHold(l.dataType, dataType) && canHold(r.dataType, dataType) &&
         (columns.size > 2 || DataTypeUtils.sameType(l.dataType, dataType))
       case _ => false
     }

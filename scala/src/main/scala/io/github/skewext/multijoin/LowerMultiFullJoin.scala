@@ -1,14 +1,14 @@
 package io.github.skewext.multijoin
 
+import io.github.skewext.SkewConf
+import io.github.skewext.multijoin.InputRole.{Excluded, Required}
+
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers
 import org.apache.spark.sql.catalyst.plans.FullOuter
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, JoinHint, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.types.{ArrayType, BooleanType, IntegerType}
-
-import io.github.skewext.SkewConf
-import io.github.skewext.multijoin.InputRole.{Excluded, Required}
 
 /**
  * With `spark.skewext.enabled` off, replaces a [[MultiFullJoin]] by what defines it: Spark's chain
@@ -29,9 +29,10 @@ object LowerMultiFullJoin extends Rule[LogicalPlan] {
   def lower(join: MultiFullJoin): LogicalPlan = {
     val needPresence = join.indicator.isDefined || join.roles.exists(_ != InputRole.Optional)
     val inputs = join.children.indices.map(i => Input(join, i, needPresence))
-    val chain = inputs.tail.foldLeft(Chain(inputs.head.plan, inputs.head.keys, inputs.head.values)) {
-      (chain, input) => chain.fullJoin(input)
-    }
+    val chain =
+      inputs.tail.foldLeft(Chain(inputs.head.plan, inputs.head.keys, inputs.head.values)) {
+        (chain, input) => chain.fullJoin(input)
+      }
     val filtered = if (needPresence) {
       val conditions = inputs.flatMap { input =>
         input.role match {
@@ -67,8 +68,8 @@ object LowerMultiFullJoin extends Rule[LogicalPlan] {
    * The expression as it reads above a full outer join, where any column can be null. A column that
    * is never null below would be taken for one that is never null above by Spark's optimizer.
    */
-  private def padded(e: Expression): Expression = e.transform {
-    case a: Attribute => a.withNullability(true)
+  private def padded(e: Expression): Expression = e.transform { case a: Attribute =>
+    a.withNullability(true)
   }
 
   /** One input, with a column that is never null where `needPresence` asks for it. */
@@ -98,7 +99,8 @@ object LowerMultiFullJoin extends Rule[LogicalPlan] {
           Alias(Coalesce(Seq(padded(l), padded(r))), s"${name}_$j")()
         }
       val newValues = coalesced(values, input.values, "value")
-      val newKeys = if (keys == values && input.keys == input.values) newValues
+      val newKeys =
+        if (keys == values && input.keys == input.values) newValues
         else coalesced(keys, input.keys, "key")
       Chain(
         Project(join.output ++ newValues ++ (if (newKeys eq newValues) Nil else newKeys), join),

@@ -1,9 +1,9 @@
 package io.github.skewext.multijoin
 
+import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Required}
+
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
-
-import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Required}
 
 /**
  * The full outer join of N inputs on one equi-key, narrowed by a role for every input.
@@ -29,7 +29,7 @@ case class MultiFullJoin(
     keyOutput: Seq[Attribute],
     roles: Seq[InputRole],
     indicator: Option[Attribute])
-  extends LogicalPlan {
+    extends LogicalPlan {
 
   override def output: Seq[Attribute] =
     MultiFullJoin.output(children.map(_.output), keyColumns, keyOutput, roles, indicator)

@@ -1,13 +1,13 @@
 package io.github.skewext.multijoin
 
+import io.github.skewext.multijoin.InputRole.Excluded
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types.{ArrayType, IntegerType}
-
-import io.github.skewext.multijoin.InputRole.Excluded
 
 /**
  * Makes the logical plan of a multi-way join that was asked for by name. Checks the arguments, casts
@@ -65,18 +65,21 @@ private[skewext] class MultiFullJoinBuilder(
     }
     if (keys.size != inputs.size || roles.size != inputs.size ||
       suffixes.exists(_.size != inputs.size)) {
-      fail(s"There are ${inputs.size} inputs, but key columns for ${keys.size}, roles for " +
-        s"${roles.size}${suffixes.map(s => s" and suffixes for ${s.size}").getOrElse("")}.")
+      fail(
+        s"There are ${inputs.size} inputs, but key columns for ${keys.size}, roles for " +
+          s"${roles.size}${suffixes.map(s => s" and suffixes for ${s.size}").getOrElse("")}.")
     }
     keys.zipWithIndex.foreach { case (names, i) =>
       if (names.size != keyNames.size) {
-        fail(s"Input $i has ${names.size} key columns (${names.mkString(", ")}), the join has " +
-          s"${keyNames.size} (${keyNames.mkString(", ")}).")
+        fail(
+          s"Input $i has ${names.size} key columns (${names.mkString(", ")}), the join has " +
+            s"${keyNames.size} (${keyNames.mkString(", ")}).")
       }
     }
     if (roles.forall(_ == Excluded)) fail("All inputs are excluded; the join has no rows.")
     inputs.zipWithIndex.foreach { case (input, i) =>
-      if (input.isStreaming) fail(s"Input $i is streaming; a multi-way join takes batch inputs only.")
+      if (input.isStreaming)
+        fail(s"Input $i is streaming; a multi-way join takes batch inputs only.")
     }
   }
 
@@ -86,8 +89,9 @@ private[skewext] class MultiFullJoinBuilder(
       case Seq() =>
         fail(s"Input $i has no column '$name'; its columns are ${namesOf(inputs(i).output)}.")
       case several =>
-        fail(s"Input $i has ${several.size} columns named '$name' (its columns are " +
-          s"${namesOf(inputs(i).output)}); the key is ambiguous.")
+        fail(
+          s"Input $i has ${several.size} columns named '$name' (its columns are " +
+            s"${namesOf(inputs(i).output)}); the key is ambiguous.")
     }
 
   /** The input with its keys in their common types. */
@@ -159,8 +163,9 @@ private[skewext] class MultiFullJoinBuilder(
     suffixes.foreach { _ =>
       val names = keyNames ++ finalNames
       names.indices.find(x => names.take(x).exists(same(_, names(x)))).foreach { x =>
-        fail(s"With these suffixes the result would have two columns named '${names(x)}'; give " +
-          "the inputs that share a name different suffixes.")
+        fail(
+          s"With these suffixes the result would have two columns named '${names(x)}'; give " +
+            "the inputs that share a name different suffixes.")
       }
     }
     indicator.foreach { name =>

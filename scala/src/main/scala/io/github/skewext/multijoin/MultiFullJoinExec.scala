@@ -1,15 +1,15 @@
 package io.github.skewext.multijoin
 
+import io.github.skewext.SkewConf
+import io.github.skewext.multijoin.InputRole.Excluded
+
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
-import org.apache.spark.sql.execution.{ExplainUtils, SparkPlan}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.{ExplainUtils, SparkPlan}
 import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
-
-import io.github.skewext.SkewConf
-import io.github.skewext.multijoin.InputRole.Excluded
 
 /**
  * Joins N inputs that are partitioned by their keys in one pass. See [[MultiFullJoin]] for what the
@@ -17,7 +17,10 @@ import io.github.skewext.multijoin.InputRole.Excluded
  *
  * The exchanges are the direct children: rows are brought together by key inside, because sorting
  * them before, with a `SortExec` each, means to copy and to hash every row twice, and to read them
- * in an order that misses the processor's caches.
+ * in an order that misses the processor's caches. Inputs that are sorted by their keys already are
+ * merged as they are.
+ *
+ * @param spreadNullKeys whether rows with a null key may be in any partition, see [[SpreadNullKeys]]
  */
 case class MultiFullJoinExec(
     children: Seq[SparkPlan],
@@ -25,8 +28,9 @@ case class MultiFullJoinExec(
     keyColumns: Seq[Seq[Attribute]],
     keyOutput: Seq[Attribute],
     roles: Seq[InputRole],
-    indicator: Option[Attribute])
-  extends SparkPlan {
+    indicator: Option[Attribute],
+    spreadNullKeys: Boolean = false)
+    extends SparkPlan {
 
   override def nodeName: String = "MultiFullJoin"
 
@@ -41,14 +45,38 @@ case class MultiFullJoinExec(
     "numNullKeyRows" ->
       SQLMetrics.createMetric(sparkContext, "number of output rows with a null key"),
     "spillSize" -> SQLMetrics.createSizeMetric(sparkContext, "spill size"),
-    "peakMemory" -> SQLMetrics.createSizeMetric(sparkContext, "peak memory")
-  ) ++ children.indices.map { i =>
-    inputRowsMetric(i) -> SQLMetrics.createMetric(sparkContext, s"number of rows of input $i")
-  }
+    "peakMemory" -> SQLMetrics.createSizeMetric(sparkContext, "peak memory")) ++ children.indices
+    .map { i =>
+      inputRowsMetric(i) -> SQLMetrics.createMetric(sparkContext, s"number of rows of input $i")
+    }
 
   private def inputRowsMetric(i: Int): String = s"numRowsOfInput$i"
 
-  override def requiredChildDistribution: Seq[Distribution] = keys.map(ClusteredDistribution(_))
+  override def requiredChildDistribution: Seq[Distribution] =
+    keys.zip(children).map { case (key, child) =>
+      ClusteredDistribution(
+        if (spreadNullKeys) key :+ SpreadNullKeys.spreadBy(key, child.output) else key)
+    }
+
+  override def requiredChildOrdering: Seq[Seq[SortOrder]] =
+    if (order == "natural") naturalOrder else children.map(_ => Nil)
+
+  override def outputOrdering: Seq[SortOrder] =
+    if (comesOrdered && keys.zip(keyColumns).forall { case (k, c) => k == c }) {
+      keyOutput.map(SortOrder(_, Ascending))
+    } else {
+      Nil
+    }
+
+  private def order: String = conf.getConf(SkewConf.MULTI_JOIN_ORDER)
+
+  private def naturalOrder: Seq[Seq[SortOrder]] = keys.map(_.map(SortOrder(_, Ascending)))
+
+  /** Whether all inputs are sorted by their keys, and are to be merged as they are. */
+  private def comesOrdered: Boolean =
+    order != "none" && children.zip(naturalOrder).forall { case (child, required) =>
+      SortOrder.orderingSatisfies(child.outputOrdering, required)
+    }
 
   /**
    * All inputs are partitioned alike and every key comes out of its own partition, so what is true
@@ -87,13 +115,12 @@ case class MultiFullJoinExec(
   private def task: MultiJoinTask = MultiJoinTask(
     inputTypes = children.map(_.output.map(_.dataType)),
     keys = JoinKeys(
-      keys.zip(children).map { case (exprs, child) =>
-        exprs.map(e => BindReferences.bindReference(SqlInternals.normalizeFloats(e), child.output))
-      },
+      boundKeys(SqlInternals.normalizeFloats),
       conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
     roles = roles,
     output = outputColumns,
     withIndicator = indicator.isDefined,
+    ordered = if (comesOrdered) Some(KeyOrder(boundKeys(identity))) else None,
     grouping = GroupingSettings(
       sortAlways = conf.getConf(SkewConf.MULTI_JOIN_GROUPING) == "sort",
       maxRowsInMemory = conf.getConf(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY),
@@ -104,8 +131,12 @@ case class MultiFullJoinExec(
       groups = longMetric("numGroups"),
       nullKeys = longMetric("numNullKeyRows"),
       spillSize = longMetric("spillSize"),
-      peakMemory = longMetric("peakMemory"))
-  )
+      peakMemory = longMetric("peakMemory")))
+
+  private def boundKeys(form: Expression => Expression): Seq[Seq[Expression]] =
+    keys.zip(children).map { case (key, child) =>
+      key.map(e => BindReferences.bindReference(form(e), child.output))
+    }
 
   private def outputColumns: Seq[Expression] = {
     def ordinal(input: Int, a: Attribute): Int =
@@ -132,6 +163,8 @@ case class MultiFullJoinExec(
        |$formattedNodeName
        |${inputs.mkString("\n")}
        |${ExplainUtils.generateFieldString("Output", output)}
+       |${ExplainUtils.generateFieldString("Merges sorted inputs", comesOrdered.toString)}
+       |${ExplainUtils.generateFieldString("Spreads null keys", spreadNullKeys.toString)}
        |""".stripMargin
   }
 

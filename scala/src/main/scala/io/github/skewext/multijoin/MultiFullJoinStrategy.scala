@@ -9,7 +9,12 @@ object MultiFullJoinStrategy extends Strategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case j: MultiFullJoin =>
       MultiFullJoinExec(
-        j.children.map(planLater), j.keys, j.keyColumns, j.keyOutput, j.roles, j.indicator) :: Nil
+        j.children.map(planLater),
+        j.keys,
+        j.keyColumns,
+        j.keyOutput,
+        j.roles,
+        j.indicator) :: Nil
     case _ => Nil
   }
 }

@@ -1,22 +1,24 @@
 package io.github.skewext.multijoin
 
+import io.github.skewext.multijoin.InputRole.{Excluded, Required}
+
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.execution.RowIterator
 import org.apache.spark.sql.skewext.TaskInternals
 
-import io.github.skewext.multijoin.InputRole.{Excluded, Required}
-
 /**
  * The rows of one partition of a [[MultiFullJoinExec]].
  *
- * First the inputs are drained one after the other. A row whose key has a null matches nothing, so
- * it comes out (or not) there and then and takes no memory, however many of them there are. Then the
- * other rows come out key by key.
+ * Inputs that come sorted by the key are merged as they are. Others are first drained, one after the
+ * other. A row whose key has a null matches nothing, so it comes out (or not) there and then and
+ * takes no memory, however many of them there are. Then the other rows come out key by key.
  */
-private[multijoin] final class MultiJoinIterator(task: MultiJoinTask, inputs: Array[Iterator[InternalRow]])
-  extends RowIterator {
+private[multijoin] final class MultiJoinIterator(
+    task: MultiJoinTask,
+    inputs: Array[Iterator[InternalRow]])
+    extends RowIterator {
 
   private[this] val n = inputs.length
   private[this] val keys = task.keys
@@ -30,15 +32,22 @@ private[multijoin] final class MultiJoinIterator(task: MultiJoinTask, inputs: Ar
   private[this] val projection = UnsafeProjection.create(task.output)
   private[this] val indicators = if (task.withIndicator) new Indicators(n) else null
 
+  private[this] val numFields = task.inputTypes.map(_.size).toArray
   private[this] val gathered =
-    new SpillableGroups(keys, task.inputTypes.map(_.size).toArray, task.grouping)
+    if (task.ordered.isDefined) null
+    else new SpillableGroups(keys, numFields, task.grouping)
+
+  /** Null until the inputs are drained. */
   private[this] var groups: KeyGroups = _
   private[this] var draining = 0
-  private[this] var inputRows = 0L
+  private[this] val inputRows = new Array[Long](n)
   private[this] var numGroups = 0L
   private[this] var numNullKeys = 0L
   private[this] var outputRows = 0L
   private[this] var current: UnsafeRow = _
+
+  /** Whether a group's combinations are being shown. */
+  private[this] var shown = false
 
   TaskContext.get().addTaskCompletionListener[Unit](reportMetrics(_))
 
@@ -46,9 +55,13 @@ private[multijoin] final class MultiJoinIterator(task: MultiJoinTask, inputs: Ar
 
   override def advanceNext(): Boolean = {
     if (groups == null) {
-      if (drain()) return true
-      groups = gathered.result()
-    } else if (groups.nextCombination()) {
+      groups = task.ordered match {
+        case Some(order) => orderedGroups(order)
+        case None =>
+          if (drain()) return true
+          gathered.result()
+      }
+    } else if (shown && groups.nextCombination()) {
       showGroup()
       return true
     }
@@ -57,33 +70,56 @@ private[multijoin] final class MultiJoinIterator(task: MultiJoinTask, inputs: Ar
       if (comesOut()) {
         combination.first = firstPresent()
         if (indicators != null) combination.indicator = indicators.of(groups.rows)
+        if (groups.keyHasNull) numNullKeys += 1
+        shown = true
         showGroup()
         return true
       }
     }
+    shown = false
     false
+  }
+
+  private def orderedGroups(order: KeyOrder): OrderedGroups = {
+    val rows = Array.tabulate(n) { i =>
+      inputs(i).map { row =>
+        inputRows(i) += 1
+        asUnsafe(i, row)
+      }
+    }
+    new OrderedGroups(
+      keys,
+      numFields,
+      task.grouping.groupRowsInMemory,
+      rows,
+      order.projections,
+      order.numKeys,
+      order.ordering)
+  }
+
+  private def asUnsafe(input: Int, row: InternalRow): UnsafeRow = row match {
+    case unsafe: UnsafeRow => unsafe
+    case other => toUnsafe(input)(other)
   }
 
   /** Reads on until a row with a null key comes out (true), or all inputs are at their ends. */
   private def drain(): Boolean = {
     while (draining < n) {
       val input = inputs(draining)
+      var rows = 0L
       while (input.hasNext) {
-        val row = input.next() match {
-          case unsafe: UnsafeRow => unsafe
-          case other => toUnsafe(draining)(other)
-        }
-        inputRows += 1
+        val row = asUnsafe(draining, input.next())
+        rows += 1
         if (!keys.hasNull(draining, row)) {
           gathered.insert(draining, keys.hash(draining, row), row)
         } else if (emitsNullKeys(draining)) {
+          inputRows(draining) += rows
           showAlone(row)
           return true
         }
       }
+      inputRows(draining) += rows
       gathered.finishInput(draining)
-      task.metrics.inputRows(draining).add(inputRows)
-      inputRows = 0
       draining += 1
     }
     false
@@ -130,11 +166,16 @@ private[multijoin] final class MultiJoinIterator(task: MultiJoinTask, inputs: Ar
   private def reportMetrics(context: TaskContext): Unit = {
     val metrics = task.metrics
     metrics.outputRows.add(outputRows)
+    inputRows.indices.foreach(i => metrics.inputRows(i).add(inputRows(i)))
     metrics.groups.add(numGroups)
     metrics.nullKeys.add(numNullKeys)
-    metrics.spillSize.add(gathered.spillSize)
-    metrics.peakMemory.add(gathered.peakMemory)
-    TaskInternals.reportPeakMemory(context, gathered.peakMemory)
+    val (spillSize, peakMemory) =
+      if (gathered != null) (gathered.spillSize, gathered.peakMemory)
+      else if (groups != null) (groups.spillSize, groups.peakMemory)
+      else (0L, 0L)
+    metrics.spillSize.add(spillSize)
+    metrics.peakMemory.add(peakMemory)
+    TaskInternals.reportPeakMemory(context, peakMemory)
   }
 }
 

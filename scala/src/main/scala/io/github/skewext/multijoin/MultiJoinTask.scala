@@ -1,7 +1,8 @@
 package io.github.skewext.multijoin
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.codegen.GenerateOrdering
+import org.apache.spark.sql.catalyst.expressions.{Ascending, BaseOrdering, BoundReference, Expression, SortOrder, UnsafeProjection}
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.types.DataType
 
@@ -11,6 +12,7 @@ import org.apache.spark.sql.types.DataType
  *
  * @param inputTypes the columns of each input
  * @param output the output's columns, over [[InputRows]]
+ * @param ordered if defined, all inputs come sorted by their keys in this order
  */
 private[multijoin] case class MultiJoinTask(
     inputTypes: Seq[Seq[DataType]],
@@ -18,12 +20,25 @@ private[multijoin] case class MultiJoinTask(
     roles: Seq[InputRole],
     output: Seq[Expression],
     withIndicator: Boolean,
+    ordered: Option[KeyOrder],
     grouping: GroupingSettings,
     metrics: MultiJoinMetrics)
-  extends (Array[Iterator[InternalRow]] => Iterator[InternalRow]) {
+    extends (Array[Iterator[InternalRow]] => Iterator[InternalRow]) {
 
   override def apply(inputs: Array[Iterator[InternalRow]]): Iterator[InternalRow] =
     new MultiJoinIterator(this, inputs).toScala
+}
+
+/** The ascending order of keys that each input's rows come in; `keys` are bound to these rows. */
+private[multijoin] case class KeyOrder(keys: Seq[Seq[Expression]]) {
+  def numKeys: Int = keys.head.size
+
+  def projections: Array[UnsafeProjection] = keys.map(UnsafeProjection.create(_)).toArray
+
+  def ordering: BaseOrdering =
+    GenerateOrdering.generate(keys.head.zipWithIndex.map { case (key, j) =>
+      SortOrder(BoundReference(j, key.dataType, nullable = true), Ascending)
+    })
 }
 
 /** The operator's SQL metrics; a task adds to them once, when it ends. */

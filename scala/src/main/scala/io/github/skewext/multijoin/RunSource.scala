@@ -1,17 +1,22 @@
 package io.github.skewext.multijoin
 
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
 import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterIterator
 
 /**
- * The rows of one input in ascending order of their keys' hashes, one row at a time. `row` is valid
- * until the next `advance()`.
+ * The ordered rows of one input, one row at a time. `row` is valid until the next `advance()`.
  */
 private[multijoin] abstract class RunSource {
 
   /** Whether there is a current row. */
   var live: Boolean = false
+
+  /** The hash of the row's key, where rows are ordered by it. */
   var hash: Long = 0L
+
+  /** Whether all rows are of one run. */
+  def oneRun: Boolean = false
+
   val row: UnsafeRow
 
   def advance(): Unit
@@ -40,20 +45,36 @@ private[multijoin] object RunSource {
     advance()
   }
 
-  /** Rows that share one hash. */
-  def sameHash(rows: Iterator[UnsafeRow], sharedHash: Long, numFields: Int): RunSource =
-    new RunSource {
-      override val row: UnsafeRow = new UnsafeRow(numFields)
-      hash = sharedHash
+  /** Rows of one run. */
+  def sameRun(rows: Iterator[UnsafeRow], numFields: Int): RunSource = new RunSource {
+    override val row: UnsafeRow = new UnsafeRow(numFields)
+    override def oneRun: Boolean = true
 
-      override def advance(): Unit = {
-        live = rows.hasNext
-        if (live) {
-          val next = rows.next()
-          row.pointTo(next.getBaseObject, next.getBaseOffset, next.getSizeInBytes)
-        }
-      }
-
-      advance()
+    override def advance(): Unit = {
+      live = rows.hasNext
+      if (live) pointTo(row, rows.next())
     }
+
+    advance()
+  }
+
+  /** Rows in the order of their keys; knows the key of its row. */
+  final class Ordered(rows: Iterator[UnsafeRow], numFields: Int, keyOf: UnsafeProjection)
+      extends RunSource {
+    override val row: UnsafeRow = new UnsafeRow(numFields)
+    var key: UnsafeRow = _
+
+    override def advance(): Unit = {
+      live = rows.hasNext
+      if (live) {
+        pointTo(row, rows.next())
+        key = keyOf(row)
+      }
+    }
+
+    advance()
+  }
+
+  private def pointTo(row: UnsafeRow, other: UnsafeRow): Unit =
+    row.pointTo(other.getBaseObject, other.getBaseOffset, other.getSizeInBytes)
 }

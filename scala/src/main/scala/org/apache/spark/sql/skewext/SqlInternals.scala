@@ -1,9 +1,9 @@
 package org.apache.spark.sql.skewext
 
-import org.apache.spark.sql.{AnalysisException, DataFrame, Dataset, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.{AnalysisException, DataFrame, Dataset, SparkSession}
 
 /** The few calls into `private[sql]` members that need no class of their own. */
 object SqlInternals {

@@ -2,10 +2,10 @@ package org.apache.spark.sql.skewext
 
 import java.util.function.Supplier
 
-import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.internal.config.SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD
 import org.apache.spark.memory.TaskMemoryManager
 import org.apache.spark.util.collection.unsafe.sort.{PrefixComparators, RecordComparator, UnsafeExternalSorter}
+import org.apache.spark.{SparkEnv, TaskContext}
 
 /** What a running task reaches only from inside Spark: its memory, its sorters, its metrics. */
 object TaskInternals {
