@@ -2,6 +2,7 @@ package io.github.skewext.multijoin
 
 import io.github.skewext.SkewConf
 import io.github.skewext.multijoin.InputRole.Excluded
+import io.github.skewext.multijoin.MultiFullJoinExec.{Natural, NoOrder}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -20,6 +21,7 @@ import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
  * in an order that misses the processor's caches. Inputs that are sorted by their keys already are
  * merged as they are.
  *
+ * @param order whether the order of the keys matters; part of the plan, as what is above may rely on it
  * @param spreadNullKeys whether rows with a null key may be in any partition, see [[SpreadNullKeys]]
  */
 case class MultiFullJoinExec(
@@ -29,6 +31,7 @@ case class MultiFullJoinExec(
     keyOutput: Seq[Attribute],
     roles: Seq[InputRole],
     indicator: Option[Attribute],
+    order: MultiFullJoinExec.Order,
     spreadNullKeys: Boolean = false)
     extends SparkPlan {
 
@@ -59,7 +62,7 @@ case class MultiFullJoinExec(
     }
 
   override def requiredChildOrdering: Seq[Seq[SortOrder]] =
-    if (order == "natural") naturalOrder else children.map(_ => Nil)
+    if (order == Natural) naturalOrder else children.map(_ => Nil)
 
   override def outputOrdering: Seq[SortOrder] =
     if (comesOrdered && keys.zip(keyColumns).forall { case (k, c) => k == c }) {
@@ -68,13 +71,11 @@ case class MultiFullJoinExec(
       Nil
     }
 
-  private def order: String = conf.getConf(SkewConf.MULTI_JOIN_ORDER)
-
   private def naturalOrder: Seq[Seq[SortOrder]] = keys.map(_.map(SortOrder(_, Ascending)))
 
   /** Whether all inputs are sorted by their keys, and are to be merged as they are. */
   private def comesOrdered: Boolean =
-    order != "none" && children.zip(naturalOrder).forall { case (child, required) =>
+    order != NoOrder && children.zip(naturalOrder).forall { case (child, required) =>
       SortOrder.orderingSatisfies(child.outputOrdering, required)
     }
 
@@ -170,4 +171,21 @@ case class MultiFullJoinExec(
 
   override protected def withNewChildrenInternal(
       newChildren: IndexedSeq[SparkPlan]): MultiFullJoinExec = copy(children = newChildren)
+}
+
+object MultiFullJoinExec {
+
+  /** Whether keys come out in order. */
+  sealed abstract class Order(val name: String) extends Serializable
+
+  /** In their natural order where the inputs come sorted by them. */
+  case object AutoOrder extends Order("auto")
+
+  /** In their natural order; inputs that are not sorted are sorted. */
+  case object Natural extends Order("natural")
+
+  /** In no order, even where the inputs come sorted. */
+  case object NoOrder extends Order("none")
+
+  val orders: Seq[Order] = Seq(AutoOrder, Natural, NoOrder)
 }

@@ -3,6 +3,9 @@ package io.github.skewext.multijoin
 import org.apache.spark.sql.Strategy
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.internal.SQLConf
+
+import io.github.skewext.SkewConf
 
 /** Plans a [[MultiFullJoin]] as the one operator that does it in one pass. */
 object MultiFullJoinStrategy extends Strategy {
@@ -14,7 +17,13 @@ object MultiFullJoinStrategy extends Strategy {
         j.keyColumns,
         j.keyOutput,
         j.roles,
-        j.indicator) :: Nil
+        j.indicator,
+        order) :: Nil
     case _ => Nil
+  }
+
+  private def order: MultiFullJoinExec.Order = {
+    val name = SQLConf.get.getConf(SkewConf.MULTI_JOIN_ORDER)
+    MultiFullJoinExec.orders.find(_.name == name).get
   }
 }

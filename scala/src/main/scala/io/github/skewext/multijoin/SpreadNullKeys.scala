@@ -20,7 +20,8 @@ import org.apache.spark.sql.types.{ArrayType, DataType, IntegerType, MapType, St
  *
  *  - below a node that needs a distribution (a group-by, a window, another join) or a shuffle that
  *    the user asked for: what is there may be without a shuffle of its own thanks to this join;
- *  - where an input has the distribution already (a bucketed table): it would need a shuffle;
+ *  - where an input has the distribution already (a bucketed table), or may get it from a shuffle of
+ *    its own (an input that is grouped by the key): it would need one more;
  *  - where no key can be null, or no row with a null key comes out.
  */
 object SpreadNullKeys extends Rule[SparkPlan] {
@@ -51,7 +52,9 @@ object SpreadNullKeys extends Rule[SparkPlan] {
       InputRole.emitsNullKeys(join.roles, i) &&
       nullableKeys(join.keys(i), join.children(i).output).nonEmpty
     } && join.children.zip(join.keys).forall { case (child, keys) =>
-      !child.outputPartitioning.satisfies(ClusteredDistribution(keys))
+      !child.outputPartitioning.satisfies(ClusteredDistribution(keys)) &&
+      // Exchanges are not planned yet, so such a child does not know its partitioning.
+      !child.exists(!_.requiredChildDistribution.forall(ignoresPartitioning(_)))
     }
 
   /**
