@@ -78,7 +78,8 @@ wheel: $(WHEEL) ## The wheel, with the jar inside, in python/dist
 
 clean: ## Remove what was built; the virtual environment and downloads stay
 	rm -rf target project/target project/project python/pyspark_skewext/jars python/dist \
-	  python/.mypy_cache python/.pytest_cache python/.hypothesis .ruff_cache
+	  python/.mypy_cache python/.pytest_cache python/.hypothesis .ruff_cache \
+	  skewext-demo
 	find python bench build-tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean ## Remove these too
