@@ -82,7 +82,8 @@ case class MultiFullJoinExec(
   /**
    * All inputs are partitioned alike and every key comes out of its own partition, so what is true
    * of one input's keys is true of the output's. Not of a key that is computed for the comparison:
-   * the output does not show it.
+   * the output does not show it. Nor of an input that has one column as two keys: what its
+   * partitioning says of that column, it would say of either.
    */
   override def outputPartitioning: Partitioning = {
     def overKeyOutput(input: Int, partitioning: Partitioning): Option[Partitioning] = {
@@ -105,6 +106,7 @@ case class MultiFullJoinExec(
       }
     }
     children.indices.view
+      .filter(i => keys(i).map(_.canonicalized).distinct.size == keys(i).size)
       .flatMap(i => overKeyOutput(i, children(i).outputPartitioning))
       .headOption
       .getOrElse(UnknownPartitioning(children.head.outputPartitioning.numPartitions))

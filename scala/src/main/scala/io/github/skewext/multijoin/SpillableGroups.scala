@@ -15,14 +15,18 @@ private[multijoin] final class SpillableGroups(
     settings: GroupingSettings) {
 
   private[this] val context = TaskContext.get()
-  private[this] val sorterPageSize =
-    math.min(SpillableGroups.SorterPageSize, TaskInternals.memory(context).pageSizeBytes)
+  private[this] val pageSize = TaskInternals.memory(context).pageSizeBytes
+  private[this] val sorterPageSize = math.min(SpillableGroups.SorterPageSize, pageSize)
+  // Pages that operators above find when all rows are here, as hash tables cannot be spilled for
+  // them: enough to begin with, then they spill themselves. Spark sizes pages so that a task's share
+  // of the memory is at least 16 of them.
+  private[this] val reserve = 3 * pageSize
   private[this] val finished = new Array[Boolean](numFields.length)
   private[this] val hashed = HashedGroups(keys, numFields, context)
   private[this] var sorted: SortedGroups = _
 
   context.addTaskCompletionListener[Unit](_ => hashed.free())
-  if (settings.sortAlways || !hashed.reserve(2 * sorterPageSize)) goOver()
+  if (settings.sortAlways || !hashed.reserve(reserve)) goOver()
 
   def insert(input: Int, hash: Long, row: UnsafeRow): Unit = {
     if (sorted == null) {
