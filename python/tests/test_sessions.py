@@ -71,7 +71,13 @@ def run(tmp_path: Path) -> RunScript:
         python_path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
         done = subprocess.run(
             [*command, str(script)],
-            env={**os.environ, "PYTHONPATH": python_path, **(env or {})},
+            env={
+                **os.environ,
+                "PYTHONPATH": python_path,
+                # Short runs do not repay the optimizing compiler.
+                "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",
+                **(env or {}),
+            },
             cwd=tmp_path,
             capture_output=True,
             text=True,
@@ -208,7 +214,7 @@ join(spark)
 """,
         command=[
             SPARK_SUBMIT,
-            *("--master", "local[1]"),
+            *("--master", "local[1]", "--conf", "spark.ui.enabled=false"),
             *("--jars", skewext.jar_path()),
             *("--conf", f"spark.sql.extensions={EXTENSION}"),
         ],
@@ -223,7 +229,11 @@ assert skewext.is_enabled(spark)
 assert "users.jar" in jars(spark) and len(jars(spark)) == 2, jars(spark)
 join(spark)
 """,
-        command=[SPARK_SUBMIT, "--master", "local[1]", "--jars", str(users_jar)],
+        command=[
+            SPARK_SUBMIT,
+            *("--master", "local[1]", "--conf", "spark.ui.enabled=false"),
+            *("--jars", str(users_jar)),
+        ],
     )
 
 
