@@ -51,7 +51,7 @@ def checked_inputs(given: Sequence[Any], on: Any) -> tuple[list[Input], list[str
     ]
     session = inputs[0].df.sparkSession
     same = _same_name(session)
-    _refuse_repeated(names, same, "on")
+    _refuse_repeated(names, same)
     for each in inputs:
         _check_session(each, session)
         _check_keys(each, names, same)
@@ -145,10 +145,10 @@ def _same_name(spark: SparkSession) -> Callable[[str, str], bool]:
     return lambda one, other: one.lower() == other.lower()
 
 
-def _refuse_repeated(names: list[str], same: Callable[[str, str], bool], what: str) -> None:
+def _refuse_repeated(names: list[str], same: Callable[[str, str], bool]) -> None:
     for position, name in enumerate(names):
         if any(same(name, earlier) for earlier in names[:position]):
-            raise value_error(f"{what} must not have the column {name!r} more than once.")
+            raise value_error(f"on must not have the column {name!r} more than once.")
 
 
 def _check_session(each: Input, session: SparkSession) -> None:
@@ -170,7 +170,6 @@ def _check_keys(each: Input, names: list[str], same: Callable[[str, str], bool])
             f"{each.label} has {len(each.keys)} key names but on has {len(names)}: they must "
             f"correspond one by one."
         )
-    _refuse_repeated(each.keys, same, _key_names(each.position))
     fields = each.df.schema.fields
     resolved = []
     for key in each.keys:

@@ -66,9 +66,8 @@ def _chain(
     values: list[str] = []
     for n, (df, own_keys) in enumerate(inputs):
         others = [name for name in df.columns if name not in own_keys]
-        names = {key: keys[m] for m, key in enumerate(own_keys)}
-        names.update({name: f"v{n}_{m}" for m, name in enumerate(others)})
-        flagged = df.select(*(sf.col(f"`{old}`").alias(new) for old, new in names.items()))
+        names = [*zip(own_keys, keys), *((name, f"v{n}_{m}") for m, name in enumerate(others))]
+        flagged = df.select(*(sf.col(f"`{old}`").alias(new) for old, new in names))
         flagged = flagged.withColumn(f"p{n}", sf.lit(True))
         chain = flagged if chain is None else chain.join(flagged, keys, "full")
         if roles[n] != "excluded":

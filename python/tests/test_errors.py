@@ -97,12 +97,6 @@ def test_repeated_names(t1: DataFrame, t2: DataFrame, on: Any) -> None:
     refused(PySparkValueError, "more than once", t1, t2, on=on)
 
 
-def test_repeated_key_names_of_an_input(spark: SparkSession) -> None:
-    df = spark.range(1).selectExpr("id as a", "id as b")
-    message = refused(PySparkValueError, "more than once", df, (df, ["a", "a"]), on=["a", "b"])
-    assert "input 1" in message
-
-
 def test_one_input(t1: DataFrame) -> None:
     refused(PySparkValueError, "at least two inputs", t1, on="k")
     refused(PySparkValueError, "at least two inputs", (t1, "k"), on="x")

@@ -108,6 +108,18 @@ def test_keys_of_other_names(t1: DataFrame, t2: DataFrame, t3: DataFrame) -> Non
     )
 
 
+def test_one_column_as_two_keys(spark: SparkSession) -> None:
+    one = spark.createDataFrame(
+        [(1, 1, "a"), (1, 2, "b"), (None, 3, "c")], "x int, y int, u string"
+    )
+    two = spark.createDataFrame([(1, "d"), (2, "e"), (None, "f")], "z int, w string")
+    check(
+        multi_full_join(one, (two, ["z", "z"]), on=["x", "y"]),
+        [(one, ["x", "y"]), (two, ["z", "z"])],
+        ["x", "y"],
+    )
+
+
 def test_key_column_need_not_come_first(spark: SparkSession) -> None:
     one = spark.createDataFrame([("a", 1, True)], "u string, k int, w boolean")
     two = spark.createDataFrame([(2.0, 1)], "x double, k int")

@@ -67,6 +67,27 @@ def test_one_shuffle_per_input(spark: SparkSession, files: list[str], inputs: in
 
 
 @pytest.mark.usefixtures("adaptive")
+def test_aggregated_inputs_are_shuffled_once(tables: list[DataFrame]) -> None:
+    # By the aggregation; its output is partitioned as the join needs it.
+    inputs = [
+        table.groupBy("a").agg(sf.sum(table.columns[3]).alias(f"s{n}"))
+        for n, table in enumerate(tables)
+    ]
+    joined = multi_full_join(*inputs, on="a")
+    assert exchange_count(joined) == 3
+    names, rows = stock_join([(table, ["a"]) for table in inputs], ["a"])
+    assert joined.columns == names
+    assert_same_rows(joined, rows)
+
+
+@pytest.mark.usefixtures("adaptive")
+def test_join_of_joins_shuffles_every_input_once(tables: list[DataFrame]) -> None:
+    one = multi_full_join(tables[0], tables[1].drop("b"), on="a")
+    two = multi_full_join(one, tables[2].drop("b"), on="a")
+    assert exchange_count(two) == 3
+
+
+@pytest.mark.usefixtures("adaptive")
 def test_grouping_by_the_keys_adds_none(tables: list[DataFrame]) -> None:
     joined = multi_full_join(*tables, on=["a", "b"])
     assert exchange_count(joined.groupBy("a", "b").count()) == 3
