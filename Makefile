@@ -90,8 +90,8 @@ $(JAR_STAMP): $(SCALA_FILES) $(BUILD_FILES)
 
 # The .pth file makes the package in the tree importable: no installed copy that could be stale.
 $(VENV_STAMP): python/requirements-dev.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 9))' || \
-	  { echo "skewext needs Python 3.9 or newer; choose one with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 14))' || \
+	  { echo "This needs Python 3.9 to 3.13, with PySpark 3.5; choose one with PYTHON=..." >&2; exit 1; }
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install -q --disable-pip-version-check --use-pep517 -r $<
