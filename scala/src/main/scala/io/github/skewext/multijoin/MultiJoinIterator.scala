@@ -66,7 +66,7 @@ private[multijoin] final class MultiJoinIterator(
       return true
     }
     while (groups.nextGroup()) {
-      numGroups += 1
+      if (!groups.keyHasNull) numGroups += 1
       if (comesOut()) {
         combination.first = firstPresent()
         if (indicators != null) combination.indicator = indicators.of(groups.rows)

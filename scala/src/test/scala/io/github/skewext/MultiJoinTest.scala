@@ -1,0 +1,133 @@
+package io.github.skewext
+
+import scala.collection.JavaConverters._
+
+import org.apache.spark.SparkConf
+import org.apache.spark.sql.{DataFrame, QueryTest, Row}
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
+import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.test.SharedSparkSession
+import org.apache.spark.sql.types.StructType
+
+import io.github.skewext.multijoin.MultiFullJoinExec
+
+/**
+ * A session with the extension on, and the two oracles: the same logical plan with skewext switched
+ * off, which Spark plans as its own joins, and for full outer joins also a chain of `DataFrame.join`s
+ * that shares no code with us.
+ */
+trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSparkPlanHelper {
+
+  override protected def sparkConf: SparkConf =
+    super.sparkConf.set("spark.sql.extensions", classOf[SkewExtensions].getName)
+
+  // It warns of the threads of Spark's own pools, after every suite.
+  override protected def doThreadPostAudit(): Unit = ()
+
+  // Small data: a few partitions are enough to tell right from wrong.
+  protected val shufflePartitions = 3
+
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    spark.conf.set("spark.sql.shuffle.partitions", shufflePartitions.toLong)
+  }
+
+  protected val Off: (String, String) = SkewConf.ENABLED.key -> "false"
+
+  // Compiling costs more than running such small queries, and the oracles need no speed.
+  private val Interpreted =
+    Seq("spark.sql.codegen.wholeStage" -> "false", "spark.sql.codegen.factoryMode" -> "NO_CODEGEN")
+
+  /** `table("k, v", "(1, 'a'), (2, null)")`: an inline table. */
+  protected def table(columns: String, values: String): DataFrame =
+    spark.sql(s"SELECT * FROM VALUES $values AS t($columns)")
+
+  /** A DataFrame of rows that are objects until Spark converts them. */
+  protected def frame(schema: String, partitions: Int = 2)(rows: Row*): DataFrame =
+    spark.createDataFrame(
+      spark.sparkContext.parallelize(rows, partitions),
+      StructType.fromDDL(schema))
+
+  protected def multiJoin(
+      inputs: Seq[DataFrame],
+      on: Seq[String],
+      keys: Seq[Seq[String]] = Nil,
+      roles: Seq[String] = Nil,
+      suffixes: Seq[String] = null,
+      indicator: String = null): DataFrame =
+    PythonApi.multiJoin(
+      inputs.asJava,
+      (if (keys.isEmpty) inputs.map(_ => on) else keys).map(_.asJava).asJava,
+      on.asJava,
+      (if (roles.isEmpty) inputs.map(_ => "optional") else roles).asJava,
+      if (suffixes == null) null else suffixes.asJava,
+      indicator)
+
+  protected def fullJoin(on: String*)(inputs: DataFrame*): DataFrame = multiJoin(inputs, on)
+
+  protected def stockChain(on: String*)(inputs: DataFrame*): DataFrame =
+    inputs.reduceLeft(_.join(_, on, "full"))
+
+  protected def operators(df: DataFrame): Seq[MultiFullJoinExec] = operators(
+    df.queryExecution.executedPlan)
+
+  protected def operators(plan: SparkPlan): Seq[MultiFullJoinExec] =
+    collectWithSubqueries(plan) { case join: MultiFullJoinExec => join }
+
+  /** The one multi-way join of a plan. */
+  protected def operator(df: DataFrame): MultiFullJoinExec = operators(df) match {
+    case Seq(one) => one
+    case several => fail(s"${several.size} multi-way joins in ${df.queryExecution.executedPlan}")
+  }
+
+  protected def exchanges(df: DataFrame): Seq[ShuffleExchangeLike] =
+    collectWithSubqueries(df.queryExecution.executedPlan) { case e: ShuffleExchangeLike => e }
+
+  /** The same analyzed plan in a new query, which is optimized and planned under the conf of now. */
+  protected def again(df: DataFrame): DataFrame =
+    SqlInternals.dataFrame(spark, df.queryExecution.analyzed)
+
+  /** The rows of the same query when it is planned as Spark's joins. */
+  protected def rowsWhenOff(df: DataFrame): Seq[Row] = {
+    var rows: Seq[Row] = Nil
+    withSQLConf(Interpreted :+ Off: _*) {
+      val off = again(df)
+      rows = off.collect().toSeq
+      assert(operators(off).isEmpty, "switched off, our operator is still in the plan")
+    }
+    rows
+  }
+
+  protected def assertSameRows(actual: Seq[Row], expected: Seq[Row], oracle: String): Unit =
+    QueryTest.sameRows(expected, actual, isSorted = false).foreach { message =>
+      fail(s"The rows differ from those of $oracle.$message")
+    }
+
+  /** Checks that the operator runs, and that its rows are those of the plan without it. */
+  protected def checkJoin(df: DataFrame): Seq[Row] = {
+    val rows = df.collect().toSeq
+    assert(
+      operators(df).nonEmpty,
+      s"not planned as our operator: ${df.queryExecution.executedPlan}")
+    assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
+    rows
+  }
+
+  /** The full outer join of the inputs, checked against both oracles, columns included. */
+  protected def checkFullJoin(on: String*)(inputs: DataFrame*): DataFrame = {
+    val df = fullJoin(on: _*)(inputs: _*)
+    val rows = checkJoin(df)
+    val stock = stockChain(on: _*)(inputs: _*)
+    withSQLConf(Interpreted :+ Off: _*) {
+      assertSameRows(rows, stock.collect().toSeq, "Spark's chain of full outer joins")
+    }
+    assert(operators(stock).isEmpty)
+    assert(describe(df) === describe(stock))
+    df
+  }
+
+  private def describe(df: DataFrame): Seq[String] =
+    df.schema.map(f => s"${f.name} ${f.dataType.catalogString}")
+}

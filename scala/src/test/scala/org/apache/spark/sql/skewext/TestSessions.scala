@@ -1,0 +1,30 @@
+package org.apache.spark.sql.skewext
+
+import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+
+/** What tests reach only from inside Spark. */
+object TestSessions {
+
+  /**
+   * A session of the same context that knows no extension. Only the primary constructor, which is
+   * private, leaves the context's own extensions out.
+   */
+  def withoutExtensions(session: SparkSession): SparkSession = {
+    val constructor = classOf[SparkSession].getDeclaredConstructors.maxBy(_.getParameterCount)
+    constructor.setAccessible(true)
+    constructor
+      .newInstance(
+        session.sparkContext,
+        None,
+        None,
+        new SparkSessionExtensions,
+        Map.empty[String, String])
+      .asInstanceOf[SparkSession]
+  }
+
+  def optimizerRules(
+      extensions: SparkSessionExtensions,
+      session: SparkSession): Seq[Rule[LogicalPlan]] = extensions.buildOptimizerRules(session)
+}
