@@ -3,9 +3,9 @@
     bench/small_heap.py                 both cases, stock and ours, each in a JVM of 512 MB
     bench/small_heap.py --only ours     what python/tests/test_small_heap.py runs
 
-Stock Spark's sort-merge full outer join keeps all rows of a key of both sides in arrays on the heap.
-Ours streams the largest side and keeps the others where they can be spilled. Each run has a session
-of its own, as a heap that has overflowed says nothing about the next run.
+Stock Spark's sort-merge full outer join keeps all rows of a key of both sides in arrays on the
+heap. Ours streams the largest side and keeps the others where they can be spilled. Each run has a
+session of its own, as a heap that has overflowed says nothing about the next run.
 """
 
 from __future__ import annotations
