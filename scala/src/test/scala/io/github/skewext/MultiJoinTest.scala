@@ -2,16 +2,16 @@ package io.github.skewext
 
 import scala.collection.JavaConverters._
 
+import io.github.skewext.multijoin.MultiFullJoinExec
+
 import org.apache.spark.SparkConf
-import org.apache.spark.sql.{DataFrame, QueryTest, Row}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.test.SharedSparkSession
 import org.apache.spark.sql.types.StructType
-
-import io.github.skewext.multijoin.MultiFullJoinExec
+import org.apache.spark.sql.{DataFrame, QueryTest, Row}
 
 /**
  * A session with the extension on, and the two oracles: the same logical plan with skewext switched

@@ -1,11 +1,11 @@
 package io.github.skewext.multijoin
 
+import io.github.skewext.SkewConf
+
 import org.apache.spark.sql.Strategy
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
-
-import io.github.skewext.SkewConf
 
 /** Plans a [[MultiFullJoin]] as the one operator that does it in one pass. */
 object MultiFullJoinStrategy extends Strategy {

@@ -1,8 +1,8 @@
 package io.github.skewext.multijoin
 
-import org.apache.spark.sql.{AnalysisException, DataFrame}
-
 import io.github.skewext.{MultiJoinTest, PythonApi}
+
+import org.apache.spark.sql.{AnalysisException, DataFrame}
 
 /** Wrong arguments: one sentence each, and the session goes on. */
 class BadInputSuite extends MultiJoinTest {

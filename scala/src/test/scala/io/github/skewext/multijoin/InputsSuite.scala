@@ -1,12 +1,12 @@
 package io.github.skewext.multijoin
 
-import org.apache.spark.sql.{DataFrame, Row}
-import org.apache.spark.sql.execution.{FileSourceScanExec, RDDScanExec}
-import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
-import org.apache.spark.sql.functions._
-import org.apache.spark.storage.StorageLevel
-
 import io.github.skewext.MultiJoinTest
+
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
+import org.apache.spark.sql.execution.{FileSourceScanExec, RDDScanExec}
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.{DataFrame, Row}
+import org.apache.spark.storage.StorageLevel
 
 /** Inputs of every kind and size: files, caches, rows, empty ones, many of them, partitioned anyhow. */
 class InputsSuite extends MultiJoinTest {

@@ -1,9 +1,9 @@
 package io.github.skewext.multijoin
 
-import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
-import org.apache.spark.sql.types.{DataType, DataTypes, DecimalType}
-
 import io.github.skewext.MultiJoinTest
+
+import org.apache.spark.sql.types.{DataType, DataTypes, DecimalType}
+import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
 
 /** Keys of every type, and of types that differ between the inputs. */
 class KeyTypesSuite extends MultiJoinTest {

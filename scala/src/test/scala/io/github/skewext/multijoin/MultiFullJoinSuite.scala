@@ -1,8 +1,8 @@
 package io.github.skewext.multijoin
 
-import org.apache.spark.sql.Row
-
 import io.github.skewext.MultiJoinTest
+
+import org.apache.spark.sql.Row
 
 /** The answer, as the semantics define it: which rows come out, with which values and columns. */
 class MultiFullJoinSuite extends MultiJoinTest {

@@ -1,11 +1,11 @@
 package io.github.skewext.multijoin
 
+import io.github.skewext.MultiJoinTest
+
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, UnknownPartitioning}
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
-
-import io.github.skewext.MultiJoinTest
 
 /**
  * Exchanges: one for every input that needs one, and none above the join that it makes needless.

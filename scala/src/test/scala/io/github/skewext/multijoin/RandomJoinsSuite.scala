@@ -1,11 +1,10 @@
 package io.github.skewext.multijoin
 
+import io.github.skewext.{MultiJoinTest, SkewConf}
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 
 import org.apache.spark.sql.{DataFrame, Row}
-
-import io.github.skewext.{MultiJoinTest, SkewConf}
 
 /** Random inputs, roles and settings against Spark's own joins; a failure names its seed. */
 class RandomJoinsSuite extends MultiJoinTest {

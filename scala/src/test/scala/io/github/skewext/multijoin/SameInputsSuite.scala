@@ -1,9 +1,9 @@
 package io.github.skewext.multijoin
 
+import io.github.skewext.MultiJoinTest
+
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions._
-
-import io.github.skewext.MultiJoinTest
 
 /** One DataFrame at several places: as several inputs, above the join, and in joins of joins. */
 class SameInputsSuite extends MultiJoinTest {

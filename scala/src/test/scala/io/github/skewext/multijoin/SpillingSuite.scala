@@ -1,10 +1,10 @@
 package io.github.skewext.multijoin
 
+import io.github.skewext.{MultiJoinTest, SkewConf}
+
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions._
-
-import io.github.skewext.{MultiJoinTest, SkewConf}
 
 /**
  * The ways in which a task brings rows together: hashed, sorted, hashed until there are too many,

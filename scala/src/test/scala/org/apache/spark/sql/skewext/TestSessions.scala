@@ -1,8 +1,8 @@
 package org.apache.spark.sql.skewext
 
-import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 
 /** What tests reach only from inside Spark. */
 object TestSessions {
