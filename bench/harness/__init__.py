@@ -1,0 +1,6 @@
+"""What `run.py`, `summary.py` and `plot.py` are made of.
+
+`cases` says what is measured, `variants` how a join can be written, `data` makes the tables.
+`worker` is a process with a Spark session in it that runs one variant when told so; `workers` is
+the other end of the pipe, `measure` takes turns, `report` prints and writes what came out.
+"""

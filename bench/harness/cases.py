@@ -1,0 +1,208 @@
+"""The cases: which tables, which settings, which variants take turns, and what should come out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+
+FULL_ROWS = 4_000_000
+"""Rows of a table at the scale that the goals are for."""
+
+QUICK_ROWS = 500_000
+
+STOCK = ("sortmerge", "shufflehash", "bushy-sortmerge", "bushy-shufflehash", "union")
+CHAINS = ("sortmerge", "shufflehash")
+BOUNDS = ("floor", "scan")
+COMET = ("comet-sortmerge", "comet-shufflehash", "comet-ours")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One set of tables and settings; most cases have one, a curve has several."""
+
+    label: str
+    kind: str = "string"
+    tables: int = 4
+    #: Rows of a table as a share of the run's.
+    share: float = 1.0
+    partitions: int = 16
+    #: Whether adaptive execution may put small partitions together.
+    coalesce: bool = False
+    #: What is above the join: "all" columns, "count" of the rows, "two" columns.
+    shape: str = "all"
+    #: Heap of the session; None is the run's.
+    heap: str | None = None
+
+    @property
+    def bucketed(self) -> bool:
+        """Whether the tables are stored by bucket and in order."""
+        return self.kind == "bucketed"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A bound on how two variants (or the best of two families) compare."""
+
+    over: str
+    under: str
+    relation: str
+    bound: float
+    #: "seconds" or "spilled".
+    quantity: str = "seconds"
+
+    def __str__(self) -> str:
+        what = "" if self.quantity == "seconds" else f"{self.quantity}: "
+        return f"{what}{self.over} / {self.under} {self.relation} {self.bound:g}"
+
+    def reached(self, over: float, under: float) -> bool:
+        """Compare without dividing, since both may be nothing at all."""
+        return over >= self.bound * under if self.relation == ">=" else over <= self.bound * under
+
+
+@dataclass(frozen=True)
+class Case:
+    """What one result file is about."""
+
+    name: str
+    about: str
+    points: tuple[Point, ...]
+    variants: tuple[str, ...] = (*STOCK, "ours", *BOUNDS)
+    goals: tuple[Goal, ...] = ()
+    #: What a curve is drawn against: "tables" or "rows".
+    axis: str | None = None
+
+
+def _stock_over_ours(bound: float) -> Goal:
+    return Goal("stock", "ours", ">=", bound)
+
+
+def _case(
+    name: str, about: str, point: Point, *goals: Goal, variants: tuple[str, ...] | None = None
+) -> Case:
+    case = Case(name, about, (point,), goals=goals)
+    return case if variants is None else replace(case, variants=variants)
+
+
+_FLOOR = Goal("ours", "floor", "<=", 1.05)
+_STRING = Point("N=4")
+
+CASES = (
+    _case(
+        "n4-string-16",
+        "4 tables, 16-character keys, 16 partitions",
+        _STRING,
+        _stock_over_ours(2.5),
+        _FLOOR,
+        Goal("comet", "ours", ">=", 1.3),
+        variants=(*STOCK, "ours", *BOUNDS, *COMET),
+    ),
+    _case(
+        "n8-string-16",
+        "8 tables, 16-character keys, 16 partitions",
+        Point("N=8", tables=8),
+        _stock_over_ours(3.8),
+        _FLOOR,
+        Goal("comet", "ours", ">=", 2.0),
+        variants=(*STOCK, "ours", *BOUNDS, *COMET),
+    ),
+    _case(
+        "n4-string-64",
+        "4 tables, 64 partitions, none put together",
+        replace(_STRING, partitions=64),
+        _stock_over_ours(2.2),
+    ),
+    _case(
+        "n4-string-200",
+        "4 tables, 200 partitions, none put together",
+        replace(_STRING, partitions=200),
+        _stock_over_ours(2.0),
+    ),
+    _case(
+        "n4-adaptive",
+        "4 tables, Spark's defaults: 200 partitions that adaptive execution puts together",
+        replace(_STRING, partitions=200, coalesce=True),
+    ),
+    _case("n4-long", "4 tables, long keys", Point("N=4", kind="long"), _stock_over_ours(2.5)),
+    _case(
+        "n8-long",
+        "8 tables, long keys",
+        Point("N=8", kind="long", tables=8),
+        _stock_over_ours(3.5),
+    ),
+    _case(
+        "n2",
+        "2 tables: the join that stock Spark has one operator for",
+        Point("N=2", tables=2),
+        _stock_over_ours(1.0),
+    ),
+    _case(
+        "bucketed",
+        "4 tables stored in 16 buckets on the key, one sorted file a bucket",
+        Point("N=4", kind="bucketed"),
+        _stock_over_ours(3.0),
+        variants=(*CHAINS, "ours", "scan"),
+    ),
+    _case(
+        "duplicates",
+        "4 tables, 10 rows a key in the second and the fourth",
+        Point("N=4", kind="duplicates", share=0.25),
+        _stock_over_ours(1.0),
+    ),
+    _case(
+        "payload200",
+        "4 tables, one more column of 200 bytes in each",
+        Point("N=4", kind="payload200", share=0.5),
+        _stock_over_ours(1.0),
+    ),
+    _case(
+        "threekeys",
+        "4 tables, joined on a string, a long and a date",
+        Point("N=4", kind="threekeys"),
+        _stock_over_ours(1.0),
+    ),
+    _case(
+        "nulls30",
+        "4 tables, 30 % of the keys are null",
+        Point("N=4", kind="nulls30"),
+        _stock_over_ours(1.0),
+    ),
+    _case(
+        "heap1g",
+        "8 tables in a heap of 1 GB: who gets through, and what is spilled",
+        Point("N=8", tables=8, heap="1g"),
+        Goal("ours", "sortmerge", "<=", 1.0, quantity="spilled"),
+        variants=(*CHAINS, "ours"),
+    ),
+    _case("count-star", "count(*) above the join", replace(_STRING, shape="count")),
+    _case("two-columns", "two value columns of the join's 16", replace(_STRING, shape="two")),
+    Case(
+        "scaling-n",
+        "cost against the number of tables",
+        tuple(Point(f"N={n}", tables=n, share=0.125) for n in (2, 4, 8, 16, 32)),
+        variants=(*CHAINS, "ours", "floor"),
+        axis="tables",
+    ),
+    Case(
+        "scaling-rows",
+        "cost of 4 tables against their rows",
+        tuple(Point(f"x{share:g}", share=share) for share in (0.0625, 0.125, 0.25, 0.5, 1.0, 2.0)),
+        variants=(*CHAINS, "ours", "floor"),
+        axis="rows",
+    ),
+    _case(
+        "second-key",
+        "(t0 left join t1 on a) left join t2: on a again, or on b, which has the same values",
+        Point("N=3", kind="twin", tables=3),
+        variants=("left-same-key", "left-second-key"),
+    ),
+)
+
+
+def select(patterns: list[str]) -> list[Case]:
+    """Cases by name or by pattern, in the order of the list; all without a pattern."""
+    if not patterns:
+        return list(CASES)
+    for pattern in patterns:
+        if not any(fnmatch(case.name, pattern) for case in CASES):
+            raise ValueError(f"there is no case {pattern!r}")
+    return [case for case in CASES if any(fnmatch(case.name, p) for p in patterns)]

@@ -1,0 +1,128 @@
+"""What Spark itself says about a run: the plan that was executed, its tasks, bytes and spills.
+
+It comes from Spark's status stores, which are there without the web interface too.
+"""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Names of Comet's operators for what the plans of variants count.
+_SAME = {"CometExchange": "Exchange", "CometColumnarExchange": "Exchange", "CometSort": "Sort"}
+
+#: Operators that say nothing about how a join is done.
+_IGNORED = ("WholeStageCodegen", "AdaptiveSparkPlan", "InputAdapter", "OverwriteByExpression")
+
+
+class Watch:
+    """Collects what happened in a session since it was made."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        session: Any = spark
+        self._context = session._jsc.sc()
+        self._gateway = session.sparkContext._gateway
+        self._sql = session._jsparkSession.sharedState().statusStore()
+        self._settle()
+        self._before = int(self._sql.executionsCount())
+
+    def _settle(self) -> None:
+        self._context.listenerBus().waitUntilEmpty()
+
+    def facts(self) -> dict[str, Any]:
+        """Sum up the SQL executions since."""
+        self._settle()
+        executions = self._sql.executionsList(self._before, 10_000)
+        operators: Counter[str] = Counter()
+        stages: set[int] = set()
+        for i in range(executions.size()):
+            execution = executions.apply(i)
+            operators += self._operators(execution.executionId())
+            listed = str(execution.stages().mkString(","))
+            stages.update(int(stage) for stage in listed.split(",") if stage)
+        return {"operators": dict(sorted(operators.items())), **self._stage_facts(stages)}
+
+    def _operators(self, execution: int) -> Counter[str]:
+        nodes = self._sql.planGraph(execution).allNodes()
+        names = (str(nodes.apply(i).name()) for i in range(nodes.size()))
+        # "WholeStageCodegen (1)", "SortMergeJoin(skew=true)", "Scan parquet "
+        plain = (name.split("(")[0].strip() for name in names)
+        return Counter(_SAME.get(name, name) for name in plain if not name.startswith(_IGNORED))
+
+    def _stage_facts(self, stages: set[int]) -> dict[str, Any]:
+        store = self._context.statusStore()
+        maximum = self._gateway.new_array(self._gateway.jvm.double, 1)
+        maximum[0] = 1.0
+        totals: Counter[str] = Counter()
+        tasks = []
+        peak = 0
+        for number in sorted(stages):
+            stage = store.lastStageAttempt(number)
+            if str(stage.status()) == "SKIPPED":
+                continue
+            tasks.append(int(stage.numTasks()))
+            totals["shuffle_bytes"] += int(stage.shuffleWriteBytes())
+            totals["spilled_memory_bytes"] += int(stage.memoryBytesSpilled())
+            totals["spilled_disk_bytes"] += int(stage.diskBytesSpilled())
+            totals["task_ms"] += int(stage.executorRunTime())
+            totals["gc_ms"] += int(stage.jvmGcTime())
+            summary = store.taskSummary(number, stage.attemptId(), maximum)
+            if summary.isDefined():
+                peak = max(peak, int(summary.get().peakExecutionMemory().apply(0)))
+        return {"tasks": tasks, **totals, "peak_task_memory_bytes": peak}
+
+
+def versions(spark: SparkSession) -> dict[str, str]:
+    """What ran, as the session sees it."""
+    session: Any = spark
+    properties = session._jvm.java.lang.System
+    return {
+        "spark": spark.version,
+        "java": f"{properties.getProperty('java.version')} {properties.getProperty('java.vendor')}",
+        "scala": str(session._jvm.scala.util.Properties.versionNumberString()),
+        "skewext": str(session._jvm.io.github.skewext.PythonApi.version()),
+    }
+
+
+def machine() -> dict[str, Any]:
+    """What it ran on; nothing that tells whose machine it is."""
+    return {
+        "cores": _cores(),
+        "memory_gb": round(memory_bytes() / 2**30, 1),
+        "cpu": _cpu(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "pyspark": pyspark.__version__,
+    }
+
+
+def memory_bytes() -> int:
+    """Memory of the machine."""
+    try:
+        text = Path("/proc/meminfo").read_text(encoding="ascii")
+        return int(text.split("MemTotal:")[1].split()[0]) * 1024
+    except (OSError, IndexError):
+        found = subprocess.run(["sysctl", "-n", "hw.memsize"], capture_output=True, text=True)
+        return int(found.stdout or 8 * 2**30)
+
+
+def _cores() -> int:
+    from os import cpu_count
+
+    return cpu_count() or 1
+
+
+def _cpu() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        return text.split("model name")[1].split(":", 1)[1].split("\n")[0].strip()
+    except (OSError, IndexError):
+        return platform.processor() or "unknown"

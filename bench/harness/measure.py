@@ -1,0 +1,211 @@
+"""Measuring a case: answers first, then rounds in which the variants take turns.
+
+On a machine that gets warm, throttles, or has neighbours, two figures can be compared only if
+they were taken at the same time. So every round runs every variant once, each round in another
+order, and ratios are made of figures of one run only.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from harness import data
+from harness.cases import Case, Point
+from harness.variants import VARIANTS, Plan, Variant, expected_plan, suits
+from harness.workers import Pool, WorkerDiedError, WorkerError
+
+
+@dataclass(frozen=True)
+class Options:
+    """How thoroughly, and of which size."""
+
+    cache: Path
+    rows: int
+    rounds: int
+    #: A stock variant this much slower than the best one in the warm-up is not run again.
+    drop_slow: float
+    comet: bool
+    #: Only these variants, where the case has them.
+    only: tuple[str, ...] = ()
+
+
+@dataclass(eq=False)
+class Figures:
+    """What is known of one variant at one point."""
+
+    variant: Variant
+    seconds: list[float] = field(default_factory=list)
+    warm_up: float | None = None
+    rows: int | None = None
+    checksum: str | None = None
+    failed: str | None = None
+    dropped: bool = False
+    #: Of the last run.
+    facts: dict[str, Any] = field(default_factory=dict)
+    plan_problem: str | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Whether it takes part in the next round."""
+        return self.failed is None and not self.dropped
+
+    def as_json(self) -> dict[str, Any]:
+        """Drop what does not apply."""
+        found = {
+            "family": self.variant.family,
+            "seconds": [round(s, 3) for s in self.seconds],
+            "min": round(min(self.seconds), 3) if self.seconds else None,
+            "median": round(median(self.seconds), 3) if self.seconds else None,
+            "warm_up": round(self.warm_up, 3) if self.warm_up is not None else None,
+            "rows": self.rows,
+            "checksum": self.checksum,
+            "failed": self.failed,
+            "dropped": self.dropped or None,
+            "plan_problem": self.plan_problem,
+            **self.facts,
+        }
+        return {key: value for key, value in found.items() if value is not None}
+
+
+def progress(text: str) -> None:
+    """Tell where we are; the tables go to the standard output."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def measure(case: Case, pool: Pool, options: Options) -> list[dict[str, Any]]:
+    """Measure all points of a case."""
+    return [_measure_point(case, point, pool, options) for point in case.points]
+
+
+def _measure_point(case: Case, point: Point, pool: Pool, options: Options) -> dict[str, Any]:
+    rows = max(1, round(options.rows * point.share))
+    title = f"{case.name} {point.label}"
+    _make_data(point, rows, pool, options.cache, title)
+    chosen = [
+        Figures(VARIANTS[name])
+        for name in case.variants
+        if suits(VARIANTS[name], point)
+        and (options.comet or VARIANTS[name].session != "comet")
+        and (not options.only or name in options.only)
+    ]
+    turn = _Turn(point, rows, pool, title)
+    load = os.getloadavg()[0]
+    for figures in chosen:
+        if figures.variant.build is not None:
+            turn.check(figures)
+    for figures in chosen:
+        turn.time(figures, "warm-up")
+    _drop_slow(chosen, options.drop_slow)
+    for number in range(options.rounds):
+        running = [figures for figures in chosen if figures.runs]
+        shift = number % max(1, len(running))
+        for figures in running[shift:] + running[:shift]:
+            turn.time(figures, f"round {number + 1}/{options.rounds}")
+    return {
+        **asdict(point),
+        "rows": rows,
+        "load_before": round(load, 2),
+        "variants": {figures.variant.name: figures.as_json() for figures in chosen},
+        "problems": _problems(title, chosen),
+    }
+
+
+class _Turn:
+    """Runs one variant once, at one point."""
+
+    def __init__(self, point: Point, rows: int, pool: Pool, title: str) -> None:
+        self._point = point
+        self._arguments: dict[str, Any] = {"point": asdict(point), "rows": rows}
+        self._pool = pool
+        self._title = title
+
+    def check(self, figures: Figures) -> None:
+        answer = self._ask("check", figures, "answer")
+        if answer is not None:
+            figures.rows, figures.checksum = answer["rows"], answer["checksum"]
+
+    def time(self, figures: Figures, label: str) -> None:
+        if not figures.runs:
+            return
+        answer = self._ask("run", figures, label)
+        if answer is None:
+            return
+        seconds = answer.pop("seconds")
+        if label == "warm-up":
+            figures.warm_up = seconds
+        else:
+            figures.seconds.append(seconds)
+        figures.facts = answer
+        wanted = expected_plan(figures.variant, self._point)
+        figures.plan_problem = _compare(wanted, answer["operators"]) or figures.plan_problem
+
+    def _ask(self, command: str, figures: Figures, label: str) -> dict[str, Any] | None:
+        variant = figures.variant
+        where = (variant.session, self._point.heap)
+        try:
+            answer = self._pool.ask(*where, command, variant=variant.name, **self._arguments)
+        except WorkerError as error:
+            figures.failed = f"{label}: {error}"
+            progress(f"{self._title:24} {label:10} {variant.name:18} failed: {error}")
+            if not isinstance(error, WorkerDiedError):
+                self._pool.replace(*where)
+            return None
+        progress(f"{self._title:24} {label:10} {variant.name:18} {answer['seconds']:8.2f} s")
+        return answer
+
+
+def _make_data(point: Point, rows: int, pool: Pool, cache: Path, title: str) -> None:
+    missing = data.missing(cache, point.kind, rows, point.tables)
+    if not missing:
+        return
+    for table in missing:
+        progress(f"{title:24} making table {table} of {point.kind}-{rows}")
+        pool.ask("data", None, "generate", kind=point.kind, rows=rows, table=table)
+    pool.replace("data", None)
+
+
+def _drop_slow(chosen: Sequence[Figures], factor: float) -> None:
+    """Spare stock variants that will not be the best. One or two are there for their own sake."""
+    timed = {f: f.warm_up for f in chosen if f.variant.family == "stock" and f.warm_up is not None}
+    if not factor or len(timed) <= 2:
+        return
+    best = min(timed.values())
+    for figures, seconds in timed.items():
+        if seconds > factor * best:
+            figures.dropped = True
+            progress(f"{'':24} {figures.variant.name} will not be the best stock plan: dropped")
+
+
+def _compare(wanted: Plan, found: dict[str, int]) -> str | None:
+    differing = {name: (n, found.get(name, 0)) for name, n in wanted.items()}
+    # A stock plan must not have our operator, ours must not have another join.
+    for name, n in found.items():
+        if name.endswith("Join") and name not in wanted:
+            differing[name] = (0, n)
+    wrong = [f"{b} {name} for {a}" for name, (a, b) in differing.items() if a != b]
+    return f"plan has {', '.join(wrong)}" if wrong else None
+
+
+def _problems(title: str, chosen: Sequence[Figures]) -> list[str]:
+    """Whatever makes figures worthless, and failures of ours; a peer may fail."""
+    problems = [f"{title}: {f.variant.name}: {f.plan_problem}" for f in chosen if f.plan_problem]
+    problems += [
+        f"{title}: {f.variant.name} failed: {f.failed}"
+        for f in chosen
+        if f.failed and f.variant.family in ("ours", "ours on comet")
+    ]
+    answers = [f for f in chosen if f.checksum is not None]
+    for figures in answers[1:]:
+        first = answers[0]
+        if (figures.rows, figures.checksum) != (first.rows, first.checksum):
+            problems.append(
+                f"{title}: {figures.variant.name} and {first.variant.name} have different answers:"
+                f" {figures.rows} and {first.rows} rows"
+            )
+    return problems

@@ -1,0 +1,148 @@
+"""What came out: ratios, goals, the printed table and the result file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from harness.cases import Case, Goal
+
+Json = dict[str, Any]
+
+
+def load(directory: Path) -> list[Json]:
+    """All results of a directory; other scripts keep theirs there too."""
+    texts = (path.read_text(encoding="utf-8") for path in sorted(directory.glob("*.json")))
+    return [found for found in map(json.loads, texts) if "points" in found]
+
+
+def best(point: Json, of: str, figure: str = "min") -> tuple[str, float] | None:
+    """Name and figure of a variant, or of the fastest of a family."""
+    found = [
+        (float(facts[figure]), name)
+        for name, facts in point["variants"].items()
+        if of in (name, facts["family"]) and facts.get(figure) is not None
+    ]
+    if not found:
+        return None
+    value, name = min(found)
+    return name, value
+
+
+def spilled(point: Json, variant: str) -> float | None:
+    """Bytes that a variant's last run wrote to disk for want of memory."""
+    facts = point["variants"].get(variant, {})
+    return None if facts.get("failed") else facts.get("spilled_disk_bytes")
+
+
+def ratios(point: Json) -> Json:
+    """What the figures come to, beside each other."""
+    found = {}
+    for over, under in (("stock", "ours"), ("comet", "ours"), ("ours", "floor")):
+        for figure in ("min", "median"):
+            a, b = best(point, over, figure), best(point, under, figure)
+            if a and b:
+                found[f"{over} / {under}, {figure}"] = round(a[1] / b[1], 3)
+    return found
+
+
+def judge(goal: Goal, point: Json) -> Json:
+    """Compare with a goal; without figures it is not reached."""
+    if goal.quantity == "spilled":
+        a, b = spilled(point, goal.over), spilled(point, goal.under)
+        # Where the other one did not get through, that is enough.
+        reached = a is not None and (b is None or goal.reached(a, b))
+        return {"goal": str(goal), "value": None, "reached": reached, "over": a, "under": b}
+    over, under = best(point, goal.over), best(point, goal.under)
+    if over is None or under is None:
+        return {"goal": str(goal), "value": None, "reached": None}
+    value = over[1] / under[1]
+    reached = goal.reached(over[1], under[1])
+    return {"goal": str(goal), "value": round(value, 3), "reached": reached}
+
+
+def result(case: Case, points: list[Json], about_run: Json) -> Json:
+    """Everything that goes into the result file."""
+    for point in points:
+        point["ratios"] = ratios(point)
+    return {
+        "case": case.name,
+        "about": case.about,
+        "axis": case.axis,
+        "date": date.today().isoformat(),
+        **about_run,
+        "goals": [judge(goal, points[0]) for goal in case.goals],
+        "problems": [problem for point in points for problem in point.pop("problems")],
+        "points": points,
+    }
+
+
+def write(found: Json, directory: Path) -> Path:
+    """Write a result file, one a case."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{found['case']}.json"
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def megabytes(count: float | None) -> str:
+    """Bytes as a reader likes them."""
+    return "" if count is None else f"{count / 2**20:,.0f}"
+
+
+def as_text(rows: Sequence[Sequence[str]]) -> str:
+    """A table: names to the left, figures to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:]))]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def describe(found: Json) -> str:
+    """The printed form of a result."""
+    blocks = [f"\n{found['case']}: {found['about']}"]
+    for point in found["points"]:
+        blocks.append(
+            f"{point['label']}, {point['tables']} tables of {point['rows']:,} rows, "
+            f"{point['partitions']} partitions"
+        )
+        blocks.append(as_text(_variant_rows(point)))
+        blocks.extend(f"  {name}: {value:.2f}" for name, value in point["ratios"].items())
+    for goal in found["goals"]:
+        value = "" if goal["value"] is None else f", is {goal['value']:.2f}"
+        verdict = {True: "reached", False: "NOT REACHED", None: "no figures"}[goal["reached"]]
+        blocks.append(f"goal {goal['goal']}{value}: {verdict}")
+    blocks.extend(f"PROBLEM {problem}" for problem in found["problems"])
+    return "\n".join(blocks)
+
+
+def _variant_rows(point: Json) -> list[list[str]]:
+    head = ["variant", "min s", "median s", "/ ours", "Exchange", "Sort", "MB shuffled"]
+    rows = [[*head, "MB spilled", "peak MB a task", ""]]
+    ours = best(point, "ours")
+    for name, facts in point["variants"].items():
+        fastest = facts.get("min")
+        operators = facts.get("operators", {})
+        note = facts.get("failed", "")
+        if facts.get("dropped"):
+            note = f"dropped after {facts['warm_up']:.2f} s"
+        rows.append(
+            [
+                name,
+                "" if fastest is None else f"{fastest:.2f}",
+                "" if fastest is None else f"{facts['median']:.2f}",
+                f"{fastest / ours[1]:.2f}" if fastest is not None and ours else "",
+                str(operators.get("Exchange", 0)) if operators else "",
+                str(operators.get("Sort", 0)) if operators else "",
+                megabytes(facts.get("shuffle_bytes")),
+                megabytes(facts.get("spilled_disk_bytes")),
+                megabytes(facts.get("peak_task_memory_bytes")),
+                note,
+            ]
+        )
+    return rows

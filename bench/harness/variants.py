@@ -1,0 +1,222 @@
+"""The ways to write the join, and what their plans must look like.
+
+A variant whose plan is another one than its name says would be a wrong figure, so every run's
+plan is compared with `Variant.plan`: counts of the operators that matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TYPE_CHECKING, Callable
+
+from pyspark.sql import functions as F
+
+from harness.cases import Point
+from harness.data import keys_of, unique_keys
+from pyspark_skewext import multi_full_join
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Build = Callable[[Sequence["DataFrame"], Sequence[str]], "DataFrame"]
+Plan = dict[str, int]
+
+SWITCH = "spark.skewext.enabled"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to get the answer, or, without an answer, a bound on what it must cost."""
+
+    name: str
+    #: "stock", "ours", "comet" or "bound".
+    family: str
+    plan: Callable[[int], Plan]
+    build: Build | None = None
+    #: "plain" or "comet".
+    session: str = "plain"
+    #: Settings for this variant alone.
+    conf: dict[str, str] = field(default_factory=dict)
+    #: Right only where no table has a key twice or a null one.
+    needs_unique_keys: bool = False
+    min_tables: int = 2
+
+
+def _hinted(right: DataFrame, hint: str | None) -> DataFrame:
+    return right.hint(hint) if hint else right
+
+
+def _chain(hint: str | None) -> Build:
+    def build(tables: Sequence[DataFrame], keys: Sequence[str]) -> DataFrame:
+        on = list(keys)
+        return reduce(lambda left, t: left.join(_hinted(t, hint), on, "full"), tables)
+
+    return build
+
+
+def _bushy(hint: str | None) -> Build:
+    """Pairs of tables, then pairs of pairs: narrower rows are shuffled again than in a chain."""
+
+    def build(tables: Sequence[DataFrame], keys: Sequence[str]) -> DataFrame:
+        if len(tables) == 1:
+            return tables[0]
+        half = (len(tables) + 1) // 2
+        right = _hinted(build(tables[half:], keys), hint)
+        return build(tables[:half], keys).join(right, list(keys), "full")
+
+    return build
+
+
+def _union(tables: Sequence[DataFrame], keys: Sequence[str]) -> DataFrame:
+    """All rows below each other, a struct a table, the first struct of a key that is not null."""
+    values = [[c for c in t.columns if c not in keys] for t in tables]
+    structs = [
+        t.select(F.struct(*names).alias("s")).schema["s"].dataType
+        for t, names in zip(tables, values)
+    ]
+    aligned = [
+        table.select(
+            *keys,
+            *(
+                (F.struct(*values[j]) if i == j else F.lit(None).cast(structs[j])).alias(f"s{j}")
+                for j in range(len(tables))
+            ),
+        )
+        for i, table in enumerate(tables)
+    ]
+    together = reduce(lambda above, below: above.unionByName(below), aligned)
+    firsts = (F.first(f"s{j}", ignorenulls=True).alias(f"s{j}") for j in range(len(tables)))
+    return (
+        together.groupBy(*keys).agg(*firsts).select(*keys, *(f"s{j}.*" for j in range(len(tables))))
+    )
+
+
+def _ours(tables: Sequence[DataFrame], keys: Sequence[str]) -> DataFrame:
+    return multi_full_join(*tables, on=list(keys))
+
+
+def _left(second_key: str) -> Build:
+    def build(tables: Sequence[DataFrame], keys: Sequence[str]) -> DataFrame:
+        t0, t1, t2 = (t.alias(f"t{i}") for i, t in enumerate(tables))
+        first = t0.join(t1, F.col("t0.device_id") == F.col("t1.device_id"), "left")
+        both = first.join(t2, F.col(f"t0.{second_key}") == F.col("t2.device_id"), "left")
+        values = (f"t{i}.{c}" for i, t in enumerate(tables) for c in t.columns if c not in keys)
+        return both.select("t0.device_id", *values)
+
+    return build
+
+
+def _pairwise(join: str, sorts: bool) -> Callable[[int], Plan]:
+    """A shuffle, and perhaps a sort, for each side of each of the `n - 1` joins."""
+    return lambda n: {join: n - 1, "Exchange": 2 * (n - 1), "Sort": 2 * (n - 1) if sorts else 0}
+
+
+def _one_pass(n: int) -> Plan:
+    return {"MultiFullJoin": 1, "Exchange": n, "Sort": 0}
+
+
+_OFF = {SWITCH: "false"}
+_SMJ = _pairwise("SortMergeJoin", sorts=True)
+_SHJ = _pairwise("ShuffledHashJoin", sorts=False)
+_HASH = "SHUFFLE_HASH"
+
+VARIANTS = {
+    variant.name: variant
+    for variant in (
+        Variant("sortmerge", "stock", _SMJ, _chain(None), conf=_OFF),
+        Variant("shufflehash", "stock", _SHJ, _chain(_HASH), conf=_OFF),
+        Variant("bushy-sortmerge", "stock", _SMJ, _bushy(None), conf=_OFF, min_tables=3),
+        Variant("bushy-shufflehash", "stock", _SHJ, _bushy(_HASH), conf=_OFF, min_tables=3),
+        Variant(
+            "union",
+            "stock",
+            lambda n: {"Union": 1, "SortAggregate": 2, "Exchange": 1, "Sort": 2},
+            _union,
+            conf=_OFF,
+            needs_unique_keys=True,
+        ),
+        Variant("ours", "ours", _one_pass, _ours),
+        Variant("floor", "bound", lambda n: {"Exchange": n, "Sort": 0}),
+        Variant("scan", "bound", lambda n: {"Exchange": 0, "Sort": 0}),
+        Variant(
+            "comet-sortmerge",
+            "comet",
+            _pairwise("CometSortMergeJoin", sorts=True),
+            _chain(None),
+            session="comet",
+            conf=_OFF,
+        ),
+        Variant(
+            "comet-shufflehash",
+            "comet",
+            _pairwise("CometHashJoin", sorts=False),
+            _chain(_HASH),
+            session="comet",
+            conf=_OFF,
+        ),
+        Variant("comet-ours", "ours on comet", _one_pass, _ours, session="comet"),
+        Variant(
+            "left-same-key",
+            "stock",
+            lambda n: {"SortMergeJoin": 2, "Exchange": 3, "Sort": 3},
+            _left("device_id"),
+            conf=_OFF,
+        ),
+        Variant(
+            "left-second-key",
+            "stock",
+            lambda n: {"SortMergeJoin": 2, "Exchange": 4, "Sort": 4},
+            _left("device_twin"),
+            conf=_OFF,
+        ),
+    )
+}
+
+
+def expected_plan(variant: Variant, point: Point) -> Plan:
+    """Operators that a run of the variant must have had."""
+    plan = dict(variant.plan(point.tables))
+    if point.bucketed and variant.family != "bound":
+        # Only what a join has put out must be shuffled and sorted again. Ours needs neither.
+        again = point.tables - 2 if variant.family == "stock" else 0
+        plan["Exchange"] = again
+        plan["Sort"] = again if plan["Sort"] else 0
+    if point.shape == "count" and variant.build is not None:
+        plan["Exchange"] += 1
+        if variant.name == "union":
+            # No structs are left, so their group-by is one by hash.
+            plan.update(SortAggregate=0, Sort=0)
+    return plan
+
+
+def suits(variant: Variant, point: Point) -> bool:
+    """Whether the variant gives the right answer here, and is not another one's twin."""
+    return point.tables >= variant.min_tables and (
+        unique_keys(point.kind) or not variant.needs_unique_keys
+    )
+
+
+def shaped(joined: DataFrame, tables: Sequence[DataFrame], point: Point) -> DataFrame:
+    """Put above the join what the point wants there."""
+    if point.shape == "count":
+        return joined.groupBy().count()
+    if point.shape == "two":
+        return joined.select(*_two(tables, point))
+    return joined
+
+
+def needed(tables: Sequence[DataFrame], point: Point) -> list[DataFrame]:
+    """What must be read and shuffled for that, at least."""
+    if point.shape == "all":
+        return list(tables)
+    keys = keys_of(point.kind)
+    columns = _two(tables, point) if point.shape == "two" else []
+    return [t.select(*keys, *(c for c in t.columns if c in columns)) for t in tables]
+
+
+def _two(tables: Sequence[DataFrame], point: Point) -> list[str]:
+    """First value column of the first and of the last table."""
+    keys = keys_of(point.kind)
+    return [next(c for c in t.columns if c not in keys) for t in (tables[0], tables[-1])]

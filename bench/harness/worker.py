@@ -1,0 +1,150 @@
+"""A process with a Spark session that does what it is told, one line of JSON at a time.
+
+Two sessions that differ in plugins and memory cannot live in one JVM; as two processes they take
+turns, and the one that waits costs nothing but its memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from harness import data
+from harness.cases import Point
+from harness.facts import Watch, versions
+from harness.sessions import SessionSpec, start
+from harness.variants import VARIANTS, Variant, needed, shaped
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Worker:
+    """The commands."""
+
+    def __init__(self, spec: SessionSpec) -> None:
+        self._cache = Path(spec.cache)
+        self._fixed = spec.conf
+        self._spark: SparkSession = start(spec)
+        self._tables: dict[tuple[str, int, int], list[DataFrame]] = {}
+
+    def versions(self) -> dict[str, str]:
+        """Tell what the session is made of."""
+        return versions(self._spark)
+
+    def generate(self, kind: str, rows: int, table: int) -> dict[str, str]:
+        """Make one table."""
+        data.generate(self._spark, self._cache, kind, rows, table)
+        return {}
+
+    def run(self, variant: str, point: dict[str, Any], rows: int) -> dict[str, Any]:
+        """Run a variant into a sink that takes everything and keeps nothing."""
+        chosen, where = self._prepare(variant, point)
+        tables = self._read(where, rows)
+        # Garbage of the variant before is not this one's; also deletes its shuffle files.
+        jvm: Any = self._spark._jvm
+        jvm.java.lang.System.gc()
+        time.sleep(0.2)
+        watch = Watch(self._spark)
+        begin = time.perf_counter()
+        for frame in self._frames(chosen, tables, where):
+            frame.write.format("noop").mode("overwrite").save()
+        seconds = time.perf_counter() - begin
+        return {"seconds": seconds, **watch.facts()}
+
+    def check(self, variant: str, point: dict[str, Any], rows: int) -> dict[str, Any]:
+        """Number of rows and a checksum that does not depend on their order.
+
+        Hashing skips nulls, so whether a column is null is hashed beside the columns.
+        """
+        chosen, where = self._prepare(variant, point)
+        (frame,) = self._frames(chosen, self._read(where, rows), where)
+        columns = [frame[name] for name in sorted(frame.columns)]
+        digest = F.xxhash64(*columns, *(column.isNull() for column in columns))
+        total = F.sum(digest.cast("decimal(38,0)"))
+        begin = time.perf_counter()
+        (found,) = frame.agg(F.count("*").alias("rows"), total.alias("checksum")).collect()
+        seconds = time.perf_counter() - begin
+        if where.shape == "count":
+            # The one row is the count: that is what a reader wants to see.
+            (counted,) = frame.collect()
+            return {"rows": counted[0], "checksum": str(found.checksum), "seconds": seconds}
+        return {"rows": found.rows, "checksum": str(found.checksum), "seconds": seconds}
+
+    def _prepare(self, variant: str, point: dict[str, Any]) -> tuple[Variant, Point]:
+        chosen, where = VARIANTS[variant], Point(**point)
+        settings = {
+            "spark.sql.shuffle.partitions": str(where.partitions),
+            "spark.sql.adaptive.coalescePartitions.enabled": str(where.coalesce).lower(),
+            "spark.skewext.enabled": "true",
+            # Without these two, Spark does not believe that a bucket's one file is in order.
+            "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
+            "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
+            **chosen.conf,
+        }
+        for key, value in settings.items():
+            if key not in self._fixed:
+                self._spark.conf.set(key, value)
+        return chosen, where
+
+    def close(self) -> None:
+        """Let Spark tidy up, and wait for it."""
+        self._spark.stop()
+
+    def _read(self, point: Point, rows: int) -> list[DataFrame]:
+        key = (point.kind, rows, point.tables)
+        if key not in self._tables:
+            self._tables[key] = data.read(self._spark, self._cache, *key)
+        return self._tables[key]
+
+    def _frames(self, variant: Variant, tables: list[DataFrame], point: Point) -> list[DataFrame]:
+        keys = data.keys_of(point.kind)
+        if variant.build is not None:
+            return [shaped(variant.build(tables, keys), tables, point)]
+        inputs = needed(tables, point)
+        if variant.name == "floor":
+            # No number of partitions given: adaptive execution treats it as a join's exchange.
+            return [table.repartition(*keys) for table in inputs]
+        return inputs
+
+
+def _explain(error: Exception) -> str:
+    """Say what went wrong in a line; Spark's messages go on for pages."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [
+        line for line in lines if "OutOfMemory" in line or "Caused by" in line or "error:" in line
+    ]
+    first = lines[0] if lines else ""
+    return f"{type(error).__name__}: {(telling or [first])[-1][:300]}"
+
+
+def main() -> None:
+    """Read commands from the standard input, write answers to the original standard output."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    # Whatever the JVM prints goes to the log.
+    os.dup2(2, 1)
+
+    def answer(message: dict[str, Any]) -> None:
+        answers.write(json.dumps(message) + "\n")
+        answers.flush()
+
+    worker = Worker(SessionSpec(**json.loads(sys.stdin.readline())))
+    answer({"ready": True})
+    for line in sys.stdin:
+        command = json.loads(line)
+        try:
+            answer({"ok": getattr(worker, command.pop("command"))(**command)})
+        except Exception as error:
+            print(error, file=sys.stderr, flush=True)
+            answer({"error": _explain(error)})
+    worker.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Draw the results as SVG, beside the result files.
+
+    bench/plot.py [DIRECTORY]          bench/results without one
+
+`cases.svg` has a bar for every case: how many times the best stock plan's time is ours. Cases
+with several points become curves, `scaling-n.svg` and `scaling-rows.svg`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from harness.cases import CASES
+from harness.report import Json, best, load
+
+RESULTS = Path(__file__).resolve().parent / "results"
+
+matplotlib.use("svg")
+# The same figures give the same file.
+matplotlib.rcParams["svg.hashsalt"] = "skewext"
+matplotlib.rcParams["font.size"] = 9
+
+#: Colour, style and legend of a curve; told apart without colours too.
+STYLES = {
+    "sortmerge": ("#d55e00", "-", "s", "stock: sort-merge joins"),
+    "shufflehash": ("#e69f00", "-", "^", "stock: shuffled hash joins"),
+    "ours": ("#0072b2", "-", "o", "multi_full_join"),
+    "floor": ("#555555", ":", ".", "only scanning and shuffling"),
+}
+OURS, GOAL = "#0072b2", "#222222"
+
+
+def main(arguments: list[str]) -> int:
+    """Draw all there is to draw."""
+    directory = Path(arguments[0]) if arguments else RESULTS
+    found = {result["case"]: result for result in load(directory)}
+    ordered = [found[case.name] for case in CASES if case.name in found]
+    drawn = [_draw_curve(r, directory) for r in ordered if r["axis"] is not None]
+    bars = [r for r in ordered if r["axis"] is None and _ratio(r) is not None]
+    if bars:
+        drawn.append(_draw_bars(bars, directory))
+    for path in drawn:
+        print(path.name)
+    return 0 if drawn else 1
+
+
+def _ratio(result: Json) -> float | None:
+    stock, ours = (best(result["points"][0], of) for of in ("stock", "ours"))
+    return stock[1] / ours[1] if stock and ours else None
+
+
+def _goal(result: Json) -> float | None:
+    for goal in result["goals"]:
+        match = re.fullmatch(r"stock / ours >= ([0-9.]+)", goal["goal"])
+        if match:
+            return float(match.group(1))
+    return None
+
+
+def _figure(width: float, height: float) -> tuple[Any, Any]:
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(width, height), layout="constrained")
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    return figure, axes
+
+
+def _save(figure: Any, path: Path) -> Path:
+    from matplotlib import pyplot
+
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
+    # matplotlib leaves blanks at the ends of lines, which git complains of.
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join(line.rstrip() for line in lines) + "\n", encoding="utf-8")
+    return path
+
+
+def _draw_bars(results: list[Json], directory: Path) -> Path:
+    figure, axes = _figure(7.0, 1.2 + 0.3 * len(results))
+    for position, result in enumerate(results):
+        ratio, goal = _ratio(result) or 0.0, _goal(result)
+        stock = best(result["points"][0], "stock")
+        axes.barh(position, ratio, height=0.65, color=OURS)
+        axes.text(0, position, f" {stock[0] if stock else ''}", color="white", va="center")
+        axes.text(ratio, position, f" {ratio:.1f}", va="center")
+        if goal is not None:
+            axes.plot([goal, goal], [position - 0.42, position + 0.42], color=GOAL, linewidth=2)
+    axes.axvline(1.0, color=GOAL, linewidth=0.8, linestyle=":")
+    axes.set_yticks(range(len(results)), [result["case"] for result in results])
+    axes.invert_yaxis()
+    axes.margins(x=0.1)
+    axes.set_xlabel(
+        "time of the best stock plan (named) / time of multi_full_join; the mark is the goal"
+    )
+    return _save(figure, directory / "cases.svg")
+
+
+def _draw_curve(result: Json, directory: Path) -> Path:
+    by_tables = result["axis"] == "tables"
+    figure, axes = _figure(6.0, 3.8)
+    for name, (colour, line, marker, label) in STYLES.items():
+        points = [
+            (point["tables"] if by_tables else point["rows"] / 1e6, point["variants"][name]["min"])
+            for point in result["points"]
+            if point["variants"].get(name, {}).get("min") is not None
+        ]
+        if points:
+            xs, ys = zip(*points)
+            axes.plot(xs, ys, color=colour, linestyle=line, marker=marker, label=label)
+    first = result["points"][0]
+    if by_tables:
+        axes.set_xlabel(f"tables, each of {first['rows']:,} rows")
+        axes.set_xticks([point["tables"] for point in result["points"]])
+    else:
+        axes.set_xlabel(f"million rows in each of {first['tables']} tables")
+    axes.set_ylabel("seconds")
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False)
+    return _save(figure, directory / f"{result['case']}.svg")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

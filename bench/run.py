@@ -1,0 +1,202 @@
+"""Measure the N-way join beside everything else that gives the same answer.
+
+    bench/run.py                       every case with an eighth of the rows: a look
+    bench/run.py --full                every case as the goals want it, for bench/results
+    bench/run.py --full n4-string-16   one case; patterns like 'n4-*' do too
+
+How to read what comes out is in bench/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from subprocess import CalledProcessError
+from typing import Any
+
+from harness import facts, report, sessions
+from harness.cases import CASES, FULL_ROWS, QUICK_ROWS, Case, select
+from harness.measure import Options, measure, progress
+from harness.sessions import SessionSpec
+from harness.variants import VARIANTS
+from harness.workers import Pool, WorkerError
+
+from pyspark_skewext import jar_path
+
+BENCH = Path(__file__).resolve().parent
+GB = 2**30
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Read the command line."""
+    width = max(len(case.name) for case in CASES)
+    listed = "\n".join(f"  {case.name:{width}}  {case.about}" for case in CASES)
+    parser = argparse.ArgumentParser(
+        prog="bench/run.py",
+        description=__doc__,
+        epilog=f"cases:\n{listed}\n\nvariants:\n  {', '.join(VARIANTS)}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("cases", nargs="*", metavar="CASE", help="names or patterns; all without one")
+    add("--full", action="store_true", help=f"{FULL_ROWS:,} rows a table, not {QUICK_ROWS:,}")
+    add("--rows", type=int, help="rows of a table, instead")
+    add("--rounds", type=int, default=3, help="counted rounds after the warm-up (3)")
+    add("--cores", type=int, default=os.cpu_count() or 1, help="cores for Spark (all)")
+    add("--heap", default=default_heap(), help="heap of a session (%(default)s)")
+    add("--comet-heap", default="4g", help="heap of the session with Comet (%(default)s)")
+    add("--comet-offheap", help="its memory off the heap (what it lacks in heap)")
+    add("--comet-jar", type=Path, help="Comet's jar, instead of the one from Maven")
+    add("--no-comet", action="store_true", help="leave Comet out")
+    add("--variants", default="", metavar="A,B", help="only these, where a case has them")
+    add(
+        "--drop-slow",
+        type=float,
+        default=1.5,
+        metavar="FACTOR",
+        help="run a stock variant no more if there are several and its warm-up took this many "
+        "times that of the best one (1.5; 0: never)",
+    )
+    add("--conf", action="append", default=[], metavar="KEY=VALUE", help="Spark setting for all")
+    add("--timeout", type=float, default=1800, help="seconds until a run is given up (1800)")
+    add("--cache", type=Path, default=BENCH.parent / ".cache" / "bench", help="where data is kept")
+    add("--results", type=Path, help="where results go (with --full bench/results, else cache)")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.variants.split(",") if name and name not in VARIANTS]
+    if unknown:
+        parser.error(f"there is no variant {', '.join(unknown)}")
+    if any("=" not in setting for setting in options.conf):
+        parser.error("--conf wants KEY=VALUE")
+    try:
+        options.selected = select(options.cases)
+    except ValueError as error:
+        parser.error(str(error))
+    return options
+
+
+def default_heap() -> str:
+    """10 GB, or what leaves room for Comet's session and the cache of the file system."""
+    return f"{max(1, min(10, int(facts.memory_bytes() / GB * 0.43)))}g"
+
+
+def _offheap(heap: str, comet_heap: str) -> str:
+    """As much memory in all as the plain session has."""
+    units = {"g": 1024, "m": 1}
+    heap_mb, comet_mb = (int(text[:-1]) * units[text[-1].lower()] for text in (heap, comet_heap))
+    return f"{max(1024, heap_mb - comet_mb)}m"
+
+
+def main(arguments: list[str]) -> int:
+    """Run the cases; 1 if an answer or a plan was wrong."""
+    options = parse(arguments)
+    cache: Path = options.cache.resolve()
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            progress("Another run is under way: the figures of both would be worthless.")
+            return 2
+        # Shuffle files of a run that was killed.
+        shutil.rmtree(cache / "shuffle", ignore_errors=True)
+        os.environ["SKEWEXT_JAR"] = _copy_of_jar(cache)
+        return _run(options, cache)
+
+
+def _copy_of_jar(cache: Path) -> str:
+    """Copy the jar, so that a build meanwhile does not change what is measured."""
+    jar = Path(jar_path())
+    copy = cache / "jars" / jar.name
+    copy.parent.mkdir(exist_ok=True)
+    shutil.copyfile(jar, copy)
+    return str(copy)
+
+
+def _run(options: argparse.Namespace, cache: Path) -> int:
+    comet_jar = _comet_jar(options, cache)
+    spec = SessionSpec(
+        kind="plain",
+        cache=str(cache),
+        cores=options.cores,
+        heap=options.heap,
+        offheap=options.comet_offheap or _offheap(options.heap, options.comet_heap),
+        comet_jar=str(comet_jar),
+        conf=dict(setting.split("=", 1) for setting in options.conf),
+    )
+    how = Options(
+        cache=cache,
+        rows=options.rows or (FULL_ROWS if options.full else QUICK_ROWS),
+        rounds=options.rounds,
+        drop_slow=options.drop_slow,
+        comet=bool(comet_jar),
+        only=tuple(filter(None, options.variants.split(","))),
+    )
+    directory = options.results or (BENCH / "results" if options.full else cache / "results")
+    load = os.getloadavg()[0]
+    if load > 0.4 * options.cores:
+        progress(f"The load of this machine is {load:.1f}: something else is running.")
+    failures = 0
+    began = time.monotonic()
+    for number, case in enumerate(options.selected, 1):
+        minutes = (time.monotonic() - began) / 60
+        progress(f"--- {case.name} ({number} of {len(options.selected)}, {minutes:.1f} min)")
+        try:
+            found = _run_case(case, spec, how, options)
+        except WorkerError as error:
+            progress(f"{case.name}: {error}; logs are in {cache / 'logs'}")
+            failures += 1
+            continue
+        path = report.write(found, directory)
+        print(report.describe(found), flush=True)
+        progress(f"written to {path}")
+        failures += len(found["problems"])
+    progress(f"{(time.monotonic() - began) / 60:.1f} min; bench/summary.py and bench/plot.py show")
+    return 1 if failures else 0
+
+
+def _comet_jar(options: argparse.Namespace, cache: Path) -> str:
+    """Path of Comet's jar; nothing if no case wants it or it is not to be had."""
+    only = set(filter(None, options.variants.split(",")))
+    wanted = {name for case in options.selected for name in case.variants}
+    wanted &= only or wanted
+    if options.no_comet or all(VARIANTS[name].session != "comet" for name in wanted):
+        return ""
+    if options.comet_jar:
+        return str(options.comet_jar.resolve())
+    try:
+        return str(sessions.fetch_comet(cache))
+    except (OSError, CalledProcessError) as error:
+        progress(f"Without Comet: {error}")
+        return ""
+
+
+def _run_case(
+    case: Case, spec: SessionSpec, how: Options, options: argparse.Namespace
+) -> dict[str, Any]:
+    # Every case has sessions of its own: no figure depends on which cases ran before it.
+    with Pool(spec, options.comet_heap, options.timeout) as pool:
+        points = measure(case, pool, how)
+        heap = case.points[0].heap
+        versions = pool.ask("plain", heap, "versions")
+    if how.comet and any(VARIANTS[name].session == "comet" for name in case.variants):
+        versions["comet"] = sessions.COMET.rsplit(":", 1)[1]
+    settings = {
+        "cores": spec.cores,
+        "heap": heap or spec.heap,
+        "comet_heap": options.comet_heap,
+        "comet_offheap": spec.offheap,
+        "rounds": how.rounds,
+        "drop_slow": how.drop_slow,
+        "conf": spec.conf,
+    }
+    about = {"machine": facts.machine(), "versions": versions, "settings": settings}
+    return report.result(case, points, about)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,166 @@
+"""Write README.md beside the result files: what a reader asks for first, in tables.
+
+    bench/summary.py [DIRECTORY]       bench/results without one
+
+It is made of the result files alone, so that it cannot say anything else than they do.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from harness.cases import CASES
+from harness.report import Json, best, load, megabytes
+
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page."""
+    directory = Path(arguments[0]) if arguments else RESULTS
+    order = [case.name for case in CASES]
+    found = sorted(
+        (result for result in load(directory) if result["case"] in order),
+        key=lambda result: order.index(result["case"]),
+    )
+    if not found:
+        print(f"no results in {directory}", file=sys.stderr)
+        return 1
+    compared = [r for r in found if r["axis"] is None and best(r["points"][0], "ours")]
+    blocks = ["# Results", "Written by `bench/summary.py`; [how to read this](../README.md)."]
+    if compared:
+        blocks += ["## Cases", _table(_case_rows(compared))]
+    spilling = [r for r in compared if r["points"][0]["heap"]]
+    for result in spilling:
+        blocks += [f"## {_title(result)}", _table(_memory_rows(result["points"][0]))]
+    for result in found:
+        if result["axis"] is not None:
+            blocks += [f"## {_title(result)}", _table(_curve_rows(result))]
+        elif result not in compared:
+            blocks += [f"## {_title(result)}", _table(_time_rows(result["points"][0]))]
+    blocks += ["## Where and when", _table(_machine_rows(found))]
+    problems = [problem for result in found for problem in result["problems"]]
+    if problems:
+        blocks += ["## Problems", "\n".join(f"* {problem}" for problem in problems)]
+    text = "\n\n".join(blocks) + "\n"
+    (directory / "README.md").write_text(text, encoding="utf-8")
+    print(text)
+    return 0
+
+
+def _title(result: Json) -> str:
+    return f"{result['case']}: {result['about']}"
+
+
+def _table(rows: list[list[str]]) -> str:
+    head, *body = rows
+    marks = ["---", *("---:" for _ in head[1:])]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, marks, *body))
+
+
+def _over(point: Json, over: str, under: str) -> str:
+    a, b = best(point, over), best(point, under)
+    return f"{a[1] / b[1]:.2f}" if a and b else ""
+
+
+def _seconds(point: Json, of: str, named: bool = False) -> str:
+    found = best(point, of)
+    if not found:
+        return ""
+    return f"{found[1]:.2f} ({found[0]})" if named else f"{found[1]:.2f}"
+
+
+def _case_rows(results: list[Json]) -> list[list[str]]:
+    head = ["case", "rows a table", "best stock, s", "ours, s", "stock / ours"]
+    rows = [[*head, "ours / floor", "Comet / ours", "goals"]]
+    for result in results:
+        point = result["points"][0]
+        rows.append(
+            [
+                f"[{result['case']}]({result['case']}.json)",
+                f"{point['rows']:,}",
+                _seconds(point, "stock", named=True),
+                _seconds(point, "ours"),
+                f"**{_over(point, 'stock', 'ours')}**" if best(point, "stock") else "",
+                _over(point, "ours", "floor"),
+                _over(point, "comet", "ours"),
+                "; ".join(_goal(goal) for goal in result["goals"]),
+            ]
+        )
+    return rows
+
+
+def _goal(goal: Json) -> str:
+    verdict = {True: "reached", False: "not reached", None: "not measured"}[goal["reached"]]
+    return f"{goal['goal']}: {verdict}"
+
+
+def _memory_rows(point: Json) -> list[list[str]]:
+    rows = [["variant", "s", "spilled to disk, MB", "most memory of a task, MB", "outcome"]]
+    for name, facts in point["variants"].items():
+        rows.append(
+            [
+                name,
+                _seconds(point, name),
+                megabytes(facts.get("spilled_disk_bytes")),
+                megabytes(facts.get("peak_task_memory_bytes")),
+                facts.get("failed", "completed").replace("|", "/"),
+            ]
+        )
+    return rows
+
+
+def _time_rows(point: Json) -> list[list[str]]:
+    names = list(point["variants"])
+    first = best(point, names[0])
+    rows = [["variant", "s", f"/ {names[0]}", "Exchange", "Sort"]]
+    for name in names:
+        operators = point["variants"][name].get("operators", {})
+        counts = [str(operators.get(operator, 0)) for operator in ("Exchange", "Sort")]
+        against = _over(point, name, names[0]) if first else ""
+        rows.append([name, _seconds(point, name), against, *counts])
+    return rows
+
+
+def _curve_rows(result: Json) -> list[list[str]]:
+    """Seconds, and what one table or a million of rows costs: a constant where cost is linear."""
+    names = list(dict.fromkeys(name for p in result["points"] for name in p["variants"]))
+    unit = "a table" if result["axis"] == "tables" else "a million rows"
+    head = ["tables", "rows a table", *(f"{name}, s" for name in names)]
+    rows = [[*head, f"ours, s {unit}", "best stock / ours"]]
+    for point in result["points"]:
+        ours = best(point, "ours")
+        amount = point["tables"] if result["axis"] == "tables" else point["rows"] / 1e6
+        rows.append(
+            [
+                str(point["tables"]),
+                f"{point['rows']:,}",
+                *(_seconds(point, name) for name in names),
+                f"{ours[1] / amount:.3f}" if ours else "",
+                _over(point, "stock", "ours"),
+            ]
+        )
+    return rows
+
+
+def _machine_rows(results: list[Json]) -> list[list[str]]:
+    """One row for all cases that were run alike."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for result in results:
+        machine, versions, settings = (result[k] for k in ("machine", "versions", "settings"))
+        key = (
+            result["date"],
+            f"{settings['cores']} of {machine['cores']}, {machine['cpu']}",
+            f"{settings['heap']} of {machine['memory_gb']} GB",
+            f"{versions['spark']}, Java {versions['java']}",
+            str(settings["rounds"]),
+            " ".join(f"{k}={v}" for k, v in settings["conf"].items()),
+        )
+        groups.setdefault(key, []).append(result["case"])
+    head = ["cases", "date", "cores", "heap", "Spark", "rounds", "settings"]
+    return [head, *([", ".join(names), *key] for key, names in groups.items())]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
