@@ -4,12 +4,15 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, Project}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 
 /** The type in which a key column of all inputs is compared, and shown. */
-private[multijoin] case class KeyType(dataType: DataType, paddedTo: Option[Int])
+private[multijoin] case class KeyType(
+    dataType: DataType,
+    padded: Option[Seq[Attribute => Expression]])
 
 /**
  * Finds the common type of a key column by asking Spark's analyzer what the chain of joins would do:
@@ -57,7 +60,7 @@ private[multijoin] object KeyTypes {
     if (!comparedAlike || (columns.size > 2 && !castKeepsValues)) {
       throw mismatch(name, columns, None)
     }
-    KeyType(dataType, commonPadding(name, columns))
+    KeyType(dataType, padded(name, columns))
   }
 
   /** Whether a cast keeps different values different, and what compares as equal equal. */
@@ -78,20 +81,29 @@ private[multijoin] object KeyTypes {
   }
 
   /**
-   * Two `char(n)` columns of different lengths are compared as if padded to the longer one. A chain
-   * does so only where it compares two columns, not a column with a coalesce.
+   * Columns of `char(n)`, also inside of structs and arrays, are compared as if padded to one length.
+   * A chain does so only where it compares two columns: the first two inputs, not a coalesce with a
+   * third.
    */
-  private def commonPadding(name: String, columns: Seq[Attribute]): Option[Int] = {
-    val lengths = columns.map(c => CharVarcharUtils.getRawType(c.metadata)).collect {
-      case Some(CharType(length)) => length
-    }
-    if (lengths.size < columns.size || lengths.distinct.size == 1) {
+  private def padded(
+      name: String,
+      columns: Seq[Attribute]): Option[Seq[Attribute => Expression]] = {
+    val firstTwo = columns.take(2)
+    val paddings = CharVarcharUtils.addPaddingInStringComparison(
+      firstTwo,
+      !SQLConf.get.readSideCharPadding &&
+        !SQLConf.get.getConf(SQLConf.LEGACY_NO_CHAR_PADDING_IN_PREDICATE))
+    if (paddings == firstTwo) {
       None
     } else if (columns.size == 2) {
-      Some(lengths.max)
+      Some(firstTwo.zip(paddings).map { case (column, padding) =>
+        (key: Attribute) =>
+          padding.transform { case a: Attribute if a.exprId == column.exprId => key }
+      })
     } else {
+      val types = firstTwo.flatMap(c => CharVarcharUtils.getRawType(c.metadata)).map(_.sql)
       throw SqlInternals.analysisError(
-        s"Key column '$name' is char(n) with different lengths (${lengths.mkString(", ")}): from " +
+        s"Key column '$name' is char(n) with different lengths (${types.mkString(", ")}): from " +
           "three inputs on Spark compares such keys two by two with different padding. Pad or " +
           "trim them to one length before the join.")
     }

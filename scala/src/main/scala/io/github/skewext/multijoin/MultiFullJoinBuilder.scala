@@ -43,7 +43,9 @@ private[skewext] class MultiFullJoinBuilder(
     }
     val join = MultiFullJoin(
       children,
-      childKeys.map(_.zip(keyTypes).map { case (key, keyType) => compared(key, keyType) }),
+      childKeys.zipWithIndex.map { case (inputKeys, i) =>
+        inputKeys.zip(keyTypes).map { case (key, keyType) => compared(key, keyType, i) }
+      },
       childKeys,
       keyOutput,
       roles,
@@ -94,26 +96,40 @@ private[skewext] class MultiFullJoinBuilder(
             s"${namesOf(inputs(i).output)}); the key is ambiguous.")
     }
 
-  /** The input with its keys in their common types. */
+  /**
+   * The input with its keys in their common types. A column that is several keys becomes as many
+   * columns: each has a type of its own, and says something of its own about the partitioning. The
+   * name of a copy differs from the column's, as for `separate`.
+   */
   private def castKeysOf(
       i: Int,
       columns: Seq[Attribute],
       types: Seq[KeyType]): (LogicalPlan, Seq[Attribute]) = {
-    val casts = columns.zip(types).collect {
-      case (c, t) if !DataTypeUtils.sameType(c.dataType, t.dataType) =>
-        c -> Alias(Cast(c, t.dataType, Some(timeZone)), c.name)()
+    def typed(c: Attribute, t: KeyType): Expression =
+      if (DataTypeUtils.sameType(c.dataType, t.dataType)) c else Cast(c, t.dataType, Some(timeZone))
+    val isCopy = columns.indices.map(j => columns.take(j).exists(_.semanticEquals(columns(j))))
+    val casts = columns.indices.collect {
+      case j if !isCopy(j) && typed(columns(j), types(j)) != columns(j) =>
+        columns(j) -> Alias(typed(columns(j), types(j)), columns(j).name)()
     }
-    if (casts.isEmpty) {
+    val copies = columns.indices.collect {
+      case j if isCopy(j) => j -> Alias(typed(columns(j), types(j)), s"${columns(j).name}@key$j")()
+    }.toMap
+    if (casts.isEmpty && copies.isEmpty) {
       (inputs(i), columns)
     } else {
       val castOf = AttributeMap(casts)
       val list = inputs(i).output.map(a => castOf.getOrElse(a, a))
-      (Project(list, inputs(i)), columns.map(c => castOf.get(c).map(_.toAttribute).getOrElse(c)))
+      (
+        Project(list ++ copies.toSeq.sortBy(_._1).map(_._2), inputs(i)),
+        columns.indices.map { j =>
+          copies.get(j).orElse(castOf.get(columns(j))).map(_.toAttribute).getOrElse(columns(j))
+        })
     }
   }
 
-  private def compared(key: Attribute, keyType: KeyType): Expression =
-    keyType.paddedTo.map(length => StringRPad(key, Literal(length)): Expression).getOrElse(key)
+  private def compared(key: Attribute, keyType: KeyType, input: Int): Expression =
+    keyType.padded.map(_(input)(key)).getOrElse(key)
 
   /**
    * Gives new ids to the columns of inputs that come from one DataFrame. An alias of the same name

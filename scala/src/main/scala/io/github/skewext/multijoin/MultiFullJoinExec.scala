@@ -57,8 +57,11 @@ case class MultiFullJoinExec(
 
   override def requiredChildDistribution: Seq[Distribution] =
     keys.zip(children).map { case (key, child) =>
+      // All of the key: Spark compares the partitionings of the children pairwise with one of them,
+      // and with parts of the key two may agree with a third that do not agree with each other.
       ClusteredDistribution(
-        if (spreadNullKeys) key :+ SpreadNullKeys.spreadBy(key, child.output) else key)
+        if (spreadNullKeys) key :+ SpreadNullKeys.spreadBy(key, child.output) else key,
+        requireAllClusterKeys = true)
     }
 
   override def requiredChildOrdering: Seq[Seq[SortOrder]] =
@@ -105,7 +108,9 @@ case class MultiFullJoinExec(
         case _ => None
       }
     }
+    val shown = keys.flatten.zip(keyColumns.flatten).forall { case (k, c) => k.semanticEquals(c) }
     children.indices.view
+      .filter(_ => shown)
       .filter(i => keys(i).map(_.canonicalized).distinct.size == keys(i).size)
       .flatMap(i => overKeyOutput(i, children(i).outputPartitioning))
       .headOption

@@ -1,5 +1,7 @@
 package io.github.skewext.multijoin
 
+import scala.util.{Failure, Success, Try}
+
 import io.github.skewext.MultiJoinTest
 
 import org.apache.spark.sql.types.{DataType, DataTypes, DecimalType}
@@ -17,6 +19,10 @@ class KeyTypesSuite extends MultiJoinTest {
   }
 
   private def keyType(df: DataFrame): DataType = df.schema("k").dataType
+
+  /** Every input is first in one, and last in one. */
+  private def orders(a: DataFrame, b: DataFrame, c: DataFrame): Seq[Seq[DataFrame]] =
+    Seq(Seq(a, b, c), Seq(b, c, a), Seq(c, a, b))
 
   private def refused(inputs: DataFrame*): Unit = {
     val e = intercept[AnalysisException](fullJoin("k")(inputs: _*))
@@ -99,7 +105,7 @@ class KeyTypesSuite extends MultiJoinTest {
       val long = input(2, "bigint", "2", "2147483647", "9223372036854775807", "4294967298")
       assert(keyType(checkFullJoin("k")(int, long)) === DataTypes.LongType)
       assert(keyType(checkFullJoin("k")(tiny, int)) === DataTypes.IntegerType)
-      for (inputs <- Seq(tiny, int, long).permutations) {
+      for (inputs <- orders(tiny, int, long)) {
         assert(keyType(checkFullJoin("k")(inputs: _*)) === DataTypes.LongType)
       }
     }
@@ -110,7 +116,7 @@ class KeyTypesSuite extends MultiJoinTest {
       val int = input(2, "int", "2", "999")
       assert(keyType(checkFullJoin("k")(short, long)) === DecimalType(20, 4))
       assert(keyType(checkFullJoin("k")(short, int)) === DecimalType(12, 2))
-      for (inputs <- Seq(short, long, int).permutations) {
+      for (inputs <- orders(short, long, int)) {
         assert(keyType(checkFullJoin("k")(inputs: _*)) === DecimalType(20, 4))
       }
     }
@@ -215,7 +221,7 @@ class KeyTypesSuite extends MultiJoinTest {
           assert(exchanges(grouped).size === 3)
         }
         val e = intercept[AnalysisException](fullJoin("k")(c3, c5, c3))
-        assert(e.getMessage.contains("char(n) with different lengths (3, 5, 3)"))
+        assert(e.getMessage.contains("'k' is char(n) with different lengths"))
       }
     }
   }
@@ -225,13 +231,9 @@ class KeyTypesSuite extends MultiJoinTest {
       charTable("c5", "char(5)", "a", "abcde") { c5 =>
         val string = input(9, "string", "'a  '", "'a    '", "'abc'")
         for (inputs <- Seq(c3, c5, string).permutations) {
-          val refusal = scala.util.Try(fullJoin("k")(inputs: _*)).failed
-          if (refusal.isSuccess) {
-            assert(
-              refusal.get.getMessage.contains("char(n) with different lengths (3, 5)") ||
-                refusal.get.getMessage.contains("char(n) with different lengths (5, 3)"))
-          } else {
-            checkFullJoin("k")(inputs: _*)
+          Try(fullJoin("k")(inputs: _*)) match {
+            case Failure(e) => assert(e.getMessage.contains("char(n) with different lengths"))
+            case Success(_) => checkFullJoin("k")(inputs: _*)
           }
         }
       }
@@ -245,7 +247,7 @@ class KeyTypesSuite extends MultiJoinTest {
       sql("INSERT INTO s3 SELECT named_struct('c', 'a'), 1")
       sql("INSERT INTO s5 SELECT named_struct('c', 'a'), 2")
       val inputs = Seq(spark.table("s3"), spark.table("s5"))
-      scala.util.Try(fullJoin("k")(inputs: _*)).foreach(_ => checkFullJoin("k")(inputs: _*))
+      Try(fullJoin("k")(inputs: _*)).foreach(_ => checkFullJoin("k")(inputs: _*))
     }
   }
 }
