@@ -186,7 +186,7 @@ def register(spark: SparkSession) -> None:
     api.register(spark._jsparkSession)
     warnings.warn(
         "skewext was registered in a running session: multi_join and multi_full_join work, but "
-        "the adaptive rules (splitting of skewed keys at run time) are missing; to have them, "
+        "the adaptive rules (spreading rows with a null key over tasks) are missing; to have them, "
         f"start the session with pyspark_skewext.configure(builder) or with {EXTENSIONS}="
         f"{_jvm.EXTENSION}.",
         stacklevel=2,
