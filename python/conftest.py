@@ -28,7 +28,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.default.parallelism", 2)
         .config("spark.driver.memory", "1g")
         # Most of the time goes into code that runs only a few times.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.sql.warehouse.dir", str(home / "warehouse"))
         # Small tables would otherwise be broadcast where tests look at shuffles.
         .config("spark.sql.autoBroadcastJoinThreshold", -1)

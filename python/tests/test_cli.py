@@ -331,10 +331,15 @@ def test_as_a_program(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("id,y\n1,3\n2,4\n")
     command = [sys.executable, "-m", "pyspark_skewext", "join", "a.csv", "b.csv", "--on", "id"]
     command += ["--output", "out", "--master", "local[1]", "--conf", "spark.ui.enabled=false"]
+    command += ["--conf", "spark.sql.shuffle.partitions=2"]
     done = subprocess.run(
         command,
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        },
         capture_output=True,
         text=True,
         timeout=180,

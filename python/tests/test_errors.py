@@ -21,6 +21,7 @@ from stock import setting
 
 import pyspark_skewext as skewext
 from pyspark_skewext import _jar, _jvm, multi_full_join, multi_join
+from pyspark_skewext._plans import node_names
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +34,17 @@ def t2(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([(1, "b")], "k int, b string")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _works_afterwards(t1: DataFrame, t2: DataFrame) -> Iterator[None]:
     yield
     assert multi_full_join(t1, t2, on="k").count() == 1
+
+
+@pytest.fixture(autouse=True)
+def _plans_afterwards(t1: DataFrame, t2: DataFrame) -> Iterator[None]:
+    # Running it after each test would take most of the time.
+    yield
+    assert "MultiFullJoin" in node_names(multi_full_join(t1, t2, on="k"))
 
 
 def refused(kind: type[Exception], words: str, *args: Any, **kwargs: Any) -> str:

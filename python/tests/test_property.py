@@ -18,8 +18,8 @@ from stock import stock_join
 
 from pyspark_skewext import multi_join
 
-# A few dozen by default to keep the suite quick; more in the environment for a thorough run.
-EXAMPLES = int(os.environ.get("SKEWEXT_EXAMPLES", "30"))
+# Few by default to keep the suite quick; more in the environment for a thorough run.
+EXAMPLES = int(os.environ.get("SKEWEXT_EXAMPLES", "20"))
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def run(tmp_path: Path) -> RunScript:
                 **os.environ,
                 "PYTHONPATH": python_path,
                 # Short runs do not repay the optimizing compiler.
-                "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",
+                "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
                 **(env or {}),
             },
             cwd=tmp_path,
