@@ -15,6 +15,7 @@ import os
 import shutil
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from subprocess import CalledProcessError
 from typing import Any
@@ -178,9 +179,13 @@ def _comet_jar(options: argparse.Namespace, cache: Path) -> str:
 def _run_case(
     case: Case, spec: SessionSpec, how: Options, options: argparse.Namespace
 ) -> dict[str, Any]:
+    partitions = spec.conf.get("spark.sql.shuffle.partitions")
+    if partitions is not None:
+        points = tuple(replace(point, partitions=int(partitions)) for point in case.points)
+        case = replace(case, points=points)
     # Every case has sessions of its own: no figure depends on which cases ran before it.
     with Pool(spec, options.comet_heap, options.timeout) as pool:
-        points = measure(case, pool, how)
+        measured = measure(case, pool, how)
         heap = case.points[0].heap
         versions = pool.ask("plain", heap, "versions")
     if how.comet and any(VARIANTS[name].session == "comet" for name in case.variants):
@@ -195,7 +200,7 @@ def _run_case(
         "conf": spec.conf,
     }
     about = {"machine": facts.machine(), "versions": versions, "settings": settings}
-    return report.result(case, points, about)
+    return report.result(case, measured, about)
 
 
 if __name__ == "__main__":
