@@ -1,6 +1,6 @@
 """The built wheel in a virtual environment of its own, used as its users do.
 
-`make test` builds the wheel and names this file to pytest; by itself pytest does not collect it.
+`make test-python` builds the wheel and has pytest collect this file; pytest by itself does not.
 """
 
 import json
