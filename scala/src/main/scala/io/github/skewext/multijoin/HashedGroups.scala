@@ -45,6 +45,14 @@ private[multijoin] final class HashedGroups(
   private[this] var peak = 0L
   private[this] var reserved = 0L
 
+  /**
+   * What to do when others ask for memory while rows come in: to take the rows away by `drain`.
+   * Only on the thread that brings the rows, which is then not in the middle of an insertion.
+   */
+  private[this] var giveWay: () => Unit = _
+  private[this] var owner: Thread = _
+  private[this] var draining = false
+
   // The chunk that each bucket of each input writes to: index input * NumBuckets + bucket.
   private[this] val bases = new Array[AnyRef](n * NumBuckets)
   private[this] val positions = new Array[Long](n * NumBuckets)
@@ -72,13 +80,28 @@ private[multijoin] final class HashedGroups(
 
   def numRows: Long = inserted
 
+  def numRowsOf(input: Int): Int = {
+    var sum = 0
+    var b = 0
+    while (b < NumBuckets) {
+      sum += counts(input * NumBuckets + b)
+      b += 1
+    }
+    sum
+  }
+
+  def whenAskedForMemory(action: () => Unit): Unit = {
+    giveWay = action
+    owner = Thread.currentThread()
+  }
+
   /**
    * Keeps memory back that going over to sorting needs to begin with, and that operators above find
    * free when the rows are all here. False if not even that is to be had.
    */
   def reserve(bytes: Long): Boolean = {
-    reserved = acquireMemory(bytes)
-    reserved == bytes
+    reserved += acquireMemory(bytes)
+    reserved >= bytes
   }
 
   def releaseReserve(): Unit = {
@@ -108,6 +131,8 @@ private[multijoin] final class HashedGroups(
 
   /** All rows are here. False if there is no memory for the largest bucket's table. */
   def finish(): Boolean = {
+    // From now on rows are where the tables say.
+    giveWay = null
     sealChunks()
     peak = math.max(peak, used)
     val largest = (0 until NumBuckets).map(rowsOf).max
@@ -171,9 +196,12 @@ private[multijoin] final class HashedGroups(
 
   /**
    * Gives all rows away, input by input in the order in which they were inserted, and each page as
-   * soon as its rows are gone. May only be called before the first group was asked for.
+   * soon as its rows are gone. May only be called before the first group was asked for. Afterwards
+   * it is empty, and other rows may be inserted.
    */
   def drain(take: (Int, Long, AnyRef, Long, Int) => Unit): Unit = {
+    // Whoever takes the rows may ask for memory.
+    draining = true
     sealChunks()
     peak = math.max(peak, used)
     if (table != null) {
@@ -205,7 +233,17 @@ private[multijoin] final class HashedGroups(
       pages(p) = null
       p += 1
     }
+    clear()
+    draining = false
+  }
+
+  private def clear(): Unit = {
     numPages = 0
+    pagePosition = 0
+    pageEnd = 0
+    inserted = 0
+    Seq(positions, ends, firstChunks, lastChunks).foreach(java.util.Arrays.fill(_, 0L))
+    java.util.Arrays.fill(counts, 0)
   }
 
   /** Frees all memory; a task that ends early must not leak pages. */
@@ -224,8 +262,14 @@ private[multijoin] final class HashedGroups(
     numPages = 0
   }
 
-  /** What others ask for is not given: rows that are here stay until the task is done with them. */
-  override def spill(size: Long, trigger: MemoryConsumer): Long = 0L
+  override def spill(size: Long, trigger: MemoryConsumer): Long =
+    if ((trigger eq this) || giveWay == null || draining || (Thread.currentThread() ne owner)) {
+      0L
+    } else {
+      val before = used
+      giveWay()
+      before - used
+    }
 
   // Memory.
 

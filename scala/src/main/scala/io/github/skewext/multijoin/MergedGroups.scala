@@ -110,6 +110,10 @@ private[multijoin] abstract class MergedGroups(
   override def spillSize: Long =
     (buffers.iterator ++ leftovers ++ nextLeftovers).filter(_ != null).map(_.spillSize).sum
 
+  /** Frees memory and files; no more groups may be asked for. */
+  def free(): Unit =
+    (buffers.iterator ++ leftovers ++ nextLeftovers).filter(_ != null).foreach(_.clear())
+
   private def skipRestOfGroup(): Unit = {
     var i = 0
     while (i < n) {

@@ -77,6 +77,8 @@ private[multijoin] final class MultiJoinIterator(
       }
     }
     shown = false
+    // Not only when the task ends: it may go on with other partitions, as in a coalesced RDD.
+    if (gathered != null) gathered.free()
     false
   }
 

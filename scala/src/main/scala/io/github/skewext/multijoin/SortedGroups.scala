@@ -40,6 +40,11 @@ private[multijoin] final class SortedGroups(
       mainSources(input) = RunSource.sorted(sorters(input).getSortedIterator, numFields(input))
     }
 
+  override def free(): Unit = {
+    super.free()
+    sorters.foreach(sorter => if (sorter != null) sorter.cleanupResources())
+  }
+
   override def spillSize: Long =
     super.spillSize + sorters.iterator.filter(_ != null).map(_.getSpillSize).sum
 

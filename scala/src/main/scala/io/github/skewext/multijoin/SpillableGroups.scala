@@ -1,13 +1,21 @@
 package io.github.skewext.multijoin
 
+import scala.collection.mutable
+
 import org.apache.spark.TaskContext
+import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.skewext.TaskInternals
+import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterSpillWriter
 
 /**
  * Takes the rows of the inputs, one input after the other, and gives them back by key: by
  * [[HashedGroups]] as long as they fit in the task's memory, else by [[SortedGroups]], to which all
  * rows so far go over.
+ *
+ * Others of the same task may need memory while rows come in: an input that is aggregated or sorted
+ * in the same stage. Then the rows so far are written to disk, which takes no memory, and are sorted
+ * when all rows are here.
  */
 private[multijoin] final class SpillableGroups(
     keys: JoinKeys,
@@ -24,8 +32,11 @@ private[multijoin] final class SpillableGroups(
   private[this] val finished = new Array[Boolean](numFields.length)
   private[this] val hashed = HashedGroups(keys, numFields, context)
   private[this] var sorted: SortedGroups = _
+  private[this] val written = mutable.ArrayBuffer.empty[(Int, UnsafeSorterSpillWriter)]
+  private[this] var bytesWritten = 0L
 
-  context.addTaskCompletionListener[Unit](_ => hashed.free())
+  context.addTaskCompletionListener[Unit](_ => free())
+  hashed.whenAskedForMemory(() => write())
   if (settings.sortAlways || !hashed.reserve(reserve)) goOver()
 
   def insert(input: Int, hash: Long, row: UnsafeRow): Unit = {
@@ -33,7 +44,11 @@ private[multijoin] final class SpillableGroups(
       if (hashed.numRows < settings.maxRowsInMemory && hashed.insert(input, hash, row)) return
       goOver()
     }
-    sorted.insert(input, hash, row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
+    if (sorted != null) {
+      sorted.insert(input, hash, row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
+    } else if (!hashed.insert(input, hash, row)) {
+      throw new SparkOutOfMemoryError(s"There is no memory for one row of input $input.")
+    }
   }
 
   def finishInput(input: Int): Unit = {
@@ -43,7 +58,7 @@ private[multijoin] final class SpillableGroups(
 
   /** All inputs are finished: their rows by key. */
   def result(): KeyGroups = {
-    if (sorted == null && !hashed.finish()) goOver()
+    if (sorted == null && (written.nonEmpty || !hashed.finish())) sortAll()
     if (sorted == null) {
       hashed.releaseReserve()
       hashed
@@ -52,22 +67,68 @@ private[multijoin] final class SpillableGroups(
     }
   }
 
-  def peakMemory: Long = hashed.peakMemory + (if (sorted == null) 0L else sorted.peakMemory)
+  /** Frees memory and files: of rows that are through, or that nobody asks for any more. */
+  def free(): Unit = {
+    hashed.free()
+    if (sorted != null) sorted.free()
+    written.foreach(_._2.getFile.delete())
+    written.clear()
+  }
 
-  def spillSize: Long = if (sorted == null) 0L else sorted.spillSize
+  // Going over, rows leave the one as they come to the other.
+  def peakMemory: Long = math.max(hashed.peakMemory, if (sorted == null) 0L else sorted.peakMemory)
 
+  def spillSize: Long = bytesWritten + (if (sorted == null) 0L else sorted.spillSize)
+
+  /** From hashing to sorting; to the disk, where there is no memory to sort with. */
   private def goOver(): Unit = {
+    hashed.releaseReserve()
+    if (written.isEmpty && hashed.reserve(2 * sorterPageSize)) sortAll() else write()
+  }
+
+  private def sortAll(): Unit = {
+    if (written.nonEmpty) write()
     sorted = new SortedGroups(keys, numFields, settings.groupRowsInMemory, sorterPageSize)
     hashed.releaseReserve()
     var last = -1
-    hashed.drain { (input, hash, base, offset, size) =>
+    def take(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit = {
       // A finished input's sorter can be spilled for the memory of the next one.
       if (input != last && last >= 0) sorted.finishInput(last)
       last = input
       sorted.insert(input, hash, base, offset, size)
     }
+    for ((input, file) <- written.sortBy(_._1)) {
+      val rows = TaskInternals.spillReader(file)
+      while (rows.hasNext) {
+        rows.loadNext()
+        take(input, rows.getKeyPrefix, rows.getBaseObject, rows.getBaseOffset, rows.getRecordLength)
+      }
+      file.getFile.delete()
+    }
+    written.clear()
+    hashed.drain(take)
     hashed.free()
     finished.indices.filter(finished(_)).foreach(sorted.finishInput)
+  }
+
+  /** Writes the rows in memory to files, one for each input, and frees their memory. */
+  private def write(): Unit = {
+    hashed.releaseReserve()
+    val inMemory = hashed.getUsed
+    val filesBefore = written.size
+    var last = -1
+    hashed.drain { (input, hash, base, offset, size) =>
+      if (input != last) {
+        if (last >= 0) written.last._2.close()
+        last = input
+        written += input -> TaskInternals.spillWriter(hashed.numRowsOf(input))
+      }
+      written.last._2.write(base, offset, size, hash)
+    }
+    if (last >= 0) written.last._2.close()
+    val onDisk = written.drop(filesBefore).map(_._2.getFile.length()).sum
+    bytesWritten += onDisk
+    TaskInternals.reportSpill(context, inMemory, onDisk)
   }
 }
 

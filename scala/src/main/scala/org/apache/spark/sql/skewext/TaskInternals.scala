@@ -2,9 +2,10 @@ package org.apache.spark.sql.skewext
 
 import java.util.function.Supplier
 
+import org.apache.spark.executor.ShuffleWriteMetrics
 import org.apache.spark.internal.config.SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD
 import org.apache.spark.memory.TaskMemoryManager
-import org.apache.spark.util.collection.unsafe.sort.{PrefixComparators, RecordComparator, UnsafeExternalSorter}
+import org.apache.spark.util.collection.unsafe.sort.{PrefixComparators, RecordComparator, UnsafeExternalSorter, UnsafeSorterSpillReader, UnsafeSorterSpillWriter}
 import org.apache.spark.{SparkEnv, TaskContext}
 
 /** What a running task reaches only from inside Spark: its memory, its sorters, its metrics. */
@@ -32,6 +33,25 @@ object TaskInternals {
       env.conf.get(SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD),
       /* canUseRadixSort */ true)
   }
+
+  /** Writes records to a file of the task; takes none of the memory that Spark accounts for. */
+  def spillWriter(numRecords: Int): UnsafeSorterSpillWriter =
+    new UnsafeSorterSpillWriter(
+      SparkEnv.get.blockManager,
+      SpillBuffer,
+      // The task's own would count what is spilled as written to its shuffle.
+      new ShuffleWriteMetrics,
+      numRecords)
+
+  def reportSpill(context: TaskContext, memoryBytes: Long, diskBytes: Long): Unit = {
+    context.taskMetrics().incMemoryBytesSpilled(memoryBytes)
+    context.taskMetrics().incDiskBytesSpilled(diskBytes)
+  }
+
+  private val SpillBuffer = 32 * 1024
+
+  def spillReader(written: UnsafeSorterSpillWriter): UnsafeSorterSpillReader =
+    written.getReader(SparkEnv.get.serializerManager)
 
   private val InitialRecords = 4096
 
