@@ -21,7 +21,9 @@ import org.apache.spark.sql.{DataFrame, QueryTest, Row}
 trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSparkPlanHelper {
 
   override protected def sparkConf: SparkConf =
-    super.sparkConf.set("spark.sql.extensions", classOf[SkewExtensions].getName)
+    super.sparkConf
+      .set("spark.sql.extensions", classOf[SkewExtensions].getName)
+      .set("spark.ui.enabled", "false")
 
   // It warns of the threads of Spark's own pools, after every suite.
   override protected def doThreadPostAudit(): Unit = ()
