@@ -66,6 +66,13 @@ object SkewConf {
     .checkValue(_ > 0, "At least one row must be allowed.")
     .createWithDefault(4096)
 
+  val SHUFFLE_BULK_ROWS = buildConf("spark.skewext.shuffle.bulkRows.enabled")
+    .doc("Whether the exchanges right below a multi-way join write and read rows by the buffer. " +
+      "What they write is what Spark's own exchange writes, in less time for each row.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(false)
+
   val MULTI_JOIN_HASH_BITS = buildConf("spark.skewext.multiJoin.hashBits")
     .internal()
     .doc("Bits of the key's 64-bit hash that are used. Fewer bits make collisions, for tests.")
@@ -82,6 +89,7 @@ object SkewConf {
     MULTI_JOIN_GROUPING,
     MULTI_JOIN_MAX_ROWS_IN_MEMORY,
     MULTI_JOIN_GROUP_ROWS_IN_MEMORY,
+    SHUFFLE_BULK_ROWS,
     MULTI_JOIN_HASH_BITS)
 
   def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)

@@ -2,7 +2,7 @@ package io.github.skewext
 
 import java.util.{Collections, WeakHashMap}
 
-import io.github.skewext.multijoin.{FilterNullKeys, LowerMultiFullJoin, MultiFullJoinStrategy, PushKeyPredicates, SpreadNullKeys}
+import io.github.skewext.multijoin.{BulkExchanges, FilterNullKeys, LowerMultiFullJoin, MultiFullJoinStrategy, PushKeyPredicates, SpreadNullKeys}
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -22,6 +22,8 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *     multi-way join as one operator.
  *  1. [[multijoin.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
  *     with a null key from all going to one task.
+ *  1. [[multijoin.BulkExchanges]] (when exchanges are planned; off unless asked for): exchanges that
+ *     do less for each row.
  *
  * Applying it twice to the same session does nothing the second time. It never throws: an exception
  * here would keep the session, and on some platforms the cluster, from starting.
@@ -35,6 +37,8 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         SkewExtensions.optimizerRules.foreach(rule => extensions.injectOptimizerRule(_ => rule))
         extensions.injectPlannerStrategy(_ => SkewExtensions.strategy)
         extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(SpreadNullKeys))
+        extensions.injectQueryStagePrepRule(_ => GuardedRule(BulkExchanges))
+        extensions.injectColumnar(_ => BulkExchanges.InStaticPlans)
       }
     }
 }

@@ -1,5 +1,7 @@
 package io.github.skewext.multijoin
 
+import io.github.skewext.RowBytes
+
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.{MemoryConsumer, SparkOutOfMemoryError, TaskMemoryManager}
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
@@ -21,7 +23,7 @@ import org.apache.spark.unsafe.memory.MemoryBlock
  * Layout: pages hold chunks, a chunk holds records of one bucket of one input.
  * {{{
  * chunk:  next chunk of the bucket (pointer) | bytes used | bytes in all | records...
- * record: hash of the key, then next record of the group (pointer) | size, input | UnsafeRow
+ * record: hash of the key | size, input | UnsafeRow
  * }}}
  * A pointer is the number of the page and the offset in it, in words of 8 bytes.
  */
@@ -62,21 +64,32 @@ private[multijoin] final class HashedGroups(
   private[this] val counts = new Array[Int](n * NumBuckets)
   private[this] var inserted = 0L
 
-  // The table of the current bucket.
+  // The current bucket: a hash table of row numbers, and for each row its record and the number of
+  // another row of the same hash. Rows are numbered from 1.
   private[this] var table: LongArray = _
+  private[this] var records: LongArray = _
+  private[this] var nexts: LongArray = _
   private[this] var bucket = -1
-  private[this] var slot = 0
   private[this] var numSlots = 0
+  private[this] var slot = 0
 
-  // The current group: for every input its first and its current record.
+  // Rows that head the next groups, whose records are on their way to the processor.
+  private[this] val heads = new Array[Int](LookAhead)
+  private[this] var numHeads = 0
+  private[this] var head = 0
+  private[this] var touched = 0L
+  /** Rows of the current group's hash, but not of its key: the next group. */
+  private[this] var collided = 0
+
+  // The current group: for every input its first and its current row.
   override val rows = new Array[UnsafeRow](n)
   private[this] val cursors = numFields.map(new UnsafeRow(_))
-  private[this] val firstRecords = new Array[Long](n)
-  private[this] val currentRecords = new Array[Long](n)
+  private[this] val firstRows = new Array[Int](n)
+  private[this] val currentRows = new Array[Int](n)
   private[this] var repeated = false
 
-  private[this] val rowA = numFields.map(new UnsafeRow(_))
-  private[this] val rowB = numFields.map(new UnsafeRow(_))
+  private[this] val keyRow = numFields.map(new UnsafeRow(_))
+  private[this] val otherRow = numFields.map(new UnsafeRow(_))
 
   def numRows: Long = inserted
 
@@ -122,7 +135,7 @@ private[multijoin] final class HashedGroups(
     Platform.putLong(base, position, hash)
     Platform.putInt(base, position + 8, size)
     Platform.putInt(base, position + 12, input)
-    copy(row.getBaseObject, row.getBaseOffset, base, position + RecordHeader, size)
+    RowBytes.copy(row.getBaseObject, row.getBaseOffset, base, position + RecordHeader, size)
     positions(c) = position + RecordHeader + size
     counts(c) += 1
     inserted += 1
@@ -140,47 +153,102 @@ private[multijoin] final class HashedGroups(
     if (wanted > MaxSlots) return false
     try {
       table = allocateArray(wanted)
+      records = allocateArray(largest + 1)
+      nexts = allocateArray(largest / 2 + 1)
     } catch {
-      case _: SparkOutOfMemoryError => return false
+      case _: SparkOutOfMemoryError =>
+        freeTables()
+        return false
     }
     peak = math.max(peak, used)
     true
   }
 
+  private def freeTables(): Unit = {
+    Seq(table, records, nexts).filter(_ != null).foreach(freeArray)
+    table = null
+    records = null
+    nexts = null
+  }
+
   override def nextGroup(): Boolean = {
-    while (true) {
-      while (slot < numSlots) {
-        val head = table.get(slot) & PointerMask
-        slot += 1
-        if (head != 0) {
-          openGroup(head)
-          return true
-        }
-      }
-      do {
-        bucket += 1
-        if (bucket == NumBuckets) {
-          // Asked again, it must say the same.
-          bucket -= 1
-          return false
-        }
-      } while (rowsOf(bucket) == 0)
-      buildTable()
+    if (collided != 0) {
+      openGroup(collided)
+      return true
     }
-    false
+    while (head == numHeads) {
+      if (slot < numSlots) {
+        lookAhead()
+      } else if (!nextBucket()) {
+        return false
+      }
+    }
+    head += 1
+    openGroup(heads(head - 1))
+    true
+  }
+
+  private def nextBucket(): Boolean = {
+    var b = bucket + 1
+    while (b < NumBuckets && rowsOf(b) == 0) b += 1
+    // Asked again, it must say the same.
+    if (b == NumBuckets) return false
+    bucket = b
+    buildTable()
+    true
+  }
+
+  /**
+   * Takes the heads of the next groups from the table and reads a word or two of each of their rows.
+   * Records are read in no order, so each has to be waited for; but many can be under way at once,
+   * if nothing depends on what is read.
+   */
+  private def lookAhead(): Unit = {
+    val tableBase = table.memoryBlock().getBaseObject
+    val tableOffset = table.memoryBlock().getBaseOffset
+    val end = numSlots
+    var found = 0
+    var s = slot
+    while (s < end && found < LookAhead) {
+      val row = Platform.getLong(tableBase, tableOffset + (s.toLong << 3)).toInt
+      if (row != 0) {
+        heads(found) = row
+        found += 1
+      }
+      s += 1
+    }
+    slot = s
+    numHeads = found
+    head = 0
+    var sum = 0L
+    var h = 0
+    while (h < found) {
+      var row = heads(h)
+      var left = LookAhead
+      while (row != 0 && left > 0) {
+        val record = records.get(row)
+        val base = baseOf(record)
+        val offset = offsetOf(record)
+        sum += Platform.getInt(base, offset + 8) + Platform.getLong(base, offset + CacheLine)
+        row = nextOf(row)
+        left -= 1
+      }
+      h += 1
+    }
+    touched += sum
   }
 
   override def nextCombination(): Boolean = {
     if (!repeated) return false
     var i = n - 1
     while (i >= 0) {
-      if (firstRecords(i) != 0) {
-        val next = nextInGroup(currentRecords(i))
-        if (next != 0 && inputOf(next) == i) {
+      if (firstRows(i) != 0) {
+        val next = nextOf(currentRows(i))
+        if (next != 0 && inputOf(records.get(next)) == i) {
           show(i, next)
           return true
         }
-        show(i, firstRecords(i))
+        show(i, firstRows(i))
       }
       i -= 1
     }
@@ -204,10 +272,7 @@ private[multijoin] final class HashedGroups(
     draining = true
     sealChunks()
     peak = math.max(peak, used)
-    if (table != null) {
-      freeArray(table)
-      table = null
-    }
+    freeTables()
     var p = 0
     while (p < numPages) {
       val page = pages(p)
@@ -250,10 +315,7 @@ private[multijoin] final class HashedGroups(
   def free(): Unit = {
     peak = math.max(peak, used)
     if (reserved > 0) releaseReserve()
-    if (table != null) {
-      freeArray(table)
-      table = null
-    }
+    freeTables()
     var p = 0
     while (p < numPages) {
       if (pages(p) != null) freePage(pages(p))
@@ -277,7 +339,7 @@ private[multijoin] final class HashedGroups(
     val last = lastChunks(c)
     val grown = if (last == 0) FirstChunk else math.min(MaxChunk, 2 * sizeOfChunk(last))
     val size = math.max(grown, needed + ChunkHeader)
-    if (pagePosition + size > pageEnd && !newPage(PageHeader + size)) return false
+    if (pagePosition + size > pageEnd && !newPage(PageHeader + size + PageTail)) return false
     val page = pages(numPages - 1)
     val base = page.getBaseObject
     val chunk = pagePosition
@@ -332,7 +394,7 @@ private[multijoin] final class HashedGroups(
     pages(numPages) = page
     numPages += 1
     pagePosition = page.getBaseOffset + PageHeader
-    pageEnd = page.getBaseOffset + page.size()
+    pageEnd = page.getBaseOffset + page.size() - PageTail
     true
   }
 
@@ -340,11 +402,12 @@ private[multijoin] final class HashedGroups(
     pagesUsed(numPages - 1) = pagePosition - pages(numPages - 1).getBaseOffset
   }
 
-  private def baseOf(pointer: Long): AnyRef =
-    pages((pointer >>> OffsetBits).toInt).getBaseObject
+  private def baseOf(pointer: Long): AnyRef = pageOf(pointer).getBaseObject
 
   private def offsetOf(pointer: Long): Long =
-    pages((pointer >>> OffsetBits).toInt).getBaseOffset + ((pointer & OffsetMask) << 3)
+    pageOf(pointer).getBaseOffset + ((pointer & OffsetMask) << 3)
+
+  private def pageOf(pointer: Long): MemoryBlock = pages((pointer >>> OffsetBits).toInt & PageMask)
 
   // Groups.
 
@@ -358,16 +421,22 @@ private[multijoin] final class HashedGroups(
     sum
   }
 
+  /**
+   * Chains the rows of one hash, without a look at their keys: that would be a record read in no
+   * order for every row. The keys are compared when the group is opened and its records are read
+   * anyway.
+   */
   private def buildTable(): Unit = {
     numSlots = slotsFor(rowsOf(bucket)).toInt
     slot = 0
-    val table = this.table
     val tableBase = table.memoryBlock().getBaseObject
     val tableOffset = table.memoryBlock().getBaseOffset
     Platform.setMemory(tableBase, tableOffset, numSlots * 8L, 0)
     val mask = numSlots - 1
+    var row = 0
     var i = 0
     while (i < n) {
+      val input = i.toLong << PointerBits
       var chunkPointer = firstChunks(i * NumBuckets + bucket)
       while (chunkPointer != 0) {
         val base = baseOf(chunkPointer)
@@ -376,25 +445,19 @@ private[multijoin] final class HashedGroups(
         var record = chunk + ChunkHeader
         while (record < end) {
           val hash = Platform.getLong(base, record)
-          val size = Platform.getInt(base, record + 8)
-          val tag = (hash << 8) & TagMask
-          val pointer = chunkPointer + ((record - chunk) >>> 3)
-          var s = hash.toInt & mask
-          var word = Platform.getLong(tableBase, tableOffset + (s.toLong << 3))
-          var searching = word != 0
-          while (searching) {
-            if ((word & TagMask) == tag && sameKey(i, base, record, size, word & PointerMask)) {
-              searching = false
-            } else {
-              s = (s + 1) & mask
-              word = Platform.getLong(tableBase, tableOffset + (s.toLong << 3))
-              searching = word != 0
-            }
+          val tag = (hash >>> TagShift) << 32
+          var s = tableOffset + ((hash.toInt & mask).toLong << 3)
+          var word = Platform.getLong(tableBase, s)
+          while (word != 0 && (word & TagMask) != tag) {
+            s = tableOffset + ((((s - tableOffset) >>> 3) + 1 & mask) << 3)
+            word = Platform.getLong(tableBase, s)
           }
-          // The latest record heads the list, so the records of one input stand together.
-          Platform.putLong(base, record, word & PointerMask)
-          Platform.putLong(tableBase, tableOffset + (s.toLong << 3), tag | pointer)
-          record += RecordHeader + size
+          row += 1
+          records.set(row, input | (chunkPointer + ((record - chunk) >>> 3)))
+          // The latest row heads the chain, so the rows of one input stand together.
+          setNext(row, word.toInt)
+          Platform.putLong(tableBase, s, tag | row)
+          record += RecordHeader + Platform.getInt(base, record + 8)
         }
         chunkPointer = Platform.getLong(base, chunk)
       }
@@ -402,49 +465,75 @@ private[multijoin] final class HashedGroups(
     }
   }
 
-  private def sameKey(input: Int, base: AnyRef, record: Long, size: Int, other: Long): Boolean = {
-    val otherBase = baseOf(other)
-    val otherOffset = offsetOf(other)
-    val otherInput = Platform.getInt(otherBase, otherOffset + 12)
-    val a = rowA(input)
-    val b = rowB(otherInput)
-    a.pointTo(base, record + RecordHeader, size)
-    b.pointTo(otherBase, otherOffset + RecordHeader, Platform.getInt(otherBase, otherOffset + 8))
-    keys.equal(input, a, otherInput, b)
-  }
-
-  private def openGroup(head: Long): Unit = {
+  private def openGroup(first: Int): Unit = {
     var i = 0
     while (i < n) {
       rows(i) = null
-      firstRecords(i) = 0
+      firstRows(i) = 0
       i += 1
     }
     repeated = false
-    var record = head
-    while (record != 0) {
+    collided = 0
+    val head = records.get(first)
+    val headInput = inputOf(head)
+    val headRow = keyRow(headInput)
+    pointTo(headRow, head)
+    firstRows(headInput) = first
+    rows(headInput) = cursors(headInput)
+    show(headInput, first)
+    var last = first
+    var lastCollided = 0
+    var row = nextOf(first)
+    while (row != 0) {
+      val next = nextOf(row)
+      val record = records.get(row)
       val input = inputOf(record)
-      if (firstRecords(input) == 0) {
-        firstRecords(input) = record
-        rows(input) = cursors(input)
-        show(input, record)
+      val other = otherRow(input)
+      pointTo(other, record)
+      if (keys.equal(headInput, headRow, input, other)) {
+        if (lastCollided != 0) setNext(last, row)
+        last = row
+        if (firstRows(input) == 0) {
+          firstRows(input) = row
+          rows(input) = cursors(input)
+          show(input, row)
+        } else {
+          repeated = true
+        }
       } else {
-        repeated = true
+        if (collided == 0) collided = row else setNext(lastCollided, row)
+        lastCollided = row
       }
-      record = nextInGroup(record)
+      row = next
+    }
+    if (lastCollided != 0) {
+      setNext(last, 0)
+      setNext(lastCollided, 0)
     }
   }
 
-  private def show(input: Int, record: Long): Unit = {
-    currentRecords(input) = record
-    val base = baseOf(record)
-    val offset = offsetOf(record)
-    cursors(input).pointTo(base, offset + RecordHeader, Platform.getInt(base, offset + 8))
+  private def show(input: Int, row: Int): Unit = {
+    currentRows(input) = row
+    pointTo(cursors(input), records.get(row))
   }
 
-  private def nextInGroup(record: Long): Long = Platform.getLong(baseOf(record), offsetOf(record))
+  private def pointTo(row: UnsafeRow, record: Long): Unit = {
+    val base = baseOf(record)
+    val offset = offsetOf(record)
+    row.pointTo(base, offset + RecordHeader, Platform.getInt(base, offset + 8))
+  }
 
-  private def inputOf(record: Long): Int = Platform.getInt(baseOf(record), offsetOf(record) + 12)
+  private def nextOf(row: Int): Int = {
+    val block = nexts.memoryBlock()
+    Platform.getInt(block.getBaseObject, block.getBaseOffset + (row.toLong << 2))
+  }
+
+  private def setNext(row: Int, next: Int): Unit = {
+    val block = nexts.memoryBlock()
+    Platform.putInt(block.getBaseObject, block.getBaseOffset + (row.toLong << 2), next)
+  }
+
+  private def inputOf(record: Long): Int = (record >>> PointerBits).toInt
 }
 
 private[multijoin] object HashedGroups {
@@ -457,31 +546,30 @@ private[multijoin] object HashedGroups {
   private val FirstChunk = 512
   private val MaxChunk = 16384
 
-  // A pointer: 13 bits of page, 27 bits of word in the page (1 GiB). A slot of the table: 24 bits of
-  // the hash over a pointer. The first word of a page stays empty, so that no pointer is 0.
+  // A pointer: 13 bits of page, 27 bits of word in the page (1 GiB). The first word of a page stays
+  // empty, so that no pointer is 0. The table of records has the input above the pointer.
   private val PageHeader = 8
+  private val CacheLine = 64
+  // Looking ahead may read the line after a record.
+  private val PageTail = CacheLine + 8
   private val OffsetBits = 27
   private val OffsetMask = (1L << OffsetBits) - 1
-  private val PointerMask = (1L << 40) - 1
-  private val TagMask = ~PointerMask
-  private val MaxPages = 1 << 12
+  private val PointerBits = 40
+  private val MaxPages = 1 << (PointerBits - OffsetBits)
+  private val PageMask = MaxPages - 1
+
+  // A slot of the table: 32 bits of the hash, between those that choose the bucket and those that
+  // choose the slot, over the number of a row.
+  private val TagShift = 64 - BucketBits - 32
+  private val TagMask = ~0L << 32
   private val MaxSlots = 1L << 27
+
+  // As many reads as a processor can have under way.
+  private val LookAhead = 16
 
   /** A power of two with at most two thirds of the slots taken. */
   private def slotsFor(rows: Long): Long =
     math.max(16L, java.lang.Long.highestOneBit(math.max(1L, rows * 3 / 2 - 1)) << 1)
-
-  /** UnsafeRows are padded to whole words. */
-  private def copy(from: AnyRef, fromOffset: Long, to: AnyRef, toOffset: Long, size: Int): Unit =
-    if (size > 128) {
-      Platform.copyMemory(from, fromOffset, to, toOffset, size)
-    } else {
-      var i = 0
-      while (i < size) {
-        Platform.putLong(to, toOffset + i, Platform.getLong(from, fromOffset + i))
-        i += 8
-      }
-    }
 
   def apply(keys: JoinKeys, numFields: Array[Int], context: TaskContext): HashedGroups = {
     val memory = TaskInternals.memory(context)

@@ -29,7 +29,7 @@ private[multijoin] final class MultiJoinIterator(
   private[this] val toUnsafe = task.inputTypes.map(types => UnsafeProjection.create(types.toArray))
 
   private[this] val combination = new InputRows(n)
-  private[this] val projection = UnsafeProjection.create(task.output)
+  private[this] val assembler = new RowAssembler(task.inputTypes, task.output)
   private[this] val indicators = if (task.withIndicator) new Indicators(n) else null
 
   private[this] val numFields = task.inputTypes.map(_.size).toArray
@@ -151,7 +151,7 @@ private[multijoin] final class MultiJoinIterator(
 
   private def showGroup(): Unit = {
     System.arraycopy(groups.rows, 0, combination.rows, 0, n)
-    current = projection(combination)
+    current = assembler(combination)
     outputRows += 1
   }
 
@@ -160,7 +160,7 @@ private[multijoin] final class MultiJoinIterator(
     combination.rows(draining) = row
     combination.first = draining
     if (indicators != null) combination.indicator = indicators.of(combination.rows)
-    current = projection(combination)
+    current = assembler(combination)
     numNullKeys += 1
     outputRows += 1
   }

@@ -1,0 +1,33 @@
+package io.github.skewext.multijoin
+
+import io.github.skewext.{GuardedRule, SkewConf}
+
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
+import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
+
+/**
+ * Gives the exchanges below our joins a serializer that does less for each row. After the last rule
+ * that plans or removes exchanges, as those know Spark's own by its class.
+ */
+object BulkExchanges extends Rule[SparkPlan] {
+
+  override def apply(plan: SparkPlan): SparkPlan =
+    if (SkewConf.enabled(conf) && conf.getConf(SkewConf.SHUFFLE_BULK_ROWS)) {
+      plan.transformUp { case join: MultiFullJoinExec => join.mapChildren(bulk) }
+    } else {
+      plan
+    }
+
+  private def bulk(input: SparkPlan): SparkPlan = input match {
+    case ShuffleExchangeExec(partitioning, child, origin, advisoryPartitionSize) =>
+      BulkShuffleExchangeExec(partitioning, child, origin, advisoryPartitionSize)
+    case other => other
+  }
+
+  /** Where plans are not adaptive, this is the one place after exchanges are planned. */
+  object InStaticPlans extends ColumnarRule {
+    override def preColumnarTransitions: Rule[SparkPlan] = GuardedRule(BulkExchanges)
+  }
+}

@@ -1,0 +1,182 @@
+package org.apache.spark.sql.skewext
+
+import java.io.{EOFException, IOException, InputStream, OutputStream}
+import java.nio.{ByteBuffer, ByteOrder}
+
+import scala.reflect.ClassTag
+
+import io.github.skewext.RowBytes
+
+import org.apache.spark.serializer.{DeserializationStream, SerializationStream, Serializer, SerializerInstance}
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.unsafe.Platform
+
+/**
+ * Writes the bytes that Spark's `UnsafeRowSerializer` writes, a row's size in four bytes (highest
+ * first) and the row, but by the buffer: Spark's passes four bytes and one row at a time through
+ * three streams, when writing and again when reading. A row that was read points into the buffer,
+ * and is valid until the next one is asked for, as Spark's is.
+ *
+ * Has only what shuffles call, as Spark's. Lives here because `supportsRelocationOfSerializedObjects`
+ * is `private[spark]`.
+ *
+ * @param dataSize bytes of the rows that are written
+ */
+class BulkRowSerializer(numFields: Int, dataSize: SQLMetric) extends Serializer with Serializable {
+
+  override def newInstance(): SerializerInstance = new BulkRowSerializerInstance(numFields, dataSize)
+
+  override def supportsRelocationOfSerializedObjects: Boolean = true
+}
+
+private object BulkRowSerializer {
+
+  /** To and from the order of bytes that `DataOutputStream` has. */
+  def bigEndian(value: Int): Int =
+    if (ByteOrder.nativeOrder == ByteOrder.LITTLE_ENDIAN) Integer.reverseBytes(value) else value
+}
+
+private final class BulkRowSerializerInstance(numFields: Int, dataSize: SQLMetric)
+    extends SerializerInstance {
+
+  override def serializeStream(out: OutputStream): SerializationStream =
+    new BulkRowOutput(out, dataSize)
+
+  override def deserializeStream(in: InputStream): DeserializationStream =
+    new BulkRowInput(in, numFields)
+
+  override def serialize[T: ClassTag](value: T): ByteBuffer =
+    throw new UnsupportedOperationException
+  override def deserialize[T: ClassTag](bytes: ByteBuffer): T =
+    throw new UnsupportedOperationException
+  override def deserialize[T: ClassTag](bytes: ByteBuffer, loader: ClassLoader): T =
+    throw new UnsupportedOperationException
+}
+
+private final class BulkRowOutput(out: OutputStream, dataSize: SQLMetric)
+    extends SerializationStream {
+
+  private[this] var buffer = new Array[Byte](BulkRowOutput.BufferSize)
+  private[this] var used = 0
+  private[this] var rowBytes = 0L
+
+  override def writeKey[T: ClassTag](key: T): SerializationStream = this
+
+  override def writeValue[T: ClassTag](value: T): SerializationStream = {
+    val row = value.asInstanceOf[UnsafeRow]
+    val size = row.getSizeInBytes
+    if (used + 4 + size > buffer.length) makeRoom(4 + size)
+    val position = Platform.BYTE_ARRAY_OFFSET + used
+    Platform.putInt(buffer, position, BulkRowSerializer.bigEndian(size))
+    RowBytes.copy(row.getBaseObject, row.getBaseOffset, buffer, position + 4, size)
+    used += 4 + size
+    rowBytes += size
+    this
+  }
+
+  private def makeRoom(needed: Int): Unit = {
+    writeOut()
+    if (needed > buffer.length) buffer = new Array[Byte](needed)
+  }
+
+  private def writeOut(): Unit = {
+    out.write(buffer, 0, used)
+    used = 0
+    dataSize.add(rowBytes)
+    rowBytes = 0
+  }
+
+  override def flush(): Unit = {
+    writeOut()
+    out.flush()
+  }
+
+  override def close(): Unit = if (buffer != null) {
+    writeOut()
+    buffer = null
+    out.close()
+  }
+
+  override def writeAll[T: ClassTag](values: Iterator[T]): SerializationStream =
+    throw new UnsupportedOperationException
+  override def writeObject[T: ClassTag](value: T): SerializationStream =
+    throw new UnsupportedOperationException
+}
+
+private object BulkRowOutput {
+  // There is one for every partition that a map task writes to.
+  private val BufferSize = 4096
+}
+
+private final class BulkRowInput(in: InputStream, numFields: Int) extends DeserializationStream {
+
+  override def asKeyValueIterator: Iterator[(Int, UnsafeRow)] = new Iterator[(Int, UnsafeRow)] {
+    private[this] var buffer = new Array[Byte](BulkRowInput.BufferSize)
+    private[this] var position = 0
+    private[this] var end = 0
+    private[this] val row = new UnsafeRow(numFields)
+    private[this] val keyAndRow = (0, row)
+    private[this] var size = {
+      fill(4)
+      nextSize()
+    }
+
+    override def hasNext: Boolean = size >= 0
+
+    override def next(): (Int, UnsafeRow) = {
+      if (size < 0) throw new NoSuchElementException
+      // The next row's size comes along, so that nobody has to touch the buffer until that row is
+      // asked for.
+      if (end - position < size + 4) {
+        fill(size + 4)
+        if (end - position < size) throw new EOFException
+      }
+      row.pointTo(buffer, Platform.BYTE_ARRAY_OFFSET + position, size)
+      position += size
+      size = nextSize()
+      keyAndRow
+    }
+
+    /** The size of the row at `position`, which moves to its first byte; negative at the end. */
+    private def nextSize(): Int =
+      if (end - position >= 4) {
+        val next = BulkRowSerializer.bigEndian(
+          Platform.getInt(buffer, Platform.BYTE_ARRAY_OFFSET + position))
+        if (next < 0) throw new IOException(s"A row of $next bytes in a shuffle block")
+        position += 4
+        next
+      } else if (end == position) {
+        in.close()
+        -1
+      } else {
+        throw new EOFException
+      }
+
+    /** Reads on until `needed` bytes are there, or all that there are. */
+    private def fill(needed: Int): Unit = {
+      val rest = end - position
+      val target = if (needed > buffer.length) new Array[Byte](2 * needed) else buffer
+      System.arraycopy(buffer, position, target, 0, rest)
+      buffer = target
+      position = 0
+      end = rest
+      var read = 0
+      while (end < needed && read >= 0) {
+        read = in.read(buffer, end, buffer.length - end)
+        if (read > 0) end += read
+      }
+    }
+  }
+
+  override def close(): Unit = in.close()
+
+  override def asIterator: Iterator[Any] = throw new UnsupportedOperationException
+  override def readKey[T: ClassTag](): T = throw new UnsupportedOperationException
+  override def readValue[T: ClassTag](): T = throw new UnsupportedOperationException
+  override def readObject[T: ClassTag](): T = throw new UnsupportedOperationException
+}
+
+private object BulkRowInput {
+  private val BufferSize = 1 << 16
+}
