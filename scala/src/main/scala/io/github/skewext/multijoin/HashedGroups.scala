@@ -78,6 +78,7 @@ private[multijoin] final class HashedGroups(
   private[this] var numHeads = 0
   private[this] var head = 0
   private[this] var touched = 0L
+
   /** Rows of the current group's hash, but not of its key: the next group. */
   private[this] var collided = 0
 

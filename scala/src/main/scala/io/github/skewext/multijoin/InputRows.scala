@@ -11,7 +11,11 @@ import org.apache.spark.sql.types.DataType
  * One combination of rows, one of every input: what the output's projection reads. It is a row only
  * because projections take rows; the expressions below read it.
  */
-final class InputRows(numInputs: Int) extends GenericInternalRow(Array.empty[Any]) {
+final class InputRows(numInputs: Int, assembler: RowAssembler)
+    extends GenericInternalRow(Array.empty[Any]) {
+
+  /** The output's row; overwritten by the next one. */
+  def toUnsafeRow: UnsafeRow = assembler(this)
 
   /** The row of each input, null where the input does not have the key. */
   val rows = new Array[UnsafeRow](numInputs)

@@ -33,7 +33,7 @@ case class MultiFullJoinExec(
     indicator: Option[Attribute],
     order: MultiFullJoinExec.Order,
     spreadNullKeys: Boolean = false)
-    extends SparkPlan {
+    extends CombinationCodegen {
 
   override def nodeName: String = "MultiFullJoin"
 
@@ -118,15 +118,19 @@ case class MultiFullJoinExec(
   }
 
   override protected def doExecute(): RDD[InternalRow] =
-    new MultiZipRDD(sparkContext, children.map(_.execute()), task)
+    new MultiZipRDD(sparkContext, children.map(_.execute()), task(makesRows = true))
 
-  private def task: MultiJoinTask = MultiJoinTask(
+  override protected def combinations: RDD[InternalRow] =
+    new MultiZipRDD(sparkContext, children.map(_.execute()), task(makesRows = false))
+
+  private def task(makesRows: Boolean): MultiJoinTask = MultiJoinTask(
     inputTypes = children.map(_.output.map(_.dataType)),
     keys = JoinKeys(
       boundKeys(SqlInternals.normalizeFloats),
       conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
     roles = roles,
     output = outputColumns,
+    makesRows = makesRows,
     withIndicator = indicator.isDefined,
     ordered = if (comesOrdered) Some(KeyOrder(boundKeys(identity))) else None,
     grouping = GroupingSettings(
@@ -146,7 +150,7 @@ case class MultiFullJoinExec(
       key.map(e => BindReferences.bindReference(form(e), child.output))
     }
 
-  private def outputColumns: Seq[Expression] = {
+  override protected def outputColumns: Seq[Expression] = {
     def ordinal(input: Int, a: Attribute): Int =
       children(input).output.indexWhere(_.exprId == a.exprId)
     val keyColumnsOut = keyOutput.indices.map { j =>

@@ -28,8 +28,8 @@ private[multijoin] final class MultiJoinIterator(
   private[this] val excluded = roles.indices.filter(roles(_) == Excluded).toArray
   private[this] val toUnsafe = task.inputTypes.map(types => UnsafeProjection.create(types.toArray))
 
-  private[this] val combination = new InputRows(n)
-  private[this] val assembler = new RowAssembler(task.inputTypes, task.output)
+  private[this] val combination =
+    new InputRows(n, new RowAssembler(task.inputTypes, task.output))
   private[this] val indicators = if (task.withIndicator) new Indicators(n) else null
 
   private[this] val numFields = task.inputTypes.map(_.size).toArray
@@ -44,7 +44,7 @@ private[multijoin] final class MultiJoinIterator(
   private[this] var numGroups = 0L
   private[this] var numNullKeys = 0L
   private[this] var outputRows = 0L
-  private[this] var current: UnsafeRow = _
+  private[this] var current: InternalRow = _
 
   /** Whether a group's combinations are being shown. */
   private[this] var shown = false
@@ -151,8 +151,7 @@ private[multijoin] final class MultiJoinIterator(
 
   private def showGroup(): Unit = {
     System.arraycopy(groups.rows, 0, combination.rows, 0, n)
-    current = assembler(combination)
-    outputRows += 1
+    showCombination()
   }
 
   private def showAlone(row: UnsafeRow): Unit = {
@@ -160,8 +159,12 @@ private[multijoin] final class MultiJoinIterator(
     combination.rows(draining) = row
     combination.first = draining
     if (indicators != null) combination.indicator = indicators.of(combination.rows)
-    current = assembler(combination)
     numNullKeys += 1
+    showCombination()
+  }
+
+  private def showCombination(): Unit = {
+    current = if (task.makesRows) combination.toUnsafeRow else combination
     outputRows += 1
   }
 

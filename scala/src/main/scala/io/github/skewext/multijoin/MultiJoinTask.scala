@@ -12,6 +12,7 @@ import org.apache.spark.sql.types.DataType
  *
  * @param inputTypes the columns of each input
  * @param output the output's columns, over [[InputRows]]
+ * @param makesRows whether the output is UnsafeRows, or the [[InputRows]] that these are made from
  * @param ordered if defined, all inputs come sorted by their keys in this order
  */
 private[multijoin] case class MultiJoinTask(
@@ -19,6 +20,7 @@ private[multijoin] case class MultiJoinTask(
     keys: JoinKeys,
     roles: Seq[InputRole],
     output: Seq[Expression],
+    makesRows: Boolean,
     withIndicator: Boolean,
     ordered: Option[KeyOrder],
     grouping: GroupingSettings,

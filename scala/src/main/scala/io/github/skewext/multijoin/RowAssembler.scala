@@ -14,27 +14,32 @@ import org.apache.spark.unsafe.bitset.BitSetMethods
  *
  * @param output columns over [[InputRows]], as [[MultiFullJoinExec]] makes them
  */
-private[multijoin] final class RowAssembler(inputTypes: Seq[Seq[DataType]], output: Seq[Expression]) {
+final class RowAssembler(inputTypes: Seq[Seq[DataType]], output: Seq[Expression]) {
   import RowAssembler._
 
   private[this] val bitSetBytes = UnsafeRow.calculateBitSetWidthInBytes(output.size)
   private[this] val fixedBytes = bitSetBytes + 8 * output.size
   private[this] val row = new UnsafeRow(output.size)
   private[this] var buffer = new Array[Byte](math.max(256, 2 * fixedBytes))
+
   /** Where in the buffer the next bytes of varying length go. */
   private[this] var position = 0L
 
   /** The key's columns, as the rows of each input have them: it comes from the first that has it. */
   private[this] val keys: Array[Columns] = inputTypes.indices.map { i =>
-    columns(i, output.zipWithIndex.collect { case (c: FirstPresentColumn, to) =>
-      c.ordinals(i) -> to
-    })
+    columns(
+      i,
+      output.zipWithIndex.collect { case (c: FirstPresentColumn, to) =>
+        c.ordinals(i) -> to
+      })
   }.toArray
 
   private[this] val values: Array[Columns] = inputTypes.indices.map { i =>
-    columns(i, output.zipWithIndex.collect { case (InputColumn(`i`, ordinal, _, _), to) =>
-      ordinal -> to
-    })
+    columns(
+      i,
+      output.zipWithIndex.collect { case (InputColumn(`i`, ordinal, _, _), to) =>
+        ordinal -> to
+      })
   }.toArray
 
   private[this] val indicator = output.indexWhere(_.isInstanceOf[IndicatorColumn])

@@ -25,7 +25,8 @@ import org.apache.spark.unsafe.Platform
  */
 class BulkRowSerializer(numFields: Int, dataSize: SQLMetric) extends Serializer with Serializable {
 
-  override def newInstance(): SerializerInstance = new BulkRowSerializerInstance(numFields, dataSize)
+  override def newInstance(): SerializerInstance =
+    new BulkRowSerializerInstance(numFields, dataSize)
 
   override def supportsRelocationOfSerializedObjects: Boolean = true
 }

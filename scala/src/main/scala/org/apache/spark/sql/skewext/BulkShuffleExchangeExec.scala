@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Statistics
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, ShuffleExchangeExec, ShuffleExchangeLike, ShuffleOrigin}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics, SQLShuffleReadMetricsReporter, SQLShuffleWriteMetricsReporter}
-import org.apache.spark.sql.execution.{ShufflePartitionSpec, ShuffledRowRDD, SparkPlan, SQLExecution}
+import org.apache.spark.sql.execution.{SQLExecution, ShufflePartitionSpec, ShuffledRowRDD, SparkPlan}
 import org.apache.spark.{MapOutputStatistics, ShuffleDependency}
 
 /**
