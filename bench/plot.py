@@ -3,11 +3,13 @@
     bench/plot.py [DIRECTORY]          bench/results without one
 
 `cases.svg` has a bar for every case: how many times the best stock plan's time is ours. Cases
-with several points become curves, `scaling-n.svg` and `scaling-rows.svg`.
+with several points become curves, `scaling-n.svg` and `scaling-rows.svg`. What `simulate.py` found
+becomes `simulation.svg`.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -43,6 +45,8 @@ def main(arguments: list[str]) -> int:
     bars = [r for r in ordered if r["axis"] is None and _ratio(r) is not None]
     if bars:
         drawn.append(_draw_bars(bars, directory))
+    if (directory / "simulation.json").exists():
+        drawn.append(draw_simulation(directory))
     for path in drawn:
         print(path.name)
     return 0 if drawn else 1
@@ -124,6 +128,32 @@ def _draw_curve(result: Json, directory: Path) -> Path:
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)
     return _save(figure, directory / f"{result['case']}.svg")
+
+
+def draw_simulation(directory: Path) -> Path:
+    """Time against cores, both by powers; one cluster's time would be a line without its limits."""
+    found = json.loads((directory / "simulation.json").read_text(encoding="utf-8"))
+    figure, axes = _figure(6.0, 3.8)
+    for family, label in (("stock", "best stock plan"), ("ours", "multi_full_join")):
+        colour, line, marker, _ = STYLES["sortmerge" if family == "stock" else "ours"]
+        points = [(c["cores"], c[family]["seconds"]) for c in found["sweep"]]
+        xs, ys = zip(*points)
+        axes.plot(xs, ys, color=colour, linestyle=line, marker=marker, label=label)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    marks = [(1, "1 s"), (10, "10 s"), (60, "1 min"), (600, "10 min"), (3600, "1 h")]
+    marks += [(6 * 3600, "6 h"), (24 * 3600, "1 day")]
+    low, high = axes.get_ylim()
+    shown = [(at, text) for at, text in marks if low <= at <= high]
+    axes.set_yticks([at for at, _ in shown], [text for _, text in shown])
+    axes.minorticks_off()
+    cores = [cluster["cores"] for cluster in found["sweep"]]
+    axes.set_xticks(cores, [f"{count:,}" for count in cores], rotation=45)
+    given = found["assumptions"]
+    axes.set_xlabel(f"cores; simulated, {found['tables']} tables of {given['rows']:,} rows")
+    axes.set_ylabel("time")
+    axes.legend(frameon=False)
+    return _save(figure, directory / "simulation.svg")
 
 
 if __name__ == "__main__":

@@ -10,9 +10,7 @@ How to read what comes out is in bench/README.md.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
-import shutil
 import sys
 import time
 from dataclasses import replace
@@ -26,8 +24,7 @@ from harness.measure import Options, measure, progress
 from harness.sessions import SessionSpec
 from harness.variants import VARIANTS
 from harness.workers import Pool, WorkerError
-
-from pyspark_skewext import jar_path
+from harness.workspace import BusyError, workspace
 
 BENCH = Path(__file__).resolve().parent
 GB = 2**30
@@ -96,26 +93,12 @@ def main(arguments: list[str]) -> int:
     """Run the cases; 1 if an answer or a plan was wrong."""
     options = parse(arguments)
     cache: Path = options.cache.resolve()
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            progress("Another run is under way: the figures of both would be worthless.")
-            return 2
-        # Shuffle files of a run that was killed.
-        shutil.rmtree(cache / "shuffle", ignore_errors=True)
-        os.environ["SKEWEXT_JAR"] = _copy_of_jar(cache)
-        return _run(options, cache)
-
-
-def _copy_of_jar(cache: Path) -> str:
-    """Copy the jar, so that a build meanwhile does not change what is measured."""
-    jar = Path(jar_path())
-    copy = cache / "jars" / jar.name
-    copy.parent.mkdir(exist_ok=True)
-    shutil.copyfile(jar, copy)
-    return str(copy)
+    try:
+        with workspace(cache):
+            return _run(options, cache)
+    except BusyError as error:
+        progress(str(error))
+        return 2
 
 
 def _run(options: argparse.Namespace, cache: Path) -> int:

@@ -5,6 +5,7 @@ It comes from Spark's status stores, which are there without the web interface t
 
 from __future__ import annotations
 
+import json
 import platform
 import subprocess
 from collections import Counter
@@ -31,6 +32,11 @@ class Watch:
         self._context = session._jsc.sc()
         self._gateway = session.sparkContext._gateway
         self._sql = session._jsparkSession.sharedState().statusStore()
+        # One call for all tasks of a stage, in the form of Spark's REST interface.
+        jvm = self._gateway.jvm
+        self._mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper().registerModule(
+            jvm.com.fasterxml.jackson.module.scala.DefaultScalaModule()
+        )
         self._settle()
         self._before = int(self._sql.executionsCount())
 
@@ -63,12 +69,14 @@ class Watch:
         maximum[0] = 1.0
         totals: Counter[str] = Counter()
         tasks = []
+        recorded = []
         peak = 0
         for number in sorted(stages):
             stage = store.lastStageAttempt(number)
             if str(stage.status()) == "SKIPPED":
                 continue
             tasks.append(int(stage.numTasks()))
+            recorded.append(self._record(store, stage))
             totals["shuffle_bytes"] += int(stage.shuffleWriteBytes())
             totals["spilled_memory_bytes"] += int(stage.memoryBytesSpilled())
             totals["spilled_disk_bytes"] += int(stage.diskBytesSpilled())
@@ -77,7 +85,53 @@ class Watch:
             summary = store.taskSummary(number, stage.attemptId(), maximum)
             if summary.isDefined():
                 peak = max(peak, int(summary.get().peakExecutionMemory().apply(0)))
-        return {"tasks": tasks, **totals, "peak_task_memory_bytes": peak}
+        facts = {"tasks": tasks, **totals, "peak_task_memory_bytes": peak}
+        return {**facts, "stages": _related(recorded)}
+
+    def _record(self, store: Any, stage: Any) -> dict[str, Any]:
+        """What `simulate.py` wants to know of a stage, with Spark's numbers of its RDDs."""
+        about = self._json(stage)
+        listed = self._json(store.taskList(stage.stageId(), stage.attemptId(), 1_000_000))
+        done = [task for task in listed if task["status"] == "SUCCESS"]
+        metrics = [task["taskMetrics"] for task in done]
+        edges = store.operationGraphForStage(stage.stageId()).incomingEdges()
+        return {
+            "stage": about["stageId"],
+            "rdds": about["rddIds"],
+            "reads": [int(edges.apply(i).fromId()) for i in range(edges.size())],
+            "start_ms": about["submissionTime"],
+            "end_ms": about["completionTime"],
+            "rows_in": about["inputRecords"] + about["shuffleReadRecords"],
+            "bytes_in": about["inputBytes"] + about["shuffleReadBytes"],
+            "rows_out": about["shuffleWriteRecords"],
+            "bytes_out": about["shuffleWriteBytes"],
+            "task_ms": [task["duration"] for task in done],
+            "task_rows": [
+                m["inputMetrics"]["recordsRead"] + m["shuffleReadMetrics"]["recordsRead"]
+                for m in metrics
+            ],
+        }
+
+    def _json(self, value: Any) -> Any:
+        return json.loads(self._mapper.writeValueAsString(value))
+
+
+def _related(recorded: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Name the stages that a stage reads from, and count its time from the first one's start.
+
+    Adaptive execution runs every stage as a job of its own. In later jobs the same shuffle belongs
+    to a skipped stage with another number, so only the RDDs tell where it was written.
+    """
+    writers = {rdd: record["stage"] for record in recorded for rdd in record["rdds"]}
+    begin = min((record["start_ms"] for record in recorded), default=0)
+    found = []
+    for record in recorded:
+        parents = {writers[rdd] for rdd in record["reads"] if rdd in writers}
+        known = {key: record[key] for key in record if key not in ("stage", "rdds", "reads")}
+        known["start_ms"] -= begin
+        known["end_ms"] -= begin
+        found.append({"stage": record["stage"], "parents": sorted(parents), **known})
+    return found
 
 
 def versions(spark: SparkSession) -> dict[str, str]:

@@ -48,6 +48,8 @@ class Figures:
     dropped: bool = False
     #: Of the last run.
     facts: dict[str, Any] = field(default_factory=dict)
+    #: Of the fastest counted run.
+    stages: list[dict[str, Any]] = field(default_factory=list)
     plan_problem: str | None = None
 
     @property
@@ -69,6 +71,7 @@ class Figures:
             "dropped": self.dropped or None,
             "plan_problem": self.plan_problem,
             **self.facts,
+            "stages": self.stages or None,
         }
         return {key: value for key, value in found.items() if value is not None}
 
@@ -138,10 +141,13 @@ class _Turn:
         if answer is None:
             return
         seconds = answer.pop("seconds")
+        stages = answer.pop("stages")
         if label == "warm-up":
             figures.warm_up = seconds
         else:
             figures.seconds.append(seconds)
+            if seconds == min(figures.seconds):
+                figures.stages = stages
         figures.facts = answer
         wanted = expected_plan(figures.variant, self._point)
         figures.plan_problem = _compare(wanted, answer["operators"]) or figures.plan_problem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -84,8 +85,15 @@ def write(found: Json, directory: Path) -> Path:
     """Write a result file, one a case."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{found['case']}.json"
-    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    path.write_text(as_json(found), encoding="utf-8")
     return path
+
+
+def as_json(found: Json) -> str:
+    """JSON to be read and compared by people: lists of numbers, such as tasks, take one line."""
+    text = json.dumps(found, indent=1)
+    numbers = re.compile(r"\[\s+(-?[\d.]+(?:,\s+-?[\d.]+)*)\s+\]")
+    return numbers.sub(lambda found: "[" + re.sub(r",\s+", ", ", found[1]) + "]", text) + "\n"
 
 
 def megabytes(count: float | None) -> str:

@@ -77,6 +77,19 @@ class Worker:
             return {"rows": counted[0], "checksum": str(found.checksum), "seconds": seconds}
         return {"rows": found.rows, "checksum": str(found.checksum), "seconds": seconds}
 
+    def driver_cpu(self, tasks: int) -> dict[str, float]:
+        """CPU time of the driver's JVM for a job of so many tasks that do nothing.
+
+        It is the driver's alone if the executors are other processes.
+        """
+        session: Any = self._spark
+        context = session._jsc.sc()
+        stat = Path(f"/proc/{session.sparkContext._gateway.proc.pid}/stat")
+        before = _cpu_seconds(stat)
+        context.range(0, tasks, 1, tasks).count()
+        context.listenerBus().waitUntilEmpty()
+        return {"seconds": _cpu_seconds(stat) - before}
+
     def _prepare(self, variant: str, point: dict[str, Any]) -> tuple[Variant, Point]:
         chosen, where = VARIANTS[variant], Point(**point)
         settings = {
@@ -112,6 +125,12 @@ class Worker:
             # No number of partitions given: adaptive execution treats it as a join's exchange.
             return [table.repartition(*keys) for table in inputs]
         return inputs
+
+
+def _cpu_seconds(stat: Path) -> float:
+    """Of a process, in user and in kernel mode; see proc(5)."""
+    after_name = stat.read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _explain(error: Exception) -> str:

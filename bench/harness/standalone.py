@@ -1,0 +1,119 @@
+"""Spark's standalone cluster on this machine, from the jars of PySpark: a master and workers.
+
+Every daemon leads a process group, so that its executors go when it has to.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pyspark
+
+HOST = "127.0.0.1"
+START_SECONDS = 60.0
+STOP_SECONDS = 10.0
+
+
+class Standalone:
+    """A master, to which workers with a core each are added."""
+
+    def __init__(self, directory: Path, worker_memory: str) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._directory = directory
+        self._memory = worker_memory
+        self._processes: list[subprocess.Popen[bytes]] = []
+        # All of them may not be available to us.
+        affinity = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+        self._cores = sorted(affinity(0))
+        port = _free_port()
+        self.url = f"spark://{HOST}:{port}"
+        self.workers = 0
+        try:
+            self._start("master", "Master", "--port", str(port), done="New state: ALIVE")
+        except BaseException:
+            self.stop()
+            raise
+
+    def add_worker(self) -> None:
+        """Start a worker on a core of its own, if there are enough."""
+        name = f"worker-{self.workers}"
+        arguments = ["--cores", "1", "--memory", self._memory]
+        arguments += ["--work-dir", str(self._directory / name), self.url]
+        core = self._cores[self.workers % len(self._cores)]
+        done = "Successfully registered with master"
+        self._start(name, "Worker", *arguments, done=done, core=core)
+        self.workers += 1
+
+    def stop(self) -> None:
+        """End all of it: workers end their executors, and whatever does not end is killed."""
+        for process in reversed(self._processes):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_SECONDS
+        for process in self._processes:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.1, deadline - time.monotonic()))
+            # Also where the daemon itself is gone: an executor may have outlived it.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        self._processes.clear()
+
+    def __enter__(self) -> Standalone:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _start(
+        self, name: str, daemon: str, *arguments: str, done: str, core: int | None = None
+    ) -> None:
+        home = Path(pyspark.__file__).parent
+        log_path = self._directory / f"{name}.log"
+        environment = {
+            **os.environ,
+            "SPARK_HOME": str(home),
+            "SPARK_LOCAL_IP": HOST,
+            "SPARK_LOCAL_DIRS": str(self._directory / "shuffle"),
+            # No settings but ours, and not those of whoever runs this.
+            "SPARK_CONF_DIR": str(self._directory),
+            "SPARK_DAEMON_MEMORY": "256m",
+        }
+        command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{daemon.lower()}"]
+        command[-1] += f".{daemon}"
+        command += ["--host", HOST, "--webui-port", "0", *arguments]
+
+        def pin() -> None:
+            if core is not None and hasattr(os, "sched_setaffinity"):
+                os.sched_setaffinity(0, {core})
+
+        with log_path.open("wb") as log:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self._directory,
+                env=environment,
+                start_new_session=True,
+                preexec_fn=pin,
+            )
+        self._processes.append(process)
+        deadline = time.monotonic() + START_SECONDS
+        while done not in log_path.read_text(encoding="utf-8", errors="replace"):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"Spark's {name} did not start; its log is {log_path}")
+            time.sleep(0.1)
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind((HOST, 0))
+        port: int = found.getsockname()[1]
+        return port

@@ -1,0 +1,69 @@
+"""The standalone cluster of the benchmarks goes away, whatever happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from harness.standalone import Standalone
+
+
+def groups_of(directory: Path) -> list[int]:
+    """Process groups of the processes that run in the directory."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").resolve().is_relative_to(directory):
+                found.append(os.getpgid(int(process.name)))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="looks at /proc")
+
+
+@needs_proc
+def test_it_is_stopped_after_a_failure(tmp_path: Path) -> None:
+    directory = tmp_path.resolve() / "cluster"
+
+    def fail() -> None:
+        with Standalone(directory, "512m") as cluster:
+            cluster.add_worker()
+            cluster.add_worker()
+            assert cluster.workers == 2
+            groups = groups_of(directory)
+            assert len(set(groups)) == 3
+            assert os.getpgrp() not in groups
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert groups_of(directory) == []
+
+
+@needs_proc
+def test_a_daemon_that_does_not_listen_is_killed(tmp_path: Path) -> None:
+    directory = tmp_path.resolve() / "cluster"
+    cluster = Standalone(directory, "512m")
+    try:
+        (group,) = set(groups_of(directory))
+        os.killpg(group, signal.SIGSTOP)
+        begin = time.monotonic()
+    finally:
+        cluster.stop()
+    assert time.monotonic() - begin < 30
+    assert groups_of(directory) == []
+
+
+@needs_proc
+def test_a_worker_that_does_not_start_is_an_error(tmp_path: Path) -> None:
+    directory = tmp_path.resolve() / "cluster"
+    with Standalone(directory, "no memory") as cluster:
+        with pytest.raises(RuntimeError, match="worker-0 did not start; its log is"):
+            cluster.add_worker()
+        assert cluster.workers == 0
+    assert groups_of(directory) == []
