@@ -12,6 +12,7 @@ which is why `simulate.py` reads the result.
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from datetime import date
@@ -78,6 +79,8 @@ def main(arguments: list[str]) -> int:
 
 def _run(options: argparse.Namespace, cache: Path) -> Json:
     how = Options(cache=cache, rows=options.rows, rounds=options.rounds, drop_slow=0, comet=False)
+    if os.getloadavg()[0] > 1:
+        progress("Something else is running: two workers will not be twice as fast as one.")
     points: dict[int, Json] = {}
     # Room for what an executor needs beside its heap.
     megabytes = {"g": 1024, "m": 1}[options.memory[-1].lower()] * int(options.memory[:-1])
@@ -131,18 +134,24 @@ def _settings(cluster: Standalone, memory: str) -> dict[str, str]:
 
 
 def compare(one: Json, two: Json, task_ms: float) -> Json:
-    """How much faster two workers are, measured and by the simulator from one worker's tasks."""
+    """How much faster two workers are, measured and by the simulator from one worker's tasks.
+
+    And how long two take by the simulator, if their own tasks are given to it.
+    """
     found: Json = {}
     for name, facts_of_one in one["variants"].items():
         facts_of_two = two["variants"][name]
-        if not (facts_of_one.get("stages") and facts_of_two.get("min")):
+        if not (facts_of_one.get("stages") and facts_of_two.get("stages")):
             continue
         simulated = [simulated_seconds(facts_of_one, workers, task_ms) for workers in WORKERS]
+        # Tasks that got slower beside each other are the machine's doing, not the scheduler's.
+        own = simulated_seconds(facts_of_two, 2, task_ms)
         found[name] = {
             "one_s": facts_of_one["min"],
             "two_s": facts_of_two["min"],
             "model_one_s": round(simulated[0], 3),
             "model_two_s": round(simulated[1], 3),
+            "model_two_own_tasks_s": round(own, 3),
             "faster": round(facts_of_one["min"] / facts_of_two["min"], 3),
             "model_faster": round(simulated[0] / simulated[1], 3),
         }
@@ -165,16 +174,19 @@ def simulated_seconds(run: dict[str, Any], cores: int, task_ms: float) -> float:
 
 def describe(found: Json) -> str:
     """The printed form."""
-    rows = [["variant", "1 worker, s", "2 workers, s", "faster", "simulated"]]
+    head = ["variant", "1 worker, s", "2 workers, s", "of its tasks", "faster", "simulated"]
+    rows = [head]
     for name, figures in found["variants"].items():
         rows.append(
             [
                 name,
-                *(f"{figures[key]:.2f}" for key in ("one_s", "two_s")),
+                *(f"{figures[key]:.2f}" for key in ("one_s", "two_s", "model_two_own_tasks_s")),
                 *(f"{figures[key]:.2f}" for key in ("faster", "model_faster")),
             ]
         )
     lines = [f"\n4 tables of {found['rows']:,} rows on a standalone cluster", report.as_text(rows)]
+    load = found["measured"][str(WORKERS[-1])]["load_before"]
+    lines.append(f"load of the machine before two workers: {load:.1f}")
     about = f"CPU time a task, in its busiest thread ({found['driver_thread']})"
     lines.append(f"driver: {found['driver_ms_per_task']:.2f} ms of {about}")
     return "\n".join([*lines, *(f"PROBLEM {problem}" for problem in found["problems"])])

@@ -194,11 +194,13 @@ def models_of(runs: Sequence[Run]) -> tuple[dict[str, tuple[str, Model]], list[s
     """Family and model of every variant that was measured at enough scales; what others lack."""
     found: dict[str, tuple[str, Model]] = {}
     reasons: list[str] = []
-    scans = [sample for run in runs for sample in run.stages if sample.kind == SCAN]
     for name in dict.fromkeys(run.variant for run in runs):
         mine = [run for run in runs if run.variant == name]
+        family = mine[0].family
+        alike = [run for run in runs if run.family == family and run.variant != name]
+        scans = [sample for run in alike for sample in run.stages if sample.kind == SCAN]
         try:
-            found[name] = (mine[0].family, model([(run.rows, run.stages) for run in mine], scans))
+            found[name] = (family, model([(run.rows, run.stages) for run in mine], scans))
         except ValueError as error:
             reasons.append(f"{name}: {error}")
     missing = [each for each in FAMILIES if each not in {family for family, _ in found.values()}]
@@ -222,7 +224,8 @@ def small_cluster(directory: Path) -> Json | None:
     if not path.exists():
         return None
     found: Json = json.loads(path.read_text(encoding="utf-8"))
-    return {key: found[key] for key in ("date", "rows", "driver_ms_per_task", "variants")}
+    kept = {key: found[key] for key in ("date", "rows", "driver_ms_per_task", "variants")}
+    return {**kept, "load": max(point["load_before"] for point in found["measured"].values())}
 
 
 def source(result: Json) -> Json:

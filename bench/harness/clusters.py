@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from harness.costs import SCAN, Cost, Sample, fit
+from harness.costs import SCAN, Cost, Sample, fit, scales
 from harness.schedule import Driver, Stage, schedule
 
 MB = 2**20
@@ -68,16 +68,20 @@ class Model:
     costs: dict[str, Cost]
 
 
-def model(runs: Sequence[tuple[int, Sequence[Sample]]], scans: Sequence[Sample]) -> Model:
+def model(
+    runs: Sequence[tuple[int, Sequence[Sample]]], scans_of_others: Sequence[Sample] = ()
+) -> Model:
     """Make the model of a variant from its runs: rows of a table, and the stages.
 
-    Costs come from all of them, those of scans from `scans` of all variants; rows and bytes that a
-    stage reads and writes come from the largest run.
+    Costs come from all of them; rows and bytes that a stage reads and writes from the largest. If
+    its scans are all of one size, those of others that scan in the same way tell what they cost.
     """
     rows, largest = max(runs, key=lambda run: run[0])
-    kinds = list(dict.fromkeys(sample.kind for sample in largest))
-    mine = [sample for _, run in runs for sample in run if sample.kind != SCAN]
-    costs = {kind: fit([s for s in (*mine, *scans) if s.kind == kind]) for kind in kinds}
+    kinds = dict.fromkeys(sample.kind for sample in largest)
+    samples = {kind: [s for _, run in runs for s in run if s.kind == kind] for kind in kinds}
+    if SCAN in samples and not scales(samples[SCAN]):
+        samples[SCAN] += scans_of_others
+    costs = {kind: fit(found) for kind, found in samples.items()}
     nodes: list[Node] = []
     for index, sample in enumerate(largest):
         nodes.append(

@@ -1,9 +1,8 @@
 """What a stage costs, learned from the stages that were measured.
 
-Stages of a variant are of one kind if they join equally many tables. Scans of single tables are one
-kind in all variants, as they do the same there. The time of a task is taken to be a fixed part and
-a part for every row that it reads, which two or more scales tell apart. How tasks of equal size
-differ is kept as it was measured.
+Stages of a variant are of one kind if they join equally many tables; its scans are a kind too. The
+time of a task is taken to be a fixed part and a part for every row that it reads, which two or more
+scales tell apart. How tasks of equal size differ is kept as it was measured.
 """
 
 from __future__ import annotations
@@ -116,11 +115,21 @@ def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return (a, b) if b >= 0 else (wy / w, 0.0)
 
 
+def scales(found: Sequence[Sample]) -> bool:
+    """Whether the samples are of different enough sizes for a line."""
+    sizes = [sample.rows for sample in found if _usable(sample)]
+    return bool(sizes) and max(sizes) >= LEAST_RANGE * min(sizes)
+
+
+def _usable(sample: Sample) -> bool:
+    return sample.rows > 0 and sample.ms > 0
+
+
 def fit(found: Sequence[Sample]) -> Cost:
     """Learn the cost of a kind from its samples."""
-    usable = [sample for sample in found if sample.rows > 0 and sample.ms > 0]
+    usable = [sample for sample in found if _usable(sample)]
     sizes = [sample.rows for sample in usable]
-    if not sizes or max(sizes) < LEAST_RANGE * min(sizes):
+    if not scales(usable):
         kind = found[0].kind if found else "stage"
         raise ValueError(f"{kind}: tasks of one size only; measure more scales or partitions")
     fixed, per_row = line([(sample.rows, sample.ms) for sample in usable])

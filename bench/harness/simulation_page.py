@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from harness.clusters import MB
-from harness.costs import SCAN
 from harness.report import Json
 
 FAMILIES = ("stock", "ours")
@@ -104,19 +103,13 @@ def _stage_rows(clusters: list[Json]) -> list[list[str]]:
 def _cost_rows(costs: Json) -> list[list[str]]:
     head = ["variant, stage", "fixed, ms", "a row, µs", "rows a task, measured"]
     rows = [[*head, "measured / line", "tasks / median: 5 %, 95 %, worst"]]
-    shown = set()
     for name, kinds in costs.items():
         for kind, cost in kinds.items():
-            # All variants share the line of scans.
-            title = kind if kind == SCAN else f"{name}, {kind}"
-            if title in shown:
-                continue
-            shown.add(title)
             low, high = cost["task_rows_measured"]
             worst = cost["spread"]
             rows.append(
                 [
-                    title,
+                    f"{name}, {kind}",
                     f"{cost['fixed_ms']:.1f}",
                     f"{cost['row_us']:.3f}",
                     f"{low:,} to {high:,}",
@@ -156,15 +149,15 @@ def _small_cluster(found: Json) -> list[str]:
     cluster = found["small_cluster"]
     if not cluster:
         return []
-    head = ["variant", "1 worker, s", "2 workers, s", "times as fast", "the scheduler's model says"]
+    head = ["variant", "1 worker, s", "2 workers, s", "simulated from their own tasks, s"]
+    keys = ("one_s", "two_s", "model_two_own_tasks_s", "faster", "model_faster")
+    head += ["times as fast", "simulated from the tasks of one"]
     rows = [
-        [
-            name,
-            *(f"{figures[key]:.2f}" for key in ("one_s", "two_s", "faster", "model_faster")),
-        ]
+        [name, *(f"{figures[key]:.2f}" for key in keys)]
         for name, figures in cluster["variants"].items()
     ]
     about = f"Workers of one core each, tables of {cluster['rows']:,} rows, {cluster['date']}."
+    about += f" Load of the machine before: {cluster['load']:.1f}."
     return ["## A cluster of two workers", about, _table([head, *rows])]
 
 

@@ -155,8 +155,7 @@ def test_rows_and_bytes_come_from_the_largest_run() -> None:
         both.update(task_ms=[20 + rows / 50], task_rows=[2 * rows])
         return rows, samples([*scans, stage(2, [0, 1], **both)], tables=2)
 
-    # Scans of another variant tell as much about the scan.
-    found = model([run(4000), run(1000)], scans=[*run(4000)[1][:2], *run(1000)[1][:2]])
+    found = model([run(4000), run(1000)])
     assert [(n.kind, n.rows_in, n.bytes_in, n.rows_out, n.bytes_out) for n in found.nodes] == [
         ("scan", 1, 3, 1, 2),
         ("scan", 1, 3, 1, 2),
@@ -165,6 +164,25 @@ def test_rows_and_bytes_come_from_the_largest_run() -> None:
     assert [node.first_table for node in found.nodes] == [True, False, True]
     assert found.costs["scan"].row_ms == pytest.approx(1 / 100)
     assert found.costs["join of 2"].fixed_ms == pytest.approx(20)
+    # Others' scans count only where the variant's own do not suffice.
+    others = [sample([1000], [100]), sample([10_000], [1000])]
+    assert model([run(4000), run(1000)], others) == found
+
+
+def test_scans_of_one_size_take_their_cost_from_others() -> None:
+    tasks: dict[str, Any] = {"task_ms": [20, 20], "task_rows": [1000, 1000]}
+    scans = [stage(n, [], **tasks) for n in (0, 1)]
+
+    def run(ms: list[int], rows: list[int]) -> tuple[int, list[Sample]]:
+        join = stage(2, [0, 1], task_ms=ms, task_rows=rows)
+        return 2000, samples([*scans, join], tables=2)
+
+    runs = [run([10], [100]), run([19], [1000])]
+    with pytest.raises(ValueError, match="scan: tasks of one size only"):
+        model(runs)
+    found = model(runs, [sample([30], [2000])])
+    assert found.costs["scan"].ms(1500) == pytest.approx(25)
+    assert found.costs["join of 2"].ms(500) == pytest.approx(14)
 
 
 CHAIN = [[], [], [0, 1], [], [], [2, 3, 4]]
@@ -249,11 +267,13 @@ def test_the_tool(tmp_path: Path) -> None:
 
 def test_the_tool_takes_the_driver_of_the_small_cluster(tmp_path: Path) -> None:
     write_results(tmp_path / "results")
-    figures = {"one_s": 3.0, "two_s": 2.0, "faster": 1.5, "model_faster": 1.625}
+    figures = {"one_s": 3.0, "two_s": 2.0, "model_two_own_tasks_s": 2.1}
+    figures.update(faster=1.5, model_faster=1.625)
     measured = {
         "driver_ms_per_task": 1.25,
         "date": "2026-01-01",
         "rows": 10,
+        "measured": {"1": {"load_before": 0.25}, "2": {"load_before": 1.5}},
         "variants": {"ours": figures},
     }
     (tmp_path / "results" / "cluster.json").write_text(json.dumps(measured))
@@ -262,7 +282,8 @@ def test_the_tool_takes_the_driver_of_the_small_cluster(tmp_path: Path) -> None:
     assert found["assumptions"]["task_ms"] == 1.25
     page = (tmp_path / "results" / "simulation.md").read_text()
     assert "driver, ms a task (measured) | 1.25" in page
-    assert "| ours | 3.00 | 2.00 | 1.50 | 1.62 |" in page
+    assert "| ours | 3.00 | 2.00 | 2.10 | 1.50 | 1.62 |" in page
+    assert "Load of the machine before: 1.5." in page
     assert tool.main([str(tmp_path / "results"), "--driver-ms", "0"]) == 0
     found = json.loads((tmp_path / "results" / "simulation.json").read_text())
     assert found["assumptions"]["task_ms"] == 0
@@ -277,13 +298,17 @@ def test_two_workers_by_hand() -> None:
     # On two: half of the scans' four seconds, and the same for the gap, the join and the rest.
     assert cluster.simulated_seconds(run, 1, 0) == pytest.approx(7.5)
     assert cluster.simulated_seconds(run, 2, 0) == pytest.approx(2 + 0.1 + 3 + 0.4)
-    points = ({"variants": {"ours": run}}, {"variants": {"ours": {**run, "min": 5.0}}})
+    # As measured on two: 2.1 seconds until the join.
+    halves = [{**scan, "start_ms": 0, "end_ms": 2000} for scan in scans]
+    two = {"min": 5.5, "stages": [*halves, {**join, "start_ms": 2100, "end_ms": 5100}]}
+    points = ({"variants": {"ours": run}}, {"variants": {"ours": two}})
     assert cluster.compare(*points, 0)["ours"] == {
         "one_s": 7.5,
-        "two_s": 5.0,
+        "two_s": 5.5,
         "model_one_s": 7.5,
         "model_two_s": 5.5,
-        "faster": 1.5,
+        "model_two_own_tasks_s": 5.5,
+        "faster": 1.364,
         "model_faster": 1.364,
     }
 
