@@ -50,8 +50,8 @@ test-scala: ## The Scala suites; ONLY='*ZipSuite' runs some
 test-python: $(WHEEL) $(VENV_STAMP) ## pytest and the built wheel; ARGS='-k name' runs some
 	cd python && ../$(PY) -m pytest -o 'python_files=test_*.py smoke_*.py' $(ARGS)
 
-bench: $(JAR_STAMP) $(VENV_STAMP) ## The benchmarks; ARGS='--help' lists them
-	$(PY) bench/run.py $(ARGS)
+bench: $(JAR_STAMP) $(VENV_STAMP) ## The benchmarks, or BENCH=case; ARGS='--help' lists them
+	$(PY) bench/run.py $(ARGS) $(BENCH)
 
 fmt: $(VENV_STAMP) ## Format all sources and repair what the linters can
 	$(SBT) scalafixAll scalafmtAll scalafmtSbt

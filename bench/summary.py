@@ -2,7 +2,9 @@
 
     bench/summary.py [DIRECTORY]       bench/results without one
 
-It is made of the result files alone, so that it cannot say anything else than they do.
+It is made of the result files alone, so that it cannot say anything else than they do. So are the
+figures in the project's README.md and in docs/performance.md, between two comments, which are
+written as well when the directory is bench/results.
 """
 
 from __future__ import annotations
@@ -13,17 +15,27 @@ from pathlib import Path
 from harness.cases import CASES
 from harness.report import Json, best, load, megabytes
 
-RESULTS = Path(__file__).resolve().parent / "results"
+BENCH = Path(__file__).resolve().parent
+RESULTS = BENCH / "results"
+
+#: What stands in README.md: these cases, in these words.
+HEADLINES = {
+    "n4-string-16": "4 tables, full outer, 16-character keys",
+    "n8-string-16": "8 tables, the same",
+    "n4-long": "4 tables, long keys",
+    "n8-long": "8 tables, long keys",
+    "bucketed": "4 tables bucketed and sorted on the key",
+    "duplicates": "4 tables, 10 rows a key in two of them",
+    "n2": "2 tables, for which Spark has an operator",
+}
+BEGIN = "<!-- written by bench/summary.py from bench/results -->"
+END = "<!-- end of what is written by bench/summary.py -->"
 
 
 def main(arguments: list[str]) -> int:
     """Write the page."""
     directory = Path(arguments[0]) if arguments else RESULTS
-    order = [case.name for case in CASES]
-    found = sorted(
-        (result for result in load(directory) if result["case"] in order),
-        key=lambda result: order.index(result["case"]),
-    )
+    found = in_order(directory)
     if not found:
         print(f"no results in {directory}", file=sys.stderr)
         return 1
@@ -46,7 +58,52 @@ def main(arguments: list[str]) -> int:
     text = "\n\n".join(blocks) + "\n"
     (directory / "README.md").write_text(text, encoding="utf-8")
     print(text)
+    if directory.resolve() == RESULTS:
+        for page, block in pages(found).items():
+            page.write_text(with_block(page.read_text(encoding="utf-8"), block), encoding="utf-8")
     return 0
+
+
+def in_order(directory: Path) -> list[Json]:
+    """Results of the known cases, in the order of the cases."""
+    order = [case.name for case in CASES]
+    return sorted(
+        (result for result in load(directory) if result["case"] in order),
+        key=lambda result: order.index(result["case"]),
+    )
+
+
+def pages(found: list[Json]) -> dict[Path, str]:
+    """The project's pages with figures in them, and their figures."""
+    compared = [r for r in found if r["axis"] is None and best(r["points"][0], "ours")]
+    headlines = [r for r in compared if r["case"] in HEADLINES]
+    return {
+        BENCH.parent / "README.md": _table(_headline_rows(headlines)),
+        BENCH.parent / "docs" / "performance.md": _table(_case_rows(compared, "../bench/results/")),
+    }
+
+
+def with_block(page: str, block: str) -> str:
+    """The page with the figures between its two comments replaced."""
+    head, rest = page.split(BEGIN)
+    _, tail = rest.split(END)
+    return f"{head}{BEGIN}\n{block}\n{END}{tail}"
+
+
+def _headline_rows(results: list[Json]) -> list[list[str]]:
+    rows = [["join", "rows a table", "Spark's best plan, s", "`multi_full_join`, s", "ratio"]]
+    for result in results:
+        point = result["points"][0]
+        rows.append(
+            [
+                HEADLINES[result["case"]],
+                f"{point['rows']:,}",
+                _seconds(point, "stock"),
+                _seconds(point, "ours"),
+                f"**{_over(point, 'stock', 'ours')}**",
+            ]
+        )
+    return rows
 
 
 def _title(result: Json) -> str:
@@ -71,19 +128,20 @@ def _seconds(point: Json, of: str, named: bool = False) -> str:
     return f"{found[1]:.2f} ({found[0]})" if named else f"{found[1]:.2f}"
 
 
-def _case_rows(results: list[Json]) -> list[list[str]]:
+def _case_rows(results: list[Json], base: str = "") -> list[list[str]]:
     head = ["case", "rows a table", "best stock, s", "ours, s", "stock / ours"]
-    rows = [[*head, "ours / floor", "Comet / ours", "goals"]]
+    rows = [[*head, "ours / floor", "in bulk / floor", "Comet / ours", "goals"]]
     for result in results:
         point = result["points"][0]
         rows.append(
             [
-                f"[{result['case']}]({result['case']}.json)",
+                f"[{result['case']}]({base}{result['case']}.json)",
                 f"{point['rows']:,}",
                 _seconds(point, "stock", named=True),
                 _seconds(point, "ours"),
                 f"**{_over(point, 'stock', 'ours')}**" if best(point, "stock") else "",
                 _over(point, "ours", "floor"),
+                _over(point, "ours-bulk", "floor"),
                 _over(point, "comet", "ours"),
                 "; ".join(_goal(goal) for goal in result["goals"]),
             ]

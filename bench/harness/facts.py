@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 #: Names of Comet's operators for what the plans of variants count.
 _SAME = {"CometExchange": "Exchange", "CometColumnarExchange": "Exchange", "CometSort": "Sort"}
 
+#: Operators that count as another one as well.
+_ALSO = {"BulkExchange": "Exchange"}
+
 #: Operators that say nothing about how a join is done.
 _IGNORED = ("WholeStageCodegen", "AdaptiveSparkPlan", "InputAdapter", "OverwriteByExpression")
 
@@ -61,7 +64,10 @@ class Watch:
         names = (str(nodes.apply(i).name()) for i in range(nodes.size()))
         # "WholeStageCodegen (1)", "SortMergeJoin(skew=true)", "Scan parquet "
         plain = (name.split("(")[0].strip() for name in names)
-        return Counter(_SAME.get(name, name) for name in plain if not name.startswith(_IGNORED))
+        counts = Counter(_SAME.get(name, name) for name in plain if not name.startswith(_IGNORED))
+        for name, other in _ALSO.items():
+            counts[other] += counts[name]
+        return counts
 
     def _stage_facts(self, stages: set[int]) -> dict[str, Any]:
         store = self._context.statusStore()

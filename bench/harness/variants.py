@@ -24,6 +24,7 @@ Build = Callable[[Sequence["DataFrame"], Sequence[str]], "DataFrame"]
 Plan = dict[str, int]
 
 SWITCH = "spark.skewext.enabled"
+BULK_ROWS = "spark.skewext.shuffle.bulkRows.enabled"
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def _pairwise(join: str, sorts: bool) -> Callable[[int], Plan]:
 
 
 def _one_pass(n: int) -> Plan:
-    return {"MultiFullJoin": 1, "Exchange": n, "Sort": 0}
+    return {"MultiFullJoin": 1, "Exchange": n, "BulkExchange": 0, "Sort": 0}
 
 
 _OFF = {SWITCH: "false"}
@@ -138,6 +139,13 @@ VARIANTS = {
             needs_unique_keys=True,
         ),
         Variant("ours", "ours", _one_pass, _ours),
+        Variant(
+            "ours-bulk",
+            "ours in bulk",
+            lambda n: {**_one_pass(n), "BulkExchange": n},
+            _ours,
+            conf={BULK_ROWS: "true"},
+        ),
         Variant("floor", "bound", lambda n: {"Exchange": n, "Sort": 0}),
         Variant("scan", "bound", lambda n: {"Exchange": 0, "Sort": 0}),
         Variant(

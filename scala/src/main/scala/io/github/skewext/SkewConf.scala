@@ -26,6 +26,15 @@ object SkewConf {
     .booleanConf
     .createWithDefault(true)
 
+  val MULTI_JOIN_BROADCAST = buildConf("spark.skewext.multiJoin.broadcast.enabled")
+    .doc(
+      "Whether a multi-way join of one large, required input with inputs that are small enough " +
+        "to broadcast (spark.sql.autoBroadcastJoinThreshold) broadcasts these, so that nothing is " +
+        "shuffled. Not with an indicator, and not for floating-point keys.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
   val MULTI_JOIN_ORDER = buildConf("spark.skewext.multiJoin.order")
     .doc("In which order the multi-way join brings keys out. 'auto': in their natural order where " +
       "all inputs come sorted by the key (bucketed and sorted tables), and then without keeping " +
@@ -85,6 +94,7 @@ object SkewConf {
   val entries = Seq(
     ENABLED,
     MULTI_JOIN_SPREAD_NULL_KEYS,
+    MULTI_JOIN_BROADCAST,
     MULTI_JOIN_ORDER,
     MULTI_JOIN_GROUPING,
     MULTI_JOIN_MAX_ROWS_IN_MEMORY,

@@ -24,6 +24,8 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
     super.sparkConf
       .set("spark.sql.extensions", classOf[SkewExtensions].getName)
       .set("spark.ui.enabled", "false")
+      // All inputs here are small.
+      .set(SkewConf.MULTI_JOIN_BROADCAST.key, "false")
 
   // It warns of the threads of Spark's own pools, after every suite.
   override protected def doThreadPostAudit(): Unit = ()

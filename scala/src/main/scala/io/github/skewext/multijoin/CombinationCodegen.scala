@@ -4,7 +4,7 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext
 import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeRow}
-import org.apache.spark.sql.execution.{CodegenSupport, SparkPlan, WholeStageCodegenExec}
+import org.apache.spark.sql.execution.{CodegenSupport, InputAdapter, SparkPlan, WholeStageCodegenExec}
 
 /**
  * Lets the operators above a join read its columns where they stand, in the rows of the inputs: a
@@ -24,6 +24,8 @@ private[multijoin] trait CombinationCodegen extends SparkPlan with CodegenSuppor
    * children there is none; a sorted or a bucketed input has one.
    */
   override def supportCodegen: Boolean = children.forall {
+    // Put there by Spark to separate a child from us.
+    case _: InputAdapter => true
     case child: CodegenSupport => !child.supportCodegen
     case _ => true
   }

@@ -10,6 +10,7 @@ import org.apache.spark.sql.internal.SQLConf
 /** Plans a [[MultiFullJoin]] as the one operator that does it in one pass. */
 object MultiFullJoinStrategy extends Strategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case BroadcastSmallInputs(joins) => planLater(joins) :: Nil
     case j: MultiFullJoin =>
       MultiFullJoinExec(
         j.children.map(planLater),

@@ -1,0 +1,42 @@
+"""Figures in the project's pages are those of the result files."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import summary
+
+
+def test_pages_say_what_the_results_say() -> None:
+    for page, block in summary.pages(summary.in_order(summary.RESULTS)).items():
+        text = page.read_text(encoding="utf-8")
+        assert summary.with_block(text, block) == text, f"run bench/summary.py for {page.name}"
+        assert block.count("\n") >= 4
+
+
+def test_the_block_is_replaced_and_nothing_else() -> None:
+    page = f"before\n{summary.BEGIN}\nold\n{summary.END}\nafter {summary.END[:4]}\n"
+    assert summary.with_block(page, "new") == page.replace("old", "new")
+    with pytest.raises(ValueError):
+        summary.with_block("a page without a block", "new")
+
+
+def test_every_result_was_right() -> None:
+    found = summary.in_order(summary.RESULTS)
+    assert found
+    for result in found:
+        assert result["problems"] == [], result["case"]
+        for point in result["points"]:
+            sums = {
+                (facts["rows"], facts["checksum"])
+                for facts in point["variants"].values()
+                if facts.get("checksum") is not None
+            }
+            assert len(sums) <= 1, result["case"]
+
+
+def test_headlines_are_cases() -> None:
+    names = {result["case"] for result in summary.in_order(summary.RESULTS)}
+    assert set(summary.HEADLINES) <= names
+    assert all(re.fullmatch("[a-z0-9-]+", name) for name in names)
