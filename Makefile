@@ -64,6 +64,7 @@ check-python: $(VENV_STAMP)
 	$(PY) -m ruff format --check
 	$(PY) -m ruff check
 	cd python && ../$(PY) -m mypy
+	MYPYPATH=bench:python $(PY) -m mypy --config-file python/pyproject.toml bench/*.py bench/harness/*.py
 
 check-scala:
 	$(SBT) scalafmtCheckAll scalafmtSbtCheck "scalafixAll --check" Test/compile \

@@ -20,7 +20,7 @@ from harness import data
 from harness.cases import Point
 from harness.facts import Watch, versions
 from harness.sessions import SessionSpec, start
-from harness.variants import VARIANTS, Variant, needed, shaped
+from harness.variants import BULK_ROWS, VARIANTS, Variant, needed, shaped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,6 +99,7 @@ class Worker:
             "spark.sql.shuffle.partitions": str(where.partitions),
             "spark.sql.adaptive.coalescePartitions.enabled": str(where.coalesce).lower(),
             "spark.skewext.enabled": "true",
+            BULK_ROWS: "false",
             # Without these two, Spark does not believe that a bucket's one file is in order.
             "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
             "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",

@@ -140,6 +140,12 @@ def multi_join(
     --------
     multi_full_join : with ``how="full"``.
 
+    Notes
+    -----
+    If one input is required and all others are small enough to broadcast
+    (``spark.sql.autoBroadcastJoinThreshold``), they are, and nothing is shuffled. The plan then has
+    Spark's broadcast joins in place of one operator.
+
     Examples
     --------
     >>> users = spark.createDataFrame([(1, "ann"), (2, "bob"), (3, "eve")], ["id", "name"])
