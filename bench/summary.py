@@ -130,7 +130,7 @@ def _seconds(point: Json, of: str, named: bool = False) -> str:
 
 def _case_rows(results: list[Json], base: str = "") -> list[list[str]]:
     head = ["case", "rows a table", "best stock, s", "ours, s", "stock / ours"]
-    rows = [[*head, "ours / floor", "in bulk / floor", "Comet / ours", "goals"]]
+    rows = [[*head, "ours / floor", "with Spark's exchange / floor", "Comet / ours", "goals"]]
     for result in results:
         point = result["points"][0]
         rows.append(
@@ -141,7 +141,7 @@ def _case_rows(results: list[Json], base: str = "") -> list[list[str]]:
                 _seconds(point, "ours"),
                 f"**{_over(point, 'stock', 'ours')}**" if best(point, "stock") else "",
                 _over(point, "ours", "floor"),
-                _over(point, "ours-bulk", "floor"),
+                _over(point, "ours-plain", "floor"),
                 _over(point, "comet", "ours"),
                 "; ".join(_goal(goal) for goal in result["goals"]),
             ]

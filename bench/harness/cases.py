@@ -66,7 +66,7 @@ class Case:
     name: str
     about: str
     points: tuple[Point, ...]
-    variants: tuple[str, ...] = (*STOCK, "ours", "ours-bulk", *BOUNDS)
+    variants: tuple[str, ...] = (*STOCK, "ours", "ours-plain", *BOUNDS)
     goals: tuple[Goal, ...] = ()
     #: What a curve is drawn against: "tables" or "rows".
     axis: str | None = None
@@ -94,7 +94,7 @@ CASES = (
         _stock_over_ours(2.5),
         _FLOOR,
         Goal("comet", "ours", ">=", 1.3),
-        variants=(*STOCK, "ours", "ours-bulk", *BOUNDS, *COMET),
+        variants=(*STOCK, "ours", "ours-plain", *BOUNDS, *COMET),
     ),
     _case(
         "n8-string-16",
@@ -103,7 +103,7 @@ CASES = (
         _stock_over_ours(3.8),
         _FLOOR,
         Goal("comet", "ours", ">=", 2.0),
-        variants=(*STOCK, "ours", "ours-bulk", *BOUNDS, *COMET),
+        variants=(*STOCK, "ours", "ours-plain", *BOUNDS, *COMET),
     ),
     _case(
         "n4-string-64",

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 #: Names of Comet's operators for what the plans of variants count.
 _SAME = {"CometExchange": "Exchange", "CometColumnarExchange": "Exchange", "CometSort": "Sort"}
 
-#: Operators that count as another one as well.
-_ALSO = {"BulkExchange": "Exchange"}
+#: What marks our own exchange, which has the name of Spark's.
+_BULK = "bulk rows"
 
 #: Operators that say nothing about how a join is done.
 _IGNORED = ("WholeStageCodegen", "AdaptiveSparkPlan", "InputAdapter", "OverwriteByExpression")
@@ -61,13 +61,12 @@ class Watch:
 
     def _operators(self, execution: int) -> Counter[str]:
         nodes = self._sql.planGraph(execution).allNodes()
-        names = (str(nodes.apply(i).name()) for i in range(nodes.size()))
+        listed = [nodes.apply(i) for i in range(nodes.size())]
         # "WholeStageCodegen (1)", "SortMergeJoin(skew=true)", "Scan parquet "
-        plain = (name.split("(")[0].strip() for name in names)
+        plain = (str(node.name()).split("(")[0].strip() for node in listed)
         counts = Counter(_SAME.get(name, name) for name in plain if not name.startswith(_IGNORED))
-        for name, other in _ALSO.items():
-            counts[other] += counts[name]
-        return counts
+        bulk = sum(_BULK in str(node.desc()) for node in listed if str(node.name()) == "Exchange")
+        return counts + Counter(BulkExchange=bulk)
 
     def _stage_facts(self, stages: set[int]) -> dict[str, Any]:
         store = self._context.statusStore()

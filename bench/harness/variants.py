@@ -115,7 +115,7 @@ def _pairwise(join: str, sorts: bool) -> Callable[[int], Plan]:
 
 
 def _one_pass(n: int) -> Plan:
-    return {"MultiFullJoin": 1, "Exchange": n, "BulkExchange": 0, "Sort": 0}
+    return {"MultiFullJoin": 1, "Exchange": n, "BulkExchange": n, "Sort": 0}
 
 
 _OFF = {SWITCH: "false"}
@@ -140,11 +140,11 @@ VARIANTS = {
         ),
         Variant("ours", "ours", _one_pass, _ours),
         Variant(
-            "ours-bulk",
-            "ours in bulk",
-            lambda n: {**_one_pass(n), "BulkExchange": n},
+            "ours-plain",
+            "ours with Spark's exchange",
+            lambda n: {**_one_pass(n), "BulkExchange": 0},
             _ours,
-            conf={BULK_ROWS: "true"},
+            conf={BULK_ROWS: "false"},
         ),
         Variant("floor", "bound", lambda n: {"Exchange": n, "Sort": 0}),
         Variant("scan", "bound", lambda n: {"Exchange": 0, "Sort": 0}),
@@ -164,7 +164,13 @@ VARIANTS = {
             session="comet",
             conf=_OFF,
         ),
-        Variant("comet-ours", "ours on comet", _one_pass, _ours, session="comet"),
+        Variant(
+            "comet-ours",
+            "ours on comet",
+            lambda n: {**_one_pass(n), "BulkExchange": 0},
+            _ours,
+            session="comet",
+        ),
         Variant(
             "left-same-key",
             "stock",
@@ -190,6 +196,7 @@ def expected_plan(variant: Variant, point: Point) -> Plan:
         # Only what a join has put out must be shuffled and sorted again. Ours needs neither.
         again = point.tables - 2 if variant.family == "stock" else 0
         plan["Exchange"] = again
+        plan["BulkExchange"] = 0
         plan["Sort"] = again if plan["Sort"] else 0
     if point.shape == "count" and variant.build is not None:
         plan["Exchange"] += 1

@@ -99,7 +99,7 @@ class Worker:
             "spark.sql.shuffle.partitions": str(where.partitions),
             "spark.sql.adaptive.coalescePartitions.enabled": str(where.coalesce).lower(),
             "spark.skewext.enabled": "true",
-            BULK_ROWS: "false",
+            BULK_ROWS: "true",
             # Without these two, Spark does not believe that a bucket's one file is in order.
             "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
             "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",

@@ -77,10 +77,11 @@ object SkewConf {
 
   val SHUFFLE_BULK_ROWS = buildConf("spark.skewext.shuffle.bulkRows.enabled")
     .doc("Whether the exchanges right below a multi-way join write and read rows by the buffer. " +
-      "What they write is what Spark's own exchange writes, in less time for each row.")
+      "What they write is what Spark's own exchange writes, in less time for each row. Only with " +
+      "Spark's own shuffle manager, and without plugins (spark.plugins).")
     .version("0.1.0")
     .booleanConf
-    .createWithDefault(false)
+    .createWithDefault(true)
 
   val MULTI_JOIN_HASH_BITS = buildConf("spark.skewext.multiJoin.hashBits")
     .internal()

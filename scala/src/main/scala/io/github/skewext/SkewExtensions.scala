@@ -22,8 +22,7 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *     multi-way join as one operator.
  *  1. [[multijoin.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
  *     with a null key from all going to one task.
- *  1. [[multijoin.BulkExchanges]] (when exchanges are planned; off unless asked for): exchanges that
- *     do less for each row.
+ *  1. [[multijoin.BulkExchanges]] (when exchanges are planned): exchanges that do less for each row.
  *
  * Applying it twice to the same session does nothing the second time. It never throws: an exception
  * here would keep the session, and on some platforms the cluster, from starting.

@@ -14,7 +14,8 @@ import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 object BulkExchanges extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
-    if (SkewConf.enabled(conf) && conf.getConf(SkewConf.SHUFFLE_BULK_ROWS)) {
+    if (SkewConf.enabled(conf) && conf.getConf(SkewConf.SHUFFLE_BULK_ROWS) &&
+      BulkShuffleExchangeExec.isPossible) {
       plan.transformUp { case join: MultiFullJoinExec => join.mapChildren(bulk) }
     } else {
       plan

@@ -2,6 +2,7 @@ package io.github.skewext.multijoin
 
 import io.github.skewext.{MultiJoinTest, SkewConf}
 
+import org.apache.spark.SparkEnv
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
@@ -12,6 +13,7 @@ import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 class BulkExchangesSuite extends MultiJoinTest {
 
   private val On = SkewConf.SHUFFLE_BULK_ROWS.key -> "true"
+  private val NotOn = SkewConf.SHUFFLE_BULK_ROWS.key -> "false"
 
   private def input(i: Int, rows: Int = 60): DataFrame = spark
     .range(0, rows.toLong, 1, 2)
@@ -30,12 +32,31 @@ class BulkExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("off unless asked for") {
+  test("on by default, and shown in the plan; Spark's exchange when it is switched off") {
     withAdaptive {
       val df = joined(3)
       checkJoin(df)
-      assert(exchanges(df).size === 3 && bulk(df) === 0)
+      assert(exchanges(df).size === 3 && bulk(df) === 3)
+      assert(exchanges(df).forall(_.simpleString(100).contains(BulkShuffleExchangeExec.Mark)))
+      withSQLConf(NotOn) {
+        val off = again(df)
+        checkJoin(off)
+        assert(exchanges(off).size === 3 && bulk(off) === 0)
+      }
     }
+  }
+
+  test("Spark's exchanges where a plugin is loaded") {
+    val conf = SparkEnv.get.conf
+    conf.set("spark.plugins", "some.Plugin")
+    try {
+      val df = joined(2)
+      checkJoin(df)
+      assert(bulk(df) === 0)
+    } finally conf.remove("spark.plugins")
+    val df = joined(2)
+    checkJoin(df)
+    assert(bulk(df) === 2)
   }
 
   for (n <- Seq(2, 3, 6)) test(s"all exchanges of a join of $n inputs, and the same rows") {
@@ -121,14 +142,15 @@ class BulkExchangesSuite extends MultiJoinTest {
         .map(m => m._1 -> m._2.value)
         .toMap)
     withSQLConf("spark.sql.adaptive.enabled" -> "false") {
-      val off = joined(3)
-      off.collect()
-      withSQLConf(On) {
-        val on = joined(3)
-        on.collect()
-        assert(bulk(on) === 3)
-        assert(metrics(on) === metrics(off))
-        assert(metrics(on).forall(_("recordsRead") == 60))
+      val on = joined(3)
+      on.collect()
+      assert(bulk(on) === 3)
+      assert(metrics(on).forall(_("recordsRead") == 60))
+      withSQLConf(NotOn) {
+        val off = joined(3)
+        off.collect()
+        assert(bulk(off) === 0)
+        assert(metrics(off) === metrics(on))
       }
     }
   }

@@ -2,14 +2,16 @@ package org.apache.spark.sql.skewext
 
 import scala.concurrent.Future
 
+import org.apache.spark.internal.config.PLUGINS
 import org.apache.spark.rdd.RDD
+import org.apache.spark.shuffle.sort.SortShuffleManager
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.plans.logical.Statistics
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, ShuffleExchangeExec, ShuffleExchangeLike, ShuffleOrigin}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics, SQLShuffleReadMetricsReporter, SQLShuffleWriteMetricsReporter}
 import org.apache.spark.sql.execution.{SQLExecution, ShufflePartitionSpec, ShuffledRowRDD, SparkPlan}
-import org.apache.spark.{MapOutputStatistics, ShuffleDependency}
+import org.apache.spark.{MapOutputStatistics, ShuffleDependency, SparkEnv}
 
 /**
  * Spark's exchange with another serializer, [[BulkRowSerializer]]: the same partitions, the same
@@ -22,7 +24,10 @@ case class BulkShuffleExchangeExec(
     advisoryPartitionSize: Option[Long] = None)
     extends ShuffleExchangeLike {
 
-  override def nodeName: String = "BulkExchange"
+  override def nodeName: String = "Exchange"
+
+  override def stringArgs: Iterator[Any] =
+    Iterator(outputPartitioning, shuffleOrigin, BulkShuffleExchangeExec.Mark, s"[plan_id=$id]")
 
   private lazy val writeMetrics =
     SQLShuffleWriteMetricsReporter.createShuffleWriteMetrics(sparkContext)
@@ -80,4 +85,20 @@ case class BulkShuffleExchangeExec(
 
   override protected def withNewChildInternal(newChild: SparkPlan): BulkShuffleExchangeExec =
     copy(child = newChild)
+}
+
+object BulkShuffleExchangeExec {
+
+  /** What tells it from Spark's in a plan. */
+  val Mark = "bulk rows"
+
+  /**
+   * Whether Spark itself runs shuffles here. With another shuffle manager, or a plugin that executes
+   * plans in its own way, exchanges are theirs to replace, and they know Spark's own by its class.
+   */
+  def isPossible: Boolean = {
+    val env = SparkEnv.get
+    env != null && env.shuffleManager.getClass == classOf[SortShuffleManager] &&
+    env.conf.get(PLUGINS).isEmpty
+  }
 }
