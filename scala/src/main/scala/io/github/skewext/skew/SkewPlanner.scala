@@ -1,0 +1,277 @@
+package io.github.skewext.skew
+
+import io.github.skewext.multijoin.InputRole
+import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Required}
+
+/**
+ * Decides which partitions of a join are split, and how: from sizes to tasks, without Spark.
+ *
+ * A partition in which one input is too large becomes several tasks. Each piece joins a slice of
+ * that input, as a required one, with all rows that the other inputs have in the partition: together
+ * they give exactly the keys that the input has. The residual joins the other inputs with that one
+ * excluded: it gives exactly the keys that the input lacks. That holds for any number of inputs and
+ * for any roles of the others, see [[SkewTask.roles]].
+ *
+ * For example, a full outer join of A (400 MB in partition 7, in map blocks of 100 MB) and B (20 MB)
+ * with slices of 100 MB: four pieces read 100 MB of A and 20 MB of B each. The residual reads 20 MB
+ * of B to join and streams 400 MB of A, of which it needs only to know which of B's keys occur.
+ */
+object SkewPlanner {
+
+  /**
+   * What reading a byte costs that is dropped again, or only compared with a set of keys, where
+   * joining it costs 1.
+   */
+  val StreamCost = 0.3
+
+  /** A block is cut where it is this much larger than a slice should be. */
+  private val CutFactor = 1.5
+
+  /** A last slice smaller than this part of the others is not worth a task. */
+  private val SmallSlice = 0.2
+
+  private val Growth = 1.25
+
+  /** The splits of a join's partitions, or why there are none. */
+  def plan(
+      inputs: Seq[SkewInput],
+      settings: SkewSettings): Either[SkewReason, Seq[PartitionSplit]] = {
+    val thresholds = inputs.map(i => settings.skewThreshold(i.bytes))
+    val targets = inputs.zip(thresholds).map { case (i, t) => settings.targetBytes(i.bytes, t) }
+    val decided = inputs.head.bytes.indices.flatMap { p =>
+      val skewed = inputs.indices.filter(i => inputs(i).bytes(p) > thresholds(i))
+      if (skewed.isEmpty) None else Some(planPartition(p, inputs, skewed, targets, settings))
+    }
+    val splits = decided.collect { case Right(split) => split }
+    if (splits.nonEmpty) Right(splits)
+    else Left(decided.collectFirst { case Left(reason) => reason }.getOrElse(SkewReason.NotSkewed))
+  }
+
+  private def planPartition(
+      partition: Int,
+      inputs: Seq[SkewInput],
+      skewed: Seq[Int],
+      targets: Seq[Long],
+      settings: SkewSettings): Either[SkewReason, PartitionSplit] = {
+    val before = inputs.map(_.bytes(partition)).sum
+    val tried = skewed.map { i =>
+      if (inputs(i).role == Excluded) keysOnly(partition, inputs, i)
+      else sliced(partition, inputs, i, targets(i), settings)
+    }
+    // What counts is when the last task ends. Two ways that are alike in that differ in their work.
+    val possible = tried.collect { case Right(split) => split }.sortBy { split =>
+      (split.longestTask, split.work)
+    }
+    possible.headOption match {
+      case None => Left(tried.collectFirst { case Left(reason) => reason }.get)
+      case Some(best) if best.longestTask * settings.minGain > before =>
+        Left(SkewReason.LittleGain)
+      case Some(best) => Right(best)
+    }
+  }
+
+  /** Of an excluded input only the keys matter: one task as before, but without keeping its rows. */
+  private def keysOnly(
+      partition: Int,
+      inputs: Seq[SkewInput],
+      input: Int): Either[SkewReason, PartitionSplit] = {
+    val own = inputs(input).bytes(partition)
+    val others = inputs.map(_.bytes(partition)).sum - own
+    val work = others + StreamCost * own
+    Right(PartitionSplit(partition, input, Nil, residual = true, 0L, work, work))
+  }
+
+  private def sliced(
+      partition: Int,
+      inputs: Seq[SkewInput],
+      input: Int,
+      target: Long,
+      settings: SkewSettings): Either[SkewReason, PartitionSplit] = {
+    val skewed = inputs(input)
+    val own = skewed.bytes(partition)
+    val others = inputs.map(_.bytes(partition)).sum - own
+    val residual = needsResidual(inputs.map(_.role), input) && others > 0
+    val residualWork = if (residual) others + StreamCost * own else 0.0
+    val allowed = settings.maxRereadFactor * (own + others)
+
+    def split(slices: Seq[Slice]): PartitionSplit = {
+      val works = slices.map(s => others + s.bytes + StreamCost * (s.bytesRead - s.bytes))
+      val read = slices.map(_.bytesRead + others).sum + (if (residual) own + others else 0L)
+      PartitionSplit(
+        partition,
+        input,
+        slices,
+        residual,
+        rereadBytes = read - own - others,
+        longestTask = math.max(works.max, residualWork),
+        work = works.sum + residualWork)
+    }
+
+    val blocks = skewed.blocks(partition)
+    val smallest = math.max(math.max(1L, target).toDouble, own.toDouble / settings.maxSlices)
+    // Larger and larger slices, until there are few enough of them.
+    def grow(size: Double): Either[SkewReason, PartitionSplit] = {
+      val slices = cut(blocks, size, skewed.cuttable)
+      if (slices.size >= 2) {
+        val candidate = split(slices)
+        if (slices.size <= settings.maxSlices && candidate.work <= allowed) Right(candidate)
+        else grow(size * Growth)
+      } else if (size > smallest) {
+        Left(SkewReason.TooMuchReread)
+      } else if (size >= own) {
+        Left(SkewReason.LittleGain)
+      } else {
+        Left(SkewReason.OneBlock)
+      }
+    }
+    grow(smallest)
+  }
+
+  /**
+   * Whether some key can come out that the input lacks: not if the input is required, nor if no
+   * other input gives rows.
+   */
+  private def needsResidual(roles: Seq[InputRole], input: Int): Boolean =
+    roles(input) == Optional && roles.indices.exists(j => j != input && roles(j) != Excluded)
+
+  /** Packs neighbouring blocks into slices of about `target` bytes, and cuts blocks that are larger. */
+  private def cut(blocks: Seq[MapBlocks], target: Double, cuttable: Boolean): Seq[Slice] = {
+    val slices = Seq.newBuilder[Slice]
+    var open: Option[Slice] = None
+    def close(): Unit = {
+      slices ++= open
+      open = None
+    }
+    blocks.foreach { block =>
+      val shares = if (cuttable && block.bytes > CutFactor * target) {
+        math.max(2, math.ceil(block.bytes / target).toInt)
+      } else {
+        1
+      }
+      if (shares > 1) {
+        close()
+        slices ++= (0 until shares).map { share =>
+          // The first shares take what does not divide.
+          val bytes = block.bytes / shares + (if (share < block.bytes % shares) 1 else 0)
+          Slice(block.start, block.end, share, shares, bytes, block.bytes)
+        }
+      } else {
+        open match {
+          case Some(s) if s.bytes + block.bytes <= target =>
+            val bytes = s.bytes + block.bytes
+            open = Some(s.copy(endMap = block.end, bytes = bytes, bytesRead = bytes))
+          case _ =>
+            close()
+            open = Some(Slice(block.start, block.end, 0, 1, block.bytes, block.bytes))
+        }
+      }
+    }
+    close()
+    mergeSmallLast(slices.result(), target)
+  }
+
+  private def mergeSmallLast(slices: Seq[Slice], target: Double): Seq[Slice] = slices match {
+    case begin :+ a :+ b if a.shares == 1 && b.shares == 1 && b.bytes < SmallSlice * target =>
+      val bytes = a.bytes + b.bytes
+      begin :+ a.copy(endMap = b.endMap, bytes = bytes, bytesRead = bytes)
+    case _ => slices
+  }
+}
+
+/**
+ * What the planner knows of an input.
+ *
+ * @param bytes its size in every partition
+ * @param blocks what map tasks wrote for a partition, in their order; covers all map tasks
+ * @param cuttable whether a block may be divided by what is in the rows
+ */
+case class SkewInput(
+    role: InputRole,
+    bytes: IndexedSeq[Long],
+    blocks: Int => Seq[MapBlocks],
+    cuttable: Boolean = true)
+
+/** What the map tasks from `start` until `end` wrote for one partition. */
+case class MapBlocks(start: Int, end: Int, bytes: Long)
+
+/**
+ * A part of an input's rows in one partition: those of the map tasks from `startMap` until `endMap`,
+ * and of these one of `shares` shares, by what is in the row.
+ */
+case class Slice(startMap: Int, endMap: Int, share: Int, shares: Int, bytes: Long, bytesRead: Long)
+
+/**
+ * The tasks of one partition: one for each slice of `input`, and one for the keys that it lacks.
+ * Without slices the input is excluded and only its keys are asked for.
+ *
+ * @param rereadBytes what all tasks together read more than one task would
+ * @param longestTask the cost of the longest task, in bytes joined
+ * @param work the cost of all tasks
+ */
+case class PartitionSplit(
+    partition: Int,
+    input: Int,
+    slices: Seq[Slice],
+    residual: Boolean,
+    rereadBytes: Long,
+    longestTask: Double,
+    work: Double) {
+
+  def tasks: Seq[SkewTask] =
+    slices.map(SkewTask.Piece(input, _)) ++ (if (residual) Seq(SkewTask.Residual(input)) else Nil)
+}
+
+/** The settings that decide about splits: Spark's own, and the limits that Spark has none for. */
+case class SkewSettings(
+    factor: Double,
+    thresholdBytes: Long,
+    advisoryBytes: Long,
+    maxSlices: Int,
+    maxRereadFactor: Double,
+    minGain: Double) {
+
+  /** From which size on a partition is skewed: as Spark's own rule has it. */
+  def skewThreshold(sizes: Seq[Long]): Long =
+    math.max(thresholdBytes, (SkewSettings.median(sizes) * factor).toLong)
+
+  /** How large slices should be: as other partitions are, but at least the advisory size. */
+  def targetBytes(sizes: Seq[Long], threshold: Long): Long = {
+    val others = sizes.filter(_ <= threshold)
+    if (others.isEmpty) advisoryBytes else math.max(advisoryBytes, others.sum / others.size)
+  }
+}
+
+object SkewSettings {
+  private[skew] def median(sizes: Seq[Long]): Long = {
+    val sorted = sizes.sorted
+    val n = sorted.size
+    if (n == 0) 1L
+    else if (n % 2 == 0) math.max((sorted(n / 2) + sorted(n / 2 - 1)) / 2, 1L)
+    else math.max(sorted(n / 2), 1L)
+  }
+}
+
+/** What one task of a join does. */
+sealed abstract class SkewTask extends Serializable {
+
+  /** The roles that make the task give the keys that are its own. */
+  def roles(ofJoin: Seq[InputRole]): Seq[InputRole]
+}
+
+object SkewTask {
+
+  /** Joins all rows of its partitions. */
+  case object Whole extends SkewTask {
+    override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] = ofJoin
+  }
+
+  /** Gives the rows of the join that have a row of this slice in them. */
+  case class Piece(input: Int, slice: Slice) extends SkewTask {
+    override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] = ofJoin.updated(input, Required)
+  }
+
+  /** Gives the rows of the join that have no row of the input in them. */
+  case class Residual(input: Int) extends SkewTask {
+    override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] = ofJoin.updated(input, Excluded)
+  }
+}

@@ -1,0 +1,63 @@
+package io.github.skewext.skew
+
+import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
+
+/**
+ * Why a join is not split. The one list of reasons; a plan's node carries its reason as a tag.
+ *
+ * @param ofSkewedJoin whether the join is known to be skewed, so that users may want to know
+ */
+sealed abstract class SkewReason(val text: String, val ofSkewedJoin: Boolean)
+
+object SkewReason {
+
+  case object JoinType extends SkewReason("the type of the join", false)
+
+  case object OuterCondition
+      extends SkewReason("an outer or anti join has a condition besides equal keys", false)
+
+  case object Ordered extends SkewReason("the join gives its rows in the order of the keys", false)
+
+  case object InputNotShuffled
+      extends SkewReason("an input does not come row by row out of a shuffle that is done", false)
+
+  case object InputNotDeterministic
+      extends SkewReason("an input is computed nondeterministically, and would be twice", false)
+
+  case object InputsDiffer
+      extends SkewReason("the inputs are not read in the same partitions", false)
+
+  case object SplitBySpark extends SkewReason("Spark has split it", false)
+
+  case object NotSkewed extends SkewReason("no partition is skewed", false)
+
+  case object OneBlock
+      extends SkewReason(
+        "one map task wrote the skewed rows, and they cannot be told apart by what is in them",
+        true)
+
+  case object TooMuchReread
+      extends SkewReason(
+        "its tasks would do more work than spark.skewext.skew.maxRereadFactor allows",
+        true)
+
+  case object LittleGain
+      extends SkewReason(
+        "its longest task would not be shorter by spark.skewext.skew.minGain",
+        true)
+
+  case object KeysTogether
+      extends SkewReason("an operator above needs the rows of a key in one partition", true)
+
+  case object UserRepartition
+      extends SkewReason("a repartition above the join asks for its partitions as they are", true)
+
+  case object BucketedWrite extends SkewReason("its rows are written to buckets by its key", true)
+
+  private val tag = TreeNodeTag[SkewReason]("skewext.notSplit")
+
+  def set(node: TreeNode[_], reason: SkewReason): Unit = node.setTagValue(tag, reason)
+
+  /** The reason that a plan which was executed gives for a join that it left whole. */
+  def of(node: TreeNode[_]): Option[SkewReason] = node.getTagValue(tag)
+}

@@ -1,0 +1,319 @@
+package io.github.skewext.skew
+
+import io.github.skewext.multijoin.InputRole
+import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Required}
+import org.scalacheck.Gen
+import org.scalacheck.rng.Seed
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.execution.{CoalescedPartitionSpec, PartialReducerPartitionSpec}
+
+/** The decisions about splits, without Spark; and a small interpreter that proves them right. */
+class SkewPlannerSuite extends AnyFunSuite {
+
+  private val settings = SkewSettings(
+    factor = 5,
+    thresholdBytes = 256,
+    advisoryBytes = 64,
+    maxSlices = 100,
+    maxRereadFactor = 4,
+    minGain = 1.5)
+
+  /** Four partitions; partition 1 has the bytes of these map blocks. */
+  private def input(role: InputRole, blocks: Long*): SkewInput = input(role, true, blocks: _*)
+
+  private def input(role: InputRole, cuttable: Boolean, blocks: Long*): SkewInput = SkewInput(
+    role,
+    IndexedSeq(10L, blocks.sum, 10L, 10L),
+    _ => blocks.zipWithIndex.map { case (b, m) => MapBlocks(m, m + 1, b) },
+    cuttable = cuttable)
+
+  private def only(plan: Either[SkewReason, Seq[PartitionSplit]]): PartitionSplit = plan match {
+    case Right(Seq(split)) => split
+    case other => fail(s"Not one split: $other")
+  }
+
+  test("whole map blocks are packed into slices") {
+    val split = only(
+      SkewPlanner
+        .plan(Seq(input(Optional, 60, 40, 24, 100, 64, 60, 5), input(Optional, 8, 2)), settings))
+    assert((split.partition, split.input, split.residual) === ((1, 0, true)))
+    // 40 and 24 are a slice together; 100 is cut in two; the small last one goes with its neighbour.
+    assert(
+      split.slices.map(s => (s.startMap, s.endMap, s.share, s.shares, s.bytes)) === Seq(
+        (0, 1, 0, 1, 60),
+        (1, 3, 0, 1, 64),
+        (3, 4, 0, 2, 50),
+        (3, 4, 1, 2, 50),
+        (4, 5, 0, 1, 64),
+        (5, 7, 0, 1, 65)))
+    // Each piece reads the other input, the residual reads both, and the cut block is read twice.
+    assert(split.rereadBytes === 5 * 10 + (353 + 10) + 100)
+  }
+
+  test("a block that cannot be cut is a slice of its own, or nothing is split") {
+    val split =
+      only(
+        SkewPlanner.plan(
+          Seq(input(Optional, false, 300, 60), input(Optional, 5)),
+          settings
+            .copy(minGain = 1)))
+    assert(split.slices.map(_.bytes) === Seq(300, 60))
+    assert(
+      SkewPlanner.plan(Seq(input(Optional, false, 400), input(Optional, 5)), settings)
+        === Left(SkewReason.OneBlock))
+    assert(
+      only(SkewPlanner.plan(Seq(input(Optional, 400), input(Optional, 5)), settings)).slices
+        .map(s => (s.startMap, s.endMap)) === Seq.fill(7)((0, 1)))
+  }
+
+  test("a residual only where the input can lack a key of another one") {
+    def residual(roles: InputRole*) = only(
+      SkewPlanner.plan(
+        input(roles.head, 100, 100, 100, 100) +: roles.tail.map(input(_, 10)),
+        settings)).residual
+    assert(residual(Optional, Optional))
+    assert(residual(Optional, Required))
+    assert(residual(Optional, Excluded, Optional))
+    assert(!residual(Required, Optional))
+    assert(!residual(Optional, Excluded))
+    // The other input has no rows there.
+    val empty = input(Optional)
+    assert(
+      !only(SkewPlanner.plan(Seq(input(Optional, 100, 100, 100, 100), empty), settings)).residual)
+  }
+
+  test("of an excluded input only the keys are read, by one task") {
+    val split =
+      only(SkewPlanner.plan(Seq(input(Required, 10), input(Excluded, 200, 200)), settings))
+    assert((split.input, split.slices, split.residual) === ((1, Nil, true)))
+    assert(split.rereadBytes === 0)
+  }
+
+  test("of two skewed inputs that is sliced whose slices end first") {
+    val split = only(
+      SkewPlanner.plan(
+        Seq(input(Required, 300), input(Required, Seq.fill(40)(60L): _*)),
+        settings.copy(maxRereadFactor = 20)))
+    assert(split.input === 1)
+    assert(split.slices.size === 40)
+  }
+
+  test("fewer slices where each would read much again") {
+    def slices(other: Long, factor: Double) = only(
+      SkewPlanner.plan(
+        Seq(input(Required, Seq.fill(100)(64L): _*), input(Required, other)),
+        settings.copy(maxRereadFactor = factor, minGain = 1))).slices.size
+    assert(slices(10, 4) === 100)
+    assert(slices(640, 100) === 100)
+    assert((2 to 25).contains(slices(640, 3)))
+    assert(
+      SkewPlanner.plan(
+        Seq(input(Required, Seq.fill(100)(64L): _*), input(Required, 6400)),
+        settings.copy(maxRereadFactor = 1.2)) === Left(SkewReason.TooMuchReread))
+  }
+
+  test("no more slices than allowed, even where the wanted size is tiny") {
+    val huge = input(Required, Seq.fill(3)(1L << 40): _*)
+    val split = only(SkewPlanner.plan(Seq(huge, input(Required, 1)), settings.copy(maxSlices = 7)))
+    assert((3 to 7).contains(split.slices.size))
+  }
+
+  test("nothing is split that is not skewed, or for a gain that is too small") {
+    assert(
+      SkewPlanner.plan(Seq(input(Optional, 100, 100), input(Optional, 10)), settings)
+        === Left(SkewReason.NotSkewed))
+    // Six times the median, but below the threshold; above the threshold, but not skewed.
+    assert(
+      SkewPlanner.plan(Seq(input(Optional, 60), input(Optional, 1)), settings)
+        === Left(SkewReason.NotSkewed))
+    val even = SkewInput(Optional, IndexedSeq.fill(4)(1000L), _ => Nil)
+    assert(SkewPlanner.plan(Seq(even, even), settings) === Left(SkewReason.NotSkewed))
+    // The residual alone is a third of the task.
+    assert(
+      SkewPlanner.plan(
+        Seq(input(Optional, 200, 200), input(Optional, 10)),
+        settings.copy(minGain = 3.5)) === Left(SkewReason.LittleGain))
+  }
+
+  // Random joins: rows with a key, a map task and a number that tells them apart.
+
+  private case class R(key: Option[Int], map: Int, id: Int)
+
+  private case class Case(inputs: Seq[Seq[R]], roles: Seq[InputRole], settings: SkewSettings) {
+    def partitionOf(r: R): Int = r.key.map(k => Math.floorMod(k, partitions)).getOrElse(0)
+
+    val planned: Seq[SkewInput] = inputs.zip(roles).map { case (rows, role) =>
+      val bytes = (0 until partitions).map(p => 10L * rows.count(partitionOf(_) == p))
+      def blocks(p: Int) = (0 until maps).map { m =>
+        MapBlocks(m, m + 1, 10L * rows.count(r => partitionOf(r) == p && r.map == m))
+      }
+      SkewInput(role, bytes, blocks)
+    }
+  }
+
+  private val partitions = 3
+  private val maps = 4
+
+  private val cases: Gen[Case] = for {
+    n <- Gen.choose(2, 4)
+    hot <- Gen.choose(0, 6)
+    weights <- Gen.listOfN(n, Gen.oneOf(0, 1, 12))
+    inputs <- Gen.sequence[List[List[R]], List[R]](weights.map { weight =>
+      for {
+        size <- Gen.oneOf(0, 2, 8, 20)
+        keys <- Gen.listOfN(
+          size,
+          Gen.frequency(
+            2 -> Gen.choose(0, 6).map(Some(_)),
+            weight -> Gen.const(Some(hot)),
+            1 -> Gen.const(None)))
+        // All of one map task, now and then.
+        spread <- Gen.oneOf(1, maps)
+        mapTasks <- Gen.listOfN(size, Gen.choose(0, spread - 1))
+      } yield keys.zip(mapTasks).zipWithIndex.map { case ((k, m), id) => R(k, m, id) }
+    })
+    roles <- Gen
+      .listOfN(n, Gen.oneOf(InputRole.all))
+      .suchThat(_.exists(_ != Excluded))
+    maxSlices <- Gen.oneOf(2, 3, 100)
+    reread <- Gen.oneOf(1.5, 4.0, 100.0)
+    gain <- Gen.oneOf(1.0, 1.0, 1.5)
+  } yield Case(inputs, roles, SkewSettings(1.0, 20, 30, maxSlices, reread, gain))
+
+  /** The combinations of rows that come out, as the positions and numbers of the rows. */
+  private def join(inputs: Seq[Seq[R]], roles: Seq[InputRole]): Seq[Seq[(Int, Int)]] = {
+    val alone = for {
+      i <- inputs.indices if InputRole.emitsNullKeys(roles, i)
+      r <- inputs(i) if r.key.isEmpty
+    } yield Seq(i -> r.id)
+    val matched = inputs.flatten.flatMap(_.key).distinct.flatMap { k =>
+      val rows = inputs.map(_.filter(_.key.contains(k)))
+      val out = roles.indices.forall { i =>
+        roles(i) match {
+          case Required => rows(i).nonEmpty
+          case Excluded => rows(i).isEmpty
+          case Optional => true
+        }
+      }
+      if (!out) Nil
+      else {
+        rows.zipWithIndex.filter(_._1.nonEmpty).foldLeft(Seq(Seq.empty[(Int, Int)])) {
+          case (combinations, (more, i)) =>
+            combinations.flatMap(c => more.map(r => c :+ (i -> r.id)))
+        }
+      }
+    }
+    alone ++ matched
+  }
+
+  private def generated(runs: Int): Seq[(Long, Case)] = {
+    val first = java.time.LocalDate.now().toEpochDay * runs
+    (first until first + runs).flatMap { seed =>
+      cases.apply(Gen.Parameters.default, Seed(seed)).map(seed -> _)
+    }
+  }
+
+  test("tasks are complete, disjoint and bounded") {
+    for ((seed, c) <- generated(500); splits <- SkewPlanner.plan(c.planned, c.settings);
+      s <- splits) {
+      withClue(s"seed $seed, $c, $s: ") {
+        val sizes = c.planned.map(_.bytes(s.partition))
+        assert(sizes(s.input) > c.settings.skewThreshold(c.planned(s.input).bytes))
+        assert(s.slices.size <= c.settings.maxSlices)
+        assert(s.longestTask * c.settings.minGain <= sizes.sum)
+        if (s.slices.nonEmpty) {
+          assert(s.work <= c.settings.maxRereadFactor * sizes.sum)
+          assert(s.slices.map(_.bytes).sum === sizes(s.input))
+          for (m <- 0 until maps) {
+            val here = s.slices.filter(x => x.startMap <= m && m < x.endMap)
+            assert(here.map(_.share).sorted === (0 until here.head.shares))
+            assert(here.map(x => (x.startMap, x.endMap, x.shares)).distinct.size === 1)
+          }
+        } else {
+          assert(c.roles(s.input) === Excluded)
+        }
+      }
+    }
+  }
+
+  test("the tasks together give the rows of the join") {
+    val all = generated(1500)
+    var split, residuals, cut = 0
+    for ((seed, c) <- all; splits <- SkewPlanner.plan(c.planned, c.settings)) {
+      withClue(s"seed $seed, $c, $splits: ") {
+        split += 1
+        val reads = SkewSplits(splits)
+          .reads(
+            (0 until partitions).map(p => CoalescedPartitionSpec(p, p + 1)),
+            c.planned.map(_.bytes))
+        val tasks = SkewSplits(splits).tasks(reads)
+        val parts = tasks.indices.flatMap { t =>
+          val rows = c.inputs.indices.map { i =>
+            reads(i)(t) match {
+              case CoalescedPartitionSpec(start, end, _) =>
+                c.inputs(i).filter(r => start <= c.partitionOf(r) && c.partitionOf(r) < end)
+              case PartialReducerPartitionSpec(p, from, until, _) =>
+                c.inputs(i).filter(r => c.partitionOf(r) == p && from <= r.map && r.map < until)
+              case other => fail(s"$other is no read of a join")
+            }
+          }
+          val read = tasks(t) match {
+            case SkewTask.Piece(i, slice) =>
+              if (slice.shares > 1) cut += 1
+              rows.updated(i, rows(i).filter(_.id % slice.shares == slice.share))
+            case SkewTask.Residual(_) =>
+              residuals += 1
+              rows
+            case SkewTask.Whole => rows
+          }
+          join(read, tasks(t).roles(c.roles))
+        }
+        def sorted(rows: Seq[Seq[(Int, Int)]]) = rows.map(_.mkString).sorted
+        assert(sorted(parts) === sorted(join(c.inputs, c.roles)))
+      }
+    }
+    // A proof of joins that are left whole would be none.
+    assert(split > all.size / 3, s"only $split of ${all.size} joins were split")
+    assert(residuals > all.size / 10 && cut > all.size / 10)
+  }
+
+  test("reads that Spark has coalesced after the split") {
+    val slices =
+      Seq(Slice(0, 2, 0, 1, 50, 50), Slice(2, 3, 0, 2, 30, 60), Slice(2, 3, 1, 2, 30, 60))
+    val splits = SkewSplits(Seq(PartitionSplit(3, 1, slices, residual = true, 0, 0, 0)))
+    assert(splits.describe === "1 partition in 3 pieces, 1 residual")
+    val bytes = Seq(IndexedSeq(1L, 2L, 0L, 4L, 5L, 6L), IndexedSeq(1L, 2L, 0L, 110L, 5L, 6L))
+    def read(from: Int, until: Int, i: Int) =
+      CoalescedPartitionSpec(from, until, (from until until).map(bytes(i)).sum)
+    val ranges = Seq(CoalescedPartitionSpec(0, 2), CoalescedPartitionSpec(2, 6))
+    val reads = splits.reads(ranges, bytes)
+    assert(reads.head === Seq(0 -> 2, 2 -> 3, 3 -> 4, 3 -> 4, 3 -> 4, 3 -> 4, 4 -> 6).map {
+      case (from, until) => read(from, until, 0)
+    })
+    assert(
+      reads(1) === Seq(
+        read(0, 2, 1),
+        read(2, 3, 1),
+        PartialReducerPartitionSpec(3, 0, 2, 50),
+        PartialReducerPartitionSpec(3, 2, 3, 60),
+        PartialReducerPartitionSpec(3, 2, 3, 60),
+        read(3, 4, 1),
+        read(4, 6, 1)))
+    val tasks = splits.tasks(reads)
+    val expected = slices.map(SkewTask.Piece(1, _)) :+ SkewTask.Residual(1)
+    assert(tasks === (SkewTask.Whole +: SkewTask.Whole +: expected :+ SkewTask.Whole))
+    // Other partitions may have been put together, or left out as they are empty.
+    assert(splits.tasks(reads.map(_.patch(1, Nil, 1))).size === 6)
+    // But no task of the split may be missing, doubled, or changed.
+    for (broken <- Seq(
+        reads.map(_.patch(2, Nil, 1)),
+        reads.map(_.patch(5, Nil, 1)),
+        reads.map(r => r.take(3) ++ r.drop(2)),
+        reads.map(r => r.take(5) ++ r.drop(6) :+ r(5) :+ r(5)),
+        Seq(reads.head, reads.head),
+        reads.reverse)) {
+      intercept[IllegalStateException](splits.tasks(broken))
+    }
+  }
+}
