@@ -91,6 +91,50 @@ object SkewConf {
     .checkValue(bits => bits >= 0 && bits <= 64, "Between 0 and 64.")
     .createWithDefault(64)
 
+  val SKEW_ENABLED = buildConf("spark.skewext.skew.enabled")
+    .doc(
+      "Whether skewed partitions of joins are split where Spark leaves them whole. What is skewed, " +
+        "and how large the parts should be, is said by Spark's own settings " +
+        "spark.sql.adaptive.skewJoin.* and spark.sql.adaptive.advisoryPartitionSizeInBytes.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val SKEW_MAX_SLICES = buildConf("spark.skewext.skew.maxSlices")
+    .doc("Into how many slices one skewed partition is cut at most.")
+    .version("0.1.0")
+    .intConf
+    .checkValue(_ >= 2, "With fewer than two slices there is no split.")
+    .createWithDefault(256)
+
+  val SKEW_MAX_REREAD_FACTOR = buildConf("spark.skewext.skew.maxRereadFactor")
+    .doc(
+      "How much work the tasks of a split partition may do together, as a multiple of what one " +
+        "task would do: every slice reads what the other inputs have in the partition once more. " +
+        "With larger inputs on the other side there are fewer slices.")
+    .version("0.1.0")
+    .doubleConf
+    .checkValue(_ >= 1, "A split never does less work than one task.")
+    .createWithDefault(4.0)
+
+  val SKEW_MIN_GAIN = buildConf("spark.skewext.skew.minGain")
+    .doc("A partition is split only if its longest task is expected to be shorter by this factor.")
+    .version("0.1.0")
+    .doubleConf
+    .checkValue(_ >= 1, "A split must not make the longest task longer.")
+    .createWithDefault(1.5)
+
+  val SKEW_FORCE = buildConf("spark.skewext.skew.force")
+    .doc(
+      "Whether a join is split even if an operator above then needs one more shuffle. Needs " +
+        "spark.sql.adaptive.customCostEvaluatorClass to be " +
+        "io.github.skewext.skew.SkewJoinCostEvaluator, or Spark rejects the plan as more " +
+        "expensive. spark.sql.adaptive.forceOptimizeSkewedJoin does the same for Spark's joins " +
+        "and ours.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(false)
+
   /** All entries, in the order of the documentation. */
   val entries = Seq(
     ENABLED,
@@ -101,7 +145,12 @@ object SkewConf {
     MULTI_JOIN_MAX_ROWS_IN_MEMORY,
     MULTI_JOIN_GROUP_ROWS_IN_MEMORY,
     SHUFFLE_BULK_ROWS,
-    MULTI_JOIN_HASH_BITS)
+    MULTI_JOIN_HASH_BITS,
+    SKEW_ENABLED,
+    SKEW_MAX_SLICES,
+    SKEW_MAX_REREAD_FACTOR,
+    SKEW_MIN_GAIN,
+    SKEW_FORCE)
 
   def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)
 }

@@ -3,6 +3,7 @@ package io.github.skewext
 import java.util.{Collections, WeakHashMap}
 
 import io.github.skewext.multijoin.{BulkExchanges, FilterNullKeys, LowerMultiFullJoin, MultiFullJoinStrategy, PushKeyPredicates, SpreadNullKeys}
+import io.github.skewext.skew.{ForceSkewedJoins, SplitSkewedJoins, WantedLayout}
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -22,7 +23,12 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *     multi-way join as one operator.
  *  1. [[multijoin.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
  *     with a null key from all going to one task.
+ *  1. [[skew.WantedLayout]] (the same): remembers which joins' partitions the query asks for.
+ *  1. [[skew.ForceSkewedJoins]] (adaptive execution, when exchanges are planned, after Spark's own
+ *     rule for skewed joins): splits skewed joins at the price of a shuffle, if asked to.
  *  1. [[multijoin.BulkExchanges]] (when exchanges are planned): exchanges that do less for each row.
+ *  1. [[skew.SplitSkewedJoins]] (adaptive execution, on a stage whose inputs are there, after Spark
+ *     has coalesced partitions): splits skewed partitions of joins.
  *
  * Applying it twice to the same session does nothing the second time. It never throws: an exception
  * here would keep the session, and on some platforms the cluster, from starting.
@@ -36,8 +42,11 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         SkewExtensions.optimizerRules.foreach(rule => extensions.injectOptimizerRule(_ => rule))
         extensions.injectPlannerStrategy(_ => SkewExtensions.strategy)
         extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(SpreadNullKeys))
+        extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(WantedLayout))
+        extensions.injectQueryStagePrepRule(_ => GuardedRule(ForceSkewedJoins))
         extensions.injectQueryStagePrepRule(_ => GuardedRule(BulkExchanges))
         extensions.injectColumnar(_ => BulkExchanges.InStaticPlans)
+        extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
       }
     }
 }

@@ -38,6 +38,8 @@ private[multijoin] trait CombinationCodegen extends SparkPlan with CodegenSuppor
   override protected def canCheckLimitNotReached: Boolean = true
 
   override protected def doProduce(ctx: CodegenContext): String = {
+    // Names of variables would begin with that of the node, which may say more than one word.
+    ctx.freshNamePrefix = "multiFullJoin"
     val input = ctx.addMutableState(
       "scala.collection.Iterator",
       "input",

@@ -53,7 +53,7 @@ case class MultiFullJoin(
   }
 
   override def simpleString(maxFields: Int): String =
-    s"MultiFullJoin ${MultiFullJoin.describe(keyOutput, roles, indicator)}"
+    s"MultiFullJoin ${MultiFullJoin.describe(keyOutput.map(_.name), roles, indicator)}"
 
   override protected def withNewChildrenInternal(
       newChildren: IndexedSeq[LogicalPlan]): MultiFullJoin = copy(children = newChildren)
@@ -114,10 +114,10 @@ object MultiFullJoin {
 
   /** `[k] full outer, 4 inputs` or `[k] 3 inputs: required, optional, excluded`. */
   def describe(
-      keyOutput: Seq[Attribute],
+      keyNames: Seq[String],
       roles: Seq[InputRole],
       indicator: Option[Attribute]): String = {
-    val key = keyOutput.map(_.name).mkString("[", ", ", "]")
+    val key = keyNames.mkString("[", ", ", "]")
     val kind = if (roles.forall(_ == Optional)) {
       s"full outer, ${roles.size} inputs"
     } else {

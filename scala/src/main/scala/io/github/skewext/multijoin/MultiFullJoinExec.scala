@@ -3,13 +3,14 @@ package io.github.skewext.multijoin
 import io.github.skewext.SkewConf
 import io.github.skewext.multijoin.InputRole.Excluded
 import io.github.skewext.multijoin.MultiFullJoinExec.{Natural, NoOrder}
+import io.github.skewext.skew.{RowShare, ShuffleInput, SkewReason, SkewSplits}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
-import org.apache.spark.sql.execution.{ExplainUtils, SparkPlan}
+import org.apache.spark.sql.execution.{ExplainUtils, SQLExecution, SparkPlan}
 import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
 
 /**
@@ -23,6 +24,7 @@ import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
  *
  * @param order whether the order of the keys matters; part of the plan, as what is above may rely on it
  * @param spreadNullKeys whether rows with a null key may be in any partition, see [[SpreadNullKeys]]
+ * @param split if defined, partitions that several tasks join: the inputs read them in parts
  */
 case class MultiFullJoinExec(
     children: Seq[SparkPlan],
@@ -32,10 +34,12 @@ case class MultiFullJoinExec(
     roles: Seq[InputRole],
     indicator: Option[Attribute],
     order: MultiFullJoinExec.Order,
-    spreadNullKeys: Boolean = false)
+    spreadNullKeys: Boolean = false,
+    split: Option[SkewSplits] = None)
     extends CombinationCodegen {
 
-  override def nodeName: String = "MultiFullJoin"
+  override def nodeName: String =
+    split.map(s => s"MultiFullJoin (skew: ${s.describe})").getOrElse("MultiFullJoin")
 
   override def output: Seq[Attribute] =
     MultiFullJoin.output(children.map(_.output), keyColumns, keyOutput, roles, indicator)
@@ -51,11 +55,24 @@ case class MultiFullJoinExec(
     "peakMemory" -> SQLMetrics.createSizeMetric(sparkContext, "peak memory")) ++ children.indices
     .map { i =>
       inputRowsMetric(i) -> SQLMetrics.createMetric(sparkContext, s"number of rows of input $i")
-    }
+    } ++ (if (split.isDefined) skewMetrics else Nil)
+
+  private def skewMetrics: Seq[(String, SQLMetric)] = Seq(
+    "numSkewedPartitions" ->
+      SQLMetrics.createMetric(sparkContext, "number of skewed partitions"),
+    "numPieces" -> SQLMetrics.createMetric(sparkContext, "number of pieces"),
+    "numResiduals" -> SQLMetrics.createMetric(sparkContext, "number of residuals"),
+    "rereadSize" -> SQLMetrics.createSizeMetric(sparkContext, "data read again"),
+    "numPieceRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows of pieces"),
+    "numResidualRows" ->
+      SQLMetrics.createMetric(sparkContext, "number of output rows of residuals"))
 
   private def inputRowsMetric(i: Int): String = s"numRowsOfInput$i"
 
-  override def requiredChildDistribution: Seq[Distribution] =
+  override def requiredChildDistribution: Seq[Distribution] = if (split.isDefined) {
+    // The reads see to it: a part of one input meets all that the others have of the partition.
+    children.map(_ => UnspecifiedDistribution)
+  } else {
     keys.zip(children).map { case (key, child) =>
       // All of the key: Spark compares the partitionings of the children pairwise with one of them,
       // and with parts of the key two may agree with a third that do not agree with each other.
@@ -63,6 +80,7 @@ case class MultiFullJoinExec(
         if (spreadNullKeys) key :+ SpreadNullKeys.spreadBy(key, child.output) else key,
         requireAllClusterKeys = true)
     }
+  }
 
   override def requiredChildOrdering: Seq[Seq[SortOrder]] =
     if (order == Natural) naturalOrder else children.map(_ => Nil)
@@ -77,18 +95,22 @@ case class MultiFullJoinExec(
   private def naturalOrder: Seq[Seq[SortOrder]] = keys.map(_.map(SortOrder(_, Ascending)))
 
   /** Whether all inputs are sorted by their keys, and are to be merged as they are. */
-  private def comesOrdered: Boolean =
-    order != NoOrder && children.zip(naturalOrder).forall { case (child, required) =>
-      SortOrder.orderingSatisfies(child.outputOrdering, required)
+  private[skewext] def comesOrdered: Boolean =
+    order != NoOrder && split.isEmpty && children.zip(naturalOrder).forall {
+      case (child, required) =>
+        SortOrder.orderingSatisfies(child.outputOrdering, required)
     }
 
   /**
    * All inputs are partitioned alike and every key comes out of its own partition, so what is true
    * of one input's keys is true of the output's. Not of a key that is computed for the comparison:
    * the output does not show it. Nor of an input that has one column as two keys: what its
-   * partitioning says of that column, it would say of either.
+   * partitioning says of that column, it would say of either. Nor where partitions are split: the
+   * rows of a key are in several of them.
    */
-  override def outputPartitioning: Partitioning = {
+  override def outputPartitioning: Partitioning = if (split.isDefined) {
+    UnknownPartitioning(children.head.outputPartitioning.numPartitions)
+  } else {
     def overKeyOutput(input: Int, partitioning: Partitioning): Option[Partitioning] = {
       def translate(e: Expression): Option[Expression] = {
         val j = keys(input).indexWhere(_.semanticEquals(e))
@@ -137,6 +159,7 @@ case class MultiFullJoinExec(
       sortAlways = conf.getConf(SkewConf.MULTI_JOIN_GROUPING) == "sort",
       maxRowsInMemory = conf.getConf(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY),
       groupRowsInMemory = conf.getConf(SkewConf.MULTI_JOIN_GROUP_ROWS_IN_MEMORY)),
+    skew = skewTasks,
     metrics = MultiJoinMetrics(
       outputRows = longMetric("numOutputRows"),
       inputRows = children.indices.map(i => longMetric(inputRowsMetric(i))),
@@ -144,6 +167,30 @@ case class MultiFullJoinExec(
       nullKeys = longMetric("numNullKeyRows"),
       spillSize = longMetric("spillSize"),
       peakMemory = longMetric("peakMemory")))
+
+  private def skewTasks: Option[SkewJoinTasks] = split.map { splits =>
+    val tasks = splits.tasks(children.map(ShuffleInput.reads))
+    reportSplits(splits)
+    SkewJoinTasks(
+      tasks,
+      normalizedKeys = boundKeys(SqlInternals.normalizeFloats),
+      rowShares = children.map(c => RowShare.of(c.output)),
+      pieceRows = longMetric("numPieceRows"),
+      residualRows = longMetric("numResidualRows"))
+  }
+
+  private def reportSplits(splits: SkewSplits): Unit = {
+    val values = Seq(
+      longMetric("numSkewedPartitions") -> splits.partitions.size.toLong,
+      longMetric("numPieces") -> splits.pieces.toLong,
+      longMetric("numResiduals") -> splits.residuals.toLong,
+      longMetric("rereadSize") -> splits.rereadBytes)
+    values.foreach { case (metric, value) => metric.set(value) }
+    SQLMetrics.postDriverMetricUpdates(
+      sparkContext,
+      sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY),
+      values.map(_._1))
+  }
 
   private def boundKeys(form: Expression => Expression): Seq[Seq[Expression]] =
     keys.zip(children).map { case (key, child) =>
@@ -164,8 +211,13 @@ case class MultiFullJoinExec(
     keyColumnsOut ++ values ++ indicator.map(a => IndicatorColumn(a.dataType))
   }
 
+  /** One of Spark's joins that is split has no key columns of its own. */
+  private def shownKey: Seq[String] =
+    if (keyOutput.nonEmpty) keyOutput.map(_.name) else keys.head.map(_.sql)
+
   override def simpleString(maxFields: Int): String =
-    s"$nodeName ${MultiFullJoin.describe(keyOutput, roles, indicator)}"
+    s"$nodeName ${MultiFullJoin.describe(shownKey, roles, indicator)}" +
+      SkewReason.of(this).filter(_.ofSkewedJoin).map(r => s", not split: ${r.text}").getOrElse("")
 
   override def verboseStringWithOperatorId(): String = {
     val inputs = children.indices.map { i =>

@@ -14,10 +14,13 @@ import org.apache.spark.sql.skewext.TaskInternals
  * Inputs that come sorted by the key are merged as they are. Others are first drained, one after the
  * other. A row whose key has a null matches nothing, so it comes out (or not) there and then and
  * takes no memory, however many of them there are. Then the other rows come out key by key.
+ *
+ * @param drainedLast an input that is drained after all others, or -1
  */
 private[multijoin] final class MultiJoinIterator(
     task: MultiJoinTask,
-    inputs: Array[Iterator[InternalRow]])
+    inputs: Array[Iterator[InternalRow]],
+    drainedLast: Int = -1)
     extends RowIterator {
 
   private[this] val n = inputs.length
@@ -39,7 +42,10 @@ private[multijoin] final class MultiJoinIterator(
 
   /** Null until the inputs are drained. */
   private[this] var groups: KeyGroups = _
-  private[this] var draining = 0
+  private[this] var numDrained = 0
+  private[this] val drainOrder =
+    (inputs.indices.filter(_ != drainedLast) ++ inputs.indices.filter(_ == drainedLast)).toArray
+  private[this] var draining = drainOrder(0)
   private[this] val inputRows = new Array[Long](n)
   private[this] var numGroups = 0L
   private[this] var numNullKeys = 0L
@@ -106,7 +112,8 @@ private[multijoin] final class MultiJoinIterator(
 
   /** Reads on until a row with a null key comes out (true), or all inputs are at their ends. */
   private def drain(): Boolean = {
-    while (draining < n) {
+    while (numDrained < n) {
+      draining = drainOrder(numDrained)
       val input = inputs(draining)
       var rows = 0L
       while (input.hasNext) {
@@ -122,7 +129,7 @@ private[multijoin] final class MultiJoinIterator(
       }
       inputRows(draining) += rows
       gathered.finishInput(draining)
-      draining += 1
+      numDrained += 1
     }
     false
   }

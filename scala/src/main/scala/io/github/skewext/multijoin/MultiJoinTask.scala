@@ -24,11 +24,15 @@ private[multijoin] case class MultiJoinTask(
     withIndicator: Boolean,
     ordered: Option[KeyOrder],
     grouping: GroupingSettings,
-    metrics: MultiJoinMetrics)
-    extends (Array[Iterator[InternalRow]] => Iterator[InternalRow]) {
+    metrics: MultiJoinMetrics,
+    skew: Option[SkewJoinTasks] = None)
+    extends ((Int, Array[Iterator[InternalRow]]) => Iterator[InternalRow]) {
 
-  override def apply(inputs: Array[Iterator[InternalRow]]): Iterator[InternalRow] =
-    new MultiJoinIterator(this, inputs).toScala
+  override def apply(partition: Int, inputs: Array[Iterator[InternalRow]]): Iterator[InternalRow] =
+    skew match {
+      case Some(tasks) => tasks.join(this, partition, inputs)
+      case None => new MultiJoinIterator(this, inputs).toScala
+    }
 }
 
 /** The ascending order of keys that each input's rows come in; `keys` are bound to these rows. */

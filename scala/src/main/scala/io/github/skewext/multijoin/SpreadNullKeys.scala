@@ -34,7 +34,11 @@ object SpreadNullKeys extends Rule[SparkPlan] {
     }
 
   private def spread(plan: SparkPlan): SparkPlan = plan match {
-    case join: MultiFullJoinExec if canSpread(join) => join.copy(spreadNullKeys = true)
+    case join: MultiFullJoinExec if canSpread(join) =>
+      val told = join.copy(spreadNullKeys = true)
+      // Adaptive execution finds the logical node of an operator by its tags.
+      told.copyTagsFrom(join)
+      told
     // Joins further below are left alone: this one, or whatever the node is, may build on them.
     case _: ShuffleExchangeLike => plan
     case node if node.requiredChildDistribution.forall(ignoresPartitioning(_)) =>

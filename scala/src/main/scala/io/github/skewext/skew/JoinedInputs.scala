@@ -1,0 +1,149 @@
+package io.github.skewext.skew
+
+import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Required}
+import io.github.skewext.multijoin.{InputRole, MultiFullJoinExec}
+
+import org.apache.spark.sql.catalyst.expressions.{Alias, AliasHelper, Attribute, AttributeMap, Expression, NamedExpression}
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkPlan}
+
+/**
+ * A join, of Spark's or ours, as inputs with roles: what [[MultiFullJoinExec]] needs to take its
+ * place for a split.
+ *
+ * Spark's joins on one key that follow each other without a shuffle become one: in
+ * `(a JOIN b ON a.k = b.k) LEFT JOIN c ON a.k = c.k`, a and b are required and c is optional.
+ *
+ * @param conditions what rows of the operator must fulfil besides
+ * @param output what is shown of the operator's output
+ * @param operator our operator over other children
+ */
+case class JoinedInputs(
+    inputs: Seq[JoinedInputs.Input],
+    conditions: Seq[Expression],
+    output: Seq[NamedExpression],
+    operator: Seq[SparkPlan] => MultiFullJoinExec) {
+
+  /** The operator with split reads, and whatever gives it the output of the join it replaces. */
+  def splitPlan(children: Seq[SparkPlan], splits: SkewSplits): SparkPlan = {
+    val join = operator(children).copy(split = Some(splits))
+    val filtered = conditions.foldLeft(join: SparkPlan)((plan, c) => FilterExec(c, plan))
+    val sameOutput = output.forall(_.isInstanceOf[Attribute]) &&
+      output.map(_.exprId) == join.output.map(_.exprId)
+    if (sameOutput) filtered else ProjectExec(asJoined(join.output), filtered)
+  }
+
+  /** The output over what the operator says of its columns: those of optional inputs are nullable. */
+  private def asJoined(columns: Seq[Attribute]): Seq[NamedExpression] = {
+    val known = AttributeMap(columns.map(a => a -> a))
+    output.map(
+      _.transform { case a: Attribute => known.getOrElse(a, a) }.asInstanceOf[NamedExpression])
+  }
+}
+
+object JoinedInputs extends AliasHelper {
+
+  case class Input(plan: SparkPlan, keys: Seq[Expression], role: InputRole)
+
+  def of(plan: SparkPlan): Either[SkewReason, JoinedInputs] = plan match {
+    case join: MultiFullJoinExec => ofMultiJoin(join)
+    case join: ShuffledJoin => ofShuffledJoin(join)
+    case _ => Left(SkewReason.JoinType)
+  }
+
+  private def ofMultiJoin(join: MultiFullJoinExec): Either[SkewReason, JoinedInputs] =
+    if (join.comesOrdered || join.requiredChildOrdering.exists(_.nonEmpty)) {
+      Left(SkewReason.Ordered)
+    } else {
+      val inputs = join.children.indices.map { i =>
+        Input(join.children(i), join.keys(i), join.roles(i))
+      }
+      Right(JoinedInputs(inputs, Nil, join.output, children => join.copy(children = children)))
+    }
+
+  private def ofShuffledJoin(join: ShuffledJoin): Either[SkewReason, JoinedInputs] = {
+    val roles = join.joinType match {
+      case _: InnerLike => Some((Required, Required))
+      case LeftOuter => Some((Required, Optional))
+      case RightOuter => Some((Optional, Required))
+      case FullOuter => Some((Optional, Optional))
+      case LeftAnti => Some((Required, Excluded))
+      case _ => None
+    }
+    val condition = join.condition
+    roles match {
+      case _ if join.isSkewJoin => Left(SkewReason.SplitBySpark)
+      case None => Left(SkewReason.JoinType)
+      case _ if condition.isDefined && !join.joinType.isInstanceOf[InnerLike] =>
+        Left(SkewReason.OuterCondition)
+      case Some((leftRole, rightRole)) =>
+        val left = withoutSort(join.left)
+        val right = Input(withoutSort(join.right), join.rightKeys, rightRole)
+        val onSameKey = if (leftRole == Required) chain(left) else None
+        Right(
+          onSameKey
+            .flatMap(_.and(right, join.leftKeys))
+            .getOrElse(Chain(Seq(Input(left, join.leftKeys, leftRole), right), Nil, left.output))
+            .joined(if (rightRole == Excluded) Nil else join.right.output, condition))
+    }
+  }
+
+  /** Spark's joins on one key, whose result is the left side of one more. */
+  private def chain(plan: SparkPlan): Option[Chain] = plan match {
+    case ProjectExec(list, child) if list.forall(_.deterministic) =>
+      chain(child).map(c => c.copy(output = list.map(replaceAliasButKeepName(_, c.aliases))))
+    case FilterExec(condition, child) if condition.deterministic =>
+      chain(child).map(c => c.copy(conditions = c.conditions :+ replaceAlias(condition, c.aliases)))
+    case join: ShuffledJoin =>
+      ofShuffledJoin(join).right.toOption.map(j => Chain(j.inputs, j.conditions, j.output))
+    case _ => None
+  }
+
+  private case class Chain(
+      inputs: Seq[Input],
+      conditions: Seq[Expression],
+      output: Seq[NamedExpression]) {
+
+    def aliases: AttributeMap[Alias] = getAliasMap(output)
+
+    /**
+     * One more input, if it is joined on the key of an input that each row so far has. Its keys are
+     * brought to the order in which the others have theirs.
+     */
+    def and(right: Input, leftKeys: Seq[Expression]): Option[Chain] = {
+      val keys = leftKeys.map(replaceAlias(_, aliases))
+      inputs
+        .filter(_.role == Required)
+        .flatMap { input =>
+          val order = input.keys.map(k => keys.indexWhere(_.semanticEquals(k)))
+          if (order.size == keys.size && !order.contains(-1) && order.distinct.size == keys.size) {
+            Some(copy(inputs = inputs :+ right.copy(keys = order.map(right.keys))))
+          } else {
+            None
+          }
+        }
+        .headOption
+    }
+
+    def joined(rightOutput: Seq[Attribute], condition: Option[Expression]): JoinedInputs =
+      JoinedInputs(
+        inputs,
+        conditions ++ condition.map(replaceAlias(_, aliases)),
+        output ++ rightOutput,
+        children =>
+          MultiFullJoinExec(
+            children,
+            inputs.map(_.keys),
+            keyColumns = inputs.map(_ => Nil),
+            keyOutput = Nil,
+            roles = inputs.map(_.role),
+            indicator = None,
+            order = MultiFullJoinExec.NoOrder))
+  }
+
+  private def withoutSort(plan: SparkPlan): SparkPlan = plan match {
+    case SortExec(_, false, child, _) => child
+    case other => other
+  }
+}

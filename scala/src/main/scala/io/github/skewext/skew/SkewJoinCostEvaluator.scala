@@ -1,0 +1,31 @@
+package io.github.skewext.skew
+
+import io.github.skewext.multijoin.MultiFullJoinExec
+
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.{Cost, CostEvaluator}
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
+import org.apache.spark.sql.execution.joins.ShuffledJoin
+
+/**
+ * For `spark.sql.adaptive.customCostEvaluatorClass` where skewed joins are split by force: a plan
+ * with more split joins, Spark's or ours, is cheaper than any with fewer; then that with fewer
+ * shuffles. Spark's own evaluator counts only Spark's joins, and these only when they are forced.
+ */
+class SkewJoinCostEvaluator extends CostEvaluator {
+  override def evaluateCost(plan: SparkPlan): Cost = SkewJoinCost(
+    splitJoins = plan.collect {
+      case join: MultiFullJoinExec if join.split.isDefined => join
+      case join: ShuffledJoin if join.isSkewJoin => join
+    }.size,
+    shuffles = plan.collect { case shuffle: ShuffleExchangeLike => shuffle }.size)
+}
+
+private[skew] case class SkewJoinCost(splitJoins: Int, shuffles: Int) extends Cost {
+  override def compare(that: Cost): Int = that match {
+    case SkewJoinCost(joins, others) if joins == splitJoins => shuffles.compareTo(others)
+    case SkewJoinCost(joins, _) => joins.compareTo(splitJoins)
+    case other =>
+      throw new IllegalArgumentException(s"Cannot compare the cost of a plan with $other.")
+  }
+}

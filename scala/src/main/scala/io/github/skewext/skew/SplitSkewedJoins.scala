@@ -1,0 +1,149 @@
+package io.github.skewext.skew
+
+import io.github.skewext.SkewConf
+import io.github.skewext.multijoin.MultiFullJoinExec
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.adaptive.SkewJoinChildWrapper
+import org.apache.spark.sql.execution.exchange.{EnsureRequirements, ValidateRequirements}
+import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.execution.{SortExec, SparkPlan}
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * Splits skewed partitions of joins in the plan of one stage, when all that the stage reads is there
+ * and Spark has coalesced partitions. It sees whatever shuffles the stage reads, new ones or such
+ * that are used again. What to split and how is decided by [[SkewPlanner]].
+ *
+ * A join is left whole if an operator above could tell the difference. That concerns this join only.
+ */
+object SplitSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
+  override def apply(plan: SparkPlan): SparkPlan = if (isEnabled) {
+    splitJoins(plan) { (whole, join, splits) =>
+      splits
+        .map(replace(whole, join, _))
+        .find(isValid)
+        .toRight(SkewReason.KeysTogether)
+    }
+  } else {
+    plan
+  }
+}
+
+/**
+ * Splits joins although an operator above then needs one more shuffle, if that is asked for. Runs on
+ * the whole plan, as long as there can be new shuffles; what needs no force is left to
+ * [[SplitSkewedJoins]].
+ */
+object ForceSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
+
+  override def apply(plan: SparkPlan): SparkPlan = if (isEnabled && isForced) {
+    splitJoins(plan) { (whole, join, splits) =>
+      if (splits.map(replace(whole, join, _)).exists(isValid)) Left(SkewReason.NotSkewed)
+      else Right(shuffled(replace(whole, join, splits.head)))
+    }
+  } else {
+    plan
+  }
+
+  private def isForced: Boolean = conf.getConf(SkewConf.SKEW_FORCE) ||
+    conf.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN)
+
+  private def shuffled(plan: SparkPlan): SparkPlan = {
+    // What is below a split join is as it should be, and must not be shuffled again.
+    val closed = plan.transformUp {
+      case join: MultiFullJoinExec if join.split.isDefined =>
+        join.withNewChildren(join.children.map(SkewJoinChildWrapper))
+    }
+    // Spark has decided before which of the user's repartitions there is no need of.
+    EnsureRequirements(optimizeOutRepartition = false).apply(closed).transform {
+      case SkewJoinChildWrapper(child) => child
+    }
+  }
+}
+
+/** What the rules that split joins have in common. */
+private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
+
+  protected def isEnabled: Boolean = SkewConf.enabled(conf) &&
+    conf.getConf(SkewConf.SKEW_ENABLED) && conf.getConf(SQLConf.SKEW_JOIN_ENABLED)
+
+  /**
+   * Splits one join after the other, each if it can be, those above first: a chain of Spark's joins
+   * on one key is split as a whole.
+   *
+   * @param put makes a new plan of the whole one, the join in it and what may replace the join
+   */
+  protected def splitJoins(plan: SparkPlan)(
+      put: (SparkPlan, SparkPlan, Seq[SparkPlan]) => Either[SkewReason, SparkPlan]): SparkPlan = {
+    var whole = plan
+    def visit(node: SparkPlan): Unit = node match {
+      case join @ (_: MultiFullJoinExec | _: ShuffledJoin) if !isSplit(join) =>
+        split(join).right.flatMap(put(whole, join, _)) match {
+          case Right(newPlan) =>
+            logDebug(s"Splits skewed partitions of ${join.simpleStringWithNodeId()}")
+            whole = newPlan
+          case Left(reason) =>
+            SkewReason.set(join, reason)
+            logDebug(s"Leaves ${join.simpleStringWithNodeId()} whole: ${reason.text}")
+            join.children.foreach(visit)
+        }
+      case _ => node.children.foreach(visit)
+    }
+    visit(plan)
+    whole
+  }
+
+  private def isSplit(join: SparkPlan): Boolean = join match {
+    case j: MultiFullJoinExec => j.split.isDefined
+    case j: ShuffledJoin => j.isSkewJoin
+  }
+
+  /** What may replace the join, the best first. */
+  private def split(join: SparkPlan): Either[SkewReason, Seq[SparkPlan]] = for {
+    joined <- JoinedInputs.of(join).right
+    inputs <- shuffleInputs(joined).right
+    splits <- SkewPlanner
+      .plan(
+        joined.inputs.zip(inputs).map { case (i, input) => input.toSkewInput(i.role, i.keys) },
+        settings)
+      .right
+    _ <- WantedLayout.reasonToLeaveWhole(join).toLeft(()).right
+  } yield {
+    val reads = SkewSplits(splits).reads(inputs.head.ranges, inputs.map(_.bytes))
+    val children = inputs.zip(reads).map { case (input, specs) => input.reading(specs) }
+    val unordered = joined.splitPlan(children, SkewSplits(splits))
+    if (join.outputOrdering.isEmpty) {
+      Seq(unordered)
+    } else {
+      val ordered = SortExec(join.outputOrdering, global = false, unordered)
+      if (WantedLayout.isOrderWanted(join)) Seq(ordered) else Seq(unordered, ordered)
+    }
+  }
+
+  private def shuffleInputs(joined: JoinedInputs): Either[SkewReason, Seq[ShuffleInput]] = {
+    val found = joined.inputs.map(i => ShuffleInput.of(i.plan))
+    found.collectFirst { case Left(reason) => reason } match {
+      case Some(reason) => Left(reason)
+      case None =>
+        val inputs = found.flatMap(_.right.toOption)
+        val ranges = inputs.map(_.ranges.map(r => (r.startReducerIndex, r.endReducerIndex)))
+        if (ranges.distinct.size == 1 && inputs.map(_.bytes.size).distinct.size == 1) Right(inputs)
+        else Left(SkewReason.InputsDiffer)
+    }
+  }
+
+  private def settings: SkewSettings = SkewSettings(
+    factor = conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR),
+    thresholdBytes = conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_THRESHOLD),
+    advisoryBytes = conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES),
+    maxSlices = conf.getConf(SkewConf.SKEW_MAX_SLICES),
+    maxRereadFactor = conf.getConf(SkewConf.SKEW_MAX_REREAD_FACTOR),
+    minGain = conf.getConf(SkewConf.SKEW_MIN_GAIN))
+
+  protected def isValid(plan: SparkPlan): Boolean = ValidateRequirements.validate(plan)
+
+  protected def replace(plan: SparkPlan, join: SparkPlan, by: SparkPlan): SparkPlan =
+    plan.transformUp { case node if node eq join => by }
+}

@@ -1,0 +1,50 @@
+package io.github.skewext.skew
+
+import io.github.skewext.multijoin.MultiFullJoinExec
+
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.execution.adaptive.QueryStageExec
+import org.apache.spark.sql.execution.datasources.WriteFilesExec
+import org.apache.spark.sql.execution.exchange._
+import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.execution.{SortExec, SparkPlan}
+
+/**
+ * Remembers what the query wants of a join's partitions as long as the plan shows it: Spark drops a
+ * `repartition(k)` or a sort above a join that gives its rows so anyway, and from then on nobody
+ * can tell that somebody relies on it.
+ */
+object WantedLayout extends Rule[SparkPlan] {
+
+  private val leftWhole = TreeNodeTag[SkewReason]("skewext.leftWhole")
+  private val inOrder = TreeNodeTag[Unit]("skewext.inOrder")
+
+  /** Why the join must be left whole, if it must. */
+  def reasonToLeaveWhole(join: SparkPlan): Option[SkewReason] = join.getTagValue(leftWhole)
+
+  /** Whether the rows of each partition must have the order that the join says they have. */
+  def isOrderWanted(join: SparkPlan): Boolean = join.getTagValue(inOrder).isDefined
+
+  override def apply(plan: SparkPlan): SparkPlan = {
+    plan.foreach {
+      case ShuffleExchangeExec(_: HashPartitioning, child, origin, _)
+          if origin == REPARTITION_BY_COL || origin == REPARTITION_BY_NUM =>
+        nextJoins(child).foreach(_.setTagValue(leftWhole, SkewReason.UserRepartition))
+      case write: WriteFilesExec if write.bucketSpec.isDefined =>
+        nextJoins(write.child).foreach(_.setTagValue(leftWhole, SkewReason.BucketedWrite))
+      case SortExec(_, false, child, _) =>
+        nextJoins(child).foreach(_.setTagValue(inOrder, ()))
+      case _ =>
+    }
+    plan
+  }
+
+  /** The first joins below: what is below these is theirs to ask for. */
+  private def nextJoins(plan: SparkPlan): Seq[SparkPlan] = plan match {
+    case join @ (_: MultiFullJoinExec | _: ShuffledJoin) => Seq(join)
+    case _: Exchange | _: QueryStageExec => Nil
+    case other => other.children.flatMap(nextJoins)
+  }
+}

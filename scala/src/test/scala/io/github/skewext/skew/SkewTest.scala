@@ -1,0 +1,96 @@
+package io.github.skewext.skew
+
+import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.{MultiJoinTest, SkewConf}
+
+import org.apache.spark.SparkConf
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.{DataFrame, Row}
+
+/** Small data that is skewed by thresholds that are smaller still. */
+trait SkewTest extends MultiJoinTest {
+
+  protected val Threshold = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
+  protected val Factor = "spark.sql.adaptive.skewJoin.skewedPartitionFactor"
+  protected val Advisory = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+  protected val Force = "spark.sql.adaptive.forceOptimizeSkewedJoin"
+
+  override protected val shufflePartitions = 5
+
+  // How many bytes rows have must not depend on how well they can be compressed.
+  override protected def sparkConf: SparkConf =
+    super.sparkConf.set("spark.shuffle.compress", "false")
+
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    Seq(
+      Threshold -> "2500",
+      Factor -> "2",
+      Advisory -> "2000",
+      "spark.sql.autoBroadcastJoinThreshold" -> "-1",
+      // As users have it: tasks read several small partitions.
+      "spark.sql.adaptive.coalescePartitions.enabled" -> "true").foreach { case (key, value) =>
+      spark.conf.set(key, value)
+    }
+  }
+
+  /**
+   * Rows 0 until `rows`, written by `maps` tasks: of every four, `hot` have key 3, the others one of
+   * `keys` keys from `i` on; every eleventh has none.
+   */
+  protected def skewed(i: Int, rows: Int, hot: Int = 0, keys: Int = 40, maps: Int = 4): DataFrame =
+    spark
+      .range(0, rows, 1, maps)
+      .select(
+        when(
+          col("id") % 11 =!= 5,
+          when(col("id") % 4 < hot, lit(3L)).otherwise(col("id") % keys + i))
+          .as("k"),
+        col("id").as(s"v$i"),
+        md5((col("id") + i).cast("string").cast("binary")).as(s"s$i"))
+
+  protected def splitJoins(df: DataFrame): Seq[MultiFullJoinExec] =
+    operators(df).filter(_.split.isDefined)
+
+  /** Runs the query; its join must have been split, and its rows be those of Spark's own plan. */
+  protected def checkSplit(df: DataFrame): MultiFullJoinExec = {
+    val rows = df.collect().toSeq
+    val joins = splitJoins(df)
+    assert(joins.size === 1, df.queryExecution.executedPlan)
+    assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
+    checkMetrics(joins.head)
+    joins.head
+  }
+
+  private def checkMetrics(join: MultiFullJoinExec): Unit = {
+    def value(name: String) = join.metrics(name).value
+    val splits = join.split.get
+    assert(value("numSkewedPartitions") === splits.partitions.size)
+    assert(value("numPieces") === splits.pieces)
+    assert(value("numResiduals") === splits.residuals)
+    assert(value("rereadSize") === splits.rereadBytes)
+    assert(value("numPieceRows") + value("numResidualRows") <= value("numOutputRows"))
+  }
+
+  /** Runs the query; no join must have been split, and the rows be those of Spark's own plan. */
+  protected def checkWhole(df: DataFrame): Seq[Row] = {
+    val rows = df.collect().toSeq
+    assert(splitJoins(df).isEmpty, df.queryExecution.executedPlan)
+    assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
+    rows
+  }
+
+  /** Why the joins of an executed query were left whole. */
+  protected def reasons(df: DataFrame): Seq[SkewReason] =
+    collectWithSubqueries(df.queryExecution.executedPlan) { case node =>
+      SkewReason.of(node)
+    }.flatten
+
+  protected def withSkewOff[T](body: => T): T = {
+    var result: Option[T] = None
+    withSQLConf(SkewConf.SKEW_ENABLED.key -> "false") {
+      result = Some(body)
+    }
+    result.get
+  }
+}

@@ -1,0 +1,293 @@
+package io.github.skewext.skew
+
+import io.github.skewext.SkewConf
+import org.scalacheck.Gen
+import org.scalacheck.rng.Seed
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
+import org.apache.spark.sql.expressions.Window
+import org.apache.spark.sql.functions._
+
+/** Skewed partitions of the multi-way join. */
+class SplitMultiJoinSuite extends SkewTest {
+
+  private def hotFirst(n: Int): Seq[DataFrame] =
+    skewed(0, 800, hot = 2) +: (1 until n).map(i => skewed(i, 60))
+
+  test("a hot key in one of N inputs") {
+    for (n <- Seq(2, 3, 5)) {
+      val join = checkSplit(fullJoin("k")(hotFirst(n): _*))
+      assert(join.split.get.partitions.forall(s => s.input == 0 && s.residual))
+      assert(join.outputPartitioning.isInstanceOf[UnknownPartitioning])
+      assert(join.metrics("numPieceRows").value > 0)
+      assert(join.metrics("numResidualRows").value > 0)
+      assert(join.metrics("rereadSize").value > 0)
+    }
+  }
+
+  test("every role of the skewed input, and of the others") {
+    val inputs = Seq(skewed(0, 60), skewed(1, 800, hot = 2), skewed(2, 60))
+    val roles = Seq("optional", "required", "excluded")
+    for (a <- roles; b <- roles; c <- roles if Set(a, b, c) != Set("excluded"))
+      withClue(s"$a $b $c: ") {
+        val split = checkSplit(multiJoin(inputs, Seq("k"), roles = Seq(a, b, c))).split.get
+        if (b == "excluded") assert(split.pieces === 0)
+        assert((split.residuals > 0) === (b match {
+          case "required" => false
+          case "optional" => a != "excluded" || c != "excluded"
+          case _ => true
+        }))
+      }
+  }
+
+  test("two skewed inputs, in one partition and in several") {
+    val other = skewed(1, 700, hot = 3).withColumn("k", when(col("k") === 3, 8).otherwise(col("k")))
+    for (second <- Seq(skewed(1, 260, hot = 1), other)) {
+      val tags = second.select(col("k"), col("v1"), col("s1"))
+      withSQLConf(SkewConf.SKEW_MIN_GAIN.key -> "1") {
+        val df = fullJoin("k")(skewed(0, 400, hot = 1), tags, skewed(2, 20))
+          .select("k", "v0", "v1", "v2")
+        val partitions = checkSplit(df).split.get.partitions.map(_.partition)
+        assert(partitions.distinct.size === partitions.size)
+      }
+    }
+  }
+
+  test("all of the input was written by one map task") {
+    val inputs = Seq(skewed(0, 800, hot = 2, maps = 1), skewed(1, 60), skewed(2, 60))
+    val join = checkSplit(fullJoin("k")(inputs: _*))
+    assert(join.split.get.partitions.flatMap(_.slices).forall(_.shares > 1))
+  }
+
+  test("a block is not cut where its rows look alike, or may look different the next time") {
+    val alike = fullJoin("k")(skewed(0, 800, hot = 2, maps = 1).select("k"), skewed(1, 60))
+    checkWhole(alike)
+    assert(reasons(alike) === Seq(SkewReason.OneBlock))
+    assert(alike.queryExecution.executedPlan.toString.contains("not split: one map task wrote"))
+    // The first of a group may be another one when the map task runs again.
+    val firsts = skewed(0, 800, hot = 2, maps = 1)
+      .groupBy(col("v0"))
+      .agg(first("k").as("k"), first("s0").as("s0"))
+      .coalesce(1)
+    val unstable = fullJoin("k")(firsts, skewed(1, 60))
+    checkWhole(unstable)
+    assert(reasons(unstable) === Seq(SkewReason.OneBlock))
+  }
+
+  test("null keys: spread, or in the pieces") {
+    val nulls = skewed(0, 800).withColumn("k", when(col("v0") % 4 === 0, col("k")))
+    for (spread <- Seq("true", "false")) {
+      withSQLConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key -> spread) {
+        val df = fullJoin("k")(nulls, skewed(1, 60))
+        if (spread == "false") {
+          val join = checkSplit(df)
+          assert(join.metrics("numPieceRows").value > 500)
+        } else {
+          assertSameRows(df.collect().toSeq, rowsWhenOff(df), "the same query with skewext off")
+        }
+      }
+    }
+  }
+
+  test("the indicator, several key columns, floating-point keys") {
+    def keys(df: DataFrame) = {
+      val double = when(col("k") % 2 === 0, -0.0)
+        .otherwise(when(col("k") === 3, Double.NaN).otherwise(0.0))
+      df.withColumn("a", double).withColumnRenamed("k", "b")
+    }
+    val inputs = Seq(skewed(0, 800, hot = 2), skewed(1, 60), skewed(2, 60)).map(keys)
+    checkSplit(multiJoin(inputs, Seq("a", "b"), indicator = "sources"))
+  }
+
+  test("collisions of hashes, and no memory for hash tables") {
+    for (conf <- Seq(
+        SkewConf.MULTI_JOIN_HASH_BITS.key -> "1",
+        SkewConf.MULTI_JOIN_GROUPING.key -> "sort",
+        SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY.key -> "7")) {
+      withSQLConf(conf) {
+        checkSplit(fullJoin("k")(hotFirst(3): _*))
+      }
+    }
+  }
+
+  test("what needs a key together above the join vetoes this join alone") {
+    val joined = fullJoin("k")(hotFirst(3): _*)
+    val above = Seq(
+      joined.groupBy("k").agg(count("*"), sum("v0")),
+      joined.withColumn("n", count("*").over(Window.partitionBy("k"))),
+      joined.select("k").distinct(),
+      joined.join(skewed(7, 60), Seq("k"), "left"))
+    for (df <- above) {
+      checkWhole(df)
+      assert(reasons(df).contains(SkewReason.KeysTogether))
+    }
+    // The other join of the stage is split all the same.
+    val both = joined
+      .groupBy("k")
+      .count()
+      .select(col("k").as("v0"))
+      .union(fullJoin("k")(hotFirst(2): _*).select("v0"))
+    val rows = both.collect().toSeq
+    assert(splitJoins(both).size === 1)
+    assertSameRows(rows, rowsWhenOff(both), "the same query with skewext off")
+    // A group-by of something else is shuffled anyway.
+    checkSplit(joined.groupBy(col("v1") % 3).count())
+  }
+
+  test("a repartition by the key above the join keeps its layout") {
+    val joined = fullJoin("k")(hotFirst(2): _*)
+    for (df <- Seq(joined.repartition(col("k")), joined.repartition(col("k")).where("v0 > 3"))) {
+      checkWhole(df)
+      val spread = df
+        .select(col("k"), spark_partition_id().as("p"))
+        .groupBy("k")
+        .agg(countDistinct("p").as("n"))
+        .where("n > 1")
+      assert(spread.count() === 0)
+      assert(reasons(df).nonEmpty)
+    }
+    // Also where Spark itself forgets that it was asked for.
+    val mapped = joined.repartition(col("k")).rdd.mapPartitions { rows =>
+      Iterator(rows.map(r => if (r.isNullAt(0)) -1L else r.getLong(0)).toSet)
+    }
+    val keys = mapped.collect().toSeq.flatten
+    assert(keys.size === keys.distinct.size)
+  }
+
+  test("a repartition by the key below the join is no obstacle") {
+    checkSplit(fullJoin("k")(skewed(0, 800, hot = 2).repartition(col("k")), skewed(1, 60)))
+    checkSplit(
+      fullJoin("k")(
+        skewed(0, 800, hot = 2).repartition(7, col("k")),
+        skewed(1, 60).repartition(7, col("k"))))
+  }
+
+  test("force: one more shuffle above") {
+    val joined = fullJoin("k")(hotFirst(3): _*)
+    val grouped = joined.groupBy("k").agg(count("*"), sum("v0"))
+    withSQLConf(SkewConf.SKEW_FORCE.key -> "true") {
+      // Spark's own cost evaluator does not adopt the plan.
+      checkWhole(again(grouped))
+      withSQLConf(
+        "spark.sql.adaptive.customCostEvaluatorClass" -> classOf[SkewJoinCostEvaluator].getName) {
+        val df = again(grouped)
+        checkSplit(df)
+        assert(exchanges(df).size === 4)
+        checkSplit(again(joined))
+      }
+    }
+  }
+
+  test("switched off, in part or all") {
+    def df = fullJoin("k")(hotFirst(2): _*)
+    for (key <- Seq(
+        SkewConf.SKEW_ENABLED.key,
+        "spark.sql.adaptive.skewJoin.enabled",
+        "spark.sql.adaptive.enabled")) {
+      withSQLConf(key -> "false") {
+        checkWhole(df)
+      }
+    }
+    withSQLConf(SkewConf.SKEW_MIN_GAIN.key -> "1000") {
+      val left = df
+      checkWhole(left)
+      assert(reasons(left) === Seq(SkewReason.LittleGain))
+    }
+    withSQLConf(Threshold -> "1g") {
+      val even = df
+      checkWhole(even)
+      assert(reasons(even) === Seq(SkewReason.NotSkewed))
+      assert(!even.queryExecution.executedPlan.toString.contains("not split"))
+    }
+  }
+
+  test("a cached plan, a subquery, a union, a write") {
+    val joined = fullJoin("k")(hotFirst(3): _*)
+    for (change <- Seq("true", "false")) {
+      withSQLConf("spark.sql.optimizer.canChangeCachedPlanOutputPartitioning" -> change) {
+        val cached = again(joined).cache()
+        try {
+          assertSameRows(
+            cached.collect().toSeq,
+            rowsWhenOff(joined),
+            "the query that is not cached")
+          val grouped = cached.groupBy("k").count()
+          val plain = joined.groupBy("k").count()
+          assertSameRows(
+            grouped.collect().toSeq,
+            rowsWhenOff(plain),
+            "the query that is not cached")
+        } finally cached.unpersist(blocking = true)
+      }
+    }
+    joined.createOrReplaceTempView("joined")
+    val sub = spark.sql("SELECT id FROM range(5) WHERE id < (SELECT max(v1) FROM joined)")
+    assert(sub.count() === 5)
+    val union = joined.union(joined)
+    assertSameRows(union.collect().toSeq, rowsWhenOff(union), "the same query with skewext off")
+    assert(splitJoins(union).nonEmpty)
+    withTempPath { path =>
+      joined.write.parquet(path.getPath)
+      assertSameRows(
+        spark.read.parquet(path.getPath).collect().toSeq,
+        rowsWhenOff(joined),
+        "the query that was written")
+    }
+  }
+
+  test("stages that are all used again") {
+    val (a, b) = (skewed(0, 800, hot = 2), skewed(1, 60))
+    val twice = fullJoin("k")(a, b)
+      .select(sum("v0"), sum("v1"))
+      .union(multiJoin(Seq(a, b), Seq("k"), roles = Seq("required", "optional"))
+        .select(sum("v0"), sum("v1")))
+    val rows = twice.collect().toSeq
+    assert(splitJoins(twice).size === 2)
+    assertSameRows(rows, rowsWhenOff(twice), "the same query with skewext off")
+  }
+
+  test("random joins, split") {
+    val cases = for {
+      n <- Gen.choose(2, 4)
+      sizes <- Gen.listOfN(n, Gen.oneOf(0, 30, 60, 300))
+      hot <- Gen.listOfN(n, Gen.oneOf(0, 0, 1, 2))
+      maps <- Gen.listOfN(n, Gen.oneOf(1, 3))
+      roles <- Gen.oneOf(
+        Gen.const(List.fill(n)("optional")),
+        Gen.listOfN(n - 1, Gen.oneOf("optional", "required", "excluded")).map("optional" :: _))
+      hotInput <- Gen.choose(0, n - 1)
+      advisory <- Gen.oneOf("300", "1000")
+      bits <- Gen.oneOf("64", "1")
+      spread <- Gen.oneOf("true", "false")
+    } yield {
+      val inputs = sizes.indices.map { i =>
+        if (i == hotInput) skewed(i, 500, 2, maps = maps(i))
+        // The product of several hot inputs is not what is tested.
+        else skewed(i, sizes(i), if (sizes(i) < 100) hot(i) else 0, maps = maps(i))
+      }
+      (
+        inputs,
+        roles,
+        Seq(
+          Advisory -> advisory,
+          SkewConf.MULTI_JOIN_HASH_BITS.key -> bits,
+          SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key -> spread))
+    }
+    val runs = 25
+    val first = java.time.LocalDate.now().toEpochDay * runs
+    val split = (first until first + runs).count { seed =>
+      val (inputs, roles, conf) = cases.pureApply(Gen.Parameters.default, Seed(seed))
+      withClue(s"seed $seed, roles $roles, $conf: ") {
+        var fired = false
+        withSQLConf(conf: _*) {
+          val df = multiJoin(inputs, Seq("k"), roles = roles)
+          checkJoin(df)
+          fired = splitJoins(df).nonEmpty
+        }
+        fired
+      }
+    }
+    assert(split > runs / 2, s"only $split of $runs joins were split")
+  }
+}

@@ -1,0 +1,157 @@
+package io.github.skewext.skew
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.execution.SortExec
+import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.functions._
+
+/** Skewed partitions of Spark's own joins that Spark leaves whole. */
+class SplitSparkJoinSuite extends SkewTest {
+
+  private val hints = Seq("merge", "shuffle_hash")
+
+  private def left(hot: Int) = skewed(0, if (hot > 0) 800 else 60, hot).withColumnRenamed("k", "l")
+  private def right(hot: Int) = skewed(1, if (hot > 0) 800 else 60, hot).withColumnRenamed("k", "r")
+
+  private def join(l: DataFrame, r: DataFrame, how: String, hint: String): DataFrame =
+    l.join(r.hint(hint), col("l") === col("r"), how)
+
+  private def splitBySpark(df: DataFrame): Boolean =
+    collect(df.queryExecution.executedPlan) { case j: ShuffledJoin if j.isSkewJoin => j }.nonEmpty
+
+  for (hint <- hints) {
+    test(s"full outer, skew on either side, $hint") {
+      for ((l, r) <- Seq((2, 0), (0, 2))) {
+        val df = join(left(l), right(r), "full", hint)
+        val split = checkSplit(df).split.get
+        assert(split.pieces > 2 && split.residuals > 0)
+        assert(df.schema === withSkewOff(again(df).schema))
+      }
+    }
+
+    test(s"outer and anti joins with the skew where Spark does not look, $hint") {
+      checkSplit(join(left(0), right(2), "left", hint))
+      checkSplit(join(left(2), right(0), "right", hint))
+      checkSplit(join(left(0), right(2), "left_anti", hint))
+    }
+
+    test(s"where Spark splits, its result stands, $hint") {
+      for ((l, r, how) <- Seq(
+          (2, 0, "inner"),
+          (0, 2, "inner"),
+          (2, 0, "left"),
+          (0, 2, "right"),
+          (2, 0, "left_anti"),
+          (2, 0, "left_semi"))) withClue(s"$l $r $how: ") {
+        val df = join(left(l), right(r), how, hint)
+        checkWhole(df)
+        assert(splitBySpark(df))
+      }
+    }
+  }
+
+  test("one map task wrote what is skewed") {
+    for (how <- Seq("inner", "left", "full")) {
+      val df = join(skewed(0, 800, 2, maps = 1).withColumnRenamed("k", "l"), right(0), how, "merge")
+      checkSplit(df)
+      assert(!splitBySpark(df))
+    }
+  }
+
+  test("null keys of outer joins") {
+    val nulls = left(2).withColumn("l", when(col("l") =!= 3, col("l")))
+    for (how <- Seq("full", "left"); hint <- hints) {
+      val df = join(nulls.repartition(1), right(0), how, hint)
+      assert(checkSplit(df).metrics("numPieceRows").value > 300)
+    }
+  }
+
+  test("keys that are expressions, floating-point numbers, several, null-safe") {
+    def doubles(df: DataFrame, k: String) =
+      df.withColumn(
+        k,
+        when(col(k) === 3, Double.NaN).otherwise(when(col(k) % 2 === 0, -0.0).otherwise(0.0)))
+    val few = right(0).limit(20)
+    for (hint <- hints) {
+      checkSplit(
+        doubles(left(2), "l").join(doubles(few, "r").hint(hint), col("l") === col("r"), "full"))
+      checkSplit(left(2).join(few.hint(hint), col("l") + 1 === col("r") + 1, "full"))
+      checkSplit(
+        left(2)
+          .join(few.hint(hint), col("l") === col("r") && col("v0") % 2 === col("v1") % 2, "full"))
+      checkSplit(left(2).join(few.hint(hint), col("l") <=> col("r"), "full"))
+    }
+  }
+
+  test("a condition besides the keys: a filter of an inner join, a veto for others") {
+    val condition = col("l") === col("r") && col("v0") > col("v1")
+    val oneMap = skewed(0, 800, 2, maps = 1).withColumnRenamed("k", "l")
+    checkSplit(oneMap.join(right(0), condition, "inner"))
+    for (how <- Seq("full", "left_anti")) {
+      val df = left(2).join(right(2).limit(100), condition, how)
+      checkWhole(df)
+      if (how == "full") assert(reasons(df).contains(SkewReason.OuterCondition))
+    }
+  }
+
+  test("joins on one key in one stage become one") {
+    val c = skewed(2, 60).withColumnRenamed("k", "c")
+    val d = skewed(3, 60).withColumnRenamed("k", "d")
+    for (hint <- hints) {
+      val inner = join(left(2), right(0), "inner", hint)
+      val chains = Seq(
+        inner.join(c.hint(hint), col("l") === col("c"), "inner"),
+        inner.join(c.hint(hint), col("r") === col("c"), "left"),
+        inner.join(c.hint(hint), col("l") === col("c"), "left_anti"),
+        inner
+          .where("v0 + v1 > 30")
+          .select(col("r").as("x"), (col("v0") * 2).as("y"))
+          .join(c.hint(hint), col("x") === col("c") && col("y") > col("v2"), "inner")
+          .select("y", "x", "s2"),
+        join(left(2), right(0), "left", hint)
+          .join(c.hint(hint), col("l") === col("c"), "inner")
+          .join(d.hint(hint), col("l") === col("d"), "left"))
+      for (df <- chains) {
+        val split = checkSplit(df)
+        assert(split.children.size === exchanges(df).size)
+        assert(!splitBySpark(df))
+        assert(df.schema === withSkewOff(again(df).schema))
+      }
+    }
+  }
+
+  test("what relies on the key or its order above") {
+    val l = left(0)
+    val df = join(l, right(2), "left", "merge")
+    for (above <- Seq(
+        df.groupBy("l").count(),
+        df.repartition(col("l")),
+        df.join(
+          skewed(2, 60).hint("merge"),
+          col("v1") === col("v2") && col("l") === col("k"),
+          "full"))) {
+      val rows = above.collect().toSeq
+      assertSameRows(rows, rowsWhenOff(above), "the same query with skewext off")
+    }
+    assert(splitJoins(df.groupBy("l").count()).isEmpty)
+    // Spark drops this sort, as its join gives the rows in the order of the keys.
+    val sorted = df.sortWithinPartitions("l")
+    checkSplit(sorted)
+    val ordered = sorted.select("l").rdd.mapPartitions { rows =>
+      val keys = rows.map(r => if (r.isNullAt(0)) Long.MinValue else r.getLong(0)).toSeq
+      Iterator(keys == keys.sorted)
+    }
+    assert(ordered.collect().forall(identity))
+    assert(collect(sorted.queryExecution.executedPlan) { case s: SortExec => s }.nonEmpty)
+  }
+
+  test("rows are changed between shuffle and join") {
+    val changed = left(2).repartition(col("l")).where("v0 % 7 < 5").withColumn("v0", col("v0") + 1)
+    checkSplit(join(changed, right(0), "full", "shuffle_hash"))
+    val random = left(2).repartition(col("l")).withColumn("v0", rand(3))
+    val df = join(random, right(0), "full", "shuffle_hash")
+    df.collect()
+    assert(splitJoins(df).isEmpty)
+    assert(reasons(df).contains(SkewReason.InputNotDeterministic))
+  }
+}
