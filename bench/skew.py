@@ -130,6 +130,7 @@ def run_cases(options: argparse.Namespace, log: Path) -> list[dict[str, object]]
                 sums = checksum(frame)
                 run = {"round": round_, "case": case, "variant": variant, "sums": sums}
                 runs.append({**run, "wall": time.time() - started})
+                print(f"{case}, {variant}: {time.time() - started:.1f} s", file=sys.stderr)
     spark.stop()
     return runs
 

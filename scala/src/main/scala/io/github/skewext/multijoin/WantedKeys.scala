@@ -23,6 +23,9 @@ private[multijoin] final class WantedKeys(keys: Seq[Seq[Expression]], context: T
   private[this] val mark = Array[Long](0L)
   private[this] var unmet = 0L
 
+  /** The key looked for last: where a key is hot, the next one is often the same. */
+  private[this] val lastKey = UnsafeRow.createFromByteArray(0, keys.head.size)
+
   /** Null once there was no memory for it, or when it is not needed any more. */
   private[this] var set: BytesToBytesMap = create()
 
@@ -90,7 +93,10 @@ private[multijoin] final class WantedKeys(keys: Seq[Seq[Expression]], context: T
   /** Whether the key of the row is wanted and was not met before. */
   private def meet(input: Int, row: UnsafeRow): Boolean = {
     val key = projections(input)(row)
-    !key.anyNull() && {
+    if (key == lastKey || key.anyNull()) {
+      false
+    } else {
+      lastKey.copyFrom(key)
       val location = set.lookup(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
       val first = location.isDefined &&
         Platform.getLong(location.getValueBase, location.getValueOffset) == 0L

@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, Expression, UnsafeProjection, XxHash64}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, Expression, UnsafeProjection, UnsafeRow, XXH64}
 import org.apache.spark.sql.types._
 
 /**
@@ -9,22 +9,40 @@ import org.apache.spark.sql.types._
  * do: a block that is written again after a failure may have its rows in another order.
  *
  * @param columns what to divide by, bound to the rows
+ * @param allColumns whether these are all columns, so that the bytes of the row say the same
  */
-case class RowShare(columns: Seq[Expression]) {
+case class RowShare(columns: Seq[Expression], allColumns: Boolean) {
 
   def filter(rows: Iterator[InternalRow], slice: Slice): Iterator[InternalRow] =
     if (slice.shares == 1) {
       rows
     } else {
-      val hash = UnsafeProjection.create(Seq(new XxHash64(columns)))
-      rows.filter(row => Math.floorMod(hash(row).getLong(0), slice.shares.toLong) == slice.share)
+      val project = UnsafeProjection.create(columns)
+      rows.filter { row =>
+        val bytes = row match {
+          case unsafe: UnsafeRow if allColumns => unsafe
+          case other => project(other)
+        }
+        val hash = XXH64.hashUnsafeBytes(
+          bytes.getBaseObject,
+          bytes.getBaseOffset,
+          bytes.getSizeInBytes,
+          RowShare.Seed)
+        Math.floorMod(hash, slice.shares.toLong) == slice.share
+      }
     }
 }
 
 object RowShare {
 
-  def of(input: Seq[Attribute]): RowShare =
-    RowShare(columns(input).map(a => BindReferences.bindReference(a: Expression, input)))
+  private val Seed = 77L
+
+  def of(input: Seq[Attribute]): RowShare = {
+    val chosen = columns(input)
+    RowShare(
+      chosen.map(a => BindReferences.bindReference(a: Expression, input)),
+      allColumns = chosen.size == input.size)
+  }
 
   /** Whether rows of one key can be told apart. */
   def possible(input: Seq[Attribute], keys: Seq[Expression]): Boolean =

@@ -1,0 +1,183 @@
+"""Skewed partitions, split: against DuckDB, and with tasks and executors that fail."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from duck import duck_join
+from multisets import assert_same_rows
+from pyspark.sql import DataFrame, SparkSession
+from stock import setting
+
+from pyspark_skewext import multi_join
+
+_SMALL = {
+    "spark.sql.shuffle.partitions": 5,
+    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": 1000,
+    "spark.sql.adaptive.skewJoin.skewedPartitionFactor": 2,
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": 500,
+}
+
+
+@pytest.fixture(autouse=True)
+def _small_thresholds(spark: SparkSession) -> Iterator[None]:
+    with ExitStack() as settings:
+        for key, value in _SMALL.items():
+            settings.enter_context(setting(spark, key, value))
+        yield
+
+
+def rows(seed: int, size: int, hot: float) -> list[tuple[int | None, str]]:
+    """Rows of which a part has key 3, some none and the others one of 40 keys."""
+    random_ = random.Random(seed)
+    return [
+        (
+            None if random_.random() < 0.05 else 3 if random_.random() < hot else n % 40 + seed,
+            f"{random_.random():.12f}",
+        )
+        for n in range(size)
+    ]
+
+
+def frame(spark: SparkSession, name: str, data: list[Any], maps: int) -> DataFrame:
+    parallel = spark.sparkContext.parallelize(data, maps)
+    return spark.createDataFrame(parallel, f"k int, {name} string")
+
+
+def is_split(df: DataFrame) -> bool:
+    return "MultiFullJoin (skew: " in df._jdf.queryExecution().executedPlan().toString()
+
+
+@pytest.mark.parametrize("maps", [1, 4])
+@pytest.mark.parametrize(
+    "roles",
+    [
+        ["optional", "optional", "optional"],
+        ["required", "optional", "excluded"],
+        ["optional", "required", "optional"],
+        ["optional", "excluded", "optional"],
+    ],
+)
+def test_one_hot_key_against_duckdb(spark: SparkSession, roles: list[str], maps: int) -> None:
+    for hot_input in range(3):
+        data = [rows(n, *((900, 0.5) if n == hot_input else (60, 0.03))) for n in range(3)]
+        inputs = [frame(spark, f"v{n}", data[n], maps) for n in range(3)]
+        joined = multi_join(*inputs, on="k", how=roles)
+        expected = duck_join([(["INT", "VARCHAR"], d) for d in data], 1, roles)
+        assert_same_rows(joined, expected)
+        # Of an excluded input only the keys are read, and equal ones need hardly any space.
+        assert is_split(joined) or roles[hot_input] == "excluded"
+
+
+@pytest.mark.parametrize("hint", ["merge", "shuffle_hash"])
+@pytest.mark.parametrize(
+    ("how", "hot_left"), [("full", True), ("full", False), ("left", False), ("right", True)]
+)
+def test_joins_of_spark_against_duckdb(
+    spark: SparkSession, how: str, hot_left: bool, hint: str
+) -> None:
+    data = [rows(0, *((900, 0.5) if hot_left else (60, 0.03)))]
+    data.append(rows(1, *((60, 0.03) if hot_left else (900, 0.5))))
+    one, other = (frame(spark, f"v{n}", data[n], 4) for n in range(2))
+    joined = one.join(other.hint(hint), "k", how)
+    roles = {
+        "full": ["optional", "optional"],
+        "left": ["required", "optional"],
+        "right": ["optional", "required"],
+    }[how]
+    assert_same_rows(joined, duck_join([(["INT", "VARCHAR"], d) for d in data], 1, roles))
+    assert is_split(joined)
+
+
+FAILING = """
+import os, signal, sys
+import pyspark_skewext as skewext
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+folder = sys.argv[1]
+builder = (
+    SparkSession.builder.master("local-cluster[2,1,768]")
+    .config("spark.executor.memory", "768m")
+    .config("spark.driver.memory", "768m")
+    .config("spark.ui.enabled", False)
+    .config("spark.sql.shuffle.partitions", 4)
+    .config("spark.sql.autoBroadcastJoinThreshold", -1)
+    .config("spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes", 3000)
+    .config("spark.sql.adaptive.skewJoin.skewedPartitionFactor", 2)
+    .config("spark.sql.adaptive.advisoryPartitionSizeInBytes", 2000)
+)
+spark = skewext.configure(builder).getOrCreate()
+
+def table(i, size, hot, maps):
+    key = F.when(F.col("id") % 4 < hot, F.lit(3)).otherwise(F.col("id") % 60 + i)
+    text = F.md5(F.col("id").cast("string"))
+    return spark.range(0, size, 1, maps).select(key.alias("k"), text.alias(f"s{i}"))
+
+def once(what, value):
+    # True in the first task that asks with this value, whichever process it is in.
+    try:
+        os.close(os.open(f"{folder}/{what}-{value}", os.O_CREAT | os.O_EXCL))
+        return True
+    except FileExistsError:
+        return False
+
+@F.udf("int")
+def breaks(what, value):
+    context = TaskContext.get()
+    if what == "task" and context.attemptNumber() == 0 and once(what, context.partitionId()):
+        raise ValueError("this task fails once")
+    if what == "executor" and context.partitionId() == 3 and once(what, 0):
+        # The parent is the daemon of the Python workers, its parent the executor. With it goes
+        # what its map tasks have written.
+        with open(f"/proc/{os.getppid()}/stat") as stat:
+            os.kill(int(stat.read().split()[3]), signal.SIGKILL)
+    return 1
+
+def rows(df):
+    return sorted(map(str, df.collect()))
+
+for maps in (1, 6):
+    inputs = [table(0, 2000, 2, maps), table(1, 100, 0, 3), table(2, 100, 0, 2)]
+    spark.conf.set("spark.skewext.enabled", "false")
+    expected = rows(skewext.multi_full_join(*inputs, on="k"))
+    spark.conf.set("spark.skewext.enabled", "true")
+    for what in ("task", "executor"):
+        joined = skewext.multi_full_join(*inputs, on="k")
+        broken = joined.where(breaks(F.lit(what), F.coalesce("s0", "s1", "s2")) == 1)
+        assert rows(broken) == expected, (maps, what)
+        assert "skew: " in broken._jdf.queryExecution().executedPlan().toString(), (maps, what)
+        assert [name for name in os.listdir(folder) if name.startswith(what)], (maps, what)
+        for name in os.listdir(folder):
+            os.remove(f"{folder}/{name}")
+print("SAME", len(expected))
+spark.stop()
+"""
+
+
+def test_tasks_and_executors_that_fail(tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", FAILING, str(marks)],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(__file__).resolve().parents[1]),
+            "SPARK_WORKER_DIR": str(tmp_path),
+        },
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "SAME " in done.stdout
