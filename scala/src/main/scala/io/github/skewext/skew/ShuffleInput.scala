@@ -7,19 +7,23 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight}
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.skewext.ShuffleBlocks
 
 /**
- * An input of a join that comes out of one shuffle, row by row.
+ * An input of a join that comes out of one shuffle.
  *
  * @param ranges the partitions that each task reads
+ * @param byRow whether each of its rows is made of one row of the shuffle; it is not if it is
+ *              aggregated in between
  */
 case class ShuffleInput(
     plan: SparkPlan,
     stage: ShuffleQueryStageExec,
-    ranges: Seq[CoalescedPartitionSpec]) {
+    ranges: Seq[CoalescedPartitionSpec],
+    byRow: Boolean) {
 
   /** The size of each partition; of no rows where no map task ran. */
   val bytes: IndexedSeq[Long] = stage.mapStats
@@ -30,6 +34,7 @@ case class ShuffleInput(
     role,
     bytes,
     blocks,
+    sliceable = byRow,
     // What is divided by must be there again when a map task runs again.
     cuttable = RowShare.possible(plan.output, keys) && StableRows.areIn(stage.plan))
 
@@ -47,7 +52,7 @@ case class ShuffleInput(
     def replace(node: SparkPlan): SparkPlan = node match {
       case read: AQEShuffleReadExec => AQEShuffleReadExec(read.child, specs)
       case s: ShuffleQueryStageExec => AQEShuffleReadExec(s, specs)
-      case ShuffleInput.ByRow(child) =>
+      case ShuffleInput.Made(child, _) =>
         node.withNewChildren(node.children.map(c => if (c eq child) replace(c) else c))
     }
     replace(plan)
@@ -56,27 +61,23 @@ case class ShuffleInput(
 
 object ShuffleInput {
 
-  /** The shuffle below nodes that give each row of it its own rows, if that is what the plan is. */
+  /** The one shuffle that the rows of the plan are made of, if they are. */
   def of(plan: SparkPlan): Either[SkewReason, ShuffleInput] = {
-    def find(
-        node: SparkPlan): Either[SkewReason, (ShuffleQueryStageExec, Seq[ShufflePartitionSpec])] =
-      node match {
-        case stage: ShuffleQueryStageExec if isSplittable(stage) =>
-          val whole =
-            (0 until stage.shuffle.numPartitions).map(p => CoalescedPartitionSpec(p, p + 1))
-          Right((stage, whole))
-        case AQEShuffleReadExec(stage: ShuffleQueryStageExec, specs) if isSplittable(stage) =>
-          Right((stage, specs))
-        case ByRow(child) =>
-          if (node.expressions.forall(_.deterministic)) find(child)
-          else Left(SkewReason.InputNotDeterministic)
-        case _ => Left(SkewReason.InputNotShuffled)
-      }
-    find(plan).right.flatMap { case (stage, specs) =>
-      val ranges = specs.collect { case c: CoalescedPartitionSpec => c }
-      if (ranges.size == specs.size) Right(ShuffleInput(plan, stage, ranges))
-      else Left(SkewReason.SplitBySpark)
+    def find(node: SparkPlan, byRow: Boolean): Either[SkewReason, ShuffleInput] = node match {
+      case stage: ShuffleQueryStageExec if isSplittable(stage) =>
+        val whole = (0 until stage.shuffle.numPartitions).map(p => CoalescedPartitionSpec(p, p + 1))
+        Right(ShuffleInput(plan, stage, whole, byRow))
+      case AQEShuffleReadExec(stage: ShuffleQueryStageExec, specs) if isSplittable(stage) =>
+        val ranges = specs.collect { case c: CoalescedPartitionSpec => c }
+        if (ranges.size == specs.size) Right(ShuffleInput(plan, stage, ranges, byRow))
+        else Left(SkewReason.SplitBySpark)
+      case Made(child, nodeByRow) =>
+        // Every task of a split partition makes the rows anew, and they must be the same ones.
+        if (StableRows.areMadeBy(node)) find(child, byRow && nodeByRow)
+        else Left(SkewReason.InputNotDeterministic)
+      case _ => Left(SkewReason.InputNotShuffled)
     }
+    find(plan, byRow = true)
   }
 
   /** What an input of a split join reads; looked for again, as nodes may have come in between. */
@@ -101,17 +102,19 @@ object ShuffleInput {
         case _ => false
       })
 
-  /** A node that makes of every row of one child rows that depend on it alone. */
-  object ByRow {
-    def unapply(plan: SparkPlan): Option[SparkPlan] = plan match {
-      case p: ProjectExec => Some(p.child)
-      case f: FilterExec => Some(f.child)
-      case g: GenerateExec => Some(g.child)
+  /** A node that makes its rows of those of one child, and whether each of one row. */
+  object Made {
+    def unapply(plan: SparkPlan): Option[(SparkPlan, Boolean)] = plan match {
+      case p: ProjectExec => Some((p.child, true))
+      case f: FilterExec => Some((f.child, true))
+      case g: GenerateExec => Some((g.child, true))
       case j: BroadcastHashJoinExec =>
         j.buildSide match {
-          case BuildLeft => Some(j.right)
-          case BuildRight => Some(j.left)
+          case BuildLeft => Some((j.right, true))
+          case BuildRight => Some((j.left, true))
         }
+      case s: SortExec if !s.global => Some((s.child, true))
+      case a: BaseAggregateExec => Some((a.child, false))
       case _ => None
     }
   }

@@ -107,6 +107,7 @@ object SkewPlanner {
         work = works.sum + residualWork)
     }
 
+    if (!skewed.sliceable) return Left(SkewReason.InputAggregated)
     val blocks = skewed.blocks(partition)
     val smallest = math.max(math.max(1L, target).toDouble, own.toDouble / settings.maxSlices)
     // Larger and larger slices, until there are few enough of them.
@@ -183,12 +184,14 @@ object SkewPlanner {
  *
  * @param bytes its size in every partition
  * @param blocks what map tasks wrote for a partition, in their order; covers all map tasks
+ * @param sliceable whether a join with a part of its shuffled rows is a part of the join
  * @param cuttable whether a block may be divided by what is in the rows
  */
 case class SkewInput(
     role: InputRole,
     bytes: IndexedSeq[Long],
     blocks: Int => Seq[MapBlocks],
+    sliceable: Boolean = true,
     cuttable: Boolean = true)
 
 /** What the map tasks from `start` until `end` wrote for one partition. */

@@ -19,10 +19,10 @@ object SkewReason {
   case object Ordered extends SkewReason("the join gives its rows in the order of the keys", false)
 
   case object InputNotShuffled
-      extends SkewReason("an input does not come row by row out of a shuffle that is done", false)
+      extends SkewReason("an input is not made of one shuffle that is done", false)
 
   case object InputNotDeterministic
-      extends SkewReason("an input is computed nondeterministically, and would be twice", false)
+      extends SkewReason("an input may be another one when it is computed twice", false)
 
   case object InputsDiffer
       extends SkewReason("the inputs are not read in the same partitions", false)
@@ -30,6 +30,9 @@ object SkewReason {
   case object SplitBySpark extends SkewReason("Spark has split it", false)
 
   case object NotSkewed extends SkewReason("no partition is skewed", false)
+
+  case object InputAggregated
+      extends SkewReason("the skewed input is aggregated between its shuffle and the join", true)
 
   case object OneBlock
       extends SkewReason(

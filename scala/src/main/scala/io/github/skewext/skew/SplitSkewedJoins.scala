@@ -51,13 +51,8 @@ object ForceSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
     conf.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN)
 
   private def shuffled(plan: SparkPlan): SparkPlan = {
-    // What is below a split join is as it should be, and must not be shuffled again.
-    val closed = plan.transformUp {
-      case join: MultiFullJoinExec if join.split.isDefined =>
-        join.withNewChildren(join.children.map(SkewJoinChildWrapper))
-    }
     // Spark has decided before which of the user's repartitions there is no need of.
-    EnsureRequirements(optimizeOutRepartition = false).apply(closed).transform {
+    EnsureRequirements(optimizeOutRepartition = false).apply(withoutInputs(plan)).transform {
       case SkewJoinChildWrapper(child) => child
     }
   }
@@ -142,7 +137,17 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
     maxRereadFactor = conf.getConf(SkewConf.SKEW_MAX_REREAD_FACTOR),
     minGain = conf.getConf(SkewConf.SKEW_MIN_GAIN))
 
-  protected def isValid(plan: SparkPlan): Boolean = ValidateRequirements.validate(plan)
+  protected def isValid(plan: SparkPlan): Boolean =
+    ValidateRequirements.validate(withoutInputs(plan))
+
+  /**
+   * The plan with nothing below its split joins. There the reads give every operator the partitions
+   * that it had before, though some of them several times, which is what Spark cannot know.
+   */
+  protected def withoutInputs(plan: SparkPlan): SparkPlan = plan.transformUp {
+    case join: MultiFullJoinExec if join.split.isDefined =>
+      join.withNewChildren(join.children.map(SkewJoinChildWrapper))
+  }
 
   protected def replace(plan: SparkPlan, join: SparkPlan, by: SparkPlan): SparkPlan =
     plan.transformUp { case node if node eq join => by }

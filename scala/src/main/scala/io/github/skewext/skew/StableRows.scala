@@ -16,9 +16,14 @@ object StableRows {
 
   def areIn(plan: SparkPlan): Boolean = !plan.exists {
     case stage: QueryStageExec => !areIn(stage.plan)
+    case node => !areMadeBy(node)
+  }
+
+  /** Whether one node keeps it so. */
+  def areMadeBy(node: SparkPlan): Boolean = node match {
     // With equal sort keys, other rows come first.
-    case _: WindowExecBase | _: LimitExec | _: TakeOrderedAndProjectExec => true
-    case node => node.expressions.exists(e => !e.deterministic || e.exists(dependsOnOrder))
+    case _: WindowExecBase | _: LimitExec | _: TakeOrderedAndProjectExec => false
+    case _ => node.expressions.forall(e => e.deterministic && !e.exists(dependsOnOrder))
   }
 
   private def dependsOnOrder(e: Expression): Boolean = e match {

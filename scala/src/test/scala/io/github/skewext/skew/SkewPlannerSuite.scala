@@ -90,6 +90,16 @@ class SkewPlannerSuite extends AnyFunSuite {
     assert(split.rereadBytes === 0)
   }
 
+  test("an aggregated input is read whole, and vetoes if it is the skewed one") {
+    val aggregated = input(Optional, 100, 100, 100, 100).copy(sliceable = false)
+    assert(
+      SkewPlanner.plan(Seq(aggregated, input(Optional, 10)), settings)
+        === Left(SkewReason.InputAggregated))
+    val small = input(Optional, 10).copy(sliceable = false)
+    assert(
+      only(SkewPlanner.plan(Seq(small, input(Optional, 100, 100, 100, 100)), settings)).input === 1)
+  }
+
   test("of two skewed inputs that is sliced whose slices end first") {
     val split = only(
       SkewPlanner.plan(

@@ -145,6 +145,33 @@ class SplitSparkJoinSuite extends SkewTest {
     assert(collect(sorted.queryExecution.executedPlan) { case s: SortExec => s }.nonEmpty)
   }
 
+  test("the other input is aggregated between shuffle and join") {
+    val grouped = right(0).groupBy("r").agg(sum("v1").as("n"), max("s1").as("m"))
+    for (how <- Seq("full", "inner", "left"); hint <- hints) {
+      val df = join(left(2), grouped, how, hint)
+      checkSplit(df)
+      assert(exchanges(df).size === 2)
+    }
+    // Sums of floating-point numbers depend on the order, and each task would have its own.
+    val inexact = right(0).groupBy("r").agg(sum(col("v1") / 7).as("n"))
+    val df = join(left(2), inexact, "full", "shuffle_hash").select("l", "v0", "r")
+    checkSplit(df)
+    val shown = join(left(2), inexact, "full", "shuffle_hash").where("n > 1")
+    shown.collect()
+    assert(splitJoins(shown).isEmpty)
+    assert(reasons(shown).contains(SkewReason.InputNotDeterministic))
+    // Of the aggregated input no part will do.
+    val hot = left(2)
+      .groupBy("l", "v0")
+      .agg(max("s0").as("m"))
+      .repartition(col("l"))
+      .groupBy("l")
+      .agg(collect_set("m").as("m"))
+    val whole = join(hot, right(0), "full", "merge")
+    whole.collect()
+    assert(splitJoins(whole).isEmpty)
+  }
+
   test("rows are changed between shuffle and join") {
     val changed = left(2).repartition(col("l")).where("v0 % 7 < 5").withColumn("v0", col("v0") + 1)
     checkSplit(join(changed, right(0), "full", "shuffle_hash"))
