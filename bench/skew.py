@@ -2,8 +2,8 @@
 
 Half of the rows of the first table have one key. The variants take turns in one session, in another
 order each round; their checksums must be equal and their plans as named. What is reported, per
-variant: wall seconds, and of the stage with the join the longest and the median task, from the event
-log.
+variant: wall seconds, and of the stage with the join the longest and the median task, from the
+event log.
 
     .venv/bin/python bench/skew.py --rows 8 --cores 4
 """
@@ -86,12 +86,19 @@ def cases(table: Callable[[str], DataFrame]) -> dict[str, Callable[[], DataFrame
     }
 
 
-def checksum(frame: DataFrame) -> tuple[object, ...]:
+def checksum(frame: DataFrame, variant: str) -> tuple[object, ...]:
+    """Number and sum of the rows; the plan must be what the variant is about."""
     from pyspark.sql import functions as F
 
     columns = [F.col(c) for c in sorted(frame.columns)]
     total = F.sum(F.xxhash64(*columns).cast("decimal(38,0)"))
-    return tuple(frame.agg(F.count("*"), total).collect()[0])
+    summed = frame.agg(F.count("*"), total)
+    sums = tuple(summed.collect()[0])
+    plan = summed._jdf.queryExecution().executedPlan().toString()
+    assert ("MultiFullJoin" in plan) <= (variant != "stock"), plan
+    # Spark's own split says skew=true.
+    assert ("MultiFullJoin (skew: " in plan or "skew=true" in plan) >= (variant == "split"), plan
+    return sums
 
 
 def run_cases(options: argparse.Namespace, log: Path) -> list[dict[str, object]]:
@@ -127,7 +134,7 @@ def run_cases(options: argparse.Namespace, log: Path) -> list[dict[str, object]]
                 frame = all_cases[case]()
                 spark.sparkContext.setJobGroup(f"{round_}|{case}|{variant}", case)
                 started = time.time()
-                sums = checksum(frame)
+                sums = checksum(frame, variant)
                 run = {"round": round_, "case": case, "variant": variant, "sums": sums}
                 runs.append({**run, "wall": time.time() - started})
                 print(f"{case}, {variant}: {time.time() - started:.1f} s", file=sys.stderr)

@@ -55,7 +55,7 @@ object SkewReason {
   case object UserRepartition
       extends SkewReason("a repartition above the join asks for its partitions as they are", true)
 
-  case object BucketedWrite extends SkewReason("its rows are written to buckets by its key", true)
+  case object BucketedWrite extends SkewReason("its rows are written to buckets", true)
 
   private val tag = TreeNodeTag[SkewReason]("skewext.notSplit")
 

@@ -47,8 +47,12 @@ object ForceSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
     plan
   }
 
-  private def isForced: Boolean = conf.getConf(SkewConf.SKEW_FORCE) ||
-    conf.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN)
+  /** To another cost evaluator the plan is dearer; it would reject what else is new in it, too. */
+  private def isForced: Boolean = (conf.getConf(SkewConf.SKEW_FORCE) ||
+    conf.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN)) &&
+    conf
+      .getConf(SQLConf.ADAPTIVE_CUSTOM_COST_EVALUATOR_CLASS)
+      .contains(classOf[SkewJoinCostEvaluator].getName)
 
   private def shuffled(plan: SparkPlan): SparkPlan = {
     // Spark has decided before which of the user's repartitions there is no need of.

@@ -155,6 +155,28 @@ class SplitMultiJoinSuite extends SkewTest {
     assert(keys.size === keys.distinct.size)
   }
 
+  test("a write to buckets keeps its one file a bucket") {
+    def files(write: String => Unit): Int = {
+      write("written")
+      val rows = spark.table("written")
+      assertSameRows(
+        rows.collect().toSeq,
+        rowsWhenOff(fullJoin("k")(hotFirst(2): _*)),
+        "the query that was written")
+      rows.inputFiles.length
+    }
+    def joined = fullJoin("k")(hotFirst(2): _*)
+    withSQLConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key -> "false") {
+      withTable("written") {
+        assert(files(joined.write.bucketBy(shufflePartitions, "k").saveAsTable(_)) === 5)
+      }
+      // Without buckets every task writes a file, and there are more tasks.
+      withTable("written") {
+        assert(files(joined.write.saveAsTable(_)) > shufflePartitions)
+      }
+    }
+  }
+
   test("a repartition by the key below the join is no obstacle") {
     checkSplit(fullJoin("k")(skewed(0, 800, hot = 2).repartition(col("k")), skewed(1, 60)))
     checkSplit(
