@@ -78,7 +78,6 @@ def cases(table: Callable[[str], DataFrame]) -> dict[str, Callable[[], DataFrame
         "left, hot left": two("left"),
         "left, hot right": two("left", hot_left=False),
         "right, hot left": two("right"),
-        "anti, hot right": two("left_anti", hot_left=False),
         "inner, hot left": two("inner"),
         "one mapper, full": lambda: table("hot").coalesce(1).join(table("t1"), "k", "full"),
         "N=4, full": chain,

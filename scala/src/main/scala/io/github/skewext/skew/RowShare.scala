@@ -1,8 +1,9 @@
 package io.github.skewext.skew
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, Expression, UnsafeProjection, UnsafeRow, XXH64}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, Expression, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.Platform
 
 /**
  * Divides rows among tasks that all read them, by what is in the row. The number of a row would not
@@ -23,19 +24,29 @@ case class RowShare(columns: Seq[Expression], allColumns: Boolean) {
           case unsafe: UnsafeRow if allColumns => unsafe
           case other => project(other)
         }
-        val hash = XXH64.hashUnsafeBytes(
-          bytes.getBaseObject,
-          bytes.getBaseOffset,
-          bytes.getSizeInBytes,
-          RowShare.Seed)
-        Math.floorMod(hash, slice.shares.toLong) == slice.share
+        Math.floorMod(RowShare.hash(bytes), slice.shares.toLong) == slice.share
       }
     }
 }
 
 object RowShare {
 
-  private val Seed = 77L
+  /** Every task of the block asks it of every row: a word at a time, as rows are whole words. */
+  private def hash(row: UnsafeRow): Long = {
+    val base = row.getBaseObject
+    var offset = row.getBaseOffset
+    val end = offset + row.getSizeInBytes
+    var hash = 0L
+    while (offset < end) {
+      hash = (hash ^ Platform.getLong(base, offset)) * Mix
+      hash ^= hash >>> 32
+      offset += 8
+    }
+    hash >>> 1
+  }
+
+  // 2 to the 64 over the golden ratio.
+  private val Mix = 0x9e3779b97f4a7c15L
 
   def of(input: Seq[Attribute]): RowShare = {
     val chosen = columns(input)
