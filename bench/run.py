@@ -44,7 +44,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("cases", nargs="*", metavar="CASE", help="names or patterns; all without one")
     add("--full", action="store_true", help=f"{FULL_ROWS:,} rows a table, not {QUICK_ROWS:,}")
     add("--rows", type=int, help="rows of a table, instead")
-    add("--rounds", type=int, default=3, help="counted rounds after the warm-up (3)")
+    add("--rounds", type=int, help="counted rounds after the warm-up (3 with --full, else 2)")
     add("--cores", type=int, default=os.cpu_count() or 1, help="cores for Spark (all)")
     add("--heap", default=default_heap(), help="heap of a session (%(default)s)")
     add("--comet-heap", default="4g", help="heap of the session with Comet (%(default)s)")
@@ -65,6 +65,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--cache", type=Path, default=BENCH.parent / ".cache" / "bench", help="where data is kept")
     add("--results", type=Path, help="where results go (with --full bench/results, else cache)")
     options = parser.parse_args(arguments)
+    options.rounds = options.rounds or (3 if options.full else 2)
     unknown = [name for name in options.variants.split(",") if name and name not in VARIANTS]
     if unknown:
         parser.error(f"there is no variant {', '.join(unknown)}")
