@@ -24,6 +24,8 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *  1. [[multijoin.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
  *     with a null key from all going to one task.
  *  1. [[skew.WantedLayout]] (the same): remembers which joins' partitions the query asks for.
+ *  1. [[skew.WantedLayout.Kept]] (adaptive execution, when exchanges are planned): forgets those
+ *     that are shuffled once more.
  *  1. [[skew.ForceSkewedJoins]] (adaptive execution, when exchanges are planned, after Spark's own
  *     rule for skewed joins): splits skewed joins at the price of a shuffle, if asked to.
  *  1. [[multijoin.BulkExchanges]] (when exchanges are planned): exchanges that do less for each row.
@@ -43,6 +45,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         extensions.injectPlannerStrategy(_ => SkewExtensions.strategy)
         extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(SpreadNullKeys))
         extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(WantedLayout))
+        extensions.injectQueryStagePrepRule(_ => GuardedRule(WantedLayout.Kept))
         extensions.injectQueryStagePrepRule(_ => GuardedRule(ForceSkewedJoins))
         extensions.injectQueryStagePrepRule(_ => GuardedRule(BulkExchanges))
         extensions.injectColumnar(_ => BulkExchanges.InStaticPlans)

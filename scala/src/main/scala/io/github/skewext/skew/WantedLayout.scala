@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.datasources.WriteFilesExec
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins.ShuffledJoin
-import org.apache.spark.sql.execution.{SortExec, SparkPlan}
+import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkPlan}
 
 /**
  * Remembers what the query wants of a join's partitions as long as the plan shows it: Spark drops a
@@ -29,9 +29,8 @@ object WantedLayout extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = {
     plan.foreach {
-      case ShuffleExchangeExec(_: HashPartitioning, child, origin, _)
-          if origin == REPARTITION_BY_COL || origin == REPARTITION_BY_NUM =>
-        nextJoins(child).foreach(_.setTagValue(leftWhole, SkewReason.UserRepartition))
+      case shuffle: ShuffleExchangeExec if isRepartition(shuffle) =>
+        nextJoins(shuffle.child).foreach(_.setTagValue(leftWhole, SkewReason.UserRepartition))
       case write: WriteFilesExec if write.bucketSpec.isDefined =>
         nextJoins(write.child).foreach(_.setTagValue(leftWhole, SkewReason.BucketedWrite))
       case SortExec(_, false, child, _) =>
@@ -40,6 +39,34 @@ object WantedLayout extends Rule[SparkPlan] {
     }
     plan
   }
+
+  /**
+   * When exchanges are planned: a join right below a repartition that is still there need not have
+   * the partitions that it asks for.
+   */
+  object Kept extends Rule[SparkPlan] {
+    override def apply(plan: SparkPlan): SparkPlan = {
+      plan.foreach {
+        case shuffle: ShuffleExchangeLike if isRepartition(shuffle) =>
+          joinRightBelow(shuffle.child)
+            .filter(reasonToLeaveWhole(_).contains(SkewReason.UserRepartition))
+            .foreach(_.unsetTagValue(leftWhole))
+        case _ =>
+      }
+      plan
+    }
+
+    private def joinRightBelow(plan: SparkPlan): Option[SparkPlan] = plan match {
+      case join @ (_: MultiFullJoinExec | _: ShuffledJoin) => Some(join)
+      case p: ProjectExec => joinRightBelow(p.child)
+      case f: FilterExec => joinRightBelow(f.child)
+      case _ => None
+    }
+  }
+
+  private def isRepartition(shuffle: ShuffleExchangeLike): Boolean =
+    shuffle.outputPartitioning.isInstanceOf[HashPartitioning] &&
+      (shuffle.shuffleOrigin == REPARTITION_BY_COL || shuffle.shuffleOrigin == REPARTITION_BY_NUM)
 
   /** The first joins below: what is below these is theirs to ask for. */
   private def nextJoins(plan: SparkPlan): Seq[SparkPlan] = plan match {

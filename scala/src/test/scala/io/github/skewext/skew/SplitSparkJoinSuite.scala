@@ -145,6 +145,21 @@ class SplitSparkJoinSuite extends SkewTest {
     assert(collect(sorted.queryExecution.executedPlan) { case s: SortExec => s }.nonEmpty)
   }
 
+  test("a repartition above that Spark does not drop is no obstacle") {
+    val full = join(left(2), right(0), "full", "shuffle_hash")
+    for (df <- Seq(
+        full.repartition(col("l")),
+        full.where("coalesce(v0, v1) > 1").select("l", "v0", "v1").repartition(7, col("l")))) {
+      checkSplit(df)
+      assert(exchanges(df).size === 3)
+    }
+    // Here it is dropped.
+    val kept = join(left(0), right(2), "left", "shuffle_hash").repartition(col("l"))
+    checkWhole(kept)
+    assert(exchanges(kept).size === 2)
+    assert(reasons(kept).contains(SkewReason.UserRepartition))
+  }
+
   test("the other input is aggregated between shuffle and join") {
     val grouped = right(0).groupBy("r").agg(sum("v1").as("n"), max("s1").as("m"))
     for (how <- Seq("full", "inner", "left"); hint <- hints) {
