@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
+
+from scripts import run_script
 
 SCRIPT = """
 import pyspark_skewext as skewext
@@ -54,18 +53,4 @@ spark.stop()
 
 
 def test_executors_run_the_join(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        cwd=tmp_path,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(Path(__file__).resolve().parents[1]),
-            # Executors of a local cluster keep their files here.
-            "SPARK_WORKER_DIR": str(tmp_path),
-        },
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "SAME " in done.stdout
+    assert "SAME " in run_script(SCRIPT, tmp_path)

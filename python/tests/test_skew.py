@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +12,7 @@ import pytest
 from duck import duck_join
 from multisets import assert_same_rows
 from pyspark.sql import DataFrame, SparkSession
+from scripts import run_script
 from stock import setting
 
 from pyspark_skewext import multi_join
@@ -167,17 +165,4 @@ spark.stop()
 def test_tasks_and_executors_that_fail(tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
-    done = subprocess.run(
-        [sys.executable, "-c", FAILING, str(marks)],
-        cwd=tmp_path,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(Path(__file__).resolve().parents[1]),
-            "SPARK_WORKER_DIR": str(tmp_path),
-        },
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "SAME " in done.stdout
+    assert "SAME " in run_script(FAILING, tmp_path, str(marks))
