@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
     if not found:
         print(f"no results in {directory}", file=sys.stderr)
         return 1
-    compared = [r for r in found if r["axis"] is None and best(r["points"][0], "ours")]
+    compared = _compared(found)
     blocks = ["# Results", "Written by `bench/summary.py`; [how to read this](../README.md)."]
     if compared:
         blocks += ["## Cases", _table(_case_rows(compared))]
@@ -73,9 +73,14 @@ def in_order(directory: Path) -> list[Json]:
     )
 
 
+def _compared(found: list[Json]) -> list[Json]:
+    """Those of one point at which our join has a figure."""
+    return [r for r in found if r["axis"] is None and best(r["points"][0], "ours")]
+
+
 def pages(found: list[Json]) -> dict[Path, str]:
     """The project's pages with figures in them, and their figures."""
-    compared = [r for r in found if r["axis"] is None and best(r["points"][0], "ours")]
+    compared = _compared(found)
     headlines = [r for r in compared if r["case"] in HEADLINES]
     return {
         BENCH.parent / "README.md": _table(_headline_rows(headlines)),

@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scripts import run_script
+from scripts import LOCAL_CLUSTER, run_script
 
 SCRIPT = """
-import pyspark_skewext as skewext
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
-
-builder = (
-    SparkSession.builder.master("local-cluster[2,1,768]")
-    .config("spark.executor.memory", "768m")
-    .config("spark.driver.memory", "768m")
-    .config("spark.ui.enabled", False)
-    .config("spark.sql.shuffle.partitions", 4)
-)
 spark = skewext.configure(builder).getOrCreate()
 inputs = [
     spark.range(0, 200, 1, 4).selectExpr(
@@ -53,4 +42,4 @@ spark.stop()
 
 
 def test_executors_run_the_join(tmp_path: Path) -> None:
-    assert "SAME " in run_script(SCRIPT, tmp_path)
+    assert "SAME " in run_script(LOCAL_CLUSTER + SCRIPT, tmp_path)

@@ -12,7 +12,7 @@ import pytest
 from duck import duck_join
 from multisets import assert_same_rows
 from pyspark.sql import DataFrame, SparkSession
-from scripts import run_script
+from scripts import LOCAL_CLUSTER, run_script
 from stock import setting
 
 from pyspark_skewext import multi_join
@@ -97,19 +97,11 @@ def test_joins_of_spark_against_duckdb(
 
 FAILING = """
 import os, signal, sys
-import pyspark_skewext as skewext
 from pyspark import TaskContext
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 folder = sys.argv[1]
 builder = (
-    SparkSession.builder.master("local-cluster[2,1,768]")
-    .config("spark.executor.memory", "768m")
-    .config("spark.driver.memory", "768m")
-    .config("spark.ui.enabled", False)
-    .config("spark.sql.shuffle.partitions", 4)
-    .config("spark.sql.autoBroadcastJoinThreshold", -1)
+    builder.config("spark.sql.autoBroadcastJoinThreshold", -1)
     .config("spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes", 3000)
     .config("spark.sql.adaptive.skewJoin.skewedPartitionFactor", 2)
     .config("spark.sql.adaptive.advisoryPartitionSizeInBytes", 2000)
@@ -165,4 +157,4 @@ spark.stop()
 def test_tasks_and_executors_that_fail(tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
-    assert "SAME " in run_script(FAILING, tmp_path, str(marks))
+    assert "SAME " in run_script(LOCAL_CLUSTER + FAILING, tmp_path, str(marks))
