@@ -139,11 +139,12 @@ case class MultiFullJoinExec(
       .getOrElse(UnknownPartitioning(children.head.outputPartitioning.numPartitions))
   }
 
-  override protected def doExecute(): RDD[InternalRow] =
-    new MultiZipRDD(sparkContext, children.map(_.execute()), task(makesRows = true))
+  override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
 
-  override protected def combinations: RDD[InternalRow] =
-    new MultiZipRDD(sparkContext, children.map(_.execute()), task(makesRows = false))
+  override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
+
+  private def joined(makesRows: Boolean): RDD[InternalRow] =
+    new MultiZipRDD(sparkContext, children.map(_.execute()), task(makesRows))
 
   private def task(makesRows: Boolean): MultiJoinTask = MultiJoinTask(
     inputTypes = children.map(_.output.map(_.dataType)),

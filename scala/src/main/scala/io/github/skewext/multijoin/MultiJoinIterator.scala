@@ -4,7 +4,7 @@ import io.github.skewext.multijoin.InputRole.{Excluded, Required}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeRow}
 import org.apache.spark.sql.execution.RowIterator
 import org.apache.spark.sql.skewext.TaskInternals
 
@@ -29,7 +29,7 @@ private[multijoin] final class MultiJoinIterator(
   private[this] val emitsNullKeys = Array.tabulate(n)(InputRole.emitsNullKeys(task.roles, _))
   private[this] val required = roles.indices.filter(roles(_) == Required).toArray
   private[this] val excluded = roles.indices.filter(roles(_) == Excluded).toArray
-  private[this] val toUnsafe = task.inputTypes.map(types => UnsafeProjection.create(types.toArray))
+  private[this] val asUnsafe = new UnsafeInputs(task.inputTypes)
 
   private[this] val combination =
     new InputRows(n, new RowAssembler(task.inputTypes, task.output))
@@ -103,11 +103,6 @@ private[multijoin] final class MultiJoinIterator(
       order.projections,
       order.numKeys,
       order.ordering)
-  }
-
-  private def asUnsafe(input: Int, row: InternalRow): UnsafeRow = row match {
-    case unsafe: UnsafeRow => unsafe
-    case other => toUnsafe(input)(other)
   }
 
   /** Reads on until a row with a null key comes out (true), or all inputs are at their ends. */

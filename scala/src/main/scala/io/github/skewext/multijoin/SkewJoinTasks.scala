@@ -5,7 +5,7 @@ import io.github.skewext.skew.{RowShare, SkewTask}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.metric.SQLMetric
 
 /**
@@ -47,11 +47,7 @@ private[multijoin] case class SkewJoinTasks(
       task: MultiJoinTask,
       input: Int,
       inputs: Array[Iterator[InternalRow]]): Iterator[InternalRow] = {
-    val toUnsafe = task.inputTypes.map(types => UnsafeProjection.create(types.toArray))
-    def asUnsafe(i: Int)(row: InternalRow): UnsafeRow = row match {
-      case unsafe: UnsafeRow => unsafe
-      case other => toUnsafe(i)(other)
-    }
+    val asUnsafe = new UnsafeInputs(task.inputTypes)
     val wanted = new WantedKeys(normalizedKeys, TaskContext.get())
     // Where an input is required, no key comes out that it does not have.
     val required = inputs.indices.find(i => task.roles(i) == Required)
@@ -59,7 +55,7 @@ private[multijoin] case class SkewJoinTasks(
       .map(Seq(_))
       .getOrElse(inputs.indices.filter(i => task.roles(i) != Excluded))
     val wrapped = inputs.indices.map { i =>
-      val rows = inputs(i).map(asUnsafe(i))
+      val rows = inputs(i).map(asUnsafe(i, _))
       if (i == input) wanted.firstOfEach(i, rows)
       else if (asked.contains(i)) rows.map { row => wanted.add(i, row); row }
       else rows

@@ -1,8 +1,9 @@
 package io.github.skewext.skew
 
+import io.github.skewext.multijoin.JoinKeys
+
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, Expression, UnsafeProjection, UnsafeRow}
-import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.Platform
 
 /**
@@ -18,7 +19,7 @@ case class RowShare(columns: Seq[Expression], allColumns: Boolean) {
     if (slice.shares == 1) {
       rows
     } else {
-      val project = UnsafeProjection.create(columns)
+      lazy val project = UnsafeProjection.create(columns)
       rows.filter { row =>
         val bytes = row match {
           case unsafe: UnsafeRow if allColumns => unsafe
@@ -60,14 +61,10 @@ object RowShare {
     columns(input).exists(a => !keys.exists(_.references.contains(a)))
 
   /**
-   * Columns that have the same value if the row is computed again. Sums of floating-point numbers
-   * need not, nor what is collected in the order in which rows arrive.
+   * Columns that have the same bytes if the row is computed again. Sums of floating-point numbers
+   * need not, nor what is collected in the order in which rows arrive: the types whose values are
+   * not compared by their bytes either.
    */
-  private def columns(input: Seq[Attribute]): Seq[Attribute] = input.filter(_.dataType match {
-    case BooleanType | ByteType | ShortType | IntegerType | LongType | DateType | TimestampType |
-        TimestampNTZType | StringType | BinaryType =>
-      true
-    case _: DecimalType | _: YearMonthIntervalType | _: DayTimeIntervalType => true
-    case _ => false
-  })
+  private def columns(input: Seq[Attribute]): Seq[Attribute] =
+    input.filter(JoinKeys.comparedByBytes(_))
 }
