@@ -124,6 +124,15 @@ object SkewConf {
     .checkValue(_ >= 1, "A split must not make the longest task longer.")
     .createWithDefault(1.5)
 
+  val SKEW_MARKING = buildConf("spark.skewext.skew.marking.enabled")
+    .doc(
+      "Whether tasks before a split join may find the keys that a skewed input has, where reading " +
+        "them in one task would take longer than anything else. They read the skewed partition, " +
+        "slice by slice, and what the other inputs have there.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
   val SKEW_FORCE = buildConf("spark.skewext.skew.force")
     .doc(
       "Whether a join is split even if an operator above then needs one more shuffle. Needs " +
@@ -150,6 +159,7 @@ object SkewConf {
     SKEW_MAX_SLICES,
     SKEW_MAX_REREAD_FACTOR,
     SKEW_MIN_GAIN,
+    SKEW_MARKING,
     SKEW_FORCE)
 
   def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)

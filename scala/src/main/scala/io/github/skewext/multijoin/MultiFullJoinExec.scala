@@ -1,5 +1,7 @@
 package io.github.skewext.multijoin
 
+import java.util.concurrent.TimeUnit
+
 import io.github.skewext.SkewConf
 import io.github.skewext.multijoin.InputRole.Excluded
 import io.github.skewext.multijoin.MultiFullJoinExec.{Natural, NoOrder}
@@ -63,6 +65,9 @@ case class MultiFullJoinExec(
     "numPieces" -> SQLMetrics.createMetric(sparkContext, "number of pieces"),
     "numResiduals" -> SQLMetrics.createMetric(sparkContext, "number of residuals"),
     "rereadSize" -> SQLMetrics.createSizeMetric(sparkContext, "data read again"),
+    "numMarkingTasks" ->
+      SQLMetrics.createMetric(sparkContext, "number of tasks that marked keys before the join"),
+    "markTime" -> SQLMetrics.createTimingMetric(sparkContext, "time to mark keys"),
     "numPieceRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows of pieces"),
     "numResidualRows" ->
       SQLMetrics.createMetric(sparkContext, "number of output rows of residuals"))
@@ -144,7 +149,7 @@ case class MultiFullJoinExec(
   override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
 
   private def joined(makesRows: Boolean): RDD[InternalRow] =
-    new MultiZipRDD(sparkContext, children.map(_.execute()), task(makesRows))
+    new MultiZipRDD[InternalRow](sparkContext, children.map(_.execute()), task(makesRows))
 
   private def task(makesRows: Boolean): MultiJoinTask = MultiJoinTask(
     inputTypes = children.map(_.output.map(_.dataType)),
@@ -169,23 +174,34 @@ case class MultiFullJoinExec(
       spillSize = longMetric("spillSize"),
       peakMemory = longMetric("peakMemory")))
 
-  private def skewTasks: Option[SkewJoinTasks] = split.map { splits =>
+  /** Runs a job, if keys are to be known before the join; once, however often the join is executed. */
+  @transient private lazy val skewTasks: Option[SkewJoinTasks] = split.map { splits =>
     val tasks = splits.tasks(children.map(ShuffleInput.reads))
-    reportSplits(splits)
+    val normalizedKeys = NormalizedKeys(
+      boundKeys(SqlInternals.normalizeFloats),
+      conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS))
+    val rowShares = children.map(c => RowShare.of(c.output))
+    val started = System.nanoTime()
+    val metKeys =
+      MarkKeys.run(sparkContext, children, roles, normalizedKeys, rowShares, splits, tasks)
+    reportSplits(splits, TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - started))
     SkewJoinTasks(
       tasks,
-      normalizedKeys = boundKeys(SqlInternals.normalizeFloats),
-      rowShares = children.map(c => RowShare.of(c.output)),
+      normalizedKeys,
+      rowShares,
+      metKeys,
       pieceRows = longMetric("numPieceRows"),
       residualRows = longMetric("numResidualRows"))
   }
 
-  private def reportSplits(splits: SkewSplits): Unit = {
+  private def reportSplits(splits: SkewSplits, markMillis: Long): Unit = {
     val values = Seq(
       longMetric("numSkewedPartitions") -> splits.partitions.size.toLong,
       longMetric("numPieces") -> splits.pieces.toLong,
       longMetric("numResiduals") -> splits.residuals.toLong,
-      longMetric("rereadSize") -> splits.rereadBytes)
+      longMetric("rereadSize") -> splits.rereadBytes,
+      longMetric("numMarkingTasks") -> splits.markingTasks.toLong,
+      longMetric("markTime") -> (if (splits.markingTasks > 0) markMillis else 0L))
     values.foreach { case (metric, value) => metric.set(value) }
     SQLMetrics.postDriverMetricUpdates(
       sparkContext,

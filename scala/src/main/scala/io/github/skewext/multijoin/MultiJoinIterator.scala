@@ -16,11 +16,13 @@ import org.apache.spark.sql.skewext.TaskInternals
  * takes no memory, however many of them there are. Then the other rows come out key by key.
  *
  * @param drainedLast an input that is drained after all others, or -1
+ * @param dropped keys that do not come out, asked for when the inputs are drained
  */
 private[multijoin] final class MultiJoinIterator(
     task: MultiJoinTask,
     inputs: Array[Iterator[InternalRow]],
-    drainedLast: Int = -1)
+    drainedLast: Int = -1,
+    dropped: () => Option[KnownKeys] = () => None)
     extends RowIterator {
 
   private[this] val n = inputs.length
@@ -42,6 +44,7 @@ private[multijoin] final class MultiJoinIterator(
 
   /** Null until the inputs are drained. */
   private[this] var groups: KeyGroups = _
+  private[this] var droppedKeys: KnownKeys = _
   private[this] var numDrained = 0
   private[this] val drainOrder =
     (inputs.indices.filter(_ != drainedLast) ++ inputs.indices.filter(_ == drainedLast)).toArray
@@ -65,6 +68,7 @@ private[multijoin] final class MultiJoinIterator(
         case Some(order) => orderedGroups(order)
         case None =>
           if (drain()) return true
+          droppedKeys = dropped().orNull
           gathered.result()
       }
     } else if (shown && groups.nextCombination()) {
@@ -141,7 +145,12 @@ private[multijoin] final class MultiJoinIterator(
       if (rows(excluded(i)) != null) return false
       i += 1
     }
-    true
+    if (droppedKeys == null) {
+      true
+    } else {
+      val first = firstPresent()
+      !droppedKeys.contains(first, rows(first))
+    }
   }
 
   private def firstPresent(): Int = {

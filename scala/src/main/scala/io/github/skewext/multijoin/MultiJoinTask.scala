@@ -26,12 +26,14 @@ private[multijoin] case class MultiJoinTask(
     grouping: GroupingSettings,
     metrics: MultiJoinMetrics,
     skew: Option[SkewJoinTasks] = None)
-    extends ((Int, Array[Iterator[InternalRow]]) => Iterator[InternalRow]) {
+    extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[InternalRow]) {
 
-  override def apply(partition: Int, inputs: Array[Iterator[InternalRow]]): Iterator[InternalRow] =
+  override def apply(
+      partition: Int,
+      inputs: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] =
     skew match {
       case Some(tasks) => tasks.join(this, partition, inputs)
-      case None => new MultiJoinIterator(this, inputs).toScala
+      case None => new MultiJoinIterator(this, inputs.map(_())).toScala
     }
 }
 

@@ -5,62 +5,65 @@ import io.github.skewext.skew.{RowShare, SkewTask}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.metric.SQLMetric
 
 /**
  * What the tasks of a join with split partitions do, each in the roles that are its own.
  *
  * @param tasks one for each partition of the join's RDD
- * @param normalizedKeys the keys of each input, bound to its rows; equal keys have equal bytes
  * @param rowShares how a block of each input is divided
+ * @param metKeys of partitions where tasks before the join looked for them: which keys of the others
+ *                the skewed input has
  */
 private[multijoin] case class SkewJoinTasks(
     tasks: IndexedSeq[SkewTask],
-    normalizedKeys: Seq[Seq[Expression]],
+    keys: NormalizedKeys,
     rowShares: Seq[RowShare],
+    metKeys: Map[Int, MetKeys],
     pieceRows: SQLMetric,
     residualRows: SQLMetric) {
 
   def join(
       task: MultiJoinTask,
       partition: Int,
-      inputs: Array[Iterator[InternalRow]]): Iterator[InternalRow] = {
+      inputs: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] = {
     val part = tasks(partition)
     val roles = part.roles(task.roles)
     val partTask = task.copy(roles = roles, skew = None)
     part match {
-      case SkewTask.Whole => new MultiJoinIterator(task, inputs).toScala
+      case SkewTask.Whole => new MultiJoinIterator(task, inputs.map(_())).toScala
       case SkewTask.Piece(input, slice) =>
-        val filtered = rowShares(input).filter(inputs(input), slice)
-        counted(new MultiJoinIterator(partTask, inputs.updated(input, filtered)).toScala, pieceRows)
-      case SkewTask.Residual(input) =>
-        counted(residual(partTask, input, inputs), residualRows)
+        val opened = inputs.map(_())
+        val filtered = rowShares(input).filter(opened(input), slice)
+        counted(new MultiJoinIterator(partTask, opened.updated(input, filtered)).toScala, pieceRows)
+      case SkewTask.Residual(input, read) =>
+        counted(residual(partTask, input, inputs, read.flatMap(metKeys.get)), residualRows)
     }
   }
 
   /**
    * Of the excluded input only keys matter that the others have, and each only once: so it is read
-   * last, and of its rows hardly any are kept.
+   * last, and of its rows hardly any are kept. If its keys are known, it is not read at all.
    */
   private def residual(
       task: MultiJoinTask,
       input: Int,
-      inputs: Array[Iterator[InternalRow]]): Iterator[InternalRow] = {
+      inputs: Array[() => Iterator[InternalRow]],
+      met: Option[MetKeys]): Iterator[InternalRow] = {
     val asUnsafe = new UnsafeInputs(task.inputTypes)
-    val wanted = new WantedKeys(normalizedKeys, TaskContext.get())
-    // Where an input is required, no key comes out that it does not have.
-    val required = inputs.indices.find(i => task.roles(i) == Required)
-    val asked = required
-      .map(Seq(_))
-      .getOrElse(inputs.indices.filter(i => task.roles(i) != Excluded))
+    val wanted = new WantedKeys(keys, TaskContext.get())
+    val asked = SkewJoinTasks.keysThatMatter(task.roles)
+    // When all others are drained.
+    lazy val known = met.flatMap(wanted.knownFrom)
     val wrapped = inputs.indices.map { i =>
-      val rows = inputs(i).map(asUnsafe(i, _))
-      if (i == input) wanted.firstOfEach(i, rows)
+      def rows = inputs(i)().map(asUnsafe(i, _))
+      if (i == input) SkewJoinTasks.lazily {
+        if (known.isDefined) Iterator.empty else wanted.firstOfEach(i, rows)
+      }
       else if (asked.contains(i)) rows.map { row => wanted.add(i, row); row }
       else rows
     }
-    new MultiJoinIterator(task, wrapped.toArray, drainedLast = input).toScala
+    new MultiJoinIterator(task, wrapped.toArray, drainedLast = input, dropped = () => known).toScala
   }
 
   private def counted(rows: Iterator[InternalRow], metric: SQLMetric): Iterator[InternalRow] = {
@@ -71,4 +74,16 @@ private[multijoin] case class SkewJoinTasks(
       row
     }
   }
+}
+
+private[multijoin] object SkewJoinTasks {
+
+  /** The inputs whose keys can come out. */
+  def keysThatMatter(roles: Seq[InputRole]): Seq[Int] = {
+    // Where an input is required, no key comes out that it does not have.
+    val required = roles.indices.find(roles(_) == Required)
+    required.map(Seq(_)).getOrElse(roles.indices.filter(roles(_) != Excluded))
+  }
+
+  private def lazily[T](rows: => Iterator[T]): Iterator[T] = Iterator.empty ++ rows
 }

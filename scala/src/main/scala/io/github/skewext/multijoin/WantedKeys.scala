@@ -1,9 +1,11 @@
 package io.github.skewext.multijoin
 
+import java.util.{Arrays, BitSet}
+
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeProjection, UnsafeRow, XXH64}
 import org.apache.spark.sql.skewext.TaskInternals
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.map.BytesToBytesMap
@@ -15,21 +17,31 @@ import org.apache.spark.unsafe.map.BytesToBytesMap
  * The set is in pages of the task. If there is no memory for it, it is given up and all rows are let
  * through, which is as right and only slower: the join knows how to spill them.
  *
+ * Several sets of the same keys, each compared to a part of the input by a task of its own, tell
+ * together which keys the input has: [[metBy]] in these tasks, [[knownFrom]] in the one that asks.
+ *
  * @param keys the keys of each input, bound to its rows; equal keys have equal bytes
  */
-private[multijoin] final class WantedKeys(keys: Seq[Seq[Expression]], context: TaskContext) {
+private[multijoin] final class WantedKeys(keys: NormalizedKeys, context: TaskContext) {
 
-  private[this] val projections = keys.map(UnsafeProjection.create(_)).toArray
-  private[this] val mark = Array[Long](0L)
+  import WantedKeys._
+
+  private[this] val projections = keys.projections
+  private[this] val notMet = Array[Long](0L)
   private[this] var unmet = 0L
 
   /** The key looked for last: where a key is hot, the next one is often the same. */
-  private[this] val lastKey = UnsafeRow.createFromByteArray(0, keys.head.size)
+  private[this] val lastKey = UnsafeRow.createFromByteArray(0, keys.numKeys)
 
   /** Null once there was no memory for it, or when it is not needed any more. */
   private[this] var set: BytesToBytesMap = create()
 
-  context.addTaskCompletionListener[Unit](_ => free())
+  private[this] val hashMemory = new TaskInternals.HeapMemory(context)
+
+  context.addTaskCompletionListener[Unit] { _ =>
+    free()
+    hashMemory.release()
+  }
 
   /** The key of the row, if it has no null, is wanted. */
   def add(input: Int, row: UnsafeRow): Unit = if (set != null) {
@@ -43,7 +55,7 @@ private[multijoin] final class WantedKeys(keys: Seq[Seq[Expression]], context: T
               key.getBaseObject,
               key.getBaseOffset,
               key.getSizeInBytes,
-              mark,
+              notMet,
               Platform.LONG_ARRAY_OFFSET,
               8)
           } catch {
@@ -90,6 +102,48 @@ private[multijoin] final class WantedKeys(keys: Seq[Seq[Expression]], context: T
       }
     }
 
+  /** Which of the keys the rows have; nothing if that cannot be told apart from other keys. */
+  def metBy(input: Int, rows: Iterator[InternalRow]): Option[MetKeys] = sortedHashes().map {
+    hashes =>
+      while (unmet > 0 && rows.hasNext) meet(input, rows.next().asInstanceOf[UnsafeRow])
+      val met = new BitSet(hashes.length)
+      val found = set.iterator()
+      while (found.hasNext) {
+        val location = found.next()
+        if (Platform.getLong(location.getValueBase, location.getValueOffset) == Met) {
+          met.set(Arrays.binarySearch(hashes, hashOf(location)))
+        }
+      }
+      free()
+      MetKeys(hashes.length, met)
+  }
+
+  /** The keys that were met by others; nothing if they had not the same keys, or these are unknown. */
+  def knownFrom(met: MetKeys): Option[KnownKeys] =
+    sortedHashes().filter(_.length == met.numKeys).map { hashes =>
+      free()
+      new KnownKeys(keys, hashes, met.met)
+    }
+
+  /** Stand for the keys: no two of them have one hash. */
+  private def sortedHashes(): Option[Array[Long]] =
+    if (set == null || !hashMemory.reserve(8L * set.numKeys())) {
+      None
+    } else {
+      val hashes = new Array[Long](set.numKeys())
+      val locations = set.iterator()
+      var i = 0
+      while (locations.hasNext) {
+        hashes(i) = hashOf(locations.next())
+        i += 1
+      }
+      Arrays.sort(hashes)
+      if ((1 until hashes.length).exists(j => hashes(j - 1) == hashes(j))) None else Some(hashes)
+    }
+
+  private def hashOf(key: BytesToBytesMap#Location): Long =
+    keys.hash(key.getKeyBase, key.getKeyOffset, key.getKeyLength)
+
   /** Whether the key of the row is wanted and was not met before. */
   private def meet(input: Int, row: UnsafeRow): Boolean = {
     val key = projections(input)(row)
@@ -99,9 +153,9 @@ private[multijoin] final class WantedKeys(keys: Seq[Seq[Expression]], context: T
       lastKey.copyFrom(key)
       val location = set.lookup(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
       val first = location.isDefined &&
-        Platform.getLong(location.getValueBase, location.getValueOffset) == 0L
+        Platform.getLong(location.getValueBase, location.getValueOffset) != Met
       if (first) {
-        Platform.putLong(location.getValueBase, location.getValueOffset, 1L)
+        Platform.putLong(location.getValueBase, location.getValueOffset, Met)
         unmet -= 1
       }
       first
@@ -111,10 +165,7 @@ private[multijoin] final class WantedKeys(keys: Seq[Seq[Expression]], context: T
   private def create(): BytesToBytesMap = {
     val memory = TaskInternals.memory(context)
     try {
-      new BytesToBytesMap(
-        memory,
-        WantedKeys.InitialCapacity,
-        math.min(WantedKeys.PageSize, memory.pageSizeBytes))
+      new BytesToBytesMap(memory, InitialCapacity, math.min(PageSize, memory.pageSizeBytes))
     } catch {
       case _: SparkOutOfMemoryError => null
     }
@@ -127,6 +178,51 @@ private[multijoin] final class WantedKeys(keys: Seq[Seq[Expression]], context: T
 }
 
 private object WantedKeys {
+  private val Met = 1L
   private val InitialCapacity = 1024
   private val PageSize = 1L << 20
+}
+
+/**
+ * The keys of each input in a form in which equal keys have equal bytes.
+ *
+ * @param keys bound to the input's rows
+ * @param hashBits as in [[JoinKeys]]
+ */
+private[multijoin] case class NormalizedKeys(keys: Seq[Seq[Expression]], hashBits: Int) {
+
+  def numKeys: Int = keys.head.size
+
+  def projections: Array[UnsafeProjection] = keys.map(UnsafeProjection.create(_)).toArray
+
+  def hash(base: AnyRef, offset: Long, length: Int): Long =
+    JoinKeys.truncate(XXH64.hashUnsafeBytes(base, offset, length, JoinKeys.Seed), hashBits)
+}
+
+/**
+ * Which keys of a set some rows have. The keys are known by their place in the order of their
+ * hashes, so that a bit is enough for each.
+ */
+private[multijoin] case class MetKeys(numKeys: Int, met: BitSet) {
+
+  def or(other: MetKeys): Option[MetKeys] = if (numKeys == other.numKeys) {
+    val both = met.clone().asInstanceOf[BitSet]
+    both.or(other.met)
+    Some(MetKeys(numKeys, both))
+  } else {
+    None
+  }
+}
+
+/** The keys of a set that were met, to be asked for by rows whose keys are in the set. */
+private[multijoin] final class KnownKeys(keys: NormalizedKeys, hashes: Array[Long], met: BitSet) {
+
+  private[this] val projections = keys.projections
+
+  def contains(input: Int, row: UnsafeRow): Boolean = {
+    val key = projections(input)(row)
+    val hash = keys.hash(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
+    val i = Arrays.binarySearch(hashes, hash)
+    i >= 0 && met.get(i)
+  }
 }

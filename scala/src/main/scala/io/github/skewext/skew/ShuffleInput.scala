@@ -80,6 +80,10 @@ object ShuffleInput {
     find(plan, byRow = true)
   }
 
+  /** An input of a split join with other reads; nodes may have come in between. */
+  def withReads(input: SparkPlan, specs: Seq[ShufflePartitionSpec]): SparkPlan =
+    input.transformUp { case read: AQEShuffleReadExec => AQEShuffleReadExec(read.child, specs) }
+
   /** What an input of a split join reads; looked for again, as nodes may have come in between. */
   def reads(input: SparkPlan): Seq[ShufflePartitionSpec] = {
     def all(node: SparkPlan): Seq[AQEShuffleReadExec] = node match {

@@ -15,6 +15,9 @@ import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Required}
  * For example, a full outer join of A (400 MB in partition 7, in map blocks of 100 MB) and B (20 MB)
  * with slices of 100 MB: four pieces read 100 MB of A and 20 MB of B each. The residual reads 20 MB
  * of B to join and streams 400 MB of A, of which it needs only to know which of B's keys occur.
+ *
+ * Where that streaming would take longer than all else, it is divided as well: tasks that run before
+ * the join mark which of B's keys occur in their slice of A, and the residual reads B alone.
  */
 object SkewPlanner {
 
@@ -55,7 +58,7 @@ object SkewPlanner {
       settings: SkewSettings): Either[SkewReason, PartitionSplit] = {
     val before = inputs.map(_.bytes(partition)).sum
     val tried = skewed.map { i =>
-      if (inputs(i).role == Excluded) keysOnly(partition, inputs, i)
+      if (inputs(i).role == Excluded) keysOnly(partition, inputs, i, targets(i), settings)
       else sliced(partition, inputs, i, targets(i), settings)
     }
     // What counts is when the last task ends. Two ways that are alike in that differ in their work.
@@ -74,11 +77,55 @@ object SkewPlanner {
   private def keysOnly(
       partition: Int,
       inputs: Seq[SkewInput],
-      input: Int): Either[SkewReason, PartitionSplit] = {
-    val own = inputs(input).bytes(partition)
+      input: Int,
+      target: Long,
+      settings: SkewSettings): Either[SkewReason, PartitionSplit] = {
+    val skewed = inputs(input)
+    val own = skewed.bytes(partition)
     val others = inputs.map(_.bytes(partition)).sum - own
-    val work = others + StreamCost * own
-    Right(PartitionSplit(partition, input, Nil, residual = true, 0L, work, work))
+    val streamed = others + StreamCost * own
+    val plain = PartitionSplit(partition, input, Nil, residual = true, 0L, streamed, streamed)
+    val marks = if (skewed.sliceable) {
+      // A task that only looks at keys can do with more of them.
+      val size = math.max(target / StreamCost, own.toDouble / settings.maxSlices)
+      marking(cut(skewed.blocks(partition), size, cuttable = false), own, others, others, settings)
+    } else {
+      None
+    }
+    Right(marks.filter(_.work <= settings.maxRereadFactor * (own + others)).fold(plain) { m =>
+      plain.copy(
+        marking = m.slices,
+        rereadBytes = m.bytesRead - own,
+        longestTask = m.longestTask,
+        work = m.work)
+    })
+  }
+
+  /** The keys that an input has, found by tasks of their own before the join. */
+  private case class Marking(slices: Seq[Slice], bytesRead: Long, longestTask: Double, work: Double)
+
+  /**
+   * How to find the keys that an input has before the join, if that pays.
+   *
+   * @param longestOther the longest task of the join besides the residual
+   * @return with the work of marking and residual, and the length of the way through both
+   */
+  private def marking(
+      slices: Seq[Slice],
+      own: Long,
+      others: Long,
+      longestOther: Double,
+      settings: SkewSettings): Option[Marking] = {
+    val works = slices.map(s => StreamCost * (others + s.bytesRead))
+    lazy val longest = works.max + math.max(longestOther, others)
+    val pays = settings.marking && slices.size >= 2 &&
+      math.max(longestOther, others + StreamCost * own) >= settings.minGain * longest
+    if (pays) {
+      Some(
+        Marking(slices, slices.map(_.bytesRead + others).sum + others, longest, works.sum + others))
+    } else {
+      None
+    }
   }
 
   private def sliced(
@@ -91,20 +138,37 @@ object SkewPlanner {
     val own = skewed.bytes(partition)
     val others = inputs.map(_.bytes(partition)).sum - own
     val residual = needsResidual(inputs.map(_.role), input) && others > 0
-    val residualWork = if (residual) others + StreamCost * own else 0.0
     val allowed = settings.maxRereadFactor * (own + others)
 
     def split(slices: Seq[Slice]): PartitionSplit = {
       val works = slices.map(s => others + s.bytes + StreamCost * (s.bytesRead - s.bytes))
-      val read = slices.map(_.bytesRead + others).sum + (if (residual) own + others else 0L)
-      PartitionSplit(
+      val pieces = PartitionSplit(
         partition,
         input,
         slices,
         residual,
-        rereadBytes = read - own - others,
-        longestTask = math.max(works.max, residualWork),
-        work = works.sum + residualWork)
+        rereadBytes = slices.map(_.bytesRead + others).sum - own - others,
+        longestTask = works.max,
+        work = works.sum)
+      if (!residual) {
+        pieces
+      } else {
+        val streamed = others + StreamCost * own
+        marking(slices, own, others, works.max, settings)
+          .map { m =>
+            pieces.copy(
+              marking = m.slices,
+              rereadBytes = pieces.rereadBytes + m.bytesRead,
+              longestTask = m.longestTask,
+              work = pieces.work + m.work)
+          }
+          .filter(_.work <= allowed)
+          .getOrElse(
+            pieces.copy(
+              rereadBytes = pieces.rereadBytes + own + others,
+              longestTask = math.max(works.max, streamed),
+              work = pieces.work + streamed))
+      }
     }
 
     if (!skewed.sliceable) return Left(SkewReason.InputAggregated)
@@ -208,8 +272,11 @@ case class Slice(startMap: Int, endMap: Int, share: Int, shares: Int, bytes: Lon
  * Without slices the input is excluded and only its keys are asked for.
  *
  * @param rereadBytes what all tasks together read more than one task would
- * @param longestTask the cost of the longest task, in bytes joined
+ * @param longestTask the cost of the longest task, in bytes joined; of the longest two if one is
+ *                    waited for by the other
  * @param work the cost of all tasks
+ * @param marking the slices in which tasks before the join find the keys that the input has; if
+ *                there are none, the residual reads the input itself
  */
 case class PartitionSplit(
     partition: Int,
@@ -218,10 +285,13 @@ case class PartitionSplit(
     residual: Boolean,
     rereadBytes: Long,
     longestTask: Double,
-    work: Double) {
+    work: Double,
+    marking: Seq[Slice] = Nil) {
 
+  /** The residual first: it may be the longest. */
   def tasks: Seq[SkewTask] =
-    slices.map(SkewTask.Piece(input, _)) ++ (if (residual) Seq(SkewTask.Residual(input)) else Nil)
+    (if (residual) Seq(SkewTask.Residual(input, Some(partition))) else Nil) ++
+      slices.map(SkewTask.Piece(input, _))
 }
 
 /** The settings that decide about splits: Spark's own, and the limits that Spark has none for. */
@@ -231,7 +301,8 @@ case class SkewSettings(
     advisoryBytes: Long,
     maxSlices: Int,
     maxRereadFactor: Double,
-    minGain: Double) {
+    minGain: Double,
+    marking: Boolean) {
 
   /** From which size on a partition is skewed: as Spark's own rule has it. */
   def skewThreshold(sizes: Seq[Long]): Long =
@@ -273,8 +344,12 @@ object SkewTask {
     override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] = ofJoin.updated(input, Required)
   }
 
-  /** Gives the rows of the join that have no row of the input in them. */
-  case class Residual(input: Int) extends SkewTask {
+  /**
+   * Gives the rows of the join that have no row of the input in them.
+   *
+   * @param partition what it reads, if that is one partition
+   */
+  case class Residual(input: Int, partition: Option[Int]) extends SkewTask {
     override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] = ofJoin.updated(input, Excluded)
   }
 }

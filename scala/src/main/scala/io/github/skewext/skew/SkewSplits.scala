@@ -16,6 +16,10 @@ case class SkewSplits(partitions: Seq[PartitionSplit]) {
 
   def rereadBytes: Long = partitions.map(_.rereadBytes).sum
 
+  def markingTasks: Int = partitions.map(_.marking.size).sum
+
+  def of(partition: Int): Option[PartitionSplit] = byPartition.get(partition)
+
   /** `2 partitions in 14 pieces, 2 residuals` */
   def describe: String = {
     def count(n: Int, what: String) = s"$n $what${if (n == 1) "" else "s"}"
@@ -27,14 +31,17 @@ case class SkewSplits(partitions: Seq[PartitionSplit]) {
 
   /**
    * What each input reads: the ranges of partitions that it has read so far, without those that are
-   * split, and their tasks in between.
+   * split, and their tasks.
    *
    * @param bytes the size of each partition of each input
+   * @param splitFirst whether what is split comes first, so that long tasks do not start last; not if
+   *                   Spark is to coalesce the reads, which it does in their order
    */
   def reads(
       ranges: Seq[CoalescedPartitionSpec],
-      bytes: Seq[IndexedSeq[Long]]): Seq[Seq[ShufflePartitionSpec]] = {
-    val tasks = ranges.flatMap { range =>
+      bytes: Seq[IndexedSeq[Long]],
+      splitFirst: Boolean): Seq[Seq[ShufflePartitionSpec]] = {
+    val inOrder = ranges.flatMap { range =>
       val (from, until) = (range.startReducerIndex, range.endReducerIndex)
       val split = (from until until).filter(byPartition.contains)
       val starts = from +: split.map(_ + 1)
@@ -48,6 +55,16 @@ case class SkewSplits(partitions: Seq[PartitionSplit]) {
           }
         }
       }
+    }
+    def isSplit(task: Either[(Int, Int), _]) = task match {
+      case Left((start, end)) => end - start == 1 && byPartition.contains(start)
+      case _ => true
+    }
+    val tasks = if (splitFirst) {
+      val (split, whole) = inOrder.partition(isSplit)
+      split ++ whole
+    } else {
+      inOrder
     }
     bytes.indices.map { i =>
       tasks.map {
@@ -101,7 +118,8 @@ case class SkewSplits(partitions: Seq[PartitionSplit]) {
               if i == j && slice.startMap == spec.startMapIndex
                 && slice.endMap == spec.endMapIndex =>
             piece
-          case (residual: SkewTask.Residual, None) => residual
+          case (SkewTask.Residual(i, p), None) =>
+            SkewTask.Residual(i, p.filter(_ => end - start == 1))
           case _ => unexpected(t)
         }
       }

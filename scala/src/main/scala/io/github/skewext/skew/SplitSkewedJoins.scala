@@ -19,6 +19,9 @@ import org.apache.spark.sql.internal.SQLConf
  * A join is left whole if an operator above could tell the difference. That concerns this join only.
  */
 object SplitSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
+
+  override protected def splitFirst: Boolean = true
+
   override def apply(plan: SparkPlan): SparkPlan = if (isEnabled) {
     splitJoins(plan) { (whole, join, splits) =>
       splits
@@ -37,6 +40,8 @@ object SplitSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
  * [[SplitSkewedJoins]].
  */
 object ForceSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
+
+  override protected def splitFirst: Boolean = false
 
   override def apply(plan: SparkPlan): SparkPlan = if (isEnabled && isForced) {
     splitJoins(plan) { (whole, join, splits) =>
@@ -64,6 +69,9 @@ object ForceSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
 
 /** What the rules that split joins have in common. */
 private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
+
+  /** See [[SkewSplits.reads]]. */
+  protected def splitFirst: Boolean
 
   protected def isEnabled: Boolean = SkewConf.enabled(conf) &&
     conf.getConf(SkewConf.SKEW_ENABLED) && conf.getConf(SQLConf.SKEW_JOIN_ENABLED)
@@ -110,7 +118,7 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
       .right
     _ <- WantedLayout.reasonToLeaveWhole(join).toLeft(()).right
   } yield {
-    val reads = SkewSplits(splits).reads(inputs.head.ranges, inputs.map(_.bytes))
+    val reads = SkewSplits(splits).reads(inputs.head.ranges, inputs.map(_.bytes), splitFirst)
     val children = inputs.zip(reads).map { case (input, specs) => input.reading(specs) }
     val unordered = joined.splitPlan(children, SkewSplits(splits))
     if (join.outputOrdering.isEmpty) {
@@ -139,7 +147,8 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
     advisoryBytes = conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES),
     maxSlices = conf.getConf(SkewConf.SKEW_MAX_SLICES),
     maxRereadFactor = conf.getConf(SkewConf.SKEW_MAX_REREAD_FACTOR),
-    minGain = conf.getConf(SkewConf.SKEW_MIN_GAIN))
+    minGain = conf.getConf(SkewConf.SKEW_MIN_GAIN),
+    marking = conf.getConf(SkewConf.SKEW_MARKING))
 
   protected def isValid(plan: SparkPlan): Boolean =
     ValidateRequirements.validate(withoutInputs(plan))

@@ -11,7 +11,10 @@ class WantedKeysSuite extends SharedSparkSession {
 
   private val types: Array[DataType] = Array(LongType, IntegerType)
 
-  private val keys = Seq.fill(2)(Seq(BoundReference(0, LongType, nullable = true)))
+  private val keys = keysOf(hashBits = 64)
+
+  private def keysOf(hashBits: Int) =
+    NormalizedKeys(Seq.fill(2)(Seq(BoundReference(0, LongType, nullable = true))), hashBits)
 
   private def row(projection: UnsafeProjection)(key: Option[Long], v: Int): UnsafeRow =
     projection(InternalRow(key.map(Long.box).orNull, v))
@@ -59,5 +62,60 @@ class WantedKeysSuite extends SharedSparkSession {
       assert(values === large.indices)
       assert(read === large.size)
     }
+  }
+
+  /** The keys of `small` that are in some slice, as each slice's task and the asking one see it. */
+  private def known(
+      small: Seq[Option[Long]],
+      slices: Seq[Seq[Option[Long]]],
+      hashBits: Int = 64,
+      memory: => TestMemory = plenty,
+      askedOf: Seq[Option[Long]] = Nil): Option[Seq[Long]] = {
+    val of = Seq.fill(2)(UnsafeProjection.create(types))
+    def set(keys: Seq[Option[Long]])(body: WantedKeys => Option[_]) = TestTask.run(memory) {
+      context =>
+        val wanted = new WantedKeys(keysOf(hashBits), context)
+        keys.foreach(k => wanted.add(0, row(of.head)(k, 0)))
+        body(wanted)
+    }
+    val met = slices.map { slice =>
+      set(small)(_.metBy(1, slice.iterator.map(k => row(of(1))(k, 0)))).map { case met: MetKeys =>
+        met
+      }
+    }
+    val together = met.reduce((a, b) => for (x <- a; y <- b; z <- x.or(y)) yield z)
+    val asking = if (askedOf.isEmpty) small else askedOf
+    together.flatMap { met =>
+      set(asking)(_.knownFrom(met).map { known =>
+        asking.flatten.distinct.filter(k => known.contains(0, row(of.head)(Some(k), 0)))
+      }).map { case keys: Seq[_] => keys.map { case k: Long => k } }
+    }
+  }
+
+  private def some(keys: Long*): Seq[Option[Long]] = keys.map(Some(_))
+
+  test("slices tell together which keys are met, in whatever order the keys come") {
+    val small = None +: some(5, 1, 2, 2, 3, 4)
+    val slices = Seq(some(1, 9, 9, 1), None +: some(4), Nil, some(1, 3, 8))
+    assert(known(small, slices).map(_.toSet) === Some(Set(1L, 3L, 4L)))
+    assert(known(small, slices, askedOf = small.reverse).map(_.toSet) === Some(Set(1L, 3L, 4L)))
+    assert(known(small, Seq(some(9))) === Some(Nil))
+    assert(known(Seq(None), Seq(some(9, 1)), askedOf = Seq(None)) === Some(Nil))
+  }
+
+  test("nothing is known of keys that are not told apart") {
+    val slices = Seq(some(1, 9), some(3))
+    // Two bits of hash for nine keys; one key needs none.
+    assert(known(some(1L to 9L: _*), slices, hashBits = 2) === None)
+    assert(known(some(3), slices, hashBits = 0) === Some(Seq(3L)))
+    // The asking task has other keys than those that looked for them.
+    assert(known(some(1, 2, 3), slices, askedOf = some(1, 2)) === None)
+    assert(known(some(0L until 20000L: _*), slices, memory = TestMemory.limited(1 << 17)) === None)
+    // There is room for the keys, but not for their hashes as well.
+    val keys = some(0L until 4000L: _*)
+    val granted = (15 to 22).map(b => known(keys, slices, memory = TestMemory.limited(1L << b)))
+    assert(granted.head === None)
+    assert(granted.last.map(_.toSet) === Some(Set(1L, 3L, 9L)))
+    assert(granted.flatten.distinct.size === 1)
   }
 }

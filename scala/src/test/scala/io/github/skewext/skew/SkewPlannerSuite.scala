@@ -17,7 +17,8 @@ class SkewPlannerSuite extends AnyFunSuite {
     advisoryBytes = 64,
     maxSlices = 100,
     maxRereadFactor = 4,
-    minGain = 1.5)
+    minGain = 1.5,
+    marking = false)
 
   /** Four partitions; partition 1 has the bytes of these map blocks. */
   private def input(role: InputRole, blocks: Long*): SkewInput = input(role, true, blocks: _*)
@@ -88,6 +89,34 @@ class SkewPlannerSuite extends AnyFunSuite {
       only(SkewPlanner.plan(Seq(input(Required, 10), input(Excluded, 200, 200)), settings))
     assert((split.input, split.slices, split.residual) === ((1, Nil, true)))
     assert(split.rereadBytes === 0)
+  }
+
+  test("keys are marked before the join where the residual would take longer than anything else") {
+    val marking = settings.copy(marking = true)
+    val hot = input(Optional, Seq.fill(20)(60L): _*)
+    val split = only(SkewPlanner.plan(Seq(hot, input(Optional, 10)), marking))
+    assert(split.marking === split.slices)
+    // A piece after a task that marks: 70 and 30 % of 70; the residual alone would be 370.
+    assert(split.longestTask === 91)
+    // All of the hot input and 20 times the other one, twice; and the residual reads the other one.
+    assert(split.rereadBytes === 2 * (1200 + 20 * 10) + 10 - (1200 + 10))
+    assert(only(SkewPlanner.plan(Seq(hot, input(Optional, 10)), settings)).longestTask === 370)
+    // Only the keys of an excluded input matter: larger slices, and no pieces.
+    val excluded = only(
+      SkewPlanner.plan(Seq(input(Required, 10), input(Excluded, Seq.fill(20)(60L): _*)), marking))
+    assert(excluded.slices.isEmpty)
+    assert(excluded.marking.map(_.bytes) === Seq.fill(6)(180) :+ 120)
+    assert(excluded.longestTask === 0.3 * (180 + 10) + 10)
+    def notMarked(inputs: SkewInput*) = SkewPlanner.plan(inputs, marking) match {
+      case Right(splits) => splits.forall(_.marking.isEmpty)
+      case Left(_) => true
+    }
+    // Nothing is to be known; little to be gained; all tasks would read the one block.
+    assert(notMarked(hot.copy(role = Required), input(Optional, 10)))
+    assert(notMarked(input(Optional, 100, 100, 100, 100), input(Optional, 10)))
+    assert(notMarked(input(Optional, 1200), input(Optional, 10)))
+    assert(notMarked(input(Excluded, 1200), input(Required, 10)))
+    assert(notMarked(hot.copy(role = Excluded, sliceable = false), input(Required, 10)))
   }
 
   test("an aggregated input is read whole, and vetoes if it is the skewed one") {
@@ -189,7 +218,8 @@ class SkewPlannerSuite extends AnyFunSuite {
     maxSlices <- Gen.oneOf(2, 3, 100)
     reread <- Gen.oneOf(1.5, 4.0, 100.0)
     gain <- Gen.oneOf(1.0, 1.0, 1.5)
-  } yield Case(inputs, roles, SkewSettings(1.0, 20, 30, maxSlices, reread, gain))
+    marking <- Gen.oneOf(true, false)
+  } yield Case(inputs, roles, SkewSettings(1.0, 20, 30, maxSlices, reread, gain, marking))
 
   /** The combinations of rows that come out, as the positions and numbers of the rows. */
   private def join(inputs: Seq[Seq[R]], roles: Seq[InputRole]): Seq[Seq[(Int, Int)]] = {
@@ -232,6 +262,10 @@ class SkewPlannerSuite extends AnyFunSuite {
         assert(sizes(s.input) > c.settings.skewThreshold(c.planned(s.input).bytes))
         assert(s.slices.size <= c.settings.maxSlices)
         assert(s.longestTask * c.settings.minGain <= sizes.sum)
+        if (s.marking.nonEmpty) {
+          assert(s.residual)
+          assert(s.marking.map(_.bytes).sum === sizes(s.input))
+        }
         if (s.slices.nonEmpty) {
           assert(s.work <= c.settings.maxRereadFactor * sizes.sum)
           assert(s.slices.map(_.bytes).sum === sizes(s.input))
@@ -256,7 +290,8 @@ class SkewPlannerSuite extends AnyFunSuite {
         val reads = SkewSplits(splits)
           .reads(
             (0 until partitions).map(p => CoalescedPartitionSpec(p, p + 1)),
-            c.planned.map(_.bytes))
+            c.planned.map(_.bytes),
+            splitFirst = seed % 2 == 0)
         val tasks = SkewSplits(splits).tasks(reads)
         val parts = tasks.indices.flatMap { t =>
           val rows = c.inputs.indices.map { i =>
@@ -272,7 +307,9 @@ class SkewPlannerSuite extends AnyFunSuite {
             case SkewTask.Piece(i, slice) =>
               if (slice.shares > 1) cut += 1
               rows.updated(i, rows(i).filter(_.id % slice.shares == slice.share))
-            case SkewTask.Residual(_) =>
+            case SkewTask.Residual(_, p) =>
+              assert(
+                p === Some(reads.head(t).asInstanceOf[CoalescedPartitionSpec].startReducerIndex))
               residuals += 1
               rows
             case SkewTask.Whole => rows
@@ -297,7 +334,7 @@ class SkewPlannerSuite extends AnyFunSuite {
     def read(from: Int, until: Int, i: Int) =
       CoalescedPartitionSpec(from, until, (from until until).map(bytes(i)).sum)
     val ranges = Seq(CoalescedPartitionSpec(0, 2), CoalescedPartitionSpec(2, 6))
-    val reads = splits.reads(ranges, bytes)
+    val reads = splits.reads(ranges, bytes, splitFirst = false)
     assert(reads.head === Seq(0 -> 2, 2 -> 3, 3 -> 4, 3 -> 4, 3 -> 4, 3 -> 4, 4 -> 6).map {
       case (from, until) => read(from, until, 0)
     })
@@ -305,13 +342,17 @@ class SkewPlannerSuite extends AnyFunSuite {
       reads(1) === Seq(
         read(0, 2, 1),
         read(2, 3, 1),
+        read(3, 4, 1),
         PartialReducerPartitionSpec(3, 0, 2, 50),
         PartialReducerPartitionSpec(3, 2, 3, 60),
         PartialReducerPartitionSpec(3, 2, 3, 60),
-        read(3, 4, 1),
         read(4, 6, 1)))
+    // What takes longest starts first, unless Spark wants partitions in their order.
+    val first = splits.reads(ranges, bytes, splitFirst = true)
+    assert(first === reads.map(r => r.slice(2, 6) ++ r.take(2) ++ r.drop(6)))
     val tasks = splits.tasks(reads)
-    val expected = slices.map(SkewTask.Piece(1, _)) :+ SkewTask.Residual(1)
+    val expected = SkewTask.Residual(1, Some(3)) +: slices.map(SkewTask.Piece(1, _))
+    assert(splits.tasks(first) === expected ++ Seq.fill(3)(SkewTask.Whole))
     assert(tasks === (SkewTask.Whole +: SkewTask.Whole +: expected :+ SkewTask.Whole))
     // Other partitions may have been put together, or left out as they are empty.
     assert(splits.tasks(reads.map(_.patch(1, Nil, 1))).size === 6)
@@ -319,8 +360,8 @@ class SkewPlannerSuite extends AnyFunSuite {
     for (broken <- Seq(
         reads.map(_.patch(2, Nil, 1)),
         reads.map(_.patch(5, Nil, 1)),
-        reads.map(r => r.take(3) ++ r.drop(2)),
-        reads.map(r => r.take(5) ++ r.drop(6) :+ r(5) :+ r(5)),
+        reads.map(r => r.take(4) ++ r.drop(3)),
+        reads.map(r => r.take(2) ++ r.drop(3) :+ r(2) :+ r(2)),
         Seq(reads.head, reads.head),
         reads.reverse)) {
       intercept[IllegalStateException](splits.tasks(broken))

@@ -69,6 +69,7 @@ trait SkewTest extends MultiJoinTest {
     assert(value("numPieces") === splits.pieces)
     assert(value("numResiduals") === splits.residuals)
     assert(value("rereadSize") === splits.rereadBytes)
+    assert(value("numMarkingTasks") === splits.markingTasks)
     assert(value("numPieceRows") + value("numResidualRows") <= value("numOutputRows"))
   }
 

@@ -41,6 +41,35 @@ class SplitMultiJoinSuite extends SkewTest {
       }
   }
 
+  test("the keys of a skewed input are marked before the join") {
+    // So many slices that to read the input for the residual would take longest.
+    def inputs = Seq(skewed(0, 20), skewed(1, 3000, hot = 3, maps = 12), skewed(2, 20))
+    for (roles <- Seq("optional optional", "required optional", "excluded required");
+      hot <- Seq("optional", "excluded")) {
+      val all = roles.split(" ").patch(1, Seq(hot), 0).toSeq
+      withClue(s"$all: ") {
+        val join = checkSplit(multiJoin(inputs, Seq("k"), roles = all))
+        val splits = join.split.get
+        assert(splits.markingTasks > splits.partitions.size)
+        // Pieces read it once, residuals never; a quarter of its rows is in whole partitions.
+        assert(join.metrics("numRowsOfInput1").value <= (if (hot == "excluded") 750 else 3000))
+      }
+    }
+    withSQLConf(SkewConf.SKEW_MARKING.key -> "false") {
+      val join = checkSplit(fullJoin("k")(inputs: _*))
+      assert(join.split.get.markingTasks === 0)
+      assert(join.metrics("markTime").value === 0)
+      assert(join.metrics("numRowsOfInput1").value > 3000)
+    }
+    // Keys that are not told apart by their hashes are compared as without marks.
+    for (bits <- Seq("0", "3")) {
+      withSQLConf(SkewConf.MULTI_JOIN_HASH_BITS.key -> bits) {
+        val join = checkSplit(fullJoin("k")(inputs: _*))
+        assert(join.split.get.markingTasks > 0)
+      }
+    }
+  }
+
   test("two skewed inputs, in one partition and in several") {
     val other = skewed(1, 700, hot = 3).withColumn("k", when(col("k") === 3, 8).otherwise(col("k")))
     for (second <- Seq(skewed(1, 260, hot = 1), other)) {
@@ -280,6 +309,7 @@ class SplitMultiJoinSuite extends SkewTest {
         Gen.listOfN(n - 1, Gen.oneOf("optional", "required", "excluded")).map("optional" :: _))
       hotInput <- Gen.choose(0, n - 1)
       advisory <- Gen.oneOf("300", "1000")
+      marking <- Gen.oneOf("true", "true", "false")
       bits <- Gen.oneOf("64", "1")
       spread <- Gen.oneOf("true", "false")
     } yield {
@@ -293,6 +323,7 @@ class SplitMultiJoinSuite extends SkewTest {
         roles,
         Seq(
           Advisory -> advisory,
+          SkewConf.SKEW_MARKING.key -> marking,
           SkewConf.MULTI_JOIN_HASH_BITS.key -> bits,
           SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key -> spread))
     }

@@ -1,6 +1,8 @@
 package org.apache.spark.sql.skewext
 
-import org.apache.spark.rdd.{RDD, ZippedPartitionsBaseRDD, ZippedPartitionsPartition}
+import scala.reflect.ClassTag
+
+import org.apache.spark.rdd.{DeterministicLevel, RDD, ZippedPartitionsBaseRDD, ZippedPartitionsPartition}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.{Partition, SparkContext, TaskContext}
 
@@ -8,14 +10,16 @@ import org.apache.spark.{Partition, SparkContext, TaskContext}
  * `zipPartitions` for any number of RDDs, with the number of the partition; Spark's public one stops
  * at four. Lives here because the base class, which gives partitions, preferred locations and the
  * clearing of dependencies, is `private[spark]`.
+ *
+ * @param zip gets the inputs unopened: a shuffle is fetched as soon as it is opened
  */
-class MultiZipRDD(
+class MultiZipRDD[T: ClassTag](
     sc: SparkContext,
     inputs: Seq[RDD[InternalRow]],
-    zip: (Int, Array[Iterator[InternalRow]]) => Iterator[InternalRow])
-    extends ZippedPartitionsBaseRDD[InternalRow](sc, inputs) {
+    zip: (Int, Array[() => Iterator[InternalRow]]) => Iterator[T])
+    extends ZippedPartitionsBaseRDD[T](sc, inputs) {
 
-  override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
+  override def compute(split: Partition, context: TaskContext): Iterator[T] = {
     val partitions = split.asInstanceOf[ZippedPartitionsPartition].partitions
     // Through `rdds`, which clearDependencies() drops, and not through the constructor's `inputs`:
     // a checkpointed RDD must not keep its parents.
@@ -24,8 +28,15 @@ class MultiZipRDD(
       rdds
         .zip(partitions)
         .map { case (rdd, partition) =>
-          rdd.iterator(partition, context).asInstanceOf[Iterator[InternalRow]]
+          () => rdd.iterator(partition, context).asInstanceOf[Iterator[InternalRow]]
         }
         .toArray)
   }
+}
+
+object MultiZipRDD {
+
+  /** Whether an RDD that is computed again after a failure may have other rows. */
+  def isIndeterminate(rdd: RDD[_]): Boolean =
+    rdd.outputDeterministicLevel == DeterministicLevel.INDETERMINATE
 }

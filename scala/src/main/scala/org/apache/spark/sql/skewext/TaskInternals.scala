@@ -4,7 +4,7 @@ import java.util.function.Supplier
 
 import org.apache.spark.executor.ShuffleWriteMetrics
 import org.apache.spark.internal.config.SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD
-import org.apache.spark.memory.TaskMemoryManager
+import org.apache.spark.memory.{MemoryConsumer, MemoryMode, TaskMemoryManager}
 import org.apache.spark.util.collection.unsafe.sort.{PrefixComparators, RecordComparator, UnsafeExternalSorter, UnsafeSorterSpillReader, UnsafeSorterSpillWriter}
 import org.apache.spark.{SparkEnv, TaskContext}
 
@@ -32,6 +32,21 @@ object TaskInternals {
       pageSize,
       env.conf.get(SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD),
       /* canUseRadixSort */ true)
+  }
+
+  /** Accounts for objects on the heap, which no other operator of the task can make smaller. */
+  final class HeapMemory(context: TaskContext)
+      extends MemoryConsumer(context.taskMemoryManager(), MemoryMode.ON_HEAP) {
+
+    /** Takes so much altogether, if there is. */
+    def reserve(bytes: Long): Boolean = {
+      val more = math.max(0L, bytes - getUsed)
+      acquireMemory(more) == more
+    }
+
+    def release(): Unit = freeMemory(getUsed)
+
+    override def spill(size: Long, trigger: MemoryConsumer): Long = 0L
   }
 
   /** Writes records to a file of the task; takes none of the memory that Spark accounts for. */
