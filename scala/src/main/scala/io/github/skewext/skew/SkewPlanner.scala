@@ -30,6 +30,9 @@ object SkewPlanner {
   /** A block is cut where it is this much larger than a slice should be. */
   private val CutFactor = 1.5
 
+  /** Marking costs little besides waiting for it. */
+  private val MarkingGain = 1.25
+
   /** A last slice smaller than this part of the others is not worth a task. */
   private val SmallSlice = 0.2
 
@@ -86,9 +89,7 @@ object SkewPlanner {
     val streamed = others + StreamCost * own
     val plain = PartitionSplit(partition, input, Nil, residual = true, 0L, streamed, streamed)
     val marks = if (skewed.sliceable) {
-      // A task that only looks at keys can do with more of them.
-      val size = math.max(target / StreamCost, own.toDouble / settings.maxSlices)
-      marking(cut(skewed.blocks(partition), size, cuttable = false), own, others, others, settings)
+      marking(skewed.blocks(partition), own, others, target, longestPiece = 0.0, settings)
     } else {
       None
     }
@@ -105,24 +106,29 @@ object SkewPlanner {
   private case class Marking(slices: Seq[Slice], bytesRead: Long, longestTask: Double, work: Double)
 
   /**
-   * How to find the keys that an input has before the join, if that pays.
-   *
-   * @param longestOther the longest task of the join besides the residual
-   * @return with the work of marking and residual, and the length of the way through both
+   * How to find the keys that an input has before the join, if that pays. Blocks are not cut: all
+   * tasks of a block would read all its keys.
    */
   private def marking(
-      slices: Seq[Slice],
+      blocks: Seq[MapBlocks],
       own: Long,
       others: Long,
-      longestOther: Double,
+      target: Long,
+      longestPiece: Double,
       settings: SkewSettings): Option[Marking] = {
-    val works = slices.map(s => StreamCost * (others + s.bytesRead))
-    lazy val longest = works.max + math.max(longestOther, others)
-    val pays = settings.marking && slices.size >= 2 &&
-      math.max(longestOther, others + StreamCost * own) >= settings.minGain * longest
-    if (pays) {
-      Some(
-        Marking(slices, slices.map(_.bytesRead + others).sum + others, longest, works.sum + others))
+    // A task that only looks at keys can do with more of them.
+    val size = math.max(target / StreamCost, own.toDouble / settings.maxSlices)
+    val slices = cut(blocks, size, cuttable = false)
+    if (settings.marking && slices.size >= 2) {
+      val works = slices.map(s => StreamCost * (others + s.bytesRead))
+      val longest = works.max + math.max(longestPiece, others)
+      val streamed = math.max(longestPiece, others + StreamCost * own)
+      if (streamed >= MarkingGain * longest) {
+        val read = slices.map(_.bytesRead + others).sum + others
+        Some(Marking(slices, read, longest, works.sum + others))
+      } else {
+        None
+      }
     } else {
       None
     }
@@ -139,6 +145,7 @@ object SkewPlanner {
     val others = inputs.map(_.bytes(partition)).sum - own
     val residual = needsResidual(inputs.map(_.role), input) && others > 0
     val allowed = settings.maxRereadFactor * (own + others)
+    lazy val blocks = skewed.blocks(partition)
 
     def split(slices: Seq[Slice]): PartitionSplit = {
       val works = slices.map(s => others + s.bytes + StreamCost * (s.bytesRead - s.bytes))
@@ -154,7 +161,7 @@ object SkewPlanner {
         pieces
       } else {
         val streamed = others + StreamCost * own
-        marking(slices, own, others, works.max, settings)
+        marking(blocks, own, others, target, works.max, settings)
           .map { m =>
             pieces.copy(
               marking = m.slices,
@@ -172,7 +179,6 @@ object SkewPlanner {
     }
 
     if (!skewed.sliceable) return Left(SkewReason.InputAggregated)
-    val blocks = skewed.blocks(partition)
     val smallest = math.max(math.max(1L, target).toDouble, own.toDouble / settings.maxSlices)
     // Larger and larger slices, until there are few enough of them.
     def grow(size: Double): Either[SkewReason, PartitionSplit] = {

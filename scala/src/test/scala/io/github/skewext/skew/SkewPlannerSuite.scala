@@ -95,13 +95,15 @@ class SkewPlannerSuite extends AnyFunSuite {
     val marking = settings.copy(marking = true)
     val hot = input(Optional, Seq.fill(20)(60L): _*)
     val split = only(SkewPlanner.plan(Seq(hot, input(Optional, 10)), marking))
-    assert(split.marking === split.slices)
-    // A piece after a task that marks: 70 and 30 % of 70; the residual alone would be 370.
-    assert(split.longestTask === 91)
-    // All of the hot input and 20 times the other one, twice; and the residual reads the other one.
-    assert(split.rereadBytes === 2 * (1200 + 20 * 10) + 10 - (1200 + 10))
+    // Larger slices than those of the pieces, as looking at keys is not much work.
+    assert(split.slices.map(_.bytes) === Seq.fill(20)(60))
+    assert(split.marking.map(_.bytes) === Seq.fill(6)(180) :+ 120)
+    // A piece after a task that marks; the residual alone would be 370.
+    assert(split.longestTask === 0.3 * (180 + 10) + 60 + 10)
+    // The hot input twice, the other one 20 times and 7 times; and the residual reads the other one.
+    assert(split.rereadBytes === (1200 + 20 * 10) + (1200 + 7 * 10) + 10 - (1200 + 10))
     assert(only(SkewPlanner.plan(Seq(hot, input(Optional, 10)), settings)).longestTask === 370)
-    // Only the keys of an excluded input matter: larger slices, and no pieces.
+    // Only the keys of an excluded input matter: no pieces.
     val excluded = only(
       SkewPlanner.plan(Seq(input(Required, 10), input(Excluded, Seq.fill(20)(60L): _*)), marking))
     assert(excluded.slices.isEmpty)
