@@ -21,7 +21,7 @@ from statistics import median
 from typing import Any
 
 from harness import facts, report
-from harness.cases import CHAINS, Case, Point
+from harness.case import CHAINS, Case, Point
 from harness.costs import samples
 from harness.measure import Options, measure, progress
 from harness.report import Json

@@ -13,13 +13,15 @@ import argparse
 import os
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from subprocess import CalledProcessError
 from typing import Any
 
 from harness import facts, report, sessions
-from harness.cases import CASES, FULL_ROWS, QUICK_ROWS, Case, select
+from harness.case import FULL_ROWS, QUICK_ROWS, Case
+from harness.cases import CASES, select
 from harness.measure import Options, measure, progress
 from harness.sessions import SessionSpec
 from harness.variants import VARIANTS
@@ -127,19 +129,29 @@ def _run(options: argparse.Namespace, cache: Path) -> int:
         progress(f"The load of this machine is {load:.1f}: something else is running.")
     failures = 0
     began = time.monotonic()
-    for number, case in enumerate(options.selected, 1):
-        minutes = (time.monotonic() - began) / 60
-        progress(f"--- {case.name} ({number} of {len(options.selected)}, {minutes:.1f} min)")
-        try:
-            found = _run_case(case, spec, how, options)
-        except WorkerError as error:
-            progress(f"{case.name}: {error}; logs are in {cache / 'logs'}")
-            failures += 1
-            continue
-        path = report.write(found, directory)
-        print(report.describe(found), flush=True)
-        progress(f"written to {path}")
-        failures += len(found["problems"])
+    with ExitStack() as sessions_of_case:
+        pool: Pool | None = None
+        shared: str | None = None
+        for number, case in enumerate(options.selected, 1):
+            minutes = (time.monotonic() - began) / 60
+            progress(f"--- {case.name} ({number} of {len(options.selected)}, {minutes:.1f} min)")
+            if pool is None or case.session is None or case.session != shared:
+                # Sessions of its own, or of cases like it: no figure depends on others before it.
+                sessions_of_case.close()
+                pool = Pool(spec, options.comet_heap, options.timeout)
+                sessions_of_case.enter_context(pool)
+                shared = case.session
+            try:
+                found = _run_case(case, spec, how, options, pool)
+            except WorkerError as error:
+                progress(f"{case.name}: {error}; logs are in {cache / 'logs'}")
+                failures += 1
+                pool = None
+                continue
+            path = report.write(found, directory)
+            print(report.describe(found), flush=True)
+            progress(f"written to {path}")
+            failures += len(found["problems"])
     progress(f"{(time.monotonic() - began) / 60:.1f} min; bench/summary.py and bench/plot.py show")
     return 1 if failures else 0
 
@@ -161,17 +173,15 @@ def _comet_jar(options: argparse.Namespace, cache: Path) -> str:
 
 
 def _run_case(
-    case: Case, spec: SessionSpec, how: Options, options: argparse.Namespace
+    case: Case, spec: SessionSpec, how: Options, options: argparse.Namespace, pool: Pool
 ) -> dict[str, Any]:
     partitions = spec.conf.get("spark.sql.shuffle.partitions")
     if partitions is not None:
         points = tuple(replace(point, partitions=int(partitions)) for point in case.points)
         case = replace(case, points=points)
-    # Every case has sessions of its own: no figure depends on which cases ran before it.
-    with Pool(spec, options.comet_heap, options.timeout) as pool:
-        measured = measure(case, pool, how)
-        heap = case.points[0].heap
-        versions = pool.ask("plain", heap, "versions")
+    measured = measure(case, pool, how)
+    heap = case.points[0].heap
+    versions = pool.ask("plain", heap, "versions")
     if how.comet and any(VARIANTS[name].session == "comet" for name in case.variants):
         versions["comet"] = sessions.COMET.rsplit(":", 1)[1]
     settings = {

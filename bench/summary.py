@@ -3,8 +3,8 @@
     bench/summary.py [DIRECTORY]       bench/results without one
 
 It is made of the result files alone, so that it cannot say anything else than they do. So are the
-figures in the project's README.md and in docs/performance.md, between two comments, which are
-written as well when the directory is bench/results.
+figures in the project's README.md, in docs/performance.md and in docs/skew.md, between two
+comments, which are written as well when the directory is bench/results.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from harness import skew_page
 from harness.cases import CASES
 from harness.report import Json, best, load, megabytes
+from harness.tables import over, seconds, table, verdict
 
 BENCH = Path(__file__).resolve().parent
 RESULTS = BENCH / "results"
@@ -28,8 +30,11 @@ HEADLINES = {
     "duplicates": "4 tables, 10 rows a key in two of them",
     "n2": "2 tables, for which Spark has an operator",
 }
-BEGIN = "<!-- written by bench/summary.py from bench/results -->"
-END = "<!-- end of what is written by bench/summary.py -->"
+#: Beginnings of the names of cases that are not about N-way joins without skew.
+SKEW = "skew-"
+
+BEGIN = "<!-- written by bench/{tool} from bench/results -->"
+END = "<!-- end of what is written by bench/{tool} -->"
 
 
 def main(arguments: list[str]) -> int:
@@ -42,16 +47,23 @@ def main(arguments: list[str]) -> int:
     compared = _compared(found)
     blocks = ["# Results", "Written by `bench/summary.py`; [how to read this](../README.md)."]
     if compared:
-        blocks += ["## Cases", _table(_case_rows(compared))]
+        blocks += ["## Cases", table(_case_rows(compared))]
+    skewed = _skewed(found)
+    if skewed:
+        blocks += ["## Joins with a hot key", table(skew_page.rows(skewed))]
     spilling = [r for r in compared if r["points"][0]["heap"]]
     for result in spilling:
-        blocks += [f"## {_title(result)}", _table(_memory_rows(result["points"][0]))]
+        blocks += [f"## {_title(result)}", table(_memory_rows(result["points"][0]))]
     for result in found:
         if result["axis"] is not None:
-            blocks += [f"## {_title(result)}", _table(_curve_rows(result))]
+            blocks += [f"## {_title(result)}", table(_curve_rows(result))]
+        elif "overhead" in result:
+            blocks += [f"## {_title(result)}", table(skew_page.overhead_rows(result))]
+        elif result in skewed:
+            continue
         elif result not in compared:
-            blocks += [f"## {_title(result)}", _table(_time_rows(result["points"][0]))]
-    blocks += ["## Where and when", _table(_machine_rows(found))]
+            blocks += [f"## {_title(result)}", table(_time_rows(result["points"][0]))]
+    blocks += ["## Where and when", table(_machine_rows(found))]
     problems = [problem for result in found for problem in result["problems"]]
     if problems:
         blocks += ["## Problems", "\n".join(f"* {problem}" for problem in problems)]
@@ -75,6 +87,15 @@ def in_order(directory: Path) -> list[Json]:
 
 def _compared(found: list[Json]) -> list[Json]:
     """Those of one point at which our join has a figure."""
+    return [r for r in _with_ours(found) if not r["case"].startswith(SKEW)]
+
+
+def _skewed(found: list[Json]) -> list[Json]:
+    """The same, where a partition is skewed."""
+    return [r for r in _with_ours(found) if r["case"].startswith(SKEW)]
+
+
+def _with_ours(found: list[Json]) -> list[Json]:
     return [r for r in found if r["axis"] is None and best(r["points"][0], "ours")]
 
 
@@ -82,17 +103,31 @@ def pages(found: list[Json]) -> dict[Path, str]:
     """The project's pages with figures in them, and their figures."""
     compared = _compared(found)
     headlines = [r for r in compared if r["case"] in HEADLINES]
+    base = "../bench/results/"
     return {
-        BENCH.parent / "README.md": _table(_headline_rows(headlines)),
-        BENCH.parent / "docs" / "performance.md": _table(_case_rows(compared, "../bench/results/")),
+        BENCH.parent / "README.md": table(_headline_rows(headlines)),
+        BENCH.parent / "docs" / "performance.md": table(_case_rows(compared, base)),
+        BENCH.parent / "docs" / "skew.md": _skew_block(found, base),
     }
 
 
-def with_block(page: str, block: str) -> str:
-    """The page with the figures between its two comments replaced."""
-    head, rest = page.split(BEGIN)
-    _, tail = rest.split(END)
-    return f"{head}{BEGIN}\n{block}\n{END}{tail}"
+def _skew_block(found: list[Json], base: str) -> str:
+    """What was measured of joins with a hot key; nothing before it was."""
+    overheads = [r for r in found if "overhead" in r]
+    blocks = [table(skew_page.overhead_rows(r, base)) for r in overheads]
+    skewed = _skewed(found)
+    if skewed:
+        plot = f"![longest tasks and seconds, stock Spark and ours]({base}skew.svg)"
+        blocks = [table(skew_page.rows(skewed, base)), plot, *blocks]
+    return "\n\n".join(blocks)
+
+
+def with_block(page: str, block: str, tool: str = "summary.py") -> str:
+    """The page with the figures between the two comments of the tool replaced."""
+    begin, end = (comment.format(tool=tool) for comment in (BEGIN, END))
+    head, rest = page.split(begin)
+    _, tail = rest.split(end)
+    return f"{head}{begin}\n{block}\n{end}{tail}"
 
 
 def _headline_rows(results: list[Json]) -> list[list[str]]:
@@ -103,9 +138,9 @@ def _headline_rows(results: list[Json]) -> list[list[str]]:
             [
                 HEADLINES[result["case"]],
                 f"{point['rows']:,}",
-                _seconds(point, "stock"),
-                _seconds(point, "ours"),
-                f"**{_over(point, 'stock', 'ours')}**",
+                seconds(point, "stock"),
+                seconds(point, "ours"),
+                f"**{over(point, 'stock', 'ours')}**",
             ]
         )
     return rows
@@ -113,24 +148,6 @@ def _headline_rows(results: list[Json]) -> list[list[str]]:
 
 def _title(result: Json) -> str:
     return f"{result['case']}: {result['about']}"
-
-
-def _table(rows: list[list[str]]) -> str:
-    head, *body = rows
-    marks = ["---", *("---:" for _ in head[1:])]
-    return "\n".join("| " + " | ".join(row) + " |" for row in (head, marks, *body))
-
-
-def _over(point: Json, over: str, under: str) -> str:
-    a, b = best(point, over), best(point, under)
-    return f"{a[1] / b[1]:.2f}" if a and b else ""
-
-
-def _seconds(point: Json, of: str, named: bool = False) -> str:
-    found = best(point, of)
-    if not found:
-        return ""
-    return f"{found[1]:.2f} ({found[0]})" if named else f"{found[1]:.2f}"
 
 
 def _case_rows(results: list[Json], base: str = "") -> list[list[str]]:
@@ -142,21 +159,16 @@ def _case_rows(results: list[Json], base: str = "") -> list[list[str]]:
             [
                 f"[{result['case']}]({base}{result['case']}.json)",
                 f"{point['rows']:,}",
-                _seconds(point, "stock", named=True),
-                _seconds(point, "ours"),
-                f"**{_over(point, 'stock', 'ours')}**" if best(point, "stock") else "",
-                _over(point, "ours", "floor"),
-                _over(point, "ours-plain", "floor"),
-                _over(point, "comet", "ours"),
-                "; ".join(_goal(goal) for goal in result["goals"]),
+                seconds(point, "stock", named=True),
+                seconds(point, "ours"),
+                f"**{over(point, 'stock', 'ours')}**" if best(point, "stock") else "",
+                over(point, "ours", "floor"),
+                over(point, "ours-plain", "floor"),
+                over(point, "comet", "ours"),
+                "; ".join(verdict(goal) for goal in result["goals"]),
             ]
         )
     return rows
-
-
-def _goal(goal: Json) -> str:
-    verdict = {True: "reached", False: "not reached", None: "not measured"}[goal["reached"]]
-    return f"{goal['goal']}: {verdict}"
 
 
 def _memory_rows(point: Json) -> list[list[str]]:
@@ -165,7 +177,7 @@ def _memory_rows(point: Json) -> list[list[str]]:
         rows.append(
             [
                 name,
-                _seconds(point, name),
+                seconds(point, name),
                 megabytes(facts.get("spilled_disk_bytes")),
                 megabytes(facts.get("peak_task_memory_bytes")),
                 facts.get("failed", "completed").replace("|", "/"),
@@ -181,8 +193,8 @@ def _time_rows(point: Json) -> list[list[str]]:
     for name in names:
         operators = point["variants"][name].get("operators", {})
         counts = [str(operators.get(operator, 0)) for operator in ("Exchange", "Sort")]
-        against = _over(point, name, names[0]) if first else ""
-        rows.append([name, _seconds(point, name), against, *counts])
+        against = over(point, name, names[0]) if first else ""
+        rows.append([name, seconds(point, name), against, *counts])
     return rows
 
 
@@ -199,9 +211,9 @@ def _curve_rows(result: Json) -> list[list[str]]:
             [
                 str(point["tables"]),
                 f"{point['rows']:,}",
-                *(_seconds(point, name) for name in names),
+                *(seconds(point, name) for name in names),
                 f"{ours[1] / amount:.3f}" if ours else "",
-                _over(point, "stock", "ours"),
+                over(point, "stock", "ours"),
             ]
         )
     return rows

@@ -2,75 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatch
 
-FULL_ROWS = 4_000_000
-"""Rows of a table at the scale that the goals are for."""
+from harness.case import BOUNDS, CHAINS, STOCK, Case, Goal, Point
+from harness.skew_cases import SKEW_CASES
 
-QUICK_ROWS = 200_000
-"""Rows of a table for a look at everything in less than half an hour on two cores."""
-
-STOCK = ("sortmerge", "shufflehash", "bushy-sortmerge", "bushy-shufflehash", "union")
-CHAINS = ("sortmerge", "shufflehash")
-BOUNDS = ("floor", "scan")
 COMET = ("comet-sortmerge", "comet-shufflehash", "comet-ours")
-
-
-@dataclass(frozen=True)
-class Point:
-    """One set of tables and settings; most cases have one, a curve has several."""
-
-    label: str
-    kind: str = "string"
-    tables: int = 4
-    #: Rows of a table as a share of the run's.
-    share: float = 1.0
-    partitions: int = 16
-    #: Whether adaptive execution may put small partitions together.
-    coalesce: bool = False
-    #: What is above the join: "all" columns, "count" of the rows, "two" columns.
-    shape: str = "all"
-    #: Heap of the session; None is the run's.
-    heap: str | None = None
-
-    @property
-    def bucketed(self) -> bool:
-        """Whether the tables are stored by bucket and in order."""
-        return self.kind == "bucketed"
-
-
-@dataclass(frozen=True)
-class Goal:
-    """A bound on how two variants (or the best of two families) compare."""
-
-    over: str
-    under: str
-    relation: str
-    bound: float
-    #: "seconds" or "spilled".
-    quantity: str = "seconds"
-
-    def __str__(self) -> str:
-        what = "" if self.quantity == "seconds" else f"{self.quantity}: "
-        return f"{what}{self.over} / {self.under} {self.relation} {self.bound:g}"
-
-    def reached(self, over: float, under: float) -> bool:
-        """Compare without dividing, since both may be nothing at all."""
-        return over >= self.bound * under if self.relation == ">=" else over <= self.bound * under
-
-
-@dataclass(frozen=True)
-class Case:
-    """What one result file is about."""
-
-    name: str
-    about: str
-    points: tuple[Point, ...]
-    variants: tuple[str, ...] = (*STOCK, "ours", "ours-plain", *BOUNDS)
-    goals: tuple[Goal, ...] = ()
-    #: What a curve is drawn against: "tables" or "rows".
-    axis: str | None = None
 
 
 def _stock_over_ours(bound: float) -> Goal:
@@ -196,6 +134,7 @@ CASES = (
         Point("N=3", kind="twin", tables=3),
         variants=("left-same-key", "left-second-key"),
     ),
+    *SKEW_CASES,
 )
 
 

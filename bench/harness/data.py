@@ -4,15 +4,21 @@ Every table has a random half of the same `2 * rows` keys, so that two tables sh
 keys, and a key of one table is in each of the others with a probability of one half. Rows are in
 random order. The values are hashes of the key's number: the same table comes out whenever and
 wherever it is made.
+
+Skewed tables are narrower, and of different sizes; see `_hot_table`. So are those of `queries`.
 """
 
 from __future__ import annotations
 
 import shutil
+from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
+
+from harness import queries
+from harness.case import FULL_ROWS, SKEWED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -24,7 +30,11 @@ BUCKETS = 16
 COPIES = 10
 """Rows of a key in the tables with duplicates."""
 
-KINDS = ("string", "long", "duplicates", "payload200", "threekeys", "nulls30", "twin", "bucketed")
+HOT = "HOTHOTHOTHOTHOT0"
+"""The key that half of the rows have; no other key looks like it."""
+
+PRODUCT = 3000
+"""Rows of the hot key in each table of the kind "product", at full scale."""
 
 
 def keys_of(kind: str) -> list[str]:
@@ -34,7 +44,7 @@ def keys_of(kind: str) -> list[str]:
 
 def unique_keys(kind: str) -> bool:
     """Whether no table has a key twice, or a null one."""
-    return kind not in ("duplicates", "nulls30")
+    return kind not in ("duplicates", "nulls30", *SKEWED)
 
 
 def table_path(cache: Path, kind: str, rows: int, table: int) -> Path:
@@ -57,6 +67,10 @@ def generate(spark: SparkSession, cache: Path, kind: str, rows: int, table: int)
     making = path.with_name(f"{path.name}.making")
     if kind == "bucketed":
         _generate_bucketed(spark, cache, rows, table, making)
+    elif kind in SKEWED:
+        _hot_table(spark, kind, rows, table).write.mode("overwrite").parquet(str(making))
+    elif kind == "star":
+        _star_table(spark, rows, table).write.mode("overwrite").parquet(str(making))
     else:
         # Range partitioning by a random number: as many files as shuffle partitions.
         shuffled = _table(spark, kind, rows, table).orderBy(F.rand(7 + table))
@@ -69,6 +83,9 @@ def read(spark: SparkSession, cache: Path, kind: str, rows: int, tables: int) ->
     """Open the tables; their values do not travel to Spark's catalog, except for buckets."""
     paths = [table_path(cache, kind, rows, table) for table in range(tables)]
     frames = [spark.read.parquet(str(path)) for path in paths]
+    if kind == "star":
+        for name, frame in zip(queries.TABLES, frames):
+            frame.createOrReplaceTempView(name)
     if kind != "bucketed":
         return frames
     for table, (path, frame) in enumerate(zip(paths, frames)):
@@ -144,3 +161,78 @@ def _values(kind: str, table: int) -> list[Column]:
         digits = F.concat(F.sha2(text, 512), F.sha2(text, 256), F.md5(text))
         values.append(F.substring(digits, 1, 200).alias(f"t{table}_p"))
     return values
+
+
+def _text(number: Column) -> Column:
+    return F.substring(F.md5(number.cast("string")), 1, 16)
+
+
+def _hot_table(spark: SparkSession, kind: str, rows: int, table: int) -> DataFrame:
+    """A table of few, narrow columns; rows in the order of their numbers.
+
+    The first has `rows` rows: every second one has the hot key, or 30 % none, and the others two of
+    each cold key or so. The others have a quarter of the rows with unique keys; the second has a
+    half of the first one's, each further one a half of that before, and the second one row of the
+    hot key. Of "product" both have `rows` unique keys and some thousands of rows of the hot one.
+    """
+    number = F.col("id")
+    size, quarter = rows, max(1, rows // 4)
+    if kind == "product":
+        size = rows + product_copies(rows)
+        key = F.when(number >= rows, F.lit(HOT)).otherwise(_text(number + quarter * table))
+    elif table > 0:
+        size = quarter
+        key = _text(number + rows // 8 * table)
+        if kind == "hot" and table == 1:
+            key = F.when(number == 0, F.lit(HOT)).otherwise(key)
+    elif kind == "hot":
+        cold = _text(F.pmod(F.expr("id div 2"), F.lit(quarter)))
+        key = F.when(number % 2 == 0, F.lit(HOT)).otherwise(cold)
+    else:
+        known = F.pmod(F.xxhash64("id", F.lit(7000)), F.lit(10)) >= 3
+        key = F.when(known, _text(number % quarter))
+    values = [
+        F.xxhash64("id", F.lit(10 * table)).alias(f"t{table}_a"),
+        F.pmod(F.xxhash64("id", F.lit(10 * table + 1)), F.lit(1000)).alias(f"t{table}_b"),
+        F.concat(F.lit("v"), (number % 5000).cast("string")).alias(f"t{table}_s"),
+    ]
+    if kind == "product":
+        # What a join of wide rows copies, for the hot key alone.
+        digits = F.concat(*(F.hex(F.xxhash64("id", F.lit(j))) for j in range(30)))
+        values[1:] = [F.when(number >= rows, digits).otherwise("x").alias(f"t{table}_p")]
+    return spark.range(0, size, 1, FILES).select(key.alias("device_id"), *values)
+
+
+def product_copies(rows: int) -> int:
+    """Rows of the hot key on either side: their product is in proportion to the table's rows."""
+    return max(2, round(PRODUCT * sqrt(rows / (FULL_ROWS / 10))))
+
+
+def _star_table(spark: SparkSession, rows: int, table: int) -> DataFrame:
+    """One of `queries.TABLES`: the first has `rows` rows, two of them less, two are small."""
+
+    def number(seed: int, below: int) -> Column:
+        return F.pmod(F.xxhash64("id", F.lit(seed)), F.lit(max(1, below)))
+
+    items, customers, shops = max(1, rows // 50), max(1, rows // 10), 20
+    sold = [
+        F.expr("id div 4").alias("ticket"),
+        number(1, items).alias("item"),
+        number(2, customers).alias("customer"),
+    ]
+    name = queries.TABLES[table]
+    size = {"items": items, "customers": customers, "stores": shops}.get(name, rows)
+    ids = spark.range(0, size, 1, FILES)
+    if name == "sales":
+        amounts = [number(3, shops).alias("store"), number(4, 730).alias("day")]
+        return ids.select(*sold, *amounts, number(5, 10_000).alias("cents"))
+    if name == "returns":
+        return ids.where(number(6, 10) == 0).select(*sold, number(7, 1000).alias("refund"))
+    own = F.col("id").alias(name[:-1])
+    if name == "items":
+        category = F.concat(F.lit("category "), (F.col("id") % 10).cast("string"))
+        return ids.select(own, (F.col("id") % 50).alias("brand"), category.alias("category"))
+    if name == "customers":
+        born = (1940 + number(8, 65)).alias("birth_year")
+        return ids.select(own, (F.col("id") % 25).alias("region"), born)
+    return ids.select(own, F.concat(F.lit("city "), (F.col("id") % 7).cast("string")).alias("city"))

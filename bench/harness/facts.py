@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -22,6 +23,10 @@ _SAME = {"CometExchange": "Exchange", "CometColumnarExchange": "Exchange", "Come
 
 #: What marks our own exchange, which has the name of Spark's.
 _BULK = "bulk rows"
+
+#: How Spark marks a join that it has split, and how we do.
+_SPARK_SPLIT = "skew=true"
+_OURS_SPLIT = re.compile(r"MultiFullJoin \(skew: (.*)\)$")
 
 #: Operators that say nothing about how a join is done.
 _IGNORED = ("WholeStageCodegen", "AdaptiveSparkPlan", "InputAdapter", "OverwriteByExpression")
@@ -51,22 +56,31 @@ class Watch:
         self._settle()
         executions = self._sql.executionsList(self._before, 10_000)
         operators: Counter[str] = Counter()
+        splits: list[str] = []
         stages: set[int] = set()
         for i in range(executions.size()):
             execution = executions.apply(i)
-            operators += self._operators(execution.executionId())
+            found, described = self._operators(execution.executionId())
+            operators += found
+            splits += described
             listed = str(execution.stages().mkString(","))
             stages.update(int(stage) for stage in listed.split(",") if stage)
-        return {"operators": dict(sorted(operators.items())), **self._stage_facts(stages)}
+        known = {"operators": dict(sorted(operators.items())), **self._stage_facts(stages)}
+        return {**known, "splits": splits} if splits else known
 
-    def _operators(self, execution: int) -> Counter[str]:
+    def _operators(self, execution: int) -> tuple[Counter[str], list[str]]:
+        """Operators by name, and what those of ours that were split say about it."""
         nodes = self._sql.planGraph(execution).allNodes()
         listed = [nodes.apply(i) for i in range(nodes.size())]
         # "WholeStageCodegen (1)", "SortMergeJoin(skew=true)", "Scan parquet "
         plain = (str(node.name()).split("(")[0].strip() for node in listed)
         counts = Counter(_SAME.get(name, name) for name in plain if not name.startswith(_IGNORED))
         bulk = sum(_BULK in str(node.desc()) for node in listed if str(node.name()) == "Exchange")
-        return counts + Counter(BulkExchange=bulk)
+        matches = (_OURS_SPLIT.match(str(node.name()).strip()) for node in listed)
+        ours = [match[1] for match in matches if match]
+        spark = sum(_SPARK_SPLIT in str(node.name()) for node in listed)
+        split = Counter(BulkExchange=bulk, OursSplit=len(ours), SparkSplit=spark)
+        return counts + split, ours
 
     def _stage_facts(self, stages: set[int]) -> dict[str, Any]:
         store = self._context.statusStore()
@@ -98,6 +112,8 @@ class Watch:
         about = self._json(stage)
         listed = self._json(store.taskList(stage.stageId(), stage.attemptId(), 1_000_000))
         done = [task for task in listed if task["status"] == "SUCCESS"]
+        # By partition.
+        done.sort(key=lambda task: int(task["index"]))
         metrics = [task["taskMetrics"] for task in done]
         edges = store.operationGraphForStage(stage.stageId()).incomingEdges()
         return {

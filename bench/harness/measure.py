@@ -16,7 +16,8 @@ from statistics import median
 from typing import Any
 
 from harness import data
-from harness.cases import Case, Point
+from harness.balance import balance
+from harness.case import Case, Point
 from harness.variants import VARIANTS, Plan, Variant, expected_plan, suits
 from harness.workers import Pool, WorkerDiedError, WorkerError
 
@@ -48,6 +49,10 @@ class Figures:
     dropped: bool = False
     #: Of the last run.
     facts: dict[str, Any] = field(default_factory=dict)
+    #: CPU seconds of the counted runs, where they are asked for.
+    cpu: list[float] = field(default_factory=list)
+    #: Longest and median task of the counted runs.
+    tasks: list[dict[str, float]] = field(default_factory=list)
     #: Of the fastest counted run.
     stages: list[dict[str, Any]] = field(default_factory=list)
     plan_problem: str | None = None
@@ -65,6 +70,8 @@ class Figures:
             "min": round(min(self.seconds), 3) if self.seconds else None,
             "median": round(median(self.seconds), 3) if self.seconds else None,
             "warm_up": round(self.warm_up, 3) if self.warm_up is not None else None,
+            "cpu_seconds": self.cpu or None,
+            "balance": self._balance(),
             "rows": self.rows,
             "checksum": self.checksum,
             "failed": self.failed,
@@ -75,6 +82,13 @@ class Figures:
         }
         return {key: value for key, value in found.items() if value is not None}
 
+    def _balance(self) -> dict[str, Any] | None:
+        """The medians of all counted runs."""
+        if not self.tasks:
+            return None
+        found = {key: median(run[key] for run in self.tasks) for key in self.tasks[0]}
+        return {key: round(value, 3) for key, value in found.items()}
+
 
 def progress(text: str) -> None:
     """Tell where we are; the tables go to the standard output."""
@@ -83,13 +97,14 @@ def progress(text: str) -> None:
 
 def measure(case: Case, pool: Pool, options: Options) -> list[dict[str, Any]]:
     """Measure all points of a case."""
+    for point in case.points:
+        _make_data(point, _rows(point, options), pool, options.cache, f"{case.name} {point.label}")
     return [_measure_point(case, point, pool, options) for point in case.points]
 
 
 def _measure_point(case: Case, point: Point, pool: Pool, options: Options) -> dict[str, Any]:
-    rows = max(1, round(options.rows * point.share))
+    rows = _rows(point, options)
     title = f"{case.name} {point.label}"
-    _make_data(point, rows, pool, options.cache, title)
     chosen = [
         Figures(VARIANTS[name])
         for name in case.variants
@@ -105,12 +120,11 @@ def _measure_point(case: Case, point: Point, pool: Pool, options: Options) -> di
     # Backwards: what the first run pays for the session as a whole is not put down to stock Spark.
     for figures in reversed(chosen):
         turn.time(figures, "warm-up")
-    _drop_slow(chosen, options.drop_slow)
-    for number in range(options.rounds):
-        running = [figures for figures in chosen if figures.runs]
-        shift = number % max(1, len(running))
-        for figures in running[shift:] + running[:shift]:
-            turn.time(figures, f"round {number + 1}/{options.rounds}")
+    if case.repeats:
+        turn.alternate(chosen, case.repeats * options.rounds)
+    else:
+        _drop_slow(chosen, options.drop_slow)
+        _take_turns(turn, chosen, options.rounds)
     return {
         **asdict(point),
         "rows": rows,
@@ -118,6 +132,18 @@ def _measure_point(case: Case, point: Point, pool: Pool, options: Options) -> di
         "variants": {figures.variant.name: figures.as_json() for figures in chosen},
         "problems": _problems(title, chosen),
     }
+
+
+def _rows(point: Point, options: Options) -> int:
+    return max(1, round(options.rows * point.share))
+
+
+def _take_turns(turn: _Turn, chosen: Sequence[Figures], rounds: int) -> None:
+    for number in range(rounds):
+        running = [figures for figures in chosen if figures.runs]
+        shift = number % max(1, len(running))
+        for figures in running[shift:] + running[:shift]:
+            turn.time(figures, f"round {number + 1}/{rounds}")
 
 
 class _Turn:
@@ -146,11 +172,26 @@ class _Turn:
             figures.warm_up = seconds
         else:
             figures.seconds.append(seconds)
+            found = balance(stages)
+            if found is not None:
+                figures.tasks.append(found)
             if seconds == min(figures.seconds):
                 figures.stages = stages
         figures.facts = answer
         wanted = expected_plan(figures.variant, self._point)
-        figures.plan_problem = _compare(wanted, answer["operators"]) or figures.plan_problem
+        if wanted is not None:
+            figures.plan_problem = _compare(wanted, answer["operators"]) or figures.plan_problem
+
+    def alternate(self, chosen: Sequence[Figures], rounds: int) -> None:
+        """Time all of them, in turns too short to look at each."""
+        names = [figures.variant.name for figures in chosen if figures.runs]
+        where = (chosen[0].variant.session, self._point.heap)
+        arguments = {**self._arguments, "variants": names, "rounds": rounds}
+        answer = self._pool.ask(*where, "alternate", **arguments)
+        for figures in chosen:
+            figures.seconds = answer["each"].get(figures.variant.name, [])
+            figures.cpu = answer["cpu"].get(figures.variant.name, [])
+        progress(f"{self._title:24} {rounds} rounds  {answer['seconds']:27.2f} s")
 
     def _ask(self, command: str, figures: Figures, label: str) -> dict[str, Any] | None:
         variant = figures.variant
@@ -171,6 +212,8 @@ def _make_data(point: Point, rows: int, pool: Pool, cache: Path, title: str) -> 
     missing = data.missing(cache, point.kind, rows, point.tables)
     if not missing:
         return
+    # There may be no memory for one more session.
+    pool.close()
     for table in missing:
         progress(f"{title:24} making table {table} of {point.kind}-{rows}")
         pool.ask("data", None, "generate", kind=point.kind, rows=rows, table=table)
@@ -205,7 +248,13 @@ def _problems(title: str, chosen: Sequence[Figures]) -> list[str]:
     problems += [
         f"{title}: {f.variant.name} failed: {f.failed}"
         for f in chosen
-        if f.failed and f.variant.family in ("ours", "ours on comet")
+        if f.failed and f.variant.family not in ("stock", "comet", "bound")
+    ]
+    unplanned = [f for f in chosen if f.variant.plan is None and f.facts]
+    problems += [
+        f"{title}: {f.variant.name} and {unplanned[0].variant.name} have different plans"
+        for f in unplanned[1:]
+        if f.facts["operators"] != unplanned[0].facts["operators"]
     ]
     answers = [f for f in chosen if f.checksum is not None]
     for figures in answers[1:]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.clusters import MB
 from harness.report import Json
+from harness.tables import table
 
 FAMILIES = ("stock", "ours")
 
@@ -17,35 +18,29 @@ def write(found: Json) -> str:
         "Written by `bench/simulate.py`; method and limits are in "
         "[docs/performance.md](../../docs/performance.md#beyond-one-machine).",
         "## Clusters",
-        _table(_cluster_rows(found["clusters"], shapes=True)),
+        table(_cluster_rows(found["clusters"], shapes=True)),
         "## Any number of cores",
-        _table(_cluster_rows(found["sweep"], shapes=False)),
+        table(_cluster_rows(found["sweep"], shapes=False)),
         "![time against cores](simulation.svg)",
         "## Stages",
         f"On {found['clusters'][0]['cores']} and {found['clusters'][-1]['cores']:,} cores. A task "
         "larger or smaller than those that were measured is marked with `*`.",
-        _table(_stage_rows([found["clusters"][0], found["clusters"][-1]])),
+        table(_stage_rows([found["clusters"][0], found["clusters"][-1]])),
         "## What a task costs",
-        _table(_cost_rows(found["costs"])),
+        table(_cost_rows(found["costs"])),
         *(f"Not simulated: {reason}." for reason in found["left_out"]),
         "## The model beside what was measured",
-        _table(_repeated_rows(found["repeated"])),
+        table(_repeated_rows(found["repeated"])),
         *_small_cluster(found),
         "## Assumptions",
-        _table(_assumption_rows(found)),
+        table(_assumption_rows(found)),
         "## Measured where and when",
-        _table(_source_rows(found["sources"])),
+        table(_source_rows(found["sources"])),
     ]
     return "\n\n".join(blocks) + "\n"
 
 
-def _table(rows: list[list[str]]) -> str:
-    head, *body = rows
-    marks = ["---", *("---:" for _ in head[1:])]
-    return "\n".join("| " + " | ".join(row) + " |" for row in (head, marks, *body))
-
-
-def _time(seconds: float) -> str:
+def time(seconds: float) -> str:
     """As a reader likes it: 48 s, 5:07 min, 2:31 h."""
     whole = round(seconds)
     if whole < 100:
@@ -72,7 +67,7 @@ def _cluster_rows(clusters: list[Json], shapes: bool) -> list[list[str]]:
         for family in FAMILIES:
             run = cluster[family]
             row += [str(len(run["stages"])), f"{run['tasks']:,}", f"{run['waves']:,}"]
-            row += [_terabytes(run["shuffled_bytes"]), _time(run["seconds"])]
+            row += [_terabytes(run["shuffled_bytes"]), time(run["seconds"])]
         rows.append([*row, f"**{cluster['ratio']:.2f}**"])
     return rows
 
@@ -91,10 +86,10 @@ def _stage_rows(clusters: list[Json]) -> list[list[str]]:
                         f"{cluster['cores']:,}, {run['variant']}, {stage['kind']}",
                         f"{stage['tasks']:,}",
                         f"{stage['task_rows']:,}{mark}",
-                        _time(stage["longest_task_s"]),
-                        _time(stage["transfer_s"]),
-                        _time(stage["start_s"]),
-                        _time(stage["end_s"]),
+                        time(stage["longest_task_s"]),
+                        time(stage["transfer_s"]),
+                        time(stage["start_s"]),
+                        time(stage["end_s"]),
                     ]
                 )
     return rows
@@ -158,7 +153,7 @@ def _small_cluster(found: Json) -> list[str]:
     ]
     about = f"Workers of one core each, tables of {cluster['rows']:,} rows, {cluster['date']}."
     about += f" Load of the machine before: {cluster['load']:.1f}."
-    return ["## A cluster of two workers", about, _table([head, *rows])]
+    return ["## A cluster of two workers", about, table([head, *rows])]
 
 
 def _assumption_rows(found: Json) -> list[list[str]]:

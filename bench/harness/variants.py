@@ -13,18 +13,21 @@ from typing import TYPE_CHECKING, Callable
 
 from pyspark.sql import functions as F
 
-from harness.cases import Point
+from harness.case import Point
 from harness.data import keys_of, unique_keys
+from harness.queries import QUERIES
 from pyspark_skewext import multi_full_join
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Build = Callable[[Sequence["DataFrame"], Sequence[str]], "DataFrame"]
+Build = Callable[[Sequence["DataFrame"], Sequence[str], Point], "DataFrame"]
 Plan = dict[str, int]
 
 SWITCH = "spark.skewext.enabled"
 BULK_ROWS = "spark.skewext.shuffle.bulkRows.enabled"
+SKEW = "spark.skewext.skew.enabled"
+MARKING = "spark.skewext.skew.marking.enabled"
 
 
 @dataclass(frozen=True)
@@ -32,9 +35,10 @@ class Variant:
     """One way to get the answer, or, without an answer, a bound on what it must cost."""
 
     name: str
-    #: "stock", "ours", "comet" or "bound".
+    #: "stock", "ours", "comet", "bound", or a family of its own.
     family: str
-    plan: Callable[[int], Plan]
+    #: None: it is compared with the other variants' plans instead.
+    plan: Callable[[int], Plan] | None
     build: Build | None = None
     #: "plain" or "comet".
     session: str = "plain"
@@ -50,9 +54,9 @@ def _hinted(right: DataFrame, hint: str | None) -> DataFrame:
 
 
 def _chain(hint: str | None) -> Build:
-    def build(tables: Sequence[DataFrame], keys: Sequence[str]) -> DataFrame:
+    def build(tables: Sequence[DataFrame], keys: Sequence[str], point: Point) -> DataFrame:
         on = list(keys)
-        return reduce(lambda left, t: left.join(_hinted(t, hint), on, "full"), tables)
+        return reduce(lambda left, t: left.join(_hinted(t, hint), on, point.how), tables)
 
     return build
 
@@ -60,17 +64,17 @@ def _chain(hint: str | None) -> Build:
 def _bushy(hint: str | None) -> Build:
     """Pairs of tables, then pairs of pairs: narrower rows are shuffled again than in a chain."""
 
-    def build(tables: Sequence[DataFrame], keys: Sequence[str]) -> DataFrame:
+    def build(tables: Sequence[DataFrame], keys: Sequence[str], point: Point) -> DataFrame:
         if len(tables) == 1:
             return tables[0]
         half = (len(tables) + 1) // 2
-        right = _hinted(build(tables[half:], keys), hint)
-        return build(tables[:half], keys).join(right, list(keys), "full")
+        right = _hinted(build(tables[half:], keys, point), hint)
+        return build(tables[:half], keys, point).join(right, list(keys), "full")
 
     return build
 
 
-def _union(tables: Sequence[DataFrame], keys: Sequence[str]) -> DataFrame:
+def _union(tables: Sequence[DataFrame], keys: Sequence[str], _: Point) -> DataFrame:
     """All rows below each other, a struct a table, the first struct of a key that is not null."""
     values = [[c for c in t.columns if c not in keys] for t in tables]
     structs = [
@@ -94,12 +98,16 @@ def _union(tables: Sequence[DataFrame], keys: Sequence[str]) -> DataFrame:
     )
 
 
-def _ours(tables: Sequence[DataFrame], keys: Sequence[str]) -> DataFrame:
+def _ours(tables: Sequence[DataFrame], keys: Sequence[str], _: Point) -> DataFrame:
     return multi_full_join(*tables, on=list(keys))
 
 
+def _query(tables: Sequence[DataFrame], _: Sequence[str], point: Point) -> DataFrame:
+    return tables[0].sparkSession.sql(QUERIES[str(point.query)])
+
+
 def _left(second_key: str) -> Build:
-    def build(tables: Sequence[DataFrame], keys: Sequence[str]) -> DataFrame:
+    def build(tables: Sequence[DataFrame], keys: Sequence[str], _: Point) -> DataFrame:
         t0, t1, t2 = (t.alias(f"t{i}") for i, t in enumerate(tables))
         first = t0.join(t1, F.col("t0.device_id") == F.col("t1.device_id"), "left")
         both = first.join(t2, F.col(f"t0.{second_key}") == F.col("t2.device_id"), "left")
@@ -185,13 +193,27 @@ VARIANTS = {
             _left("device_twin"),
             conf=_OFF,
         ),
+        # The same query as "sortmerge", which we may change once its partitions are known.
+        Variant("split", "ours", _SMJ, _chain(None)),
+        Variant("split-unmarked", "ours unmarked", _SMJ, _chain(None), conf={MARKING: "false"}),
+        Variant("whole", "ours unsplit", _one_pass, _ours, conf={SKEW: "false"}),
+        Variant("without", "without", None, _query, conf=_OFF),
+        Variant("skew-off", "skew-off", None, _query, conf={SKEW: "false"}),
+        Variant("skew-on", "skew-on", None, _query),
     )
 }
 
 
-def expected_plan(variant: Variant, point: Point) -> Plan:
-    """Operators that a run of the variant must have had."""
+def expected_plan(variant: Variant, point: Point) -> Plan | None:
+    """Operators that a run of the variant must have had; None: whatever others have."""
+    if variant.plan is None:
+        return None
     plan = dict(variant.plan(point.tables))
+    if point.how != "full" and "SortMergeJoin" in plan:
+        # All of them are on one key, and its partitions are there after the first.
+        plan["Exchange"] = plan["Sort"] = point.tables
+    if point.skewed:
+        return _expected_split(variant, point, plan)
     if point.bucketed and variant.family != "bound":
         # Only what a join has put out must be shuffled and sorted again. Ours needs neither.
         again = point.tables - 2 if variant.family == "stock" else 0
@@ -204,6 +226,25 @@ def expected_plan(variant: Variant, point: Point) -> Plan:
             # No structs are left, so their group-by is one by hash.
             plan.update(SortAggregate=0, Sort=0)
     return plan
+
+
+def _expected_split(variant: Variant, point: Point, plan: Plan) -> Plan | None:
+    """The plan, and by whom joins in it are split."""
+    if variant.family not in ("ours", "ours unmarked"):
+        return {**plan, "OursSplit": 0, "SparkSplit": int(point.split == "spark")}
+    if point.split is None:
+        return None
+    if point.split == "ours":
+        # One join of all inputs, of shuffles that were there.
+        return {"MultiFullJoin": 1, "Exchange": point.tables, "OursSplit": 1, "SparkSplit": 0}
+    return {**plan, "OursSplit": 0, "SparkSplit": int(point.split == "spark")}
+
+
+def arranged(tables: Sequence[DataFrame], point: Point) -> list[DataFrame]:
+    """The tables as the point wants them joined."""
+    first, *others = tables
+    found = [first.coalesce(1) if point.one_mapper else first, *others]
+    return found[::-1] if point.swapped else found
 
 
 def suits(variant: Variant, point: Point) -> bool:

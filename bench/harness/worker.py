@@ -17,13 +17,29 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from harness import data
-from harness.cases import Point
+from harness.case import Point
 from harness.facts import Watch, versions
 from harness.sessions import SessionSpec, start
-from harness.variants import BULK_ROWS, VARIANTS, Variant, needed, shaped
+from harness.variants import (
+    BULK_ROWS,
+    MARKING,
+    SKEW,
+    SWITCH,
+    VARIANTS,
+    Variant,
+    arranged,
+    needed,
+    shaped,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+#: Of 8,000,000 rows, and with fewer in proportion: what is split does not depend on the scale.
+ADVISORY_BYTES = 4 * 2**20
+THRESHOLD_BYTES = 8 * 2**20
+SCALE_ROWS = 8_000_000
 
 
 class Worker:
@@ -46,7 +62,7 @@ class Worker:
 
     def run(self, variant: str, point: dict[str, Any], rows: int) -> dict[str, Any]:
         """Run a variant into a sink that takes everything and keeps nothing."""
-        chosen, where = self._prepare(variant, point)
+        chosen, where = self._prepare(variant, point, rows)
         tables = self._read(where, rows)
         # Garbage of the variant before is not this one's; also deletes its shuffle files.
         jvm: Any = self._spark._jvm
@@ -64,7 +80,7 @@ class Worker:
 
         Hashing skips nulls, so whether a column is null is hashed beside the columns.
         """
-        chosen, where = self._prepare(variant, point)
+        chosen, where = self._prepare(variant, point, rows)
         (frame,) = self._frames(chosen, self._read(where, rows), where)
         columns = [frame[name] for name in sorted(frame.columns)]
         digest = F.xxhash64(*columns, *(column.isNull() for column in columns))
@@ -77,6 +93,34 @@ class Worker:
             (counted,) = frame.collect()
             return {"rows": counted[0], "checksum": str(found.checksum), "seconds": seconds}
         return {"rows": found.rows, "checksum": str(found.checksum), "seconds": seconds}
+
+    def alternate(
+        self, variants: list[str], point: dict[str, Any], rows: int, rounds: int
+    ) -> dict[str, Any]:
+        """Run variants in turns, one right after the other, from the text of the query on.
+
+        Seconds and, where the system tells, CPU seconds of the JVM for each variant and round.
+        """
+        session: Any = self._spark
+        process = Path(f"/proc/{session.sparkContext._gateway.proc.pid}/stat")
+        seconds: dict[str, list[float]] = {name: [] for name in variants}
+        cpu: dict[str, list[float]] = {name: [] for name in variants}
+        tables = self._read(Point(**point), rows)
+        session._jvm.java.lang.System.gc()
+        for number in range(rounds):
+            # Each follows each other one, and is first, middle and last, equally often.
+            shift = number // 2 % len(variants)
+            order = variants[shift:] + variants[:shift]
+            for name in order[:: -1 if number % 2 else 1]:
+                chosen, where = self._prepare(name, point, rows)
+                before = process_cpu(process)
+                begin = time.perf_counter()
+                for frame in self._frames(chosen, tables, where):
+                    frame.write.format("noop").mode("overwrite").save()
+                seconds[name].append(round(time.perf_counter() - begin, 4))
+                cpu[name].append(round(process_cpu(process) - before, 2))
+        total = sum(map(sum, seconds.values()))
+        return {"each": seconds, "cpu": cpu, "seconds": total}
 
     def driver_cpu(self, tasks: int) -> dict[str, Any]:
         """CPU time of the driver's busiest thread for a job of so many tasks that do nothing.
@@ -93,16 +137,19 @@ class Worker:
         (_, name), seconds = max(spent.items(), key=lambda item: item[1])
         return {"seconds": seconds, "thread": name}
 
-    def _prepare(self, variant: str, point: dict[str, Any]) -> tuple[Variant, Point]:
+    def _prepare(self, variant: str, point: dict[str, Any], rows: int) -> tuple[Variant, Point]:
         chosen, where = VARIANTS[variant], Point(**point)
         settings = {
             "spark.sql.shuffle.partitions": str(where.partitions),
             "spark.sql.adaptive.coalescePartitions.enabled": str(where.coalesce).lower(),
-            "spark.skewext.enabled": "true",
+            SWITCH: "true",
             BULK_ROWS: "true",
+            SKEW: "true",
+            MARKING: "true",
             # Without these two, Spark does not believe that a bucket's one file is in order.
             "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
             "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
+            **(_skew_settings(rows) if where.skewed else {}),
             **chosen.conf,
         }
         for key, value in settings.items():
@@ -123,12 +170,31 @@ class Worker:
     def _frames(self, variant: Variant, tables: list[DataFrame], point: Point) -> list[DataFrame]:
         keys = data.keys_of(point.kind)
         if variant.build is not None:
-            return [shaped(variant.build(tables, keys), tables, point)]
+            joined = variant.build(arranged(tables, point), keys, point)
+            return [shaped(joined, tables, point)]
         inputs = needed(tables, point)
         if variant.name == "floor":
             # No number of partitions given: adaptive execution treats it as a join's exchange.
             return [table.repartition(*keys) for table in inputs]
         return inputs
+
+
+def _skew_settings(rows: int) -> dict[str, str]:
+    share = rows / SCALE_ROWS
+    skew_join = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
+    return {
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": f"{round(ADVISORY_BYTES * share)}b",
+        skew_join: f"{round(THRESHOLD_BYTES * share)}b",
+    }
+
+
+def process_cpu(stat: Path) -> float:
+    """CPU seconds of a process with all of its threads; 0 where there is no proc(5)."""
+    try:
+        fields = stat.read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 #: Threads of the JVM itself, and of those whom nobody waits for.

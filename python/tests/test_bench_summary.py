@@ -12,12 +12,16 @@ def test_pages_say_what_the_results_say() -> None:
     for page, block in summary.pages(summary.in_order(summary.RESULTS)).items():
         text = page.read_text(encoding="utf-8")
         assert summary.with_block(text, block) == text, f"run bench/summary.py for {page.name}"
-        assert block.count("\n") >= 4
+        # There is something to say, but of what was not measured yet.
+        assert block.count("\n") >= 4 or (page.name == "skew.md" and not block)
 
 
 def test_the_block_is_replaced_and_nothing_else() -> None:
-    page = f"before\n{summary.BEGIN}\nold\n{summary.END}\nafter {summary.END[:4]}\n"
+    begin, end = (c.format(tool="summary.py") for c in (summary.BEGIN, summary.END))
+    other = f"{summary.BEGIN}\nkept\n{summary.END}".format(tool="simulate.py")
+    page = f"before\n{begin}\nold\n{end}\nafter {end[:4]}\n{other}\n"
     assert summary.with_block(page, "new") == page.replace("old", "new")
+    assert summary.with_block(page, "new", "simulate.py") == page.replace("kept", "new")
     with pytest.raises(ValueError):
         summary.with_block("a page without a block", "new")
 
