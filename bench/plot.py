@@ -2,9 +2,9 @@
 
     bench/plot.py [DIRECTORY]          bench/results without one
 
-`cases.svg` has a bar for every case: how many times the best stock plan's time is ours. Cases
-with several points become curves, `scaling-n.svg` and `scaling-rows.svg`. What `simulate.py` found
-becomes `simulation.svg`.
+`cases.svg` has a bar for every case: how many times the best stock plan's time is ours. `skew.svg`
+has the joins with a hot key: how long the longest task is, and the query. Cases with several points
+become curves, such as `scaling-n.svg`. What `simulate.py` found becomes `simulation.svg`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any
 
 import matplotlib
 from harness.cases import CASES
+from harness.hot_page import NAMES
+from harness.hot_simulation import PLOTTED_ROWS
 from harness.report import Json, best, load
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -31,6 +33,8 @@ STYLES = {
     "sortmerge": ("#d55e00", "-", "s", "stock: sort-merge joins"),
     "shufflehash": ("#e69f00", "-", "^", "stock: shuffled hash joins"),
     "ours": ("#0072b2", "-", "o", "multi_full_join"),
+    "split": ("#0072b2", "-", "o", "the same query, with the extension"),
+    "split-unmarked": ("#56b4e9", "--", "d", "the same, keys not marked before the join"),
     "floor": ("#555555", ":", ".", "only scanning and shuffling"),
 }
 OURS, GOAL = "#0072b2", "#222222"
@@ -42,11 +46,17 @@ def main(arguments: list[str]) -> int:
     found = {result["case"]: result for result in load(directory)}
     ordered = [found[case.name] for case in CASES if case.name in found]
     drawn = [_draw_curve(r, directory) for r in ordered if r["axis"] is not None]
-    bars = [r for r in ordered if r["axis"] is None and _ratio(r) is not None]
+    compared = [r for r in ordered if r["axis"] is None and _ratio(r) is not None]
+    bars = [r for r in compared if not r["case"].startswith("skew-")]
     if bars:
         drawn.append(_draw_bars(bars, directory))
+    skewed = [r for r in compared if r["case"].startswith("skew-")]
+    if skewed:
+        drawn.append(_draw_skew(skewed, directory))
     if (directory / "simulation.json").exists():
         drawn.append(draw_simulation(directory))
+    if (directory / "skew-simulation.json").exists():
+        drawn.append(draw_skew_simulation(directory))
     for path in drawn:
         print(path.name)
     return 0 if drawn else 1
@@ -105,6 +115,41 @@ def _draw_bars(results: list[Json], directory: Path) -> Path:
     return _save(figure, directory / "cases.svg")
 
 
+def _draw_skew(results: list[Json], directory: Path) -> Path:
+    """Two panels with a pair of bars for every case: what Spark plans by itself, and ours."""
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(
+        1, 2, sharey=True, figsize=(8.0, 1.4 + 0.36 * len(results)), layout="constrained"
+    )
+    for side, family in enumerate(("sortmerge", "ours")):
+        colour, _, _, label = STYLES["split" if side else family]
+        for position, result in enumerate(results):
+            point = result["points"][0]
+            found = best(point, family)
+            if found is None:
+                continue
+            balance = point["variants"][found[0]].get("balance", {})
+            for axes, value in zip(panels, (balance.get("ratio"), found[1])):
+                if value is None:
+                    continue
+                at = position + (side - 0.5) * 0.38
+                named = label if position == 0 and axes is panels[0] else None
+                axes.barh(at, value, height=0.36, color=colour, label=named)
+                axes.text(value, at, f" {value:.1f}", va="center", fontsize=7)
+    for axes in panels:
+        axes.margins(x=0.12)
+        for side_ in ("top", "right"):
+            axes.spines[side_].set_visible(False)
+    panels[0].axvline(2.0, color=GOAL, linewidth=0.8, linestyle=":")
+    panels[0].set_yticks(range(len(results)), [r["case"].split("-", 1)[1] for r in results])
+    panels[0].invert_yaxis()
+    panels[0].set_xlabel("longest task / median task of the join; the line is the goal")
+    panels[1].set_xlabel("seconds of the query")
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
+    return _save(figure, directory / "skew.svg")
+
+
 def _draw_curve(result: Json, directory: Path) -> Path:
     by_tables = result["axis"] == "tables"
     figure, axes = _figure(6.0, 3.8)
@@ -121,6 +166,10 @@ def _draw_curve(result: Json, directory: Path) -> Path:
     if by_tables:
         axes.set_xlabel(f"tables, each of {first['rows']:,} rows")
         axes.set_xticks([point["tables"] for point in result["points"]])
+    elif result["case"].startswith("skew-"):
+        axes.set_xlabel(
+            "million rows, half of them with one key; a quarter as many on the other side"
+        )
     else:
         axes.set_xlabel(f"million rows in each of {first['tables']} tables")
     axes.set_ylabel("seconds")
@@ -139,6 +188,16 @@ def draw_simulation(directory: Path) -> Path:
         points = [(c["cores"], c[family]["seconds"]) for c in found["sweep"]]
         xs, ys = zip(*points)
         axes.plot(xs, ys, color=colour, linestyle=line, marker=marker, label=label)
+    _by_powers(axes, [cluster["cores"] for cluster in found["sweep"]])
+    given = found["assumptions"]
+    axes.set_xlabel(f"cores; simulated, {found['tables']} tables of {given['rows']:,} rows")
+    axes.set_ylabel("time")
+    axes.legend(frameon=False)
+    return _save(figure, directory / "simulation.svg")
+
+
+def _by_powers(axes: Any, cores: list[int]) -> None:
+    """Both axes by powers: time as people say it, and numbers of cores."""
     axes.set_xscale("log")
     axes.set_yscale("log")
     marks = [(1, "1 s"), (10, "10 s"), (60, "1 min"), (600, "10 min"), (3600, "1 h")]
@@ -147,13 +206,44 @@ def draw_simulation(directory: Path) -> Path:
     shown = [(at, text) for at, text in marks if low <= at <= high]
     axes.set_yticks([at for at, _ in shown], [text for _, text in shown])
     axes.minorticks_off()
-    cores = [cluster["cores"] for cluster in found["sweep"]]
     axes.set_xticks(cores, [f"{count:,}" for count in cores], rotation=45)
-    given = found["assumptions"]
-    axes.set_xlabel(f"cores; simulated, {found['tables']} tables of {given['rows']:,} rows")
-    axes.set_ylabel("time")
-    axes.legend(frameon=False)
-    return _save(figure, directory / "simulation.svg")
+
+
+#: Of the ways to join with a hot key.
+WAYS = {
+    "stock": STYLES["sortmerge"][:3],
+    "residual": ("#56b4e9", "--", "d"),
+    "marking": STYLES["ours"][:3],
+    "even": STYLES["floor"][:3],
+}
+
+
+def draw_skew_simulation(directory: Path) -> Path:
+    """A panel for every share of the hot key: time against cores, in each way to join."""
+    from matplotlib import pyplot
+
+    found = json.loads((directory / "skew-simulation.json").read_text(encoding="utf-8"))
+    joins = [join for join in found["joins"] if join["rows"] == PLOTTED_ROWS]
+    figure, panels = pyplot.subplots(
+        1, len(joins), sharey=True, figsize=(3.0 * len(joins), 3.8), layout="constrained"
+    )
+    for axes, join in zip(panels, joins):
+        cores = [each["cores"] for each in join["sweep"]]
+        for way, (colour, line, marker) in WAYS.items():
+            seconds = [each[way]["seconds"] for each in join["sweep"]]
+            label = NAMES[way] if axes is panels[0] else None
+            axes.plot(
+                cores, seconds, color=colour, linestyle=line, marker=marker, ms=4, label=label
+            )
+        axes.set_title(f"{join['share']:.0%} of the rows have one key", fontsize=9)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+    for axes in panels:
+        _by_powers(axes, cores)
+    panels[0].set_ylabel("time")
+    panels[len(panels) // 2].set_xlabel(f"cores; simulated, {PLOTTED_ROWS:,} rows and a quarter")
+    figure.legend(loc="outside upper center", ncols=4, frameon=False)
+    return _save(figure, directory / "skew-simulation.svg")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """Tell how long the join takes on clusters of other sizes, from tasks that were measured.
 
     bench/simulate.py [DIRECTORY]       bench/results without one
+    bench/simulate.py --skew            joins of two tables with a hot key, instead
 
 It reads the result files of `run.py` in the directory, learns from them what a task of every kind
 costs, and lays out the tasks of large tables on the cores of a cluster. It writes
-`simulation.json`, `simulation.md` and `simulation.svg`. No Spark is needed, and the same results
-give the same files. The method and what to believe of it are in docs/performance.md.
+`simulation.json`, `simulation.md` and `simulation.svg`, or the same with `skew-` before. No Spark
+is needed, and the same results give the same files. The method and what to believe of it are in
+docs/performance.md, and in docs/skew.md.
 """
 
 from __future__ import annotations
@@ -16,14 +18,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 
-from harness import report, simulation_page
+import summary
+from harness import hot_page, hot_simulation, report, simulation_page
 from harness.clusters import MB, Assumptions, Model, model, replay, simulate
-from harness.costs import SCAN, Sample, samples
+from harness.costs import SCAN, Sample, check_machines, samples
 from harness.report import Json
 
 RESULTS = Path(__file__).resolve().parent / "results"
+SKEW_PAGE = RESULTS.parents[1] / "docs" / "skew.md"
 
 #: Executors and their cores, on which the first author of such an operator measured his.
 SHAPES = ((20, 3), (50, 5), (50, 8), (400, 5))
@@ -60,6 +64,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("directory", nargs="?", type=Path, default=RESULTS, help="with results of run.py")
+    add("--skew", action="store_true", help="two tables, one with a hot key; of many sizes")
     add("--out", type=Path, help="where to write (the same directory)")
     add("--kind", default="string", help="kind of the tables (%(default)s)")
     add("--tables", type=int, default=4, help="their number (%(default)s)")
@@ -91,6 +96,8 @@ def main(arguments: list[str]) -> int:
     """Simulate, and write what came out."""
     options = parse(arguments)
     results = report.load(options.directory)
+    if options.skew:
+        return simulate_skew(options, results)
     runs = [run for result in results for run in runs_of(result, options.kind, options.tables)]
     used = [result for result in results if result["case"] in {run.case for run in runs}]
     try:
@@ -99,21 +106,8 @@ def main(arguments: list[str]) -> int:
     except ValueError as error:
         print(f"{options.directory}: {error}", file=sys.stderr)
         return 1
-    given = replace(
-        measured_overheads(runs, Assumptions()),
-        rows=round(options.rows),
-        split_bytes=round(options.split_mb * MB),
-        advisory_bytes=round(options.advisory_mb * MB),
-        node_cores=options.node_cores,
-        node_gbit=options.gbit,
-        hot_share=options.hot_share,
-        seed=options.seed,
-    )
     cluster = small_cluster(options.directory)
-    if options.driver_ms is not None:
-        given = replace(given, task_ms=options.driver_ms)
-    elif cluster:
-        given = replace(given, task_ms=cluster["driver_ms_per_task"])
+    given = assumed(options, cluster, measured_overheads(runs, Assumptions()))
     found = {
         "tables": options.tables,
         "kind": options.kind,
@@ -121,7 +115,10 @@ def main(arguments: list[str]) -> int:
         "left_out": left_out,
         "small_cluster": cluster,
         "sources": [source(result) for result in used],
-        "costs": {name: costs_of(variant) for name, (_, variant) in models.items()},
+        "costs": {
+            name: {kind: cost.as_json() for kind, cost in variant.costs.items()}
+            for name, (_, variant) in models.items()
+        },
         "repeated": [
             repeated(run, models[run.variant][1], given) for run in runs if run.variant in models
         ],
@@ -135,16 +132,59 @@ def main(arguments: list[str]) -> int:
         ],
         "sweep": [compare(models, cores, given) for cores in SWEEP],
     }
-    directory = options.out or options.directory
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / "simulation.json").write_text(report.as_json(found), encoding="utf-8")
-    page = simulation_page.write(found)
-    (directory / "simulation.md").write_text(page, encoding="utf-8")
-    print(page)
+    directory = write(options, "simulation", found, simulation_page.write(found))
     from plot import draw_simulation
 
     draw_simulation(directory)
     return 0
+
+
+def simulate_skew(options: argparse.Namespace, results: Sequence[Json]) -> int:
+    """The same for joins with a hot key; the rows and shares are those of the page."""
+    given = assumed(options, small_cluster(options.directory), Assumptions())
+    try:
+        found = hot_simulation.find(results, given)
+    except ValueError as error:
+        print(f"{options.directory}: {error}", file=sys.stderr)
+        return 1
+    directory = write(options, "skew-simulation", found, hot_page.write(found))
+    from plot import draw_skew_simulation
+
+    draw_skew_simulation(directory)
+    if directory.resolve() == RESULTS:
+        page = SKEW_PAGE.read_text(encoding="utf-8")
+        new = summary.with_block(page, hot_page.block(found), "simulate.py")
+        SKEW_PAGE.write_text(new, encoding="utf-8")
+    return 0
+
+
+def assumed(
+    options: argparse.Namespace, cluster: Json | None, measured: Assumptions
+) -> Assumptions:
+    """What is not measured, as the command line has it."""
+    given = replace(
+        measured,
+        rows=round(options.rows),
+        split_bytes=round(options.split_mb * MB),
+        advisory_bytes=round(options.advisory_mb * MB),
+        node_cores=options.node_cores,
+        node_gbit=options.gbit,
+        hot_share=options.hot_share,
+        seed=options.seed,
+    )
+    if options.driver_ms is not None:
+        return replace(given, task_ms=options.driver_ms)
+    return replace(given, task_ms=cluster["driver_ms_per_task"]) if cluster else given
+
+
+def write(options: argparse.Namespace, name: str, found: Json, page: str) -> Path:
+    """Write figures and page; return where."""
+    directory: Path = options.out or options.directory
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f"{name}.json").write_text(report.as_json(found), encoding="utf-8")
+    (directory / f"{name}.md").write_text(page, encoding="utf-8")
+    print(page)
+    return directory
 
 
 def runs_of(result: Json, kind: str, tables: int) -> list[Run]:
@@ -180,14 +220,6 @@ def runs_of(result: Json, kind: str, tables: int) -> list[Run]:
                 )
             )
     return found
-
-
-def check_machines(used: Sequence[Json]) -> None:
-    """A line through figures of two machines, or of two numbers of cores, would be nobody's."""
-    where = {(result["machine"]["cpu"], result["settings"]["cores"]) for result in used}
-    if len(where) > 1:
-        listed = "; ".join(f"{cores} cores of {cpu}" for cpu, cores in sorted(where))
-        raise ValueError(f"results of one machine are wanted, not of several: {listed}")
 
 
 def models_of(runs: Sequence[Run]) -> tuple[dict[str, tuple[str, Model]], list[str]]:
@@ -238,26 +270,6 @@ def source(result: Json) -> Json:
         "spark": result["versions"]["spark"],
         "conf": result["settings"]["conf"],
     }
-
-
-def costs_of(variant: Model) -> Json:
-    """The fitted lines, for people."""
-    found = {}
-    for kind, cost in variant.costs.items():
-        cuts = quantiles(cost.spread, n=20, method="inclusive")
-        found[kind] = {
-            "fixed_ms": round(cost.fixed_ms, 2),
-            "row_us": round(cost.row_ms * 1000, 4),
-            "task_rows_measured": [round(size) for size in cost.range],
-            "measured_over_line": [round(error, 3) for error in cost.fit],
-            "tasks": len(cost.spread),
-            "spread": {
-                "p5": round(cuts[0], 3),
-                "p95": round(cuts[-1], 3),
-                "max": round(cost.spread[-1], 3),
-            },
-        }
-    return found
 
 
 def repeated(run: Run, variant: Model, given: Assumptions) -> Json:

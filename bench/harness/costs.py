@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
 #: Between the smallest and the largest task, for a line to mean something.
@@ -63,6 +63,30 @@ class Cost:
     def ms(self, rows: float) -> float:
         """Time of a median task."""
         return self.fixed_ms + self.row_ms * rows
+
+    def as_json(self) -> dict[str, Any]:
+        """For people."""
+        cuts = quantiles(self.spread, n=20, method="inclusive")
+        return {
+            "fixed_ms": round(self.fixed_ms, 2),
+            "row_us": round(self.row_ms * 1000, 4),
+            "task_rows_measured": [round(size) for size in self.range],
+            "measured_over_line": [round(error, 3) for error in self.fit],
+            "tasks": len(self.spread),
+            "spread": {
+                "p5": round(cuts[0], 3),
+                "p95": round(cuts[-1], 3),
+                "max": round(self.spread[-1], 3),
+            },
+        }
+
+
+def check_machines(used: Sequence[dict[str, Any]]) -> None:
+    """A line through figures of two machines, or of two numbers of cores, would be nobody's."""
+    where = {(result["machine"]["cpu"], result["settings"]["cores"]) for result in used}
+    if len(where) > 1:
+        listed = "; ".join(f"{cores} cores of {cpu}" for cpu, cores in sorted(where))
+        raise ValueError(f"results of one machine are wanted, not of several: {listed}")
 
 
 def samples(stages: Sequence[dict[str, Any]], tables: int) -> list[Sample]:
