@@ -180,10 +180,14 @@ def replay(run: HotRun, costs: HotCosts, given: Assumptions) -> float:
         Stage([costs.scan.ms(rows) / 1000 for rows in scan.task_rows], scan.parents)
         for scan in run.scans
     ]
+    if run.marks:
+        tasks = len(run.marks.task_rows)
+        usual = costs.mark(run.marks.rows_in / tasks - run.others, run.others) / 1000
+        stages.append(Stage([usual] * tasks, tuple(range(len(stages)))))
     join = [costs.whole_ms(rows) for rows in run.whole.task_rows]
     # In the middle, as the partition of the hot key is in any place.
     at = len(join) // 2
-    heavy = [costs.heavy_ms(run.hot_partition, run.others)]
+    heavy = [costs.heavy_ms(0.0 if run.marks else run.hot_partition, run.others)]
     if run.pieces:
         joined, dropped = composition(run, run.pieces)
         heavy = [*[costs.piece(joined, dropped)] * len(run.pieces.task_rows), *heavy]

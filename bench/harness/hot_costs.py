@@ -9,7 +9,7 @@ once more. Which task is which shows in the number of rows that it read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -21,8 +21,10 @@ HOT_SHARE = 0.5
 #: Rows of the second table for one of the first.
 OTHERS = 0.25
 
-#: A task that reads nearly all of the hot partition.
+#: A task that reads nearly all of the hot partition reads this share of it at least; the residual
+#: after keys were marked reads no more than what the others have, and this much more.
 NEARLY = 0.9
+HARDLY = 1.5
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,12 @@ class HotRun:
     scans: tuple[Sample, ...]
     #: Milliseconds and rows of the tasks that join a partition as it is.
     whole: Sample
-    #: Of the one task that reads all of the hot partition: to join it, or as the residual.
+    #: Of the one task that reads all of the hot partition to join it, or of the residual.
     heavy_ms: float
-    heavy_rows: float
     #: Of the tasks that read slices of it, if it is split.
     pieces: Sample | None
+    #: Of those that have marked keys before, so that the residual need not read it.
+    marks: Sample | None
     #: Milliseconds of the run that were no stage's.
     beside: float
     gap: float
@@ -71,6 +74,8 @@ class HotCosts:
     hot_ms: float
     #: Milliseconds for a row that a piece joins; nothing where the join is not split.
     piece_ms: float | None
+    #: What marking was measured to take, times what `mark` would make of the other costs.
+    mark_factor: float | None = None
 
     def whole_ms(self, rows: float) -> float:
         """A task that joins so many rows with keys of all kinds."""
@@ -88,10 +93,10 @@ class HotCosts:
     def mark(self, sliced: float, others: float) -> float:
         """A task that looks which keys of the others a slice has, before the join.
 
-        It is not measured but made of what is: its set of keys is taken to cost what joining these
-        rows does, and a row of the slice what it costs in the residual.
+        It is made of other costs: its set of keys is taken to cost what joining these rows does,
+        and a row of the slice what it costs in the residual. Where it was measured, that counts.
         """
-        return self.whole.ms(others) + self.hot_ms * sliced
+        return (self.whole.ms(others) + self.hot_ms * sliced) * (self.mark_factor or 1.0)
 
 
 def runs_of(result: dict[str, Any], variant: str) -> list[HotRun]:
@@ -110,21 +115,25 @@ def _run(
     result: dict[str, Any], point: dict[str, Any], variant: str, facts: dict[str, Any]
 ) -> HotRun:
     stages = samples(facts["stages"], 2)
-    joins = [stage for stage in stages if stage.parents]
-    if len(joins) != 1:
-        raise ValueError(
-            f"{result['case']}, {variant}: {len(joins)} stages read a shuffle, not one"
-        )
-    (join,) = joins
+    where = f"{result['case']}, {variant}"
+    *before, join = [stage for stage in stages if stage.parents]
+    if len(before) > 1:
+        raise ValueError(f"{where}: {len(before) + 1} stages read a shuffle")
     rows, partitions = point["rows"], point["partitions"]
-    # All rows of the hot key, and those of the second table in their partition.
-    hot = rows * (HOT_SHARE + (1 - HOT_SHARE + OTHERS) / partitions)
+    others = rows * OTHERS / partitions
+    # All rows of the hot key, and the others in their partition.
+    hot = rows * (HOT_SHARE + (1 - HOT_SHARE) / partitions) + others
     tasks = sorted(zip(join.task_rows, join.task_ms), reverse=True)
-    if tasks[0][0] < NEARLY * hot or tasks[1][0] >= NEARLY * hot:
-        raise ValueError(f"{result['case']}, {variant}: not one task has all rows of the hot key")
+    if before:
+        heavy = tasks.pop()
+        if heavy[0] > HARDLY * others:
+            raise ValueError(f"{where}: keys were marked, but no residual is without hot rows")
+    else:
+        heavy = tasks.pop(0)
+        if heavy[0] < NEARLY * hot or (tasks and tasks[0][0] >= NEARLY * hot):
+            raise ValueError(f"{where}: not one task has all rows of the hot key")
     # As many partitions are joined as they are as there are others.
-    split = len(tasks) > partitions
-    cold = tasks[len(tasks) - partitions + 1 :]
+    sliced = len(tasks) - (partitions - 1)
     ends = {stage["stage"]: stage["end_ms"] for stage in facts["stages"]}
     gaps = [
         stage["start_ms"] - max(ends[parent] for parent in stage["parents"])
@@ -139,10 +148,10 @@ def _run(
         cores=result["settings"]["cores"],
         seconds=facts["min"],
         scans=tuple(stage for stage in stages if not stage.parents),
-        whole=_sample("whole", cold),
-        heavy_ms=tasks[0][1],
-        heavy_rows=tasks[0][0],
-        pieces=_sample("piece", tasks[1 : len(tasks) - partitions + 1]) if split else None,
+        whole=_sample("whole", tasks[sliced:]),
+        heavy_ms=heavy[1],
+        pieces=_sample("piece", tasks[:sliced]) if sliced else None,
+        marks=before[0] if before else None,
         beside=max(0.0, facts["min"] * 1000 - max(ends.values())),
         gap=gaps[0],
     )
@@ -154,16 +163,25 @@ def _sample(kind: str, tasks: Sequence[tuple[float, float]]) -> Sample:
 
 
 def learn(runs: Sequence[HotRun]) -> HotCosts:
-    """The costs of a variant from its runs."""
+    """The costs of a variant from its runs; some of them without marking."""
     scan = fit([scan for run in runs for scan in run.scans if scan.kind == SCAN])
     whole = fit([run.whole for run in runs])
     # In small runs, what is the same for every task is more than what is sought.
     largest = max(run.rows for run in runs)
     large = [run for run in runs if run.rows >= LARGE * largest]
-    hot = median((run.heavy_ms - whole.ms(run.others)) / run.hot_partition for run in large)
+    plain = [run for run in large if not run.marks]
+    if not plain:
+        raise ValueError("in all large runs, keys were marked: what one residual costs is not seen")
+    hot = median((run.heavy_ms - whole.ms(run.others)) / run.hot_partition for run in plain)
     hot_ms = max(0.0, hot)
     pieces = [_piece_ms(run, run.pieces, whole, hot_ms) for run in large if run.pieces]
-    return HotCosts(scan, whole, hot_ms, max(0.0, median(pieces)) if pieces else None)
+    costs = HotCosts(scan, whole, hot_ms, max(0.0, median(pieces)) if pieces else None)
+    factors = [
+        run.marks.ms / costs.mark(run.marks.rows - run.others, run.others)
+        for run in large
+        if run.marks
+    ]
+    return replace(costs, mark_factor=median(factors)) if factors else costs
 
 
 def composition(run: HotRun, pieces: Sample) -> tuple[float, float]:

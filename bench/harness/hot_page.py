@@ -35,6 +35,7 @@ def write(found: Json) -> str:
         table(_cost_rows(found["costs"])),
         "A row of the hot key costs the third figure where one task joins all of them (stock), and "
         "where the residual looks whether the others have its key (ours).",
+        _marking(found["costs"]["ours"]["mark_factor"]),
         *(f"Not used: {reason}." for reason in found["left_out"]),
         "## The model beside what was measured",
         table(_repeated_rows(found["repeated"])),
@@ -117,6 +118,12 @@ def _cost_rows(costs: Json) -> list[list[str]]:
             ]
         )
     return rows
+
+
+def _marking(factor: float | None) -> str:
+    if factor is None:
+        return "No run has marked keys: what that costs is calculated from the other costs."
+    return f"Tasks that mark keys took {factor:.2f} times what the other costs make of them."
 
 
 def _repeated_rows(repeated: list[Json]) -> list[list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from itertools import product
 from statistics import median
 
 from harness.clusters import Assumptions
@@ -20,7 +21,7 @@ from harness.hot_clusters import (
 from harness.hot_costs import HotCosts, HotRun, learn, runs_of
 from harness.report import Json
 
-#: What is learned from which variants: from the first one with runs that can be told apart.
+#: What is learned from which variants.
 VARIANTS = {"stock": ("sortmerge",), "ours": ("split-unmarked", "split")}
 
 ROWS = (100_000_000, 1_000_000_000, 3_000_000_000)
@@ -77,16 +78,12 @@ def _runs(results: Sequence[Json]) -> tuple[dict[str, list[HotRun]], list[str]]:
     found: dict[str, list[HotRun]] = {}
     left_out: list[str] = []
     for family, variants in VARIANTS.items():
-        for variant in variants:
-            runs: list[HotRun] = []
-            for result in results:
-                try:
-                    runs += runs_of(result, variant)
-                except ValueError as error:
-                    left_out.append(str(error))
-            if runs and family not in found:
-                found[family] = runs
-    missing = [family for family in VARIANTS if family not in found]
+        for variant, result in product(variants, results):
+            try:
+                found.setdefault(family, []).extend(runs_of(result, variant))
+            except ValueError as error:
+                left_out.append(str(error))
+    missing = [family for family in VARIANTS if not found.get(family)]
     if missing:
         raise ValueError("; ".join([f"nothing measured for {' and '.join(missing)}", *left_out]))
     return found, left_out
@@ -99,6 +96,7 @@ def _costs(found: HotCosts) -> Json:
         "fixed_ms": round(found.whole.fixed_ms, 2),
         "row_us": round(found.whole.row_ms * 1000, 4),
         "hot_row_us": round(found.hot_ms * 1000, 4),
+        "mark_factor": found.mark_factor and round(found.mark_factor, 3),
         "piece_row_us": None if found.piece_ms is None else round(found.piece_ms * 1000, 4),
         "task_rows_measured": [round(rows) for rows in found.whole.range],
         "worst_task": round(found.whole.spread[-1], 2),
@@ -109,7 +107,7 @@ def _repeated(run: HotRun, costs: HotCosts, given: Assumptions) -> Json:
     said = replay(run, costs, given)
     return {
         "case": run.case,
-        "variant": run.variant,
+        "variant": f"{run.variant}, keys marked" if run.marks else run.variant,
         "rows": run.rows,
         "measured_s": run.seconds,
         "model_s": round(said, 3),
