@@ -1,6 +1,6 @@
 """Measure the N-way join beside everything else that gives the same answer.
 
-    bench/run.py                       every case with an eighth of the rows: a look
+    bench/run.py                       most cases with a twentieth of the rows: a look
     bench/run.py --full                every case as the goals want it, for bench/results
     bench/run.py --full n4-string-16   one case; patterns like 'n4-*' do too
 
@@ -43,7 +43,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("cases", nargs="*", metavar="CASE", help="names or patterns; all without one")
+    add(
+        "cases",
+        nargs="*",
+        metavar="CASE",
+        help="names or patterns; without one all with --full, else most",
+    )
     add("--full", action="store_true", help=f"{FULL_ROWS:,} rows a table, not {QUICK_ROWS:,}")
     add("--rows", type=int, help="rows of a table, instead")
     add("--rounds", type=int, help="counted rounds after the warm-up (3 with --full, else 2)")
@@ -74,7 +79,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     if any("=" not in setting for setting in options.conf):
         parser.error("--conf wants KEY=VALUE")
     try:
-        options.selected = select(options.cases)
+        options.selected = select(options.cases, look=not options.full)
     except ValueError as error:
         parser.error(str(error))
     return options

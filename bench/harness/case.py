@@ -94,3 +94,5 @@ class Case:
     session: str | None = None
     #: If not 0: so many times as many rounds, one right after the other, for small differences.
     repeats: int = 0
+    #: Whether it belongs to a look at everything.
+    in_look: bool = True

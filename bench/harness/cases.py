@@ -138,10 +138,10 @@ CASES = (
 )
 
 
-def select(patterns: list[str]) -> list[Case]:
-    """Cases by name or by pattern, in the order of the list; all without a pattern."""
+def select(patterns: list[str], look: bool = False) -> list[Case]:
+    """Cases by name or by pattern, in the order of the list; without one all, or a look's."""
     if not patterns:
-        return list(CASES)
+        return [case for case in CASES if case.in_look or not look]
     for pattern in patterns:
         if not any(fnmatch(case.name, pattern) for case in CASES):
             raise ValueError(f"there is no case {pattern!r}")
