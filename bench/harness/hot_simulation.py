@@ -49,7 +49,9 @@ def find(results: Sequence[Json], given: Assumptions) -> Json:
     )
     size, rules = row_bytes(runs["ours"]), SkewRules()
     return {
-        "assumptions": asdict(given),
+        "assumptions": {
+            key: value for key, value in asdict(given).items() if key not in ("rows", "hot_share")
+        },
         "rules": asdict(rules),
         "row_bytes": asdict(size),
         "left_out": left_out,
