@@ -74,7 +74,7 @@ object PythonApi {
         InputRole
           .fromName(name)
           .getOrElse(throw SqlInternals.analysisError(
-            s"There is no role '$name'; the roles are ${InputRole.all.map(_.name).mkString(", ")}."))
+            s"There is no role '$name'; the roles are ${InputRole.public.map(_.name).mkString(", ")}."))
       },
       Option(suffixes).map(_.asScala.toSeq.map(Option(_).getOrElse(""))),
       Option(indicator))

@@ -1,11 +1,11 @@
 package io.github.skewext.multijoin
 
 import io.github.skewext.SkewConf
-import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Required}
+import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Present, Required}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.plans.{Inner, LeftAnti, LeftOuter}
+import org.apache.spark.sql.catalyst.plans.{Inner, LeftAnti, LeftOuter, LeftSemi}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.internal.SQLConf
@@ -60,6 +60,7 @@ object BroadcastSmallInputs {
         case Required => Inner
         case Optional => LeftOuter
         case Excluded => LeftAnti
+        case Present => LeftSemi
       }
       val hint = JoinHint(None, Some(HintInfo(strategy = Some(BROADCAST))))
       Join(left, join.children(i), joinType, Some(condition.reduce(And)), hint)

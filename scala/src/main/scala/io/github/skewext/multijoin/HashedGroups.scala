@@ -30,6 +30,7 @@ import org.apache.spark.unsafe.memory.MemoryBlock
 private[multijoin] final class HashedGroups(
     keys: JoinKeys,
     numFields: Array[Int],
+    single: Array[Boolean],
     memory: TaskMemoryManager,
     pageSize: Long)
     extends MemoryConsumer(memory, pageSize, memory.getTungstenMemoryMode)
@@ -243,7 +244,7 @@ private[multijoin] final class HashedGroups(
     if (!repeated) return false
     var i = n - 1
     while (i >= 0) {
-      if (firstRows(i) != 0) {
+      if (firstRows(i) != 0 && !single(i)) {
         val next = nextOf(currentRows(i))
         if (next != 0 && inputOf(records.get(next)) == i) {
           show(i, next)
@@ -498,7 +499,7 @@ private[multijoin] final class HashedGroups(
           firstRows(input) = row
           rows(input) = cursors(input)
           show(input, row)
-        } else {
+        } else if (!single(input)) {
           repeated = true
         }
       } else {
@@ -572,9 +573,13 @@ private[multijoin] object HashedGroups {
   private def slotsFor(rows: Long): Long =
     math.max(16L, java.lang.Long.highestOneBit(math.max(1L, rows * 3 / 2 - 1)) << 1)
 
-  def apply(keys: JoinKeys, numFields: Array[Int], context: TaskContext): HashedGroups = {
+  def apply(
+      keys: JoinKeys,
+      numFields: Array[Int],
+      single: Array[Boolean],
+      context: TaskContext): HashedGroups = {
     val memory = TaskInternals.memory(context)
-    new HashedGroups(keys, numFields, memory, math.min(PageSize, memory.pageSizeBytes))
+    new HashedGroups(keys, numFields, single, memory, math.min(PageSize, memory.pageSizeBytes))
   }
 
   private val PageSize = 1L << 22

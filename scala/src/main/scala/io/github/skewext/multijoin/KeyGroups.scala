@@ -5,7 +5,8 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 /**
  * The rows of all inputs, key by key. Ordering (or hashing) rows,
  * keeping them in memory and spilling them is the implementation's business; which keys come out,
- * and how their rows become output, is the caller's.
+ * and how their rows become output, is the caller's. Of an input that the caller calls `single` only
+ * one row of each key takes part in combinations, whichever it is.
  */
 private[multijoin] trait KeyGroups {
 

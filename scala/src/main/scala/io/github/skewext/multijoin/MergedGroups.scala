@@ -18,6 +18,7 @@ import org.apache.spark.sql.skewext.SpillableRowArray
 private[multijoin] abstract class MergedGroups(
     keys: JoinKeys,
     numFields: Array[Int],
+    single: Array[Boolean],
     groupRowsInMemory: Int)
     extends KeyGroups {
 
@@ -37,6 +38,8 @@ private[multijoin] abstract class MergedGroups(
 
   /** Whether the input's source stands at one more row of the group. */
   private[this] val more = new Array[Boolean](n)
+
+  /** How many of these inputs have rows that take part. */
   private[this] var numMore = 0
 
   /** The input whose rows are streamed, or -1 where every input has at most one row. */
@@ -162,7 +165,7 @@ private[multijoin] abstract class MergedGroups(
     rows(input) = first(input)
     sources(input).advance()
     more(input) = !runHasNull && seek(input)
-    if (more(input)) numMore += 1
+    if (more(input) && !single(input)) numMore += 1
   }
 
   /** Goes to the next row of the group's key, from the current row on; sets others aside. */
@@ -189,7 +192,7 @@ private[multijoin] abstract class MergedGroups(
     numRepeated = 0
     var i = 0
     while (i < n) {
-      if (more(i)) {
+      if (more(i) && !single(i)) {
         if (buffers(i) == null) buffers(i) = new SpillableRowArray(groupRowsInMemory)
         buffers(i).add(first(i))
         repeated(numRepeated) = i

@@ -1,6 +1,6 @@
 package io.github.skewext.multijoin
 
-import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Required}
+import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Present, Required}
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
@@ -45,7 +45,7 @@ case class MultiFullJoin(
    * a key, and an estimate that explodes with N would drive every choice above this node wrong.
    */
   override def stats: Statistics = {
-    val shown = children.zip(roles).collect { case (c, role) if role != Excluded => c.stats }
+    val shown = children.zip(roles).collect { case (c, role) if role.isShown => c.stats }
     val rows = shown.map(_.rowCount)
     Statistics(
       sizeInBytes = shown.map(_.sizeInBytes).sum.max(1),
@@ -73,7 +73,7 @@ object MultiFullJoin {
       roles(i) match {
         case Required => columns
         case Optional => columns.map(_.withNullability(true))
-        case Excluded => Nil
+        case Excluded | Present => Nil
       }
     }
     val keyNullable = keyOutput.indices.map(j => keyIsNullable(keyColumns, roles, j))

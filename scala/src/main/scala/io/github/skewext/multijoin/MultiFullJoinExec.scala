@@ -3,7 +3,6 @@ package io.github.skewext.multijoin
 import java.util.concurrent.TimeUnit
 
 import io.github.skewext.SkewConf
-import io.github.skewext.multijoin.InputRole.Excluded
 import io.github.skewext.multijoin.MultiFullJoinExec.{Natural, NoOrder}
 import io.github.skewext.skew.{RowShare, ShuffleInput, SkewReason, SkewSplits}
 
@@ -222,7 +221,7 @@ case class MultiFullJoinExec(
       FirstPresentColumn(ordinals, keyOutput(j).dataType, output(j).nullable)
     }
     val values = for {
-      i <- children.indices if roles(i) != Excluded
+      i <- children.indices if roles(i).isShown
       a <- MultiFullJoin.valueColumns(children(i).output, keyColumns(i))
     } yield InputColumn(i, ordinal(i, a), a.dataType, nullable = true)
     keyColumnsOut ++ values ++ indicator.map(a => IndicatorColumn(a.dataType))

@@ -1,6 +1,6 @@
 package io.github.skewext.multijoin
 
-import io.github.skewext.multijoin.InputRole.{Excluded, Required}
+import io.github.skewext.multijoin.InputRole.Excluded
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
@@ -16,20 +16,21 @@ import org.apache.spark.sql.skewext.TaskInternals
  * takes no memory, however many of them there are. Then the other rows come out key by key.
  *
  * @param drainedLast an input that is drained after all others, or -1
- * @param dropped keys that do not come out, asked for when the inputs are drained
+ * @param known which keys that input has, if that need not be seen in its rows; asked for when the
+ *              inputs are drained
  */
 private[multijoin] final class MultiJoinIterator(
     task: MultiJoinTask,
     inputs: Array[Iterator[InternalRow]],
     drainedLast: Int = -1,
-    dropped: () => Option[KnownKeys] = () => None)
+    known: () => Option[KnownKeys] = () => None)
     extends RowIterator {
 
   private[this] val n = inputs.length
   private[this] val keys = task.keys
   private[this] val roles = task.roles.toArray
   private[this] val emitsNullKeys = Array.tabulate(n)(InputRole.emitsNullKeys(task.roles, _))
-  private[this] val required = roles.indices.filter(roles(_) == Required).toArray
+  private[this] val needed = roles.indices.filter(roles(_).isNeeded).toArray
   private[this] val excluded = roles.indices.filter(roles(_) == Excluded).toArray
   private[this] val asUnsafe = new UnsafeInputs(task.inputTypes)
 
@@ -38,13 +39,14 @@ private[multijoin] final class MultiJoinIterator(
   private[this] val indicators = if (task.withIndicator) new Indicators(n) else null
 
   private[this] val numFields = task.inputTypes.map(_.size).toArray
+  private[this] val single = roles.map(!_.isShown)
   private[this] val gathered =
     if (task.ordered.isDefined) null
-    else new SpillableGroups(keys, numFields, task.grouping)
+    else new SpillableGroups(keys, numFields, single, task.grouping)
 
   /** Null until the inputs are drained. */
   private[this] var groups: KeyGroups = _
-  private[this] var droppedKeys: KnownKeys = _
+  private[this] var knownKeys: KnownKeys = _
   private[this] var numDrained = 0
   private[this] val drainOrder =
     (inputs.indices.filter(_ != drainedLast) ++ inputs.indices.filter(_ == drainedLast)).toArray
@@ -68,7 +70,7 @@ private[multijoin] final class MultiJoinIterator(
         case Some(order) => orderedGroups(order)
         case None =>
           if (drain()) return true
-          droppedKeys = dropped().orNull
+          knownKeys = known().orNull
           gathered.result()
       }
     } else if (shown && groups.nextCombination()) {
@@ -102,6 +104,7 @@ private[multijoin] final class MultiJoinIterator(
     new OrderedGroups(
       keys,
       numFields,
+      single,
       task.grouping.groupRowsInMemory,
       rows,
       order.projections,
@@ -136,8 +139,8 @@ private[multijoin] final class MultiJoinIterator(
   private def comesOut(): Boolean = {
     val rows = groups.rows
     var i = 0
-    while (i < required.length) {
-      if (rows(required(i)) == null) return false
+    while (i < needed.length) {
+      if (rows(needed(i)) == null && (knownKeys == null || needed(i) != drainedLast)) return false
       i += 1
     }
     i = 0
@@ -145,12 +148,10 @@ private[multijoin] final class MultiJoinIterator(
       if (rows(excluded(i)) != null) return false
       i += 1
     }
-    if (droppedKeys == null) {
-      true
-    } else {
-      val first = firstPresent()
-      !droppedKeys.contains(first, rows(first))
-    }
+    // Not a key that only inputs have that show nothing.
+    i = 0
+    while (i < n && (rows(i) == null || single(i))) i += 1
+    i < n && (knownKeys == null || knownKeys.contains(i, rows(i)) == roles(drainedLast).isNeeded)
   }
 
   private def firstPresent(): Int = {

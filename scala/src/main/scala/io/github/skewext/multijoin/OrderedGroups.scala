@@ -12,12 +12,13 @@ import org.apache.spark.sql.catalyst.expressions.{BaseOrdering, UnsafeProjection
 private[multijoin] final class OrderedGroups(
     keys: JoinKeys,
     numFields: Array[Int],
+    single: Array[Boolean],
     groupRowsInMemory: Int,
     inputs: Array[Iterator[UnsafeRow]],
     keyProjections: Array[UnsafeProjection],
     numKeys: Int,
     ordering: BaseOrdering)
-    extends MergedGroups(keys, numFields, groupRowsInMemory) {
+    extends MergedGroups(keys, numFields, single, groupRowsInMemory) {
 
   private[this] val runKey = UnsafeRow.createFromByteArray(0, numKeys)
   private[this] var keyOfRunHasNull = false

@@ -1,6 +1,6 @@
 package io.github.skewext.multijoin
 
-import io.github.skewext.multijoin.InputRole.{Excluded, Required}
+import io.github.skewext.multijoin.InputRole.Required
 import io.github.skewext.skew.{RowShare, SkewTask}
 
 import org.apache.spark.TaskContext
@@ -42,8 +42,8 @@ private[multijoin] case class SkewJoinTasks(
   }
 
   /**
-   * Of the excluded input only keys matter that the others have, and each only once: so it is read
-   * last, and of its rows hardly any are kept. If its keys are known, it is not read at all.
+   * Of an input that is not shown only keys matter that the others have, and each only once: so it is
+   * read last, and of its rows hardly any are kept. If its keys are known, it is not read at all.
    */
   private def residual(
       task: MultiJoinTask,
@@ -63,7 +63,7 @@ private[multijoin] case class SkewJoinTasks(
       else if (asked.contains(i)) rows.map { row => wanted.add(i, row); row }
       else rows
     }
-    new MultiJoinIterator(task, wrapped.toArray, drainedLast = input, dropped = () => known).toScala
+    new MultiJoinIterator(task, wrapped.toArray, drainedLast = input, known = () => known).toScala
   }
 
   private def counted(rows: Iterator[InternalRow], metric: SQLMetric): Iterator[InternalRow] = {
@@ -82,7 +82,7 @@ private[multijoin] object SkewJoinTasks {
   def keysThatMatter(roles: Seq[InputRole]): Seq[Int] = {
     // Where an input is required, no key comes out that it does not have.
     val required = roles.indices.find(roles(_) == Required)
-    required.map(Seq(_)).getOrElse(roles.indices.filter(roles(_) != Excluded))
+    required.map(Seq(_)).getOrElse(roles.indices.filter(roles(_).isShown))
   }
 
   private def lazily[T](rows: => Iterator[T]): Iterator[T] = Iterator.empty ++ rows

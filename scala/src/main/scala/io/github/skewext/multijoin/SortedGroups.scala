@@ -9,7 +9,7 @@ import org.apache.spark.util.collection.unsafe.sort.UnsafeExternalSorter
  * spills, and merging the sorted inputs. A run is the rows of one hash. Sorting by the hash is one
  * radix sort, whatever the key's type.
  * {{{
- * val groups = new SortedGroups(keys, numFields, rowsInMemory, pageSize)
+ * val groups = new SortedGroups(keys, numFields, single, rowsInMemory, pageSize)
  * for (i <- inputs) { for (row <- i) groups.insert(i, hash, row...); groups.finishInput(i) }
  * while (groups.nextGroup()) do { use(groups.rows) } while (groups.nextCombination())
  * }}}
@@ -17,9 +17,10 @@ import org.apache.spark.util.collection.unsafe.sort.UnsafeExternalSorter
 private[multijoin] final class SortedGroups(
     keys: JoinKeys,
     numFields: Array[Int],
+    single: Array[Boolean],
     groupRowsInMemory: Int,
     pageSize: Long)
-    extends MergedGroups(keys, numFields, groupRowsInMemory) {
+    extends MergedGroups(keys, numFields, single, groupRowsInMemory) {
 
   private[this] val sorters = new Array[UnsafeExternalSorter](n)
   private[this] var runHash = 0L

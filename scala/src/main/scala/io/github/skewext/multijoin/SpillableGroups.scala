@@ -20,6 +20,7 @@ import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterSpillWriter
 private[multijoin] final class SpillableGroups(
     keys: JoinKeys,
     numFields: Array[Int],
+    single: Array[Boolean],
     settings: GroupingSettings) {
 
   private[this] val context = TaskContext.get()
@@ -30,7 +31,7 @@ private[multijoin] final class SpillableGroups(
   // of the memory is at least 16 of them.
   private[this] val reserve = 3 * pageSize
   private[this] val finished = new Array[Boolean](numFields.length)
-  private[this] val hashed = HashedGroups(keys, numFields, context)
+  private[this] val hashed = HashedGroups(keys, numFields, single, context)
   private[this] var sorted: SortedGroups = _
   private[this] val written = mutable.ArrayBuffer.empty[(Int, UnsafeSorterSpillWriter)]
   private[this] var bytesWritten = 0L
@@ -88,7 +89,7 @@ private[multijoin] final class SpillableGroups(
 
   private def sortAll(): Unit = {
     if (written.nonEmpty) write()
-    sorted = new SortedGroups(keys, numFields, settings.groupRowsInMemory, sorterPageSize)
+    sorted = new SortedGroups(keys, numFields, single, settings.groupRowsInMemory, sorterPageSize)
     hashed.releaseReserve()
     var last = -1
     def take(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit = {

@@ -1,6 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Required}
+import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.multijoin.{InputRole, MultiFullJoinExec}
 
 import org.apache.spark.sql.catalyst.expressions.{Alias, AliasHelper, Attribute, AttributeMap, Expression, NamedExpression}
@@ -13,7 +13,9 @@ import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkP
  * place for a split.
  *
  * Spark's joins on one key that follow each other without a shuffle become one: in
- * `(a JOIN b ON a.k = b.k) LEFT JOIN c ON a.k = c.k`, a and b are required and c is optional.
+ * `(a JOIN b ON a.k = b.k) LEFT JOIN c ON a.k = c.k`, a and b are required and c is optional. So are
+ * joins on either side: in `(a JOIN b ON a.k = b.k) JOIN (c JOIN d ON c.k = d.k) ON a.k = c.k` all
+ * four are required.
  *
  * @param conditions what rows of the operator must fulfil besides
  * @param output what is shown of the operator's output
@@ -68,6 +70,7 @@ object JoinedInputs extends AliasHelper {
       case LeftOuter => Some((Required, Optional))
       case RightOuter => Some((Optional, Required))
       case FullOuter => Some((Optional, Optional))
+      case LeftSemi => Some((Required, Present))
       case LeftAnti => Some((Required, Excluded))
       case _ => None
     }
@@ -78,18 +81,21 @@ object JoinedInputs extends AliasHelper {
       case _ if condition.isDefined && !join.joinType.isInstanceOf[InnerLike] =>
         Left(SkewReason.OuterCondition)
       case Some((leftRole, rightRole)) =>
-        val left = withoutSort(join.left)
-        val right = Input(withoutSort(join.right), join.rightKeys, rightRole)
-        val onSameKey = if (leftRole == Required) chain(left) else None
-        Right(
-          onSameKey
-            .flatMap(_.and(right, join.leftKeys))
-            .getOrElse(Chain(Seq(Input(left, join.leftKeys, leftRole), right), Nil, left.output))
-            .joined(if (rightRole == Excluded) Nil else join.right.output, condition))
+        val left = side(join.left, join.leftKeys, leftRole)
+        val right = side(join.right, join.rightKeys, rightRole)
+        Right(left.and(right).joined(condition))
     }
   }
 
-  /** Spark's joins on one key, whose result is the left side of one more. */
+  /** One side of a join: joins on the same key of which each row is required, or one input. */
+  private def side(plan: SparkPlan, keys: Seq[Expression], role: InputRole): Chain = {
+    val child = withoutSort(plan)
+    val onSameKey = if (role == Required) chain(child).flatMap(_.by(keys)) else None
+    onSameKey.getOrElse(
+      Chain(Seq(Input(child, keys, role)), Nil, if (role.isShown) child.output else Nil))
+  }
+
+  /** Spark's joins on one key, whose result is a side of one more. */
   private def chain(plan: SparkPlan): Option[Chain] = plan match {
     case ProjectExec(list, child) if list.forall(_.deterministic) =>
       chain(child).map(c => c.copy(output = list.map(replaceAliasButKeepName(_, c.aliases))))
@@ -108,29 +114,26 @@ object JoinedInputs extends AliasHelper {
     def aliases: AttributeMap[Alias] = getAliasMap(output)
 
     /**
-     * One more input, if it is joined on the key of an input that each row so far has. Its keys are
-     * brought to the order in which the others have theirs.
+     * With the keys of all inputs in the order of these, if they are the key of an input that each
+     * row has.
      */
-    def and(right: Input, leftKeys: Seq[Expression]): Option[Chain] = {
-      val keys = leftKeys.map(replaceAlias(_, aliases))
+    def by(keys: Seq[Expression]): Option[Chain] = {
+      val wanted = keys.map(replaceAlias(_, aliases))
       inputs
         .filter(_.role == Required)
-        .flatMap { input =>
-          val order = input.keys.map(k => keys.indexWhere(_.semanticEquals(k)))
-          if (order.size == keys.size && !order.contains(-1) && order.distinct.size == keys.size) {
-            Some(copy(inputs = inputs :+ right.copy(keys = order.map(right.keys))))
-          } else {
-            None
-          }
-        }
-        .headOption
+        .map(input => wanted.map(k => input.keys.indexWhere(_.semanticEquals(k))))
+        .find(order => !order.contains(-1) && order.sorted == inputs.head.keys.indices)
+        .map(order => copy(inputs = inputs.map(i => i.copy(keys = order.map(i.keys)))))
     }
 
-    def joined(rightOutput: Seq[Attribute], condition: Option[Expression]): JoinedInputs =
+    def and(right: Chain): Chain =
+      Chain(inputs ++ right.inputs, conditions ++ right.conditions, output ++ right.output)
+
+    def joined(condition: Option[Expression]): JoinedInputs =
       JoinedInputs(
         inputs,
         conditions ++ condition.map(replaceAlias(_, aliases)),
-        output ++ rightOutput,
+        output,
         children =>
           MultiFullJoinExec(
             children,

@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
 import io.github.skewext.multijoin.InputRole
-import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Required}
+import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Present, Required}
 
 /**
  * Decides which partitions of a join are split, and how: from sizes to tasks, without Spark.
@@ -61,8 +61,8 @@ object SkewPlanner {
       settings: SkewSettings): Either[SkewReason, PartitionSplit] = {
     val before = inputs.map(_.bytes(partition)).sum
     val tried = skewed.map { i =>
-      if (inputs(i).role == Excluded) keysOnly(partition, inputs, i, targets(i), settings)
-      else sliced(partition, inputs, i, targets(i), settings)
+      if (inputs(i).role.isShown) sliced(partition, inputs, i, targets(i), settings)
+      else keysOnly(partition, inputs, i, targets(i), settings)
     }
     // What counts is when the last task ends. Two ways that are alike in that differ in their work.
     val possible = tried.collect { case Right(split) => split }.sortBy { split =>
@@ -76,7 +76,10 @@ object SkewPlanner {
     }
   }
 
-  /** Of an excluded input only the keys matter: one task as before, but without keeping its rows. */
+  /**
+   * Of an input that is not shown only the keys matter: one task as before, but without keeping its
+   * rows.
+   */
   private def keysOnly(
       partition: Int,
       inputs: Seq[SkewInput],
@@ -203,7 +206,7 @@ object SkewPlanner {
    * other input gives rows.
    */
   private def needsResidual(roles: Seq[InputRole], input: Int): Boolean =
-    roles(input) == Optional && roles.indices.exists(j => j != input && roles(j) != Excluded)
+    roles(input) == Optional && roles.indices.exists(j => j != input && roles(j).isShown)
 
   /** Packs neighbouring blocks into slices of about `target` bytes, and cuts blocks that are larger. */
   private def cut(blocks: Seq[MapBlocks], target: Double, cuttable: Boolean): Seq[Slice] = {
@@ -275,7 +278,7 @@ case class Slice(startMap: Int, endMap: Int, share: Int, shares: Int, bytes: Lon
 
 /**
  * The tasks of one partition: one for each slice of `input`, and one for the keys that it lacks.
- * Without slices the input is excluded and only its keys are asked for.
+ * Without slices the input is not shown and only its keys are asked for.
  *
  * @param rereadBytes what all tasks together read more than one task would
  * @param longestTask the cost of the longest task, in bytes joined; of the longest two if one is
@@ -351,11 +354,13 @@ object SkewTask {
   }
 
   /**
-   * Gives the rows of the join that have no row of the input in them.
+   * Gives the rows of the join that show no row of the input: those of keys that it lacks, or all
+   * where it only needs to be present.
    *
    * @param partition what it reads, if that is one partition
    */
   case class Residual(input: Int, partition: Option[Int]) extends SkewTask {
-    override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] = ofJoin.updated(input, Excluded)
+    override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] =
+      if (ofJoin(input) == Present) ofJoin else ofJoin.updated(input, Excluded)
   }
 }

@@ -28,11 +28,17 @@ class GroupsSuite extends MultiJoinTest {
   private def shown(row: UnsafeRow): Any =
     if (row == null) null else (row.getInt(0), row.getString(1))
 
-  /** What should come out: for every key the product of its rows, absent inputs as null. */
-  private def expected(inputs: Seq[Input]): Map[Seq[Any], Int] = {
+  /**
+   * What should come out: for every key the product of its rows, absent inputs as null; and of
+   * inputs of which a row is enough the key of one.
+   */
+  private def expected(
+      inputs: Seq[Input],
+      single: Int => Boolean = _ => false): Map[Seq[Any], Int] = {
     val all = inputs.flatMap(_.map(_._1)).distinct.flatMap { key =>
-      inputs.foldLeft(Seq(Seq.empty[Any])) { (product, input) =>
-        val matching: Seq[Any] = input.filter(_._1 == key)
+      inputs.zipWithIndex.foldLeft(Seq(Seq.empty[Any])) { case (product, (input, i)) =>
+        val rows: Seq[Any] = input.filter(_._1 == key)
+        val matching = if (single(i)) rows.take(1).map(_ => key) else rows
         for (p <- product; m <- if (matching.isEmpty) Seq(null) else matching) yield p :+ m
       }
     }
@@ -40,7 +46,9 @@ class GroupsSuite extends MultiJoinTest {
   }
 
   /** All combinations; checks on the way that each key is one group. */
-  private def combinations(groups: KeyGroups): Map[Seq[Any], Int] = {
+  private def combinations(
+      groups: KeyGroups,
+      single: Int => Boolean = _ => false): Map[Seq[Any], Int] = {
     val met = mutable.Set.empty[Int]
     val counts = mutable.Map.empty[Seq[Any], Int].withDefaultValue(0)
     while (groups.nextGroup()) {
@@ -48,7 +56,10 @@ class GroupsSuite extends MultiJoinTest {
       assert(met.add(key), s"key $key comes as two groups")
       do {
         assert(groups.rows.filter(_ != null).forall(_.getInt(0) == key))
-        counts(groups.rows.map(shown).toSeq) += 1
+        counts(groups.rows.toSeq.zipWithIndex.map {
+          case (row, i) if single(i) && row != null => key
+          case (row, _) => shown(row)
+        }) += 1
       } while (groups.nextCombination())
     }
     // Asked again, the end is still the end.
@@ -62,9 +73,14 @@ class GroupsSuite extends MultiJoinTest {
       inputs: Seq[Input],
       settings: GroupingSettings = settings,
       hashBits: Int = 64,
-      width: Int = 0): SpillableGroups = {
+      width: Int = 0,
+      single: Int => Boolean = _ => false): SpillableGroups = {
     val groupKeys = keys(inputs.size, hashBits)
-    val groups = new SpillableGroups(groupKeys, inputs.map(_ => 2).toArray, settings)
+    val groups = new SpillableGroups(
+      groupKeys,
+      inputs.map(_ => 2).toArray,
+      inputs.indices.map(single).toArray,
+      settings)
     inputs.zipWithIndex.foreach { case (input, i) =>
       rowsOf(input.map { case (k, v) => (k, v + "." * width) })
         .foreach(row => groups.insert(i, groupKeys.hash(i, row), row))
@@ -96,9 +112,10 @@ class GroupsSuite extends MultiJoinTest {
 
   for ((name, inputs) <- samples) {
     test(s"$name: hashed, sorted, and gone over at every row") {
-      val answer = expected(inputs)
       val numRows = inputs.map(_.size).sum
       for {
+        single <- Seq[Int => Boolean](_ => false, _ == inputs.size - 1, _ % 2 == 0)
+        answer = expected(inputs, single)
         hashBits <- Seq(64, 0, 1, 2)
         (sort, maxRows) <- Seq(false -> Long.MaxValue, true -> Long.MaxValue) ++
           Seq(0, 1, numRows / 2, numRows - 1, numRows).distinct.map(r => false -> r.toLong)
@@ -106,8 +123,8 @@ class GroupsSuite extends MultiJoinTest {
       } withClue(s"$hashBits bits, sort $sort, $maxRows rows hashed, $groupRows rows a group: ") {
         TestTask.run(TestMemory.limited(Long.MaxValue)) { _ =>
           val groups =
-            gather(inputs, GroupingSettings(sort, maxRows, groupRows), hashBits)
-          assert(combinations(groups.result()) === answer)
+            gather(inputs, GroupingSettings(sort, maxRows, groupRows), hashBits, single = single)
+          assert(combinations(groups.result(), single) === answer)
           assert(groups.peakMemory > 0 || numRows == 0)
         }
       }
@@ -147,7 +164,11 @@ class GroupsSuite extends MultiJoinTest {
     val inputs = samples.toMap.apply("a hot key in two inputs")
     for (sort <- Seq(false, true); rows <- Seq(1, 50, 120)) {
       TestTask.run(TestMemory.limited(Long.MaxValue)) { _ =>
-        val groups = new SpillableGroups(keys(3), Array(2, 2, 2), settings.copy(sortAlways = sort))
+        val groups = new SpillableGroups(
+          keys(3),
+          Array(2, 2, 2),
+          Array.fill(3)(false),
+          settings.copy(sortAlways = sort))
         rowsOf(inputs.head.take(rows)).foreach(groups.insert(0, 1L, _))
       }
       TestTask.run(TestMemory.limited(Long.MaxValue)) { _ =>
@@ -222,7 +243,7 @@ class GroupsSuite extends MultiJoinTest {
   test("a share of the memory that shrinks while rows come in") {
     val memory = TestMemory.shared(8L << 20)
     TestTask.run(memory) { _ =>
-      val groups = new SpillableGroups(keys(1), Array(2), settings)
+      val groups = new SpillableGroups(keys(1), Array(2), Array(false), settings)
       val rows = rowsOf((0 until 40000).map(r => r -> "." * width))
       var n = 0
       while (memory.inUse < (7 << 20)) {

@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
 import io.github.skewext.multijoin.InputRole
-import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Required}
+import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Present, Required}
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 import org.scalatest.funsuite.AnyFunSuite
@@ -76,19 +76,24 @@ class SkewPlannerSuite extends AnyFunSuite {
     assert(residual(Optional, Optional))
     assert(residual(Optional, Required))
     assert(residual(Optional, Excluded, Optional))
+    assert(residual(Optional, Present, Optional))
     assert(!residual(Required, Optional))
+    assert(!residual(Required, Present))
     assert(!residual(Optional, Excluded))
+    assert(!residual(Optional, Present))
     // The other input has no rows there.
     val empty = input(Optional)
     assert(
       !only(SkewPlanner.plan(Seq(input(Optional, 100, 100, 100, 100), empty), settings)).residual)
   }
 
-  test("of an excluded input only the keys are read, by one task") {
-    val split =
-      only(SkewPlanner.plan(Seq(input(Required, 10), input(Excluded, 200, 200)), settings))
-    assert((split.input, split.slices, split.residual) === ((1, Nil, true)))
-    assert(split.rereadBytes === 0)
+  test("of an input that is not shown only the keys are read, by one task") {
+    for (role <- Seq(Excluded, Present)) {
+      val split = only(SkewPlanner.plan(Seq(input(Required, 10), input(role, 200, 200)), settings))
+      assert((split.input, split.slices, split.residual) === ((1, Nil, true)))
+      assert(split.rereadBytes === 0)
+      assert(split.tasks.map(_.roles(Seq(Required, role))) === Seq(Seq(Required, role)))
+    }
   }
 
   test("keys are marked before the join where the residual would take longer than anything else") {
@@ -103,12 +108,14 @@ class SkewPlannerSuite extends AnyFunSuite {
     // The hot input twice, the other one 20 times and 7 times; and the residual reads the other one.
     assert(split.rereadBytes === (1200 + 20 * 10) + (1200 + 7 * 10) + 10 - (1200 + 10))
     assert(only(SkewPlanner.plan(Seq(hot, input(Optional, 10)), settings)).longestTask === 370)
-    // Only the keys of an excluded input matter: no pieces.
-    val excluded = only(
-      SkewPlanner.plan(Seq(input(Required, 10), input(Excluded, Seq.fill(20)(60L): _*)), marking))
-    assert(excluded.slices.isEmpty)
-    assert(excluded.marking.map(_.bytes) === Seq.fill(6)(180) :+ 120)
-    assert(excluded.longestTask === 0.3 * (180 + 10) + 10)
+    // Only the keys of an input that is not shown matter: no pieces.
+    for (role <- Seq(Excluded, Present)) {
+      val keysOnly = only(
+        SkewPlanner.plan(Seq(input(Required, 10), input(role, Seq.fill(20)(60L): _*)), marking))
+      assert(keysOnly.slices.isEmpty)
+      assert(keysOnly.marking.map(_.bytes) === Seq.fill(6)(180) :+ 120)
+      assert(keysOnly.longestTask === 0.3 * (180 + 10) + 10)
+    }
     def notMarked(inputs: SkewInput*) = SkewPlanner.plan(inputs, marking) match {
       case Right(splits) => splits.forall(_.marking.isEmpty)
       case Left(_) => true
@@ -215,8 +222,8 @@ class SkewPlannerSuite extends AnyFunSuite {
       } yield keys.zip(mapTasks).zipWithIndex.map { case ((k, m), id) => R(k, m, id) }
     })
     roles <- Gen
-      .listOfN(n, Gen.oneOf(InputRole.all))
-      .suchThat(_.exists(_ != Excluded))
+      .listOfN(n, Gen.oneOf(InputRole.public :+ Present))
+      .suchThat(_.exists(_.isShown))
     maxSlices <- Gen.oneOf(2, 3, 100)
     reread <- Gen.oneOf(1.5, 4.0, 100.0)
     gain <- Gen.oneOf(1.0, 1.0, 1.5)
@@ -233,16 +240,16 @@ class SkewPlannerSuite extends AnyFunSuite {
       val rows = inputs.map(_.filter(_.key.contains(k)))
       val out = roles.indices.forall { i =>
         roles(i) match {
-          case Required => rows(i).nonEmpty
+          case Required | Present => rows(i).nonEmpty
           case Excluded => rows(i).isEmpty
           case Optional => true
         }
       }
-      if (!out) Nil
+      val shown = rows.zipWithIndex.filter { case (r, i) => r.nonEmpty && roles(i).isShown }
+      if (!out || shown.isEmpty) Nil
       else {
-        rows.zipWithIndex.filter(_._1.nonEmpty).foldLeft(Seq(Seq.empty[(Int, Int)])) {
-          case (combinations, (more, i)) =>
-            combinations.flatMap(c => more.map(r => c :+ (i -> r.id)))
+        shown.foldLeft(Seq(Seq.empty[(Int, Int)])) { case (combinations, (more, i)) =>
+          combinations.flatMap(c => more.map(r => c :+ (i -> r.id)))
         }
       }
     }
@@ -277,7 +284,7 @@ class SkewPlannerSuite extends AnyFunSuite {
             assert(here.map(x => (x.startMap, x.endMap, x.shares)).distinct.size === 1)
           }
         } else {
-          assert(c.roles(s.input) === Excluded)
+          assert(!c.roles(s.input).isShown)
         }
       }
     }
@@ -285,7 +292,7 @@ class SkewPlannerSuite extends AnyFunSuite {
 
   test("the tasks together give the rows of the join") {
     val all = generated(1500)
-    var split, residuals, cut = 0
+    var split, residuals, cut, present = 0
     for ((seed, c) <- all; splits <- SkewPlanner.plan(c.planned, c.settings)) {
       withClue(s"seed $seed, $c, $splits: ") {
         split += 1
@@ -309,7 +316,7 @@ class SkewPlannerSuite extends AnyFunSuite {
             case SkewTask.Piece(i, slice) =>
               if (slice.shares > 1) cut += 1
               rows.updated(i, rows(i).filter(_.id % slice.shares == slice.share))
-            case SkewTask.Residual(_, p) =>
+            case SkewTask.Residual(i, p) =>
               assert(
                 p === Some(reads.head(t).asInstanceOf[CoalescedPartitionSpec].startReducerIndex))
               residuals += 1
@@ -324,7 +331,7 @@ class SkewPlannerSuite extends AnyFunSuite {
     }
     // A proof of joins that are left whole would be none.
     assert(split > all.size / 3, s"only $split of ${all.size} joins were split")
-    assert(residuals > all.size / 10 && cut > all.size / 10)
+    assert(residuals > all.size / 10 && cut > all.size / 10 && present > all.size / 50)
   }
 
   test("reads that Spark has coalesced after the split") {
@@ -336,6 +343,7 @@ class SkewPlannerSuite extends AnyFunSuite {
     def read(from: Int, until: Int, i: Int) =
       CoalescedPartitionSpec(from, until, (from until until).map(bytes(i)).sum)
     val ranges = Seq(CoalescedPartitionSpec(0, 2), CoalescedPartitionSpec(2, 6))
+              if (c.roles(i) == Present) present += 1
     val reads = splits.reads(ranges, bytes, splitFirst = false)
     assert(reads.head === Seq(0 -> 2, 2 -> 3, 3 -> 4, 3 -> 4, 3 -> 4, 3 -> 4, 4 -> 6).map {
       case (from, until) => read(from, until, 0)

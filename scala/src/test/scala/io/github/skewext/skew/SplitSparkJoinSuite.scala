@@ -1,5 +1,8 @@
 package io.github.skewext.skew
 
+import io.github.skewext.SkewConf
+import io.github.skewext.multijoin.InputRole
+
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.execution.joins.ShuffledJoin
@@ -13,8 +16,13 @@ class SplitSparkJoinSuite extends SkewTest {
   private def left(hot: Int) = skewed(0, if (hot > 0) 800 else 60, hot).withColumnRenamed("k", "l")
   private def right(hot: Int) = skewed(1, if (hot > 0) 800 else 60, hot).withColumnRenamed("k", "r")
 
-  private def join(l: DataFrame, r: DataFrame, how: String, hint: String): DataFrame =
-    l.join(r.hint(hint), col("l") === col("r"), how)
+  private def join(
+      l: DataFrame,
+      r: DataFrame,
+      how: String,
+      hint: String,
+      key: String = "r"): DataFrame =
+    l.join(r.hint(hint), col("l") === col(key), how)
 
   private def splitBySpark(df: DataFrame): Boolean =
     collect(df.queryExecution.executedPlan) { case j: ShuffledJoin if j.isSkewJoin => j }.nonEmpty
@@ -35,6 +43,50 @@ class SplitSparkJoinSuite extends SkewTest {
       checkSplit(join(left(0), right(2), "left_anti", hint))
     }
 
+    test(s"left semi, skew on either side, $hint") {
+      val inRight = checkSplit(join(left(0), right(2), "left_semi", hint)).split.get
+      assert(inRight.pieces === 0 && inRight.residuals > 0)
+      // Keys that occur several times on both sides: one row of the hot one is kept of 350.
+      val many = skewed(0, 240, keys = 20).withColumnRenamed("k", "l")
+      val often = checkSplit(join(many, right(2), "left_semi", hint))
+      assert(often.metrics("numRowsOfInput1").value < 400)
+      assert(often.metrics("numOutputRows").value > 80)
+      // Many map tasks wrote the right side, and each tells which keys it has.
+      val large = skewed(1, 3000, hot = 3, maps = 12).withColumnRenamed("k", "r")
+      val few = skewed(0, 40, keys = 9).withColumnRenamed("k", "l")
+      for (how <- Seq("left_semi", "left_anti")) {
+        val marked = checkSplit(join(few, large, how, hint))
+        assert(marked.split.get.markingTasks > 1)
+        // Whole partitions alone are read by the join.
+        assert(marked.metrics("numRowsOfInput1").value < 750)
+      }
+      // One map task wrote the left side, so Spark leaves it whole.
+      val oneMap = skewed(0, 800, 2, maps = 1).withColumnRenamed("k", "l")
+      val inLeft = checkSplit(join(oneMap, right(0), "left_semi", hint)).split.get
+      assert(inLeft.pieces > 2 && inLeft.residuals === 0)
+    }
+  }
+
+  test("left semi in a chain of joins on one key") {
+    val r = skewed(1, 120).withColumnRenamed("k", "r")
+    val c = skewed(2, 120).withColumnRenamed("k", "c")
+    val hot = skewed(2, 800, 2).withColumnRenamed("k", "c")
+    val chains = Seq(
+      join(join(left(2), r, "inner", "merge"), c, "left_semi", "merge", "c"),
+      join(join(left(2), r, "left_semi", "merge"), c, "left", "shuffle_hash", "c"),
+      join(join(left(2), r, "left_semi", "shuffle_hash"), c, "left_anti", "merge", "c"),
+      join(join(left(0), r, "left", "merge"), hot, "left_semi", "shuffle_hash", "c"),
+      // The same table for both, with the same columns.
+      join(join(left(2), c, "left_semi", "merge", "c"), c, "inner", "shuffle_hash", "c"))
+    for (df <- chains) {
+      val split = checkSplit(df)
+      assert(split.children.size === 3)
+      assert(split.roles.count(_ == InputRole.Present) === 1)
+      assert(df.schema === withSkewOff(again(df).schema))
+    }
+  }
+
+  for (hint <- hints) {
     test(s"where Spark splits, its result stands, $hint") {
       for ((l, r, how) <- Seq(
           (2, 0, "inner"),
@@ -91,6 +143,32 @@ class SplitSparkJoinSuite extends SkewTest {
       val df = left(2).join(right(2).limit(100), condition, how)
       checkWhole(df)
       if (how == "full") assert(reasons(df).contains(SkewReason.OuterCondition))
+    }
+    for (how <- Seq("left_semi", "left_anti")) {
+      val df = left(0).join(right(2), condition, how)
+      checkWhole(df)
+      assert(reasons(df) === Seq(SkewReason.OuterCondition))
+    }
+  }
+
+  test("whether a key exists, as a column, is nothing that is split") {
+    left(0).createOrReplaceTempView("l")
+    right(2).createOrReplaceTempView("r")
+    val df = spark.sql("SELECT * FROM l WHERE v0 < 9 OR EXISTS (SELECT 1 FROM r WHERE r = l)")
+    checkWhole(df)
+    assert(reasons(df) === Seq(SkewReason.JoinType))
+  }
+
+  test("left semi: collisions of hashes, and no memory for hash tables") {
+    for (conf <- Seq(
+        SkewConf.MULTI_JOIN_HASH_BITS.key -> "1",
+        SkewConf.MULTI_JOIN_GROUPING.key -> "sort",
+        SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY.key -> "7")) {
+      withSQLConf(conf) {
+        val oneMap = skewed(0, 800, 2, maps = 1).withColumnRenamed("k", "l")
+        val r = skewed(1, 120).withColumnRenamed("k", "r")
+        checkSplit(join(oneMap, r, "left_semi", "merge"))
+      }
     }
   }
 
