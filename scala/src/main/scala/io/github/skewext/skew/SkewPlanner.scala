@@ -89,9 +89,9 @@ object SkewPlanner {
     val skewed = inputs(input)
     val own = skewed.bytes(partition)
     val others = inputs.map(_.bytes(partition)).sum - own
-    val streamed = others + StreamCost * own
+    val streamed = others + skewed.streamCost * own
     val plain = PartitionSplit(partition, input, Nil, residual = true, 0L, streamed, streamed)
-    val marks = if (skewed.sliceable) {
+    val marks = if (skewed.sliceable && skewed.wholeBytes.isEmpty) {
       marking(skewed.blocks(partition), own, others, target, longestPiece = 0.0, settings)
     } else {
       None
@@ -144,7 +144,7 @@ object SkewPlanner {
       target: Long,
       settings: SkewSettings): Either[SkewReason, PartitionSplit] = {
     val skewed = inputs(input)
-    val own = skewed.bytes(partition)
+    val own = skewed.slicedBytes(partition)
     val others = inputs.map(_.bytes(partition)).sum - own
     val residual = needsResidual(inputs.map(_.role), input) && others > 0
     val allowed = settings.maxRereadFactor * (own + others)
@@ -163,8 +163,11 @@ object SkewPlanner {
       if (!residual) {
         pieces
       } else {
-        val streamed = others + StreamCost * own
-        marking(blocks, own, others, target, works.max, settings)
+        val streamed = others + skewed.streamCost * own
+        val marks =
+          if (skewed.wholeBytes.isEmpty) marking(blocks, own, others, target, works.max, settings)
+          else None
+        marks
           .map { m =>
             pieces.copy(
               marking = m.slices,
@@ -181,7 +184,9 @@ object SkewPlanner {
       }
     }
 
-    if (!skewed.sliceable) return Left(SkewReason.InputAggregated)
+    if (!skewed.sliceable || 2 * own < skewed.bytes(partition)) {
+      return Left(SkewReason.InputNotSliceable)
+    }
     val smallest = math.max(math.max(1L, target).toDouble, own.toDouble / settings.maxSlices)
     // Larger and larger slices, until there are few enough of them.
     def grow(size: Double): Either[SkewReason, PartitionSplit] = {
@@ -259,13 +264,22 @@ object SkewPlanner {
  * @param blocks what map tasks wrote for a partition, in their order; covers all map tasks
  * @param sliceable whether a join with a part of its shuffled rows is a part of the join
  * @param cuttable whether a block may be divided by what is in the rows
+ * @param wholeBytes if it is made of several shuffles, what of `bytes` is read whole by every slice
  */
 case class SkewInput(
     role: InputRole,
     bytes: IndexedSeq[Long],
     blocks: Int => Seq[MapBlocks],
     sliceable: Boolean = true,
-    cuttable: Boolean = true)
+    cuttable: Boolean = true,
+    wholeBytes: Option[IndexedSeq[Long]] = None) {
+
+  def slicedBytes(partition: Int): Long =
+    bytes(partition) - wholeBytes.map(_(partition)).getOrElse(0L)
+
+  /** What a byte of it costs that a residual drops; shuffles that make an input are joined for that. */
+  def streamCost: Double = if (wholeBytes.isEmpty) SkewPlanner.StreamCost else 1.0
+}
 
 /** What the map tasks from `start` until `end` wrote for one partition. */
 case class MapBlocks(start: Int, end: Int, bytes: Long)

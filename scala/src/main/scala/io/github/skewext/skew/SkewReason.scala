@@ -19,7 +19,7 @@ object SkewReason {
   case object Ordered extends SkewReason("the join gives its rows in the order of the keys", false)
 
   case object InputNotShuffled
-      extends SkewReason("an input is not made of one shuffle that is done", false)
+      extends SkewReason("an input is not made of shuffles that are done", false)
 
   case object InputNotDeterministic
       extends SkewReason("an input may be another one when it is computed twice", false)
@@ -31,8 +31,10 @@ object SkewReason {
 
   case object NotSkewed extends SkewReason("no partition is skewed", false)
 
-  case object InputAggregated
-      extends SkewReason("the skewed input is aggregated between its shuffle and the join", true)
+  case object InputNotSliceable
+      extends SkewReason(
+        "between shuffle and join the skewed rows are aggregated, or joined as a part of them must not be",
+        true)
 
   case object OneBlock
       extends SkewReason(

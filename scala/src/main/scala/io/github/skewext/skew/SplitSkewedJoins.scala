@@ -96,6 +96,8 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
             logDebug(s"Leaves ${join.simpleStringWithNodeId()} whole: ${reason.text}")
             join.children.foreach(visit)
         }
+      // Joins that its inputs are made of read what it wants them to.
+      case join: MultiFullJoinExec if join.split.isDefined =>
       case _ => node.children.foreach(visit)
     }
     visit(plan)
@@ -135,8 +137,7 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
       case Some(reason) => Left(reason)
       case None =>
         val inputs = found.flatMap(_.right.toOption)
-        val ranges = inputs.map(_.ranges.map(r => (r.startReducerIndex, r.endReducerIndex)))
-        if (ranges.distinct.size == 1 && inputs.map(_.bytes.size).distinct.size == 1) Right(inputs)
+        if (inputs.map(i => ShuffleInput.readAs(i.shuffles.head)).distinct.size == 1) Right(inputs)
         else Left(SkewReason.InputsDiffer)
     }
   }

@@ -1,10 +1,11 @@
 package io.github.skewext.skew
 
+import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
-import org.apache.spark.sql.catalyst.expressions.{Expression, WindowExpression}
+import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
-import org.apache.spark.sql.execution.window.WindowExecBase
-import org.apache.spark.sql.execution.{LimitExec, SparkPlan, TakeOrderedAndProjectExec}
+import org.apache.spark.sql.execution.python._
+import org.apache.spark.sql.execution.window.WindowGroupLimitExec
 import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 
 /**
@@ -21,8 +22,14 @@ object StableRows {
 
   /** Whether one node keeps it so. */
   def areMadeBy(node: SparkPlan): Boolean = node match {
-    // With equal sort keys, other rows come first.
-    case _: WindowExecBase | _: LimitExec | _: TakeOrderedAndProjectExec => false
+    case _: LimitExec | _: TakeOrderedAndProjectExec | _: SampleExec => false
+    // Which of the rows with equal sort keys are kept.
+    case w: WindowGroupLimitExec => isRank(w.rankLikeFunction)
+    // What users' functions make of the rows of a group or a partition.
+    case _: WindowInPandasExec | _: AggregateInPandasExec | _: FlatMapGroupsInPandasExec |
+        _: FlatMapCoGroupsInPandasExec | _: MapInBatchExec | _: MapPartitionsExec |
+        _: MapGroupsExec | _: CoGroupExec =>
+      false
     case _ => node.expressions.forall(e => e.deterministic && !e.exists(dependsOnOrder))
   }
 
@@ -33,7 +40,27 @@ object StableRows {
         case Sum(child, _) => isFloatingPoint(child.dataType)
         case _ => true
       }
-    case _: WindowExpression => true
+    case w: WindowExpression => !isSameForPeers(w)
+    case _ => false
+  }
+
+  /**
+   * With equal sort keys, any row may come first. A rank does not tell which did, nor does an
+   * aggregate whose frame has either all such rows or none.
+   */
+  private def isSameForPeers(window: WindowExpression): Boolean =
+    window.windowFunction match {
+      case _: AggregateExpression =>
+        window.windowSpec.frameSpecification match {
+          case SpecifiedWindowFrame(RangeFrame, _, _) => true
+          case SpecifiedWindowFrame(_, UnboundedPreceding, UnboundedFollowing) => true
+          case _ => false
+        }
+      case function => isRank(function)
+    }
+
+  private def isRank(function: Expression): Boolean = function match {
+    case _: Rank | _: DenseRank | _: PercentRank | _: CumeDist => true
     case _ => false
   }
 

@@ -126,16 +126,39 @@ class SkewPlannerSuite extends AnyFunSuite {
     assert(notMarked(input(Optional, 1200), input(Optional, 10)))
     assert(notMarked(input(Excluded, 1200), input(Required, 10)))
     assert(notMarked(hot.copy(role = Excluded, sliceable = false), input(Required, 10)))
+    assert(notMarked(hot.copy(role = Excluded, wholeBytes = Some(hot.bytes)), input(Required, 10)))
   }
 
   test("an aggregated input is read whole, and vetoes if it is the skewed one") {
     val aggregated = input(Optional, 100, 100, 100, 100).copy(sliceable = false)
     assert(
       SkewPlanner.plan(Seq(aggregated, input(Optional, 10)), settings)
-        === Left(SkewReason.InputAggregated))
+        === Left(SkewReason.InputNotSliceable))
     val small = input(Optional, 10).copy(sliceable = false)
     assert(
       only(SkewPlanner.plan(Seq(small, input(Optional, 100, 100, 100, 100)), settings)).input === 1)
+  }
+
+  test("an input of several shuffles: one is sliced, and the others are read whole") {
+    def of(role: InputRole, whole: Long*) =
+      input(role, 100, 100, 100, 100).copy(wholeBytes = Some(whole.toIndexedSeq))
+    def plan(joined: SkewInput) =
+      SkewPlanner.plan(Seq(joined, input(Optional, 10)), settings.copy(maxRereadFactor = 10))
+    // Blocks are those of the shuffle that is sliced.
+    val made = of(Required, 0, 100, 0, 0).copy(blocks = _ =>
+      Seq.fill(5)(60L).zipWithIndex.map { case (b, m) =>
+        MapBlocks(m, m + 1, b)
+      })
+    val split = only(plan(made))
+    assert(split.slices.map(_.bytes) === Seq.fill(5)(60))
+    assert(split.rereadBytes === 4 * (100 + 10))
+    // The rows are in a shuffle that is read whole.
+    assert(plan(of(Required, 0, 250, 0, 0)) === Left(SkewReason.InputNotSliceable))
+    // To know its keys, they must be joined, which is all that there is to do.
+    assert(plan(of(Optional, 0, 0, 0, 0)) === Left(SkewReason.LittleGain))
+    val asked = of(Present, 0, 0, 0, 0).copy(sliceable = false)
+    assert(
+      SkewPlanner.plan(Seq(input(Required, 10), asked), settings) === Left(SkewReason.LittleGain))
   }
 
   test("of two skewed inputs that is sliced whose slices end first") {
@@ -320,6 +343,7 @@ class SkewPlannerSuite extends AnyFunSuite {
               assert(
                 p === Some(reads.head(t).asInstanceOf[CoalescedPartitionSpec].startReducerIndex))
               residuals += 1
+              if (c.roles(i) == Present) present += 1
               rows
             case SkewTask.Whole => rows
           }
@@ -343,7 +367,6 @@ class SkewPlannerSuite extends AnyFunSuite {
     def read(from: Int, until: Int, i: Int) =
       CoalescedPartitionSpec(from, until, (from until until).map(bytes(i)).sum)
     val ranges = Seq(CoalescedPartitionSpec(0, 2), CoalescedPartitionSpec(2, 6))
-              if (c.roles(i) == Present) present += 1
     val reads = splits.reads(ranges, bytes, splitFirst = false)
     assert(reads.head === Seq(0 -> 2, 2 -> 3, 3 -> 4, 3 -> 4, 3 -> 4, 3 -> 4, 4 -> 6).map {
       case (from, until) => read(from, until, 0)
