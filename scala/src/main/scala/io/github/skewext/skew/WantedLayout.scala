@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.datasources.WriteFilesExec
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins.ShuffledJoin
-import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkPlan}
+import org.apache.spark.sql.execution.{SortExec, SparkPlan}
 
 /**
  * Remembers what the query wants of a join's partitions as long as the plan shows it: Spark drops a
@@ -18,60 +18,87 @@ import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkP
  */
 object WantedLayout extends Rule[SparkPlan] {
 
-  private val leftWhole = TreeNodeTag[SkewReason]("skewext.leftWhole")
-  private val inOrder = TreeNodeTag[Unit]("skewext.inOrder")
+  /** What one node wants of the joins below it: to be left whole, or else their order. */
+  private class Demand(val leftWhole: Option[SkewReason])
+
+  /** On a join: what is wanted of it. On the nodes above it: what is wanted through them. */
+  private val demands = TreeNodeTag[Seq[Demand]]("skewext.demands")
+
+  /** On the node that wants it. */
+  private val wants = TreeNodeTag[Demand]("skewext.wants")
+
+  private def demandsOn(node: SparkPlan): Seq[Demand] = node.getTagValue(demands).getOrElse(Nil)
 
   /** Why the join must be left whole, if it must. */
-  def reasonToLeaveWhole(join: SparkPlan): Option[SkewReason] = join.getTagValue(leftWhole)
+  def reasonToLeaveWhole(join: SparkPlan): Option[SkewReason] =
+    demandsOn(join).flatMap(_.leftWhole).headOption
 
   /** Whether the rows of each partition must have the order that the join says they have. */
-  def isOrderWanted(join: SparkPlan): Boolean = join.getTagValue(inOrder).isDefined
+  def isOrderWanted(join: SparkPlan): Boolean = demandsOn(join).exists(_.leftWhole.isEmpty)
 
   override def apply(plan: SparkPlan): SparkPlan = {
     plan.foreach {
       case shuffle: ShuffleExchangeExec if isRepartition(shuffle) =>
-        nextJoins(shuffle.child).foreach(_.setTagValue(leftWhole, SkewReason.UserRepartition))
+        demand(shuffle, shuffle.child, Some(SkewReason.UserRepartition))
       case write: WriteFilesExec if write.bucketSpec.isDefined =>
-        nextJoins(write.child).foreach(_.setTagValue(leftWhole, SkewReason.BucketedWrite))
-      case SortExec(_, false, child, _) =>
-        nextJoins(child).foreach(_.setTagValue(inOrder, ()))
+        demand(write, write.child, Some(SkewReason.BucketedWrite))
+      case sort @ SortExec(_, false, child, _) =>
+        demand(sort, child, None)
       case _ =>
     }
     plan
   }
 
+  /** Of the first joins below: what is below these is theirs to ask for. */
+  private def demand(by: SparkPlan, child: SparkPlan, leftWhole: Option[SkewReason]): Unit = {
+    val wanted = new Demand(leftWhole)
+    by.setTagValue(wants, wanted)
+    def mark(node: SparkPlan): Unit = node match {
+      case _: Exchange | _: QueryStageExec =>
+      case _ =>
+        node.setTagValue(demands, demandsOn(node) :+ wanted)
+        if (!isJoin(node)) node.children.foreach(mark)
+    }
+    mark(child)
+  }
+
   /**
-   * When exchanges are planned: a join right below a repartition that is still there need not have
-   * the partitions that it asks for.
+   * When exchanges are planned. What a node wants is not a join's to give if there is an exchange in
+   * between, or if the node is still there and so gives it itself.
    */
   object Kept extends Rule[SparkPlan] {
     override def apply(plan: SparkPlan): SparkPlan = {
-      plan.foreach {
-        case shuffle: ShuffleExchangeLike if isRepartition(shuffle) =>
-          joinRightBelow(shuffle.child)
-            .filter(reasonToLeaveWhole(_).contains(SkewReason.UserRepartition))
-            .foreach(_.unsetTagValue(leftWhole))
-        case _ =>
-      }
+      visit(plan, above = Set.empty, settled = Set.empty)
       plan
     }
 
-    private def joinRightBelow(plan: SparkPlan): Option[SparkPlan] = plan match {
-      case join @ (_: MultiFullJoinExec | _: ShuffledJoin) => Some(join)
-      case p: ProjectExec => joinRightBelow(p.child)
-      case f: FilterExec => joinRightBelow(f.child)
-      case _ => None
+    /**
+     * @param above what is wanted through the nodes above
+     * @param settled what joins below need not give
+     */
+    private def visit(node: SparkPlan, above: Set[Demand], settled: Set[Demand]): Unit = {
+      if (isJoin(node)) {
+        val left = demandsOn(node).filterNot(settled)
+        if (left.isEmpty) node.unsetTagValue(demands) else node.setTagValue(demands, left)
+      }
+      val through = above ++ demandsOn(node)
+      val nowSettled = node match {
+        case shuffle: ShuffleExchangeLike if isRepartition(shuffle) =>
+          settled ++ through ++ node.getTagValue(wants)
+        case _: Exchange => settled ++ through
+        case _: SortExec => settled ++ node.getTagValue(wants)
+        case _ => settled
+      }
+      node.children.foreach(visit(_, through, nowSettled))
     }
+  }
+
+  private def isJoin(plan: SparkPlan): Boolean = plan match {
+    case _: MultiFullJoinExec | _: ShuffledJoin => true
+    case _ => false
   }
 
   private def isRepartition(shuffle: ShuffleExchangeLike): Boolean =
     shuffle.outputPartitioning.isInstanceOf[HashPartitioning] &&
       (shuffle.shuffleOrigin == REPARTITION_BY_COL || shuffle.shuffleOrigin == REPARTITION_BY_NUM)
-
-  /** The first joins below: what is below these is theirs to ask for. */
-  private def nextJoins(plan: SparkPlan): Seq[SparkPlan] = plan match {
-    case join @ (_: MultiFullJoinExec | _: ShuffledJoin) => Seq(join)
-    case _: Exchange | _: QueryStageExec => Nil
-    case other => other.children.flatMap(nextJoins)
-  }
 }
