@@ -102,6 +102,34 @@ def test_joins_of_spark_against_duckdb(
     assert is_split(joined)
 
 
+@pytest.mark.parametrize("maps", [1, 4])
+def test_many_rows_of_a_key_on_both_sides_against_duckdb(spark: SparkSession, maps: int) -> None:
+    data = [rows(n, 240, 0.6) for n in range(2)]
+    one, other = (frame(spark, f"v{n}", data[n], maps) for n in range(2))
+    with ExitStack() as settings:
+        # The partition is too small to be skewed, but for its output.
+        for key, value in {
+            "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": 100_000,
+            "spark.sql.adaptive.advisoryPartitionSizeInBytes": 20_000,
+            "spark.skewext.skew.output.sampleEvery": 1,
+        }.items():
+            settings.enter_context(setting(spark, key, value))
+        for how in ("full", "left", "inner"):
+            joined = one.join(other, "k", how)
+            roles = {
+                "full": ["optional", "optional"],
+                "left": ["required", "optional"],
+                "inner": ["required", "required"],
+            }[how]
+            expected = duck_join([(["INT", "VARCHAR"], d) for d in data], 1, roles)
+            assert_same_rows(joined, expected)
+            assert "1 for its output" in joined._jdf.queryExecution().executedPlan().toString()
+            with setting(spark, "spark.skewext.skew.output.enabled", False):
+                whole = one.join(other, "k", how)
+                whole.collect()
+                assert not is_split(whole)
+
+
 FAILING = """
 import os, signal, sys
 from pyspark import TaskContext

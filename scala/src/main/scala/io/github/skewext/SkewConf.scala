@@ -144,6 +144,23 @@ object SkewConf {
     .booleanConf
     .createWithDefault(false)
 
+  val SKEW_OUTPUT_ENABLED = buildConf("spark.skewext.skew.output.enabled")
+    .doc(
+      "Whether partitions are split out of which much comes, although they are small: a key with " +
+        "thousands of rows on both sides. The map tasks of joins then count the keys of one row " +
+        "in 32. Only with Spark's own shuffle manager, and without plugins (spark.plugins).")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val SKEW_OUTPUT_SAMPLE_EVERY = buildConf("spark.skewext.skew.output.sampleEvery")
+    .internal()
+    .doc("Of how many rows one is counted. Few rows need a larger part, for tests.")
+    .version("0.1.0")
+    .intConf
+    .checkValue(_ > 0, "At least one.")
+    .createWithDefault(32)
+
   /** All entries, in the order of the documentation. */
   val entries = Seq(
     ENABLED,
@@ -160,7 +177,9 @@ object SkewConf {
     SKEW_MAX_REREAD_FACTOR,
     SKEW_MIN_GAIN,
     SKEW_MARKING,
-    SKEW_FORCE)
+    SKEW_FORCE,
+    SKEW_OUTPUT_ENABLED,
+    SKEW_OUTPUT_SAMPLE_EVERY)
 
   def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)
 }

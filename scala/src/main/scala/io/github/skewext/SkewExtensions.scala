@@ -3,7 +3,7 @@ package io.github.skewext
 import java.util.{Collections, WeakHashMap}
 
 import io.github.skewext.multijoin.{BulkExchanges, FilterNullKeys, LowerMultiFullJoin, MultiFullJoinStrategy, PushKeyPredicates, SpreadNullKeys}
-import io.github.skewext.skew.{ForceSkewedJoins, SplitSkewedJoins, WantedLayout}
+import io.github.skewext.skew.{ForceSkewedJoins, SketchJoinKeys, SplitSkewedJoins, WantedLayout}
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -28,6 +28,8 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *     that are shuffled once more.
  *  1. [[skew.ForceSkewedJoins]] (adaptive execution, when exchanges are planned, after Spark's own
  *     rule for skewed joins): splits skewed joins at the price of a shuffle, if asked to.
+ *  1. [[skew.SketchJoinKeys]] (adaptive execution, when exchanges are planned): counts keys below
+ *     the exchanges of joins.
  *  1. [[multijoin.BulkExchanges]] (when exchanges are planned): exchanges that do less for each row.
  *  1. [[skew.SplitSkewedJoins]] (adaptive execution, on a stage whose inputs are there, after Spark
  *     has coalesced partitions): splits skewed partitions of joins.
@@ -47,6 +49,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(WantedLayout))
         extensions.injectQueryStagePrepRule(_ => GuardedRule(WantedLayout.Kept))
         extensions.injectQueryStagePrepRule(_ => GuardedRule(ForceSkewedJoins))
+        extensions.injectQueryStagePrepRule(_ => GuardedRule(SketchJoinKeys))
         extensions.injectQueryStagePrepRule(_ => GuardedRule(BulkExchanges))
         extensions.injectColumnar(_ => BulkExchanges.InStaticPlans)
         extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))

@@ -61,6 +61,8 @@ case class MultiFullJoinExec(
   private def skewMetrics: Seq[(String, SQLMetric)] = Seq(
     "numSkewedPartitions" ->
       SQLMetrics.createMetric(sparkContext, "number of skewed partitions"),
+    "numOutputSkewed" ->
+      SQLMetrics.createMetric(sparkContext, "number of partitions split for their output"),
     "numPieces" -> SQLMetrics.createMetric(sparkContext, "number of pieces"),
     "numResiduals" -> SQLMetrics.createMetric(sparkContext, "number of residuals"),
     "rereadSize" -> SQLMetrics.createSizeMetric(sparkContext, "data read again"),
@@ -196,6 +198,7 @@ case class MultiFullJoinExec(
   private def reportSplits(splits: SkewSplits, markMillis: Long): Unit = {
     val values = Seq(
       longMetric("numSkewedPartitions") -> splits.partitions.size.toLong,
+      longMetric("numOutputSkewed") -> splits.splitByOutput.toLong,
       longMetric("numPieces") -> splits.pieces.toLong,
       longMetric("numResiduals") -> splits.residuals.toLong,
       longMetric("rereadSize") -> splits.rereadBytes,

@@ -57,6 +57,15 @@ case class ShuffleInput(plan: SparkPlan, shuffles: Seq[ShuffleInput.Shuffle]) {
     }
   }
 
+  /** What is known of how often its keys occur: only if each of its rows is one of one shuffle. */
+  def sketch: Option[KeySketch] = shuffles match {
+    case Seq(shuffle) if shuffle.sliceable => shuffle.sketch
+    case _ => None
+  }
+
+  /** How large its rows are in memory, on average: one of each shuffle together. */
+  def rowBytes: Double = shuffles.map(_.rowBytes).sum
+
   /** The input with other reads. */
   def reading(specs: Seq[ShufflePartitionSpec]): SparkPlan = {
     def read(stage: SparkPlan): SparkPlan =
@@ -104,6 +113,19 @@ object ShuffleInput {
     val bytes: IndexedSeq[Long] = stage.mapStats
       .map(_.bytesByPartitionId.toIndexedSeq)
       .getOrElse(IndexedSeq.fill(stage.shuffle.numPartitions)(0L))
+
+    def sketch: Option[KeySketch] = stage.shuffle.child match {
+      case counted: KeySketchExec => counted.sketch
+      case _ => None
+    }
+
+    def rowBytes: Double = {
+      val shuffled = stage.shuffle.runtimeStatistics
+      shuffled.rowCount
+        .filter(_ > 0)
+        .map(n => shuffled.sizeInBytes.toDouble / n.toDouble)
+        .getOrElse(0.0)
+    }
 
     def blocks(partition: Int): Seq[MapBlocks] = {
       val sizes = ShuffleBlocks.sizes(stage.mapStats.get.shuffleId, partition)

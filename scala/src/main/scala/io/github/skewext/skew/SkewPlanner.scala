@@ -18,6 +18,10 @@ import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Present, Requi
  *
  * Where that streaming would take longer than all else, it is divided as well: tasks that run before
  * the join mark which of B's keys occur in their slice of A, and the residual reads B alone.
+ *
+ * A partition may be small and its join large: 3,000 rows of one key in A and in B, of 75 bytes each,
+ * are half a megabyte and give 1.3 GB. Where that is known ([[PartitionOutput]]), A or B is sliced
+ * for it, by rows: each piece reads all of the partition, which is little, and gives its part.
  */
 object SkewPlanner {
 
@@ -26,6 +30,16 @@ object SkewPlanner {
    * joining it costs 1.
    */
   val StreamCost = 0.3
+
+  /**
+   * What an estimated byte of output costs, where a byte of a shuffle that is joined costs 1: the
+   * latter is compressed, and its row is read, hashed and looked up. Measured are 0.02 if nothing is
+   * done with the rows; whoever writes them down needs several times that.
+   */
+  val OutputCost = 0.05
+
+  /** As many rows of its hot keys a slice should have, or slices would be too uneven. */
+  private val HotRowsOfSlice = 8
 
   /** A block is cut where it is this much larger than a slice should be. */
   private val CutFactor = 1.5
@@ -38,38 +52,97 @@ object SkewPlanner {
 
   private val Growth = 1.25
 
-  /** The splits of a join's partitions, or why there are none. */
+  /**
+   * The splits of a join's partitions, or why there are none.
+   *
+   * @param output what is estimated to come out of each partition besides the usual, if anything is
+   */
   def plan(
       inputs: Seq[SkewInput],
-      settings: SkewSettings): Either[SkewReason, Seq[PartitionSplit]] = {
+      settings: SkewSettings,
+      output: IndexedSeq[PartitionOutput] = IndexedSeq.empty)
+      : Either[SkewReason, Seq[PartitionSplit]] = {
     val thresholds = inputs.map(i => settings.skewThreshold(i.bytes))
     val targets = inputs.zip(thresholds).map { case (i, t) => settings.targetBytes(i.bytes, t) }
+    val hot = hotOutput(inputs, settings, output)
     val decided = inputs.head.bytes.indices.flatMap { p =>
       val skewed = inputs.indices.filter(i => inputs(i).bytes(p) > thresholds(i))
-      if (skewed.isEmpty) None else Some(planPartition(p, inputs, skewed, targets, settings))
+      if (skewed.isEmpty && !hot.contains(p)) None
+      else Some(planPartition(p, inputs, skewed, hot.get(p), targets, settings))
     }
     val splits = decided.collect { case Right(split) => split }
     if (splits.nonEmpty) Right(splits)
     else Left(decided.collectFirst { case Left(reason) => reason }.getOrElse(SkewReason.NotSkewed))
   }
 
+  /**
+   * The partitions out of which so much more comes than others even read that it shows whatever is
+   * done with it: a byte that comes out is taken for one that goes in.
+   */
+  private def hotOutput(
+      inputs: Seq[SkewInput],
+      settings: SkewSettings,
+      output: IndexedSeq[PartitionOutput]): Map[Int, HotOutput] = if (output.isEmpty) {
+    Map.empty
+  } else {
+    val read = inputs.head.bytes.indices.map(p => inputs.map(_.bytes(p)).sum)
+    val moved = read.zip(output).map { case (bytes, o) => bytes + o.bytes.toLong }
+    val threshold = settings.skewThreshold(moved)
+    val target = settings.targetBytes(read, settings.skewThreshold(read))
+    output.indices
+      .filter(p => output(p).bytes > threshold)
+      .map { p =>
+        val o = output(p)
+        val cost = OutputCost * o.bytes
+        p -> HotOutput(cost, o.byInput.map(OutputCost * _), o.hotRows, (read(p) + cost) / target)
+      }
+      .toMap
+  }
+
+  /**
+   * Estimated output, as the costs that it has.
+   *
+   * @param slices in how many the partition should be read for its cost
+   */
+  private case class HotOutput(
+      cost: Double,
+      byInput: Seq[Double],
+      hotRows: Seq[Double],
+      slices: Double) {
+
+    /** More slices of the input would be too uneven. */
+    def maxSlices(input: Int): Double = math.max(2.0, hotRows(input) / HotRowsOfSlice)
+  }
+
   private def planPartition(
       partition: Int,
       inputs: Seq[SkewInput],
       skewed: Seq[Int],
+      hot: Option[HotOutput],
       targets: Seq[Long],
       settings: SkewSettings): Either[SkewReason, PartitionSplit] = {
-    val before = inputs.map(_.bytes(partition)).sum
-    val tried = skewed.map { i =>
-      if (inputs(i).role.isShown) sliced(partition, inputs, i, targets(i), settings)
-      else keysOnly(partition, inputs, i, targets(i), settings)
+    val before = inputs.map(_.bytes(partition)).sum + hot.map(_.cost).getOrElse(0.0)
+    val bySize = skewed.map { i =>
+      if (inputs(i).role.isShown) sliced(partition, inputs, i, targets(i).toDouble, hot, settings)
+      else keysOnly(partition, inputs, i, targets(i).toDouble, hot, settings)
     }
+    val byOutput = hot.toSeq.flatMap { h =>
+      val having = inputs.indices.filter { i =>
+        h.byInput(i) > 0 && inputs(i).role.isShown && !skewed.contains(i)
+      }
+      // Hot rows need not be spread over the blocks as others are.
+      val (even, uneven) = having.partition(i => inputs(i).cuttable && inputs(i).sliceable)
+      val chosen = if (even.nonEmpty) even else uneven
+      chosen.map(sliced(partition, inputs, _, Double.PositiveInfinity, hot, settings))
+    }
+    val tried = bySize ++ byOutput
     // What counts is when the last task ends. Two ways that are alike in that differ in their work.
     val possible = tried.collect { case Right(split) => split }.sortBy { split =>
       (split.longestTask, split.work)
     }
     possible.headOption match {
-      case None => Left(tried.collectFirst { case Left(reason) => reason }.get)
+      case None =>
+        Left(tried.collectFirst { case Left(reason) => reason }.getOrElse(SkewReason.LittleGain))
       case Some(best) if best.longestTask * settings.minGain > before =>
         Left(SkewReason.LittleGain)
       case Some(best) => Right(best)
@@ -84,19 +157,23 @@ object SkewPlanner {
       partition: Int,
       inputs: Seq[SkewInput],
       input: Int,
-      target: Long,
+      target: Double,
+      hot: Option[HotOutput],
       settings: SkewSettings): Either[SkewReason, PartitionSplit] = {
     val skewed = inputs(input)
     val own = skewed.bytes(partition)
     val others = inputs.map(_.bytes(partition)).sum - own
-    val streamed = others + skewed.streamCost * own
+    // What comes out, comes out of the one task.
+    val output = hot.map(_.cost).getOrElse(0.0)
+    val streamed = others + skewed.streamCost * own + output
     val plain = PartitionSplit(partition, input, Nil, residual = true, 0L, streamed, streamed)
     val marks = if (skewed.sliceable && skewed.wholeBytes.isEmpty) {
       marking(skewed.blocks(partition), own, others, target, longestPiece = 0.0, settings)
+        .map(m => m.copy(longestTask = m.longestTask + output, work = m.work + output))
     } else {
       None
     }
-    Right(marks.filter(_.work <= settings.maxRereadFactor * (own + others)).fold(plain) { m =>
+    Right(marks.filter(_.work <= settings.maxRereadFactor * (own + others + output)).fold(plain) { m =>
       plain.copy(
         marking = m.slices,
         rereadBytes = m.bytesRead - own,
@@ -116,7 +193,7 @@ object SkewPlanner {
       blocks: Seq[MapBlocks],
       own: Long,
       others: Long,
-      target: Long,
+      target: Double,
       longestPiece: Double,
       settings: SkewSettings): Option[Marking] = {
     // A task that only looks at keys can do with more of them.
@@ -137,29 +214,38 @@ object SkewPlanner {
     }
   }
 
+  /** @param target how large slices should be; infinite if the input is not skewed by its size */
   private def sliced(
       partition: Int,
       inputs: Seq[SkewInput],
       input: Int,
-      target: Long,
+      target: Double,
+      hot: Option[HotOutput],
       settings: SkewSettings): Either[SkewReason, PartitionSplit] = {
     val skewed = inputs(input)
     val own = skewed.slicedBytes(partition)
     val others = inputs.map(_.bytes(partition)).sum - own
     val residual = needsResidual(inputs.map(_.role), input) && others > 0
-    val allowed = settings.maxRereadFactor * (own + others)
+    // What comes out with rows of the input is divided, the rest comes out of some one task.
+    val divided = hot.map(_.byInput(input)).getOrElse(0.0)
+    val whole = hot.map(_.cost).getOrElse(0.0) - divided
+    val allowed = settings.maxRereadFactor * (own + others + divided + whole)
+    val bySize = !target.isInfinite
     lazy val blocks = skewed.blocks(partition)
 
     def split(slices: Seq[Slice]): PartitionSplit = {
-      val works = slices.map(s => others + s.bytes + StreamCost * (s.bytesRead - s.bytes))
+      val works = slices.map { s =>
+        others + s.bytes + StreamCost * (s.bytesRead - s.bytes) + divided * s.bytes / own
+      }
       val pieces = PartitionSplit(
         partition,
         input,
         slices,
         residual,
         rereadBytes = slices.map(_.bytesRead + others).sum - own - others,
-        longestTask = works.max,
-        work = works.sum)
+        longestTask = works.max + whole,
+        work = works.sum + whole,
+        byOutput = !bySize)
       if (!residual) {
         pieces
       } else {
@@ -172,14 +258,14 @@ object SkewPlanner {
             pieces.copy(
               marking = m.slices,
               rereadBytes = pieces.rereadBytes + m.bytesRead,
-              longestTask = m.longestTask,
+              longestTask = m.longestTask + whole,
               work = pieces.work + m.work)
           }
           .filter(_.work <= allowed)
           .getOrElse(
             pieces.copy(
               rereadBytes = pieces.rereadBytes + own + others,
-              longestTask = math.max(works.max, streamed),
+              longestTask = math.max(works.max, streamed) + whole,
               work = pieces.work + streamed))
       }
     }
@@ -187,10 +273,14 @@ object SkewPlanner {
     if (!skewed.sliceable || 2 * own < skewed.bytes(partition)) {
       return Left(SkewReason.InputNotSliceable)
     }
-    val smallest = math.max(math.max(1L, target).toDouble, own.toDouble / settings.maxSlices)
+    val wanted = hot.map(h => own / math.min(h.slices, h.maxSlices(input)))
+    val smallest = math.max(
+      math.max(1.0, math.min(target, wanted.getOrElse(target))),
+      own.toDouble / settings.maxSlices)
     // Larger and larger slices, until there are few enough of them.
     def grow(size: Double): Either[SkewReason, PartitionSplit] = {
-      val slices = cut(blocks, size, skewed.cuttable)
+      val slices =
+        if (bySize || !skewed.cuttable) cut(blocks, size, skewed.cuttable) else evenly(blocks, size)
       if (slices.size >= 2) {
         val candidate = split(slices)
         if (slices.size <= settings.maxSlices && candidate.work <= allowed) Right(candidate)
@@ -229,11 +319,7 @@ object SkewPlanner {
       }
       if (shares > 1) {
         close()
-        slices ++= (0 until shares).map { share =>
-          // The first shares take what does not divide.
-          val bytes = block.bytes / shares + (if (share < block.bytes % shares) 1 else 0)
-          Slice(block.start, block.end, share, shares, bytes, block.bytes)
-        }
+        slices ++= shared(block, shares)
       } else {
         open match {
           case Some(s) if s.bytes + block.bytes <= target =>
@@ -247,6 +333,20 @@ object SkewPlanner {
     }
     close()
     mergeSmallLast(slices.result(), target)
+  }
+
+  /** All blocks together, cut into slices of `target` bytes. */
+  private def evenly(blocks: Seq[MapBlocks], target: Double): Seq[Slice] = {
+    val bytes = blocks.map(_.bytes).sum
+    // What is too much by rounding is not worth a slice.
+    val shares = math.max(1, math.ceil(bytes / target - 1e-9).toInt)
+    shared(MapBlocks(blocks.head.start, blocks.last.end, bytes), shares)
+  }
+
+  private def shared(block: MapBlocks, shares: Int): Seq[Slice] = (0 until shares).map { share =>
+    // The first shares take what does not divide.
+    val bytes = block.bytes / shares + (if (share < block.bytes % shares) 1 else 0)
+    Slice(block.start, block.end, share, shares, bytes, block.bytes)
   }
 
   private def mergeSmallLast(slices: Seq[Slice], target: Double): Seq[Slice] = slices match {
@@ -300,6 +400,7 @@ case class Slice(startMap: Int, endMap: Int, share: Int, shares: Int, bytes: Lon
  * @param work the cost of all tasks
  * @param marking the slices in which tasks before the join find the keys that the input has; if
  *                there are none, the residual reads the input itself
+ * @param byOutput whether it is split for what comes out, and not for what goes in
  */
 case class PartitionSplit(
     partition: Int,
@@ -309,7 +410,8 @@ case class PartitionSplit(
     rereadBytes: Long,
     longestTask: Double,
     work: Double,
-    marking: Seq[Slice] = Nil) {
+    marking: Seq[Slice] = Nil,
+    byOutput: Boolean = false) {
 
   /** The residual first: it may be the longest. */
   def tasks: Seq[SkewTask] =

@@ -20,11 +20,17 @@ case class SkewSplits(partitions: Seq[PartitionSplit]) {
 
   def of(partition: Int): Option[PartitionSplit] = byPartition.get(partition)
 
-  /** `2 partitions in 14 pieces, 2 residuals` */
+  def splitByOutput: Int = partitions.count(_.byOutput)
+
+  /** `2 partitions, 1 for its output, in 14 pieces, 2 residuals` */
   def describe: String = {
     def count(n: Int, what: String) = s"$n $what${if (n == 1) "" else "s"}"
     val residual = if (residuals == 0) "" else s", ${count(residuals, "residual")}"
-    s"${count(partitions.size, "partition")} in ${count(pieces, "piece")}$residual"
+    val output = splitByOutput match {
+      case 0 => ""
+      case n => s", $n for ${if (n == 1) "its" else "their"} output,"
+    }
+    s"${count(partitions.size, "partition")}$output in ${count(pieces, "piece")}$residual"
   }
 
   private lazy val byPartition = partitions.map(s => s.partition -> s).toMap

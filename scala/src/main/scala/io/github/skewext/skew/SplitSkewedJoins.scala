@@ -1,6 +1,7 @@
 package io.github.skewext.skew
 
 import io.github.skewext.SkewConf
+import io.github.skewext.multijoin.InputRole.Excluded
 import io.github.skewext.multijoin.MultiFullJoinExec
 
 import org.apache.spark.internal.Logging
@@ -116,7 +117,8 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
     splits <- SkewPlanner
       .plan(
         joined.inputs.zip(inputs).map { case (i, input) => input.toSkewInput(i.role, i.keys) },
-        settings)
+        settings,
+        output(joined, inputs))
       .right
     _ <- WantedLayout.reasonToLeaveWhole(join).toLeft(()).right
   } yield {
@@ -130,6 +132,17 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
       if (WantedLayout.isOrderWanted(join)) Seq(ordered) else Seq(unordered, ordered)
     }
   }
+
+  /** What is known of what the join's partitions give. */
+  private def output(joined: JoinedInputs, inputs: Seq[ShuffleInput]): IndexedSeq[PartitionOutput] =
+    if (conf.getConf(SkewConf.SKEW_OUTPUT_ENABLED)) {
+      val shown = joined.inputs.map(_.role != Excluded)
+      PartitionOutput.of(
+        inputs.zip(shown).map { case (input, isShown) => if (isShown) input.sketch else None },
+        inputs.zip(shown).collect { case (input, true) => input.rowBytes }.sum)
+    } else {
+      IndexedSeq.empty
+    }
 
   private def shuffleInputs(joined: JoinedInputs): Either[SkewReason, Seq[ShuffleInput]] = {
     val found = joined.inputs.map(i => ShuffleInput.of(i.plan))

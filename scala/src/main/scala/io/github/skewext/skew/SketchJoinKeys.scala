@@ -1,0 +1,77 @@
+package io.github.skewext.skew
+
+import io.github.skewext.SkewConf
+import io.github.skewext.multijoin.MultiFullJoinExec
+
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleExchangeLike}
+import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
+
+/**
+ * Puts a [[KeySketchExec]] below the shuffles of joins in which a key may have many rows on several
+ * sides, so that [[SplitSkewedJoins]] knows of it. Not where only one input gives rows: what comes
+ * out of an anti join is no more than what goes in, and that is seen by its size.
+ */
+object SketchJoinKeys extends Rule[SparkPlan] {
+
+  override def apply(plan: SparkPlan): SparkPlan = if (isEnabled) {
+    val shuffles = plan
+      .collect { case join @ (_: MultiFullJoinExec | _: ShuffledJoin) => join }
+      .flatMap(shufflesOf)
+    val every = conf.getConf(SkewConf.SKEW_OUTPUT_SAMPLE_EVERY)
+    if (shuffles.isEmpty) plan
+    else {
+      plan.transformDown {
+        case shuffle: ShuffleExchangeLike if shuffles.exists(_.plan eq shuffle) =>
+          val by = shuffles.find(_.plan eq shuffle).get.by
+          shuffle.withNewChildren(
+            shuffle.children.map(KeySketchExec(by.expressions, by.numPartitions, every, _)))
+      }
+    }
+  } else {
+    plan
+  }
+
+  /** With other software in charge of shuffles, they are not ours to look into. */
+  private def isEnabled: Boolean = SkewConf.enabled(conf) &&
+    conf.getConf(SkewConf.SKEW_ENABLED) && conf.getConf(SkewConf.SKEW_OUTPUT_ENABLED) &&
+    conf.getConf(SQLConf.SKEW_JOIN_ENABLED) && BulkShuffleExchangeExec.isPossible
+
+  private case class Shuffle(plan: SparkPlan, by: HashPartitioning)
+
+  private def shufflesOf(join: SparkPlan): Seq[Shuffle] = JoinedInputs.of(join) match {
+    case Right(joined) if WantedLayout.reasonToLeaveWhole(join).isEmpty =>
+      val found = joined.inputs
+        .filter(_.role.isShown)
+        .flatMap(i => shuffleOf(i.plan).filter(s => isBy(s.by, i.keys)))
+      // One input's counts say nothing.
+      if (found.size < 2) Nil else found.filterNot(_.plan.isInstanceOf[ShuffleQueryStageExec])
+    case _ => Nil
+  }
+
+  /** The shuffle that gives the rows of an input, none of them put together; it may be done. */
+  private def shuffleOf(plan: SparkPlan): Option[Shuffle] = plan match {
+    case stage: ShuffleQueryStageExec => hashed(stage, stage.shuffle)
+    case AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) => hashed(stage, stage.shuffle)
+    case shuffle @ (_: ShuffleExchangeExec | _: BulkShuffleExchangeExec) =>
+      hashed(shuffle, shuffle.asInstanceOf[ShuffleExchangeLike])
+    case ShuffleInput.MadeOf(Seq((child, true))) => shuffleOf(child)
+    case _ => None
+  }
+
+  private def hashed(plan: SparkPlan, shuffle: ShuffleExchangeLike): Option[Shuffle] =
+    shuffle.outputPartitioning match {
+      case by: HashPartitioning => Some(Shuffle(plan, by))
+      case _ => None
+    }
+
+  /** By all of the key: rows that agree in a part of it are not joined. */
+  private def isBy(partitioning: HashPartitioning, keys: Seq[Expression]): Boolean =
+    keys.forall(k => partitioning.expressions.exists(_.semanticEquals(k)))
+}
