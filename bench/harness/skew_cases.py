@@ -120,7 +120,7 @@ SKEW_CASES = (
     _skew(
         "skew-product",
         "full outer join, thousands of rows of one key on both sides",
-        replace(_HOT, kind="product", share=0.1, split=None),
+        replace(_HOT, kind="product", share=0.1),
         Goal("sortmerge", "split", ">=", 8.0),
     ),
     Case(

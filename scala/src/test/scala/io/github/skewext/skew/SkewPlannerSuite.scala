@@ -274,7 +274,7 @@ class SkewPlannerSuite extends AnyFunSuite {
     val three = Seq(input(Optional, 60), input(Required, 60), input(Optional, 60))
     assert(only(SkewPlanner.plan(three, settings, output(12000, Seq(1, 2), of = 3))).input > 0)
     val aggregated = Seq(cuttable.copy(sliceable = false), cuttable.copy(sliceable = false))
-    assert(SkewPlanner.plan(aggregated, settings, hot) === Left(SkewReason.InputAggregated))
+    assert(SkewPlanner.plan(aggregated, settings, hot) === Left(SkewReason.InputNotSliceable))
   }
 
   test("much goes in and much comes out: smaller slices") {
