@@ -5,18 +5,16 @@ import org.apache.spark.sql.skewext.SpillableRowArray
 
 /**
  * Groups rows by merging inputs that are ordered, whatever the order is: a subclass says which rows
- * come next and belong to one run. Needs hardly any memory of its own, whatever the data:
+ * are a group. Needs hardly any memory of its own, whatever the data:
  *
- *  - The first row of an input in a group is copied to a buffer that is used again. If no input has
- *    a second row of the key, that is all.
- *  - Where inputs have more rows, they are read in lockstep into spillable arrays, until only one
- *    input has rows left. That is the largest, and the rest of it is streamed: for every row of it
- *    the product of the others comes out.
- *  - Rows that are in the run but do not have the key (a collision of hashes) are set aside, in
- *    spillable arrays too, and form groups of their own before the next run is looked at.
+ *  - The first row of an input in a group is copied to a buffer that is used again, or shown where
+ *    it stands. If no input has a second row of the key, that is all.
+ *  - If one input has more rows, they are streamed.
+ *  - Where several have, they are read in lockstep into spillable arrays, until only one input has
+ *    rows left. That is the largest, and the rest of it is streamed: for every row of it the
+ *    product of the others comes out.
  */
 private[multijoin] abstract class MergedGroups(
-    keys: JoinKeys,
     numFields: Array[Int],
     single: Array[Boolean],
     groupRowsInMemory: Int)
@@ -24,22 +22,16 @@ private[multijoin] abstract class MergedGroups(
 
   protected[this] final val n = numFields.length
 
-  /** The inputs, each in order. */
-  protected[this] final val mainSources = Array.fill[RunSource](n)(RunSource.empty)
-
   override val rows = new Array[UnsafeRow](n)
 
-  // The current group.
-  private[this] var sources = mainSources
+  /** What the current group's rows come from. */
+  protected[this] final var sources: Array[RunSource] = Array.fill(n)(RunSource.empty)
 
-  /** The first input of the current group; its first row has the group's key. */
-  private[this] var reference = 0
-  private[this] val first = numFields.map(UnsafeRow.createFromByteArray(0, _))
+  /** The first row of each input in the group, where it was copied. */
+  protected[this] final val first = numFields.map(UnsafeRow.createFromByteArray(0, _))
 
   /** Whether the input's source stands at one more row of the group. */
   private[this] val more = new Array[Boolean](n)
-
-  /** How many of these inputs have rows that take part. */
   private[this] var numMore = 0
 
   /** The input whose rows are streamed, or -1 where every input has at most one row. */
@@ -55,38 +47,22 @@ private[multijoin] abstract class MergedGroups(
   private[this] var numRepeated = 0
   private[this] val repeatedRows = new Array[Iterator[UnsafeRow]](n)
 
-  // Rows of other keys with the same hash; two sets, as groups formed of one set aside to the other.
-  private[this] var leftovers = new Array[SpillableRowArray](n)
-  private[this] var nextLeftovers = new Array[SpillableRowArray](n)
-  private[this] var anyLeftover = false
+  /** Goes to the next group, and takes the first row of each input in it; false after the last. */
+  protected[this] def openGroup(): Boolean
 
-  /** Goes to the run that comes next in the main sources; false if all are at their ends. */
-  protected[this] def openNextRun(): Boolean
-
-  /** Whether the source stands at a row of the run. */
-  protected[this] def inRun(source: RunSource): Boolean
-
-  /** Whether the key of the run has a null, so that each of its rows is alone. */
-  protected[this] def runHasNull: Boolean
-
-  override def keyHasNull: Boolean = runHasNull
+  /** Goes to the input's next row of the group, from its current row on; false if there is none. */
+  protected[this] def seek(input: Int): Boolean
 
   override def nextGroup(): Boolean = {
     skipRestOfGroup()
-    if (anyLeftover) {
-      openLeftovers()
-    } else {
-      sources = mainSources
-      if (!openNextRun()) return false
-    }
-    findMembers()
-    if (numMore == 0) {
-      streamed = -1
-      numRepeated = 0
-    } else {
-      bufferAllButLargest()
-    }
-    true
+    java.util.Arrays.fill(rows.asInstanceOf[Array[AnyRef]], null)
+    streamed = -1
+    numRepeated = 0
+    numMore = 0
+    val found = openGroup()
+    if (numMore > 1) bufferAllButLargest()
+    else if (numMore == 1) streamOne()
+    found
   }
 
   override def nextCombination(): Boolean = {
@@ -110,12 +86,35 @@ private[multijoin] abstract class MergedGroups(
     }
   }
 
-  override def spillSize: Long =
-    (buffers.iterator ++ leftovers ++ nextLeftovers).filter(_ != null).map(_.spillSize).sum
+  override def spillSize: Long = buffers.iterator.filter(_ != null).map(_.spillSize).sum
 
   /** Frees memory and files; no more groups may be asked for. */
-  def free(): Unit =
-    (buffers.iterator ++ leftovers ++ nextLeftovers).filter(_ != null).foreach(_.clear())
+  def free(): Unit = buffers.foreach(buffer => if (buffer != null) buffer.clear())
+
+  /** Whether an input that was taken in the current group has more rows than that one. */
+  protected[this] final def anyMore: Boolean = numMore > 0
+
+  /** Takes the first row of an input, and sees whether it has more. */
+  protected[this] final def take(input: Int): Unit = {
+    val source = sources(input)
+    first(input).copyFrom(source.row)
+    rows(input) = first(input)
+    source.advance()
+    more(input) = seek(input)
+    if (more(input) && !single(input)) numMore += 1
+  }
+
+  /**
+   * Takes the first row of the group's last input without a copy, if no other has a second one: only
+   * when it has been used the source goes on. Whether there are more of them is seen then.
+   */
+  protected[this] final def takeWhereItStands(input: Int): Unit = {
+    rows(input) = sources(input).row
+    streamed = input
+    more(input) = true
+    streamedBuffer = Iterator.empty
+    shownInSource = true
+  }
 
   private def skipRestOfGroup(): Unit = {
     var i = 0
@@ -129,67 +128,18 @@ private[multijoin] abstract class MergedGroups(
     }
   }
 
-  private def openLeftovers(): Unit = {
-    val opened = leftovers
-    leftovers = nextLeftovers
-    nextLeftovers = opened
-    leftovers.foreach(array => if (array != null) array.clear())
-    anyLeftover = false
-    sources = opened.zip(numFields).map { case (array, fields) =>
-      if (array == null || array.isEmpty) RunSource.empty
-      else RunSource.sameRun(array.iterator, fields)
-    }
-  }
-
-  /** Takes the first row of every input that has the key, and sees which have more of them. */
-  private def findMembers(): Unit = {
-    reference = -1
-    numMore = 0
-    var i = 0
-    while (i < n) {
-      rows(i) = null
-      if (reference < 0) {
-        if (inRun(sources(i))) {
-          reference = i
-          take(i)
-        }
-      } else if (!runHasNull && seek(i)) {
-        take(i)
-      }
-      i += 1
-    }
-  }
-
-  private def take(input: Int): Unit = {
-    first(input).copyFrom(sources(input).row)
-    rows(input) = first(input)
-    sources(input).advance()
-    more(input) = !runHasNull && seek(input)
-    if (more(input) && !single(input)) numMore += 1
-  }
-
-  /** Goes to the next row of the group's key, from the current row on; sets others aside. */
-  private def seek(input: Int): Boolean = {
-    val source = sources(input)
-    while (inRun(source)) {
-      if (keys.equal(reference, first(reference), input, source.row)) {
-        return true
-      }
-      if (leftovers(input) == null) {
-        leftovers(input) = new SpillableRowArray(groupRowsInMemory)
-      }
-      leftovers(input).add(source.row)
-      anyLeftover = true
-      source.advance()
-    }
-    false
+  /** Streams the rows of the one input that has several, after the first. */
+  private def streamOne(): Unit = {
+    streamed = 0
+    while (!more(streamed) || single(streamed)) streamed += 1
+    streamedBuffer = Iterator.empty
+    shownInSource = false
   }
 
   /**
    * Reads the inputs with more rows in lockstep into their buffers, until at most one has rows left.
    */
   private def bufferAllButLargest(): Unit = {
-    numRepeated = 0
     var i = 0
     while (i < n) {
       if (more(i) && !single(i)) {

@@ -95,21 +95,10 @@ private[multijoin] final class MultiJoinIterator(
   }
 
   private def orderedGroups(order: KeyOrder): OrderedGroups = {
-    val rows = Array.tabulate(n) { i =>
-      inputs(i).map { row =>
-        inputRows(i) += 1
-        asUnsafe(i, row)
-      }
+    val sources: Array[RunSource] = Array.tabulate(n) { i =>
+      new RunSource.Ordered(i, inputs(i), asUnsafe, order, inputRows)
     }
-    new OrderedGroups(
-      keys,
-      numFields,
-      single,
-      task.grouping.groupRowsInMemory,
-      rows,
-      order.projections,
-      order.numKeys,
-      order.ordering)
+    new OrderedGroups(keys, numFields, single, task.grouping.groupRowsInMemory, order, sources)
   }
 
   /** Reads on until a row with a null key comes out (true), or all inputs are at their ends. */

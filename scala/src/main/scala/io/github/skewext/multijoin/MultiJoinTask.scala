@@ -1,8 +1,7 @@
 package io.github.skewext.multijoin
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.codegen.GenerateOrdering
-import org.apache.spark.sql.catalyst.expressions.{Ascending, BaseOrdering, BoundReference, Expression, SortOrder, UnsafeProjection}
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.types.DataType
 
@@ -35,18 +34,6 @@ private[multijoin] case class MultiJoinTask(
       case Some(tasks) => tasks.join(this, partition, inputs)
       case None => new MultiJoinIterator(this, inputs.map(_())).toScala
     }
-}
-
-/** The ascending order of keys that each input's rows come in; `keys` are bound to these rows. */
-private[multijoin] case class KeyOrder(keys: Seq[Seq[Expression]]) {
-  def numKeys: Int = keys.head.size
-
-  def projections: Array[UnsafeProjection] = keys.map(UnsafeProjection.create(_)).toArray
-
-  def ordering: BaseOrdering =
-    GenerateOrdering.generate(keys.head.zipWithIndex.map { case (key, j) =>
-      SortOrder(BoundReference(j, key.dataType, nullable = true), Ascending)
-    })
 }
 
 /** The operator's SQL metrics; a task adds to them once, when it ends. */

@@ -1,6 +1,7 @@
 package io.github.skewext.multijoin
 
-import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterIterator
 
 /**
@@ -11,13 +12,13 @@ private[multijoin] abstract class RunSource {
   /** Whether there is a current row. */
   var live: Boolean = false
 
-  /** The hash of the row's key, where rows are ordered by it. */
-  var hash: Long = 0L
+  /** What rows are ordered by: the hash of the row's key, or the prefix of it in a [[KeyOrder]]. */
+  var prefix: Long = 0L
 
   /** Whether all rows are of one run. */
   def oneRun: Boolean = false
 
-  val row: UnsafeRow
+  def row: UnsafeRow
 
   def advance(): Unit
 }
@@ -25,7 +26,7 @@ private[multijoin] abstract class RunSource {
 private[multijoin] object RunSource {
 
   val empty: RunSource = new RunSource {
-    override val row: UnsafeRow = null
+    override def row: UnsafeRow = null
     override def advance(): Unit = ()
   }
 
@@ -37,7 +38,7 @@ private[multijoin] object RunSource {
       live = records.hasNext
       if (live) {
         records.loadNext()
-        hash = records.getKeyPrefix
+        prefix = records.getKeyPrefix
         row.pointTo(records.getBaseObject, records.getBaseOffset, records.getRecordLength)
       }
     }
@@ -46,35 +47,51 @@ private[multijoin] object RunSource {
   }
 
   /** Rows of one run. */
-  def sameRun(rows: Iterator[UnsafeRow], numFields: Int): RunSource = new RunSource {
-    override val row: UnsafeRow = new UnsafeRow(numFields)
+  def sameRun(rows: Iterator[UnsafeRow]): RunSource = new RunSource {
+    var row: UnsafeRow = _
     override def oneRun: Boolean = true
 
     override def advance(): Unit = {
       live = rows.hasNext
-      if (live) pointTo(row, rows.next())
+      if (live) row = rows.next()
     }
 
     advance()
   }
 
-  /** Rows in the order of their keys; knows the key of its row. */
-  final class Ordered(rows: Iterator[UnsafeRow], numFields: Int, keyOf: UnsafeProjection)
+  /**
+   * The rows of one input as they come, in the order of their keys.
+   *
+   * @param counts where the rows of each input are counted
+   */
+  final class Ordered(
+      input: Int,
+      rows: Iterator[InternalRow],
+      asUnsafe: UnsafeInputs,
+      order: KeyOrder,
+      counts: Array[Long])
       extends RunSource {
-    override val row: UnsafeRow = new UnsafeRow(numFields)
-    var key: UnsafeRow = _
+    var row: UnsafeRow = _
 
     override def advance(): Unit = {
       live = rows.hasNext
       if (live) {
-        pointTo(row, rows.next())
-        key = keyOf(row)
+        row = asUnsafe(input, rows.next())
+        counts(input) += 1
+        val before = prefix
+        prefix = order.prefix(input, row)
+        if (prefix < before) throw RunSource.notInOrder(input)
       }
     }
 
+    prefix = Long.MinValue
     advance()
   }
 
-  private def pointTo(row: UnsafeRow, other: UnsafeRow): Unit =
-    row.pointTo(other.getBaseObject, other.getBaseOffset, other.getSizeInBytes)
+  /** Metadata can be wrong, and rows in another order than expected would be a wrong answer. */
+  private def notInOrder(input: Int): Exception =
+    new IllegalStateException(
+      s"Input $input of the join is not in the order that its plan says. If it is a bucketed " +
+        "table, its files are not sorted as its metadata says; " +
+        s"${io.github.skewext.SkewConf.MULTI_JOIN_ORDER.key}=none does not rely on it.")
 }

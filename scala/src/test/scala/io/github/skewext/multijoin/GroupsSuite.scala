@@ -131,6 +131,63 @@ class GroupsSuite extends MultiJoinTest {
     }
   }
 
+  /** As if prefixes of keys had so many bits: the fewer, the more keys have one. */
+  private class ShortPrefixes(order: KeyOrder, bits: Int) extends KeyOrder {
+    override def prefix(input: Int, row: UnsafeRow): Long = {
+      val whole = order.prefix(input, row)
+      if (bits == 0) KeyOrder.NullPrefix else whole >> (64 - bits) << (64 - bits)
+    }
+    override def prefixIsKey: Boolean = bits == 64 && order.prefixIsKey
+    override def compare(inputA: Int, a: UnsafeRow, inputB: Int, b: UnsafeRow): Int =
+      order.compare(inputA, a, inputB, b)
+  }
+
+  /** Of inputs whose rows are one object each, as those of a scan are. */
+  private def merged(inputs: Seq[Input], bits: Int, groupRows: Int): OrderedGroups = {
+    val key = Seq.fill(inputs.size)(Seq(BoundReference(0, IntegerType, nullable = true)))
+    val order = new ShortPrefixes(KeyOrder(key), bits)
+    val counts = new Array[Long](inputs.size)
+    val sources: Array[RunSource] = inputs.zipWithIndex.map { case (input, i) =>
+      val rows = rowsOf(input.sortBy(_._1))
+      new RunSource.Ordered(i, rows, new UnsafeInputs(inputs.map(_ => types.toSeq)), order, counts)
+    }.toArray
+    new OrderedGroups(keys(inputs.size), inputs.map(_ => 2).toArray, groupRows, order, sources)
+  }
+
+  for ((name, inputs) <- samples) {
+    test(s"$name: merged in order") {
+      for (bits <- Seq(64, 62, 61, 32, 0); groupRows <- Seq(1, 3, 4096))
+        withClue(s"prefixes of $bits bits, $groupRows rows a group: ") {
+          TestTask.run(TestMemory.limited(Long.MaxValue)) { _ =>
+            assert(combinations(merged(inputs, bits, groupRows)) === expected(inputs))
+            val groups = merged(inputs, bits, groupRows)
+            val keysInOrder = Iterator
+              .continually(groups)
+              .takeWhile(_.nextGroup())
+              .map(_.rows.find(_ != null).get.getInt(0))
+              .toSeq
+            assert(keysInOrder === inputs.flatMap(_.map(_._1)).distinct.sorted)
+          }
+        }
+    }
+  }
+
+  test("an input that is not in order is an error, not a wrong answer") {
+    TestTask.run(TestMemory.limited(Long.MaxValue)) { _ =>
+      val order = KeyOrder(Seq(Seq(BoundReference(0, IntegerType, nullable = true))))
+      val source = new RunSource.Ordered(
+        0,
+        rowsOf(Seq(1 -> "a", 3 -> "b", 2 -> "c")),
+        new UnsafeInputs(Seq(types.toSeq)),
+        order,
+        new Array[Long](1))
+      source.advance()
+      assert(source.row.getInt(0) === 3)
+      val error = intercept[IllegalStateException](source.advance())
+      assert(error.getMessage.contains("Input 0 of the join is not in the order"))
+    }
+  }
+
   test("hashing, sorting, and going over are what the settings ask for") {
     val inputs = samples.toMap.apply("duplicates in all inputs")
     def kind(settings: GroupingSettings): Class[_] =
@@ -146,9 +203,13 @@ class GroupsSuite extends MultiJoinTest {
   test("a group may be left before its combinations are through") {
     val inputs = samples.toMap.apply("duplicates in all inputs")
     val keysOfAll = inputs.flatMap(_.map(_._1)).distinct.size
-    for (sort <- Seq(false, true); hashBits <- Seq(64, 1); taken <- Seq(0, 1, 5)) {
+    val kinds: Seq[() => KeyGroups] =
+      Seq(() => merged(inputs, 64, 2), () => merged(inputs, 0, 2)) ++
+        (for (sort <- Seq(false, true); bits <- Seq(64, 1))
+          yield () => gather(inputs, GroupingSettings(sort, Long.MaxValue, 2), bits).result())
+    for (kind <- kinds; taken <- Seq(0, 1, 5)) {
       TestTask.run(TestMemory.limited(Long.MaxValue)) { _ =>
-        val groups = gather(inputs, GroupingSettings(sort, Long.MaxValue, 2), hashBits).result()
+        val groups = kind()
         var count = 0
         while (groups.nextGroup()) {
           count += 1

@@ -158,6 +158,83 @@ class OrderedInputsSuite extends MultiJoinTest {
     }
   }
 
+  test("natural order of keys that differ late, or not in what is compared first") {
+    val long = "'eight by' || "
+    val keys = Seq(
+      "k" -> Seq(
+        "''",
+        "'a'",
+        s"$long''",
+        s"$long'tes'",
+        s"$long'tes and more'",
+        s"$long'é'",
+        "'é'"),
+      "k" -> Seq("", "00", "0000", "FF", "7F", "0102030405060708", "01020304050607080900")
+        .map(b => s"X'$b'"),
+      "k" -> Seq("1.5BD", "-1.5BD", "99999.9BD", "0BD").map(v => s"cast($v AS decimal(9, 2))"),
+      "k" -> Seq("1.5BD", "-1.5BD", "1e20BD", "0BD").map(v => s"cast($v AS decimal(38, 5))"),
+      "k" -> Seq("1970-01-01", "1969-12-31", "0001-01-01", "9999-12-31").map(d => s"date'$d'"),
+      "k, l" -> Seq("1, 'b'", "1, null", "null, 'a'", "1, 'a'", "0, 'z'", "null, null"),
+      "k, l" -> Seq("true, 1L", "false, -1L", "true, null", "false, 9223372036854775807L"),
+      "k" -> Seq("1, 'b', 'a'", "1, 'b', cast(null AS string)", "0, 'b', 'z'", "1, 'b', 'b'")
+        .map(v => s"named_struct('a', $v)"),
+      "k" -> Seq("-9223372036854775808L", "-1L", "0L", "9223372036854775807L"))
+    withSQLConf(Order -> "natural", "spark.sql.shuffle.partitions" -> "1") {
+      for ((columns, values) <- keys) withClue(s"$values: ") {
+        // Some of the keys, one of them twice or three times, and one that is null.
+        def input(i: Int) = {
+          val nulls = columns.replaceAll("\\w+", "null")
+          val some = values.zipWithIndex.collect { case (v, j) if j % 4 != i => v }
+          table(
+            s"$columns, v$i",
+            ((some ++ Seq.fill(i)(some.head) :+ nulls).zipWithIndex
+              .map { case (v, j) => s"($v, $j)" })
+              .mkString(", "))
+        }
+        val joined = checkFullJoin(columns.split(", "): _*)((0 until 4).map(input): _*)
+        assert(merges(joined))
+        // Spark sorts the same rows, and they come as they did.
+        val on = columns.split(", ").map(col)
+        def rows(df: DataFrame) = df
+          .select(on: _*)
+          .collect()
+          .toSeq
+          .map(_.toSeq.map {
+            case bytes: Array[Byte] => bytes.toSeq
+            case value => value
+          })
+        val inOrder = rows(joined)
+        assert(
+          inOrder.distinct.size === (values :+ columns.replaceAll("\\w+", "null")).distinct.size)
+        withSQLConf(Off)(assert(inOrder === rows(again(joined).sort(on: _*))))
+      }
+    }
+  }
+
+  test("a table that is not sorted as its metadata says") {
+    withTempPath { path =>
+      withTable("plain", "unsorted", "s0") {
+        val df = input(0).where("k IS NOT NULL").orderBy(col("k").desc).coalesce(1)
+        df.write.bucketBy(3, "k").option("path", path.getPath).saveAsTable("plain")
+        sql(s"""CREATE TABLE unsorted (k LONG, l STRING, v0 LONG) USING parquet
+          CLUSTERED BY (k) SORTED BY (k) INTO 3 BUCKETS LOCATION '${path.toURI}'""")
+        input(1).write.bucketBy(3, "k").sortBy("k").saveAsTable("s0")
+        withSQLConf(ScanOrder) {
+          def joined = fullJoin("k")(spark.table("unsorted"), spark.table("s0"))
+          assert(merges(joined))
+          val error = intercept[org.apache.spark.SparkException](joined.collect())
+          assert(error.getMessage.contains(s"$Order=none"))
+          withSQLConf(Order -> "none") {
+            assertSameRows(
+              joined.collect().toSeq,
+              rowsWhenOff(fullJoin("k")(spark.table("plain"), spark.table("s0"))),
+              "Spark's join of the same files without that metadata")
+          }
+        }
+      }
+    }
+  }
+
   test("padded keys are merged, but the result is not in their order") {
     withTable("c3", "c5") {
       sql("CREATE TABLE c3 (k CHAR(3)) USING parquet")
