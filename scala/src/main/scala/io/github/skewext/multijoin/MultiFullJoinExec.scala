@@ -150,7 +150,11 @@ case class MultiFullJoinExec(
   override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
 
   private def joined(makesRows: Boolean): RDD[InternalRow] =
-    new MultiZipRDD[InternalRow](sparkContext, children.map(_.execute()), task(makesRows))
+    new MultiZipRDD[InternalRow](sparkContext, children.map(rowsOf), task(makesRows))
+
+  // Rows that come in order are not kept, so what they cost is mostly that of making them.
+  private def rowsOf(child: SparkPlan): RDD[InternalRow] =
+    (if (comesOrdered) BatchRows.of(child) else None).getOrElse(child.execute())
 
   private def task(makesRows: Boolean): MultiJoinTask = MultiJoinTask(
     inputTypes = children.map(_.output.map(_.dataType)),
