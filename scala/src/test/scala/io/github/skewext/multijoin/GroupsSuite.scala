@@ -151,7 +151,14 @@ class GroupsSuite extends MultiJoinTest {
       val rows = rowsOf(input.sortBy(_._1))
       new RunSource.Ordered(i, rows, new UnsafeInputs(inputs.map(_ => types.toSeq)), order, counts)
     }.toArray
-    new OrderedGroups(keys(inputs.size), inputs.map(_ => 2).toArray, groupRows, order, sources)
+    val numFields = inputs.map(_ => 2).toArray
+    new OrderedGroups(
+      keys(inputs.size),
+      numFields,
+      inputs.map(_ => false).toArray,
+      groupRows,
+      order,
+      sources)
   }
 
   for ((name, inputs) <- samples) {
