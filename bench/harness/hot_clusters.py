@@ -2,8 +2,8 @@
 
 What `clusters` does for a join without skew. There are four ways to do it: as stock Spark does, one
 task with all rows of the hot key; ours with pieces and one residual; ours with tasks that mark keys
-before the join, so that the residual need not read the hot rows; and ours of tables without a hot
-key, which no way can beat.
+before the join where that pays, so that the residual need not read the hot rows; and ours of tables
+without a hot key, which no way can beat.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ class SkewRules:
     max_reread: float = 4.0
     #: What the planner takes a byte to cost that is only compared.
     stream_cost: float = 0.3
+    #: How much shorter it must become by marking keys.
+    min_gain: float = 1.5
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Layout:
     slices: int
     #: Rows that each slice reads besides its own: its block is divided by what is in the rows.
     dropped: float
+    #: Whether keys are marked before the join.
+    marked: bool
 
 
 def row_bytes(runs: Sequence[HotRun]) -> RowBytes:
@@ -78,7 +82,7 @@ def layout(size: RowBytes, cores: int, given: Assumptions, rules: SkewRules) -> 
     others = second / partitions
     cold = (first - hot) / partitions
     own_bytes, other_bytes = (hot + cold) * of_first, others * of_second
-    slices, dropped = 0, 0.0
+    slices, dropped, marked = 0, 0.0, False
     if own_bytes > max(rules.threshold_bytes, rules.factor * cold * of_first):
         least = max(given.advisory_bytes, cold * of_first, own_bytes / rules.max_slices)
         slices = ceil(own_bytes / least)
@@ -90,7 +94,12 @@ def layout(size: RowBytes, cores: int, given: Assumptions, rules: SkewRules) -> 
         blocks = pieces(first * size.file[0], given.split_bytes, given.split_bytes, cores)
         shares = max(1.0, slices / blocks)
         dropped = (hot + cold) / slices * (shares - 1)
-    return Layout(partitions, cold + others, hot + cold, others, slices, dropped)
+        read_bytes = own_bytes / slices * shares
+        piece = other_bytes + own_bytes / slices
+        piece += rules.stream_cost * (read_bytes - own_bytes / slices)
+        mark = rules.stream_cost * (other_bytes + read_bytes)
+        marked = max(piece, residual) >= rules.min_gain * (mark + max(piece, other_bytes))
+    return Layout(partitions, cold + others, hot + cold, others, slices, dropped, marked)
 
 
 def simulate(
@@ -107,7 +116,7 @@ def simulate(
         given = Assumptions(**{**vars(given), "hot_share": 0.0})
     cut = layout(size, cores, given, rules)
     split = way in ("residual", "marking") and cut.slices > 0
-    marked = split and way == "marking"
+    marked = split and cut.marked and way == "marking"
     nodes = ceil(cores / given.node_cores)
     network = nodes * given.node_gbit * 1e9 / 8
 
@@ -185,12 +194,12 @@ def replay(run: HotRun, costs: HotCosts, given: Assumptions) -> float:
         usual = costs.mark(run.marks.rows_in / tasks - run.others, run.others) / 1000
         stages.append(Stage([usual] * tasks, tuple(range(len(stages)))))
     join = [costs.whole_ms(rows) for rows in run.whole.task_rows]
-    # In the middle, as the partition of the hot key is in any place.
-    at = len(join) // 2
     heavy = [costs.heavy_ms(0.0 if run.marks else run.hot_partition, run.others)]
+    # What is split comes first; the hot key's partition of a join that is not is in any place.
+    at = 0 if run.pieces else len(join) // 2
     if run.pieces:
         joined, dropped = composition(run, run.pieces)
-        heavy = [*[costs.piece(joined, dropped)] * len(run.pieces.task_rows), *heavy]
+        heavy += [costs.piece(joined, dropped)] * len(run.pieces.task_rows)
     join[at:at] = heavy
     stages.append(Stage([ms / 1000 for ms in join], tuple(range(len(stages)))))
     return makespan(stages, run.cores, Driver(stage=given.stage_ms / 1000)) + given.query_ms / 1000

@@ -340,6 +340,9 @@ def test_partitions_and_slices_by_hand() -> None:
     assert found.whole == pytest.approx(1_200_000 / 12)
     assert found.hot == pytest.approx(800_000 + 800_000 / 12)
     assert (found.slices, found.dropped) == (9, 0)
+    # A residual of 33,333 + 0.3 x 866,667, against marks of 0.3 x 129,630 and pieces of 129,630.
+    assert found.marked
+    assert not layout(SIZE, 1, GIVEN, replace(RULES, min_gain=1.8)).marked
     # No more slices than allowed, and none of what is not skewed.
     assert layout(SIZE, 1, GIVEN, replace(RULES, max_slices=4)).slices == 4
     assert layout(SIZE, 1, GIVEN, replace(RULES, threshold_bytes=900_000)).slices == 0
