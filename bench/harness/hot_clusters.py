@@ -32,7 +32,7 @@ class SkewRules:
     #: What the planner takes a byte to cost that is only compared.
     stream_cost: float = 0.3
     #: How much shorter it must become by marking keys.
-    min_gain: float = 1.5
+    marking_gain: float = 1.25
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Layout:
     slices: int
     #: Rows that each slice reads besides its own: its block is divided by what is in the rows.
     dropped: float
-    #: Whether keys are marked before the join.
-    marked: bool
+    #: Tasks that mark keys before the join; none where that does not pay.
+    marks: int
 
 
 def row_bytes(runs: Sequence[HotRun]) -> RowBytes:
@@ -82,10 +82,10 @@ def layout(size: RowBytes, cores: int, given: Assumptions, rules: SkewRules) -> 
     others = second / partitions
     cold = (first - hot) / partitions
     own_bytes, other_bytes = (hot + cold) * of_first, others * of_second
-    slices, dropped, marked = 0, 0.0, False
+    slices, dropped, marks = 0, 0.0, 0
     if own_bytes > max(rules.threshold_bytes, rules.factor * cold * of_first):
-        least = max(given.advisory_bytes, cold * of_first, own_bytes / rules.max_slices)
-        slices = ceil(own_bytes / least)
+        target, fewest = max(given.advisory_bytes, cold * of_first), own_bytes / rules.max_slices
+        slices = ceil(own_bytes / max(target, fewest))
         residual = other_bytes + rules.stream_cost * own_bytes
         allowed = rules.max_reread * (own_bytes + other_bytes)
         while slices > 2 and slices * other_bytes + own_bytes + residual > allowed:
@@ -94,12 +94,14 @@ def layout(size: RowBytes, cores: int, given: Assumptions, rules: SkewRules) -> 
         blocks = pieces(first * size.file[0], given.split_bytes, given.split_bytes, cores)
         shares = max(1.0, slices / blocks)
         dropped = (hot + cold) / slices * (shares - 1)
-        read_bytes = own_bytes / slices * shares
         piece = other_bytes + own_bytes / slices
-        piece += rules.stream_cost * (read_bytes - own_bytes / slices)
-        mark = rules.stream_cost * (other_bytes + read_bytes)
-        marked = max(piece, residual) >= rules.min_gain * (mark + max(piece, other_bytes))
-    return Layout(partitions, cold + others, hot + cold, others, slices, dropped, marked)
+        piece += rules.stream_cost * own_bytes / slices * (shares - 1)
+        # Whole blocks, and more of them: to look at keys is less work than to join.
+        tasks = min(blocks, ceil(own_bytes / max(target / rules.stream_cost, fewest)))
+        mark = rules.stream_cost * (other_bytes + own_bytes / tasks)
+        gain = max(piece, residual) / (mark + max(piece, other_bytes))
+        marks = tasks if tasks >= 2 and gain >= rules.marking_gain else 0
+    return Layout(partitions, cold + others, hot + cold, others, slices, dropped, marks)
 
 
 def simulate(
@@ -116,7 +118,7 @@ def simulate(
         given = Assumptions(**{**vars(given), "hot_share": 0.0})
     cut = layout(size, cores, given, rules)
     split = way in ("residual", "marking") and cut.slices > 0
-    marked = split and cut.marked and way == "marking"
+    marked = split and cut.marks > 0 and way == "marking"
     nodes = ceil(cores / given.node_cores)
     network = nodes * given.node_gbit * 1e9 / 8
 
@@ -130,12 +132,11 @@ def simulate(
         usual = costs.scan.ms(rows / tasks)
         stages.append(Stage([varied(usual, costs.scan.spread) for _ in range(tasks)]))
     slice_rows = cut.hot / max(1, cut.slices)
-    read_rows = slice_rows + cut.dropped
     marking: list[float] = []
     if marked:
-        usual = costs.mark(read_rows, cut.others)
-        marking = [varied(usual, spread) for _ in range(cut.slices)]
-        read = cut.slices * (read_rows * size.shuffled[0] + cut.others * size.shuffled[1])
+        usual = costs.mark(cut.hot / cut.marks, cut.others)
+        marking = [varied(usual, spread) for _ in range(cut.marks)]
+        read = cut.hot * size.shuffled[0] + cut.marks * cut.others * size.shuffled[1]
         stages.append(Stage(marking, (0, 1), read * (1 - 1 / nodes) / network))
     whole = [varied(costs.whole_ms(cut.whole), spread) for _ in range(cut.partitions - 1)]
     read = given.rows * (size.shuffled[0] + OTHERS * size.shuffled[1])
@@ -162,6 +163,7 @@ def simulate(
         "join_s": round(spans[-1].end - max(spans[0].end, spans[1].end), 3),
         "tasks": sum(len(stage.tasks) for stage in stages),
         "slices": cut.slices if split else 0,
+        "marks": len(marking),
         "work_s": round(sum(sum(stage.tasks) for stage in stages), 1),
         "join_work_s": round(sum(join), 1),
         "longest_task_s": round(max(join), 3),

@@ -60,7 +60,7 @@ def _title(join: Json) -> str:
 
 
 def _limit_rows(joins: list[Json]) -> list[list[str]]:
-    head = ["rows, hot key", "hot rows, GB", "slices", "all hot rows in one task (stock)"]
+    head = ["rows, hot key", "hot rows, GB", "pieces", "marking tasks", "stock's longest task"]
     head += ["residual", "longest piece", "residual decides from"]
     head += [f"{COMPARED_CORES:,} cores: {NAMES[way]}" for way in WAYS]
     rows = [[*head, "one residual / marked"]]
@@ -72,7 +72,8 @@ def _limit_rows(joins: list[Json]) -> list[list[str]]:
         row = [
             f"{join['rows']:,}, {join['share']:.0%}",
             f"{join['hot_bytes'] / 1e9:.1f}",
-            _slices(split["slices"], marked["longest_mark_s"] is not None),
+            str(split["slices"]) if split["slices"] else "not split",
+            str(marked["marks"]) if marked["marks"] else "not marked",
             time(at["stock"]["longest_task_s"]),
             time(split["residual_s"]) if split["residual_s"] else "",
             time(split["longest_piece_s"]) if split["longest_piece_s"] else "",
@@ -81,12 +82,6 @@ def _limit_rows(joins: list[Json]) -> list[list[str]]:
         row += [time(at[way]["seconds"]) for way in WAYS]
         rows.append([*row, f"**{split['seconds'] / marked['seconds']:.2f}**"])
     return rows
-
-
-def _slices(count: int, marked: bool) -> str:
-    if not count:
-        return "not split"
-    return f"{count}" if marked else f"{count}, not marked"
 
 
 def _sweep_rows(join: Json) -> list[list[str]]:
@@ -161,7 +156,7 @@ def _assumption_rows(found: Json) -> list[list[str]]:
         ["and from so many times the median on", f"{rules['factor']:g}"],
         ["slices at most", str(rules["max_slices"])],
         ["work of a split partition at most, times that of one task", f"{rules['max_reread']:g}"],
-        ["keys are marked where that is so many times shorter", f"{rules['min_gain']:g}"],
+        ["keys are marked where that is so many times shorter", f"{rules['marking_gain']:g}"],
         ["cores of a node", str(given["node_cores"])],
         ["network of a node, Gbit/s", f"{given['node_gbit']:g}"],
         ["driver, ms a task", f"{given['task_ms']:.2f}"],

@@ -137,12 +137,12 @@ def counts(table: DataFrame) -> tuple[int, int, int, int]:
 
 
 def test_the_tables_have_the_skew_that_they_stand_for(spark: SparkSession, tmp_path: Path) -> None:
-    def made(kind: str) -> list[DataFrame]:
-        for table in range(2):
+    def made(kind: str, tables: int) -> list[DataFrame]:
+        for table in range(tables):
             data.generate(spark, tmp_path, kind, 1600, table)
-        return data.read(spark, tmp_path, kind, 1600, 2)
+        return data.read(spark, tmp_path, kind, 1600, tables)
 
-    hot, other = made("hot")
+    hot, other = made("hot", 2)
     assert counts(hot) == (1600, 800, 0, 401)
     assert counts(other) == (400, 1, 0, 400)
     shared = hot.select("device_id").distinct().join(other, "device_id")
@@ -151,12 +151,12 @@ def test_the_tables_have_the_skew_that_they_stand_for(spark: SparkSession, tmp_p
     point = Point("", kind="hot", tables=2, swapped=True, one_mapper=True)
     assert [t.columns[1] for t in arranged([hot, other], point)] == ["t1_a", "t0_a"]
     assert arranged([hot, other], point)[1].rdd.getNumPartitions() == 1
-    nulls, _ = made("hotnulls")
+    (nulls,) = made("hotnulls", 1)
     rows, _, without, keys = counts(nulls)
     assert rows == 1600 and 380 < keys <= 400
     assert 0.25 < without / rows < 0.35
-    for table in made("product"):
-        assert counts(table) == (1600 + 190, 190, 0, 1601)
+    (one,) = made("product", 1)
+    assert counts(one) == (1600 + 190, 190, 0, 1601)
     assert data.product_copies(400_000) == 3000
 
 
@@ -340,9 +340,9 @@ def test_partitions_and_slices_by_hand() -> None:
     assert found.whole == pytest.approx(1_200_000 / 12)
     assert found.hot == pytest.approx(800_000 + 800_000 / 12)
     assert (found.slices, found.dropped) == (9, 0)
-    # A residual of 33,333 + 0.3 x 866,667, against marks of 0.3 x 129,630 and pieces of 129,630.
-    assert found.marked
-    assert not layout(SIZE, 1, GIVEN, replace(RULES, min_gain=1.8)).marked
+    # A residual of 33,333 + 0.3 x 866,667, against marks of 0.3 x 322,222 and pieces of 129,630.
+    assert found.marks == 3
+    assert layout(SIZE, 1, GIVEN, replace(RULES, marking_gain=1.4)).marks == 0
     # No more slices than allowed, and none of what is not skewed.
     assert layout(SIZE, 1, GIVEN, replace(RULES, max_slices=4)).slices == 4
     assert layout(SIZE, 1, GIVEN, replace(RULES, threshold_bytes=900_000)).slices == 0
@@ -350,6 +350,7 @@ def test_partitions_and_slices_by_hand() -> None:
     # Of a table that one map task has written, every slice reads the whole block.
     one = layout(SIZE, 1, replace(GIVEN, split_bytes=10 * MB), RULES)
     assert one.dropped == pytest.approx(one.hot * 8 / 9)
+    assert one.marks == 0
     # Each slice reads the other table's part again: fewer where that would be too much work.
     fewer = layout(SIZE, 1, GIVEN, replace(RULES, max_reread=1.45))
     assert 2 <= fewer.slices < 9
@@ -370,7 +371,8 @@ def test_the_four_ways_by_hand() -> None:
     assert found["residual"]["seconds"] == pytest.approx(
         scan + max(piece, found["residual"]["residual_s"]), abs=2e-3
     )
-    mark = 1e-5 * others + 2e-6 * hot / 9
+    assert cut.marks == found["marking"]["marks"] == 3
+    mark = 1e-5 * others + 2e-6 * hot / 3
     assert found["marking"]["longest_mark_s"] == pytest.approx(mark, abs=1e-3)
     assert found["marking"]["residual_s"] == pytest.approx(1e-5 * others, abs=1e-3)
     assert found["marking"]["seconds"] == pytest.approx(scan + mark + piece, abs=2e-3)
