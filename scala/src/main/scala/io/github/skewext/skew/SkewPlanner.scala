@@ -173,13 +173,14 @@ object SkewPlanner {
     } else {
       None
     }
-    Right(marks.filter(_.work <= settings.maxRereadFactor * (own + others + output)).fold(plain) { m =>
-      plain.copy(
-        marking = m.slices,
-        rereadBytes = m.bytesRead - own,
-        longestTask = m.longestTask,
-        work = m.work)
-    })
+    Right(
+      marks.filter(_.work <= settings.maxRereadFactor * (own + others + output)).fold(plain) { m =>
+        plain.copy(
+          marking = m.slices,
+          rereadBytes = m.bytesRead - own,
+          longestTask = m.longestTask,
+          work = m.work)
+      })
   }
 
   /** The keys that an input has, found by tasks of their own before the join. */

@@ -240,9 +240,8 @@ class SkewPlannerSuite extends AnyFunSuite {
     val fewRows = output(12000, Seq(0, 1)).map(_.copy(hotRows = Seq(24, 16)))
     assert(only(SkewPlanner.plan(inputs, settings, fewRows)).slices.size === 3)
     assert(
-      only(
-        SkewPlanner
-          .plan(inputs, settings.copy(maxSlices = 5), output(12000, Seq(0, 1)))).slices.size === 5)
+      only(SkewPlanner
+        .plan(inputs, settings.copy(maxSlices = 5), output(12000, Seq(0, 1)))).slices.size === 5)
     val large = Seq(input(Optional, 240), input(Optional, 240))
     val reread = only(SkewPlanner.plan(large, settings, output(24000, Seq(0, 1))))
     assert(reread.slices.size > 2 && reread.slices.size < (480 + 1200) / 64)
