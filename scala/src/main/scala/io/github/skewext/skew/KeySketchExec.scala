@@ -1,23 +1,26 @@
 package io.github.skewext.skew
 
-import org.apache.spark.TaskContext
+import io.github.skewext.multijoin.MultiFullJoinExec
+
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, Expression, SortOrder}
+import org.apache.spark.sql.catalyst.expressions.codegen.{CodeGenerator, CodegenContext, ExprCode}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, BindReferences, Expression, SortOrder}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
-import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.{CodegenSupport, SparkPlan, UnaryExecNode}
 
 /**
- * Passes rows on to a shuffle and counts the keys of a sample of them, see [[KeySketch]]. Not a part
- * of the code that is generated for what is below: one more branch there could make a method too
- * large for the JVM to compile.
+ * Passes rows on to a shuffle and counts the keys of a sample of them, see [[KeySketch]]. In generated
+ * code that is a number to count down for each row: an iterator of its own would cost more than the
+ * counting.
  *
  * @param keys what the shuffle partitions the rows by
  * @param every of how many rows one is sampled
  */
 case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, child: SparkPlan)
-    extends UnaryExecNode {
+    extends UnaryExecNode
+    with CodegenSupport {
 
   override def nodeName: String = "KeySketch"
 
@@ -33,33 +36,72 @@ case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, 
   /** A shuffle of the same rows is the same shuffle, whether they were sampled or not. */
   override protected def doCanonicalize(): SparkPlan = child.canonicalized
 
-  @transient @volatile private var counts: Option[KeyCounts] = None
+  @transient private lazy val sampling = new KeySampling(
+    keys.map(BindReferences.bindReference(_, child.output)),
+    every,
+    longMetric("numSampledRows"))
 
   /** What was counted, when all map tasks are done; nothing if there are too many of them. */
   def sketch: Option[KeySketch] =
-    counts.filterNot(_.isZero).map(c => KeySketch(c.layout, every, c.value))
+    sampling.counts.filterNot(_.isZero).map(c => KeySketch(c.layout, every, c.value))
+
+  private def begin(mapTasks: Int): Unit =
+    if (sampling.counts.isEmpty) {
+      sampling.counts = SketchLayout.of(numPartitions, mapTasks).map { layout =>
+        val counts = new KeyCounts(layout)
+        sparkContext.register(counts)
+        counts
+      }
+    }
 
   override protected def doExecute(): RDD[InternalRow] = {
     val rows = child.execute()
-    SketchLayout.of(numPartitions, rows.getNumPartitions).map(sampled(rows, _)).getOrElse(rows)
+    begin(rows.getNumPartitions)
+    val tasks = sampling
+    rows.mapPartitionsWithIndex(
+      (mapTask, iterator) => tasks.start(mapTask).watch(iterator),
+      preservesPartitioning = true)
   }
 
-  private def sampled(rows: RDD[InternalRow], layout: SketchLayout): RDD[InternalRow] = {
-    val sums = new KeyCounts(layout)
-    sparkContext.register(sums)
-    counts = Some(sums)
-    val bound = keys.map(BindReferences.bindReference(_, child.output))
-    val (sampleEvery, numSampled) = (every, longMetric("numSampledRows"))
-    rows.mapPartitionsWithIndex(
-      (mapTask, iterator) => {
-        val sampler = new KeySampler(iterator, bound, layout, sampleEvery, mapTask)
-        TaskContext.get().addTaskCompletionListener[Unit] { _ =>
-          numSampled.add(sampler.numSampled)
-          sums.add(sampler.result)
-        }
-        sampler
-      },
-      preservesPartitioning = true)
+  /** Our join makes rows in a way of its own where nobody reads its columns. */
+  override def supportCodegen: Boolean = child match {
+    case _: MultiFullJoinExec => false
+    case c: CodegenSupport => c.supportCodegen
+    case _ => false
+  }
+
+  override def inputRDDs(): Seq[RDD[InternalRow]] = {
+    val rdds = child.asInstanceOf[CodegenSupport].inputRDDs()
+    begin(rdds.head.getNumPartitions)
+    rdds
+  }
+
+  /** Takes whole rows, as the shuffle does. */
+  override def usedInputs: AttributeSet = AttributeSet.empty
+
+  override protected def doProduce(ctx: CodegenContext): String =
+    child.asInstanceOf[CodegenSupport].produce(ctx, this)
+
+  override def doConsume(ctx: CodegenContext, input: Seq[ExprCode], row: ExprCode): String = {
+    val tasks = ctx.addReferenceObj("sampling", sampling)
+    val sampler = ctx.addMutableState(
+      classOf[KeySampler].getName,
+      "sampler",
+      variable => s"$variable = $tasks.start(partitionIndex);",
+      forceInline = true)
+    val untilNext = ctx.addMutableState(
+      CodeGenerator.JAVA_INT,
+      "untilNext",
+      variable => s"$variable = $sampler.first();",
+      forceInline = true)
+    val value = ctx.freshName("row")
+    s"""
+       |${row.code}
+       |${classOf[InternalRow].getName} $value = ${row.value};
+       |$untilNext--;
+       |if ($untilNext == 0) $untilNext = $sampler.sample($value);
+       |${consume(ctx, null, row.value.toString)}
+     """.stripMargin
   }
 
   override protected def withNewChildInternal(newChild: SparkPlan): KeySketchExec =

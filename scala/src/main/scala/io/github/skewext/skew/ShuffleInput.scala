@@ -116,6 +116,7 @@ object ShuffleInput {
 
     def sketch: Option[KeySketch] = stage.shuffle.child match {
       case counted: KeySketchExec => counted.sketch
+      case WholeStageCodegenExec(counted: KeySketchExec) => counted.sketch
       case _ => None
     }
 

@@ -57,6 +57,11 @@ class OutputSkewSuite extends SkewTest {
     join.split.get.partitions.head
   }
 
+  private def checkedSplit(df: DataFrame): DataFrame = {
+    checkSplitByOutput(df)
+    df
+  }
+
   test("many rows of a key on both sides of Spark's joins") {
     for ((how, hint) <- Seq("full", "left").map(_ -> "merge") ++
         Seq("right", "inner").map(_ -> "shuffle_hash")) {
@@ -225,8 +230,25 @@ class OutputSkewSuite extends SkewTest {
   test("the plan is otherwise the same: generated code below, shuffles that are used again") {
     val df = fullJoin("k")(input(0, Many), input(1, Many))
     checkSplitByOutput(df)
-    assert(sketches(df).forall(_.child.isInstanceOf[WholeStageCodegenExec]))
+    assert(exchanges(df).forall(_.child match {
+      case WholeStageCodegenExec(_: KeySketchExec) => true
+      case _ => false
+    }))
     assert(sketches(df).map(_.metrics("numSampledRows").value) === Seq(200 + Many, 200 + Many))
+    withSQLConf("spark.sql.codegen.wholeStage" -> "false") {
+      val plain = again(df)
+      checkSplitByOutput(plain)
+      assert(exchanges(plain).forall(_.child.isInstanceOf[KeySketchExec]))
+      assert(sketches(plain).map(_.sketch.get.counts.toSeq) ===
+        sketches(df).map(_.sketch.get.counts.toSeq))
+    }
+    // Rows of a join of ours, and of one of Spark's.
+    for (joined <- Seq(
+        fullJoin("k")(input(0, Many), input(2, 1)),
+        input(0, Many).join(input(2, 1), Seq("k"), "left"))) {
+      val next = joined.select(col("k") + 0 as "k", col("v0"), col("s0"))
+      assert(sketches(checkedSplit(fullJoin("k")(next, input(1, Many)))).size === 4)
+    }
     def reused(df: DataFrame): Int = {
       df.collect()
       collectWithSubqueries(df.queryExecution.executedPlan) { case r: ReusedExchangeExec => r }.size
