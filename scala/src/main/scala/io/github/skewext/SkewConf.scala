@@ -148,7 +148,7 @@ object SkewConf {
     .doc(
       "Whether partitions are split out of which much comes, although they are small: a key with " +
         "thousands of rows on both sides. The map tasks of joins then count the keys of one row " +
-        "in 32. Only with Spark's own shuffle manager, and without plugins (spark.plugins).")
+        "in 64. Only with Spark's own shuffle manager, and without plugins (spark.plugins).")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)
@@ -159,7 +159,7 @@ object SkewConf {
     .version("0.1.0")
     .intConf
     .checkValue(_ > 0, "At least one.")
-    .createWithDefault(32)
+    .createWithDefault(64)
 
   /** All entries, in the order of the documentation. */
   val entries = Seq(

@@ -77,7 +77,7 @@ private[skew] final class CountingSampler(
 
   private[this] val counts = new Array[Int](layout.size)
   private[this] var sampled = 0L
-  private[this] val gaps = new SplittableRandom(mapTask)
+  private[this] var random = new SplittableRandom(mapTask).nextLong() | 1L
 
   private[this] val hash = UnsafeProjection.create(
     Seq(
@@ -96,15 +96,22 @@ private[skew] final class CountingSampler(
     sampled += 1
     val hashed = hash(row)
     if (!hashed.isNullAt(0)) {
+      val key = hashed.getInt(0)
+      val partition = Math.floorMod(key, layout.partitions)
       var table = 0
       while (table < SketchLayout.Tables) {
-        counts(layout.cell(table, hashed.getInt(0))) += 1
+        counts(layout.cell(table, key, partition)) += 1
         table += 1
       }
     }
     nextGap()
   }
 
-  /** `every` on average. */
-  private def nextGap(): Int = gaps.nextInt(1, 2 * every)
+  /** From 1 to twice `every`, which it is on average; a step of Marsaglia's xorshift. */
+  private def nextGap(): Int = {
+    random ^= random << 13
+    random ^= random >>> 7
+    random ^= random << 17
+    1 + ((random >>> 32) * (2 * every - 1) >>> 32).toInt
+  }
 }

@@ -39,11 +39,13 @@ case class SketchLayout(partitions: Int, width: Int) {
 
   def firstCell(table: Int, partition: Int): Int = (table * partitions + partition) * width
 
-  /** @param hash by which Spark chooses the partition of a row */
-  def cell(table: Int, hash: Int): Int = {
+  def cell(table: Int, hash: Int): Int = cell(table, hash, Math.floorMod(hash, partitions))
+
+  /** @param hash by which Spark chooses the partition of a row, its remainder */
+  def cell(table: Int, hash: Int, partition: Int): Int = {
     // All keys of a partition have the same remainder, so the lowest bits alone would not do.
     val mixed = (hash * SketchLayout.Mix >>> 32).toInt
-    firstCell(table, Math.floorMod(hash, partitions)) +
+    firstCell(table, partition) +
       ((mixed >>> (table * SketchLayout.MaxWidthBits)) & (width - 1))
   }
 }

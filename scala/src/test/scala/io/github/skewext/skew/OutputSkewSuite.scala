@@ -239,8 +239,9 @@ class OutputSkewSuite extends SkewTest {
       val plain = again(df)
       checkSplitByOutput(plain)
       assert(exchanges(plain).forall(_.child.isInstanceOf[KeySketchExec]))
-      assert(sketches(plain).map(_.sketch.get.counts.toSeq) ===
-        sketches(df).map(_.sketch.get.counts.toSeq))
+      assert(
+        sketches(plain).map(_.sketch.get.counts.toSeq) ===
+          sketches(df).map(_.sketch.get.counts.toSeq))
     }
     // Rows of a join of ours, and of one of Spark's.
     for (joined <- Seq(
