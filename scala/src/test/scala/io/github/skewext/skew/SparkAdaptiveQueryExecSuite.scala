@@ -27,6 +27,6 @@ object SparkAdaptiveQueryExecSuite {
   private val otherwise = Set(
     // Counts sort-merge joins; two that Spark leaves whole become one of ours.
     "SPARK-37652: optimize skewed join through union",
-    // Wants a log level that our tests do not have.
+    // Wants a log level that our tests do not have; it fails without the extension, too.
     "Logging plan changes for AQE")
 }

@@ -184,6 +184,34 @@ class SplitMultiJoinSuite extends SkewTest {
     assert(keys.size === keys.distinct.size)
   }
 
+  test("a repartition by the key above a write: the files have its layout") {
+    val joined = fullJoin("k")(hotFirst(3): _*)
+    def keysOfFiles(df: DataFrame): Seq[Seq[Any]] = {
+      var keys: Seq[Seq[Any]] = Nil
+      withTempPath { path =>
+        df.write.parquet(path.getPath)
+        val written = spark.read.parquet(path.getPath)
+        assertSameRows(written.collect().toSeq, rowsWhenOff(joined), "the query that was written")
+        keys =
+          written.inputFiles.toSeq.map(f => spark.read.parquet(f).collect().map(_.get(0)).toSeq)
+      }
+      keys
+    }
+    for (df <- Seq(joined.repartition(col("k")), joined.repartition(7, col("k")))) {
+      val distinct = keysOfFiles(df).map(_.distinct)
+      assert(distinct.flatten.size === distinct.flatten.distinct.size, "a key is in two files")
+      assert(distinct.size <= 7)
+    }
+    val sorted = keysOfFiles(joined.repartition(7, col("k")).sortWithinPartitions("k"))
+    for (keys <- sorted) {
+      val numbers = keys.map(k => if (k == null) Long.MinValue else k.asInstanceOf[Long])
+      assert(numbers === numbers.sorted)
+    }
+    // The same without a repartition: a key that is split is in several files.
+    val split = keysOfFiles(joined).map(_.distinct)
+    assert(split.count(_.contains(3L)) > 1)
+  }
+
   test("a write to buckets keeps its one file a bucket") {
     def files(write: String => Unit): Int = {
       write("written")
@@ -273,8 +301,15 @@ class SplitMultiJoinSuite extends SkewTest {
       }
     }
     joined.createOrReplaceTempView("joined")
-    val sub = spark.sql("SELECT id FROM range(5) WHERE id < (SELECT max(v1) FROM joined)")
-    assert(sub.count() === 5)
+    for (condition <- Seq(
+        "id < (SELECT max(v1) - 40 FROM joined)",
+        "id IN (SELECT k + 2 FROM joined WHERE v0 > 30)",
+        "NOT EXISTS (SELECT * FROM joined WHERE v0 = id AND v1 IS NULL)")) {
+      val sub = spark.sql(s"SELECT id FROM range(50) WHERE $condition")
+      val rows = sub.collect().toSeq
+      assert(rows.nonEmpty && rows.size < 50)
+      assertSameRows(rows, rowsWhenOff(sub), "the same query with skewext off")
+    }
     val union = joined.union(joined)
     assertSameRows(union.collect().toSeq, rowsWhenOff(union), "the same query with skewext off")
     assert(splitJoins(union).nonEmpty)

@@ -6,6 +6,7 @@ import io.github.skewext.multijoin.InputRole
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
 
 /** Skewed partitions of Spark's own joins that Spark leaves whole. */
@@ -236,6 +237,52 @@ class SplitSparkJoinSuite extends SkewTest {
     checkWhole(kept)
     assert(exchanges(kept).size === 2)
     assert(reasons(kept).contains(SkewReason.UserRepartition))
+  }
+
+  test("windows, cached plans, subqueries, unions and writes above") {
+    for (hint <- hints) {
+      val df = join(left(2), right(0), "full", hint)
+      checkSplit(df)
+      val window = df.withColumn("n", count("*").over(Window.partitionBy("l").orderBy("v0", "v1")))
+      assertSameRows(window.collect().toSeq, rowsWhenOff(window), "the query with skewext off")
+      val cached = again(df).cache()
+      try {
+        val grouped = cached.groupBy("l").agg(count("*"), sum("v1"))
+        assertSameRows(
+          grouped.collect().toSeq,
+          rowsWhenOff(df.groupBy("l").agg(count("*"), sum("v1"))),
+          "the query that is not cached")
+      } finally cached.unpersist(blocking = true)
+      df.createOrReplaceTempView("joined")
+      val sub = spark.sql("SELECT id FROM range(50) WHERE id IN (SELECT l FROM joined)")
+      val found = sub.collect().toSeq
+      assert(found.nonEmpty && found.size < 50)
+      assertSameRows(found, rowsWhenOff(sub), "the query with skewext off")
+      val union = df.union(join(left(0), right(2), "full", hint)).select("l", "v0", "r", "v1")
+      assertSameRows(union.collect().toSeq, rowsWhenOff(union), "the query with skewext off")
+      assert(splitJoins(union).size === 2)
+      withTempPath { path =>
+        df.write.parquet(path.getPath)
+        assertSameRows(
+          spark.read.parquet(path.getPath).collect().toSeq,
+          rowsWhenOff(df),
+          "the query that was written")
+      }
+      withTable("written") {
+        df.write.bucketBy(shufflePartitions, "l").sortBy("l").saveAsTable("written")
+        assertSameRows(
+          spark.table("written").collect().toSeq,
+          rowsWhenOff(df),
+          "the query that was written")
+        val grouped = spark.table("written").groupBy("l").count()
+        assertSameRows(
+          grouped.collect().toSeq,
+          rowsWhenOff(df.groupBy("l").count()),
+          "the query that was written")
+        assert(exchanges(grouped).isEmpty)
+      }
+      withSQLConf("spark.sql.adaptive.enabled" -> "false")(checkWhole(again(df)))
+    }
   }
 
   test("the other input is aggregated between shuffle and join") {

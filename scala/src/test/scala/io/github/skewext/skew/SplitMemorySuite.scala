@@ -1,0 +1,73 @@
+package io.github.skewext.skew
+
+import io.github.skewext.multijoin.MultiFullJoinExec
+
+import org.apache.spark.SparkConf
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.functions._
+
+/**
+ * Splits in an executor with little memory: what the tasks of a split keep does not fit, and they
+ * spill it. None may fail, nor give other rows.
+ */
+class SplitMemorySuite extends SkewTest {
+
+  override protected val shufflePartitions = 2
+
+  override protected def sparkConf: SparkConf = super.sparkConf
+    .set("spark.testing.memory", (24 << 20).toString)
+    .set("spark.testing.reservedMemory", "0")
+
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    Seq(Threshold -> "1m", Factor -> "1.1", Advisory -> "1m").foreach { case (key, value) =>
+      spark.conf.set(key, value)
+    }
+  }
+
+  /** Rows with keys of their own, all above those of the skewed input but one in `shared`. */
+  private def others(i: Int, rows: Int, shared: Int): DataFrame = spark
+    .range(0, rows, 1, 4)
+    .select(
+      when(col("id") % shared === 0, col("id") / shared)
+        .otherwise(col("id") + 10000000)
+        .cast("long")
+        .as("k"),
+      col("id").as(s"v$i"),
+      md5((col("id") + i).cast("string").cast("binary")).as(s"s$i"))
+
+  /** Rows and a checksum, to compare many rows without collecting them. */
+  private def summary(df: DataFrame): DataFrame =
+    df.select(count("*"), sum(hash(df.columns.map(col): _*)))
+
+  private def check(inputs: Seq[DataFrame], first: String): MultiFullJoinExec =
+    checkSplit(
+      summary(multiJoin(inputs, Seq("k"), roles = first +: inputs.tail.map(_ => "optional"))))
+
+  private def value(join: MultiFullJoinExec, metric: String): Long = join.metrics(metric).value
+
+  test("what meets a piece does not fit") {
+    val hot = skewed(0, 200000, hot = 3)
+    val join = check(Seq(hot, others(1, 100000, 600), others(2, 100000, 700)), "required")
+    assert(join.split.get.pieces > 2 && join.split.get.residuals === 0)
+    assert(value(join, "spillSize") > 0)
+    // It is the memory: fewer rows are not spilled.
+    val few = check(Seq(hot, others(1, 3000, 600), others(2, 3000, 700)), "required")
+    assert(value(few, "spillSize") === 0)
+  }
+
+  test("the keys that a residual looks for do not fit") {
+    val hot = skewed(0, 200000, hot = 3)
+    // Each row of the skewed input is in one piece; of those that the residual reads, it takes
+    // hardly any as long as it knows what it is looking for, and all of them if not.
+    def taken(join: MultiFullJoinExec): Double = {
+      assert(join.split.get.residuals > 0)
+      value(join, "numRowsOfInput0") / 200000.0
+    }
+    val few = check(Seq(hot, others(1, 5000, 600)), "optional")
+    assert(taken(few) < 1.1)
+    val many = check(Seq(hot, others(1, 200000, 2000)), "optional")
+    assert(taken(many) > 1.3)
+    assert(value(many, "spillSize") > 0)
+  }
+}
