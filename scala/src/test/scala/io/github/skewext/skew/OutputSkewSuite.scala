@@ -99,7 +99,8 @@ class OutputSkewSuite extends SkewTest {
     val hot = df.collect().filter(row => !row.isNullAt(1) && row.getLong(1) == 3)
     assert(splitJoins(df).size === 1)
     assert(hot.length === Many * Many)
-    assert(hot.groupBy(_.getInt(0)).values.map(_.length).max < Many * Many / 3)
+    // About a third each: rows are divided by what is in them.
+    assert(hot.groupBy(_.getInt(0)).values.map(_.length).max < Many * Many / 2)
   }
 
   test("of two inputs that is sliced whose rows can be told apart") {
