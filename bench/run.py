@@ -1,6 +1,6 @@
 """Measure the N-way join beside everything else that gives the same answer.
 
-    bench/run.py                       most cases with a twentieth of the rows: a look
+    bench/run.py                       most cases with a fortieth of the rows: a look
     bench/run.py --full                every case as the goals want it, for bench/results
     bench/run.py --full n4-string-16   one case; patterns like 'n4-*' do too
 
@@ -51,7 +51,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     add("--full", action="store_true", help=f"{FULL_ROWS:,} rows a table, not {QUICK_ROWS:,}")
     add("--rows", type=int, help="rows of a table, instead")
-    add("--rounds", type=int, help="counted rounds after the warm-up (3 with --full, else 2)")
+    add("--rounds", type=int, help="counted rounds after the warm-up (3 with --full, else 1)")
     add("--cores", type=int, default=os.cpu_count() or 1, help="cores for Spark (all)")
     add("--heap", default=default_heap(), help="heap of a session (%(default)s)")
     add("--comet-heap", default="4g", help="heap of the session with Comet (%(default)s)")
@@ -72,7 +72,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--cache", type=Path, default=BENCH.parent / ".cache" / "bench", help="where data is kept")
     add("--results", type=Path, help="where results go (with --full bench/results, else cache)")
     options = parser.parse_args(arguments)
-    options.rounds = options.rounds or (3 if options.full else 2)
+    options.rounds = options.rounds or (3 if options.full else 1)
     unknown = [name for name in options.variants.split(",") if name and name not in VARIANTS]
     if unknown:
         parser.error(f"there is no variant {', '.join(unknown)}")

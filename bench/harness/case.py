@@ -7,7 +7,7 @@ from dataclasses import dataclass
 FULL_ROWS = 4_000_000
 """Rows of a table at the scale that the goals are for."""
 
-QUICK_ROWS = 200_000
+QUICK_ROWS = 100_000
 """Rows of a table for a look at everything in less than half an hour on two cores."""
 
 STOCK = ("sortmerge", "shufflehash", "bushy-sortmerge", "bushy-shufflehash", "union")
