@@ -167,12 +167,9 @@ object SkewPlanner {
     val output = hot.map(_.cost).getOrElse(0.0)
     val streamed = others + skewed.streamCost * own + output
     val plain = PartitionSplit(partition, input, Nil, residual = true, 0L, streamed, streamed)
-    val marks = if (skewed.sliceable && skewed.wholeBytes.isEmpty) {
-      marking(skewed.blocks(partition), own, others, target, longestPiece = 0.0, settings)
+    val marks =
+      marking(markingSlices(skewed, partition, target, settings), own, others, longestPiece = 0.0)
         .map(m => m.copy(longestTask = m.longestTask + output, work = m.work + output))
-    } else {
-      None
-    }
     Right(
       marks.filter(_.work <= settings.maxRereadFactor * (own + others + output)).fold(plain) { m =>
         plain.copy(
@@ -187,20 +184,29 @@ object SkewPlanner {
   private case class Marking(slices: Seq[Slice], bytesRead: Long, longestTask: Double, work: Double)
 
   /**
-   * How to find the keys that an input has before the join, if that pays. Blocks are not cut: all
-   * tasks of a block would read all its keys.
+   * The slices in which tasks before the join could look at the keys of an input, if they may. Blocks
+   * are not cut: all tasks of a block would read all its keys.
    */
+  private def markingSlices(
+      input: SkewInput,
+      partition: Int,
+      target: Double,
+      settings: SkewSettings): Seq[Slice] =
+    if (settings.marking && input.sliceable && input.wholeBytes.isEmpty) {
+      // A task that only looks at keys can do with more of them.
+      val most = input.bytes(partition).toDouble / settings.maxSlices
+      cut(input.blocks(partition), math.max(target / StreamCost, most), cuttable = false)
+    } else {
+      Nil
+    }
+
+  /** How to find the keys that an input has before the join, if that pays. */
   private def marking(
-      blocks: Seq[MapBlocks],
+      slices: Seq[Slice],
       own: Long,
       others: Long,
-      target: Double,
-      longestPiece: Double,
-      settings: SkewSettings): Option[Marking] = {
-    // A task that only looks at keys can do with more of them.
-    val size = math.max(target / StreamCost, own.toDouble / settings.maxSlices)
-    val slices = cut(blocks, size, cuttable = false)
-    if (settings.marking && slices.size >= 2) {
+      longestPiece: Double): Option[Marking] =
+    if (slices.size >= 2) {
       val works = slices.map(s => StreamCost * (others + s.bytesRead))
       val longest = works.max + math.max(longestPiece, others)
       val streamed = math.max(longestPiece, others + StreamCost * own)
@@ -213,7 +219,6 @@ object SkewPlanner {
     } else {
       None
     }
-  }
 
   /** @param target how large slices should be; infinite if the input is not skewed by its size */
   private def sliced(
@@ -233,6 +238,7 @@ object SkewPlanner {
     val allowed = settings.maxRereadFactor * (own + others + divided + whole)
     val bySize = !target.isInfinite
     lazy val blocks = skewed.blocks(partition)
+    lazy val toMark = markingSlices(skewed, partition, target, settings)
 
     def split(slices: Seq[Slice]): PartitionSplit = {
       val works = slices.map { s =>
@@ -251,10 +257,7 @@ object SkewPlanner {
         pieces
       } else {
         val streamed = others + skewed.streamCost * own
-        val marks =
-          if (skewed.wholeBytes.isEmpty) marking(blocks, own, others, target, works.max, settings)
-          else None
-        marks
+        marking(toMark, own, others, works.max)
           .map { m =>
             pieces.copy(
               marking = m.slices,

@@ -1,7 +1,6 @@
 package io.github.skewext.skew
 
 import io.github.skewext.SkewConf
-import io.github.skewext.multijoin.InputRole.Excluded
 import io.github.skewext.multijoin.MultiFullJoinExec
 
 import org.apache.spark.internal.Logging
@@ -136,7 +135,7 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
   /** What is known of what the join's partitions give. */
   private def output(joined: JoinedInputs, inputs: Seq[ShuffleInput]): IndexedSeq[PartitionOutput] =
     if (conf.getConf(SkewConf.SKEW_OUTPUT_ENABLED)) {
-      val shown = joined.inputs.map(_.role != Excluded)
+      val shown = joined.inputs.map(_.role.isShown)
       PartitionOutput.of(
         inputs.zip(shown).map { case (input, isShown) => if (isShown) input.sketch else None },
         inputs.zip(shown).collect { case (input, true) => input.rowBytes }.sum)
