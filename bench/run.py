@@ -127,6 +127,7 @@ def _run(options: argparse.Namespace, cache: Path) -> int:
         drop_slow=options.drop_slow,
         comet=bool(comet_jar),
         only=tuple(filter(None, options.variants.split(","))),
+        look=not options.full,
     )
     directory = options.results or (BENCH / "results" if options.full else cache / "results")
     load = os.getloadavg()[0]
@@ -140,12 +141,13 @@ def _run(options: argparse.Namespace, cache: Path) -> int:
         for number, case in enumerate(options.selected, 1):
             minutes = (time.monotonic() - began) / 60
             progress(f"--- {case.name} ({number} of {len(options.selected)}, {minutes:.1f} min)")
-            if pool is None or case.session is None or case.session != shared:
+            session = case.session if options.full else _session_of_look(case, how)
+            if pool is None or session is None or session != shared:
                 # Sessions of its own, or of cases like it: no figure depends on others before it.
                 sessions_of_case.close()
                 pool = Pool(spec, options.comet_heap, options.timeout)
                 sessions_of_case.enter_context(pool)
-                shared = case.session
+                shared = session
             try:
                 found = _run_case(case, spec, how, options, pool)
             except WorkerError as error:
@@ -159,6 +161,12 @@ def _run(options: argparse.Namespace, cache: Path) -> int:
             failures += len(found["problems"])
     progress(f"{(time.monotonic() - began) / 60:.1f} min; bench/summary.py and bench/plot.py show")
     return 1 if failures else 0
+
+
+def _session_of_look(case: Case, how: Options) -> str:
+    """All cases share one: to warm up a JVM takes longer than a case. Comet's goes when it can."""
+    with_comet = how.comet and any(VARIANTS[name].session == "comet" for name in case.variants)
+    return "look with Comet" if with_comet else "look"
 
 
 def _comet_jar(options: argparse.Namespace, cache: Path) -> str:

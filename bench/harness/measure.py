@@ -21,6 +21,12 @@ from harness.case import Case, Point
 from harness.variants import VARIANTS, Plan, Variant, expected_plan, suits
 from harness.workers import Pool, WorkerDiedError, WorkerError
 
+LOOK_TABLES = 8
+"""More inputs are left to a full run: Spark takes minutes to plan and to compile such chains."""
+
+LOOK_WITHOUT = ("union",)
+"""Left to a full run: twice as slow as the best stock plan wherever it was measured."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -34,6 +40,20 @@ class Options:
     comet: bool
     #: Only these variants, where the case has them.
     only: tuple[str, ...] = ()
+    #: A look at everything: what takes long and tells little is left out.
+    look: bool = False
+
+    def points(self, case: Case) -> tuple[Point, ...]:
+        """The points of a case that are measured."""
+        return tuple(p for p in case.points if not self.look or p.tables <= LOOK_TABLES)
+
+    def has(self, name: str) -> bool:
+        """Whether a variant takes part."""
+        if self.look and name in LOOK_WITHOUT and name not in self.only:
+            return False
+        return (self.comet or VARIANTS[name].session != "comet") and (
+            not self.only or name in self.only
+        )
 
 
 @dataclass(eq=False)
@@ -97,9 +117,10 @@ def progress(text: str) -> None:
 
 def measure(case: Case, pool: Pool, options: Options) -> list[dict[str, Any]]:
     """Measure all points of a case."""
-    for point in case.points:
+    points = options.points(case)
+    for point in points:
         _make_data(point, _rows(point, options), pool, options.cache, f"{case.name} {point.label}")
-    return [_measure_point(case, point, pool, options) for point in case.points]
+    return [_measure_point(case, point, pool, options) for point in points]
 
 
 def _measure_point(case: Case, point: Point, pool: Pool, options: Options) -> dict[str, Any]:
@@ -108,9 +129,7 @@ def _measure_point(case: Case, point: Point, pool: Pool, options: Options) -> di
     chosen = [
         Figures(VARIANTS[name])
         for name in case.variants
-        if suits(VARIANTS[name], point)
-        and (options.comet or VARIANTS[name].session != "comet")
-        and (not options.only or name in options.only)
+        if suits(VARIANTS[name], point) and options.has(name)
     ]
     turn = _Turn(point, rows, pool, title)
     load = os.getloadavg()[0]
@@ -118,12 +137,15 @@ def _measure_point(case: Case, point: Point, pool: Pool, options: Options) -> di
         if figures.variant.build is not None:
             turn.check(figures)
     # Backwards: what the first run pays for the session as a whole is not put down to stock Spark.
+    # In a look, to ask for the answer warms up enough.
     for figures in reversed(chosen):
-        turn.time(figures, "warm-up")
+        if figures.warm_up is None or not options.look:
+            turn.time(figures, "warm-up")
     if case.repeats:
         turn.alternate(chosen, case.repeats * options.rounds)
     else:
-        _drop_slow(chosen, options.drop_slow)
+        if not options.look:
+            _drop_slow(chosen, options.drop_slow)
         _take_turns(turn, chosen, options.rounds)
     return {
         **asdict(point),
@@ -159,6 +181,7 @@ class _Turn:
         answer = self._ask("check", figures, "answer")
         if answer is not None:
             figures.rows, figures.checksum = answer["rows"], answer["checksum"]
+            figures.warm_up = answer["seconds"]
 
     def time(self, figures: Figures, label: str) -> None:
         if not figures.runs:
