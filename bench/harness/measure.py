@@ -24,8 +24,8 @@ from harness.workers import Pool, WorkerDiedError, WorkerError
 LOOK_TABLES = 8
 """More inputs are left to a full run: Spark takes minutes to plan and to compile such chains."""
 
-LOOK_WITHOUT = ("union",)
-"""Left to a full run: twice as slow as the best stock plan wherever it was measured."""
+LOOK_WITHOUT = ("union", "bushy-sortmerge", "ours-plain")
+"""Left to a full run: rarely the best stock plan, and then by little, or one more of ours."""
 
 
 @dataclass(frozen=True)
