@@ -89,9 +89,10 @@ object SkewConf {
     .createWithDefault(3)
 
   val MULTI_JOIN_REWRITE_MIXED = buildConf("spark.skewext.multiJoin.rewrite.mixed.enabled")
-    .doc("Whether inner, left, right and anti joins on the key of a chain become part of the " +
-      "multi-way join as well. Where Spark would shuffle the result of a full outer join for " +
-      "such a join, they do in any case.")
+    .doc(
+      "Whether inner, left, right and anti joins on the key of a chain become part of the " +
+        "multi-way join as well. Where Spark would shuffle the result of a full outer join for " +
+        "such a join, they do in any case.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(false)

@@ -10,8 +10,7 @@ sealed abstract class RewriteReason(val text: String) extends Product with Seria
 
 object RewriteReason {
 
-  case object SwitchedOff
-      extends RewriteReason("spark.skewext.multiJoin.rewrite.enabled is false")
+  case object SwitchedOff extends RewriteReason("spark.skewext.multiJoin.rewrite.enabled is false")
 
   case object FewInputs
       extends RewriteReason(
@@ -22,11 +21,11 @@ object RewriteReason {
         "it has inner, left, right or anti joins that Spark does without a shuffle more, and " +
           "spark.skewext.multiJoin.rewrite.mixed.enabled is false")
 
-  case object Broadcast
-      extends RewriteReason("an input is small enough for Spark to broadcast it")
+  case object Broadcast extends RewriteReason("an input is small enough for Spark to broadcast it")
 
   case object JoinType
-      extends RewriteReason("a join is of a type that is not rewritten: cross, left semi, existence")
+      extends RewriteReason(
+        "a join is of a type that is not rewritten: cross, left semi, existence")
 
   case object Hint extends RewriteReason("a hint says how one of its joins is to be done")
 
@@ -51,7 +50,8 @@ object RewriteReason {
       extends RewriteReason("a join compares with an expression over the key of the joins below")
 
   case object LossyCast
-      extends RewriteReason("a join compares with a cast of the key that may make different keys equal")
+      extends RewriteReason(
+        "a join compares with a cast of the key that may make different keys equal")
 
   case object KeyType
       extends RewriteReason("the key has a type that the multi-way join cannot compare")
@@ -63,15 +63,18 @@ object RewriteReason {
       extends RewriteReason(
         "a Python function in between would be called for rows that it does not see now")
 
-  case object FilterBetween
-      extends RewriteReason("a filter between its joins keeps them apart")
+  case object RepeatedExpression
+      extends RewriteReason("an expression in between would be computed several times")
+
+  case object Subquery extends RewriteReason("an expression in between has a subquery")
+
+  case object FilterBetween extends RewriteReason("a filter between its joins keeps them apart")
 
   case object RolesDiffer
       extends RewriteReason(
         "a join wants a row of the joins below as a whole, whichever of their inputs it is from")
 
-  case object OuterReference
-      extends RewriteReason("it refers to columns of the query around it")
+  case object OuterReference extends RewriteReason("it refers to columns of the query around it")
 
   case object Streaming extends RewriteReason("it is a streaming query")
 
@@ -94,6 +97,8 @@ object RewriteReason {
     KeyType,
     NonDeterministic,
     PythonFunction,
+    RepeatedExpression,
+    Subquery,
     FilterBetween,
     RolesDiffer,
     OuterReference,
