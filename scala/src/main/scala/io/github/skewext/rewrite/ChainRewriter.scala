@@ -73,12 +73,16 @@ private[rewrite] class ChainRewriter(conf: SQLConf, hasMultiJoins: Boolean) {
 
   /** What is computed once and used often is not computed often, or plans would grow like 2^N. */
   private def repeated(group: JoinGroup, expressions: Seq[Expression]): Option[Given] = {
-    val uses = expressions.flatMap(_.collect {
+    lazy val uses = expressions.flatMap(_.collect {
       case a: Attribute if group.computed.contains(a.exprId) => a
     })
-    uses.groupBy(_.exprId).collectFirst {
-      case (id, several) if several.size > 1 && isLarge(group.columns(id)) =>
-        Given(RewriteReason.RepeatedExpression, Some(several.head.sql))
+    if (group.computed.isEmpty) {
+      None
+    } else {
+      uses.groupBy(_.exprId).collectFirst {
+        case (id, several) if several.size > 1 && isLarge(group.columns(id)) =>
+          Given(RewriteReason.RepeatedExpression, Some(several.head.sql))
+      }
     }
   }
 

@@ -58,32 +58,43 @@ private[rewrite] class GroupPlan(group: JoinGroup) {
       keyOutput,
       inputs.map(_.role),
       None)
-    val shown = AttributeMap(join.output.map(a => a -> a))
     val renames = separated.map(_._2)
-    // After what happens above: attributes of the inputs as the join shows them.
-    val columns = AttributeMap(inputs.indices.flatMap { i =>
-      inputs(i).columns.flatMap(a => shown.get(renames(i)(a)).map(a -> _))
-    } ++ keyOutput.map(a => a -> shown(a)))
-    def resolved(e: Expression): Expression = e.transformUp { case a: Attribute =>
+    // The inputs' columns, and the keys, as the join shows them.
+    def columnsOf(plan: LogicalPlan): AttributeMap[Attribute] = {
+      val shown = AttributeMap(plan.output.map(a => a -> a))
+      AttributeMap(inputs.indices.flatMap { i =>
+        inputs(i).columns.flatMap(a => shown.get(renames(i)(a)).map(a -> _))
+      } ++ keyOutput.map(a => a -> shown(a)))
+    }
+    val filtered = conditions
+      .map(resolved(_, columnsOf(join)))
+      .reduceOption(And)
+      .map(Filter(_, join))
+      .getOrElse(join)
+    // A filter may say that a column is never null.
+    val columns = columnsOf(filtered)
+    val projected = output.zip(list).map { case (out, e) => named(out, resolved(e, columns)) }
+    (Project(projected, filtered), join)
+  }
+
+  private def resolved(e: Expression, columns: AttributeMap[Attribute]): Expression =
+    e.transformUp { case a: Attribute =>
       columns.getOrElse(
         a,
         throw new IllegalStateException(s"${a.sql} is no column of the multi-way join"))
     }
-    val filtered =
-      conditions.map(resolved).reduceOption(And).map(Filter(_, join)).getOrElse(join)
-    val projected = output.zip(list.map(resolved)).map { case (out, e) => named(out, e) }
-    (Project(projected, filtered), join)
-  }
 
   private def named(out: Attribute, e: Expression): NamedExpression = {
-    if (!DataTypeUtils.sameType(out.dataType, e.dataType) || (e.nullable && !out.nullable)) {
+    if (!DataTypeUtils.sameType(out.dataType, e.dataType)) {
       throw new IllegalStateException(
-        s"${out.sql} would be ${e.dataType.sql}, nullable ${e.nullable}, in a multi-way join; it " +
-          s"is ${out.dataType.sql}, nullable ${out.nullable}")
+        s"${out.sql} is of type ${out.dataType.sql}, and ${e.dataType.sql} in a multi-way join")
     }
     e match {
       case a: Attribute if a.exprId == out.exprId => out.withNullability(a.nullable)
-      case _ => Alias(e, out.name)(out.exprId, out.qualifier, Some(out.metadata))
+      case _ =>
+        // What the tree's plan knows: `WHERE a.k IS NOT NULL`.
+        val value = if (e.nullable && !out.nullable) KnownNotNull(e) else e
+        Alias(value, out.name)(out.exprId, out.qualifier, Some(out.metadata))
     }
   }
 

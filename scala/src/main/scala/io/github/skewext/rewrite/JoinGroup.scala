@@ -93,8 +93,23 @@ private[rewrite] case class JoinGroup(
     case CaseWhen(Seq((IsNotNull(a), b)), Some(c)) if a.semanticEquals(b) => coalesce(Seq(a, c))
     case cast @ Cast(key: ChainKey, to, _, _) if JoinGroup.keepsValues(cast) =>
       key.copy(dataType = to)
+    case If(Presence(ids), key: ChainKey, Literal(null, _))
+        if alwaysPresent(key.inputs) && ChainKey.isExact(key.dataType) =>
+      key.copy(inputs = ids)
     case other if keyExpressions.nonEmpty => keyExpressions.getOrElse(other.canonicalized, other)
     case other => other
+  }
+
+  private lazy val inputOfNeverNull: Map[ExprId, Int] =
+    shown.flatMap(input => input.plan.output.filterNot(_.nullable).map(_.exprId -> input.id)).toMap
+
+  /** How a plan that was made of a group asks whether some of its inputs have the row. */
+  private object Presence {
+    def unapply(e: Expression): Option[Seq[Int]] = e match {
+      case IsNotNull(a: Attribute) => inputOfNeverNull.get(a.exprId).map(Seq(_))
+      case Or(Presence(left), Presence(right)) => Some((left ++ right).distinct)
+      case _ => None
+    }
   }
 
   /**

@@ -18,6 +18,7 @@ import org.apache.spark.sql.{DataFrame, Row}
 trait RewriteTest extends MultiJoinTest {
 
   override protected def sparkConf: SparkConf = super.sparkConf
+    .set(SkewConf.MULTI_JOIN_REWRITE.key, "true")
     // Tables of a query's text would be computed in the optimizer.
     .set(SQLConf.OPTIMIZER_EXCLUDED_RULES.key, ConvertToLocalRelation.ruleName)
 
