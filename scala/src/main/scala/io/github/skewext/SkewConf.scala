@@ -75,6 +75,28 @@ object SkewConf {
     .checkValue(_ > 0, "At least one row must be allowed.")
     .createWithDefault(4096)
 
+  val MULTI_JOIN_REWRITE = buildConf("spark.skewext.multiJoin.rewrite.enabled")
+    .doc("Whether chains of Spark's full outer joins on one key become one multi-way join.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val MULTI_JOIN_REWRITE_MIN_INPUTS = buildConf("spark.skewext.multiJoin.rewrite.minInputs")
+    .doc("Chains of fewer inputs stay Spark's joins.")
+    .version("0.1.0")
+    .intConf
+    .checkValue(_ >= 2, "A join has at least two inputs.")
+    .createWithDefault(3)
+
+  val MULTI_JOIN_REWRITE_MIXED = buildConf("spark.skewext.multiJoin.rewrite.mixed.enabled")
+    .doc(
+      "Whether inner, left, right and anti joins on the key of a chain become part of the " +
+        "multi-way join as well. Where Spark would shuffle the result of a full outer join for " +
+        "such a join, they do in any case.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(false)
+
   val SHUFFLE_BULK_ROWS = buildConf("spark.skewext.shuffle.bulkRows.enabled")
     .doc("Whether the exchanges right below a multi-way join write and read rows by the buffer. " +
       "What they write is what Spark's own exchange writes, in less time for each row. Only with " +
@@ -170,6 +192,9 @@ object SkewConf {
     MULTI_JOIN_GROUPING,
     MULTI_JOIN_MAX_ROWS_IN_MEMORY,
     MULTI_JOIN_GROUP_ROWS_IN_MEMORY,
+    MULTI_JOIN_REWRITE,
+    MULTI_JOIN_REWRITE_MIN_INPUTS,
+    MULTI_JOIN_REWRITE_MIXED,
     SHUFFLE_BULK_ROWS,
     MULTI_JOIN_HASH_BITS,
     SKEW_ENABLED,

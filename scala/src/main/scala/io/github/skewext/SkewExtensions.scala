@@ -3,6 +3,7 @@ package io.github.skewext
 import java.util.{Collections, WeakHashMap}
 
 import io.github.skewext.multijoin.{BulkExchanges, FilterNullKeys, LowerMultiFullJoin, MultiFullJoinStrategy, PushKeyPredicates, SpreadNullKeys}
+import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.skew.{ForceSkewedJoins, SketchJoinKeys, SplitSkewedJoins, WantedLayout}
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -16,6 +17,8 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *
  *  1. [[multijoin.LowerMultiFullJoin]] (optimizer, operator optimization batch): plans a multi-way
  *     join as Spark's own joins when skewext is switched off.
+ *  1. [[rewrite.RewriteJoinChains]] (optimizer, the same batch): makes one multi-way join of chains of
+ *     Spark's joins.
  *  1. [[multijoin.FilterNullKeys]] (optimizer, the same batch): drops rows that cannot come out.
  *  1. [[multijoin.PushKeyPredicates]] (optimizer, the same batch): moves predicates on keys into
  *     every input.
@@ -43,7 +46,8 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
       if (!Guard.sparkIsSupported) {
         Guard.logOnce(Guard.unsupportedSpark)
       } else if (SkewExtensions.applied.add(extensions)) {
-        SkewExtensions.optimizerRules.foreach(rule => extensions.injectOptimizerRule(_ => rule))
+        SkewExtensions.loadedOptimizerRules.foreach(rule =>
+          extensions.injectOptimizerRule(_ => rule))
         extensions.injectPlannerStrategy(_ => SkewExtensions.strategy)
         extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(SpreadNullKeys))
         extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(WantedLayout))
@@ -65,6 +69,10 @@ object SkewExtensions {
 
   private val optimizerRules: Seq[Rule[LogicalPlan]] =
     Seq(LowerMultiFullJoin, FilterNullKeys, PushKeyPredicates).map(GuardedRule(_))
+
+  /** A session that registered late has chosen our joins by name; its own stay as they are. */
+  private val loadedOptimizerRules: Seq[Rule[LogicalPlan]] =
+    optimizerRules.patch(1, Seq(GuardedRule(RewriteJoinChains)), 0)
 
   private val strategy = GuardedStrategy(MultiFullJoinStrategy)
 

@@ -26,6 +26,8 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
       .set("spark.ui.enabled", "false")
       // All inputs here are small.
       .set(SkewConf.MULTI_JOIN_BROADCAST.key, "false")
+      // Joins are tested as they are written, also one of Spark's above ours, or ours above ours.
+      .set(SkewConf.MULTI_JOIN_REWRITE.key, "false")
 
   // It warns of the threads of Spark's own pools, after every suite.
   override protected def doThreadPostAudit(): Unit = ()

@@ -15,7 +15,7 @@ object FilterNullKeys extends Rule[LogicalPlan] {
         val child = join.children(i)
         // Spark drops a filter that the constraints of its child imply; asking the constraints here
         // keeps the rule from adding it again on every run.
-        val missing = join
+        lazy val missing = join
           .keys(i)
           .filter(_.nullable)
           .map(k => IsNotNull(k): Expression)

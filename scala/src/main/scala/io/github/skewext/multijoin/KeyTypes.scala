@@ -10,7 +10,7 @@ import org.apache.spark.sql.types._
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 
 /** The type in which a key column of all inputs is compared, and shown. */
-private[multijoin] case class KeyType(
+private[skewext] case class KeyType(
     dataType: DataType,
     padded: Option[Seq[Attribute => Expression]])
 
@@ -23,7 +23,7 @@ private[multijoin] case class KeyType(
  * decimal to wider decimal, date to timestamp), and it is refused where it may not be the same:
  * long and double from three inputs on, or a string with a number.
  */
-private[multijoin] object KeyTypes {
+private[skewext] object KeyTypes {
 
   def common(session: SparkSession, name: String, columns: Seq[Attribute]): KeyType = {
     columns.zipWithIndex.foreach { case (c, i) =>
@@ -64,7 +64,7 @@ private[multijoin] object KeyTypes {
   }
 
   /** Whether a cast keeps different values different, and what compares as equal equal. */
-  private def canHold(from: DataType, to: DataType): Boolean = (from, to) match {
+  def canHold(from: DataType, to: DataType): Boolean = (from, to) match {
     case _ if DataTypeUtils.sameType(from, to) => true
     case (NullType, _) => true
     case (ByteType | ShortType, FloatType) => true

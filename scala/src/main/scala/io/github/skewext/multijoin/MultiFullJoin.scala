@@ -31,7 +31,7 @@ case class MultiFullJoin(
     indicator: Option[Attribute])
     extends LogicalPlan {
 
-  override def output: Seq[Attribute] =
+  override lazy val output: Seq[Attribute] =
     MultiFullJoin.output(children.map(_.output), keyColumns, keyOutput, roles, indicator)
 
   override def producedAttributes: AttributeSet = AttributeSet(keyOutput ++ indicator)

@@ -1,0 +1,267 @@
+package io.github.skewext.rewrite
+
+import io.github.skewext.SkewConf
+import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Required}
+import io.github.skewext.multijoin.{InputRole, MultiFullJoin}
+import io.github.skewext.rewrite.RewriteReason.Given
+
+import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, OUTER_REFERENCE, PLAN_EXPRESSION}
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * One run of [[RewriteJoinChains]] over a plan.
+ *
+ * @param hasMultiJoins whether there are multi-way joins already
+ */
+private[rewrite] class ChainRewriter(conf: SQLConf, hasMultiJoins: Boolean) {
+
+  private val isEnabled = conf.getConf(SkewConf.MULTI_JOIN_REWRITE)
+  private val minInputs = conf.getConf(SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS)
+  private val foldsMixed = conf.getConf(SkewConf.MULTI_JOIN_REWRITE_MIXED)
+
+  private var numInputs = 0
+
+  def rewrite(plan: LogicalPlan): LogicalPlan = planOf(groupOf(plan))
+
+  private def single(plan: LogicalPlan, obstacles: List[Given] = Nil): JoinGroup = {
+    numInputs += 1
+    JoinGroup(plan, Seq(GroupInput(numInputs, plan, Optional, Nil)), obstacles = obstacles)
+  }
+
+  /** The group as one input, of which the keys are not known. */
+  private def nest(group: JoinGroup, why: Given): JoinGroup =
+    single(planOf(group), why :: group.obstacles)
+
+  private def groupOf(plan: LogicalPlan): JoinGroup = plan match {
+    case plan if !hasMultiJoins && !plan.containsPattern(JOIN) => single(plan)
+    case project: Project =>
+      val group = groupOf(project.child)
+      obstacle(group, project.projectList) match {
+        case Some(why) if !group.isSingle =>
+          single(project.withNewChildren(Seq(planOf(group))), why :: group.obstacles)
+        case None if !group.isSingle => through(project, group)
+        case _ => single(project.withNewChildren(Seq(group.original)), group.obstacles)
+      }
+    case filter: Filter =>
+      val group = groupOf(filter.child)
+      if (group.isSingle || obstacle(group, Seq(filter.condition)).isDefined) {
+        single(filter.withNewChildren(Seq(planOf(group))), group.obstacles)
+      } else {
+        group.copy(
+          original = filter.withNewChildren(Seq(group.original)),
+          conditions = group.conditions :+ group.translate(filter.condition))
+      }
+    case join: Join => groupOf(join)
+    case join: MultiFullJoin => groupOf(join)
+    case other => single(other.mapChildren(rewrite))
+  }
+
+  /** Why the expressions cannot be computed above the multi-way join of the group. */
+  private def obstacle(group: JoinGroup, expressions: Seq[Expression]): Option[Given] =
+    if (group.isSingle) None
+    else {
+      expressions
+        .collectFirst {
+          case e if !e.deterministic => Given(RewriteReason.NonDeterministic, Some(e.sql))
+          case e if e.containsPattern(PLAN_EXPRESSION) => Given(RewriteReason.Subquery, None)
+        }
+        .orElse(repeated(group, expressions))
+    }
+
+  /** What is computed once and used often is not computed often, or plans would grow like 2^N. */
+  private def repeated(group: JoinGroup, expressions: Seq[Expression]): Option[Given] = {
+    lazy val uses = expressions.flatMap(_.collect {
+      case a: Attribute if group.computed.contains(a.exprId) => a
+    })
+    if (group.computed.isEmpty) {
+      None
+    } else {
+      uses.groupBy(_.exprId).collectFirst {
+        case (id, several) if several.size > 1 && isLarge(group.columns(id)) =>
+          Given(RewriteReason.RepeatedExpression, Some(several.head.sql))
+      }
+    }
+  }
+
+  private def isLarge(e: Expression): Boolean = e.collect { case node => node }.size > 8
+
+  private def through(project: Project, group: JoinGroup): JoinGroup = {
+    val defined = project.projectList.collect { case alias: Alias =>
+      alias.exprId -> group.translate(alias.child)
+    }
+    val computed = defined.collect {
+      case (id, e) if !e.isInstanceOf[Attribute] && !e.isInstanceOf[ChainKey] => id
+    }
+    val stillComputed = project.projectList.collect {
+      case a: Attribute if group.computed.contains(a.exprId) => a.exprId
+    }
+    group.copy(
+      original = project.withNewChildren(Seq(group.original)),
+      columns = group.columns ++ defined,
+      computed = (computed ++ stillComputed).toSet)
+  }
+
+  private def groupOf(join: Join): JoinGroup = {
+    RewriteReason.clear(join)
+    val left = groupOf(join.left)
+    val right = groupOf(join.right)
+    val joined = for {
+      roles <- rolesOf(join)
+      _ <- unhinted(join)
+      keys <- equalKeys(join)
+      sides = Seq(
+        JoinSide(left, roles._1, keys.map(_._1)),
+        JoinSide(right, roles._2, keys.map(_._2)))
+      found <- GroupJoin.of(sides, nest)
+      _ <- folds(join, left, right, found)
+    } yield {
+      val original = join.withNewChildren(found.originals)
+      RewriteReason.clear(original)
+      found.group(original, Seq(describe(join.joinType)))
+    }
+    joined match {
+      case Right(group) => group
+      case Left(why) =>
+        val original = join.withNewChildren(Seq(planOf(left), planOf(right)))
+        RewriteReason.set(original, why)
+        single(original, List(why))
+    }
+  }
+
+  private def rolesOf(join: Join): Either[Given, (InputRole, InputRole)] = join.joinType match {
+    case FullOuter => Right((Optional, Optional))
+    case Inner => Right((Required, Required))
+    case LeftOuter => Right((Required, Optional))
+    case RightOuter => Right((Optional, Required))
+    case LeftAnti => Right((Required, Excluded))
+    case other => Left(Given(RewriteReason.JoinType, Some(other.sql)))
+  }
+
+  private def unhinted(join: Join): Either[Given, Unit] =
+    (join.hint.leftHint ++ join.hint.rightHint).flatMap(_.strategy).headOption match {
+      case Some(strategy) => Left(Given(RewriteReason.Hint, Some(strategy.displayName)))
+      case None => Right(())
+    }
+
+  /** What the join compares: expressions over the left and over the right. */
+  private def equalKeys(join: Join): Either[Given, Seq[(Expression, Expression)]] = {
+    def isOver(e: Expression, side: LogicalPlan): Boolean =
+      e.references.nonEmpty && e.references.subsetOf(side.outputSet)
+    val keys = join.condition.toSeq.flatMap(conjuncts).map {
+      case e if !e.deterministic => Left(Given(RewriteReason.NonDeterministic, Some(e.sql)))
+      case e if e.containsPattern(PLAN_EXPRESSION) => Left(Given(RewriteReason.Subquery, None))
+      case EqualTo(l, r) if isOver(l, join.left) && isOver(r, join.right) => Right(l -> r)
+      case EqualTo(l, r) if isOver(r, join.left) && isOver(l, join.right) => Right(r -> l)
+      case e: EqualNullSafe => Left(Given(RewriteReason.NullSafeEquality, Some(e.sql)))
+      case e => Left(Given(RewriteReason.ResidualCondition, Some(e.sql)))
+    }
+    if (keys.isEmpty) {
+      Left(Given(RewriteReason.NoCondition, None))
+    } else {
+      keys.collectFirst { case Left(why) => why }.toLeft(keys.collect { case Right(key) => key })
+    }
+  }
+
+  private def conjuncts(condition: Expression): Seq[Expression] = condition match {
+    case And(left, right) => conjuncts(left) ++ conjuncts(right)
+    case other => Seq(other)
+  }
+
+  /** Whether a join that is not full outer becomes part of the chain. */
+  private def folds(
+      join: Join,
+      left: JoinGroup,
+      right: JoinGroup,
+      found: GroupJoin): Either[Given, Unit] =
+    if (join.joinType == FullOuter || found.isPaying) {
+      Right(())
+    } else if (!foldsMixed) {
+      Left(Given(RewriteReason.MixedOff, Some(describe(join.joinType))))
+    } else {
+      val small = Seq(
+        left -> (join.joinType == Inner || join.joinType == RightOuter),
+        right -> (join.joinType != RightOuter)).collectFirst {
+        case (side, true) if side.isSingle && isSmall(side.original) => side
+      }
+      small.map(_ => Given(RewriteReason.Broadcast, Some(describe(join.joinType)))).toLeft(())
+    }
+
+  private def isSmall(plan: LogicalPlan): Boolean = {
+    val size = plan.stats.sizeInBytes
+    size >= 0 && size <= conf.autoBroadcastJoinThreshold
+  }
+
+  /** A join that was asked for by name, or made before, is a chain as well. */
+  private def groupOf(join: MultiFullJoin): JoinGroup = {
+    val children = join.children.map(groupOf)
+    val keys = join.keys
+    val isPlain = join.indicator.isEmpty && keys == join.keyColumns &&
+      keys.forall(_.map(_.dataType) == join.keyOutput.map(_.dataType))
+    val found = if (isPlain) {
+      val sides = children.indices.map(i => JoinSide(children(i), join.roles(i), keys(i)))
+      GroupJoin.of(sides, nest).toOption
+    } else {
+      None
+    }
+    found
+      .map { found =>
+        val group = found.group(join.withNewChildren(found.originals), Seq(NamedJoin))
+        val shown = group.shown.map(_.id)
+        group.copy(columns = group.columns ++ join.keyOutput.zipWithIndex.map { case (a, j) =>
+          a.exprId -> ChainKey(found.columnOf(j), shown, a.dataType)
+        })
+      }
+      .getOrElse(single(join.withNewChildren(children.map(planOf))))
+  }
+
+  private def describe(joinType: JoinType): String = joinType match {
+    case FullOuter => "full outer join"
+    case LeftOuter => "left outer join"
+    case RightOuter => "right outer join"
+    case LeftAnti => "left anti join"
+    case _ => "inner join"
+  }
+
+  private val NamedJoin = "multi-way join"
+
+  /** The plan of a group that will have no more inputs. */
+  private def planOf(group: JoinGroup): LogicalPlan =
+    if (group.isSingle || group.joins == Seq(NamedJoin)) {
+      group.original
+    } else {
+      val why = if (group.original.isStreaming) {
+        Some(Given(RewriteReason.Streaming, None))
+      } else if (group.original.containsPattern(OUTER_REFERENCE)) {
+        Some(Given(RewriteReason.OuterReference, None))
+      } else if (group.inputs.size < minInputs && !group.joins.contains(NamedJoin)) {
+        Some(
+          group.obstacles.headOption.getOrElse(
+            Given(RewriteReason.FewInputs, Some(s"${group.inputs.size} inputs"))))
+      } else if (!isEnabled) {
+        Some(Given(RewriteReason.SwitchedOff, None))
+      } else {
+        None
+      }
+      why match {
+        case Some(given) =>
+          group.top.foreach(RewriteReason.set(_, given))
+          group.original
+        case None =>
+          val (plan, join) = new GroupPlan(group).plan()
+          RewriteReason.setMadeOf(join, madeOf(group.joins))
+          plan
+      }
+    }
+
+  /** `2 full outer joins and 1 left outer join`. */
+  private def madeOf(joins: Seq[String]): String =
+    joins.distinct
+      .map { kind =>
+        val n = joins.count(_ == kind)
+        s"$n $kind${if (n == 1) "" else "s"}"
+      }
+      .mkString(" and ")
+}

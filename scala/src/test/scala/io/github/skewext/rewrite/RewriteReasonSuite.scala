@@ -1,0 +1,161 @@
+package io.github.skewext.rewrite
+
+import scala.collection.mutable
+
+import io.github.skewext.SkewConf
+import io.github.skewext.multijoin.MultiFullJoin
+import io.github.skewext.rewrite.RewriteReason.{OuterReference => _, _}
+
+import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases
+import org.apache.spark.sql.catalyst.expressions.{Coalesce, EqualTo, OuterReference, PythonUDF}
+import org.apache.spark.sql.catalyst.plans.FullOuter
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, JoinHint, LogicalPlan}
+import org.apache.spark.sql.functions.{broadcast, col}
+import org.apache.spark.sql.types.StringType
+import org.apache.spark.sql.{Column, DataFrame}
+
+/** Joins that stay Spark's, and what is said about them. */
+class RewriteReasonSuite extends RewriteTest {
+
+  private val ab = "t0 a FULL JOIN t1 b ON a.k = b.k"
+  private val wholeKey = "coalesce(a.k, b.k) = c.k"
+
+  private def chain(condition: String, from: String = ab, third: String = "t2 c"): String =
+    s"SELECT a.k, b.k, c.k, v0, v1, v2 FROM $from FULL JOIN $third ON $condition"
+
+  /** A column `e` of the join of two, which the join with a third one keeps. */
+  private def between(e: String, where: String = ""): String =
+    s"""SELECT k, e, v2 FROM (SELECT coalesce(a.k, b.k) AS k, $e AS e FROM $ab $where)
+       |FULL JOIN t2 USING (k)""".stripMargin
+
+  private val shown = mutable.Set.empty[RewriteReason]
+
+  override protected def checkLeft(query: DataFrame, reason: RewriteReason): DataFrame = {
+    shown += reason
+    super.checkLeft(query, reason)
+  }
+
+  private def checkLeft(plan: LogicalPlan, reason: RewriteReason): Unit = {
+    shown += reason
+    val left = RewriteJoinChains(EliminateSubqueryAliases(plan))
+    assert(!left.exists(_.isInstanceOf[MultiFullJoin]), left)
+    val given = left.collect { case join: Join => RewriteReason.of(join) }.flatten
+    assert(given.map(_.reason).contains(reason), left)
+  }
+
+  test("keys of some inputs only") {
+    withTempView("one", "two", "three") {
+      table("k, a", "('key1', 1), ('key2', 2)").createOrReplaceTempView("one")
+      table("k, b", "('key3', 3)").createOrReplaceTempView("two")
+      table("k, c", "('key3', 4)").createOrReplaceTempView("three")
+      val first =
+        "SELECT * FROM one FULL JOIN two ON one.k = two.k FULL JOIN three ON one.k = three.k"
+      assert(checkLeft(first, PartialKey).count() === 4)
+    }
+    checkLeft(chain("b.k = c.k"), PartialKey)
+    // Three are one join, and the fourth, which asks for the keys of two of them, is another.
+    val four = checkRewritten(
+      s"""SELECT v0, v1, v2, v3 FROM $ab FULL JOIN t2 c ON $wholeKey
+         |FULL JOIN t3 d ON coalesce(c.k, a.k) = d.k""".stripMargin,
+      3)
+    assert(reasons(four).map(_.reason) === Seq(PartialKey))
+    assert(reasons(four).head.text.contains("coalesce"))
+    // Joins of two, one within the other, give what Spark's give.
+    withSQLConf(MinInputs -> "2")(checkRewritten(chain("a.k = c.k"), 2, 2))
+  }
+
+  test("conditions that are not equal keys") {
+    checkLeft(chain(s"$wholeKey AND a.n0 < c.n2"), ResidualCondition)
+    checkLeft(chain(s"$wholeKey AND c.n2 > 20"), ResidualCondition)
+    checkLeft(chain("coalesce(a.k, b.k) <=> c.k"), NullSafeEquality)
+    checkLeft(chain("coalesce(a.k, b.k) + 1 = c.k"), KeyExpression)
+    // A row with a null key would be one of key 3.
+    checkLeft(chain("coalesce(a.k, b.k, 3) = c.k"), KeyExpression)
+    checkLeft(chain("coalesce(a.l, b.l) = c.l"), DifferentKeys)
+    checkLeft(chain(wholeKey, s"$ab AND a.l = b.l"), DifferentKeys)
+    checkLeft(chain(s"$wholeKey AND coalesce(a.k, b.k) = c.n2"), RepeatedKey)
+    checkLeft(chain("cast(coalesce(a.k, b.k) AS tinyint) = cast(c.k AS tinyint)"), LossyCast)
+    checkLeft(
+      chain(
+        "coalesce(a.k, b.k) = c.k",
+        """(SELECT array(k) AS k, v0 FROM t0) a
+          |FULL JOIN (SELECT array(n1) AS k, v1 FROM t1) b ON a.k = b.k""".stripMargin,
+        "(SELECT array(k) AS k, v2 FROM t2) c"),
+      KeyType)
+    withSQLConf(Mixed -> "true") {
+      checkLeft("SELECT a.k, v1, v2 FROM t0 a, t1 b, t2 c WHERE a.n0 < 2 AND b.n1 > 11", NoCondition)
+      checkLeft("SELECT a.k, v0 FROM t0 a LEFT SEMI JOIN t1 b ON a.k = b.k", JoinType)
+    }
+  }
+
+  test("what is in between") {
+    checkLeft(between("rand()").replace(" e,", " e IS NULL,"), NonDeterministic)
+    checkLeft(between("(SELECT max(n3) FROM t3)"), Subquery)
+    checkLeft(between("v0", "WHERE v0 IS NULL OR v1 IS NOT NULL"), FilterBetween)
+    checkLeft(
+      s"""SELECT k, e, v2 FROM (SELECT k, concat(e, ' ', e) AS e FROM (
+         |  SELECT coalesce(a.k, b.k) AS k,
+         |    concat_ws(' ', upper(v0), upper(v1), lower(v0), lower(v1)) AS e FROM $ab
+         |)) FULL JOIN t2 USING (k)""".stripMargin,
+      RepeatedExpression)
+    val frames = Seq(table("k, v", "(1, 'a')"), table("k, w", "(1, 'b')"), table("k, x", "(1, 'c')"))
+    val batched = 100
+    val python =
+      new Column(PythonUDF("f", null, StringType, Seq(col("v").expr), batched, true))
+    val pair = frames(0).join(frames(1), Seq("k"), "full")
+    checkLeft(
+      pair.withColumn("p", python).join(frames(2), Seq("k"), "full").queryExecution.analyzed,
+      PythonFunction)
+    // Above all joins it sees the rows that it has seen.
+    val above = pair.join(frames(2), Seq("k"), "full").withColumn("p", python)
+    assert(RewriteJoinChains(EliminateSubqueryAliases(above.queryExecution.analyzed))
+      .exists(_.isInstanceOf[MultiFullJoin]))
+  }
+
+  test("the user's word: hints and settings") {
+    checkLeft(chain(wholeKey).replace("SELECT", "SELECT /*+ SHUFFLE_HASH(c) */"), Hint)
+    checkLeft(
+      spark
+        .table("t0")
+        .join(broadcast(spark.table("t1")), Seq("k"), "full")
+        .join(spark.table("t2"), Seq("k"), "full"),
+      Hint)
+    checkLeft(s"SELECT v0, v1 FROM $ab", FewInputs)
+    withSQLConf(MinInputs -> "4")(checkLeft(chain(wholeKey), FewInputs))
+    withSQLConf(SkewConf.MULTI_JOIN_REWRITE.key -> "false") {
+      checkLeft(chain(wholeKey), SwitchedOff)
+      // What was asked for by name is not SQL that was rewritten.
+      checkRewritten(fullJoin("k")(spark.table("t0"), spark.table("t1")), 2)
+    }
+    val inner = "SELECT a.k, v0, v1, v2 FROM t0 a JOIN t1 b ON a.k = b.k JOIN t2 c ON b.k = c.k"
+    checkLeft(inner, MixedOff)
+    withSQLConf(Mixed -> "true") {
+      checkLeft(inner, Broadcast)
+      withSQLConf("spark.sql.autoBroadcastJoinThreshold" -> "-1") {
+        checkLeft(chain(wholeKey).replace("FULL JOIN t2", "JOIN t2"), RolesDiffer)
+      }
+    }
+  }
+
+  test("queries of other kinds") {
+    def stream: DataFrame = spark.readStream.format("rate").load()
+    checkLeft(
+      stream.join(stream, Seq("value"), "full").join(stream, Seq("value"), "full").queryExecution
+        .analyzed,
+      Streaming)
+    val Seq(a, b, c, o) = Seq.fill(4)(table("k", "(1)").queryExecution.analyzed)
+    def key(plan: LogicalPlan) = plan.output.head
+    val outer = Filter(EqualTo(key(b), OuterReference(key(o))), b)
+    def full(left: LogicalPlan, right: LogicalPlan, condition: EqualTo): LogicalPlan =
+      Join(left, right, FullOuter, Some(condition), JoinHint.NONE)
+    val pair = full(a, outer, EqualTo(key(a), key(b)))
+    checkLeft(
+      full(pair, c, EqualTo(Coalesce(Seq(key(a), key(b))), key(c))),
+      RewriteReason.OuterReference)
+  }
+
+  test("every reason is shown by one of these tests") {
+    assert(RewriteReason.all.filterNot(shown.contains) === Nil)
+    assert(RewriteReason.all.map(_.text).distinct.size === RewriteReason.all.size)
+  }
+}

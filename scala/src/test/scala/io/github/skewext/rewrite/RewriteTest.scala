@@ -1,0 +1,73 @@
+package io.github.skewext.rewrite
+
+import io.github.skewext.rewrite.RewriteReason.Given
+import io.github.skewext.{MultiJoinTest, SkewConf}
+
+import org.apache.spark.SparkConf
+import org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.{DataFrame, Row}
+
+/**
+ * Queries that are written as Spark's joins: with the extension on they must give the rows and the
+ * schema that they give with it off.
+ *
+ * The tables `t0` to `t8` have keys that are null, missing and repeated: `k`, and `k` with `l`.
+ */
+trait RewriteTest extends MultiJoinTest {
+
+  override protected def sparkConf: SparkConf = super.sparkConf
+    .set(SkewConf.MULTI_JOIN_REWRITE.key, "true")
+    // Tables of a query's text would be computed in the optimizer.
+    .set(SQLConf.OPTIMIZER_EXCLUDED_RULES.key, ConvertToLocalRelation.ruleName)
+
+  protected val MinInputs: String = SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS.key
+  protected val Mixed: String = SkewConf.MULTI_JOIN_REWRITE_MIXED.key
+
+  protected val numTables = 9
+
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    (0 until numTables).foreach { i =>
+      val rows = (0 until 7).map { r =>
+        val k = if (r == 3 + i % 2) "null" else ((r * (i + 1) + i) % 6).toString
+        val l = if (r == 5 - i % 3) "null" else s"'${"xy".charAt((r + i) % 2)}'"
+        s"($k, $l, '${r}v$i', ${r % 3 + 10 * i})"
+      }
+      // The first key comes twice, in every table.
+      table(s"k, l, v$i, n$i", (rows :+ s"(${i % 6}, 'x', 'again$i', $i)").mkString(", "))
+        .createOrReplaceTempView(s"t$i")
+    }
+  }
+
+  /** Checks rows, schema and the numbers of inputs of the multi-way joins, uppermost first. */
+  protected def checkRewritten(query: DataFrame, numInputs: Int*): DataFrame = {
+    val df = again(query)
+    val rows = df.collect().toSeq
+    val plan = df.queryExecution.optimizedPlan
+    assert(operators(df).map(_.children.size) === numInputs, plan)
+    assertSameRows(rows, stockRows(query), s"the same query with skewext off, for $plan")
+    df
+  }
+
+  protected def checkRewritten(query: String, numInputs: Int*): DataFrame =
+    checkRewritten(sql(query), numInputs: _*)
+
+  /** Checks rows, and that all is left to Spark, for a reason. */
+  protected def checkLeft(query: DataFrame, reason: RewriteReason): DataFrame = {
+    val df = checkRewritten(query)
+    assert(reasons(df).map(_.reason).contains(reason), df.queryExecution.optimizedPlan)
+    df
+  }
+
+  protected def checkLeft(query: String, reason: RewriteReason): DataFrame =
+    checkLeft(sql(query), reason)
+
+  protected def reasons(df: DataFrame): Seq[Given] = joins(df).flatMap(RewriteReason.of(_))
+
+  protected def joins(df: DataFrame): Seq[LogicalPlan] =
+    df.queryExecution.optimizedPlan.collect { case join: Join => join }
+
+  private def stockRows(query: DataFrame): Seq[Row] = rowsWhenOff(query)
+}
