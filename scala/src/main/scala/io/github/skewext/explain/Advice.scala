@@ -74,9 +74,12 @@ private[skewext] object Advice {
     case RewriteReason.LossyCast =>
       "Cast the keys in each input to the type that says which are equal."
     case RewriteReason.KeyType => "Cast the keys in each input to a type that is compared by order."
-    case RewriteReason.NonDeterministic =>
-      "Compute it in one of the inputs, or above all joins."
+    case RewriteReason.NonDeterministic => "Compute it in one of the inputs, or above all joins."
     case RewriteReason.PythonFunction => "Call it in one of the inputs, or above all joins."
+    case RewriteReason.RepeatedExpression =>
+      "Columns in between are put where they are used, each time anew. Compute it in one of the " +
+        "inputs, or once above all joins."
+    case RewriteReason.Subquery => "Compute it in one of the inputs, or above all joins."
     case RewriteReason.FilterBetween =>
       "Put the filter into an input or above all joins, if that is what is meant."
     case RewriteReason.RolesDiffer =>

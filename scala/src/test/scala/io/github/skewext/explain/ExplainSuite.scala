@@ -114,6 +114,32 @@ class ExplainSuite extends SkewTest {
     }
   }
 
+  test("SQL: rewritten, pushed and split, or why not") {
+    skewed(0, 800, hot = 2).createOrReplaceTempView("t0")
+    Seq(1, 2).foreach(i => skewed(i, 60).createOrReplaceTempView(s"t$i"))
+    val from = "SELECT k, v0, v1, v2 FROM t0 FULL JOIN t1 USING (k) FULL JOIN t2 USING (k)"
+    val chain = spark.sql(from)
+    assert(one(chain).origin ===
+      Origin(Origin.Rewritten, "2 full outer joins became one operator"))
+    assert(one(chain).title === "full outer join of 3 inputs on [k]")
+    assert(one(chain).inputs.forall(_.pushed.isEmpty), explain(chain).text)
+    checkSplit(chain)
+    assert(one(chain).skew.map(_.status) === Seq(ExplainedSkew.Split))
+    assert(one(chain).origin.status === Origin.Rewritten)
+    val pushed = one(spark.sql(s"$from WHERE k = 5"))
+    assert(pushed.inputs.forall(_.pushed.exists(_.contains("= 5"))), pushed.inputs)
+
+    val first = spark.sql(
+      "SELECT v0, v1, v2 FROM t0 FULL JOIN t1 ON t0.k = t1.k FULL JOIN t2 ON t0.k = t2.k")
+    val origin = one(first).origin
+    assert(origin.status === Origin.LeftAlone)
+    assert(origin.text.contains(RewriteReason.PartialKey.text), origin)
+    assert(explain(first).text.contains(s"not rewritten: ${origin.text}"))
+    assert(explain(first).text.contains(Advice.of(RewriteReason.PartialKey)))
+    val two = one(spark.sql("SELECT v0 FROM t0 FULL JOIN t1 USING (k)")).origin
+    assert(two.text === RewriteReason.FewInputs.text && two.detail === Some("2 inputs"))
+  }
+
   test("Spark's joins that follow each other are one entry") {
     val df = stock(stock(left(), "inner").drop("k"), "left_semi").where("l > 1")
     val join = one(df)
