@@ -34,13 +34,19 @@ private class Explainer(query: QueryExecution) {
   private val conf = session.sessionState.conf
   private val loaded = SkewExtensions.isLoaded(session)
 
+  /** Why no join of the session's queries is rewritten. */
+  private val off: Option[String] =
+    if (!SkewConf.enabled(conf)) Some(s"${SkewConf.ENABLED.key} is false")
+    else if (!loaded) Some("the session was started without skewext")
+    else None
+
   // Queries in commands, which Spark plans when the command runs.
   private var commandQueries = Seq.empty[QueryExecution]
 
   def explanation: Explanation = planned match {
     case Right(plan) =>
       val found = FoundJoin.in(plan, plannedInCommand)
-      Explanation(sessionNotes, explained(found))
+      Explanation(sessionNotes ++ goneNote(found.gone), explained(found.joins))
     case Left(error) =>
       val note = s"The query could not be planned: ${firstLine(error)}"
       Explanation(sessionNotes :+ note, unplanned)
@@ -73,18 +79,27 @@ private class Explainer(query: QueryExecution) {
         None
       } else if (SkewExtensions.isRegistered(session)) {
         Some(
-          "skewext was registered in a running session: its adaptive rules are missing, so no " +
-            "partition is split and rows with a null key are not spread. Start the session with " +
+          "skewext was registered in a running session: what can be had only from the start is " +
+            "missing, so no join of Spark's is rewritten, no partition is split, and rows with a " +
+            "null key are not spread. Start the session with " +
             s"spark.sql.extensions=${classOf[SkewExtensions].getName} to have them.")
       } else {
         Some(
           "The session was started without skewext, so Spark plans all joins alone. Start it with " +
             s"spark.sql.extensions=${classOf[SkewExtensions].getName}, or register skewext in it.")
       }
-    val off =
+    val switchedOff =
       if (SkewConf.enabled(conf)) None
       else Some(s"${SkewConf.ENABLED.key} is false, so Spark plans all joins alone.")
-    registration.toSeq ++ off
+    registration.toSeq ++ switchedOff
+  }
+
+  private def goneNote(gone: Int): Option[String] = if (gone > 0) {
+    Some(
+      s"${if (gone == 1) "A join is" else s"$gone joins are"} not in the plan any more that Spark " +
+        "began with: an input turned out to be empty, or the same had been computed before.")
+  } else {
+    None
   }
 
   private def explained(found: Seq[FoundJoin]): Seq[ExplainedJoin] = {
@@ -102,7 +117,7 @@ private class Explainer(query: QueryExecution) {
       found.place,
       title = found.joins.map(Operators.describe(_)).mkString(", "),
       operators = found.joins.map(join => Operators.nameOf(join.plan)),
-      origin = Origins.ofSparks(found.joins.flatMap(_.logical), SkewConf.enabled(conf)),
+      origin = Origins.ofSparks(found.joins.flatMap(_.logical), off),
       inputs = found.inputs.zipWithIndex.map { case (input, i) => inputs.of(input, i) },
       execution = None,
       skew = found.joins.flatMap(join => ExplainedSkews.of(join.plan, adaptive, loaded, conf)))
@@ -124,9 +139,7 @@ private class Explainer(query: QueryExecution) {
     val joins = Try(query.optimizedPlan.collectWithSubqueries {
       case join: MultiFullJoin => (Operators.describe(join), Origins.ofMultiJoin(Some(join)))
       case join: Join =>
-        (
-          s"${Operators.typeOf(join.joinType)} join",
-          Origins.ofSparks(Seq(join), SkewConf.enabled(conf)))
+        (s"${Operators.typeOf(join.joinType)} join", Origins.ofSparks(Seq(join), off))
     }).getOrElse(Nil)
     joins.zipWithIndex.map { case ((title, origin), n) =>
       ExplainedJoin(n + 1, Place.Query, title, Nil, origin, Nil, None, Nil)

@@ -15,7 +15,7 @@ private[explain] object ExplanationText {
       of(join.origin) ++
       inputs(join) ++
       join.execution.toSeq.flatMap(of(_)) ++
-      join.skew.flatMap(of(_, named = join.operators.size > 1))
+      join.skew.distinct.flatMap(of(_, named = join.operators.distinct.size > 1))
     lines.head +: lines.tail.map("  " + _)
   }.mkString("\n")
 

@@ -49,12 +49,16 @@ private[explain] object FoundJoin {
   def isMultiJoin(join: MultiFullJoinExec): Boolean = join.keyOutput.nonEmpty
 
   /**
-   * @param planned gives the plan of a query in a command that has none yet
+   * @param joins those of the plan, the uppermost first
+   * @param gone how many the plan had that Spark began with, and has not any more
    */
-  def in(plan: SparkPlan, planned: LogicalPlan => Option[SparkPlan]): Seq[FoundJoin] = {
+  case class Result(joins: Seq[FoundJoin], gone: Int)
+
+  /** @param planned gives the plan of a query in a command that has none yet */
+  def in(plan: SparkPlan, planned: LogicalPlan => Option[SparkPlan]): Result = {
     val search = new Search(planned)
     search.visit(plan, Place.Query, None, None)
-    search.found.toSeq
+    Result(search.found.toSeq, search.gone)
   }
 
   /** What is below a node, also where Spark hides it. */
@@ -78,6 +82,8 @@ private[explain] object FoundJoin {
 
     val found: mutable.Buffer[FoundJoin] = mutable.Buffer.empty
 
+    var gone = 0
+
     // Plans are compared by all that is in them, and a cached one may be read more than once.
     private val seen =
       Collections.newSetFromMap(new IdentityHashMap[SparkPlan, java.lang.Boolean])
@@ -92,6 +98,7 @@ private[explain] object FoundJoin {
         node match {
           case join if isJoin(join) => visitJoins(join, place, adaptive, above)
           case plan: AdaptiveSparkPlanExec =>
+            gone += math.max(0, joinsOf(plan.initialPlan) - joinsOf(plan.executedPlan))
             visit(plan.executedPlan, place, Some(plan.isFinalPlan), None)
           case scan: InMemoryTableScanExec =>
             visit(scan.relation.cachedPlan, Place.Cached, None, None)
@@ -168,6 +175,16 @@ private[explain] object FoundJoin {
       // Those of the uppermost one are visited by whoever visits it.
       withSubqueries.result().filterNot(_ eq top).foreach(visitSubqueries(_, adaptive))
     }
+  }
+
+  /** How many joins are in a plan, where several may have become one for a split. */
+  private def joinsOf(node: SparkPlan): Int = {
+    val own = node match {
+      case join: MultiFullJoinExec if !isMultiJoin(join) => join.children.size - 1
+      case join if isJoin(join) => 1
+      case _ => 0
+    }
+    own + below(node).map(joinsOf).sum
   }
 
   private def joinOf(node: SparkPlan): Option[LogicalPlan] = node.logicalLink.filter {

@@ -1,10 +1,11 @@
 package io.github.skewext.explain
 
-import io.github.skewext.SkewConf
 import io.github.skewext.multijoin.{LowerMultiFullJoin, MultiFullJoin}
-import io.github.skewext.rewrite.RewriteReason
+import io.github.skewext.rewrite.{RewriteJoinChains, RewriteReason}
+import io.github.skewext.{Guard, SkewConf}
 
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
+import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 
 /** How joins came to be planned as they are, from what our rules have left on their nodes. */
 private[explain] object Origins {
@@ -23,10 +24,14 @@ private[explain] object Origins {
       "broadcast joins do it and nothing is shuffled")
   }
 
-  /** Of Spark's joins, the uppermost first. */
-  def ofSparks(joins: Seq[LogicalPlan], enabled: Boolean): Origin = {
+  /**
+   * Of Spark's joins, the uppermost first.
+   *
+   * @param off why no join can be rewritten at all
+   */
+  def ofSparks(joins: Seq[LogicalPlan], off: Option[String]): Origin = {
     val lowered = joins.flatMap(_.getTagValue(LowerMultiFullJoin.MadeFrom)).headOption
-    val given = joins.flatMap(RewriteReason.of(_)).distinct
+    val given = if (off.isEmpty && lowered.isEmpty) reasons(joins) else Nil
     (lowered, given) match {
       case (Some(description), _) =>
         Origin(
@@ -41,9 +46,37 @@ private[explain] object Origins {
           Origin.LeftAlone,
           several.map(_.text).mkString("; "),
           advice = Some(several.map(g => Advice.of(g.reason)).distinct.mkString(" ")))
-      case _ if !enabled => Origin(Origin.LeftAlone, s"${SkewConf.ENABLED.key} is false")
-      case _ => Origin(Origin.LeftAlone, NoChain)
+      case _ => Origin(Origin.LeftAlone, off.getOrElse(NoChain))
     }
+  }
+
+  /**
+   * Rules of Spark's that make a new join of an old one lose its reason. The same join is left alone
+   * for the same reason again.
+   */
+  private def reasons(joins: Seq[LogicalPlan]): Seq[RewriteReason.Given] = {
+    val kept = joins.flatMap(RewriteReason.of(_))
+    val lost = joins.headOption.filter(RewriteReason.of(_).isEmpty).toSeq.flatMap { top =>
+      Guard.protect("looking for the reason of a join", Seq.empty[RewriteReason.Given]) {
+        following(RewriteJoinChains(withoutStages(top))).flatMap(RewriteReason.of(_))
+      }
+    }
+    val all = (lost ++ kept).distinct
+    // What a join above could not be added to is short for that reason.
+    val others = all.filter(_.reason != RewriteReason.FewInputs)
+    if (others.isEmpty) all.take(1) else others
+  }
+
+  /** A copy of a query, in which adaptive execution has replaced nothing. */
+  private def withoutStages(plan: LogicalPlan): LogicalPlan = plan.clone().transformUp {
+    case stage: LogicalQueryStage => withoutStages(stage.logicalPlan)
+  }
+
+  /** The joins that follow each other from here on. */
+  private def following(plan: LogicalPlan): Seq[LogicalPlan] = plan match {
+    case join: Join => join +: join.children.flatMap(following)
+    case _: Project | _: Filter => plan.children.flatMap(following)
+    case _ => Nil
   }
 
   /** No rule had anything to say about it. */
