@@ -58,7 +58,7 @@ fmt: $(VENV_STAMP) ## Format all sources and repair what the linters can
 	$(PY) -m ruff check --fix-only
 	$(PY) -m ruff format
 
-check: check-python check-scala ## Formatting, linters, types, docs/settings.md up to date
+check: check-python check-scala ## Formatting, linters, types, generated docs up to date
 
 check-python: $(VENV_STAMP)
 	$(PY) -m ruff format --check
@@ -68,10 +68,12 @@ check-python: $(VENV_STAMP)
 
 check-scala:
 	$(SBT) scalafmtCheckAll scalafmtSbtCheck "scalafixAll --check" Test/compile \
-	  "Test/runMain io.github.skewext.SettingsDoc --check docs/settings.md"
+	  "Test/runMain io.github.skewext.SettingsDoc --check docs/settings.md" \
+	  "Test/runMain io.github.skewext.ReasonsDoc --check docs/explain.md"
 
-docs: ## Write docs/settings.md from the settings in the code
-	$(SBT) "Test/runMain io.github.skewext.SettingsDoc docs/settings.md"
+docs: ## Write docs/settings.md, and the tables of docs/explain.md, from the code
+	$(SBT) "Test/runMain io.github.skewext.SettingsDoc docs/settings.md" \
+	  "Test/runMain io.github.skewext.ReasonsDoc docs/explain.md"
 
 jar: $(JAR_STAMP) ## The jar, put into the Python package
 

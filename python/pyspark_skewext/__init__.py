@@ -22,15 +22,18 @@ Examples
 
 from pyspark_skewext._jar import jar_path
 from pyspark_skewext._version import __version__
+from pyspark_skewext.explanation import Explanation, explain
 from pyspark_skewext.multijoin import JoinInput, multi_full_join, multi_join
 from pyspark_skewext.roles import Role
 from pyspark_skewext.session import configure, is_enabled, register
 
 __all__ = [
+    "Explanation",
     "JoinInput",
     "Role",
     "__version__",
     "configure",
+    "explain",
     "is_enabled",
     "jar_path",
     "multi_full_join",

@@ -4,6 +4,7 @@ import java.util.{List => JList}
 
 import scala.collection.JavaConverters._
 
+import io.github.skewext.explain.Explainer
 import io.github.skewext.multijoin.{InputRole, MultiFullJoinBuilder}
 
 import org.apache.spark.sql.skewext.SqlInternals
@@ -79,6 +80,12 @@ object PythonApi {
       Option(suffixes).map(_.asScala.toSeq.map(Option(_).getOrElse(""))),
       Option(indicator))
     SqlInternals.withActive(session)(SqlInternals.dataFrame(session, builder.build()))
+  }
+
+  /** What became of the joins of `df`: an array of a text and of the same as JSON. */
+  def explain(df: DataFrame): Array[String] = {
+    val explanation = SqlInternals.withActive(df.sparkSession)(Explainer.explain(df.queryExecution))
+    Array(explanation.text, explanation.json)
   }
 
   private def requireSupportedSpark(): Unit =

@@ -24,6 +24,9 @@ object BroadcastSmallInputs {
   /** The input that the others are broadcast to. It stays, while adaptive execution plans again. */
   private val Large = TreeNodeTag[Int]("skewext.largeInput")
 
+  /** On Spark's joins that are planned for a multi-way join: that one. */
+  private[skewext] val MadeFrom = TreeNodeTag[MultiFullJoin]("skewext.broadcastFrom")
+
   def unapply(join: MultiFullJoin): Option[LogicalPlan] =
     join.getTagValue(Large).orElse(choose(join)).map { large =>
       join.setTagValue(Large, large)
@@ -63,7 +66,9 @@ object BroadcastSmallInputs {
         case Present => LeftSemi
       }
       val hint = JoinHint(None, Some(HintInfo(strategy = Some(BROADCAST))))
-      Join(left, join.children(i), joinType, Some(condition.reduce(And)), hint)
+      val two = Join(left, join.children(i), joinType, Some(condition.reduce(And)), hint)
+      two.setTagValue(MadeFrom, join)
+      two
     }
     val keyOutput = join.keyOutput.zip(join.keyColumns(large)).map { case (out, value) =>
       Alias(value, out.name)(exprId = out.exprId, qualifier = out.qualifier)

@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers
 import org.apache.spark.sql.catalyst.plans.FullOuter
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, JoinHint, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.types.{ArrayType, BooleanType, IntegerType}
 
 /**
@@ -16,6 +17,9 @@ import org.apache.spark.sql.types.{ArrayType, BooleanType, IntegerType}
  * or the indicator ask which inputs had the key. The tests use it as their oracle.
  */
 object LowerMultiFullJoin extends Rule[LogicalPlan] {
+
+  /** On Spark's joins that take the place of a multi-way join: what that one was. */
+  private[skewext] val MadeFrom = TreeNodeTag[String]("skewext.loweredFrom")
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (SkewConf.enabled(conf) || !plan.exists(_.isInstanceOf[MultiFullJoin])) {
@@ -29,9 +33,11 @@ object LowerMultiFullJoin extends Rule[LogicalPlan] {
   def lower(join: MultiFullJoin): LogicalPlan = {
     val needPresence = join.indicator.isDefined || join.roles.exists(_ != InputRole.Optional)
     val inputs = join.children.indices.map(i => Input(join, i, needPresence))
+    val description =
+      MultiFullJoin.describe(join.keyOutput.map(_.name), join.roles, join.indicator)
     val chain =
       inputs.tail.foldLeft(Chain(inputs.head.plan, inputs.head.keys, inputs.head.values)) {
-        (chain, input) => chain.fullJoin(input)
+        (chain, input) => chain.fullJoin(input, description)
       }
     val filtered = if (needPresence) {
       val conditions = inputs.flatMap { input =>
@@ -91,9 +97,10 @@ object LowerMultiFullJoin extends Rule[LogicalPlan] {
 
   /** The joins so far: what is compared with the next input, and the values of the key. */
   private case class Chain(plan: LogicalPlan, keys: Seq[Expression], values: Seq[Expression]) {
-    def fullJoin(input: Input): Chain = {
+    def fullJoin(input: Input, madeFrom: String): Chain = {
       val condition = keys.zip(input.keys).map { case (l, r) => EqualTo(l, r): Expression }
       val join = Join(plan, input.plan, FullOuter, Some(condition.reduce(And)), JoinHint.NONE)
+      join.setTagValue(MadeFrom, madeFrom)
       def coalesced(left: Seq[Expression], right: Seq[Expression], name: String) =
         left.zip(right).zipWithIndex.map { case ((l, r), j) =>
           Alias(Coalesce(Seq(padded(l), padded(r))), s"${name}_$j")()

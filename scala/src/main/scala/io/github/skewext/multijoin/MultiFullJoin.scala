@@ -1,6 +1,7 @@
 package io.github.skewext.multijoin
 
 import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Present, Required}
+import io.github.skewext.rewrite.RewriteReason
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
@@ -53,7 +54,8 @@ case class MultiFullJoin(
   }
 
   override def simpleString(maxFields: Int): String =
-    s"MultiFullJoin ${MultiFullJoin.describe(keyOutput.map(_.name), roles, indicator)}"
+    s"MultiFullJoin ${MultiFullJoin.describe(keyOutput.map(_.name), roles, indicator)}" +
+      RewriteReason.madeOf(this).map(joins => s", rewritten from $joins").getOrElse("")
 
   override protected def withNewChildrenInternal(
       newChildren: IndexedSeq[LogicalPlan]): MultiFullJoin = copy(children = newChildren)

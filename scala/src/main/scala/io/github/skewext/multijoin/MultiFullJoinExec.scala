@@ -4,6 +4,7 @@ import java.util.concurrent.TimeUnit
 
 import io.github.skewext.SkewConf
 import io.github.skewext.multijoin.MultiFullJoinExec.{Natural, NoOrder}
+import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.skew.{RowShare, ShuffleInput, SkewReason, SkewSplits}
 
 import org.apache.spark.rdd.RDD
@@ -238,8 +239,11 @@ case class MultiFullJoinExec(
   private def shownKey: Seq[String] =
     if (keyOutput.nonEmpty) keyOutput.map(_.name) else keys.head.map(_.sql)
 
+  private def rewrittenFrom: Option[String] = logicalLink.flatMap(RewriteReason.madeOf(_))
+
   override def simpleString(maxFields: Int): String =
     s"$nodeName ${MultiFullJoin.describe(shownKey, roles, indicator)}" +
+      rewrittenFrom.map(joins => s", rewritten from $joins").getOrElse("") +
       SkewReason.of(this).filter(_.ofSkewedJoin).map(r => s", not split: ${r.text}").getOrElse("")
 
   override def verboseStringWithOperatorId(): String = {
@@ -252,7 +256,9 @@ case class MultiFullJoinExec(
        |${ExplainUtils.generateFieldString("Output", output)}
        |${ExplainUtils.generateFieldString("Merges sorted inputs", comesOrdered.toString)}
        |${ExplainUtils.generateFieldString("Spreads null keys", spreadNullKeys.toString)}
-       |""".stripMargin
+       |""".stripMargin + rewrittenFrom
+      .map(joins => s"${ExplainUtils.generateFieldString("Rewritten from", joins)}\n")
+      .getOrElse("")
   }
 
   override protected def withNewChildrenInternal(

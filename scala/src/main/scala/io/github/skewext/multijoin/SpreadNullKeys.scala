@@ -46,16 +46,20 @@ object SpreadNullKeys extends Rule[SparkPlan] {
     case node => node
   }
 
+  /** Whether a row with a null key can come out of the join. */
+  private[skewext] def canComeOut(join: MultiFullJoinExec): Boolean =
+    join.children.indices.exists { i =>
+      InputRole.emitsNullKeys(join.roles, i) &&
+      nullableKeys(join.keys(i), join.children(i).output).nonEmpty
+    }
+
   private def ignoresPartitioning(distribution: Any): Boolean = distribution match {
     case UnspecifiedDistribution | AllTuples | _: BroadcastDistribution => true
     case _ => false
   }
 
   private def canSpread(join: MultiFullJoinExec): Boolean =
-    join.children.indices.exists { i =>
-      InputRole.emitsNullKeys(join.roles, i) &&
-      nullableKeys(join.keys(i), join.children(i).output).nonEmpty
-    } && join.children.zip(join.keys).forall { case (child, keys) =>
+    canComeOut(join) && join.children.zip(join.keys).forall { case (child, keys) =>
       !child.outputPartitioning.satisfies(ClusteredDistribution(keys)) &&
       // Exchanges are not planned yet, so such a child does not know its partitioning.
       !child.exists(!_.requiredChildDistribution.forall(ignoresPartitioning(_)))

@@ -59,6 +59,24 @@ object SkewReason {
 
   case object BucketedWrite extends SkewReason("its rows are written to buckets", true)
 
+  /** All reasons, in the order of the documentation. */
+  val all: Seq[SkewReason] = Seq(
+    KeysTogether,
+    UserRepartition,
+    BucketedWrite,
+    OneBlock,
+    InputNotSliceable,
+    TooMuchReread,
+    LittleGain,
+    NotSkewed,
+    SplitBySpark,
+    JoinType,
+    OuterCondition,
+    Ordered,
+    InputNotShuffled,
+    InputNotDeterministic,
+    InputsDiffer)
+
   private val tag = TreeNodeTag[SkewReason]("skewext.notSplit")
 
   def set(node: TreeNode[_], reason: SkewReason): Unit = node.setTagValue(tag, reason)

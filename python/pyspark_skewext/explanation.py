@@ -1,0 +1,170 @@
+"""What became of the joins of a DataFrame, and why."""
+
+from __future__ import annotations
+
+import copy
+import html
+import json
+from typing import TYPE_CHECKING, Any
+
+from pyspark_skewext import _jvm
+from pyspark_skewext._errors import type_error
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Explanation:
+    """What :func:`explain` says: text where it is printed, a table in notebooks.
+
+    Examples
+    --------
+    >>> one = spark.range(3)
+    >>> explanation = skewext.explain(skewext.multi_full_join(one, one, one, on="id"))
+    >>> explanation.joins[0]["origin"]["status"]
+    'asked for'
+    """
+
+    def __init__(self, text: str, content: dict[str, Any]) -> None:
+        self._text = text
+        self._content = content
+
+    @property
+    def notes(self) -> list[str]:
+        """What holds for the whole query, as that the extension is switched off."""
+        return list(self._content["notes"])
+
+    @property
+    def joins(self) -> list[dict[str, Any]]:
+        """The joins, as in :meth:`to_dict`."""
+        joins: list[dict[str, Any]] = self.to_dict()["joins"]
+        return joins
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the same as lists, dicts, strings and numbers.
+
+        Returns
+        -------
+        dict
+            ``notes`` and ``joins``. A join has its ``number``, the ``place`` in the query that it
+            is in, a ``title``, the ``operators`` that do it, its ``origin`` (a ``status``, which is
+            "asked for", "rewritten", "not rewritten" or "switched off", and why), its ``inputs``,
+            its ``execution`` where the operator is ours, and the ``skew`` of its operators.
+        """
+        return copy.deepcopy(self._content)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        if not self._content["joins"]:
+            return f"<div>{notes}<p>No joins.</p></div>"
+        header = "".join(f"<th>{name}</th>" for name in ("", "join", "why", "inputs", "plan"))
+        rows = "".join(_row(join) for join in self._content["joins"])
+        table = f"<table><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table>"
+        return f"<div>{notes}{table}</div>"
+
+
+def explain(df: DataFrame) -> Explanation:
+    """Say what became of the joins of a DataFrame, and why.
+
+    For each join of the query: whether it became one operator, or the reason why not; which
+    conditions were pushed into which input; how the operator works; and, once the DataFrame has
+    been run, which skewed partitions were split, or why none was.
+
+    Nothing is run. The query is planned, if it has not been, as ``df.explain()`` does.
+
+    Parameters
+    ----------
+    df : DataFrame
+        Any DataFrame, with joins of whatever kind.
+
+    Returns
+    -------
+    Explanation
+        Shows itself in notebooks and at the prompt; in a script, print it.
+
+    Raises
+    ------
+    AnalysisException
+        If Spark cannot plan the query, as with a streaming DataFrame.
+    PySparkTypeError
+        If `df` is no DataFrame, or one of Spark Connect.
+    PySparkRuntimeError
+        If the jar in the session is of another version.
+
+    Notes
+    -----
+    Skew is known of a DataFrame that was run itself, by ``collect()``, ``toPandas()`` or
+    ``foreach()``: ``count()``, ``show()`` and ``write`` run queries of their own, which do not tell
+    it what became of them.
+
+    Examples
+    --------
+    >>> phones = spark.createDataFrame([(1, "red"), (2, "blue")], "id int, colour string")
+    >>> bills = spark.createDataFrame([(2, 9.5), (3, 4.0)], "id int, amount double")
+    >>> joined = skewext.multi_full_join(phones, bills, on="id").where("id > 1")
+    >>> skewext.explain(joined)
+    Join 1: full outer join of 2 inputs on [id]
+      asked for: one operator
+      input 0  optional  Scan ExistingRDD [id]  pushed: id IS NOT NULL, id > 1
+      input 1  optional  Scan ExistingRDD [id]  pushed: id IS NOT NULL, id > 1
+      rows: brought together by hash; 2 exchanges, 2 with bulk rows, keys counted below 2
+      null keys: no row with a null key comes out
+      skew: not run: the query has not been run
+    """
+    if _jvm.is_connect(df):
+        raise type_error(
+            "This is a Spark Connect DataFrame, whose plan is not in this process; skewext needs a "
+            "session that runs in the driver."
+        )
+    from pyspark.sql import DataFrame
+
+    if not isinstance(df, DataFrame):
+        raise type_error(f"Expected a DataFrame, not {type(df).__name__}.")
+    api = _jvm.facade_of(df.sparkSession)
+    if api is None:
+        note = (
+            "skewext is not loaded in this session, so Spark plans all joins alone: build the "
+            "session with pyspark_skewext.configure(builder), or call "
+            "pyspark_skewext.register(spark)."
+        )
+        return Explanation(note, {"notes": [note], "joins": []})
+    _jvm.check_versions(api)
+    text, content = api.explain(df._jdf)
+    return Explanation(str(text), json.loads(str(content)))
+
+
+def _row(join: dict[str, Any]) -> str:
+    inputs = "<br>".join(html.escape(_input(each)) for each in join["inputs"])
+    origin = join["origin"]
+    why = f"<b>{html.escape(origin['status'])}</b>: {html.escape(origin['text'])}"
+    for each in (origin["detail"], origin["advice"]):
+        if each:
+            why += f"<br>{html.escape(each)}"
+    lines = [", ".join(join["operators"])]
+    if join["execution"] is not None:
+        lines += [join["execution"]["rows"], join["execution"]["null_keys"]]
+    for skew in join["skew"]:
+        lines.append(f"skew: {skew['status']}, {skew['text']}")
+        if skew["advice"]:
+            lines.append(skew["advice"])
+    plan = "<br>".join(html.escape(line) for line in lines if line)
+    title = html.escape(join["title"])
+    if join["place"] != "query":
+        title += f"<br>({html.escape(join['place'])})"
+    cells = "".join(f"<td>{cell}</td>" for cell in (join["number"], title, why, inputs, plan))
+    return f"<tr>{cells}</tr>"
+
+
+def _input(each: dict[str, Any]) -> str:
+    words = [str(each["position"]), each["role"] or "", each["source"]]
+    if each["narrowed_from"]:
+        words.append(f"(was {each['narrowed_from']})")
+    if each["pushed"]:
+        words.append(f"pushed: {', '.join(each['pushed'])}")
+    return " ".join(word for word in words if word)

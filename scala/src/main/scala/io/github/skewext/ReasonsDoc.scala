@@ -1,0 +1,60 @@
+package io.github.skewext
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Path, Paths}
+
+import io.github.skewext.explain.Advice
+import io.github.skewext.rewrite.RewriteReason
+import io.github.skewext.skew.SkewReason
+
+/**
+ * Writes the tables of reasons into the documentation, or checks that they are up to date.
+ * {{{
+ * ReasonsDoc docs/explain.md
+ * ReasonsDoc --check docs/explain.md
+ * }}}
+ * A table stands between `<!-- reasons: rewrite -->` and `<!-- end of reasons -->`.
+ */
+object ReasonsDoc {
+
+  def main(args: Array[String]): Unit = args match {
+    case Array("--check", file) =>
+      val page = read(Paths.get(file))
+      if (page != withTables(page)) {
+        System.err.println(s"$file is not what the reasons in the code give; run `make docs`.")
+        sys.exit(1)
+      }
+    case Array(file) =>
+      val page = read(Paths.get(file))
+      Files.write(Paths.get(file), withTables(page).getBytes(UTF_8))
+    case _ =>
+      System.err.println("usage: ReasonsDoc [--check] <file>")
+      sys.exit(2)
+  }
+
+  private def read(file: Path): String = new String(Files.readAllBytes(file), UTF_8)
+
+  /** The page with the tables as they should be. */
+  def withTables(page: String): String = tables.foldLeft(page) { case (text, (name, table)) =>
+    val begin = s"<!-- reasons: $name -->\n"
+    val start = text.indexOf(begin)
+    val end = text.indexOf(End, start)
+    if (start < 0 || end < 0) {
+      throw new IllegalArgumentException(s"The page has no place for the reasons of '$name'.")
+    }
+    text.take(start + begin.length) + table + text.drop(end)
+  }
+
+  private val End = "<!-- end of reasons -->"
+
+  def tables: Map[String, String] = Map(
+    "rewrite" -> table(RewriteReason.all.map(r => r.text -> Advice.of(r))),
+    "skew" -> table(SkewReason.all.map(r => r.text -> Advice.of(r))))
+
+  private def table(rows: Seq[(String, String)]): String =
+    (Seq("| Reason | What it means, what to do |", "|---|---|") ++ rows.map {
+      case (reason, advice) => s"| ${cell(reason)} | ${cell(advice)} |"
+    }).mkString("", "\n", "\n")
+
+  private def cell(text: String): String = text.replace("|", "\\|")
+}

@@ -1,0 +1,90 @@
+package io.github.skewext.explain
+
+import io.github.skewext.rewrite.RewriteReason
+import io.github.skewext.skew.SkewReason
+
+/** What a user can do about a join that was left as it is, and what the reason means. */
+private[skewext] object Advice {
+
+  def of(reason: SkewReason): String = reason match {
+    case SkewReason.JoinType =>
+      "It is a join whose rows say whether a key exists, or one like it. Nothing can be done but " +
+        "to write it as another join."
+    case SkewReason.OuterCondition =>
+      "Which rows come out depends on all rows of the key, and a part of them does not tell. Put " +
+        "a condition on one side into that side's query."
+    case SkewReason.Ordered =>
+      "Its inputs come sorted and are merged as they are. With spark.skewext.multiJoin.order=none " +
+        "the inputs are shuffled or read as they are, and partitions of shuffles can be split."
+    case SkewReason.InputNotShuffled =>
+      "A bucketed or broadcast input, or one that is computed in another way, has no partitions " +
+        "that could be read in parts. A repartition by the key makes a shuffle of it."
+    case SkewReason.InputNotDeterministic =>
+      "Between its shuffle and the join there is rand(), first, a sum of floating-point numbers, a " +
+        "row_number, a window of ROWS (rank and whole windows will do), or the like. Put it above " +
+        "the join, or write it to a table first."
+    case SkewReason.InputsDiffer =>
+      "Partitions of one input have been put together in another way than those of another. With " +
+        "spark.sql.adaptive.coalescePartitions.enabled=false they are not put together."
+    case SkewReason.SplitBySpark => "Nothing is left to do."
+    case SkewReason.NotSkewed =>
+      "If tasks lag behind all the same, lower " +
+        "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes."
+    case SkewReason.InputNotSliceable =>
+      "Aggregate or join after this join, or repartition the aggregated rows by the key."
+    case SkewReason.OneBlock =>
+      "The rows have no columns but the key and such that may differ when they are computed again " +
+        "(floating-point numbers, arrays, maps, structs), or come from something like first or " +
+        "collect_list. Read the input with more tasks."
+    case SkewReason.TooMuchReread =>
+      "The other inputs are large in that partition, too. Allow more with " +
+        "spark.skewext.skew.maxRereadFactor."
+    case SkewReason.LittleGain => "Allow less gain with spark.skewext.skew.minGain."
+    case SkewReason.KeysTogether =>
+      "A group-by, a window or a join by the same key uses the partitions of this join. " +
+        "spark.skewext.skew.force splits it at the price of a shuffle."
+    case SkewReason.UserRepartition => "Drop the repartition if it is not needed."
+    case SkewReason.BucketedWrite => "Write the rows to a table without buckets first."
+  }
+  def of(reason: RewriteReason): String = reason match {
+    case RewriteReason.SwitchedOff => "Switch it on for this query."
+    case RewriteReason.FewInputs =>
+      "Two inputs are shuffled once in any case. With a lower minInputs they are one operator, " +
+        "too, which saves the sorts."
+    case RewriteReason.MixedOff =>
+      "Try the setting with your query; multi_join does the same whatever the setting."
+    case RewriteReason.Broadcast => "Nothing: a broadcast shuffles nothing at all."
+    case RewriteReason.JoinType =>
+      "multi_join with the role excluded does an anti join; the others are Spark's."
+    case RewriteReason.Hint => "Take the hint away, if it is not needed any more."
+    case RewriteReason.NoCondition => "Every join of the chain must compare the key with =."
+    case RewriteReason.ResidualCondition =>
+      "Put a condition on one input into that input's query, and others into a WHERE above all " +
+        "joins, if that is what is meant."
+    case RewriteReason.NullSafeEquality =>
+      "Compare with =, if null keys need not match; else replace nulls by a value first."
+    case RewriteReason.RepeatedKey => "Compare every column of the key once."
+    case RewriteReason.PartialKey =>
+      "If one row for each key is meant, join with USING, or compare with a coalesce over the " +
+        "keys of all tables before. That is another result: see semantics.md."
+    case RewriteReason.DifferentKeys =>
+      "Joins on one key after each other become one operator; those on other keys are Spark's."
+    case RewriteReason.KeyExpression =>
+      "Compute the expression in each input, and join on that column."
+    case RewriteReason.LossyCast =>
+      "Cast the keys in each input to the type that says which are equal."
+    case RewriteReason.KeyType => "Cast the keys in each input to a type that is compared by order."
+    case RewriteReason.NonDeterministic => "Compute it in one of the inputs, or above all joins."
+    case RewriteReason.PythonFunction => "Call it in one of the inputs, or above all joins."
+    case RewriteReason.RepeatedExpression =>
+      "Columns in between are put where they are used, each time anew. Compute it in one of the " +
+        "inputs, or once above all joins."
+    case RewriteReason.Subquery => "Compute it in one of the inputs, or above all joins."
+    case RewriteReason.FilterBetween =>
+      "Put the filter into an input or above all joins, if that is what is meant."
+    case RewriteReason.RolesDiffer =>
+      "Write it with multi_join and a role for each input, if that is what is meant."
+    case RewriteReason.OuterReference => "Write the subquery as a join."
+    case RewriteReason.Streaming => "Nothing: the operator is for batch queries."
+  }
+}

@@ -1,0 +1,195 @@
+package io.github.skewext.explain
+
+import io.github.skewext.multijoin.{MultiFullJoin, MultiFullJoinExec}
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
+import org.apache.spark.sql.execution.joins.BaseJoinExec
+import org.apache.spark.sql.types.LongType
+import org.apache.spark.unsafe.types.UTF8String
+
+/**
+ * Where the rows of a join's inputs come from, and which conditions they meet on the way.
+ *
+ * @param analyzed the query as it was written; a condition that is not in it was pushed
+ * @param numberOf the entry that a join has in the explanation
+ */
+private[explain] class ExplainedInputs(
+    analyzed: Seq[LogicalPlan],
+    numberOf: SparkPlan => Option[Int]) {
+
+  /** The joins that were asked for by name, by the columns that are theirs alone. */
+  private lazy val asked: Map[ExprId, MultiFullJoin] = analyzed
+    .flatMap(_.collectWithSubqueries { case join: MultiFullJoin => join })
+    .flatMap(join => join.keyOutput.headOption.map(_.exprId -> join))
+    .toMap
+
+  def of(join: MultiFullJoinExec): Seq[ExplainedInput] = {
+    val before = join.keyOutput.headOption.flatMap(a => asked.get(a.exprId))
+    join.children.indices.map { i =>
+      val role = join.roles(i).name
+      val position = before.map { b =>
+        // Inputs may have gone in between.
+        if (b.children.size == join.children.size) i
+        else b.keyColumns.indexWhere(_.map(_.exprId) == join.keyColumns(i).map(_.exprId))
+      }
+      val asWritten = position.flatMap(before.get.children.lift(_))
+      val askedRole = position.flatMap(before.get.roles.lift(_)).map(_.name)
+      of(join.children(i), i, asWritten.fold(belowJoins)(conditions(_))).copy(
+        role = Some(role),
+        narrowedFrom = askedRole.filter(_ != role),
+        key = join.keys(i).map(sql))
+    }
+  }
+
+  /** An input of Spark's joins. */
+  def of(input: SparkPlan, position: Int): ExplainedInput = of(input, position, belowJoins)
+
+  /** @param written the conditions that the query has in the input */
+  private def of(input: SparkPlan, position: Int, written: => Set[String]): ExplainedInput = {
+    val nodes = nodesOf(input)
+    val aliases = nodes.collect { case ProjectExec(list, _) => list }.flatten
+    val filters = nodes
+      .flatMap {
+        case FilterExec(condition, _) => conjuncts(condition)
+        case scan: FileSourceScanLike => scan.partitionFilters
+        case _ => Nil
+      }
+      .filterNot(_.isInstanceOf[DynamicPruning])
+    ExplainedInput(
+      position,
+      role = None,
+      narrowedFrom = None,
+      source(input),
+      key = Nil,
+      filters = filters.map(sql).distinct,
+      pushed = filters.filterNot(e => written.contains(form(e, aliases))).map(sql).distinct,
+      read = nodes.flatMap(read).distinct)
+  }
+
+  /** Conditions that the query has on rows that are not joined yet. */
+  private lazy val belowJoins: Set[String] = analyzed
+    .flatMap { query =>
+      query.collectWithSubqueries { case f: Filter if !f.exists(isJoin) => conditions(f) }
+    }
+    .flatten
+    .toSet
+
+  private def isJoin(plan: LogicalPlan): Boolean = plan match {
+    case _: Join | _: MultiFullJoin => true
+    case _ => false
+  }
+
+  private def conditions(query: LogicalPlan): Set[String] = {
+    val aliases = query.collect { case p: Project => p.projectList }.flatten
+    query
+      .collect { case f: Filter => conjuncts(f.condition) }
+      .flatten
+      .map(form(_, aliases))
+      .toSet
+  }
+
+  /** The nodes of an input, without those of joins in it: these have entries of their own. */
+  private def nodesOf(node: SparkPlan): Seq[SparkPlan] = node match {
+    case _: MultiFullJoinExec | _: BaseJoinExec => Nil
+    case other => other +: childrenOf(other).flatMap(nodesOf)
+  }
+
+  private def childrenOf(node: SparkPlan): Seq[SparkPlan] = node match {
+    case reused: ReusedExchangeExec => Seq(reused.child)
+    case other => FoundJoin.below(other)
+  }
+
+  private def source(node: SparkPlan): String = node match {
+    case _: MultiFullJoinExec | _: BaseJoinExec =>
+      numberOf(node).fold("another join")(n => s"join $n")
+    case aggregate: BaseAggregateExec =>
+      val rows = source(aggregate.child)
+      // Partial and final ones are one to the user.
+      if (rows.startsWith(AggregateOf)) rows else s"$AggregateOf$rows"
+    case scan: FileSourceScanExec =>
+      val format = scan.relation.fileFormat.toString.toLowerCase(java.util.Locale.ROOT)
+      val name = scan.tableIdentifier
+        .map(_.unquotedString)
+        .orElse(scan.relation.location.rootPaths.headOption.map(_.getName))
+      (format +: name.toSeq).mkString(" ")
+    case scan: InMemoryTableScanExec =>
+      scan.relation.cacheBuilder.tableName.fold("cached data")(name => s"cached table $name")
+    case other =>
+      childrenOf(other) match {
+        case Seq(one) => source(one)
+        case Seq() => other.nodeName.trim
+        case several => s"${other.nodeName} of ${several.size}"
+      }
+  }
+
+  private val AggregateOf = "aggregate of "
+
+  /** What a scan of files leaves out. */
+  private def read(node: SparkPlan): Seq[String] = node match {
+    case scan: FileSourceScanLike =>
+      Seq(
+        "PartitionFilters" -> "partitions",
+        "PushedFilters" -> "row groups",
+        "SelectedBucketsCount" -> "buckets").flatMap { case (key, what) =>
+        scan.metadata
+          .get(key)
+          .filterNot(value => value.isEmpty || value == "[]")
+          .map(value => s"$what: $value")
+      }
+    case _ => Nil
+  }
+
+  private def conjuncts(condition: Expression): Seq[Expression] = condition match {
+    case And(left, right) => conjuncts(left) ++ conjuncts(right)
+    case other => Seq(other)
+  }
+
+  /**
+   * What a condition says of the columns that the input begins with, whatever casts the optimizer
+   * has folded into its literals.
+   */
+  private def form(condition: Expression, columns: Seq[NamedExpression]): String = {
+    val aliases = columns.collect { case a: Alias => a.exprId -> a.child }.toMap
+    def resolved(e: Expression): Expression = e.transform {
+      case a: Attribute if aliases.contains(a.exprId) => resolved(aliases(a.exprId))
+    }
+    resolved(condition).canonicalized
+      .transformUp {
+        case cast: Cast => cast.child
+        case Literal(value, _) => Literal(UTF8String.fromString(String.valueOf(value)))
+      }
+      .canonicalized
+      .toString
+  }
+
+  private def sql(e: Expression): String = ExplainedInputs.sql(e)
+}
+
+private[explain] object ExplainedInputs {
+
+  /** As users write it: without ids of columns, `L` at numbers, and parentheses around all. */
+  def sql(e: Expression): String = {
+    val text = e
+      .transform {
+        case a: AttributeReference => a.withQualifier(Nil)
+        case Literal(n: Long, LongType) if n.isValidInt => Literal(n.toInt)
+      }
+      .sql
+      .replaceAll("`([A-Za-z_][A-Za-z0-9_]*)`", "$1")
+    if (text.startsWith("(") && matching(text) == text.length - 1) text.drop(1).dropRight(1)
+    else text
+  }
+
+  /** Where the parenthesis that the text begins with ends. */
+  private def matching(text: String): Int = {
+    val depths = text.scanLeft(0) { (depth, c) =>
+      if (c == '(') depth + 1 else if (c == ')') depth - 1 else depth
+    }
+    depths.tail.indexOf(0)
+  }
+}

@@ -1,0 +1,61 @@
+package io.github.skewext.explain
+
+import io.github.skewext.SkewConf
+import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.skew.SkewReason
+
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.internal.SQLConf
+
+/** Whether partitions of an operator were split, and if not, why. */
+private[explain] object ExplainedSkews {
+
+  /**
+   * @param adaptive whether the plan is adaptive, and if so, whether it has been run
+   * @param loaded whether the session has the adaptive rules
+   */
+  def of(
+      join: SparkPlan,
+      adaptive: Option[Boolean],
+      loaded: Boolean,
+      conf: SQLConf): Option[ExplainedSkew] = {
+    val name = Operators.nameOf(join)
+    def ignored(why: String) = Some(ExplainedSkew(name, ExplainedSkew.Ignored, why))
+    def whole(reason: SkewReason) = Some(
+      ExplainedSkew(
+        name,
+        ExplainedSkew.Whole,
+        reason.text,
+        advice = if (reason.ofSkewedJoin) Some(Advice.of(reason)) else None))
+    join match {
+      case split: MultiFullJoinExec if split.split.isDefined =>
+        val splits = split.split.get
+        Some(
+          ExplainedSkew(
+            name,
+            ExplainedSkew.Split,
+            splits.describe + (splits.markingTasks match {
+              case 0 => ""
+              case n => s", after $n tasks that marked keys"
+            }),
+            splits.partitions.size,
+            splits.pieces,
+            splits.residuals))
+      case join: ShuffledJoin if join.isSkewJoin =>
+        Some(ExplainedSkew(name, ExplainedSkew.Split, SkewReason.SplitBySpark.text))
+      case _: MultiFullJoinExec | _: ShuffledJoin =>
+        val off = Seq(SkewConf.ENABLED, SkewConf.SKEW_ENABLED, SQLConf.SKEW_JOIN_ENABLED)
+          .find(!conf.getConf(_))
+        SkewReason.of(join) match {
+          case Some(reason) => whole(reason)
+          case None if !loaded => ignored("the session was started without skewext")
+          case None if adaptive.isEmpty => ignored("the plan is not adaptive")
+          case None if off.isDefined => ignored(s"${off.get.key} is false")
+          case None if adaptive.contains(true) => ignored("no rule has looked at it")
+          case None => Some(ExplainedSkew(name, ExplainedSkew.NotRun, "the query has not been run"))
+        }
+      case _ => None
+    }
+  }
+}

@@ -1,0 +1,148 @@
+package io.github.skewext.explain
+
+import scala.util.Try
+import scala.util.control.NonFatal
+
+import io.github.skewext.multijoin.MultiFullJoin
+import io.github.skewext.{Guard, SkewConf, SkewExtensions}
+
+import org.apache.spark.sql.AnalysisException
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution, SparkPlan}
+
+/**
+ * Says what became of the joins of a query. It plans the query, as `df.explain` does, if that has
+ * not been done; it runs nothing, and changes nothing.
+ *
+ * The plan that Spark runs is where it looks: what was rewritten, pushed or split shows there, and
+ * its operators know the nodes of the optimized query that they were planned for, with the reasons
+ * that our rules have left on them.
+ */
+object Explainer {
+
+  def explain(query: QueryExecution): Explanation =
+    if (Guard.sparkIsSupported) {
+      new Explainer(query).explanation
+    } else {
+      Explanation(Seq(Guard.unsupportedSpark), Nil)
+    }
+}
+
+private class Explainer(query: QueryExecution) {
+
+  private val session = query.sparkSession
+  private val conf = session.sessionState.conf
+  private val loaded = SkewExtensions.isLoaded(session)
+
+  /** Why no join of the session's queries is rewritten. */
+  private val off: Option[String] =
+    if (!SkewConf.enabled(conf)) Some(s"${SkewConf.ENABLED.key} is false")
+    else if (!loaded) Some("the session was started without skewext")
+    else None
+
+  // Queries in commands, which Spark plans when the command runs.
+  private var commandQueries = Seq.empty[QueryExecution]
+
+  def explanation: Explanation = planned match {
+    case Right(plan) =>
+      val found = FoundJoin.in(plan, plannedInCommand)
+      Explanation(sessionNotes ++ goneNote(found.gone), explained(found.joins))
+    case Left(error) =>
+      val note = s"The query could not be planned: ${firstLine(error)}"
+      Explanation(sessionNotes :+ note, unplanned)
+  }
+
+  /** An error of the query's own is for the user to see, one of the planner is to be explained. */
+  private def planned: Either[Throwable, SparkPlan] =
+    try {
+      Right(query.executedPlan)
+    } catch {
+      case e: AnalysisException => throw e
+      case NonFatal(e) => Left(e)
+    }
+
+  private def plannedInCommand(logical: LogicalPlan): Option[SparkPlan] = Try {
+    val inner = session.sessionState.executePlan(logical, CommandExecutionMode.SKIP)
+    val plan = inner.executedPlan
+    commandQueries :+= inner
+    plan
+  }.toOption
+
+  private def firstLine(error: Throwable): String = {
+    val causes = Iterator.iterate(error)(_.getCause).takeWhile(_ != null).toSeq
+    causes.flatMap(e => Option(e.getMessage)).lastOption.getOrElse(error.toString).split("\n").head
+  }
+
+  private def sessionNotes: Seq[String] = {
+    val registration =
+      if (loaded) {
+        None
+      } else if (SkewExtensions.isRegistered(session)) {
+        Some(
+          "skewext was registered in a running session: what can be had only from the start is " +
+            "missing, so no join of Spark's is rewritten, no partition is split, and rows with a " +
+            "null key are not spread. Start the session with " +
+            s"spark.sql.extensions=${classOf[SkewExtensions].getName} to have them.")
+      } else {
+        Some(
+          "The session was started without skewext, so Spark plans all joins alone. Start it with " +
+            s"spark.sql.extensions=${classOf[SkewExtensions].getName}, or register skewext in it.")
+      }
+    val switchedOff =
+      if (SkewConf.enabled(conf)) None
+      else Some(s"${SkewConf.ENABLED.key} is false, so Spark plans all joins alone.")
+    registration.toSeq ++ switchedOff
+  }
+
+  private def goneNote(gone: Int): Option[String] = if (gone > 0) {
+    Some(
+      s"${if (gone == 1) "A join is" else s"$gone joins are"} not in the plan any more that Spark " +
+        "began with: an input turned out to be empty, or the same had been computed before.")
+  } else {
+    None
+  }
+
+  private def explained(found: Seq[FoundJoin]): Seq[ExplainedJoin] = {
+    val numbers = found.zipWithIndex.flatMap { case (join, n) => join.joins.map(_.plan -> (n + 1)) }
+    val inputs = new ExplainedInputs(
+      (query +: commandQueries).map(_.analyzed),
+      plan => numbers.collectFirst { case (join, n) if join eq plan => n })
+    found.zipWithIndex.map { case (join, n) => explained(join, n + 1, inputs) }
+  }
+
+  private def explained(found: FoundJoin, number: Int, inputs: ExplainedInputs): ExplainedJoin = {
+    val adaptive = found.adaptive
+    val base = ExplainedJoin(
+      number,
+      found.place,
+      title = found.joins.map(Operators.describe(_)).mkString(", "),
+      operators = found.joins.map(join => Operators.nameOf(join.plan)),
+      origin = Origins.ofSparks(found.joins.flatMap(_.logical), off),
+      inputs = found.inputs.zipWithIndex.map { case (input, i) => inputs.of(input, i) },
+      execution = None,
+      skew = found.joins.flatMap(join => ExplainedSkews.of(join.plan, adaptive, loaded, conf)))
+    (found.multiJoin, found.broadcast) match {
+      case (Some(join), _) =>
+        base.copy(
+          title = Operators.describe(join),
+          origin = Origins.ofMultiJoin(found.joins.head.logical),
+          inputs = inputs.of(join),
+          execution = Some(ExplainedExecution.of(join, adaptive.isDefined, conf)))
+      case (None, Some(join)) =>
+        base.copy(title = Operators.describe(join), origin = Origins.ofBroadcast(join))
+      case _ => base
+    }
+  }
+
+  /** What the optimizer has made of the query, if it came that far. */
+  private def unplanned: Seq[ExplainedJoin] = {
+    val joins = Try(query.optimizedPlan.collectWithSubqueries {
+      case join: MultiFullJoin => (Operators.describe(join), Origins.ofMultiJoin(Some(join)))
+      case join: Join =>
+        (s"${Operators.typeOf(join.joinType)} join", Origins.ofSparks(Seq(join), off))
+    }).getOrElse(Nil)
+    joins.zipWithIndex.map { case ((title, origin), n) =>
+      ExplainedJoin(n + 1, Place.Query, title, Nil, origin, Nil, None, Nil)
+    }
+  }
+}

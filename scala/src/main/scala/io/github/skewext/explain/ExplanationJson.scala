@@ -1,0 +1,61 @@
+package io.github.skewext.explain
+
+import org.json4s.jackson.JsonMethods.{compact, render}
+import org.json4s.{JArray, JInt, JNull, JObject, JString, JValue}
+
+/** An explanation for programs: what `Explanation.to_dict` gives in Python. */
+private[explain] object ExplanationJson {
+
+  def of(explanation: Explanation): String =
+    compact(
+      render(
+        JObject(
+          "notes" -> strings(explanation.notes),
+          "joins" -> JArray(explanation.joins.map(of(_)).toList))))
+
+  private def of(join: ExplainedJoin): JObject = JObject(
+    "number" -> JInt(join.number),
+    "place" -> JString(join.place),
+    "title" -> JString(join.title),
+    "operators" -> strings(join.operators),
+    "origin" -> JObject(
+      "status" -> JString(join.origin.status),
+      "text" -> JString(join.origin.text),
+      "detail" -> optional(join.origin.detail),
+      "advice" -> optional(join.origin.advice)),
+    "inputs" -> JArray(join.inputs.map(of(_)).toList),
+    "execution" -> join.execution.fold[JValue](JNull)(of(_)),
+    "skew" -> JArray(join.skew.map(of(_)).toList))
+
+  private def of(input: ExplainedInput): JValue = JObject(
+    "position" -> JInt(input.position),
+    "role" -> optional(input.role),
+    "narrowed_from" -> optional(input.narrowedFrom),
+    "source" -> JString(input.source),
+    "key" -> strings(input.key),
+    "filters" -> strings(input.filters),
+    "pushed" -> strings(input.pushed),
+    "read" -> strings(input.read))
+
+  private def of(execution: Execution): JValue = JObject(
+    "rows" -> JString(execution.rows),
+    "null_keys" -> JString(execution.nullKeys),
+    "exchanges" -> JInt(execution.exchanges),
+    "bulk" -> JInt(execution.bulk),
+    "counted" -> JInt(execution.counted))
+
+  private def of(skew: ExplainedSkew): JValue = JObject(
+    "operator" -> JString(skew.operator),
+    "status" -> JString(skew.status),
+    "text" -> JString(skew.text),
+    "partitions" -> JInt(skew.partitions),
+    "pieces" -> JInt(skew.pieces),
+    "residuals" -> JInt(skew.residuals),
+    "advice" -> optional(skew.advice))
+
+  private def strings(values: Seq[String]): JValue = JArray(values.map(JString(_)).toList)
+
+  /** Null, so that every entry has every name. */
+  private def optional(value: Option[String]): JValue =
+    value.fold[JValue](JNull)(JString(_))
+}

@@ -1,0 +1,64 @@
+package io.github.skewext.explain
+
+import java.util.Locale
+
+import io.github.skewext.multijoin.InputRole.{Optional, Required}
+import io.github.skewext.multijoin.{InputRole, MultiFullJoin, MultiFullJoinExec}
+
+import org.apache.spark.sql.catalyst.expressions.EqualTo
+import org.apache.spark.sql.catalyst.plans.JoinType
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.joins.BaseJoinExec
+
+/** Joins in words. */
+private[explain] object Operators {
+
+  def nameOf(join: SparkPlan): String = join match {
+    case _: MultiFullJoinExec => "MultiFullJoin"
+    // Spark adds to the name of a join that it has split.
+    case other => other.nodeName.takeWhile(_ != '(')
+  }
+
+  /** `full outer join of 3 inputs on [k]` */
+  def describe(join: MultiFullJoin): String =
+    describe(join.roles, join.keyOutput.map(_.name), join.indicator.map(_.name))
+
+  def describe(join: MultiFullJoinExec): String =
+    describe(join.roles, join.keyOutput.map(_.name), join.indicator.map(_.name))
+
+  private def describe(
+      roles: Seq[InputRole],
+      key: Seq[String],
+      indicator: Option[String]): String = {
+    val kind =
+      if (roles.forall(_ == Optional)) "full outer join"
+      else if (roles.forall(_ == Required)) "inner join"
+      else "join"
+    s"$kind of ${roles.size} inputs on ${key.mkString("[", ", ", "]")}" +
+      indicator.fold("")(name => s", with indicator $name")
+  }
+
+  /** `SortMergeJoin full outer [a = b]` */
+  def describe(operator: FoundJoin.Operator): String = {
+    val (joinType, keys) = operator.plan match {
+      case join: BaseJoinExec =>
+        val pairs = join.leftKeys.zip(join.rightKeys).map { case (l, r) => EqualTo(l, r) }
+        (typeOf(join.joinType), pairs ++ join.condition)
+      case join: MultiFullJoinExec =>
+        val pairs = join.keys.tail.flatMap(_.zip(join.keys.head).map { case (r, l) =>
+          EqualTo(l, r)
+        })
+        (operator.logical.fold("")(logicalType), pairs)
+    }
+    val on = if (keys.isEmpty) "" else keys.map(ExplainedInputs.sql).mkString(" [", ", ", "]")
+    Seq(nameOf(operator.plan), joinType).filter(_.nonEmpty).mkString(" ") + on
+  }
+
+  private def logicalType(plan: LogicalPlan): String = plan match {
+    case join: Join => typeOf(join.joinType)
+    case _ => ""
+  }
+
+  def typeOf(joinType: JoinType): String = joinType.sql.toLowerCase(Locale.ROOT)
+}

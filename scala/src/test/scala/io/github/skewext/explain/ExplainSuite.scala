@@ -1,0 +1,353 @@
+package io.github.skewext.explain
+
+import io.github.skewext.multijoin.MultiFullJoin
+import io.github.skewext.rewrite.RewriteReason
+import io.github.skewext.skew.{SkewReason, SkewTest}
+import io.github.skewext.{PythonApi, SkewConf}
+
+import org.apache.spark.sql.catalyst.plans.logical.Join
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
+import org.apache.spark.sql.{AnalysisException, DataFrame}
+
+/** What `explain` says of the joins of a query. */
+class ExplainSuite extends SkewTest {
+
+  // Compiling costs more than running such small queries.
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+  }
+
+  private def explain(df: DataFrame): Explanation =
+    SqlInternals.withActive(df.sparkSession)(Explainer.explain(df.queryExecution))
+
+  private def one(df: DataFrame): ExplainedJoin = explain(df).joins match {
+    case Seq(join) => join
+    case several => fail(s"${several.size} joins in\n${explain(df).text}")
+  }
+
+  private def three: DataFrame =
+    fullJoin("k")(skewed(0, 60), skewed(1, 60).where("v1 > 3"), skewed(2, 60))
+
+  private def left(hot: Int = 0) =
+    skewed(0, if (hot > 0) 800 else 60, hot).withColumnRenamed("k", "l")
+
+  private def stock(l: DataFrame, how: String): DataFrame =
+    l.join(skewed(1, 60), col("l") === col("k"), how)
+
+  test("a join that was asked for: planned, not run") {
+    val ran = udf((v: Long) => if (v >= 0) throw new IllegalStateException("run") else v)
+    val df = three.withColumn("x", ran(col("v0")))
+    val join = one(df)
+    assert(join.title === "full outer join of 3 inputs on [k]")
+    assert(join.place === Place.Query)
+    assert(join.operators === Seq("MultiFullJoin"))
+    assert(join.origin.status === Origin.AskedFor)
+    assert(join.inputs.map(_.role) === Seq.fill(3)(Some("optional")))
+    assert(join.inputs.map(_.source) === Seq.fill(3)("Range"))
+    assert(join.execution.get.exchanges === 3)
+    assert(join.execution.get.bulk === 3)
+    assert(join.execution.get.counted === 3)
+    assert(join.execution.get.nullKeys === "rows with a null key are spread over all tasks")
+    assert(join.execution.get.rows === "brought together by hash")
+    assert(join.skew.map(_.status) === Seq(ExplainedSkew.NotRun))
+    // Explaining changes nothing: the plan is still the one that was explained, and not run.
+    val plan = df.queryExecution.executedPlan
+    assert(explain(df).joins === Seq(join))
+    assert(df.queryExecution.executedPlan eq plan)
+    intercept[Exception](df.collect())
+    assert(one(df).title === join.title)
+  }
+
+  test("what is pushed into the inputs, and what is written there") {
+    val above = three.where("k > 5")
+    val join = one(above)
+    assert(join.inputs.forall(_.pushed.exists(_.contains("> 5"))), explain(above).text)
+    val own = join.inputs(1).filters.filterNot(join.inputs(1).pushed.contains)
+    assert(own.size === 1 && own.head.contains("> 3"), join.inputs(1))
+    assert(join.inputs(0).filters === join.inputs(0).pushed)
+    assert(one(three).inputs.forall(_.pushed.isEmpty))
+    // No row with a null key can come out of an inner join.
+    val inner =
+      multiJoin(Seq(skewed(0, 9), skewed(1, 9)), Seq("k"), roles = Seq.fill(2)("required"))
+    val text = explain(inner).text
+    assert(one(inner).inputs.forall(_.pushed.exists(_.contains("IS NOT NULL"))), text)
+    assert(text.contains("null keys: no row with a null key comes out"), text)
+  }
+
+  test("what files are asked for") {
+    withTempPath { path =>
+      val dir = path.getCanonicalPath
+      def rows(i: Int) = spark.range(20).selectExpr("int(id % 5) AS k", s"id AS v$i")
+      rows(0).write.partitionBy("k").parquet(s"$dir/t0")
+      rows(1).write.parquet(s"$dir/t1")
+      val tables = Seq("t0", "t1").map(name => spark.read.parquet(s"$dir/$name"))
+      val join = one(fullJoin("k")(tables: _*).where("k = 3"))
+      assert(join.inputs.map(_.source) === Seq("parquet t0", "parquet t1"))
+      assert(join.inputs(0).read.exists(r => r.startsWith("partitions: ") && r.contains("3")))
+      assert(join.inputs(1).read.exists(r => r.startsWith("row groups: ") && r.contains("3")))
+      assert(join.inputs.forall(_.pushed.exists(_.endsWith("= 3"))), join.inputs)
+    }
+  }
+
+  test("rewritten, and left alone: what rules have left on the nodes") {
+    val rewritten = three
+    rewritten.queryExecution.optimizedPlan.foreach {
+      case join: MultiFullJoin => RewriteReason.setMadeOf(join, "2 full outer joins")
+      case _ =>
+    }
+    assert(one(rewritten).origin.status === Origin.Rewritten)
+    assert(explain(rewritten).text.contains("rewritten: 2 full outer joins became one operator"))
+    assert(
+      rewritten.queryExecution.toString.contains("3 inputs, rewritten from 2 full outer joins"))
+    rewritten.collect()
+    assert(one(rewritten).origin.status === Origin.Rewritten)
+
+    val alone = stock(left(), "full")
+    alone.queryExecution.optimizedPlan.foreach {
+      case join: Join =>
+        RewriteReason.set(join, RewriteReason.Given(RewriteReason.PartialKey, Some("l = k")))
+      case _ =>
+    }
+    for (run <- Seq(false, true)) {
+      if (run) alone.collect()
+      val origin = one(alone).origin
+      assert(origin.status === Origin.LeftAlone)
+      assert(origin.text === RewriteReason.PartialKey.text)
+      assert(origin.detail === Some("l = k"))
+      assert(origin.advice === Some(Advice.of(RewriteReason.PartialKey)))
+    }
+  }
+
+  test("SQL: rewritten, pushed and split, or why not") {
+    skewed(0, 800, hot = 2).createOrReplaceTempView("t0")
+    Seq(1, 2).foreach(i => skewed(i, 60).createOrReplaceTempView(s"t$i"))
+    val from = "SELECT k, v0, v1, v2 FROM t0 FULL JOIN t1 USING (k) FULL JOIN t2 USING (k)"
+    val chain = spark.sql(from)
+    assert(
+      one(chain).origin ===
+        Origin(Origin.Rewritten, "2 full outer joins became one operator"))
+    assert(one(chain).title === "full outer join of 3 inputs on [k]")
+    assert(one(chain).inputs.forall(_.pushed.isEmpty), explain(chain).text)
+    checkSplit(chain)
+    assert(one(chain).skew.map(_.status) === Seq(ExplainedSkew.Split))
+    assert(one(chain).origin.status === Origin.Rewritten)
+    val pushed = one(spark.sql(s"$from WHERE k = 5"))
+    assert(pushed.inputs.forall(_.pushed.exists(_.contains("= 5"))), pushed.inputs)
+
+    // Without a projection above, Spark makes new joins of the same kind in its last rules.
+    for (columns <- Seq("v0, v1, v2", "*"); run <- Seq(false, true)) {
+      val first = spark.sql(
+        s"SELECT $columns FROM t0 FULL JOIN t1 ON t0.k = t1.k FULL JOIN t2 ON t0.k = t2.k")
+      if (run) first.collect()
+      val origin = one(first).origin
+      assert(origin.status === Origin.LeftAlone)
+      assert(origin.text === RewriteReason.PartialKey.text)
+      assert(origin.detail.exists(_.contains("k")))
+      assert(explain(first).text.contains(s"not rewritten: ${origin.text}"))
+      assert(explain(first).text.contains(Advice.of(RewriteReason.PartialKey)))
+      assert(first.queryExecution.optimizedPlan.collect { case j: MultiFullJoin => j }.isEmpty)
+    }
+    val two = one(spark.sql("SELECT v0 FROM t0 FULL JOIN t1 USING (k)")).origin
+    assert(two.text === RewriteReason.FewInputs.text && two.detail === Some("2 inputs"))
+  }
+
+  test("Spark's joins that follow each other are one entry") {
+    val df = stock(stock(left(), "inner").drop("k"), "left_semi").where("l > 1")
+    val join = one(df)
+    // Spark has put the semi join below the other.
+    assert(join.title === "SortMergeJoin inner [l = k], SortMergeJoin left semi [l = k]")
+    assert(join.operators.size === 2)
+    assert(join.inputs.size === 3)
+    assert(join.execution.isEmpty)
+    withSQLConf("spark.sql.codegen.wholeStage" -> "true") {
+      val run = again(df)
+      run.collect()
+      assert(one(run).copy(skew = Nil) === join.copy(skew = Nil))
+      assert(one(run).skew.map(_.status) === Seq(ExplainedSkew.Whole, ExplainedSkew.Whole))
+    }
+    // An aggregate makes other rows.
+    val grouped = stock(stock(left(), "inner").groupBy("l").agg(max("v1").as("m")), "inner")
+    val joins = explain(grouped).joins
+    assert(joins.map(_.inputs.size) === Seq(2, 2))
+    assert(joins.head.inputs.map(_.source).contains("aggregate of join 2"))
+  }
+
+  test("skew: split, in ours and in Spark's joins") {
+    val ours = fullJoin("k")(skewed(0, 800, hot = 2), skewed(1, 60))
+    assert(one(ours).skew.map(_.status) === Seq(ExplainedSkew.NotRun))
+    val split = checkSplit(ours).split.get
+    val skew = one(ours).skew.head
+    assert(skew.status === ExplainedSkew.Split)
+    assert(skew.text.startsWith(split.describe))
+    assert(
+      (skew.partitions, skew.pieces, skew.residuals) ===
+        ((split.partitions.size, split.pieces, split.residuals)))
+    assert(one(ours).origin.status === Origin.AskedFor)
+
+    val sparks = stock(left(2), "full")
+    checkSplit(sparks)
+    val explained = one(sparks)
+    assert(explained.title === "MultiFullJoin full outer [l = k]")
+    assert(explained.skew.map(_.status) === Seq(ExplainedSkew.Split))
+    assert(explained.origin.status === Origin.LeftAlone)
+    assert(explained.execution.isEmpty)
+
+    val bySpark = stock(left(2), "inner")
+    bySpark.collect()
+    assert(
+      one(bySpark).skew.map(s => s.status -> s.text) ===
+        Seq(ExplainedSkew.Split -> SkewReason.SplitBySpark.text))
+  }
+
+  test("skew: left whole, for a reason") {
+    val grouped = fullJoin("k")(skewed(0, 800, hot = 2), skewed(1, 60)).groupBy("k").count()
+    grouped.collect()
+    val skew = one(grouped).skew.head
+    assert(skew.status === ExplainedSkew.Whole)
+    assert(skew.text === SkewReason.KeysTogether.text)
+    assert(skew.advice === Some(Advice.of(SkewReason.KeysTogether)))
+    assert(explain(grouped).text.contains("null keys: rows with a null key all go to one task"))
+    val even = three
+    even.collect()
+    assert(one(even).skew.head.text === SkewReason.NotSkewed.text)
+    assert(one(even).skew.head.advice.isEmpty)
+  }
+
+  test("not looked at: switched off, not adaptive") {
+    def why(df: DataFrame) = one(df).skew.map(s => s.status -> s.text)
+    withSQLConf("spark.sql.adaptive.enabled" -> "false") {
+      val df = three
+      df.collect()
+      assert(why(df) === Seq(ExplainedSkew.Ignored -> "the plan is not adaptive"))
+      assert(one(df).execution.get.nullKeys.endsWith("the plan is not adaptive"))
+      assert(one(df).execution.get.exchanges === 3)
+    }
+    withSQLConf(SkewConf.SKEW_ENABLED.key -> "false") {
+      assert(why(three) === Seq(ExplainedSkew.Ignored -> s"${SkewConf.SKEW_ENABLED.key} is false"))
+    }
+    withSQLConf(Off) {
+      val explanation = explain(again(three))
+      assert(
+        explanation.notes === Seq(
+          s"${SkewConf.ENABLED.key} is false, so Spark plans all joins alone."))
+      val join = explanation.joins.head
+      assert(join.origin.status === Origin.SwitchedOff)
+      assert(join.origin.detail === Some("[k] full outer, 3 inputs"))
+      assert(join.operators === Seq("SortMergeJoin", "SortMergeJoin"))
+    }
+  }
+
+  test("small inputs beside a large one are broadcast") {
+    withSQLConf(
+      SkewConf.MULTI_JOIN_BROADCAST.key -> "true",
+      "spark.sql.autoBroadcastJoinThreshold" -> "1MB") {
+      val df = multiJoin(
+        Seq(skewed(0, 60), skewed(1, 20), skewed(2, 20)),
+        Seq("k"),
+        roles = Seq("required", "optional", "excluded"))
+      for (run <- Seq(false, true)) {
+        if (run) df.collect()
+        val join = one(df)
+        assert(join.title === "join of 3 inputs on [k]")
+        assert(join.operators === Seq("BroadcastHashJoin", "BroadcastHashJoin"))
+        assert(join.origin.status === Origin.AskedFor)
+        assert(join.origin.text.contains("broadcast"))
+        assert(join.skew.isEmpty)
+      }
+    }
+  }
+
+  test("joins in subqueries, unions, common table expressions and commands") {
+    left().createOrReplaceTempView("l")
+    skewed(1, 60).createOrReplaceTempView("r")
+    val places = explain(spark.sql("""WITH c AS (SELECT l, v1 FROM l FULL JOIN r ON l = k)
+        |SELECT l, (SELECT max(v1) FROM l JOIN r ON l = k) AS m FROM c
+        |UNION ALL SELECT l, 0 FROM l LEFT ANTI JOIN r ON l = k""".stripMargin)).joins
+    assert(places.map(_.place).sorted === Seq(Place.Query, Place.Query, Place.Subquery))
+    assert(
+      places.map(_.title.split(" \\[").head).toSet ===
+        Set("SortMergeJoin full outer", "SortMergeJoin left anti", "SortMergeJoin inner"))
+    assert(places.map(_.number) === Seq(1, 2, 3))
+    withTable("made", "into") {
+      spark.sql("CREATE TABLE into (l BIGINT, v1 BIGINT) USING parquet")
+      val insert = spark.sql("INSERT INTO into SELECT l, v1 FROM l FULL JOIN r ON l = k")
+      assert(one(insert).place === Place.Command)
+      assert(one(insert).skew.map(_.text) === Seq(SkewReason.NotSkewed.text))
+      val made =
+        spark.sql("CREATE TABLE made USING parquet AS SELECT l, v1 FROM l FULL JOIN r ON l = k")
+      assert(one(made).place === Place.Command)
+    }
+  }
+
+  test("a join that Spark takes out while the query runs") {
+    val df = stock(left().where("v0 < 0 or l is null and l is not null or v0 > 1000"), "inner")
+    assert(explain(df).joins.size === 1)
+    assert(explain(df).notes.isEmpty)
+    df.collect()
+    val explanation = explain(df)
+    assert(explanation.joins.isEmpty)
+    assert(explanation.text.startsWith("A join is not in the plan any more"))
+  }
+
+  test("joins in cached data") {
+    val cached = three.cache()
+    try {
+      val above = cached.groupBy("k").count()
+      assert(one(above).place === Place.Cached)
+      assert(one(cached).place === Place.Cached)
+      assert(explain(above).text.contains("(in a cached table)"))
+      assert(one(above).skew.map(_.status) === Seq(ExplainedSkew.NotRun))
+      above.collect()
+      assert(one(above).skew.map(_.text) === Seq(SkewReason.NotSkewed.text))
+      assert(explain(cached.union(cached)).joins.size === 1)
+    } finally {
+      cached.unpersist(blocking = true)
+    }
+  }
+
+  test("a join of joins: inputs are called by their number") {
+    val joins = explain(fullJoin("k")(three.drop("s0", "s1", "s2"), skewed(3, 60))).joins
+    assert(joins.size === 2 || joins.map(_.inputs.size) === Seq(4), joins)
+    if (joins.size == 2) assert(joins.head.inputs.map(_.source) === Seq("join 2", "Range"))
+  }
+
+  test("sessions without the extension, and such that registered late") {
+    val bare = TestSessions.withoutExtensions(spark)
+    def joined = bare.range(3).join(bare.range(3), Seq("id"), "full")
+    assert(explain(joined).notes.exists(_.startsWith("The session was started without skewext")))
+    assert(one(joined).origin.text === "the session was started without skewext")
+    PythonApi.register(bare)
+    val note = explain(joined).notes
+    assert(note.exists(_.startsWith("skewext was registered in a running session")))
+    val operator = one(multiJoin(Seq(bare.range(3), bare.range(4)).map(_.toDF()), Seq("id")))
+    assert(operator.skew.map(_.text) === Seq("the session was started without skewext"))
+  }
+
+  test("a query that cannot be planned is explained as far as it came") {
+    val bare = TestSessions.withoutExtensions(spark)
+    val df = SqlInternals.withActive(bare) {
+      SqlInternals.dataFrame(bare, three.queryExecution.analyzed)
+    }
+    val explanation = explain(df)
+    assert(explanation.notes.exists(_.startsWith("The query could not be planned: ")))
+    assert(explanation.notes.mkString.contains("No plan for MultiFullJoin"))
+    assert(explanation.joins.map(_.title) === Seq("full outer join of 3 inputs on [k]"))
+    // What is wrong with the query itself is an error as ever.
+    val stream = spark.readStream.format("rate").load()
+    intercept[AnalysisException](explain(stream))
+  }
+
+  test("text, and the same for programs") {
+    assert(explain(spark.range(3).toDF()).text === "No joins.")
+    assert(explain(spark.range(3).toDF()).json === """{"notes":[],"joins":[]}""")
+    val Array(text, json) = PythonApi.explain(three.where("k = 5"))
+    assert(
+      text.startsWith("Join 1: full outer join of 3 inputs on [k]\n  asked for: one operator\n"))
+    assert(text.contains("\n  input 0  optional  Range"))
+    assert(text.contains("\n  skew: not run: the query has not been run"))
+    assert(json.contains(""""origin":{"status":"asked for","text":"one operator","detail":null"""))
+  }
+}
