@@ -2,7 +2,7 @@ package io.github.skewext
 
 import java.util.{Collections, WeakHashMap}
 
-import io.github.skewext.multijoin.{BulkExchanges, FilterNullKeys, LowerMultiFullJoin, MultiFullJoinStrategy, PushKeyPredicates, SpreadNullKeys}
+import io.github.skewext.multijoin._
 import io.github.skewext.skew.{ForceSkewedJoins, SketchJoinKeys, SplitSkewedJoins, WantedLayout}
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -16,9 +16,14 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *
  *  1. [[multijoin.LowerMultiFullJoin]] (optimizer, operator optimization batch): plans a multi-way
  *     join as Spark's own joins when skewext is switched off.
- *  1. [[multijoin.FilterNullKeys]] (optimizer, the same batch): drops rows that cannot come out.
- *  1. [[multijoin.PushKeyPredicates]] (optimizer, the same batch): moves predicates on keys into
- *     every input.
+ *  1. [[multijoin.NarrowRoles]] (optimizer, the same batch): what is asked of an input's columns says
+ *     whether it must have the key.
+ *  1. [[multijoin.FoldPresentColumns]] (the same): constant columns of required inputs.
+ *  1. [[multijoin.PushKeyPredicates]] (the same): moves predicates into the inputs, those on keys into
+ *     every one.
+ *  1. [[multijoin.FilterNullKeys]] (the same): drops rows that cannot come out.
+ *  1. [[multijoin.InferKeyPredicates]] (the same): asks of every input what is known of the keys of
+ *     one that is required.
  *  1. [[multijoin.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a
  *     multi-way join as one operator.
  *  1. [[multijoin.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
@@ -64,7 +69,13 @@ object SkewExtensions {
       Collections.synchronizedMap(new WeakHashMap[SparkSessionExtensions, java.lang.Boolean]()))
 
   private val optimizerRules: Seq[Rule[LogicalPlan]] =
-    Seq(LowerMultiFullJoin, FilterNullKeys, PushKeyPredicates).map(GuardedRule(_))
+    Seq(
+      LowerMultiFullJoin,
+      NarrowRoles,
+      FoldPresentColumns,
+      PushKeyPredicates,
+      FilterNullKeys,
+      InferKeyPredicates).map(GuardedRule(_))
 
   private val strategy = GuardedStrategy(MultiFullJoinStrategy)
 
