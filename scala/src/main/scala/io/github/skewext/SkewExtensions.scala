@@ -16,6 +16,8 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *
  *  1. [[multijoin.LowerMultiFullJoin]] (optimizer, operator optimization batch): plans a multi-way
  *     join as Spark's own joins when skewext is switched off.
+ *  1. [[multijoin.PropagateEmptyInputs]] (optimizer, the same batch; and adaptive execution, when a
+ *     part of the query is done): joins of which an input has no rows.
  *  1. [[multijoin.NarrowRoles]] (optimizer, the same batch): what is asked of an input's columns says
  *     whether it must have the key.
  *  1. [[multijoin.FoldPresentColumns]] (the same): constant columns of required inputs.
@@ -24,6 +26,9 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *  1. [[multijoin.FilterNullKeys]] (the same): drops rows that cannot come out.
  *  1. [[multijoin.InferKeyPredicates]] (the same): asks of every input what is known of the keys of
  *     one that is required.
+ *  1. [[multijoin.LimitRequiredInput]] (the same): moves a LIMIT into an input, where it may.
+ *  1. [[multijoin.DropUnusedInputs]] (the same): leaves out inputs that make no difference.
+ *  1. [[multijoin.PruneNestedColumns]] (the same): takes fields out of structs below the join.
  *  1. [[multijoin.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a
  *     multi-way join as one operator.
  *  1. [[multijoin.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
@@ -49,6 +54,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         Guard.logOnce(Guard.unsupportedSpark)
       } else if (SkewExtensions.applied.add(extensions)) {
         SkewExtensions.optimizerRules.foreach(rule => extensions.injectOptimizerRule(_ => rule))
+        extensions.injectRuntimeOptimizerRule(_ => GuardedRule(PropagateEmptyInputs.AtRuntime))
         extensions.injectPlannerStrategy(_ => SkewExtensions.strategy)
         extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(SpreadNullKeys))
         extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(WantedLayout))
@@ -71,11 +77,15 @@ object SkewExtensions {
   private val optimizerRules: Seq[Rule[LogicalPlan]] =
     Seq(
       LowerMultiFullJoin,
+      PropagateEmptyInputs,
       NarrowRoles,
       FoldPresentColumns,
       PushKeyPredicates,
       FilterNullKeys,
-      InferKeyPredicates).map(GuardedRule(_))
+      InferKeyPredicates,
+      LimitRequiredInput,
+      DropUnusedInputs,
+      PruneNestedColumns).map(GuardedRule(_))
 
   private val strategy = GuardedStrategy(MultiFullJoinStrategy)
 
