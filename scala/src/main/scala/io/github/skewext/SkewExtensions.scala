@@ -2,7 +2,7 @@ package io.github.skewext
 
 import java.util.{Collections, WeakHashMap}
 
-import io.github.skewext.multijoin.{BulkExchanges, FilterNullKeys, LowerMultiFullJoin, MultiFullJoinStrategy, PushKeyPredicates, SpreadNullKeys}
+import io.github.skewext.multijoin._
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.skew.{ForceSkewedJoins, SketchJoinKeys, SplitSkewedJoins, WantedLayout}
 
@@ -19,9 +19,19 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *     join as Spark's own joins when skewext is switched off.
  *  1. [[rewrite.RewriteJoinChains]] (optimizer, the same batch): makes one multi-way join of chains of
  *     Spark's joins.
- *  1. [[multijoin.FilterNullKeys]] (optimizer, the same batch): drops rows that cannot come out.
- *  1. [[multijoin.PushKeyPredicates]] (optimizer, the same batch): moves predicates on keys into
- *     every input.
+ *  1. [[multijoin.PropagateEmptyInputs]] (optimizer, the same batch; and adaptive execution, when a
+ *     part of the query is done): joins of which an input has no rows.
+ *  1. [[multijoin.NarrowRoles]] (optimizer, the same batch): what is asked of an input's columns says
+ *     whether it must have the key.
+ *  1. [[multijoin.FoldPresentColumns]] (the same): constant columns of required inputs.
+ *  1. [[multijoin.PushKeyPredicates]] (the same): moves predicates into the inputs, those on keys into
+ *     every one.
+ *  1. [[multijoin.FilterNullKeys]] (the same): drops rows that cannot come out.
+ *  1. [[multijoin.InferKeyPredicates]] (the same): asks of every input what is known of the keys of
+ *     one that is required.
+ *  1. [[multijoin.LimitRequiredInput]] (the same): moves a LIMIT into an input, where it may.
+ *  1. [[multijoin.DropUnusedInputs]] (the same): leaves out inputs that make no difference.
+ *  1. [[multijoin.PruneNestedColumns]] (the same): takes fields out of structs below the join.
  *  1. [[multijoin.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a
  *     multi-way join as one operator.
  *  1. [[multijoin.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
@@ -48,6 +58,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
       } else if (SkewExtensions.applied.add(extensions)) {
         SkewExtensions.loadedOptimizerRules.foreach(rule =>
           extensions.injectOptimizerRule(_ => rule))
+        extensions.injectRuntimeOptimizerRule(_ => GuardedRule(PropagateEmptyInputs.AtRuntime))
         extensions.injectPlannerStrategy(_ => SkewExtensions.strategy)
         extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(SpreadNullKeys))
         extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(WantedLayout))
@@ -68,7 +79,17 @@ object SkewExtensions {
       Collections.synchronizedMap(new WeakHashMap[SparkSessionExtensions, java.lang.Boolean]()))
 
   private val optimizerRules: Seq[Rule[LogicalPlan]] =
-    Seq(LowerMultiFullJoin, FilterNullKeys, PushKeyPredicates).map(GuardedRule(_))
+    Seq(
+      LowerMultiFullJoin,
+      PropagateEmptyInputs,
+      NarrowRoles,
+      FoldPresentColumns,
+      PushKeyPredicates,
+      FilterNullKeys,
+      InferKeyPredicates,
+      LimitRequiredInput,
+      DropUnusedInputs,
+      PruneNestedColumns).map(GuardedRule(_))
 
   /** A session that registered late has chosen our joins by name; its own stay as they are. */
   private val loadedOptimizerRules: Seq[Rule[LogicalPlan]] =

@@ -121,6 +121,19 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
     rows
   }
 
+  /**
+   * The rows, which are those of the plan without us, whether an operator of ours is left or not. What
+   * matters is the optimized plan: it is run in the way that starts soonest.
+   */
+  protected def checkSame(df: DataFrame): Seq[Row] = {
+    var rows: Seq[Row] = Nil
+    withSQLConf(Interpreted :+ "spark.sql.adaptive.enabled" -> "false": _*) {
+      rows = again(df).collect().toSeq
+      assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
+    }
+    rows
+  }
+
   /** The full outer join of the inputs, checked against both oracles, columns included. */
   protected def checkFullJoin(on: String*)(inputs: DataFrame*): DataFrame = {
     val df = fullJoin(on: _*)(inputs: _*)

@@ -33,6 +33,9 @@ object BroadcastSmallInputs {
       broadcastTo(large, join)
     }
 
+  /** For a join that differs from the one that it was chosen for. */
+  def forget(join: MultiFullJoin): Unit = join.unsetTagValue(Large)
+
   private def choose(join: MultiFullJoin): Option[Int] = {
     val conf = SQLConf.get
     def small(plan: LogicalPlan): Boolean =

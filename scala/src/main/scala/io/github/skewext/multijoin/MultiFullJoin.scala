@@ -3,8 +3,10 @@ package io.github.skewext.multijoin
 import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.rewrite.RewriteReason
 
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, Expression}
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, Project, Statistics}
+import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
+import org.apache.spark.sql.internal.SQLConf
 
 /**
  * The full outer join of N inputs on one equi-key, narrowed by a role for every input.
@@ -41,16 +43,135 @@ case class MultiFullJoin(
 
   override def maxRows: Option[Long] = MultiFullJoin.maxRows(children.map(_.maxRows), roles)
 
-  /**
-   * The sum of the inputs, not their product: keys are nearly unique where tables are integrated on
-   * a key, and an estimate that explodes with N would drive every choice above this node wrong.
-   */
+  /** Cached, as Spark's own nodes do it: a plan above asks more than once. */
   override def stats: Statistics = {
-    val shown = children.zip(roles).collect { case (c, role) if role.isShown => c.stats }
-    val rows = shown.map(_.rowCount)
-    Statistics(
-      sizeInBytes = shown.map(_.sizeInBytes).sum.max(1),
-      rowCount = if (rows.forall(_.isDefined)) Some(rows.flatten.sum) else None)
+    if (statsCache.isEmpty) statsCache = Some(MultiJoinEstimation(this))
+    statsCache.get
+  }
+
+  // Spark's rules for joins look for Spark's joins; what it is for is that ours are quick to see that
+  // a plan has no join at all.
+  override protected val nodePatterns: Seq[TreePattern] = Seq(JOIN)
+
+  /**
+   * What holds for every row that comes out: what holds for the rows of an input that each of them
+   * has, and, of the key, what holds in every input that it can be shown from.
+   */
+  override protected lazy val validConstraints: ExpressionSet = {
+    val shown = children.indices.filter(roles(_).isShown)
+    val ofNeeded = shown.filter(roles(_).isNeeded).map { i =>
+      val own = AttributeSet(valueColumns(i) ++ exactKeys.map(keyColumns(i)(_)))
+      overOutput(i, children(i).constraints.filter(_.references.subsetOf(own)))
+    }
+    lazy val ofEach = shown.map { i =>
+      val own = AttributeSet(keyColumns(i))
+      overOutput(i, children(i).constraints.filter(_.references.subsetOf(own)))
+    }
+    val ofAll = if (ofNeeded.isEmpty) ofEach.reduceOption(_ intersect _) else None
+    (ofNeeded ++ ofAll).foldLeft(ExpressionSet())(_ ++ _)
+  }
+
+  /** A key comes out in one row if no input that is shown has it twice. */
+  override lazy val distinctKeys: Set[ExpressionSet] = {
+    val once = conf.getConf(SQLConf.PROPAGATE_DISTINCT_KEYS_ENABLED) && hasExactKeys &&
+      children.indices.forall(i => !roles(i).isShown || hasDistinctKeys(i))
+    // Rows with a null key each come out alone.
+    def noNulls = output.take(keyOutput.size).forall { key =>
+      !key.nullable || constraints.contains(IsNotNull(key))
+    }
+    if (once && noNulls) Set(ExpressionSet(keyOutput)) else Set.empty
+  }
+
+  def hasDistinctKeys(i: Int): Boolean =
+    children(i).distinctKeys.exists(_.subsetOf(ExpressionSet(keys(i))))
+
+  def valueColumns(i: Int): Seq[Attribute] =
+    MultiFullJoin.valueColumns(children(i).output, keyColumns(i))
+
+  /**
+   * The key columns of which equal values are identical, by position: it makes no difference which
+   * input shows them. Not floating-point numbers (-0.0 equals 0.0), nor keys that are padded for the
+   * comparison.
+   */
+  lazy val exactKeys: Seq[Int] = keyOutput.indices.filter { j =>
+    keys.indices.forall { i =>
+      JoinKeys.comparedByBytes(keys(i)(j)) && keys(i)(j).semanticEquals(keyColumns(i)(j))
+    }
+  }
+
+  def hasExactKeys: Boolean = exactKeys.size == keyOutput.size
+
+  lazy val exactKeyOutput: AttributeSet = AttributeSet(exactKeys.map(keyOutput))
+
+  /** What is said of the output, said of one input. */
+  def overInput(i: Int, predicate: Expression): Expression = {
+    val columnOf = AttributeMap(keyOutput.zip(keyColumns(i)))
+    predicate.transform { case a: Attribute => columnOf.getOrElse(a, a) }
+  }
+
+  /** What is said of one input, said of the output. A column may be several keys: of each. */
+  private def overOutput(i: Int, predicates: ExpressionSet): ExpressionSet =
+    keyColumns(i).zip(keyOutput).groupBy(_._1.exprId).values.foldLeft(predicates) { (said, same) =>
+      same
+        .map { case (column, out) =>
+          said.map(_.transform { case a: Attribute if a.exprId == column.exprId => out })
+        }
+        .reduce(_ ++ _)
+    }
+
+  /**
+   * This plan's columns from one that has a part of them; the others are null. Also a plan of no
+   * rows, where no input is shown any more.
+   */
+  def withOutputOf(below: LogicalPlan): LogicalPlan = if (below.outputSet == outputSet) {
+    below
+  } else {
+    val known = AttributeMap(below.output.map(a => a -> a))
+    Project(
+      output.map(a =>
+        known.getOrElse(a, MultiFullJoin.aliasFor(Literal.create(null, a.dataType), a))),
+      below)
+  }
+
+  /** The same with other roles. What the plan knows of the node stays with it. */
+  def withRoles(newRoles: Seq[InputRole]): MultiFullJoin = changed(copy(roles = newRoles))
+
+  def withInputs(inputs: Seq[LogicalPlan]): MultiFullJoin =
+    if (inputs.zip(children).forall { case (a, b) => a eq b }) this
+    else changed(copy(children = inputs))
+
+  private def changed(join: MultiFullJoin): MultiFullJoin = {
+    join.copyTagsFrom(this)
+    BroadcastSmallInputs.forget(join)
+    join
+  }
+
+  /** No rows. */
+  def empty: LogicalPlan = LocalRelation(output, Nil)
+
+  /**
+   * The join without some inputs, whose columns are null. Whoever asks knows that they make no
+   * difference, and that nobody looks at the indicator, which would count other inputs.
+   */
+  def without(dropped: Set[Int]): LogicalPlan = {
+    val kept = children.indices.filterNot(dropped)
+    kept match {
+      case _ if !kept.exists(roles(_).isShown) => empty
+      case Seq(one) =>
+        val shownKeys = keyColumns(one).zip(keyOutput).map { case (column, out) =>
+          MultiFullJoin.aliasFor(column, out)
+        }
+        withOutputOf(Project(shownKeys ++ valueColumns(one), children(one)))
+      case _ =>
+        withOutputOf(
+          changed(
+            copy(
+              children = kept.map(children),
+              keys = kept.map(keys),
+              keyColumns = kept.map(keyColumns),
+              roles = kept.map(roles),
+              indicator = None)))
+    }
   }
 
   override def simpleString(maxFields: Int): String =
@@ -81,6 +202,13 @@ object MultiFullJoin {
     val keyNullable = keyOutput.indices.map(j => keyIsNullable(keyColumns, roles, j))
     keyOutput.zip(keyNullable).map { case (a, n) => a.withNullability(n) } ++ values ++ indicator
   }
+
+  /** Something under the name and the id of a column of the output. */
+  private[multijoin] def aliasFor(value: Expression, column: Attribute): Alias =
+    Alias(value, column.name)(
+      exprId = column.exprId,
+      qualifier = column.qualifier,
+      explicitMetadata = Some(column.metadata))
 
   /** The columns of an input that are not its key. */
   def valueColumns(input: Seq[Attribute], keyColumns: Seq[Attribute]): Seq[Attribute] = {

@@ -1,51 +1,88 @@
 package io.github.skewext.multijoin
 
+import io.github.skewext.multijoin.InputRole.Required
+
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern.{FILTER, JOIN}
 
 /**
- * Moves predicates on key columns from above a [[MultiFullJoin]] into every input, where they skip
- * files, row groups and buckets:
+ * Moves predicates from above a [[MultiFullJoin]] into its inputs, where they skip files, row groups
+ * and buckets. Those on key columns go into every input, those on columns of a required input into
+ * that one:
  * {{{
- * Filter (k = 5 AND x > 1)             Filter (x > 1)
- * +- MultiFullJoin [k]           =>    +- MultiFullJoin [k]
- *    :- a                                 :- Filter (k = 5)
- *    +- b                                 :  +- a
- *                                         +- Filter (k = 5)
- *                                            +- b
+ * Filter (k = 5 AND v1 > 1 AND v2 > 1)     Filter (v2 > 1)
+ * +- MultiFullJoin [k]               =>    +- MultiFullJoin [k]
+ *    :- a (v1, required)                      :- Filter (k = 5 AND v1 > 1)
+ *    +- b (v2, optional)                      :  +- a
+ *                                             +- Filter (k = 5)
+ *                                                +- b
  * }}}
  * A key that comes out is that of some input, and all inputs that have it agree on it, so nothing is
  * left to check above. That needs keys of which equal ones are identical: a predicate can tell -0.0
  * from 0.0, so keys with floating-point numbers and padded ones stay.
+ *
+ * Of a disjunction that stays above, what follows from it for an input is asked of that as well:
+ * `k = 1 AND v2 > 1 OR k = 3 AND v2 < 1` gives `k = 1 OR k = 3`.
  */
-object PushKeyPredicates extends Rule[LogicalPlan] {
+object PushKeyPredicates extends Rule[LogicalPlan] with PredicateHelper {
 
-  override def apply(plan: LogicalPlan): LogicalPlan = plan.transformUp {
-    case filter @ Filter(condition, join: MultiFullJoin) =>
-      val movable = AttributeSet(
-        join.keyOutput.indices
-          .filter(j => join.keys.forall(input => JoinKeys.comparedByBytes(input(j))))
-          .map(join.keyOutput))
-      val (pushed, kept) = splitConjunctivePredicates(condition).partition { predicate =>
-        predicate.deterministic && predicate.references.nonEmpty &&
-        predicate.references.subsetOf(movable) && !SubqueryExpression.hasSubquery(predicate)
-      }
-      if (pushed.isEmpty) {
-        filter
-      } else {
-        val predicate = pushed.reduce(And)
-        val children = join.children.zip(join.keyColumns).map { case (child, columns) =>
-          val columnOf = AttributeMap(join.keyOutput.zip(columns))
-          Filter(predicate.transform { case a: Attribute => columnOf.getOrElse(a, a) }, child)
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    plan.transformWithPruning(_.containsAllPatterns(FILTER, JOIN)) {
+      case filter @ Filter(condition, join: MultiFullJoin) =>
+        val (candidates, fixed) = splitConjunctivePredicates(condition).partition(movable)
+        val (onKeys, others) = candidates.partition(isOn(_, join.exactKeyOutput))
+        val owners = others.map(p => p -> join.children.indices.find(i => isOn(p, owned(join, i))))
+        val stay = owners.collect { case (p, None) => p }
+        val children = join.children.indices.map { i =>
+          val own = owners.collect { case (p, Some(`i`)) => p }
+          filtered(join, i, onKeys ++ own, implied(join, i, stay))
         }
-        val below = join.copy(children = children)
-        if (kept.isEmpty) below else Filter(kept.reduce(And), below)
-      }
-  }
+        val below = join.withInputs(children)
+        val kept = fixed ++ stay
+        if (below eq join) filter
+        else if (kept.isEmpty) below
+        else filter.copy(condition = kept.reduce(And), child = below)
+    }
 
-  private def splitConjunctivePredicates(condition: Expression): Seq[Expression] = condition match {
-    case And(left, right) => splitConjunctivePredicates(left) ++ splitConjunctivePredicates(right)
-    case other => Seq(other)
+  /** A subquery in every input would be planned as often; but one that gives a value is run once. */
+  private def movable(predicate: Expression): Boolean =
+    predicate.deterministic && predicate.references.nonEmpty && !predicate.exists {
+      case s: ScalarSubquery => s.isCorrelated
+      case _: SubqueryExpression => true
+      case _ => false
+    }
+
+  private def isOn(predicate: Expression, columns: AttributeSet): Boolean =
+    predicate.references.subsetOf(columns)
+
+  /** The columns that are the input's in every row that comes out. */
+  private def owned(join: MultiFullJoin, i: Int): AttributeSet =
+    if (join.roles(i) == Required) AttributeSet(join.valueColumns(i)) ++ join.exactKeyOutput
+    else AttributeSet.empty
+
+  private def implied(join: MultiFullJoin, i: Int, stay: Seq[Expression]): Seq[Expression] =
+    if (conf.constraintPropagationEnabled) {
+      val columns = join.exactKeyOutput ++ owned(join, i)
+      stay
+        .flatMap(extractPredicatesWithinOutputSet(_, columns))
+        .flatMap(splitConjunctivePredicates)
+        .filter(_.references.nonEmpty)
+    } else {
+      // Nothing would tell that it is there already.
+      Nil
+    }
+
+  private def filtered(
+      join: MultiFullJoin,
+      i: Int,
+      moved: Seq[Expression],
+      implied: Seq[Expression]): LogicalPlan = {
+    val child = join.children(i)
+    val known = if (implied.isEmpty) ExpressionSet() else child.constraints
+    val predicates =
+      moved.map(join.overInput(i, _)) ++ implied.map(join.overInput(i, _)).filterNot(known.contains)
+    predicates.reduceOption(And).map(Filter(_, child)).getOrElse(child)
   }
 }

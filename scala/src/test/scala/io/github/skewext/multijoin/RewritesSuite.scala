@@ -60,17 +60,16 @@ class RewritesSuite extends MultiJoinTest {
   test("other predicates stay above") {
     val joined = fullJoin("k", "l")(inputs: _*)
     for (predicate <- Seq(
-        "v0 > 5",
         "v0 > 5 OR k = 4",
         "k <=> v1",
-        "v2 IS NULL",
+        "v0 > 5 OR v2 IS NULL",
         "k IS NULL OR rand(1) < 0.5")) {
       val filtered = joined.where(predicate)
       if (!predicate.contains("rand")) checkJoin(filtered)
       assert(conditionsAbove(filtered).size === 1, predicate)
       assert(filteredInputs(filtered) === 0, predicate)
     }
-    val both = joined.where("k = 4 AND v1 > 3")
+    val both = joined.where("k = 4 AND coalesce(v1, v2) > 3")
     checkJoin(both)
     assert(conditionsAbove(both).size === 1 && !conditionsAbove(both).head.sql.contains("k"))
     assert(filteredInputs(both) === 3)
