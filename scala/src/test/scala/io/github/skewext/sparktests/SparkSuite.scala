@@ -27,6 +27,8 @@ trait SparkSuite extends SharedSparkSession {
   private lazy val began = mutable.Set.empty[String]
   private lazy val countBefore = MultiJoinCount.value
   private lazy val failuresBefore = Guard.failures
+  // Spark's tests of Python's functions ask where it is, also where they then do not run.
+  private lazy val homeBefore = SparkTestFiles.setHome()
 
   override protected def sparkConf: SparkConf =
     super.sparkConf
@@ -41,8 +43,13 @@ trait SparkSuite extends SharedSparkSession {
   override def beforeAll(): Unit = {
     countBefore
     failuresBefore
+    homeBefore
     super.beforeAll()
   }
+
+  override def afterAll(): Unit =
+    try super.afterAll()
+    finally SparkTestFiles.restoreHome(homeBefore)
 
   override protected def test(name: String, tags: Tag*)(body: => Any)(implicit
       position: Position): Unit = {
