@@ -79,6 +79,9 @@ lazy val skewext = (project in file("."))
       val report = target.value / "scalatest.txt"
       Tests.Argument(TestFrameworks.ScalaTest, "-oDF", "-fW", report.getPath)
     },
+    // Spark's own suites that take long: `make test-spark` names them.
+    Test / test / testOptions +=
+      Tests.Filter(suite => !suite.startsWith("io.github.skewext.sparktests.full.")),
     bundleJar := {
       val jar = (Compile / packageBin).value
       val folder = baseDirectory.value / "python" / "pyspark_skewext" / "jars"

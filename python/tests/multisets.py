@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -20,6 +21,33 @@ def assert_same_rows(actual: Any, expected: Any) -> None:
     missing, extra = other - one, one - other
     if missing or extra:
         raise AssertionError(f"missing: {_shown(missing)}\nunexpected: {_shown(extra)}")
+
+
+def assert_nearly_same_rows(
+    actual: Iterable[Any], expected: Iterable[Any], relative: float, absolute: float
+) -> None:
+    """The same, but numbers may differ a little.
+
+    Sums of floats depend on the order of rows, and of quotients of decimals Spark and DuckDB keep
+    different numbers of digits.
+    """
+    one, other = (sorted(map(_comparable, rows), key=_place) for rows in (actual, expected))
+    assert len(one) == len(other), f"{len(one)} rows, not {len(other)}"
+    for row, wanted in zip(one, other):
+        assert len(row) == len(wanted)
+        for value, number in zip(row, wanted):
+            assert value == number or (
+                isinstance(value, (int, float, Decimal))
+                and isinstance(number, (int, float, Decimal))
+                and math.isclose(value, number, rel_tol=relative, abs_tol=absolute)
+            ), f"{value} is not {number} in {row}, {wanted}"
+
+
+def _place(row: tuple[Any, ...]) -> tuple[list[str], list[str]]:
+    """What to sort rows by that may differ a little: whole columns first, then rounded ones."""
+    whole = [str(v) for v in row if not isinstance(v, (float, Decimal))]
+    rounded = [f"{float(v):.4g}" for v in row if isinstance(v, (float, Decimal))]
+    return whole, rounded
 
 
 def multiset(rows: DataFrame | Iterable[Any]) -> Counter[Any]:

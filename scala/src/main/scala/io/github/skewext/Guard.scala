@@ -2,6 +2,7 @@ package io.github.skewext
 
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.collection.JavaConverters._
 import scala.util.control.NonFatal
 
 import org.apache.spark.SPARK_VERSION
@@ -36,6 +37,9 @@ object Guard extends Logging {
         logOnce(s"skewext: $what failed and is left out.", Some(e))
         fallback
     }
+
+  /** What was logged so far. A failure that changes no answer shows nowhere else. */
+  private[skewext] def failures: Set[String] = reported.asScala.toSet
 
   def logOnce(message: String, cause: Option[Throwable] = None): Unit =
     if (reported.add(message)) {

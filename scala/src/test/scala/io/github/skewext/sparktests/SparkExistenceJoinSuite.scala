@@ -1,0 +1,6 @@
+package io.github.skewext.sparktests
+
+import org.apache.spark.sql.execution.joins.ExistenceJoinSuite
+
+/** As [[SparkOuterJoinSuite]], for semi, anti and existence joins. */
+class SparkExistenceJoinSuite extends ExistenceJoinSuite with RewriteForced
