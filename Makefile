@@ -28,8 +28,8 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON
 # The order of prerequisites saves a start of sbt: after the Scala tests the jar is there.
 .NOTPARALLEL:
 
-.PHONY: help demo test test-scala test-python test-spark bench fmt check check-scala check-python \
-  jar wheel docs clean distclean
+.PHONY: help demo test test-scala test-python test-spark test-random bench fmt check check-scala \
+  check-python jar wheel docs clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ test-spark: $(JAR_STAMP) $(VENV_STAMP) ## Spark's own suites and all of TPC-DS, 
 	$(SBT) "testOnly io.github.skewext.sparktests.*"; status=$$?; \
 	  $(PYTHON) build-tools/count_tests.py target/scalatest.txt && exit $$status
 	cd python && SKEWEXT_TPCDS=all ../$(PY) -m pytest tests/test_tpcds.py
+
+test-random: $(JAR_STAMP) $(VENV_STAMP) ## Random queries, three engines; ARGS='--seed 7 --count 5000'
+	cd python/tests && ../../$(PY) -m random_sql $(ARGS)
 
 bench: $(JAR_STAMP) $(VENV_STAMP) ## The benchmarks, or BENCH=case; ARGS='--help' lists them
 	$(PY) bench/run.py $(ARGS) $(BENCH)
