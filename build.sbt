@@ -29,6 +29,22 @@ val openedModules = Seq(
 // Java 8 bytecode and API. JDK 8 itself does not know the flag, and needs none.
 val hasReleaseFlag = sys.props("java.specification.version") != "1.8"
 
+// Test suites run in one JVM for each package, Spark's own suites in one more: two at a time, as many
+// as 2 cores and 7 GB can do with.
+def groupOf(suite: String): String = suite.split('.').reverse.toSeq match {
+  case name +: _ if name.startsWith("Spark") => "spark"
+  case _ +: "skewext" +: _ => "multijoin"
+  case _ +: lastPackage +: _ => lastPackage
+}
+
+Global / concurrentRestrictions := {
+  val cores = java.lang.Runtime.getRuntime.availableProcessors
+  Seq(
+    Tags.limitAll(cores),
+    Tags.limit(Tags.ForkedTestGroup, math.min(2, cores)),
+    Tags.exclusiveGroup(Tags.Clean))
+}
+
 lazy val bundleJar = taskKey[File]("Packages the jar and puts it into the Python package")
 
 lazy val skewext = (project in file("."))
@@ -71,8 +87,23 @@ lazy val skewext = (project in file("."))
     Compile / packageBin / mappings ++=
       Seq("LICENSE", "NOTICE").map(name => baseDirectory.value / name -> s"META-INF/$name"),
     Test / fork := true,
-    Test / parallelExecution := false,
-    Test / javaOptions ++= openedModules ++ Seq("-Xmx2g", "-XX:+IgnoreUnrecognizedVMOptions"),
+    // Groups run side by side, the suites of each one after the other.
+    Test / parallelExecution := true,
+    Test / testForkedParallel := false,
+    Test / testGrouping := (Test / definedTests).value
+      .groupBy(test => groupOf(test.name))
+      .map { case (group, tests) =>
+        // A folder of its own for each, as Spark keeps tables in the one that it runs in.
+        val folder = target.value / "tests" / group
+        IO.createDirectory(folder)
+        val options = (Test / forkOptions).value.withWorkingDirectory(folder)
+        Tests.Group(group, tests.sortBy(_.name), Tests.SubProcess(options))
+      }
+      .toSeq,
+    // Most of the time goes into code that runs only a few times.
+    Test / javaOptions ++= openedModules ++
+      Seq("-Xmx1536m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+    Test / javaOptions += "-XX:+IgnoreUnrecognizedVMOptions",
     Test / run / outputStrategy := Some(OutputStrategy.StdoutOutput),
     // The file is for build-tools/count_tests.py.
     Test / testOptions += {

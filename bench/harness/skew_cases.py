@@ -78,7 +78,7 @@ SKEW_CASES = (
     _skew(
         "skew-semi-right",
         "left semi join, the hot key on the right",
-        replace(_HOT, how="semi", swapped=True, split="nobody"),
+        replace(_HOT, how="semi", swapped=True),
     ),
     _skew(
         "skew-anti-left",
@@ -86,11 +86,11 @@ SKEW_CASES = (
         replace(_HOT, how="anti", split="spark"),
     ),
     # Of the right side of a semi or anti join only keys travel. Millions of equal ones are
-    # compressed to so little that no partition is skewed in bytes.
+    # compressed to so little that no partition is skewed in bytes: it is, in rows.
     _skew(
         "skew-anti-right",
         "left anti join, the hot key on the right",
-        replace(_HOT, how="anti", swapped=True, split="nobody"),
+        replace(_HOT, how="anti", swapped=True),
     ),
     _skew(
         "skew-inner",

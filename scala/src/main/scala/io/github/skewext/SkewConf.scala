@@ -168,9 +168,9 @@ object SkewConf {
 
   val SKEW_OUTPUT_ENABLED = buildConf("spark.skewext.skew.output.enabled")
     .doc(
-      "Whether partitions are split out of which much comes, although they are small: a key with " +
-        "thousands of rows on both sides. The map tasks of joins then count the keys of one row " +
-        "in 64. Only with Spark's own shuffle manager, and without plugins (spark.plugins).")
+      "Whether partitions are split that are small, but out of which much comes (a key with " +
+        "thousands of rows on both sides) or in which equal keys have many more rows than their " +
+        "bytes tell. The map tasks of joins then count the keys of one row in 64. Only with Spark's own shuffle manager, and without plugins (spark.plugins).")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)

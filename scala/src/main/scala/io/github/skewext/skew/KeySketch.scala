@@ -13,6 +13,12 @@ package io.github.skewext.skew
  */
 case class KeySketch(layout: SketchLayout, every: Int, counts: Array[Int]) {
 
+  /** How many rows of each partition were sampled; those that have no key are not counted. */
+  def sampled: IndexedSeq[Long] = (0 until layout.partitions).map { partition =>
+    val first = layout.firstCell(0, partition)
+    (first until first + layout.width).map(counts(_).toLong).sum
+  }
+
   /** The counters of one partition, in `width` cells. */
   def cells(table: Int, partition: Int, width: Int): Array[Int] = {
     val folded = new Array[Int](width)

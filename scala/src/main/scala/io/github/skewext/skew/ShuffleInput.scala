@@ -44,7 +44,9 @@ case class ShuffleInput(plan: SparkPlan, shuffles: Seq[ShuffleInput.Shuffle]) {
       blocks = _ => Nil,
       sliceable = false,
       cuttable = false,
-      wholeBytes = if (several) Some(bytes) else None)
+      wholeBytes = if (several) Some(bytes) else None,
+      weights =
+        sketch.map(s => RowWeights.of(bytes, s.sampled, s.every)).getOrElse(IndexedSeq.empty))
     sliced.fold(whole) { shuffle =>
       whole.copy(
         blocks = shuffle.blocks,

@@ -14,9 +14,10 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
 /**
- * Puts a [[KeySketchExec]] below the shuffles of joins in which a key may have many rows on several
- * sides, so that [[SplitSkewedJoins]] knows of it. Not where only one input gives rows: what comes
- * out of an anti join is no more than what goes in, and that is seen by its size.
+ * Puts a [[KeySketchExec]] below the shuffles of joins, so that [[SplitSkewedJoins]] knows of keys
+ * that have many rows: on several sides, where sizes do not show what comes out, or on one side, where
+ * they do not show how many equal keys there are ([[RowWeights]]). Not where the rows of an input are
+ * put together by the key: each key is there once.
  */
 object SketchJoinKeys extends Rule[SparkPlan] {
 
@@ -47,11 +48,9 @@ object SketchJoinKeys extends Rule[SparkPlan] {
 
   private def shufflesOf(join: SparkPlan): Seq[Shuffle] = JoinedInputs.of(join) match {
     case Right(joined) if WantedLayout.reasonToLeaveWhole(join).isEmpty =>
-      val found = joined.inputs
-        .filter(_.role.isShown)
+      joined.inputs
         .flatMap(i => shuffleOf(i.plan).filter(s => isBy(s.by, i.keys)))
-      // One input's counts say nothing.
-      if (found.size < 2) Nil else found.filterNot(_.plan.isInstanceOf[ShuffleQueryStageExec])
+        .filterNot(_.plan.isInstanceOf[ShuffleQueryStageExec])
     case _ => Nil
   }
 

@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
 import io.github.skewext.multijoin.InputRole
-import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Present, Required}
+import io.github.skewext.multijoin.InputRole.Optional
 
 /**
  * Decides which partitions of a join are split, and how: from sizes to tasks, without Spark.
@@ -22,6 +22,10 @@ import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Present, Requi
  * A partition may be small and its join large: 3,000 rows of one key in A and in B, of 75 bytes each,
  * are half a megabyte and give 1.3 GB. Where that is known ([[PartitionOutput]]), A or B is sliced
  * for it, by rows: each piece reads all of the partition, which is little, and gives its part.
+ *
+ * Equal keys without other columns are compressed to nearly nothing, but to join each of them is work
+ * as it is elsewhere. Where rows were counted ([[RowWeights]]), a partition has as many bytes here as
+ * its rows would have in others.
  */
 object SkewPlanner {
 
@@ -41,14 +45,8 @@ object SkewPlanner {
   /** As many rows of its hot keys a slice should have, or slices would be too uneven. */
   private val HotRowsOfSlice = 8
 
-  /** A block is cut where it is this much larger than a slice should be. */
-  private val CutFactor = 1.5
-
   /** Marking costs little besides waiting for it. */
   private val MarkingGain = 1.25
-
-  /** A last slice smaller than this part of the others is not worth a task. */
-  private val SmallSlice = 0.2
 
   private val Growth = 1.25
 
@@ -61,7 +59,13 @@ object SkewPlanner {
       inputs: Seq[SkewInput],
       settings: SkewSettings,
       output: IndexedSeq[PartitionOutput] = IndexedSeq.empty)
-      : Either[SkewReason, Seq[PartitionSplit]] = {
+      : Either[SkewReason, Seq[PartitionSplit]] =
+    decide(inputs.map(_.weighed), settings, output).right.map(_.map(_.inBytesOf(inputs)))
+
+  private def decide(
+      inputs: Seq[SkewInput],
+      settings: SkewSettings,
+      output: IndexedSeq[PartitionOutput]): Either[SkewReason, Seq[PartitionSplit]] = {
     val thresholds = inputs.map(i => settings.skewThreshold(i.bytes))
     val targets = inputs.zip(thresholds).map { case (i, t) => settings.targetBytes(i.bytes, t) }
     val hot = hotOutput(inputs, settings, output)
@@ -166,22 +170,18 @@ object SkewPlanner {
     // What comes out, comes out of the one task.
     val output = hot.map(_.cost).getOrElse(0.0)
     val streamed = others + skewed.streamCost * own + output
-    val plain = PartitionSplit(partition, input, Nil, residual = true, 0L, streamed, streamed)
+    val plain = PartitionSplit(partition, input, Nil, residual = true, streamed, streamed)
     val marks =
       marking(markingSlices(skewed, partition, target, settings), own, others, longestPiece = 0.0)
         .map(m => m.copy(longestTask = m.longestTask + output, work = m.work + output))
     Right(
       marks.filter(_.work <= settings.maxRereadFactor * (own + others + output)).fold(plain) { m =>
-        plain.copy(
-          marking = m.slices,
-          rereadBytes = m.bytesRead - own,
-          longestTask = m.longestTask,
-          work = m.work)
+        plain.copy(marking = m.slices, longestTask = m.longestTask, work = m.work)
       })
   }
 
   /** The keys that an input has, found by tasks of their own before the join. */
-  private case class Marking(slices: Seq[Slice], bytesRead: Long, longestTask: Double, work: Double)
+  private case class Marking(slices: Seq[Slice], longestTask: Double, work: Double)
 
   /**
    * The slices in which tasks before the join could look at the keys of an input, if they may. Blocks
@@ -195,7 +195,7 @@ object SkewPlanner {
     if (settings.marking && input.sliceable && input.wholeBytes.isEmpty) {
       // A task that only looks at keys can do with more of them.
       val most = input.bytes(partition).toDouble / settings.maxSlices
-      cut(input.blocks(partition), math.max(target / StreamCost, most), cuttable = false)
+      Slice.cut(input.blocks(partition), math.max(target / StreamCost, most), cuttable = false)
     } else {
       Nil
     }
@@ -210,12 +210,8 @@ object SkewPlanner {
       val works = slices.map(s => StreamCost * (others + s.bytesRead))
       val longest = works.max + math.max(longestPiece, others)
       val streamed = math.max(longestPiece, others + StreamCost * own)
-      if (streamed >= MarkingGain * longest) {
-        val read = slices.map(_.bytesRead + others).sum + others
-        Some(Marking(slices, read, longest, works.sum + others))
-      } else {
-        None
-      }
+      if (streamed >= MarkingGain * longest) Some(Marking(slices, longest, works.sum + others))
+      else None
     } else {
       None
     }
@@ -249,7 +245,6 @@ object SkewPlanner {
         input,
         slices,
         residual,
-        rereadBytes = slices.map(_.bytesRead + others).sum - own - others,
         longestTask = works.max + whole,
         work = works.sum + whole,
         byOutput = !bySize)
@@ -261,14 +256,12 @@ object SkewPlanner {
           .map { m =>
             pieces.copy(
               marking = m.slices,
-              rereadBytes = pieces.rereadBytes + m.bytesRead,
               longestTask = m.longestTask + whole,
               work = pieces.work + m.work)
           }
           .filter(_.work <= allowed)
           .getOrElse(
             pieces.copy(
-              rereadBytes = pieces.rereadBytes + own + others,
               longestTask = math.max(works.max, streamed) + whole,
               work = pieces.work + streamed))
       }
@@ -284,7 +277,8 @@ object SkewPlanner {
     // Larger and larger slices, until there are few enough of them.
     def grow(size: Double): Either[SkewReason, PartitionSplit] = {
       val slices =
-        if (bySize || !skewed.cuttable) cut(blocks, size, skewed.cuttable) else evenly(blocks, size)
+        if (bySize || !skewed.cuttable) Slice.cut(blocks, size, skewed.cuttable)
+        else Slice.evenly(blocks, size)
       if (slices.size >= 2) {
         val candidate = split(slices)
         if (slices.size <= settings.maxSlices && candidate.work <= allowed) Right(candidate)
@@ -306,181 +300,4 @@ object SkewPlanner {
    */
   private def needsResidual(roles: Seq[InputRole], input: Int): Boolean =
     roles(input) == Optional && roles.indices.exists(j => j != input && roles(j).isShown)
-
-  /** Packs neighbouring blocks into slices of about `target` bytes, and cuts blocks that are larger. */
-  private def cut(blocks: Seq[MapBlocks], target: Double, cuttable: Boolean): Seq[Slice] = {
-    val slices = Seq.newBuilder[Slice]
-    var open: Option[Slice] = None
-    def close(): Unit = {
-      slices ++= open
-      open = None
-    }
-    blocks.foreach { block =>
-      val shares = if (cuttable && block.bytes > CutFactor * target) {
-        math.max(2, math.ceil(block.bytes / target).toInt)
-      } else {
-        1
-      }
-      if (shares > 1) {
-        close()
-        slices ++= shared(block, shares)
-      } else {
-        open match {
-          case Some(s) if s.bytes + block.bytes <= target =>
-            val bytes = s.bytes + block.bytes
-            open = Some(s.copy(endMap = block.end, bytes = bytes, bytesRead = bytes))
-          case _ =>
-            close()
-            open = Some(Slice(block.start, block.end, 0, 1, block.bytes, block.bytes))
-        }
-      }
-    }
-    close()
-    mergeSmallLast(slices.result(), target)
-  }
-
-  /** All blocks together, cut into slices of `target` bytes. */
-  private def evenly(blocks: Seq[MapBlocks], target: Double): Seq[Slice] = {
-    val bytes = blocks.map(_.bytes).sum
-    // What is too much by rounding is not worth a slice.
-    val shares = math.max(1, math.ceil(bytes / target - 1e-9).toInt)
-    shared(MapBlocks(blocks.head.start, blocks.last.end, bytes), shares)
-  }
-
-  private def shared(block: MapBlocks, shares: Int): Seq[Slice] = (0 until shares).map { share =>
-    // The first shares take what does not divide.
-    val bytes = block.bytes / shares + (if (share < block.bytes % shares) 1 else 0)
-    Slice(block.start, block.end, share, shares, bytes, block.bytes)
-  }
-
-  private def mergeSmallLast(slices: Seq[Slice], target: Double): Seq[Slice] = slices match {
-    case begin :+ a :+ b if a.shares == 1 && b.shares == 1 && b.bytes < SmallSlice * target =>
-      val bytes = a.bytes + b.bytes
-      begin :+ a.copy(endMap = b.endMap, bytes = bytes, bytesRead = bytes)
-    case _ => slices
-  }
-}
-
-/**
- * What the planner knows of an input.
- *
- * @param bytes its size in every partition
- * @param blocks what map tasks wrote for a partition, in their order; covers all map tasks
- * @param sliceable whether a join with a part of its shuffled rows is a part of the join
- * @param cuttable whether a block may be divided by what is in the rows
- * @param wholeBytes if it is made of several shuffles, what of `bytes` is read whole by every slice
- */
-case class SkewInput(
-    role: InputRole,
-    bytes: IndexedSeq[Long],
-    blocks: Int => Seq[MapBlocks],
-    sliceable: Boolean = true,
-    cuttable: Boolean = true,
-    wholeBytes: Option[IndexedSeq[Long]] = None) {
-
-  def slicedBytes(partition: Int): Long =
-    bytes(partition) - wholeBytes.map(_(partition)).getOrElse(0L)
-
-  /** What a byte of it costs that a residual drops; shuffles that make an input are joined for that. */
-  def streamCost: Double = if (wholeBytes.isEmpty) SkewPlanner.StreamCost else 1.0
-}
-
-/** What the map tasks from `start` until `end` wrote for one partition. */
-case class MapBlocks(start: Int, end: Int, bytes: Long)
-
-/**
- * A part of an input's rows in one partition: those of the map tasks from `startMap` until `endMap`,
- * and of these one of `shares` shares, by what is in the row.
- */
-case class Slice(startMap: Int, endMap: Int, share: Int, shares: Int, bytes: Long, bytesRead: Long)
-
-/**
- * The tasks of one partition: one for each slice of `input`, and one for the keys that it lacks.
- * Without slices the input is not shown and only its keys are asked for.
- *
- * @param rereadBytes what all tasks together read more than one task would
- * @param longestTask the cost of the longest task, in bytes joined; of the longest two if one is
- *                    waited for by the other
- * @param work the cost of all tasks
- * @param marking the slices in which tasks before the join find the keys that the input has; if
- *                there are none, the residual reads the input itself
- * @param byOutput whether it is split for what comes out, and not for what goes in
- */
-case class PartitionSplit(
-    partition: Int,
-    input: Int,
-    slices: Seq[Slice],
-    residual: Boolean,
-    rereadBytes: Long,
-    longestTask: Double,
-    work: Double,
-    marking: Seq[Slice] = Nil,
-    byOutput: Boolean = false) {
-
-  /** The residual first: it may be the longest. */
-  def tasks: Seq[SkewTask] =
-    (if (residual) Seq(SkewTask.Residual(input, Some(partition))) else Nil) ++
-      slices.map(SkewTask.Piece(input, _))
-}
-
-/** The settings that decide about splits: Spark's own, and the limits that Spark has none for. */
-case class SkewSettings(
-    factor: Double,
-    thresholdBytes: Long,
-    advisoryBytes: Long,
-    maxSlices: Int,
-    maxRereadFactor: Double,
-    minGain: Double,
-    marking: Boolean) {
-
-  /** From which size on a partition is skewed: as Spark's own rule has it. */
-  def skewThreshold(sizes: Seq[Long]): Long =
-    math.max(thresholdBytes, (SkewSettings.median(sizes) * factor).toLong)
-
-  /** How large slices should be: as other partitions are, but at least the advisory size. */
-  def targetBytes(sizes: Seq[Long], threshold: Long): Long = {
-    val others = sizes.filter(_ <= threshold)
-    if (others.isEmpty) advisoryBytes else math.max(advisoryBytes, others.sum / others.size)
-  }
-}
-
-object SkewSettings {
-  private[skew] def median(sizes: Seq[Long]): Long = {
-    val sorted = sizes.sorted
-    val n = sorted.size
-    if (n == 0) 1L
-    else if (n % 2 == 0) math.max((sorted(n / 2) + sorted(n / 2 - 1)) / 2, 1L)
-    else math.max(sorted(n / 2), 1L)
-  }
-}
-
-/** What one task of a join does. */
-sealed abstract class SkewTask extends Serializable {
-
-  /** The roles that make the task give the keys that are its own. */
-  def roles(ofJoin: Seq[InputRole]): Seq[InputRole]
-}
-
-object SkewTask {
-
-  /** Joins all rows of its partitions. */
-  case object Whole extends SkewTask {
-    override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] = ofJoin
-  }
-
-  /** Gives the rows of the join that have a row of this slice in them. */
-  case class Piece(input: Int, slice: Slice) extends SkewTask {
-    override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] = ofJoin.updated(input, Required)
-  }
-
-  /**
-   * Gives the rows of the join that show no row of the input: those of keys that it lacks, or all
-   * where it only needs to be present.
-   *
-   * @param partition what it reads, if that is one partition
-   */
-  case class Residual(input: Int, partition: Option[Int]) extends SkewTask {
-    override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] =
-      if (ofJoin(input) == Present) ofJoin else ofJoin.updated(input, Excluded)
-  }
 }

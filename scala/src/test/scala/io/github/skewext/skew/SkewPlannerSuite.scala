@@ -129,6 +129,37 @@ class SkewPlannerSuite extends AnyFunSuite {
     assert(notMarked(hot.copy(role = Excluded, wholeBytes = Some(hot.bytes)), input(Required, 10)))
   }
 
+  test("where rows were counted, a partition has as many bytes as they would have in others") {
+    // 100 bytes, of rows that would be 1,000 elsewhere.
+    val hot = input(Optional, 30, 20, 20, 30).copy(weights = IndexedSeq(1.0, 10.0, 1.0, 1.0))
+    assert(
+      SkewPlanner.plan(Seq(hot.copy(weights = IndexedSeq.empty), input(Optional, 10)), settings)
+        === Left(SkewReason.NotSkewed))
+    val split = only(SkewPlanner.plan(Seq(hot, input(Optional, 10)), settings))
+    // Slices of 64 of 1,000 bytes; what is said of them is what they have.
+    assert(
+      split.slices.map(s => (s.startMap, s.share, s.shares, s.bytes, s.bytesRead)) ===
+        Seq(0 -> 30, 1 -> 20, 2 -> 20, 3 -> 30).flatMap {
+          case (m, 30) => Seq.fill(5)(6L).zipWithIndex.map { case (b, i) => (m, i, 5, b, 30L) }
+          case (m, _) => Seq.fill(4)(5L).zipWithIndex.map { case (b, i) => (m, i, 4, b, 20L) }
+        })
+    assert(split.rereadBytes === 2 * 5 * 30 + 2 * 4 * 20 + 18 * 10 + 100 + 10 - (100 + 10))
+    // What is planned is the same as with as many bytes.
+    val large = only(SkewPlanner.plan(Seq(hot.weighed, input(Optional, 10)), settings))
+    assert((split.longestTask, split.work) === ((large.longestTask, large.work)))
+    assert(large.slices.map(_.bytes).sum === 1000)
+    // Marks are found in slices of the same kind.
+    val marking = settings.copy(marking = true)
+    val keys = input(Excluded, Seq.fill(20)(6L): _*).copy(weights = IndexedSeq(1, 10.0, 1, 1))
+    val marked = only(SkewPlanner.plan(Seq(input(Required, 10), keys), marking))
+    assert(marked.slices.isEmpty)
+    assert(marked.marking.map(_.bytes) === Seq.fill(6)(18) :+ 12)
+    assert(marked.rereadBytes === 120 + 7 * 10 + 10 - (120 + 10))
+    // More rows, but not enough.
+    val few = hot.copy(weights = IndexedSeq(1.0, 2.5, 1.0, 1.0))
+    assert(SkewPlanner.plan(Seq(few, input(Optional, 10)), settings) === Left(SkewReason.NotSkewed))
+  }
+
   test("an aggregated input is read whole, and vetoes if it is the skewed one") {
     val aggregated = input(Optional, 100, 100, 100, 100).copy(sliceable = false)
     assert(
@@ -468,7 +499,7 @@ class SkewPlannerSuite extends AnyFunSuite {
   test("reads that Spark has coalesced after the split") {
     val slices =
       Seq(Slice(0, 2, 0, 1, 50, 50), Slice(2, 3, 0, 2, 30, 60), Slice(2, 3, 1, 2, 30, 60))
-    val splits = SkewSplits(Seq(PartitionSplit(3, 1, slices, residual = true, 0, 0, 0)))
+    val splits = SkewSplits(Seq(PartitionSplit(3, 1, slices, residual = true, 0, 0)))
     assert(splits.describe === "1 partition in 3 pieces, 1 residual")
     val bytes = Seq(IndexedSeq(1L, 2L, 0L, 4L, 5L, 6L), IndexedSeq(1L, 2L, 0L, 110L, 5L, 6L))
     def read(from: Int, until: Int, i: Int) =

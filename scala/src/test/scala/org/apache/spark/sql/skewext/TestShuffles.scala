@@ -1,12 +1,49 @@
 package org.apache.spark.sql.skewext
 
-import org.apache.spark.{MapOutputTrackerMaster, SparkEnv}
+import scala.reflect.ClassTag
+
+import org.apache.spark.rdd.{DeterministicLevel, RDD}
+import org.apache.spark.{MapOutputTrackerMaster, Partition, SparkContext, SparkEnv, TaskContext}
 
 /** What can happen to shuffles. */
 object TestShuffles {
 
+  private def tracker = SparkEnv.get.mapOutputTracker.asInstanceOf[MapOutputTrackerMaster]
+
   /** As if the executors with a shuffle's files were gone: its map tasks run again when it is read. */
-  def lose(shuffleId: Int): Unit = SparkEnv.get.mapOutputTracker
-    .asInstanceOf[MapOutputTrackerMaster]
-    .unregisterAllMapAndMergeOutput(shuffleId)
+  def lose(shuffleId: Int): Unit = tracker.unregisterAllMapAndMergeOutput(shuffleId)
+
+  /** As if only the executor of a shuffle's last map task were gone. */
+  def loseLast(shuffleId: Int): Unit = for {
+    (last, location) <- tracker.shuffleStatuses(shuffleId).withMapStatuses { all =>
+      all.lastOption.filter(_ != null).map(s => (all.length - 1, s.location))
+    }
+  } tracker.unregisterMapOutput(shuffleId, last, location)
+
+  /** Listeners know of all that has happened. */
+  def awaitListeners(sc: SparkContext): Unit = sc.listenerBus.waitUntilEmpty()
+}
+
+/**
+ * Values that are in other partitions each time all of them are computed, and says so. Lives here
+ * because levels of determinism are `private[spark]`.
+ *
+ * @param generation which time it is
+ */
+class WanderingRDD[T: ClassTag](sc: SparkContext, values: Seq[T], n: Int, generation: () => Int)
+    extends RDD[T](sc, Nil) {
+
+  private case class Part(index: Int) extends Partition
+
+  override protected def getPartitions: Array[Partition] = Array.tabulate(n)(Part(_))
+
+  override protected def getOutputDeterministicLevel: DeterministicLevel.Value =
+    DeterministicLevel.INDETERMINATE
+
+  override def compute(split: Partition, context: TaskContext): Iterator[T] = {
+    val now = generation()
+    values.iterator.zipWithIndex.collect {
+      case (value, i) if (i + now) % n == split.index => value
+    }
+  }
 }

@@ -1,0 +1,80 @@
+package io.github.skewext.skew
+
+import io.github.skewext.multijoin.InputRole
+import io.github.skewext.multijoin.InputRole.{Excluded, Present, Required}
+
+/**
+ * The tasks of one partition: one for each slice of `input`, and one for the keys that it lacks.
+ * Without slices the input is not shown and only its keys are asked for.
+ *
+ * @param longestTask the cost of the longest task, in bytes joined; of the longest two if one is
+ *                    waited for by the other
+ * @param work the cost of all tasks
+ * @param marking the slices in which tasks before the join find the keys that the input has; if
+ *                there are none, the residual reads the input itself
+ * @param byOutput whether it is split for what comes out, and not for what goes in
+ * @param rereadBytes what all tasks together read more than one task would
+ */
+case class PartitionSplit(
+    partition: Int,
+    input: Int,
+    slices: Seq[Slice],
+    residual: Boolean,
+    longestTask: Double,
+    work: Double,
+    marking: Seq[Slice] = Nil,
+    byOutput: Boolean = false,
+    rereadBytes: Long = 0L) {
+
+  /** The residual first: it may be the longest. */
+  def tasks: Seq[SkewTask] =
+    (if (residual) Seq(SkewTask.Residual(input, Some(partition))) else Nil) ++
+      slices.map(SkewTask.Piece(input, _))
+
+  /** The same split, of which sizes are those of these inputs. */
+  private[skew] def inBytesOf(inputs: Seq[SkewInput]): PartitionSplit = {
+    lazy val blocks = inputs(input).blocks(partition)
+    def inBytes(all: Seq[Slice]) =
+      if (inputs(input).weights.isEmpty) all else all.map(_.of(blocks))
+    val (pieces, marks) = (inBytes(slices), inBytes(marking))
+    val own = inputs(input).slicedBytes(partition)
+    val others = inputs.map(_.bytes(partition)).sum - own
+    val readByResidual =
+      if (!residual) 0L
+      else if (marks.isEmpty) own + others
+      else others
+    val read = (pieces ++ marks).map(_.bytesRead + others).sum + readByResidual
+    copy(slices = pieces, marking = marks, rereadBytes = read - own - others)
+  }
+}
+
+/** What one task of a join does. */
+sealed abstract class SkewTask extends Serializable {
+
+  /** The roles that make the task give the keys that are its own. */
+  def roles(ofJoin: Seq[InputRole]): Seq[InputRole]
+}
+
+object SkewTask {
+
+  /** Joins all rows of its partitions. */
+  case object Whole extends SkewTask {
+    override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] = ofJoin
+  }
+
+  /** Gives the rows of the join that have a row of this slice in them. */
+  case class Piece(input: Int, slice: Slice) extends SkewTask {
+    override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] = ofJoin.updated(input, Required)
+  }
+
+  /**
+   * Gives the rows of the join that show no row of the input: those of keys that it lacks, or all
+   * where it only needs to be present.
+   *
+   * @param partition what it reads, if that is one partition
+   */
+  case class Residual(input: Int, partition: Option[Int]) extends SkewTask {
+    override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] =
+      if (ofJoin(input) == Present) ofJoin else ofJoin.updated(input, Excluded)
+  }
+}

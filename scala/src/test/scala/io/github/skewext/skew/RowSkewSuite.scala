@@ -1,0 +1,90 @@
+package io.github.skewext.skew
+
+import io.github.skewext.SkewConf
+
+import org.apache.spark.SparkConf
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.functions._
+
+/** Skew that sizes do not show: equal keys without other columns are compressed to nearly nothing. */
+class RowSkewSuite extends SkewTest {
+
+  override protected def sparkConf: SparkConf =
+    super.sparkConf.set("spark.shuffle.compress", "true")
+
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    Seq(Threshold -> "50000", Advisory -> "5000", SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key -> "8")
+      .foreach { case (key, value) =>
+        spark.conf.set(key, value)
+      }
+  }
+
+  private val Rows = 24000
+
+  /** Nothing but keys, half of them 3 or each another one. */
+  private def keys(name: String, hot: Boolean = true, maps: Int = 8): DataFrame = {
+    val one = col("id") * 7919 % 1000003
+    spark
+      .range(0, Rows, 1, maps)
+      .select((if (hot) when(col("id") % 2 === 0, lit(3L)).otherwise(one) else one).as(name))
+  }
+
+  private def few(name: String): DataFrame =
+    spark.range(0, 600).select((col("id") * 7919 * 20 % 1000003).as(name), col("id").as("v"))
+
+  private def join(left: DataFrame, right: DataFrame, how: String, hint: String): DataFrame =
+    left.join(right.hint(hint), col("l") === col("r"), how)
+
+  test("keys of the right side of semi and anti joins") {
+    for (how <- Seq("semi", "anti"); hint <- Seq("merge", "shuffle_hash")) {
+      withClue(s"$how $hint: ") {
+        val df = join(few("l"), keys("r"), how, hint)
+        val operator = checkSplit(df)
+        val Seq(split) = operator.split.get.partitions
+        assert((split.slices, split.residual) === ((Nil, true)))
+        assert(split.marking.size > 1)
+        // Most of the rows are not read by the join; tasks before it have looked at them.
+        assert(operator.metrics("numRowsOfInput1").value < Rows * 0.6)
+        // What was read again is counted in bytes, and has few.
+        assert(operator.metrics("rereadSize").value < 50000)
+        withSQLConf(SkewConf.SKEW_OUTPUT_ENABLED.key -> "false") {
+          val unknown = again(df)
+          checkWhole(unknown)
+          assert(reasons(unknown) === Seq(SkewReason.NotSkewed))
+        }
+      }
+    }
+  }
+
+  test("as many rows, of which no key has many") {
+    for (how <- Seq("semi", "anti")) {
+      val df = join(few("l"), keys("r", hot = false), how, "merge")
+      checkWhole(df)
+      assert(reasons(df) === Seq(SkewReason.NotSkewed))
+    }
+  }
+
+  test("either side of other joins, by whole blocks") {
+    for ((how, hotLeft) <- Seq("inner" -> true, "full" -> true, "left" -> false)) {
+      withClue(s"$how: ") {
+        val (left, right) =
+          if (hotLeft) (keys("l"), few("r").drop("v")) else (few("l").drop("v"), keys("r"))
+        val df = join(left, right, how, "merge").groupBy().agg(count("*"), sum("l"), sum("r"))
+        val Seq(split) = checkSplit(df).split.get.partitions
+        assert(split.input === (if (hotLeft) 0 else 1))
+        assert(split.slices.size > 1 && split.slices.forall(_.shares == 1))
+      }
+    }
+    val oneBlock = join(keys("l", maps = 1), few("r"), "full", "merge").groupBy().count()
+    checkWhole(oneBlock)
+    assert(reasons(oneBlock) === Seq(SkewReason.OneBlock))
+  }
+
+  test("an excluded input of the multi-way join") {
+    val inputs = Seq(few("k"), keys("k"), few("k").withColumnRenamed("v", "w"))
+    val split = checkSplit(
+      multiJoin(inputs, Seq("k"), roles = Seq("required", "excluded", "optional"))).split.get
+    assert(split.residuals === 1 && split.pieces === 0)
+  }
+}

@@ -1,0 +1,223 @@
+package io.github.skewext.skew
+
+import java.lang.{Long => JLong}
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.AtomicInteger
+
+import scala.collection.JavaConverters._
+import scala.util.{Failure, Random, Success => Done, Try}
+
+import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.skew.SplitRetriesSuite._
+
+import org.apache.spark.scheduler.{SparkListener, SparkListenerTaskEnd}
+import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
+import org.apache.spark.sql.expressions.UserDefinedFunction
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.{RetriedTasks, TestShuffles, WanderingRDD}
+import org.apache.spark.sql.{DataFrame, Row}
+import org.apache.spark.{FetchFailed, SparkException, Success, TaskContext}
+
+/** Tasks of split joins that run again, because they fail or because what they read is lost. */
+class SplitRetriesSuite extends SkewTest with RetriedTasks {
+
+  /** What was given, the join that was split, what tasks saw and how they ended. */
+  private case class Run(rows: Seq[Row], join: MultiFullJoinExec, seen: Set[At], ends: TaskEnds) {
+
+    private val tasks = join.split.get.tasks(join.children.map(ShuffleInput.reads))
+
+    def kinds(of: Set[At]): Set[String] = of.map(at => tasks(at.partition)).map {
+      case SkewTask.Whole => "whole"
+      case _: SkewTask.Piece => "piece"
+      case _: SkewTask.Residual => "residual"
+    }
+
+    def joinTasks: Int = tasks.size
+  }
+
+  private val AllKinds = Set("whole", "piece", "residual")
+
+  /** Runs the query while its tasks are watched. */
+  private def run(df: DataFrame): Run = {
+    val ends = new TaskEnds
+    spark.sparkContext.addSparkListener(ends)
+    try {
+      val rows = df.collect().toSeq
+      TestShuffles.awaitListeners(spark.sparkContext)
+      val Seq(join) = splitJoins(df)
+      Run(rows, join, Watched.seen, ends)
+    } finally {
+      spark.sparkContext.removeSparkListener(ends)
+      Watched.reset()
+    }
+  }
+
+  private def checkRun(df: DataFrame)(setUp: => Unit): Run = {
+    val expected = rowsWhenOff(df)
+    Watched.reset()
+    setUp
+    val done = run(df)
+    assertSameRows(done.rows, expected, "the same query with skewext off")
+    done
+  }
+
+  private def hot(maps: Int): DataFrame = skewed(0, 800, hot = 2, maps = maps)
+
+  /** Its rows are watched in the tasks of the join. */
+  private def watchedJoin(hot: DataFrame): DataFrame =
+    fullJoin("k")(hot, skewed(1, 60), skewed(2, 60))
+      .withColumn("watched", watched(col("v0"), col("v1")))
+
+  /** The shuffle of the only input that so many map tasks write. */
+  private def shuffleOf(df: DataFrame, maps: Int): Int = {
+    val ids = collect(df.queryExecution.executedPlan) {
+      case s: ShuffleQueryStageExec if s.shuffle.numMappers == maps => s.mapStats.get.shuffleId
+    }
+    assert(ids.size === 1)
+    ids.head
+  }
+
+  test("tasks of every kind fail once") {
+    for (maps <- Seq(1, 4)) {
+      val done = checkRun(watchedJoin(hot(maps))) {
+        Watched.onRow = at => if (at.attempt == 0) throw new TaskFails
+      }
+      val again = done.seen.filter(_.attempt == 1)
+      assert(done.kinds(again) === AllKinds)
+      assert(done.ends.failed === again.size)
+    }
+  }
+
+  test("tasks that mark keys fail once") {
+    // Watched between the shuffle and the join.
+    val read = skewed(1, 3000, hot = 3, maps = 12)
+      .repartition(col("k"))
+      .select(col("k"), watched(col("v1"), lit(0L)).as("v1"), col("s1"))
+    val done = checkRun(fullJoin("k")(skewed(0, 20), read, skewed(2, 20))) {
+      Watched.onRow = at => if (at.attempt == 0) throw new TaskFails
+    }
+    val failed = done.seen.filter(_.attempt == 1).groupBy(_.stage).values.map(_.size).toSeq
+    // Those that mark are the tasks of a stage of their own.
+    assert(failed.size === 2)
+    assert(failed.contains(done.join.split.get.markingTasks))
+  }
+
+  for (all <- Seq(true, false); maps <- Seq(1, 5)) {
+    val what = if (all) "all shuffle files" else "a map task's shuffle file"
+    test(s"$what of the skewed input lost while pieces read them, $maps map tasks") {
+      // Each time they run, map tasks write the same rows in another order.
+      val rows = hot(1).collect().toSeq
+      val unordered = spark.sparkContext
+        .parallelize(rows, maps)
+        .mapPartitions(part => new Random(System.nanoTime()).shuffle(part.toList).iterator)
+      val df = watchedJoin(spark.createDataFrame(unordered, hot(1).schema))
+      val done = checkRun(df) {
+        Watched.once = Some { () =>
+          val shuffle = shuffleOf(df, maps)
+          if (all) TestShuffles.lose(shuffle) else TestShuffles.loseLast(shuffle)
+        }
+      }
+      // Map tasks of the skewed input ran again, and pieces that read what those wrote.
+      assert(done.ends.fetchFailures > 0)
+      assert(done.ends.mapTasks === maps + 4 + 4 + (if (all) maps else 1))
+      val again = done.seen.filter(_.stageAttempt > 0)
+      assert(done.kinds(again).contains("piece"))
+      // Tasks that were done before are not done again.
+      assert(again.map(_.partition).size < done.joinTasks)
+    }
+  }
+
+  test(
+    "an input that is another one when it is computed again: all tasks of the join, or an error") {
+    val maps = 5
+    val rows = hot(1).collect().toSeq
+    def df = {
+      val wandering =
+        new WanderingRDD(spark.sparkContext, rows, maps, () => Watched.generation.get)
+      watchedJoin(spark.createDataFrame(wandering, hot(1).schema))
+    }
+    def loseOnce(df: DataFrame): Unit = Watched.once = Some { () =>
+      Watched.generation.incrementAndGet()
+      TestShuffles.loseLast(shuffleOf(df, maps))
+    }
+    // What was written for another stage can be taken back.
+    val above = df.repartition(3)
+    val done = checkRun(above)(loseOnce(above))
+    assert(done.ends.fetchFailures > 0)
+    val (first, again) = done.seen.partition(_.stageAttempt == 0)
+    assert(first.nonEmpty)
+    assert(first.map(_.partition).subsetOf(again.map(_.partition)))
+    assert(done.kinds(again) === AllKinds)
+    // What was given to the driver cannot.
+    val top = df
+    val expected = rowsWhenOff(top)
+    Watched.reset()
+    loseOnce(top)
+    Try(run(top)) match {
+      case Failure(e: SparkException) => assert(e.getMessage.contains("indeterminate"))
+      case Failure(e) => throw e
+      // If no task was done by then.
+      case Done(r) => assertSameRows(r.rows, expected, "the same query with skewext off")
+    }
+  }
+}
+
+object SplitRetriesSuite {
+
+  class TaskFails extends RuntimeException("this task fails once")
+
+  /** Where a row was seen. */
+  case class At(stage: Int, stageAttempt: Int, partition: Int, attempt: Int)
+
+  /** What is done in tasks, which run in this process. */
+  object Watched {
+    @volatile var onRow: At => Unit = (_: At) => ()
+    @volatile var once: Option[() => Unit] = None
+    val generation = new AtomicInteger
+    private val all = ConcurrentHashMap.newKeySet[At]()
+
+    def reset(): Unit = {
+      onRow = _ => ()
+      once = None
+      all.clear()
+    }
+
+    def seen: Set[At] = all.asScala.toSet
+
+    def row(): Unit = {
+      val task = TaskContext.get()
+      val at =
+        At(task.stageId(), task.stageAttemptNumber(), task.partitionId(), task.attemptNumber())
+      all.add(at)
+      synchronized {
+        val act = once
+        once = None
+        act.foreach(_())
+      }
+      onRow(at)
+    }
+  }
+
+  /** One of two numbers. */
+  val watched: UserDefinedFunction = udf { (a: JLong, b: JLong) =>
+    Watched.row()
+    if (a == null) b else a
+  }
+
+  /** How tasks ended. */
+  class TaskEnds extends SparkListener {
+    private var ends: Seq[SparkListenerTaskEnd] = Nil
+
+    override def onTaskEnd(end: SparkListenerTaskEnd): Unit = synchronized {
+      ends :+= end
+    }
+
+    private def count(f: SparkListenerTaskEnd => Boolean): Int = synchronized(ends.count(f))
+
+    def fetchFailures: Int = count(_.reason.isInstanceOf[FetchFailed])
+
+    def failed: Int = count(_.reason.toString.contains(classOf[TaskFails].getName))
+
+    def mapTasks: Int = count(e => e.taskType == "ShuffleMapTask" && e.reason == Success)
+  }
+}
