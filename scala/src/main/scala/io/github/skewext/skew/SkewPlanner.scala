@@ -31,6 +31,9 @@ object SkewPlanner {
    */
   val StreamCost = 0.3
 
+  /** What a byte costs in a task that only finds where rows begin. */
+  val SearchCost = 0.13
+
   /**
    * What an estimated byte of output costs, where a byte of a shuffle that is joined costs 1: the
    * latter is compressed, and its row is read, hashed and looked up. Measured are 0.02 if nothing is
@@ -169,7 +172,11 @@ object SkewPlanner {
     val plain = PartitionSplit(partition, input, Nil, residual = true, 0L, streamed, streamed)
     val marks =
       marking(markingSlices(skewed, partition, target, settings), own, others, longestPiece = 0.0)
-        .map(m => m.copy(longestTask = m.longestTask + output, work = m.work + output))
+        .map { m =>
+          // Ranges have to be found first.
+          val search = if (m.slices.exists(_.inRange)) SearchCost * own else 0.0
+          m.copy(longestTask = m.longestTask + search + output, work = m.work + search + output)
+        }
     Right(
       marks.filter(_.work <= settings.maxRereadFactor * (own + others + output)).fold(plain) { m =>
         plain.copy(
@@ -185,7 +192,7 @@ object SkewPlanner {
 
   /**
    * The slices in which tasks before the join could look at the keys of an input, if they may. Blocks
-   * are not cut: all tasks of a block would read all its keys.
+   * are not cut by what is in the rows: all tasks of a block would read all its keys.
    */
   private def markingSlices(
       input: SkewInput,
@@ -193,9 +200,14 @@ object SkewPlanner {
       target: Double,
       settings: SkewSettings): Seq[Slice] =
     if (settings.marking && input.sliceable && input.wholeBytes.isEmpty) {
-      // A task that only looks at keys can do with more of them.
+      val blocks = input.blocks(partition)
       val most = input.bytes(partition).toDouble / settings.maxSlices
-      cut(input.blocks(partition), math.max(target / StreamCost, most), cuttable = false)
+      // A task that only looks at keys can do with more of them.
+      val whole =
+        cut(blocks, math.max(target / StreamCost, most), cuttable = false, inRanges = false)
+      // Ranges have to be found before, and whole blocks need not.
+      if (whole.size >= 2 || !input.inRanges) whole
+      else cut(blocks, math.max(target, most), cuttable = true, inRanges = true)
     } else {
       Nil
     }
@@ -244,14 +256,17 @@ object SkewPlanner {
       val works = slices.map { s =>
         others + s.bytes + StreamCost * (s.bytesRead - s.bytes) + divided * s.bytes / own
       }
+      // Tasks before the join find where the ranges of a block begin.
+      val searched = slices.filter(_.inRange).groupBy(_.startMap).values.map(_.map(_.bytes).sum)
+      val search = if (searched.isEmpty) 0.0 else SearchCost * searched.max
       val pieces = PartitionSplit(
         partition,
         input,
         slices,
         residual,
-        rereadBytes = slices.map(_.bytesRead + others).sum - own - others,
-        longestTask = works.max + whole,
-        work = works.sum + whole,
+        rereadBytes = slices.map(_.bytesRead + others).sum - own - others + searched.sum,
+        longestTask = search + works.max + whole,
+        work = works.sum + whole + SearchCost * searched.sum,
         byOutput = !bySize)
       if (!residual) {
         pieces
@@ -262,14 +277,15 @@ object SkewPlanner {
             pieces.copy(
               marking = m.slices,
               rereadBytes = pieces.rereadBytes + m.bytesRead,
-              longestTask = m.longestTask + whole,
+              longestTask = (if (m.slices.exists(_.inRange)) search + m.longestTask
+                             else math.max(m.longestTask, search + works.max)) + whole,
               work = pieces.work + m.work)
           }
           .filter(_.work <= allowed)
           .getOrElse(
             pieces.copy(
               rereadBytes = pieces.rereadBytes + own + others,
-              longestTask = math.max(works.max, streamed) + whole,
+              longestTask = search + math.max(works.max, streamed) + whole,
               work = pieces.work + streamed))
       }
     }
@@ -284,7 +300,8 @@ object SkewPlanner {
     // Larger and larger slices, until there are few enough of them.
     def grow(size: Double): Either[SkewReason, PartitionSplit] = {
       val slices =
-        if (bySize || !skewed.cuttable) cut(blocks, size, skewed.cuttable) else evenly(blocks, size)
+        if (bySize || !skewed.cuttable) cut(blocks, size, skewed.cuttable, skewed.inRanges)
+        else evenly(blocks, size)
       if (slices.size >= 2) {
         val candidate = split(slices)
         if (slices.size <= settings.maxSlices && candidate.work <= allowed) Right(candidate)
@@ -308,7 +325,11 @@ object SkewPlanner {
     roles(input) == Optional && roles.indices.exists(j => j != input && roles(j).isShown)
 
   /** Packs neighbouring blocks into slices of about `target` bytes, and cuts blocks that are larger. */
-  private def cut(blocks: Seq[MapBlocks], target: Double, cuttable: Boolean): Seq[Slice] = {
+  private def cut(
+      blocks: Seq[MapBlocks],
+      target: Double,
+      cuttable: Boolean,
+      inRanges: Boolean): Seq[Slice] = {
     val slices = Seq.newBuilder[Slice]
     var open: Option[Slice] = None
     def close(): Unit = {
@@ -323,7 +344,7 @@ object SkewPlanner {
       }
       if (shares > 1) {
         close()
-        slices ++= shared(block, shares)
+        slices ++= shared(block, shares, inRanges && block.end == block.start + 1)
       } else {
         open match {
           case Some(s) if s.bytes + block.bytes <= target =>
@@ -344,14 +365,17 @@ object SkewPlanner {
     val bytes = blocks.map(_.bytes).sum
     // What is too much by rounding is not worth a slice.
     val shares = math.max(1, math.ceil(bytes / target - 1e-9).toInt)
-    shared(MapBlocks(blocks.head.start, blocks.last.end, bytes), shares)
+    // By what is in the rows: the hot ones may all be in one range.
+    shared(MapBlocks(blocks.head.start, blocks.last.end, bytes), shares, inRange = false)
   }
 
-  private def shared(block: MapBlocks, shares: Int): Seq[Slice] = (0 until shares).map { share =>
-    // The first shares take what does not divide.
-    val bytes = block.bytes / shares + (if (share < block.bytes % shares) 1 else 0)
-    Slice(block.start, block.end, share, shares, bytes, block.bytes)
-  }
+  private def shared(block: MapBlocks, shares: Int, inRange: Boolean): Seq[Slice] =
+    (0 until shares).map { share =>
+      // The first shares take what does not divide.
+      val bytes = block.bytes / shares + (if (share < block.bytes % shares) 1 else 0)
+      val read = if (inRange) bytes else block.bytes
+      Slice(block.start, block.end, share, shares, bytes, read, inRange)
+    }
 
   private def mergeSmallLast(slices: Seq[Slice], target: Double): Seq[Slice] = slices match {
     case begin :+ a :+ b if a.shares == 1 && b.shares == 1 && b.bytes < SmallSlice * target =>
@@ -368,6 +392,8 @@ object SkewPlanner {
  * @param blocks what map tasks wrote for a partition, in their order; covers all map tasks
  * @param sliceable whether a join with a part of its shuffled rows is a part of the join
  * @param cuttable whether a block may be divided by what is in the rows
+ * @param inRanges whether a task can read its share of a block alone, when it is known where rows
+ *                 begin
  * @param wholeBytes if it is made of several shuffles, what of `bytes` is read whole by every slice
  */
 case class SkewInput(
@@ -376,6 +402,7 @@ case class SkewInput(
     blocks: Int => Seq[MapBlocks],
     sliceable: Boolean = true,
     cuttable: Boolean = true,
+    inRanges: Boolean = false,
     wholeBytes: Option[IndexedSeq[Long]] = None) {
 
   def slicedBytes(partition: Int): Long =
@@ -390,9 +417,17 @@ case class MapBlocks(start: Int, end: Int, bytes: Long)
 
 /**
  * A part of an input's rows in one partition: those of the map tasks from `startMap` until `endMap`,
- * and of these one of `shares` shares, by what is in the row.
+ * and of these one of `shares` shares: by what is in the row, or if it is `inRange`, a range of the
+ * rows of one block.
  */
-case class Slice(startMap: Int, endMap: Int, share: Int, shares: Int, bytes: Long, bytesRead: Long)
+case class Slice(
+    startMap: Int,
+    endMap: Int,
+    share: Int,
+    shares: Int,
+    bytes: Long,
+    bytesRead: Long,
+    inRange: Boolean = false)
 
 /**
  * The tasks of one partition: one for each slice of `input`, and one for the keys that it lacks.
