@@ -98,9 +98,11 @@ object SkewConf {
     .createWithDefault(false)
 
   val SHUFFLE_BULK_ROWS = buildConf("spark.skewext.shuffle.bulkRows.enabled")
-    .doc("Whether the exchanges right below a multi-way join write and read rows by the buffer. " +
-      "What they write is what Spark's own exchange writes, in less time for each row. Only with " +
-      "Spark's own shuffle manager, and without plugins (spark.plugins).")
+    .doc(
+      "Whether the exchanges right below a multi-way join write and read rows by the buffer, and " +
+        "whether split joins read those of Spark so, and blocks that tasks share in ranges. " +
+        "What is written is what Spark's own exchange writes, in less time for each row. Only with " +
+        "Spark's own shuffle manager, and without plugins (spark.plugins).")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)

@@ -89,6 +89,7 @@ private[multijoin] final class HashedGroups(
   private[this] val firstRows = new Array[Int](n)
   private[this] val currentRows = new Array[Int](n)
   private[this] var repeated = false
+  private[this] var changed = 0
 
   private[this] val keyRow = numFields.map(new UnsafeRow(_))
   private[this] val otherRow = numFields.map(new UnsafeRow(_))
@@ -248,6 +249,7 @@ private[multijoin] final class HashedGroups(
         val next = nextOf(currentRows(i))
         if (next != 0 && inputOf(records.get(next)) == i) {
           show(i, next)
+          changed = i
           return true
         }
         show(i, firstRows(i))
@@ -256,6 +258,8 @@ private[multijoin] final class HashedGroups(
     }
     false
   }
+
+  override def firstChanged: Int = changed
 
   /** Rows with a null key are not inserted. */
   override def keyHasNull: Boolean = false

@@ -14,8 +14,18 @@ import org.apache.spark.sql.types.DataType
 final class InputRows(numInputs: Int, assembler: RowAssembler)
     extends GenericInternalRow(Array.empty[Any]) {
 
+  /** The first input with another row than in the output's row that was made last. */
+  private[this] var changed = 0
+
   /** The output's row; overwritten by the next one. */
-  def toUnsafeRow: UnsafeRow = assembler(this)
+  def toUnsafeRow: UnsafeRow = {
+    val row = assembler(this, changed)
+    changed = numInputs
+    row
+  }
+
+  /** To be called before the rows are read: those of the inputs from this one on are others now. */
+  def changedFrom(input: Int): Unit = if (input < changed) changed = input
 
   /** The row of each input, null where the input does not have the key. */
   val rows = new Array[UnsafeRow](numInputs)

@@ -19,6 +19,9 @@ private[multijoin] trait KeyGroups {
   /** Goes to the next combination of rows of the current key. */
   def nextCombination(): Boolean
 
+  /** After `nextCombination`: the inputs before this one have the rows that they had before. */
+  def firstChanged: Int
+
   /** Whether the current key has a null; the group is then one row. */
   def keyHasNull: Boolean
 

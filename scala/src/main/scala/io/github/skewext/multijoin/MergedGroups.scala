@@ -46,6 +46,7 @@ private[multijoin] abstract class MergedGroups(
   private[this] val repeated = new Array[Int](n)
   private[this] var numRepeated = 0
   private[this] val repeatedRows = new Array[Iterator[UnsafeRow]](n)
+  private[this] var changed = 0
 
   /** Goes to the next group, and takes the first row of each input in it; false after the last. */
   protected[this] def openGroup(): Boolean
@@ -66,6 +67,8 @@ private[multijoin] abstract class MergedGroups(
   }
 
   override def nextCombination(): Boolean = {
+    // The streamed input may be any, and the others begin anew for each of its rows.
+    changed = 0
     if (streamed < 0) {
       false
     } else if (advanceRepeated()) {
@@ -85,6 +88,8 @@ private[multijoin] abstract class MergedGroups(
       shownInSource
     }
   }
+
+  override def firstChanged: Int = changed
 
   override def spillSize: Long = buffers.iterator.filter(_ != null).map(_.spillSize).sum
 
@@ -203,6 +208,7 @@ private[multijoin] abstract class MergedGroups(
     while (r >= 0) {
       if (repeatedRows(r).hasNext) {
         rows(repeated(r)) = repeatedRows(r).next()
+        changed = repeated(r)
         return true
       }
       restart(r)

@@ -5,7 +5,7 @@ import java.util.concurrent.TimeUnit
 import io.github.skewext.SkewConf
 import io.github.skewext.multijoin.MultiFullJoinExec.{Natural, NoOrder}
 import io.github.skewext.rewrite.RewriteReason
-import io.github.skewext.skew.{RowShare, ShuffleInput, SkewReason, SkewSplits}
+import io.github.skewext.skew.{RowRange, RowShare, ShuffleInput, SkewReason, SkewSplits, SplitReads}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -27,6 +27,7 @@ import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
  * @param order whether the order of the keys matters; part of the plan, as what is above may rely on it
  * @param spreadNullKeys whether rows with a null key may be in any partition, see [[SpreadNullKeys]]
  * @param split if defined, partitions that several tasks join: the inputs read them in parts
+ * @param shown if defined, what is shown of the columns: those of a projection above, see `showing`
  */
 case class MultiFullJoinExec(
     children: Seq[SparkPlan],
@@ -37,13 +38,17 @@ case class MultiFullJoinExec(
     indicator: Option[Attribute],
     order: MultiFullJoinExec.Order,
     spreadNullKeys: Boolean = false,
-    split: Option[SkewSplits] = None)
-    extends CombinationCodegen {
+    split: Option[SkewSplits] = None,
+    shown: Option[Seq[NamedExpression]] = None)
+    extends CombinationCodegen
+    with AliasHelper {
 
   override def nodeName: String =
     split.map(s => s"MultiFullJoin (skew: ${s.describe})").getOrElse("MultiFullJoin")
 
-  override def output: Seq[Attribute] =
+  override def output: Seq[Attribute] = shown.map(_.map(_.toAttribute)).getOrElse(allColumns)
+
+  private def allColumns: Seq[Attribute] =
     MultiFullJoin.output(children.map(_.output), keyColumns, keyOutput, roles, indicator)
 
   override def producedAttributes: AttributeSet = AttributeSet(keyOutput ++ indicator)
@@ -150,12 +155,23 @@ case class MultiFullJoinExec(
 
   override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
 
-  private def joined(makesRows: Boolean): RDD[InternalRow] =
-    new MultiZipRDD[InternalRow](sparkContext, children.map(rowsOf), task(makesRows))
+  private def joined(makesRows: Boolean): RDD[InternalRow] = {
+    val joinTask = task(makesRows)
+    val rows = children.indices.map { i =>
+      joinTask.skew.map(tasks => readsOf(children(i), tasks.rangesOf(i))).getOrElse {
+        // Rows that come in order are not kept, so what they cost is mostly that of making them.
+        (if (comesOrdered) BatchRows.of(children(i)) else None).getOrElse(children(i).execute())
+      }
+    }
+    new MultiZipRDD[InternalRow](sparkContext, rows, joinTask)
+  }
 
-  // Rows that come in order are not kept, so what they cost is mostly that of making them.
-  private def rowsOf(child: SparkPlan): RDD[InternalRow] =
-    (if (comesOrdered) BatchRows.of(child) else None).getOrElse(child.execute())
+  /** @param ranges of blocks that tasks share, by task; they do not look for their rows themselves */
+  private def readsOf(child: SparkPlan, ranges: Map[Int, RowRange]): RDD[InternalRow] =
+    SplitReads.of(child, ranges).getOrElse {
+      require(ranges.isEmpty, "Tasks that share a block were to read ranges of it, and cannot.")
+      child.execute()
+    }
 
   private def task(makesRows: Boolean): MultiJoinTask = MultiJoinTask(
     inputTypes = children.map(_.output.map(_.dataType)),
@@ -188,14 +204,15 @@ case class MultiFullJoinExec(
       conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS))
     val rowShares = children.map(c => RowShare.of(c.output))
     val started = System.nanoTime()
-    val metKeys =
+    val found =
       MarkKeys.run(sparkContext, children, roles, normalizedKeys, rowShares, splits, tasks)
     reportSplits(splits, TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - started))
     SkewJoinTasks(
       tasks,
       normalizedKeys,
       rowShares,
-      metKeys,
+      found.metKeys,
+      found.ranges,
       pieceRows = longMetric("numPieceRows"),
       residualRows = longMetric("numResidualRows"))
   }
@@ -221,12 +238,15 @@ case class MultiFullJoinExec(
       key.map(e => BindReferences.bindReference(form(e), child.output))
     }
 
-  override protected def outputColumns: Seq[Expression] = {
+  override protected def outputColumns: Seq[Expression] =
+    shown.map(_.map(shownColumn(_).get)).getOrElse(allColumnExpressions)
+
+  private def allColumnExpressions: Seq[Expression] = {
     def ordinal(input: Int, a: Attribute): Int =
       children(input).output.indexWhere(_.exprId == a.exprId)
     val keyColumnsOut = keyOutput.indices.map { j =>
       val ordinals = children.indices.map(i => ordinal(i, keyColumns(i)(j)))
-      FirstPresentColumn(ordinals, keyOutput(j).dataType, output(j).nullable)
+      FirstPresentColumn(ordinals, keyOutput(j).dataType, allColumns(j).nullable)
     }
     val values = for {
       i <- children.indices if roles(i).isShown
@@ -234,6 +254,33 @@ case class MultiFullJoinExec(
     } yield InputColumn(i, ordinal(i, a), a.dataType, nullable = true)
     keyColumnsOut ++ values ++ indicator.map(a => IndicatorColumn(a.dataType))
   }
+
+  /**
+   * The join as what a projection shows of it, if that is columns, in any order and under any name,
+   * or the first of several that is not null, as the key of a full outer join `USING (k)`. Then rows
+   * are put together once, by the join. Only of a split join: of its order and its partitions, which
+   * are told by names of columns, nothing is known anyway.
+   */
+  def showing(projection: Seq[NamedExpression]): Option[MultiFullJoinExec] = {
+    val list = shown.fold(projection) { before =>
+      val aliases = getAliasMap(before)
+      projection.map(replaceAliasButKeepName(_, aliases))
+    }
+    if (split.isDefined && list.forall(shownColumn(_).isDefined)) Some(copy(shown = Some(list)))
+    else None
+  }
+
+  private def shownColumn(of: Expression): Option[Expression] = of match {
+    case a: Attribute => columnsById.get(a.exprId)
+    case Alias(child, _) => shownColumn(child)
+    case Coalesce(several) =>
+      val columns = several.flatMap(shownColumn).collect { case c: InputColumn => c }
+      if (columns.size == several.size) Some(Coalesce(columns)) else None
+    case _ => None
+  }
+
+  @transient private lazy val columnsById: Map[ExprId, Expression] =
+    allColumns.map(_.exprId).zip(allColumnExpressions).toMap
 
   /** One of Spark's joins that is split has no key columns of its own. */
   private def shownKey: Seq[String] =

@@ -15,6 +15,9 @@ import org.apache.spark.sql.skewext.TaskInternals
  * other. A row whose key has a null matches nothing, so it comes out (or not) there and then and
  * takes no memory, however many of them there are. Then the other rows come out key by key.
  *
+ * @param slice an input that is drained before all others, or -1: no key comes out that it lacks, so
+ *              rows of other keys need not be kept
+ * @param sliceKeys for the keys of that input
  * @param drainedLast an input that is drained after all others, or -1
  * @param known which keys that input has, if that need not be seen in its rows; asked for when the
  *              inputs are drained
@@ -22,6 +25,8 @@ import org.apache.spark.sql.skewext.TaskInternals
 private[multijoin] final class MultiJoinIterator(
     task: MultiJoinTask,
     inputs: Array[Iterator[InternalRow]],
+    slice: Int = -1,
+    sliceKeys: KeyFilter = null,
     drainedLast: Int = -1,
     known: () => Option[KnownKeys] = () => None)
     extends RowIterator {
@@ -48,8 +53,11 @@ private[multijoin] final class MultiJoinIterator(
   private[this] var groups: KeyGroups = _
   private[this] var knownKeys: KnownKeys = _
   private[this] var numDrained = 0
-  private[this] val drainOrder =
-    (inputs.indices.filter(_ != drainedLast) ++ inputs.indices.filter(_ == drainedLast)).toArray
+  private[this] val drainOrder = inputs.indices.toArray.sortBy {
+    case `slice` => -1
+    case `drainedLast` => 1
+    case _ => 0
+  }
   private[this] var draining = drainOrder(0)
   private[this] val inputRows = new Array[Long](n)
   private[this] var numGroups = 0L
@@ -74,7 +82,7 @@ private[multijoin] final class MultiJoinIterator(
           gathered.result()
       }
     } else if (shown && groups.nextCombination()) {
-      showGroup()
+      showGroup(groups.firstChanged)
       return true
     }
     while (groups.nextGroup()) {
@@ -84,7 +92,7 @@ private[multijoin] final class MultiJoinIterator(
         if (indicators != null) combination.indicator = indicators.of(groups.rows)
         if (groups.keyHasNull) numNullKeys += 1
         shown = true
-        showGroup()
+        showGroup(changedFrom = 0)
         return true
       }
     }
@@ -111,7 +119,9 @@ private[multijoin] final class MultiJoinIterator(
         val row = asUnsafe(draining, input.next())
         rows += 1
         if (!keys.hasNull(draining, row)) {
-          gathered.insert(draining, keys.hash(draining, row), row)
+          val hash = keys.hash(draining, row)
+          if (draining == slice) sliceKeys.add(hash)
+          if (slice < 0 || sliceKeys.mayHave(hash)) gathered.insert(draining, hash, row)
         } else if (emitsNullKeys(draining)) {
           inputRows(draining) += rows
           showAlone(row)
@@ -150,14 +160,16 @@ private[multijoin] final class MultiJoinIterator(
     i
   }
 
-  private def showGroup(): Unit = {
+  private def showGroup(changedFrom: Int): Unit = {
     System.arraycopy(groups.rows, 0, combination.rows, 0, n)
+    combination.changedFrom(changedFrom)
     showCombination()
   }
 
   private def showAlone(row: UnsafeRow): Unit = {
     java.util.Arrays.fill(combination.rows.asInstanceOf[Array[AnyRef]], null)
     combination.rows(draining) = row
+    combination.changedFrom(0)
     combination.first = draining
     if (indicators != null) combination.indicator = indicators.of(combination.rows)
     numNullKeys += 1
@@ -172,6 +184,7 @@ private[multijoin] final class MultiJoinIterator(
   private def reportMetrics(context: TaskContext): Unit = {
     val metrics = task.metrics
     metrics.outputRows.add(outputRows)
+    metrics.ofKind.foreach(_.add(outputRows))
     inputRows.indices.foreach(i => metrics.inputRows(i).add(inputRows(i)))
     metrics.groups.add(numGroups)
     metrics.nullKeys.add(numNullKeys)

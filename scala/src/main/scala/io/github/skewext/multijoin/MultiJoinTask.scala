@@ -36,11 +36,16 @@ private[multijoin] case class MultiJoinTask(
     }
 }
 
-/** The operator's SQL metrics; a task adds to them once, when it ends. */
+/**
+ * The operator's SQL metrics; a task adds to them once, when it ends.
+ *
+ * @param ofKind output rows of tasks that do the same part of a split partition
+ */
 private[multijoin] case class MultiJoinMetrics(
     outputRows: SQLMetric,
     inputRows: Seq[SQLMetric],
     groups: SQLMetric,
     nullKeys: SQLMetric,
     spillSize: SQLMetric,
-    peakMemory: SQLMetric)
+    peakMemory: SQLMetric,
+    ofKind: Option[SQLMetric] = None)

@@ -1,7 +1,7 @@
 package io.github.skewext.multijoin
 
 import io.github.skewext.multijoin.InputRole.Required
-import io.github.skewext.skew.{RowShare, SkewTask}
+import io.github.skewext.skew.{RowRange, RowShare, SkewTask}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
@@ -14,12 +14,14 @@ import org.apache.spark.sql.execution.metric.SQLMetric
  * @param rowShares how a block of each input is divided
  * @param metKeys of partitions where tasks before the join looked for them: which keys of the others
  *                the skewed input has
+ * @param ranges of blocks that tasks share and read in parts, by task
  */
 private[multijoin] case class SkewJoinTasks(
     tasks: IndexedSeq[SkewTask],
     keys: NormalizedKeys,
     rowShares: Seq[RowShare],
     metKeys: Map[Int, MetKeys],
+    ranges: Map[Int, RowRange],
     pieceRows: SQLMetric,
     residualRows: SQLMetric) {
 
@@ -28,16 +30,32 @@ private[multijoin] case class SkewJoinTasks(
       partition: Int,
       inputs: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] = {
     val part = tasks(partition)
-    val roles = part.roles(task.roles)
-    val partTask = task.copy(roles = roles, skew = None)
+    def partTask(rows: SQLMetric) = task.copy(
+      roles = part.roles(task.roles),
+      skew = None,
+      metrics = task.metrics.copy(ofKind = Some(rows)))
     part match {
       case SkewTask.Whole => new MultiJoinIterator(task, inputs.map(_())).toScala
       case SkewTask.Piece(input, slice) =>
         val opened = inputs.map(_())
-        val filtered = rowShares(input).filter(opened(input), slice)
-        counted(new MultiJoinIterator(partTask, opened.updated(input, filtered)).toScala, pieceRows)
+        val rows =
+          if (ranges.contains(partition)) opened(input)
+          else rowShares(input).filter(opened(input), slice)
+        new MultiJoinIterator(
+          partTask(pieceRows),
+          opened.updated(input, rows),
+          slice = input,
+          // The other inputs are there as a whole, and only a part of their keys are in the slice.
+          sliceKeys = KeyFilter.ofBytes(slice.bytes)).toScala
       case SkewTask.Residual(input, read) =>
-        counted(residual(partTask, input, inputs, read.flatMap(metKeys.get)), residualRows)
+        residual(partTask(residualRows), input, inputs, read.flatMap(metKeys.get))
+    }
+  }
+
+  def rangesOf(input: Int): Map[Int, RowRange] = ranges.filter { case (t, _) =>
+    tasks(t) match {
+      case SkewTask.Piece(`input`, _) => true
+      case _ => false
     }
   }
 
@@ -64,15 +82,6 @@ private[multijoin] case class SkewJoinTasks(
       else rows
     }
     new MultiJoinIterator(task, wrapped.toArray, drainedLast = input, known = () => known).toScala
-  }
-
-  private def counted(rows: Iterator[InternalRow], metric: SQLMetric): Iterator[InternalRow] = {
-    var n = 0L
-    TaskContext.get().addTaskCompletionListener[Unit](_ => metric.add(n))
-    rows.map { row =>
-      n += 1
-      row
-    }
   }
 }
 

@@ -98,7 +98,7 @@ private[multijoin] final class SpillableGroups(
       last = input
       sorted.insert(input, hash, base, offset, size)
     }
-    for ((input, file) <- written.sortBy(_._1)) {
+    for ((input, file) <- written) {
       val rows = TaskInternals.spillReader(file)
       while (rows.hasNext) {
         rows.loadNext()

@@ -30,8 +30,13 @@ private[multijoin] final class WantedKeys(keys: NormalizedKeys, context: TaskCon
   private[this] val notMet = Array[Long](0L)
   private[this] var unmet = 0L
 
-  /** The key looked for last: where a key is hot, the next one is often the same. */
-  private[this] val lastKey = UnsafeRow.createFromByteArray(0, keys.numKeys)
+  /** Reads keys where they stand: of most rows no more has to be known than that. */
+  private[this] val inRows = keys.inRows
+  private[this] val hashes = new KeyFilter(FilterBits)
+
+  /** The row looked for last: where a key is hot, that of the next one is often the same. */
+  private[this] var lastRow: UnsafeRow = _
+  private[this] var lastHash = 0L
 
   /** Null once there was no memory for it, or when it is not needed any more. */
   private[this] var set: BytesToBytesMap = create()
@@ -61,7 +66,12 @@ private[multijoin] final class WantedKeys(keys: NormalizedKeys, context: TaskCon
           } catch {
             case _: SparkOutOfMemoryError => false
           }
-        if (added) unmet += 1 else free()
+        if (added) {
+          unmet += 1
+          hashes.add(inRows.hash(input, row))
+        } else {
+          free()
+        }
       }
     }
   }
@@ -144,23 +154,27 @@ private[multijoin] final class WantedKeys(keys: NormalizedKeys, context: TaskCon
   private def hashOf(key: BytesToBytesMap#Location): Long =
     keys.hash(key.getKeyBase, key.getKeyOffset, key.getKeyLength)
 
-  /** Whether the key of the row is wanted and was not met before. */
+  /** Whether the key of the row is wanted and was not met before. All rows are of one input. */
   private def meet(input: Int, row: UnsafeRow): Boolean = {
+    if (inRows.hasNull(input, row)) return false
+    val hash = inRows.hash(input, row)
+    if (!hashes.mayHave(hash) || isLast(input, row, hash)) return false
+    if (lastRow == null) lastRow = UnsafeRow.createFromByteArray(0, row.numFields)
+    lastRow.copyFrom(row)
+    lastHash = hash
     val key = projections(input)(row)
-    if (key == lastKey || key.anyNull()) {
-      false
-    } else {
-      lastKey.copyFrom(key)
-      val location = set.lookup(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
-      val first = location.isDefined &&
-        Platform.getLong(location.getValueBase, location.getValueOffset) != Met
-      if (first) {
-        Platform.putLong(location.getValueBase, location.getValueOffset, Met)
-        unmet -= 1
-      }
-      first
+    val location = set.lookup(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
+    val first = location.isDefined &&
+      Platform.getLong(location.getValueBase, location.getValueOffset) != Met
+    if (first) {
+      Platform.putLong(location.getValueBase, location.getValueOffset, Met)
+      unmet -= 1
     }
+    first
   }
+
+  private def isLast(input: Int, row: UnsafeRow, hash: Long): Boolean =
+    lastRow != null && hash == lastHash && inRows.equal(input, lastRow, input, row)
 
   private def create(): BytesToBytesMap = {
     val memory = TaskInternals.memory(context)
@@ -181,6 +195,9 @@ private object WantedKeys {
   private val Met = 1L
   private val InitialCapacity = 1024
   private val PageSize = 1L << 20
+
+  /** 128 KB: what a core has close by. */
+  private val FilterBits = 20
 }
 
 /**
@@ -191,7 +208,7 @@ private object WantedKeys {
  */
 private[multijoin] case class NormalizedKeys(keys: Seq[Seq[Expression]], hashBits: Int) {
 
-  def numKeys: Int = keys.head.size
+  def inRows: JoinKeys = JoinKeys(keys, hashBits)
 
   def projections: Array[UnsafeProjection] = keys.map(UnsafeProjection.create(_)).toArray
 

@@ -33,7 +33,15 @@ case class JoinedInputs(
     val filtered = conditions.foldLeft(join: SparkPlan)((plan, c) => FilterExec(c, plan))
     val sameOutput = output.forall(_.isInstanceOf[Attribute]) &&
       output.map(_.exprId) == join.output.map(_.exprId)
-    if (sameOutput) filtered else ProjectExec(asJoined(join.output), filtered)
+    if (sameOutput) {
+      filtered
+    } else {
+      val shown = asJoined(join.output)
+      filtered match {
+        case j: MultiFullJoinExec => j.showing(shown).getOrElse(ProjectExec(shown, j))
+        case other => ProjectExec(shown, other)
+      }
+    }
   }
 
   /** The output over what the operator says of its columns: those of optional inputs are nullable. */

@@ -43,7 +43,9 @@ case class PartitionSplit(
       if (!residual) 0L
       else if (marks.isEmpty) own + others
       else others
-    val read = (pieces ++ marks).map(_.bytesRead + others).sum + readByResidual
+    // Pieces and marks of a block have the same ranges to begin with.
+    val searched = Slice.searched(if (pieces.exists(_.inRange)) pieces else marks).sum
+    val read = (pieces ++ marks).map(_.bytesRead + others).sum + readByResidual + searched
     copy(slices = pieces, marking = marks, rereadBytes = read - own - others)
   }
 }

@@ -48,14 +48,16 @@ case class ShuffleInput(plan: SparkPlan, shuffles: Seq[ShuffleInput.Shuffle]) {
       weights =
         sketch.map(s => RowWeights.of(bytes, s.sampled, s.every)).getOrElse(IndexedSeq.empty))
     sliced.fold(whole) { shuffle =>
+      // What is divided by must be there again when a map task runs again. And tasks that share a
+      // block do all that is to be done with it, which is little if it is not joined.
+      val cuttable = !several && RowShare.possible(plan.output, keys) &&
+        StableRows.areIn(shuffle.stage.plan)
       whole.copy(
         blocks = shuffle.blocks,
         sliceable = true,
         wholeBytes = whole.wholeBytes.map(_.zip(shuffle.bytes).map { case (all, s) => all - s }),
-        // What is divided by must be there again when a map task runs again. And tasks that share a
-        // block do all that is to be done with it, which is little if it is not joined.
-        cuttable = !several && RowShare.possible(plan.output, keys) &&
-          StableRows.areIn(shuffle.stage.plan))
+        cuttable = cuttable,
+        inRanges = cuttable && SplitReads.canBeInRanges(plan, shuffle.stage))
     }
   }
 

@@ -35,6 +35,9 @@ object SkewPlanner {
    */
   val StreamCost = 0.3
 
+  /** What a byte costs in a task that only finds where rows begin. */
+  val SearchCost = 0.13
+
   /**
    * What an estimated byte of output costs, where a byte of a shuffle that is joined costs 1: the
    * latter is compressed, and its row is read, hashed and looked up. Measured are 0.02 if nothing is
@@ -173,7 +176,11 @@ object SkewPlanner {
     val plain = PartitionSplit(partition, input, Nil, residual = true, streamed, streamed)
     val marks =
       marking(markingSlices(skewed, partition, target, settings), own, others, longestPiece = 0.0)
-        .map(m => m.copy(longestTask = m.longestTask + output, work = m.work + output))
+        .map { m =>
+          // Ranges have to be found first.
+          val search = if (m.slices.exists(_.inRange)) SearchCost * own else 0.0
+          m.copy(longestTask = m.longestTask + search + output, work = m.work + search + output)
+        }
     Right(
       marks.filter(_.work <= settings.maxRereadFactor * (own + others + output)).fold(plain) { m =>
         plain.copy(marking = m.slices, longestTask = m.longestTask, work = m.work)
@@ -185,7 +192,7 @@ object SkewPlanner {
 
   /**
    * The slices in which tasks before the join could look at the keys of an input, if they may. Blocks
-   * are not cut: all tasks of a block would read all its keys.
+   * are not cut by what is in the rows: all tasks of a block would read all its keys.
    */
   private def markingSlices(
       input: SkewInput,
@@ -193,9 +200,14 @@ object SkewPlanner {
       target: Double,
       settings: SkewSettings): Seq[Slice] =
     if (settings.marking && input.sliceable && input.wholeBytes.isEmpty) {
-      // A task that only looks at keys can do with more of them.
+      val blocks = input.blocks(partition)
       val most = input.bytes(partition).toDouble / settings.maxSlices
-      Slice.cut(input.blocks(partition), math.max(target / StreamCost, most), cuttable = false)
+      // A task that only looks at keys can do with more of them.
+      val whole =
+        Slice.cut(blocks, math.max(target / StreamCost, most), cuttable = false, inRanges = false)
+      // Ranges have to be found before, and whole blocks need not.
+      if (whole.size >= 2 || !input.inRanges) whole
+      else Slice.cut(blocks, math.max(target, most), cuttable = true, inRanges = true)
     } else {
       Nil
     }
@@ -240,13 +252,16 @@ object SkewPlanner {
       val works = slices.map { s =>
         others + s.bytes + StreamCost * (s.bytesRead - s.bytes) + divided * s.bytes / own
       }
+      // Tasks before the join find where the ranges of a block begin.
+      val searched = Slice.searched(slices)
+      val search = if (searched.isEmpty) 0.0 else SearchCost * searched.max
       val pieces = PartitionSplit(
         partition,
         input,
         slices,
         residual,
-        longestTask = works.max + whole,
-        work = works.sum + whole,
+        longestTask = search + works.max + whole,
+        work = works.sum + whole + SearchCost * searched.sum,
         byOutput = !bySize)
       if (!residual) {
         pieces
@@ -256,13 +271,14 @@ object SkewPlanner {
           .map { m =>
             pieces.copy(
               marking = m.slices,
-              longestTask = m.longestTask + whole,
+              longestTask = (if (m.slices.exists(_.inRange)) search + m.longestTask
+                             else math.max(m.longestTask, search + works.max)) + whole,
               work = pieces.work + m.work)
           }
           .filter(_.work <= allowed)
           .getOrElse(
             pieces.copy(
-              longestTask = math.max(works.max, streamed) + whole,
+              longestTask = search + math.max(works.max, streamed) + whole,
               work = pieces.work + streamed))
       }
     }
@@ -277,8 +293,11 @@ object SkewPlanner {
     // Larger and larger slices, until there are few enough of them.
     def grow(size: Double): Either[SkewReason, PartitionSplit] = {
       val slices =
-        if (bySize || !skewed.cuttable) Slice.cut(blocks, size, skewed.cuttable)
-        else Slice.evenly(blocks, size)
+        if (bySize || !skewed.cuttable) {
+          Slice.cut(blocks, size, skewed.cuttable, skewed.inRanges)
+        } else {
+          Slice.evenly(blocks, size)
+        }
       if (slices.size >= 2) {
         val candidate = split(slices)
         if (slices.size <= settings.maxSlices && candidate.work <= allowed) Right(candidate)

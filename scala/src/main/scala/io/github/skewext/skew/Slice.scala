@@ -5,7 +5,8 @@ case class MapBlocks(start: Int, end: Int, bytes: Long)
 
 /**
  * A part of an input's rows in one partition: those of the map tasks from `startMap` until `endMap`,
- * and of these one of `shares` shares, by what is in the row.
+ * and of these one of `shares` shares: by what is in the row, or if it is `inRange`, a range of the
+ * rows of one block.
  */
 case class Slice(
     startMap: Int,
@@ -13,12 +14,14 @@ case class Slice(
     share: Int,
     shares: Int,
     bytes: Long,
-    bytesRead: Long) {
+    bytesRead: Long,
+    inRange: Boolean = false) {
 
   /** The same slice where the blocks have these sizes. */
   def of(blocks: Seq[MapBlocks]): Slice = {
-    val read = blocks.filter(b => b.start >= startMap && b.end <= endMap).map(_.bytes).sum
-    copy(bytes = Slice.shareOf(read, share, shares), bytesRead = read)
+    val all = blocks.filter(b => b.start >= startMap && b.end <= endMap).map(_.bytes).sum
+    val own = Slice.shareOf(all, share, shares)
+    copy(bytes = own, bytesRead = if (inRange) own else all)
   }
 }
 
@@ -31,7 +34,11 @@ object Slice {
   private val SmallSlice = 0.2
 
   /** Packs neighbouring blocks into slices of about `target` bytes, and cuts blocks that are larger. */
-  def cut(blocks: Seq[MapBlocks], target: Double, cuttable: Boolean): Seq[Slice] = {
+  def cut(
+      blocks: Seq[MapBlocks],
+      target: Double,
+      cuttable: Boolean,
+      inRanges: Boolean): Seq[Slice] = {
     val slices = Seq.newBuilder[Slice]
     var open: Option[Slice] = None
     def close(): Unit = {
@@ -46,7 +53,7 @@ object Slice {
       }
       if (shares > 1) {
         close()
-        slices ++= shared(block, shares)
+        slices ++= shared(block, shares, inRanges && block.end == block.start + 1)
       } else {
         open match {
           case Some(s) if s.bytes + block.bytes <= target =>
@@ -67,12 +74,20 @@ object Slice {
     val bytes = blocks.map(_.bytes).sum
     // What is too much by rounding is not worth a slice.
     val shares = math.max(1, math.ceil(bytes / target - 1e-9).toInt)
-    shared(MapBlocks(blocks.head.start, blocks.last.end, bytes), shares)
+    // By what is in the rows: the hot ones may all be in one range.
+    shared(MapBlocks(blocks.head.start, blocks.last.end, bytes), shares, inRange = false)
   }
 
-  private def shared(block: MapBlocks, shares: Int): Seq[Slice] = (0 until shares).map { share =>
-    Slice(block.start, block.end, share, shares, shareOf(block.bytes, share, shares), block.bytes)
-  }
+  private def shared(block: MapBlocks, shares: Int, inRange: Boolean): Seq[Slice] =
+    (0 until shares).map { share =>
+      val bytes = shareOf(block.bytes, share, shares)
+      val read = if (inRange) bytes else block.bytes
+      Slice(block.start, block.end, share, shares, bytes, read, inRange)
+    }
+
+  /** What tasks read that find where the ranges of blocks begin: for each block that is shared so. */
+  def searched(slices: Seq[Slice]): Seq[Long] =
+    slices.filter(_.inRange).groupBy(_.startMap).values.map(_.map(_.bytes).sum).toSeq
 
   /** The first shares take what does not divide. */
   private def shareOf(bytes: Long, share: Int, shares: Int): Long =

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.adaptive.SkewJoinChildWrapper
 import org.apache.spark.sql.execution.exchange.{EnsureRequirements, ValidateRequirements}
 import org.apache.spark.sql.execution.joins.ShuffledJoin
-import org.apache.spark.sql.execution.{SortExec, SparkPlan}
+import org.apache.spark.sql.execution.{ProjectExec, SortExec, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -175,6 +175,11 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
       join.withNewChildren(join.children.map(SkewJoinChildWrapper))
   }
 
+  /** A projection above that only chooses columns is left to the join. */
   protected def replace(plan: SparkPlan, join: SparkPlan, by: SparkPlan): SparkPlan =
-    plan.transformUp { case node if node eq join => by }
+    plan.transformUp {
+      case node if node eq join => by
+      case project @ ProjectExec(list, split: MultiFullJoinExec) =>
+        split.showing(list).getOrElse(project)
+    }
 }

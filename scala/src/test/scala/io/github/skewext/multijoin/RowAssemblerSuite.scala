@@ -5,7 +5,7 @@ import scala.util.Random
 import io.github.skewext.MultiJoinTest
 
 import org.apache.spark.sql.RandomDataGenerator
-import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeArrayData, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.{Coalesce, Expression, UnsafeArrayData, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.{CatalystTypeConverters, InternalRow}
 import org.apache.spark.sql.types._
 
@@ -56,24 +56,42 @@ class RowAssemblerSuite extends MultiJoinTest {
         }
         val indicator =
           if (random.nextBoolean()) Some(IndicatorColumn(ArrayType(IntegerType))) else None
-        val output: Seq[Expression] = keyTypes.zipWithIndex.map { case (dataType, j) =>
+        val keyColumns: Seq[Expression] = keyTypes.zipWithIndex.map { case (dataType, j) =>
           FirstPresentColumn(places.map(_ + j), dataType, nullable = true)
-        } ++ (for {
+        }
+        val valueColumns: Seq[Expression] = for {
           i <- 0 until n
           (dataType, ordinal) <- inputTypes(i).zipWithIndex
           if ordinal < places(i) || ordinal >= places(i) + keyTypes.size
-        } yield InputColumn(i, ordinal, dataType, nullable = true)) ++ indicator
+        } yield InputColumn(i, ordinal, dataType, nullable = true)
+        // As a projection may show them: some twice, some not at all, the key of any inputs.
+        val chosen: Seq[Expression] = if (random.nextBoolean()) {
+          keyColumns ++ valueColumns
+        } else {
+          val coalesced = keyTypes.zipWithIndex.map { case (dataType, j) =>
+            Coalesce(random.shuffle((0 until n).toList).take(1 + random.nextInt(n)).map { i =>
+              InputColumn(i, places(i) + j, dataType, nullable = true)
+            })
+          }
+          random.shuffle(coalesced ++ valueColumns.filter(_ => random.nextInt(3) > 0)) ++
+            valueColumns.take(2)
+        }
+        val output = chosen ++ indicator
         val combination = new InputRows(n, new RowAssembler(inputTypes, output))
         val projection = UnsafeProjection.create(output)
         // Several combinations by one assembler: nothing of the last one may show.
         for (_ <- 0 until 10) {
-          for (i <- 0 until n) {
+          // A new key, or one more combination of the rows of the same inputs.
+          val changed = if (combination.rows.forall(_ == null)) 0 else random.nextInt(n)
+          for (i <- changed until n if changed == 0 || combination.rows(i) != null) {
             combination.rows(i) =
-              if (random.nextInt(3) == 0) null else unsafeRow(inputTypes(i), nullShare, random)
+              if (changed == 0 && random.nextInt(3) == 0) null
+              else unsafeRow(inputTypes(i), nullShare, random)
           }
           if (combination.rows.forall(_ == null)) {
             combination.rows(n - 1) = unsafeRow(inputTypes(n - 1), nullShare, random)
           }
+          combination.changedFrom(changed)
           combination.first = combination.rows.indexWhere(_ != null)
           combination.indicator = UnsafeArrayData.fromPrimitiveArray(
             combination.rows.indices.filter(combination.rows(_) != null).toArray)

@@ -68,6 +68,27 @@ class SkewPlannerSuite extends AnyFunSuite {
         .map(s => (s.startMap, s.endMap)) === Seq.fill(7)((0, 1)))
   }
 
+  test("tasks that share a block read ranges of it, where they can") {
+    val one = input(Optional, 400).copy(inRanges = true)
+    val split = only(SkewPlanner.plan(Seq(one, input(Optional, 5)), settings))
+    assert(split.slices.forall(s => s.inRange && s.bytesRead == s.bytes))
+    assert(split.slices.map(s => (s.share, s.shares)) === (0 until 7).map((_, 7)))
+    // The other input, the residual, and one task that finds the ranges.
+    assert(split.rereadBytes === 6 * 5 + 405 + 400)
+    val byRow = only(SkewPlanner.plan(Seq(input(Optional, 400), input(Optional, 5)), settings))
+    assert(byRow.slices.forall(s => !s.inRange && s.bytesRead == 400))
+    assert(split.work < byRow.work)
+    // Keys are marked in ranges as well, but not where there are blocks enough.
+    val marks = settings.copy(marking = true, maxRereadFactor = 10)
+    def marked(blocks: Long*) = only(
+      SkewPlanner
+        .plan(Seq(input(Optional, blocks: _*).copy(inRanges = true), input(Optional, 5)), marks))
+    assert(marked(4000).marking.size > 2 && marked(4000).marking.forall(_.inRange))
+    val several = marked(2000, 2000)
+    assert(several.marking.map(s => (s.startMap, s.endMap)) === Seq((0, 1), (1, 2)))
+    assert(several.slices.forall(_.inRange) && !several.marking.exists(_.inRange))
+  }
+
   test("a residual only where the input can lack a key of another one") {
     def residual(roles: InputRole*) = only(
       SkewPlanner.plan(

@@ -5,6 +5,7 @@ import io.github.skewext.multijoin.InputRole
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.SortExec
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
@@ -104,10 +105,55 @@ class SplitSparkJoinSuite extends SkewTest {
   }
 
   test("one map task wrote what is skewed") {
+    def slices(df: DataFrame) = checkSplit(df).split.get.partitions.flatMap(_.slices)
+    val oneMap = skewed(0, 800, 2, maps = 1).withColumnRenamed("k", "l")
     for (how <- Seq("inner", "left", "full")) {
-      val df = join(skewed(0, 800, 2, maps = 1).withColumnRenamed("k", "l"), right(0), how, "merge")
-      checkSplit(df)
+      val df = join(oneMap, right(0), how, "merge")
+      assert(slices(df).exists(_.inRange))
       assert(!splitBySpark(df))
+      // Every row of the block is read for one piece, to find the ranges, and for the residual.
+      val read = collect(df.queryExecution.executedPlan) { case e: ShuffleExchangeLike =>
+        e.metrics("recordsRead").value
+      }
+      assert(read.max <= 3 * 800)
+    }
+    // What is cached may have been computed anew, in another order.
+    val cached = oneMap.cache()
+    try assert(slices(join(cached, right(0), "full", "merge")).forall(!_.inRange))
+    finally cached.unpersist(blocking = true)
+    withSQLConf(SkewConf.SHUFFLE_BULK_ROWS.key -> "false") {
+      assert(slices(join(oneMap, right(0), "full", "merge")).forall(!_.inRange))
+    }
+    // Something between the shuffle and the join: it is not just read.
+    val changed = oneMap.repartition(5, col("l")).where("v0 > 2")
+    assert(slices(join(changed, right(0), "full", "merge")).nonEmpty)
+  }
+
+  test("keys of what one map task wrote are marked in ranges") {
+    val oneMap = skewed(0, 6000, 3, maps = 1).withColumnRenamed("k", "l")
+    for (how <- Seq("full", "right")) {
+      val split = checkSplit(join(oneMap, right(0), how, "merge")).split.get
+      assert(split.partitions.exists(_.marking.size > 1))
+      assert(split.partitions.flatMap(_.marking).forall(_.inRange))
+    }
+  }
+
+  test("a projection of columns above is left to the join") {
+    def shown(df: DataFrame) = {
+      val split = checkSplit(df)
+      assert(split.shown.isDefined && split.output === df.queryExecution.executedPlan.output)
+      split
+    }
+    val (l, r) = (skewed(0, 800, 2), skewed(1, 60))
+    shown(l.join(r, Seq("k"), "full"))
+    shown(l.join(r, Seq("k"), "full").select(col("s1"), col("k").as("key"), col("s1").as("again")))
+    shown(r.join(l, Seq("k"), "left").select("v0", "s1"))
+    shown(fullJoin("k")(l, r).select(col("s1").as("s"), col("v0"), col("k")))
+    // It computes something.
+    for (df <- Seq(
+        l.join(r, Seq("k"), "full").select(col("k") + 1),
+        l.join(r, Seq("k"), "full").select(coalesce(col("s0"), lit("none"))))) {
+      assert(checkSplit(df).shown.isEmpty)
     }
   }
 

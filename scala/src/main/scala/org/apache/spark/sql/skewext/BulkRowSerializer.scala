@@ -113,60 +113,15 @@ private object BulkRowOutput {
 private final class BulkRowInput(in: InputStream, numFields: Int) extends DeserializationStream {
 
   override def asKeyValueIterator: Iterator[(Int, UnsafeRow)] = new Iterator[(Int, UnsafeRow)] {
-    private[this] var buffer = new Array[Byte](BulkRowInput.BufferSize)
-    private[this] var position = 0
-    private[this] var end = 0
-    private[this] val row = new UnsafeRow(numFields)
-    private[this] val keyAndRow = (0, row)
-    private[this] var size = {
-      fill(4)
-      nextSize()
-    }
+    private[this] val reader =
+      new BulkRowReader(in, new UnsafeRow(numFields), BulkRowReader.newBuffer)
+    private[this] val keyAndRow = (0, reader.row)
 
-    override def hasNext: Boolean = size >= 0
+    override def hasNext: Boolean = reader.hasNext
 
     override def next(): (Int, UnsafeRow) = {
-      if (size < 0) throw new NoSuchElementException
-      // The next row's size comes along, so that nobody has to touch the buffer until that row is
-      // asked for.
-      if (end - position < size + 4) {
-        fill(size + 4)
-        if (end - position < size) throw new EOFException
-      }
-      row.pointTo(buffer, Platform.BYTE_ARRAY_OFFSET + position, size)
-      position += size
-      size = nextSize()
+      reader.next()
       keyAndRow
-    }
-
-    /** The size of the row at `position`, which moves to its first byte; negative at the end. */
-    private def nextSize(): Int =
-      if (end - position >= 4) {
-        val next = BulkRowSerializer.bigEndian(
-          Platform.getInt(buffer, Platform.BYTE_ARRAY_OFFSET + position))
-        if (next < 0) throw new IOException(s"A row of $next bytes in a shuffle block")
-        position += 4
-        next
-      } else if (end == position) {
-        in.close()
-        -1
-      } else {
-        throw new EOFException
-      }
-
-    /** Reads on until `needed` bytes are there, or all that there are. */
-    private def fill(needed: Int): Unit = {
-      val rest = end - position
-      val target = if (needed > buffer.length) new Array[Byte](2 * needed) else buffer
-      System.arraycopy(buffer, position, target, 0, rest)
-      buffer = target
-      position = 0
-      end = rest
-      var read = 0
-      while (end < needed && read >= 0) {
-        read = in.read(buffer, end, buffer.length - end)
-        if (read > 0) end += read
-      }
     }
   }
 
@@ -178,6 +133,71 @@ private final class BulkRowInput(in: InputStream, numFields: Int) extends Deseri
   override def readObject[T: ClassTag](): T = throw new UnsupportedOperationException
 }
 
-private object BulkRowInput {
+/**
+ * The rows of one block.
+ *
+ * @param row points to each row in turn
+ * @param first a buffer to begin with
+ */
+private final class BulkRowReader(in: InputStream, val row: UnsafeRow, first: Array[Byte]) {
+
+  private[this] var buffer = first
+  private[this] var position = 0
+  private[this] var end = 0
+  private[this] var size = {
+    fill(4)
+    nextSize()
+  }
+
+  def hasNext: Boolean = size >= 0
+
+  /** Points `row` to the next one. */
+  def next(): Unit = {
+    if (size < 0) throw new NoSuchElementException
+    // The next row's size comes along, so that nobody has to touch the buffer until that row is
+    // asked for.
+    if (end - position < size + 4) {
+      fill(size + 4)
+      if (end - position < size) throw new EOFException
+    }
+    row.pointTo(buffer, Platform.BYTE_ARRAY_OFFSET + position, size)
+    position += size
+    size = nextSize()
+  }
+
+  /** The size of the row at `position`, which moves to its first byte; negative at the end. */
+  private def nextSize(): Int =
+    if (end - position >= 4) {
+      val next =
+        BulkRowSerializer.bigEndian(Platform.getInt(buffer, Platform.BYTE_ARRAY_OFFSET + position))
+      if (next < 0) throw new IOException(s"A row of $next bytes in a shuffle block")
+      position += 4
+      next
+    } else if (end == position) {
+      in.close()
+      -1
+    } else {
+      throw new EOFException
+    }
+
+  /** Reads on until `needed` bytes are there, or all that there are. */
+  private def fill(needed: Int): Unit = {
+    val rest = end - position
+    val target = if (needed > buffer.length) new Array[Byte](2 * needed) else buffer
+    System.arraycopy(buffer, position, target, 0, rest)
+    buffer = target
+    position = 0
+    end = rest
+    var read = 0
+    while (end < needed && read >= 0) {
+      read = in.read(buffer, end, buffer.length - end)
+      if (read > 0) end += read
+    }
+  }
+}
+
+private object BulkRowReader {
   private val BufferSize = 1 << 16
+
+  def newBuffer: Array[Byte] = new Array[Byte](BufferSize)
 }
