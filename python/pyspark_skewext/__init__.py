@@ -23,12 +23,14 @@ Examples
 from pyspark_skewext._jar import jar_path
 from pyspark_skewext._version import __version__
 from pyspark_skewext.multijoin import JoinInput, multi_full_join, multi_join
+from pyspark_skewext.report import SkewReport, skew_report
 from pyspark_skewext.roles import Role
 from pyspark_skewext.session import configure, is_enabled, register
 
 __all__ = [
     "JoinInput",
     "Role",
+    "SkewReport",
     "__version__",
     "configure",
     "is_enabled",
@@ -36,4 +38,5 @@ __all__ = [
     "multi_full_join",
     "multi_join",
     "register",
+    "skew_report",
 ]
