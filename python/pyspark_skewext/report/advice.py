@@ -190,8 +190,8 @@ def _who_splits(report: SkewReport, skew: KeySkew, size: int) -> str:
     pieces = max(2, round(size / max(1, skew.slice_bytes)))
     if report.settings.skewext_splits:
         return (
-            f"Adaptive execution then makes about {pieces} tasks of it, in joins of any kind "
-            f"(skewext), also {_multi_full_join(report)}."
+            f"Adaptive execution makes about {pieces} tasks of it, with skewext in joins of any "
+            f"kind (docs/skew.md has the exceptions), also in {_multi_full_join(report)}."
         )
     if report.settings.spark_splits:
         return (

@@ -190,6 +190,7 @@ class SkewReportSuite extends MultiJoinTest {
     }
     val df = table("k, m", "(1, map(1, 2))")
     fails("cannot be compared")(report(Seq("m"))(df))
+    fails("cannot be compared")(report(Seq("i"))(df.selectExpr("make_interval(0, 1, 0, 1) AS i")))
     fails("no column 'x'; its columns are [k, m]")(report(Seq("x"))(df))
     fails("is ambiguous")(report(Seq("k"))(df.select("k", "k")))
     fails("cannot all be compared")(report(Seq("k"))(df, table("k", "(array(1))")))
