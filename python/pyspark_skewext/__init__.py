@@ -24,6 +24,7 @@ from pyspark_skewext._jar import jar_path
 from pyspark_skewext._version import __version__
 from pyspark_skewext.explanation import Explanation, explain
 from pyspark_skewext.multijoin import JoinInput, multi_full_join, multi_join
+from pyspark_skewext.report import SkewReport, skew_report
 from pyspark_skewext.roles import Role
 from pyspark_skewext.session import configure, is_enabled, register
 
@@ -31,6 +32,7 @@ __all__ = [
     "Explanation",
     "JoinInput",
     "Role",
+    "SkewReport",
     "__version__",
     "configure",
     "explain",
@@ -39,4 +41,5 @@ __all__ = [
     "multi_full_join",
     "multi_join",
     "register",
+    "skew_report",
 ]

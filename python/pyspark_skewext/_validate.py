@@ -39,11 +39,11 @@ def _key_names(position: int) -> str:
     return f"The key names of input {position} (counting from 0)"
 
 
-def checked_inputs(given: Sequence[Any], on: Any) -> tuple[list[Input], list[str]]:
+def checked_inputs(given: Sequence[Any], on: Any, least: int = 2) -> tuple[list[Input], list[str]]:
     """Return the inputs with resolved key columns, and the names of the keys in the output."""
     names = _names(on, "on")
     split = [_split(position, each) for position, each in enumerate(given)]
-    if len(split) < 2:
+    if len(split) < least:
         raise value_error("A join needs at least two inputs, but only one was given.")
     inputs = [
         Input(position, df, names if keys is None else keys)
@@ -126,7 +126,7 @@ def _names(given: Any, what: str) -> list[str]:
             f"{what} must be the name of a column or a list of names, not {_described(given)}."
         )
     if not names:
-        raise value_error(f"{what} must not be empty: a join needs at least one key column.")
+        raise value_error(f"{what} must not be empty: at least one key column is needed.")
     if "" in names:
         raise value_error(f"{what} must not have an empty name.")
     return names
@@ -158,9 +158,7 @@ def _check_session(each: Input, session: SparkSession) -> None:
             f"from the same one."
         )
     if each.df.isStreaming:
-        raise analysis_error(
-            f"{each.label} is a streaming DataFrame; these joins are for batch data only."
-        )
+        raise analysis_error(f"{each.label} is a streaming DataFrame; only batch data will do.")
 
 
 def _check_keys(each: Input, names: list[str], same: Callable[[str, str], bool]) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark_skewext._errors import analysis_error
@@ -14,8 +13,8 @@ from pyspark_skewext._plans import exchange_count
 from pyspark_skewext.cli.files import write
 from pyspark_skewext.cli.progress import Progress
 from pyspark_skewext.cli.request import Request, suggested_suffixes
+from pyspark_skewext.cli.session import session
 from pyspark_skewext.multijoin import multi_join
-from pyspark_skewext.session import configure, is_enabled, register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +26,7 @@ def run(request: Request) -> None:
     """Carry out a request; progress goes to standard error, the summary to standard output."""
     started = time.monotonic()
     print("Starting Spark ...", file=sys.stderr, flush=True)
-    with _session(request) as spark, Progress(spark, sys.stderr) as progress:
+    with session("join", request) as spark, Progress(spark, sys.stderr) as progress:
         if request.mode in ("error", "ignore") and _exists(spark, request.output):
             if request.mode == "error":
                 raise analysis_error(
@@ -55,34 +54,6 @@ def run(request: Request) -> None:
         write(_writable(result.df, request), request.output, request.output_format, request.mode)
         rows = [each.rows() for each in [*counted, result]]
     _summarize(request, rows, exchanges, time.monotonic() - started)
-
-
-@contextmanager
-def _session(request: Request) -> Iterator[SparkSession]:
-    """Give a session with the extension: a new one, or the one that runs already."""
-    from pyspark.sql import SparkSession
-
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        if not is_enabled(running):
-            register(running)
-        yield running
-        return
-    # Spark's own progress bar would write over ours.
-    builder = SparkSession.builder.appName("pyspark_skewext join").config(
-        "spark.ui.showConsoleProgress", False
-    )
-    if request.master is not None:
-        builder = builder.master(request.master)
-    for key, value in request.conf.items():
-        builder = builder.config(key, value)
-    spark = configure(builder).getOrCreate()
-    try:
-        if not request.verbose:
-            spark.sparkContext.setLogLevel("ERROR")
-        yield spark
-    finally:
-        spark.stop()
 
 
 class _RowCount:

@@ -9,8 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyspark_skewext._version import __version__
-from pyspark_skewext.cli import join
-from pyspark_skewext.cli.request import Request, RequestError, add_join_parser
+from pyspark_skewext.cli import join, report
+from pyspark_skewext.cli.request import (
+    ReportRequest,
+    Request,
+    RequestError,
+    add_join_parser,
+    add_report_parser,
+)
 
 PROGRAM = "python -m pyspark_skewext"
 
@@ -44,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help(sys.stderr)
         return USAGE
-    return _join(options)
+    return _run(options)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -56,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"pyspark_skewext {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
     add_join_parser(commands, f"{PROGRAM} join")
+    add_report_parser(commands, f"{PROGRAM} report")
     commands.add_parser(
         "demo", help="see what it does: six real tables joined, next to stock Spark"
     )
@@ -72,10 +79,15 @@ def _demo(arguments: list[str]) -> int:
     return int(run(arguments))
 
 
-def _join(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace) -> int:
+    request: Request | ReportRequest
     try:
-        request = Request.from_options(options)
-        join.run(request)
+        if options.command == "report":
+            request = ReportRequest.from_options(options)
+            report.run(request)
+        else:
+            request = Request.from_options(options)
+            join.run(request)
     except RequestError as error:
         return _fail(str(error), USAGE)
     except KeyboardInterrupt:
@@ -113,7 +125,7 @@ def _root_cause(error: Any) -> str:
     return str(cause.toString())
 
 
-def _with_paths(message: str, request: Request) -> str:
+def _with_paths(message: str, request: Request | ReportRequest) -> str:
     """Name inputs by their paths, as the user did."""
     return re.sub(
         r"\b[Ii]nput (\d+) \(counting from 0\)",

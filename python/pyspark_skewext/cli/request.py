@@ -1,10 +1,10 @@
-"""The options of ``join``, and what they ask for."""
+"""The options of the commands, and what they ask for."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -30,12 +30,34 @@ always with Spark. Rows without a key (NULL) match nothing and come out alone.
 """
 
 
+_REPORT_EXAMPLES = """\
+examples:
+  Which users have the most visits, and does that matter?
+    {program} visits.parquet --on user
+
+  What would a join give, and would 1000 partitions be better?
+    {program} visits.parquet --on user --other users.csv:id --partitions 1000
+
+  A page to show to others, and figures for a program:
+    {program} visits.parquet --on user,day --html visits.html --json
+"""
+
+
 class RequestError(Exception):
     """The command line is at fault, not the data."""
 
 
 @dataclass
-class Request:
+class SessionOptions:
+    """Where Spark runs, and with which settings."""
+
+    conf: dict[str, str]
+    master: str | None
+    verbose: bool
+
+
+@dataclass
+class Request(SessionOptions):
     """What one call of ``join`` is to do."""
 
     inputs: list[InputFile]
@@ -46,10 +68,7 @@ class Request:
     output_format: str = "parquet"
     indicator: str | None = None
     suffixes: list[str] | None = None
-    conf: dict[str, str] = field(default_factory=dict)
-    master: str | None = None
     infer_types: bool = True
-    verbose: bool = False
 
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> Request:
@@ -59,16 +78,7 @@ class Request:
         if len(inputs) < 2:
             raise RequestError("A join needs at least two inputs.")
         for each in inputs:
-            if each.keys is not None and len(each.keys) != len(on):
-                raise RequestError(
-                    f"{each.path} is given {len(each.keys)} key names "
-                    f"({', '.join(each.keys)}) but --on has {len(on)} ({', '.join(on)})."
-                )
-            if each.format is None:
-                raise RequestError(
-                    f"Cannot tell the format of {each.path} by its name: add --format "
-                    f"{'|'.join(FORMATS)}."
-                )
+            _check_input(each, on)
             if options.mode == "overwrite" and overlaps(options.output, each.path):
                 raise RequestError(
                     f"Overwriting {options.output} would delete the input {each.path} before it "
@@ -148,6 +158,11 @@ def add_join_parser(commands: Any, program: str) -> None:
         metavar="NAME",
         help="add a column that says which inputs had the key, counting from 0 (as text in CSV)",
     )
+    add_common_options(parser)
+
+
+def add_common_options(parser: argparse.ArgumentParser) -> None:
+    """Add what every command takes that reads files."""
     parser.add_argument(
         "--no-infer",
         action="store_true",
@@ -164,6 +179,95 @@ def add_join_parser(commands: Any, program: str) -> None:
     parser.add_argument(
         "--verbose", action="store_true", help="show Spark's warnings, and errors in full"
     )
+
+
+@dataclass
+class ReportRequest(SessionOptions):
+    """What one call of ``report`` is to do."""
+
+    inputs: list[InputFile]
+    on: list[str]
+    partitions: int | None
+    sizes: bool
+    json: bool
+    html: str | None
+    infer_types: bool
+
+    @classmethod
+    def from_options(cls, options: argparse.Namespace) -> ReportRequest:
+        """Check the options as far as that goes without looking at data."""
+        on = _listed(options.on, "--on")
+        paths = [options.input] + ([options.other] if options.other else [])
+        inputs = [InputFile.parse(each, options.format) for each in paths]
+        for each in inputs:
+            _check_input(each, on)
+        return cls(
+            inputs=inputs,
+            on=on,
+            partitions=options.partitions,
+            sizes=options.sizes,
+            json=options.json,
+            html=options.html,
+            infer_types=not options.no_infer,
+            conf=_settings(options.conf),
+            master=options.master,
+            verbose=options.verbose,
+        )
+
+
+def add_report_parser(commands: Any, program: str) -> None:
+    """Add ``report`` to the subcommands."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "report",
+        help="show where the skew of a key is",
+        description="Show which keys have many rows, how uneven a shuffle by the key would be, "
+        "and what to do about it.",
+        epilog=_REPORT_EXAMPLES.format(program=program),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "input", metavar="INPUT", help="file or directory; INPUT:KEY where its key has another name"
+    )
+    parser.add_argument(
+        "--on",
+        required=True,
+        metavar="KEY[,KEY...]",
+        help="name of the key column, or several with commas",
+    )
+    parser.add_argument(
+        "--other",
+        metavar="INPUT",
+        help="what it is to be joined with: shows how many rows the join gives, and of which keys",
+    )
+    parser.add_argument(
+        "--partitions",
+        type=int,
+        metavar="N",
+        help="into how many partitions a shuffle goes (default: spark.sql.shuffle.partitions)",
+    )
+    parser.add_argument(
+        "--sizes",
+        action="store_true",
+        help="measure how large rows are instead of guessing it by their types; reads all columns",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--html", metavar="FILE", help="write a page with a picture, too")
+    parser.add_argument(
+        "--format", choices=FORMATS, help="format (default: by the end of the name)"
+    )
+    add_common_options(parser)
+
+
+def _check_input(given: InputFile, on: Sequence[str]) -> None:
+    if given.keys is not None and len(given.keys) != len(on):
+        raise RequestError(
+            f"{given.path} is given {len(given.keys)} key names "
+            f"({', '.join(given.keys)}) but --on has {len(on)} ({', '.join(on)})."
+        )
+    if given.format is None:
+        raise RequestError(
+            f"Cannot tell the format of {given.path} by its name: add --format {'|'.join(FORMATS)}."
+        )
 
 
 def _listed(value: str, option: str) -> list[str]:

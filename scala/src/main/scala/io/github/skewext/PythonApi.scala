@@ -6,6 +6,7 @@ import scala.collection.JavaConverters._
 
 import io.github.skewext.explain.Explainer
 import io.github.skewext.multijoin.{InputRole, MultiFullJoinBuilder}
+import io.github.skewext.report.SkewReport
 
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{DataFrame, SparkSession}
@@ -53,17 +54,10 @@ object PythonApi {
       indicator: String): DataFrame = {
     requireSupportedSpark()
     val frames = inputs.asScala.toSeq
-    val session = frames.headOption
-      .map(_.sparkSession)
-      .getOrElse(
-        throw SqlInternals.analysisError("A multi-way join needs at least two inputs, got none."))
-    frames.zipWithIndex.foreach { case (frame, i) =>
-      if (frame.sparkSession ne session) {
-        throw SqlInternals.analysisError(
-          s"Input $i belongs to another SparkSession than input 0; all inputs of a multi-way join " +
-            "must come from one session.")
-      }
+    if (frames.isEmpty) {
+      throw SqlInternals.analysisError("A multi-way join needs at least two inputs, got none.")
     }
+    val session = sessionOf(frames, "a multi-way join")
     // A session that was not built with the extension can still run the operator.
     SkewExtensions.register(session)
     val builder = new MultiFullJoinBuilder(
@@ -86,6 +80,43 @@ object PythonApi {
   def explain(df: DataFrame): Array[String] = {
     val explanation = SqlInternals.withActive(df.sparkSession)(Explainer.explain(df.queryExecution))
     Array(explanation.text, explanation.json)
+  }
+
+  /**
+   * Where the skew of a key is: in one input, or in a join of two.
+   *
+   * @param keys the names of each input's key columns
+   * @param partitions null, or into how many partitions a shuffle is taken to go
+   * @param minShare keys with more than this share of an input's rows are all found
+   * @param withBytes whether to measure rows, for which all columns have to be read
+   */
+  def skewReport(
+      inputs: JList[DataFrame],
+      keys: JList[JList[String]],
+      partitions: Integer,
+      minShare: Double,
+      withBytes: Boolean): SkewReport = {
+    requireSupportedSpark()
+    val frames = inputs.asScala.toSeq
+    SkewReport.of(
+      sessionOf(frames, "a report"),
+      frames,
+      keys.asScala.toSeq.map(_.asScala.toSeq),
+      Option(partitions).map(_.intValue),
+      minShare,
+      withBytes)
+  }
+
+  private def sessionOf(frames: Seq[DataFrame], what: String): SparkSession = {
+    val session = frames.head.sparkSession
+    frames.zipWithIndex.foreach { case (frame, i) =>
+      if (frame.sparkSession ne session) {
+        throw SqlInternals.analysisError(
+          s"Input $i belongs to another SparkSession than input 0; all inputs of $what " +
+            "must come from one session.")
+      }
+    }
+    session
   }
 
   private def requireSupportedSpark(): Unit =

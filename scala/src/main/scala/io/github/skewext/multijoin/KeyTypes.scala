@@ -26,13 +26,7 @@ private[skewext] case class KeyType(
 private[skewext] object KeyTypes {
 
   def common(session: SparkSession, name: String, columns: Seq[Attribute]): KeyType = {
-    columns.zipWithIndex.foreach { case (c, i) =>
-      if (!RowOrdering.isOrderable(c.dataType)) {
-        throw SqlInternals.analysisError(
-          s"Key column '${c.name}' of input $i has the type ${c.dataType.sql}, which cannot be " +
-            "compared; it cannot be a key of a join.")
-      }
-    }
+    requireOrder(columns)
     val attributes = columns.map(c => AttributeReference("k", c.dataType)())
     val (value, comparisons) =
       attributes.tail.foldLeft((attributes.head: Expression, Seq.empty[Expression])) {
@@ -61,6 +55,32 @@ private[skewext] object KeyTypes {
       throw mismatch(name, columns, None)
     }
     KeyType(dataType, padded(name, columns))
+  }
+
+  /** The key columns of one input or of two, as a join of them would compare them. */
+  def compared(session: SparkSession, name: String, columns: Seq[Attribute]): Seq[Expression] =
+    if (columns.size < 2) {
+      requireOrder(columns)
+      columns
+    } else {
+      val keyType = common(session, name, columns)
+      columns.zipWithIndex.map { case (c, i) =>
+        keyType.padded match {
+          case Some(padded) => padded(i)(c)
+          case None if DataTypeUtils.sameType(c.dataType, keyType.dataType) => c
+          case None =>
+            Cast(c, keyType.dataType, Some(session.sessionState.conf.sessionLocalTimeZone))
+        }
+      }
+    }
+
+  private def requireOrder(columns: Seq[Attribute]): Unit = columns.zipWithIndex.foreach {
+    case (c, i) =>
+      if (!RowOrdering.isOrderable(c.dataType)) {
+        throw SqlInternals.analysisError(
+          s"Key column '${c.name}' of input $i has the type ${c.dataType.sql}, which cannot be " +
+            "compared; it cannot be a key of a join.")
+      }
   }
 
   /** Whether a cast keeps different values different, and what compares as equal equal. */

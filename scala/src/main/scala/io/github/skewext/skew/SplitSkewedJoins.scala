@@ -154,14 +154,7 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
     }
   }
 
-  private def settings: SkewSettings = SkewSettings(
-    factor = conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR),
-    thresholdBytes = conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_THRESHOLD),
-    advisoryBytes = conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES),
-    maxSlices = conf.getConf(SkewConf.SKEW_MAX_SLICES),
-    maxRereadFactor = conf.getConf(SkewConf.SKEW_MAX_REREAD_FACTOR),
-    minGain = conf.getConf(SkewConf.SKEW_MIN_GAIN),
-    marking = conf.getConf(SkewConf.SKEW_MARKING))
+  private def settings: SkewSettings = AdaptiveSettings.of(conf)
 
   protected def isValid(plan: SparkPlan): Boolean =
     ValidateRequirements.validate(withoutInputs(plan))

@@ -1,0 +1,257 @@
+"""What to do about skew: sentences made of the figures of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark_skewext.report.text import bounds, numbers, percent, times
+from pyspark_skewext.report.values import bytes_shown, shown
+
+if TYPE_CHECKING:
+    from pyspark_skewext.report.result import Bounds, HotKey, KeySkew, SkewReport
+
+# A slowest task below so many times the median is not worth a change.
+_UNEVEN = 2.0
+# Rows with a null key are worth a sentence from this share on.
+_NULLS = 0.01
+# A key is the reason of a large partition if it has this part of its rows.
+_REASON = 0.5
+# A partition this small is read in no time, however much larger than others it is.
+_SMALL_BYTES = 16 * 1024 * 1024
+# A join that gives so many times the rows that it reads has keys that neither side has but once.
+_LARGE_OUTPUT = 5
+_THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
+_FACTOR = "spark.sql.adaptive.skewJoin.skewedPartitionFactor"
+
+
+def advise(report: SkewReport) -> list[str]:
+    """Say what to do, the most important first."""
+    inputs = [("df", report.df)] + ([("other", report.other)] if report.other else [])
+    if not any(skew.rows for _, skew in inputs):
+        return ["There are no rows."]
+    said = _broadcast(report)
+    for name, skew in inputs:
+        said += _nulls(report, name, skew)
+        said += _large(report, name, skew)
+    said += _output(report)
+    said += _few_keys(report)
+    said += [
+        f"{skew.untracked_rows:,} rows of {name} have keys of more than 4 KB, which are not in the "
+        f"table; their partitions are counted."
+        for name, skew in inputs
+        if skew.untracked_rows
+    ]
+    return said or [
+        "The rows are spread evenly enough: there is nothing to do"
+        + (
+            "."
+            if report.slowest.times is None
+            else f" (the slowest task has {times(report.slowest.times)} the median)."
+        )
+    ]
+
+
+def _column(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _names(names: Sequence[str]) -> str:
+    return repr(names[0]) if len(names) == 1 else repr(list(names))
+
+
+def _multi_full_join(report: SkewReport) -> str:
+    inputs = [
+        name if skew is None or skew.keys == report.on else f"({name}, {_names(skew.keys)})"
+        for name, skew in (("df", report.df), ("other", report.other))
+    ]
+    return f"skewext.multi_full_join({', '.join(inputs)}, on={_names(report.on)})"
+
+
+def _uneven(skew: KeySkew) -> bool:
+    largest, median = _largest_and_median(skew)
+    return largest > _UNEVEN * max(1, median)
+
+
+def _largest_and_median(skew: KeySkew) -> tuple[int, int]:
+    ordered = sorted(skew.partition_rows)
+    return ordered[-1], ordered[len(ordered) // 2]
+
+
+def _broadcast(report: SkewReport) -> list[str]:
+    """Skew does not matter where nothing is shuffled."""
+    if report.other is None or not (_uneven(report.df) or _uneven(report.other)):
+        return []
+    limit = report.settings.broadcast_bytes
+    sizes = {
+        name: skew.rows * skew.row_bytes
+        for name, skew in (("df", report.df), ("other", report.other))
+    }
+    small = min(sizes, key=sizes.__getitem__)
+    large = "df" if small == "other" else "other"
+    if limit <= 0 or sizes[small] > limit or sizes[large] <= limit:
+        return []
+    if report.df.keys == report.other.keys:
+        condition = _names(report.on)
+    else:
+        condition = f"{large}[...] == {small}[...]"
+    return [
+        f"{small} is small (about {bytes_shown(sizes[small])}), so broadcast it: nothing is "
+        f"shuffled then, and the skew of {large} does not matter. For an inner join, or an outer "
+        f"join that keeps the rows of {large}: {large}.join(F.broadcast({small}), {condition}, "
+        f"...) with pyspark.sql.functions as F. Spark has no broadcast for a full outer join."
+    ]
+
+
+def _nulls(report: SkewReport, name: str, skew: KeySkew) -> list[str]:
+    most = max(skew.partition_null_rows)
+    _, median = _largest_and_median(skew)
+    if skew.null_share < _NULLS or most <= _UNEVEN * median / 2:
+        return []
+    where = " AND ".join(f"{_column(each)} IS NOT NULL" for each in skew.keys)
+    partition = skew.partition_null_rows.index(most)
+    said = (
+        f"{skew.null_rows:,} rows of {name} ({percent(skew.null_share)}) have a NULL in the key, "
+        f"and a shuffle sends {most:,} of them to partition {partition}, although they match "
+        f"nothing. Inner joins drop them before the shuffle. "
+    )
+    if report.settings.skewext_splits:
+        said += (
+            f"Where they have to come out, {_multi_full_join(report)} "
+            f"and skewext.multi_join spread them over all tasks. Else "
+        )
+    else:
+        said += "Where they have to come out, "
+    return [said + f'join {name}.where("{where}") and add the other rows by unionByName.']
+
+
+def _large(report: SkewReport, name: str, skew: KeySkew) -> list[str]:
+    """What makes the largest partition large, and what becomes of it."""
+    # Nulls have been spoken of, and may be dropped.
+    rows = [every - nulls for every, nulls in zip(skew.partition_rows, skew.partition_null_rows)]
+    partition = max(range(len(rows)), key=rows.__getitem__)
+    median = sorted(rows)[len(rows) // 2]
+    if rows[partition] <= _UNEVEN * max(1, median):
+        return []
+    compared = f"{times(rows[partition] / median)} the median" if median else "most others none"
+    there = [
+        key
+        for key in report.hot_keys
+        if key.partition == partition and _rows_of(key, name).middle > _REASON * rows[partition]
+    ]
+    if there:
+        key = max(there, key=lambda each: _rows_of(each, name).middle)
+        share = _rows_of(key, name).middle / max(1, skew.rows - skew.null_rows)
+        said = (
+            f"The key {shown(key.key)} alone has {bounds(_rows_of(key, name))} rows of {name} "
+            f"({percent(share)}): partition {partition} has {rows[partition]:,} rows, {compared}. "
+            f"More partitions do not help. "
+        )
+        return [said + _splitting(report, name, skew, partition)]
+    if not median:
+        # Too few keys for so many partitions: that is said elsewhere.
+        return []
+    return [
+        f"Partition {partition} of {name} has {rows[partition]:,} rows, {compared}, but of several "
+        f'keys: more partitions spread them, spark.conf.set("spark.sql.shuffle.partitions", '
+        f"{2 * report.shuffle_partitions})."
+    ]
+
+
+def _rows_of(key: HotKey, name: str) -> Bounds:
+    return key.rows if name == "df" or key.other_rows is None else key.other_rows
+
+
+def _splitting(report: SkewReport, name: str, skew: KeySkew, partition: int) -> str:
+    size = skew.partition_bytes[partition]
+    about = f"about {bytes_shown(size)} in memory"
+    settings = report.settings
+    if size <= _SMALL_BYTES:
+        return f"But it is small ({about}): there is nothing to do as long as it is."
+    if size > skew.split_above_bytes:
+        return f"It has {about}. " + _who_splits(report, skew, size)
+    median = sorted(skew.partition_bytes)[len(skew.partition_bytes) // 2]
+    by_factor = settings.skewed_factor * median
+    said = (
+        f"It has {about}, which adaptive execution takes for normal: it splits from "
+        f"{bytes_shown(skew.split_above_bytes)} on. To have it split, "
+    )
+    if size > by_factor:
+        lower = max(1, size // 2 // 1024**2)
+        said += f'spark.conf.set("{_THRESHOLD}", "{lower}MB"). '
+        return said + _who_splits(report, skew, size)
+    factor = max(1, int(size / max(1, median) / 2))
+    return said + (
+        f'spark.conf.set("{_FACTOR}", {factor}), and "{_THRESHOLD}" to less than its size.'
+    )
+
+
+def _who_splits(report: SkewReport, skew: KeySkew, size: int) -> str:
+    pieces = max(2, round(size / max(1, skew.slice_bytes)))
+    if report.settings.skewext_splits:
+        return (
+            f"Adaptive execution makes about {pieces} tasks of it, with skewext in joins of any "
+            f"kind (docs/skew.md has the exceptions), also in {_multi_full_join(report)}."
+        )
+    if report.settings.spark_splits:
+        return (
+            "Spark itself splits it in inner joins and on the side that an outer join keeps. For "
+            "full outer joins and the rest, start the session with skewext.configure(builder), and "
+            "leave spark.skewext.enabled on."
+        )
+    return (
+        "It is split only in adaptive execution: "
+        'spark.conf.set("spark.sql.adaptive.enabled", True) and '
+        'spark.conf.set("spark.sql.adaptive.skewJoin.enabled", True).'
+    )
+
+
+def _output(report: SkewReport) -> list[str]:
+    """Keys that have many rows on both sides."""
+    if report.output is None or report.other is None:
+        return []
+    read = report.df.rows + report.other.rows
+    many = [
+        key
+        for key in report.hot_keys
+        if key.output_rows is not None and key.output_rows.middle > max(read, 1) / 10
+    ]
+    if report.output.rows <= _LARGE_OUTPUT * read and not many:
+        return []
+    said = (
+        f"A join gives about {report.output.rows:,} rows for {read:,} that it reads, as keys have "
+        f"several rows on both sides"
+    )
+    if many:
+        key = max(many, key=lambda each: each.output_rows.middle if each.output_rows else 0)
+        if key.output_rows is not None and key.other_rows is not None:
+            said += (
+                f": the key {shown(key.key)} has {bounds(key.rows)} rows in df and "
+                f"{bounds(key.other_rows)} in other, which makes {bounds(key.output_rows)}"
+            )
+    said += (
+        f". If that is not what you want, bring one side to one row a key first: "
+        f"other.dropDuplicates({list(report.other.keys)!r}), or an aggregate by the key."
+    )
+    skewed = [
+        partition
+        for partition, rows in enumerate(report.output.partition_rows)
+        if rows * report.output.row_bytes > report.output.split_above_bytes
+    ]
+    if skewed and report.settings.skewext_splits:
+        said += (
+            f" If it is, the extension divides what comes out of partition {numbers(skewed)} among "
+            f"several tasks (spark.skewext.skew.output.enabled)."
+        )
+    return [said]
+
+
+def _few_keys(report: SkewReport) -> list[str]:
+    keys = report.df.distinct_bounds.high
+    if report.df.rows and keys < report.shuffle_partitions:
+        return [
+            f"There are {keys:,} different keys for {report.shuffle_partitions:,} partitions: at "
+            f"least {report.shuffle_partitions - keys:,} tasks get no rows with a key. A key of "
+            f"more columns would spread them, where the query allows it."
+        ]
+    return []

@@ -1,0 +1,61 @@
+"""Values of keys, shown and written down."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+from decimal import Decimal
+from typing import Any
+
+_SHOWN = 40
+
+
+def shown(value: Any) -> str:
+    """Write a key as short as a table needs it, with what makes its type plain."""
+    text = _plain(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, (bytes, bytearray)):
+        return f"x'{bytes(value).hex()}'"
+    if isinstance(value, (Decimal, datetime.date, datetime.timedelta)):
+        return str(value)
+    if isinstance(value, tuple):
+        names = getattr(value, "__fields__", None)
+        if names:
+            return ", ".join(f"{name}={_plain(each)}" for name, each in zip(names, value))
+        return f"({', '.join(map(_plain, value))})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_plain, value))}]"
+    return "NULL" if value is None else repr(value)
+
+
+def bytes_shown(size: float) -> str:
+    """Write a number of bytes as people say it."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if size >= 10 or unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:,.1f} TB"
+
+
+def jsonable(value: Any) -> Any:
+    """Turn a value into what JSON can hold."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = dataclasses.fields(value)
+        return {field.name: jsonable(getattr(value, field.name)) for field in fields}
+    if isinstance(value, tuple):
+        names = getattr(value, "_fields", None) or getattr(value, "__fields__", None)
+        if names:
+            return {name: jsonable(each) for name, each in zip(names, value)}
+    if isinstance(value, (list, tuple)):
+        return [jsonable(each) for each in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value).hex()
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)

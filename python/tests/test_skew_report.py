@@ -1,0 +1,488 @@
+"""The report about a key's skew: what it counts, what it says, and how it shows it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+import xml.etree.ElementTree as ET
+from collections import Counter
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.errors import (
+    AnalysisException,
+    PySparkException,
+    PySparkRuntimeError,
+    PySparkTypeError,
+    PySparkValueError,
+)
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from stock import setting
+
+import pyspark_skewext as skewext
+from pyspark_skewext import _jvm, skew_report
+from pyspark_skewext.cli import main
+from pyspark_skewext.report.bars import MOST_BARS, bars_of
+from pyspark_skewext.report.result import Bounds, SkewReport
+from pyspark_skewext.report.values import shown
+
+
+@pytest.fixture(scope="module")
+def visits(spark: SparkSession) -> DataFrame:
+    """A third of 9,000 rows has key 7, a tenth none; the others have one of 3,000 keys."""
+    return spark.range(0, 9000, 1, 3).selectExpr(
+        "if(id % 3 = 0, 7, if(id % 10 = 1, null, id % 3000 + 10)) AS k", "id AS v"
+    )
+
+
+def shuffled(df: DataFrame, partitions: int, *on: str) -> list[int]:
+    found = df.repartition(partitions, *on).groupBy(sf.spark_partition_id().alias("p")).count()
+    rows = {row.p: row["count"] for row in found.collect()}
+    return [rows.get(partition, 0) for partition in range(partitions)]
+
+
+def test_counts_are_those_of_a_group_by(visits: DataFrame) -> None:
+    report = skew_report(visits, "k", partitions=13)
+    counted = {row.k: row["count"] for row in visits.groupBy("k").count().collect()}
+    nulls = counted.pop(None)
+    assert (report.df.rows, report.df.null_rows) == (9000, nulls)
+    low, high = report.df.distinct_bounds
+    assert low <= len(counted) <= high
+    assert list(report.df.partition_rows) == shuffled(visits, 13, "k")
+    # Fewer keys than the sketch holds: nothing is estimated.
+    hot = report.hot_keys[0]
+    assert (hot.key, hot.rows) == (7, Bounds(counted[7], counted[7]))
+    assert math.isclose(hot.share, counted[7] / (9000 - nulls))
+    assert report.slowest.partition == hot.partition
+    assert report.slowest.size == max(report.df.partition_rows)
+    # 42 is Spark's seed, and a null leaves it as it is.
+    assert report.df.partition_null_rows[42 % 13] == nulls
+
+
+def test_a_small_sketch_still_gives_bounds(spark: SparkSession) -> None:
+    df = spark.range(0, 40000, 1, 3).selectExpr(
+        "if(id % 20 = 0, 'hot', if(id % 40 = 1, 'warm', cast(id as string))) AS k"
+    )
+    report = skew_report(df, "k", partitions=50, min_share=0.01)
+    assert report.df.max_error > 0
+    hot, warm = report.hot_keys[:2]
+    assert (hot.key, warm.key) == ("hot", "warm")
+    assert hot.rows.low <= 2000 <= hot.rows.high <= hot.rows.low + report.df.max_error
+    assert warm.rows.low <= 1000 <= warm.rows.high <= warm.rows.low + report.df.max_error
+
+
+def test_a_join(spark: SparkSession, visits: DataFrame) -> None:
+    users = spark.range(0, 800, 1, 2).selectExpr("if(id < 50, 7, id * 2) AS user", "id AS u")
+    report = skew_report(visits, "k", (users, "user"), partitions=13)
+    hot = report.hot_keys[0]
+    assert (hot.key, hot.rows.low, hot.other_rows) == (7, 3000, Bounds(50, 50))
+    assert hot.output_rows == Bounds(150_000, 150_000)
+    joined = visits.join(users, visits.k == users.user).count()
+    assert report.output is not None
+    assert abs(report.output.rows - joined) < joined / 50
+    assert max(report.output.partition_rows) > 140_000
+    assert report.other is not None
+    assert report.other.rows == 800
+    assert "which makes 150,000" in " ".join(report.advice)
+    # Keys are compared in one type, as a join does.
+    ints = users.selectExpr("cast(user AS int) AS k")
+    assert skew_report(visits, "k", ints, partitions=13).hot_keys[0].other_rows == (50, 50)
+
+
+KEYS: dict[str, st.SearchStrategy[Any]] = {
+    "int": st.integers(-3, 3),
+    "bigint": st.sampled_from([0, -1, 2**63 - 1, -(2**63)]),
+    "string": st.sampled_from(["", "a", "a ", "\u00e9\u4e2d", "x" * 50]),
+    "double": st.sampled_from([0.0, 1.5, math.inf, -math.inf]),
+    "boolean": st.booleans(),
+    "date": st.sampled_from([date(1, 1, 1), date(2024, 2, 29), date(9999, 12, 31)]),
+    "timestamp": st.sampled_from([datetime(2024, 1, 1, 1, 2, 3, 4), datetime(1970, 1, 1)]),
+    "decimal(30,2)": st.sampled_from([Decimal("0.00"), Decimal("-1.10"), Decimal(10) ** 20]),
+    "binary": st.sampled_from([bytearray(b""), bytearray(b"\x00"), bytearray(b"ab")]),
+    "struct<x:int,y:string>": st.tuples(st.integers(0, 1), st.sampled_from([None, "a"])),
+    "array<int>": st.lists(st.sampled_from([None, 1]), max_size=2),
+}
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[str], list[tuple[Any, ...]]]:
+    types = draw(st.lists(st.sampled_from(sorted(KEYS)), min_size=1, max_size=3))
+    columns = [st.none() | KEYS[kind] for kind in types]
+    return types, draw(st.lists(st.tuples(*columns), max_size=25))
+
+
+def hashable(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return tuple(map(hashable, value))
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+@settings(
+    max_examples=10,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(table=tables())
+def test_any_key(spark: SparkSession, table: tuple[list[str], list[tuple[Any, ...]]]) -> None:
+    types, rows = table
+    names = [f"k{n}" for n in range(len(types))]
+    schema = ", ".join(f"{name} {kind}" for name, kind in zip(names, types))
+    # Compiling code takes longer than running it here.
+    with setting(spark, "spark.sql.codegen.factoryMode", "NO_CODEGEN"):
+        report = skew_report(spark.createDataFrame(rows, schema), names, partitions=3)
+    whole = [row for row in rows if None not in row]
+    assert (report.df.rows, report.df.null_rows) == (len(rows), len(rows) - len(whole))
+    found = {
+        hashable(key.key if len(names) > 1 else (key.key,)): key.rows for key in report.hot_keys
+    }
+    expected = Counter(map(hashable, whole))
+    assert found == {key: Bounds(rows, rows) for key, rows in expected.items()}
+    json.dumps(report.to_dict(), allow_nan=False)
+    assert str(report)
+
+
+def test_values_without_a_type_in_python_come_as_text(spark: SparkSession) -> None:
+    df = spark.sql("select timestamp'0001-01-01' - interval 20 years as k")
+    assert skew_report(df, "k").hot_keys[0].key.startswith("-0019-01-01")
+
+
+def test_sizes_are_measured_when_asked_for(visits: DataFrame) -> None:
+    wide = visits.withColumn("text", sf.lit("x" * 1000))
+    assert skew_report(wide, "k").df.row_bytes < 100
+    assert 1000 < skew_report(wide, "k", sizes=True).df.row_bytes < 1100
+
+
+def test_partitions_are_those_of_the_session(spark: SparkSession, visits: DataFrame) -> None:
+    assert skew_report(visits, "k").shuffle_partitions == 3
+    with setting(spark, "spark.sql.adaptive.coalescePartitions.initialPartitionNum", 21):
+        assert skew_report(visits, "k").shuffle_partitions == 21
+
+
+def test_what_adaptive_execution_would_split(spark: SparkSession, visits: DataFrame) -> None:
+    limit = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
+    with setting(spark, limit, 30_000):
+        report = skew_report(visits, "k", partitions=13)
+        assert report.df.skewed_partitions == [report.hot_keys[0].partition]
+    assert skew_report(visits, "k", partitions=13).df.skewed_partitions == []
+
+
+def test_nothing_at_all(spark: SparkSession, visits: DataFrame) -> None:
+    report = skew_report(visits.where("v < 0"), "k", visits.limit(0))
+    assert report.advice == ["There are no rows."]
+    assert report.hot_keys == []
+    assert "none has anything to do" in str(report)
+    assert ET.fromstring(svg(report)).tag.endswith("svg")
+    all_null = skew_report(visits.where("k is null"), "k")
+    assert all_null.df.null_share == 1.0
+    assert "NULL in the key" in all_null.advice[0]
+
+
+def test_progress(spark: SparkSession, visits: DataFrame) -> None:
+    seen: list[tuple[int, int]] = []
+    slow = spark.range(0, 4, 1, 4).selectExpr(
+        "coalesce(java_method('java.lang.Thread', 'sleep', 400L), id) AS k"
+    )
+    skew_report(slow, "k", progress=lambda done, tasks: seen.append((done, tasks)))
+    assert seen[-1] == (4, 4)
+    assert seen == sorted(seen)
+
+    def fails(done: int, tasks: int) -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        skew_report(slow, "k", progress=fails)
+
+
+# Without Spark from here on: figures as the JVM gives them.
+
+
+def made(
+    partition_rows: list[int],
+    hot: list[tuple[Any, ...]],
+    nulls: list[int] | None = None,
+    other: list[int] | None = None,
+    output: list[int] | None = None,
+    row_bytes: int = 100,
+    other_key: str = "k",
+    **changes: Any,
+) -> SkewReport:
+    def table(rows: list[int], null_rows: list[int]) -> dict[str, Any]:
+        total = sum(rows) + sum(null_rows)
+        return {
+            "rows": total,
+            "untracked_rows": 0,
+            "max_error": 0,
+            "distinct_low": 900,
+            "distinct": 1000,
+            "distinct_high": 1100,
+            "row_bytes": row_bytes,
+            "partition_rows": rows,
+            "partition_null_rows": null_rows,
+            "partition_bytes": [row_bytes * sum(both) for both in zip(rows, null_rows)],
+            "split_above_bytes": 256 * 1024**2,
+            "slice_bytes": 64 * 1024**2,
+        }
+
+    none = [0] * len(partition_rows)
+    figures = {
+        "shuffle_partitions": len(partition_rows),
+        "spark_splits": True,
+        "skewext_splits": True,
+        "skewed_factor": 5.0,
+        "broadcast_bytes": 10 * 1024**2,
+        "output_cost": 0.05,
+        "inputs": [table(partition_rows, nulls or none)],
+        "output": None,
+    }
+    if other is not None:
+        figures["inputs"].append(table(other, none))
+        figures["output"] = {
+            "rows": sum(output or none),
+            "hot_low": 0,
+            "hot_high": 0,
+            "partition_rows": output or none,
+            "row_bytes": 2 * row_bytes,
+            "split_above_bytes": 256 * 1024**2,
+        }
+    figures.update(changes)
+    return SkewReport.of(["k"], [["k"], [other_key]], figures, hot)
+
+
+def svg(report: SkewReport) -> str:
+    found = re.search(r"<svg.*</svg>", report._repr_html_(), re.DOTALL)
+    assert found
+    return found.group()
+
+
+def advice(*args: Any, **kwargs: Any) -> str:
+    return "\n".join(made(*args, **kwargs).advice)
+
+
+EVEN = [10_000] * 8
+ONE_HOT = [10_000] * 7 + [9_000_000]
+HOT_KEY = [("a", 7, 8_990_000, 8_990_000)]
+
+
+@pytest.mark.parametrize(
+    ("said", "not_said", "arguments"),
+    [
+        ("nothing to do (the slowest task has 1.0 times", "skewext", {"partition_rows": EVEN}),
+        ("makes about 13 tasks of it", "set(", {}),
+        ("skewext.configure(builder)", "makes about", {"skewext_splits": False}),
+        (
+            '"spark.sql.adaptive.enabled", True',
+            "configure",
+            {"skewext_splits": False, "spark_splits": False},
+        ),
+        ('skewedPartitionThresholdInBytes", "85MB"', "Factor", {"row_bytes": 20}),
+        ("it is small", "set(", {"row_bytes": 1}),
+        ("but of several keys", "configure", {"hot": []}),
+        ("shuffle.partitions", "alone", {"hot": []}),
+        (
+            "2,000,000 of them to partition 2",
+            "alone",
+            {"partition_rows": EVEN, "nulls": [0, 0, 2_000_000, 0, 0, 0, 0, 0]},
+        ),
+        (
+            "skewext.multi_full_join(df, other, on='k')",
+            "alone",
+            {"partition_rows": EVEN, "nulls": [0, 0, 2_000_000, 0, 0, 0, 0, 0]},
+        ),
+        (
+            "df.join(F.broadcast(other), 'k', ...)",
+            "dropDuplicates",
+            {"other": [10] * 8, "hot": [(*HOT_KEY[0], 0, 0)]},
+        ),
+        (
+            "df.join(F.broadcast(other), df[...] == other[...], ...)",
+            "dropDuplicates",
+            {"other": [10] * 8, "hot": [(*HOT_KEY[0], 0, 0)], "other_key": "id"},
+        ),
+        (
+            "other.dropDuplicates(['id'])",
+            "['k']",
+            {
+                "other": [200_000] * 8,
+                "output": [9_000] * 7 + [17_980_000_000],
+                "hot": [(*HOT_KEY[0], 2_000, 2_000)],
+                "other_key": "id",
+            },
+        ),
+        (
+            "skewext.multi_full_join(df, (other, 'id'), on='k')",
+            "broadcast",
+            {"other": [200_000] * 8, "hot": [(*HOT_KEY[0], 0, 0)], "other_key": "id"},
+        ),
+        (
+            "the key 'a' has 8,990,000 rows in df and 2,000 in other, which makes 17,980,000,000",
+            "broadcast",
+            {
+                "other": [200_000] * 8,
+                "output": [9_000] * 7 + [17_980_000_000],
+                "hot": [(*HOT_KEY[0], 2_000, 2_000)],
+            },
+        ),
+        (
+            "divides what comes out of partition 7",
+            "There are no rows",
+            {
+                "other": [200_000] * 8,
+                "output": [9_000] * 7 + [17_980_000_000],
+                "hot": [(*HOT_KEY[0], 2_000, 2_000)],
+            },
+        ),
+    ],
+)
+def test_advice(said: str, not_said: str, arguments: dict[str, Any]) -> None:
+    text = advice(**{"partition_rows": ONE_HOT, "hot": HOT_KEY, **arguments})
+    assert said in text
+    assert not_said not in text
+    # Only what there is can be recommended.
+    assert set(re.findall(r"skewext\.([a-z_]+)\(", text)) <= set(skewext.__all__)
+
+
+def test_few_keys() -> None:
+    report = made([5] + [0] * 1999, [(1, 0, 5, 5)])
+    assert report.slowest.times is None
+    assert "most others have nothing to do" in str(report)
+    assert "1,100 different keys for 2,000 partitions: at least 900 tasks" in report.advice[-1]
+
+
+def test_as_a_table() -> None:
+    lines = str(made(ONE_HOT, [*HOT_KEY, ("b" * 60, 1, 5, 9_000)])).splitlines()
+    assert lines[0] == "Skew of k, 8 partitions"
+    assert "slowest task partition 7, 900 times the median" in [" ".join(x.split()) for x in lines]
+    table = lines[lines.index("Keys with the most rows") + 2 :]
+    assert table[0].split() == ["key", "rows", "share", "partition"]
+    assert table[2].split() == ["'a'", "8,990,000", "99.1%", "7"]
+    assert table[3].split() == ["'" + "b" * 36 + "...", "5", "to", "9,000", "<", "0.1%", "1"]
+    assert max(map(len, lines)) <= 96
+    assert repr(made(EVEN, [])) == str(made(EVEN, []))
+
+
+def test_html_is_escaped_and_the_picture_is_svg() -> None:
+    evil = "<script>alert('&')</script>"
+    report = made(ONE_HOT, [(evil, 7, 8_990_000, 8_990_000)], nulls=[0] * 7 + [5])
+    page = report._repr_html_()
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    picture = ET.fromstring(svg(report))
+    titles = [each.text for each in picture.iter("{http://www.w3.org/2000/svg}title")]
+    assert "partition 7: 8,990,000 rows" in titles
+    assert "partition 7: 5 rows" in titles
+    assert shown(evil)[:24] in [each.text for each in picture.iter() if each.text]
+
+
+def test_very_many_partitions_share_bars() -> None:
+    rows = [1] * 1000
+    rows[77] = 500
+    bars = bars_of(made(rows, [("a", 77, 400, 400)]))
+    assert len(bars) == MOST_BARS
+    assert bars[15].label == "partition 77, the largest of 75 to 79"
+    assert bars[15].parts == (100, 400, 0)
+
+
+def test_to_dict_is_json() -> None:
+    keys = [Decimal("1.50"), date(2024, 1, 2), b"\x01", float("nan"), [1, None], "s"]
+    report = made(EVEN, [(key, 0, 1, 1) for key in keys])
+    result = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    written = [key["key"] for key in result["hot_keys"]]
+    assert written == ["1.50", "2024-01-02", "01", "nan", [1, None], "s"]
+    assert result["hot_keys"][0]["rows"] == {"low": 1, "high": 1}
+    assert result["slowest"]["times"] == 1.0
+    assert result["df"]["skewed_partitions"] == []
+
+
+def test_plot(monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    axes = made(ONE_HOT, [("$a_$", 7, 8_990_000, 8_990_000)]).plot(figure)
+    assert len(axes[0].patches) == 3 * 8
+    assert max(patch.get_height() for patch in axes[0].patches) == 8_990_000
+    assert [label.get_text() for label in axes[1].get_yticklabels()] == ["'$a_$'"]
+    figure.canvas.draw()
+    made(EVEN, []).plot(Figure())[0].figure.canvas.draw()
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"pip install 'pyspark-skewext\[plot\]'"):
+        made(EVEN, []).plot()
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "arguments"),
+    [
+        (AnalysisException, "no column 'x'; its columns are 'k', 'v'.", {"on": "x"}),
+        (PySparkValueError, "must not be empty", {"on": []}),
+        (PySparkTypeError, "name of a column", {"on": 3}),
+        (PySparkTypeError, "not str", {"other": "t"}),
+        (PySparkTypeError, "partitions must be a number, not str.", {"partitions": "8"}),
+        (PySparkValueError, "partitions must be between 1", {"partitions": 0}),
+        (PySparkValueError, "min_share must be between", {"min_share": 0.0}),
+        (PySparkTypeError, "min_share must be a number", {"min_share": "1%"}),
+        (PySparkTypeError, "sizes must be True or False", {"sizes": 1}),
+        (PySparkTypeError, "progress must be a function", {"progress": True}),
+    ],
+)
+def test_wrong_arguments(
+    visits: DataFrame, kind: type[Exception], words: str, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(kind, match=re.escape(words)) as caught:
+        skew_report(visits, **{"on": "k", **arguments})
+    assert isinstance(caught.value, PySparkException)
+    assert "\n" not in str(caught.value).strip()
+
+
+class _ConnectDataFrame:
+    __module__ = "pyspark.sql.connect.dataframe"
+
+
+def test_inputs_that_cannot_be(
+    spark: SparkSession, visits: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote: Any = _ConnectDataFrame()
+    with pytest.raises(PySparkTypeError, match=r"Input 1 .* is a Spark Connect DataFrame"):
+        skew_report(visits, "k", remote)
+    stream = spark.readStream.format("rate").load().selectExpr("value AS k")
+    with pytest.raises(AnalysisException, match="streaming"):
+        skew_report(stream, "k")
+    maps = spark.sql("select map(1, 2) as k")
+    with pytest.raises(AnalysisException, match="maps cannot be compared"):
+        skew_report(maps, "k")
+    with pytest.raises(AnalysisException, match="cannot all be compared"):
+        skew_report(visits, "k", spark.sql("select 'a' as k"))
+    monkeypatch.setattr(_jvm, "facade_of", lambda spark: None)
+    with pytest.raises(PySparkRuntimeError, match="jar is not loaded"):
+        skew_report(visits, "k")
+
+
+def test_command_line(
+    spark: SparkSession, visits: DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, users, page = (str(tmp_path / name) for name in ("v.parquet", "users.csv", "page.html"))
+    visits.write.parquet(path)
+    Path(users).write_text("id\n7\n7\n100\n")
+    assert main(["report", path, "--on", "k", "--partitions", "5", "--html", page]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("Skew of k, 5 partitions\n")
+    assert ["7", "3,000", "35.7%"] in [line.split()[:3] for line in printed.out.splitlines()]
+    assert "Looking at the keys of" in printed.err
+    assert "<svg" in Path(page).read_text()
+    assert main(["report", path, "--on", "k", "--other", f"{users}:id", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["hot_keys"][0]["output_rows"] == {"low": 6000, "high": 6000}
+    assert main(["report", path, "--on", "nokey"]) == 1
+    assert f"{path} has no column 'nokey'; its columns are" in capsys.readouterr().err
+    assert main(["report", "a.dat", "--on", "k"]) == 2
+    assert "Cannot tell the format" in capsys.readouterr().err
+    assert main(["report", path]) == 2
+    assert main(["report", "--help"]) == 0
+    assert "report visits.parquet --on user" in capsys.readouterr().out

@@ -1,0 +1,123 @@
+package io.github.skewext.report
+
+import io.github.skewext.multijoin.KeyTypes
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.{DataFrame, SparkSession}
+
+/**
+ * One pass over a DataFrame: reads its keys in every partition, and brings what was seen of them to
+ * the driver, merged on the way where there are many partitions. Nothing is shuffled but that.
+ *
+ * @param keys the keys as a join would compare them
+ */
+private[report] final class KeyPass(
+    session: SparkSession,
+    plan: LogicalPlan,
+    keys: Seq[Expression]) {
+
+  /** What a row takes in memory, by the types of its columns. */
+  def typicalRowBytes: Long = EstimationUtils.getSizePerRow(plan.output).toLong
+
+  /**
+   * @param withBytes whether to measure rows, for which all columns have to be read
+   * @param asked keys whose rows are counted one by one
+   */
+  def run(
+      numPartitions: Int,
+      sketchSize: Int,
+      withBytes: Boolean,
+      asked: Seq[ReportedKey]): KeyProfile = {
+    val read =
+      if (withBytes) plan
+      else Project(keys.zipWithIndex.map { case (k, i) => Alias(k, s"key$i")() }, plan)
+    val query = SqlInternals.dataFrame(session, read).queryExecution
+    val output = query.analyzed.output
+    val profiling = KeyProfiling(
+      if (withBytes) BindReferences.bindReferences(keys, output)
+      else output.zipWithIndex.map { case (a, i) => BoundReference(i, a.dataType, a.nullable) },
+      if (withBytes) Some(output.map(_.dataType)) else None,
+      numPartitions,
+      sketchSize,
+      asked.toArray)
+    val merged = named {
+      SQLExecution.withNewExecutionId(query, Some(KeyPass.Name)) {
+        // As bytes, whatever serializer the session has been given, and whatever classes it knows.
+        query.toRdd
+          .mapPartitions(rows => Iterator.single(profiling.profile(rows).toBytes))
+          .treeAggregate(Array.emptyByteArray)(KeyProfile.merge, KeyProfile.merge)
+      }
+    }
+    if (merged.isEmpty) KeyProfile.empty(numPartitions, sketchSize, withBytes, asked.size)
+    else KeyProfile.fromBytes(merged)
+  }
+
+  /** Lets stages have a name by which the report's progress is told from that of other jobs. */
+  private def named[T](body: => T): T = {
+    val context = session.sparkContext
+    val before = context.getLocalProperty(KeyPass.StageName)
+    context.setLocalProperty(KeyPass.StageName, KeyPass.Name)
+    try {
+      body
+    } finally {
+      context.setLocalProperty(KeyPass.StageName, before)
+    }
+  }
+}
+
+private[report] object KeyPass {
+
+  val Name = "skew_report"
+
+  /** What `SparkContext.setCallSite` sets. */
+  private val StageName = "callSite.short"
+
+  /** The passes over one DataFrame, or over two whose keys are compared as a join of them would. */
+  def over(
+      session: SparkSession,
+      inputs: Seq[DataFrame],
+      names: Seq[Seq[String]]): (Seq[Attribute], Seq[KeyPass]) = {
+    val plans = inputs.map(_.queryExecution.analyzed)
+    plans.zipWithIndex.foreach { case (plan, i) =>
+      if (plan.isStreaming) fail(s"Input $i is streaming; a report takes batch inputs only.")
+    }
+    if (names.exists(_.isEmpty)) fail("The list of key columns is empty; a report needs a key.")
+    if (names.map(_.size).distinct.size > 1) {
+      fail(
+        s"The inputs have different numbers of key columns: ${names.map(_.size).mkString(", ")}.")
+    }
+    val columns = plans.indices.map(i => names(i).map(keyColumn(session, plans(i), i, _)))
+    val compared = names.head.indices.map { j =>
+      KeyTypes.compared(session, names.head(j), columns.map(_(j)))
+    }
+    val output = names.head.zip(compared).map { case (name, expressions) =>
+      AttributeReference(name, expressions.head.dataType)()
+    }
+    val passes = plans.indices.map { i =>
+      new KeyPass(session, plans(i), compared.map(each => SqlInternals.normalizeFloats(each(i))))
+    }
+    (output, passes)
+  }
+
+  private def keyColumn(
+      session: SparkSession,
+      plan: LogicalPlan,
+      input: Int,
+      name: String): Attribute = {
+    val columns = plan.output.map(_.name).mkString("[", ", ", "]")
+    plan.output.filter(a => session.sessionState.conf.resolver(a.name, name)) match {
+      case Seq(column) => column
+      case Seq() => fail(s"Input $input has no column '$name'; its columns are $columns.")
+      case several =>
+        fail(
+          s"Input $input has ${several.size} columns named '$name' (its columns are $columns); " +
+            "the key is ambiguous.")
+    }
+  }
+
+  private def fail(message: String): Nothing = throw SqlInternals.analysisError(message)
+}
