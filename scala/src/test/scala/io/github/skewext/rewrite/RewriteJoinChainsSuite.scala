@@ -211,7 +211,8 @@ class RewriteJoinChainsSuite extends RewriteTest {
   }
 
   test("groups by coalesced keys, and by some of them") {
-    val from = """FROM t0 a FULL JOIN t1 b ON a.k = b.k FULL JOIN t2 c ON coalesce(a.k, b.k) = c.k"""
+    val from =
+      """FROM t0 a FULL JOIN t1 b ON a.k = b.k FULL JOIN t2 c ON coalesce(a.k, b.k) = c.k"""
     for (key <- Seq(
         "coalesce(a.k, b.k, c.k)",
         "coalesce(c.k, b.k, a.k)",
@@ -232,7 +233,8 @@ class RewriteJoinChainsSuite extends RewriteTest {
     withTempView("d0", "d1", "d2") {
       table("k, v0", "(0.0d, 'a'), (double('NaN'), 'b'), (1.0d, 'c'), (null, 'd')")
         .createOrReplaceTempView("d0")
-      table("k, v1", "(-0.0d, 'a'), (double('NaN'), 'b'), (2.0d, 'c')").createOrReplaceTempView("d1")
+      table("k, v1", "(-0.0d, 'a'), (double('NaN'), 'b'), (2.0d, 'c')").createOrReplaceTempView(
+        "d1")
       table("k, v2", "(0.0d, 'a'), (2.0d, 'b'), (-0.0d, 'c')").createOrReplaceTempView("d2")
       val from = "d0 a FULL JOIN d1 b ON a.k = b.k FULL JOIN d2 c ON coalesce(a.k, b.k) = c.k"
       for (key <- Seq(

@@ -83,7 +83,9 @@ class RewriteReasonSuite extends RewriteTest {
         "(SELECT array(k) AS k, v2 FROM t2) c"),
       KeyType)
     withSQLConf(Mixed -> "true") {
-      checkLeft("SELECT a.k, v1, v2 FROM t0 a, t1 b, t2 c WHERE a.n0 < 2 AND b.n1 > 11", NoCondition)
+      checkLeft(
+        "SELECT a.k, v1, v2 FROM t0 a, t1 b, t2 c WHERE a.n0 < 2 AND b.n1 > 11",
+        NoCondition)
       checkLeft("SELECT a.k, v0 FROM t0 a LEFT SEMI JOIN t1 b ON a.k = b.k", JoinType)
     }
   }
@@ -98,7 +100,8 @@ class RewriteReasonSuite extends RewriteTest {
          |    concat_ws(' ', upper(v0), upper(v1), lower(v0), lower(v1)) AS e FROM $ab
          |)) FULL JOIN t2 USING (k)""".stripMargin,
       RepeatedExpression)
-    val frames = Seq(table("k, v", "(1, 'a')"), table("k, w", "(1, 'b')"), table("k, x", "(1, 'c')"))
+    val frames =
+      Seq(table("k, v", "(1, 'a')"), table("k, w", "(1, 'b')"), table("k, x", "(1, 'c')"))
     val batched = 100
     val python =
       new Column(PythonUDF("f", null, StringType, Seq(col("v").expr), batched, true))
@@ -108,8 +111,9 @@ class RewriteReasonSuite extends RewriteTest {
       PythonFunction)
     // Above all joins it sees the rows that it has seen.
     val above = pair.join(frames(2), Seq("k"), "full").withColumn("p", python)
-    assert(RewriteJoinChains(EliminateSubqueryAliases(above.queryExecution.analyzed))
-      .exists(_.isInstanceOf[MultiFullJoin]))
+    assert(
+      RewriteJoinChains(EliminateSubqueryAliases(above.queryExecution.analyzed))
+        .exists(_.isInstanceOf[MultiFullJoin]))
   }
 
   test("the user's word: hints and settings") {
@@ -140,7 +144,10 @@ class RewriteReasonSuite extends RewriteTest {
   test("queries of other kinds") {
     def stream: DataFrame = spark.readStream.format("rate").load()
     checkLeft(
-      stream.join(stream, Seq("value"), "full").join(stream, Seq("value"), "full").queryExecution
+      stream
+        .join(stream, Seq("value"), "full")
+        .join(stream, Seq("value"), "full")
+        .queryExecution
         .analyzed,
       Streaming)
     val Seq(a, b, c, o) = Seq.fill(4)(table("k", "(1)").queryExecution.analyzed)
