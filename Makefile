@@ -28,7 +28,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON
 # The order of prerequisites saves a start of sbt: after the Scala tests the jar is there.
 .NOTPARALLEL:
 
-.PHONY: help demo test test-scala test-python bench fmt check check-scala check-python \
+.PHONY: help demo test test-scala test-python test-random bench fmt check check-scala check-python \
   jar wheel docs clean distclean
 
 help: ## Show this list
@@ -49,6 +49,9 @@ test-scala: ## The Scala suites; ONLY='*ZipSuite' runs some
 # (Named beside its folder it would make pytest 8 forget the rest of the folder.)
 test-python: $(WHEEL) $(VENV_STAMP) ## pytest and the built wheel; ARGS='-k name' runs some
 	cd python && ../$(PY) -m pytest -o 'python_files=test_*.py smoke_*.py' $(ARGS)
+
+test-random: $(JAR_STAMP) $(VENV_STAMP) ## Random queries, three engines; ARGS='--seed 7 --count 5000'
+	cd python/tests && ../../$(PY) -m random_sql $(ARGS)
 
 bench: $(JAR_STAMP) $(VENV_STAMP) ## The benchmarks, or BENCH=case; ARGS='--help' lists them
 	$(PY) bench/run.py $(ARGS) $(BENCH)

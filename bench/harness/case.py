@@ -34,7 +34,7 @@ class Point:
     shape: str = "all"
     #: Heap of the session; None is the run's.
     heap: str | None = None
-    #: The join, as Spark names it; `multi_full_join` is there for "full" alone.
+    #: The join, as Spark names it. "full-inner": the first one full outer, all further ones inner.
     how: str = "full"
     #: Whether the tables are joined in the opposite order: the hot one comes last.
     swapped: bool = False
@@ -49,6 +49,12 @@ class Point:
     def bucketed(self) -> bool:
         """Whether the tables are stored by bucket and in order."""
         return self.kind == "bucketed"
+
+    @property
+    def kinds(self) -> list[str]:
+        """What each join of the chain is."""
+        first, *others = self.how.split("-")
+        return [first, *((others or [first]) * (self.tables - 2))]
 
     @property
     def skewed(self) -> bool:

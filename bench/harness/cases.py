@@ -25,6 +25,29 @@ def _case(
 _FLOOR = Goal("ours", "floor", "<=", 1.05)
 _STRING = Point("N=4")
 
+# Not the joins that this is for: is one operator better than Spark's chain there, too?
+_MIXED = tuple(
+    Case(
+        name,
+        about,
+        (Point(f"N={tables}", tables=tables, how=how),),
+        variants=(*CHAINS, "ours", "floor"),
+        in_look=False,
+    )
+    for name, about, tables, how in (
+        ("inner-4", "4 tables, inner joins", 4, "inner"),
+        ("inner-8", "8 tables, inner joins", 8, "inner"),
+        ("left-4", "4 tables, left joins", 4, "left"),
+        ("left-8", "8 tables, left joins", 8, "left"),
+        (
+            "full-inner",
+            "3 tables: a full outer join, and an inner join with its result",
+            3,
+            "full-inner",
+        ),
+    )
+)
+
 CASES = (
     _case(
         "n4-string-16",
@@ -134,6 +157,7 @@ CASES = (
         Point("N=3", kind="twin", tables=3),
         variants=("left-same-key", "left-second-key"),
     ),
+    *_MIXED,
     *SKEW_CASES,
 )
 

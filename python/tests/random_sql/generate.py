@@ -1,0 +1,272 @@
+"""Random queries: chains and trees of joins, with what people put between and above them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from random_sql.columns import Col, Relation, bound
+from random_sql.expressions import Expressions
+from random_sql.scope import common_names, joined, scope_of, tables_of
+from random_sql.tables import Table
+from random_sql.tree import (
+    ANTI,
+    FULL,
+    INNER,
+    LEFT,
+    RIGHT,
+    SEMI,
+    Exists,
+    Expr,
+    Join,
+    Leaf,
+    Op,
+    Query,
+    Select,
+    Source,
+    With,
+)
+
+#: More rows than this are not joined on.
+MOST_ROWS = 600
+
+
+@dataclass(frozen=True)
+class Style:
+    """What a query is like: some are such as we rewrite, others are anything."""
+
+    kinds: tuple[str, ...]
+    #: How often a join is on a key that all rows so far have, and on nothing else.
+    plain: float
+    #: How often an input is a query in parentheses.
+    nested: float
+    bushy: float
+    using: float
+
+
+_MIXED = (FULL, FULL, FULL, LEFT, LEFT, RIGHT, INNER, SEMI, ANTI)
+STYLES = (
+    Style((FULL,), plain=1.0, nested=0.15, bushy=0.2, using=0.7),
+    Style((FULL,), plain=0.9, nested=0.3, bushy=0.3, using=0.3),
+    Style((FULL, FULL, LEFT, RIGHT, INNER, ANTI), plain=0.95, nested=0.2, bushy=0.3, using=0.5),
+    Style(_MIXED, plain=0.85, nested=0.3, bushy=0.4, using=0.4),
+    Style(_MIXED, plain=0.5, nested=0.3, bushy=0.4, using=0.2),
+)
+
+
+class Generator:
+    """Makes queries over some tables."""
+
+    def __init__(self, random: Random, tables: Sequence[Table]) -> None:
+        self._random = random
+        self._tables = tables
+        self._aliases = 0
+        self._named: dict[str, Relation] = {}
+        self._withs: list[With] = []
+        self._style = STYLES[0]
+        self._names = {table.name: tuple(c.name for c in table.columns) for table in tables}
+        self._expressions = Expressions(random)
+
+    def query(self) -> Query:
+        """One more query; it has names of its own."""
+        random = self._random
+        self._aliases, self._named, self._withs = 0, {}, []
+        self._style = random.choice(STYLES)
+        joins = random.choice((2, 2, 3, 3, 4, 5, 6, 7, 8))
+        for number in range(random.choice((0, 0, 0, 1, 2))):
+            part = random.randint(0, min(2, joins - 1))
+            joins = max(1, joins - part)
+            block, relation = self._select(part, depth=0)
+            name = f"w{number}"
+            # A view cannot read what WITH has named.
+            read = tables_of(Query(block))
+            allowed = all(each.view for each in self._withs if each.name in read)
+            self._withs.append(With(name, block, view=allowed and random.random() < 0.4))
+            self._named[name] = relation
+            self._names[name] = tuple(item.name for item in block.items)
+        body, _ = self._select(joins, depth=2, top=True)
+        return Query(body, tuple(self._withs))
+
+    # Relations
+
+    def _select(self, joins: int, depth: int, top: bool = False) -> tuple[Select, Relation]:
+        """A block with that many joins, in parts of it too, and what it gives."""
+        random = self._random
+        source, relation = self._source(joins, depth)
+        where = [
+            self._expressions.predicate(relation)
+            for _ in range(random.choice((0, 0, 0, 0, 1, 1, 2)))
+        ]
+        if depth and random.random() < 0.1:
+            where.append(self._exists(relation))
+        style = random.choice(("plain",) * 6 + ("group", "group", "distinct"))
+        if style == "group":
+            items, group, given = self._expressions.aggregated(relation, top)
+        else:
+            items, given = self._expressions.projected(relation, top, style == "distinct")
+            group = None
+        hint = ""
+        if random.random() < 0.02:
+            alias = f"r{random.randint(1, self._aliases)}"
+            hint = f"{random.choice(('MERGE', 'SHUFFLE_HASH', 'BROADCAST'))}({alias})"
+        block = Select(items, source, tuple(where), group, style == "distinct", hint)
+        return block, given
+
+    def _source(self, joins: int, depth: int) -> tuple[Source, Relation]:
+        random = self._random
+        if joins == 0:
+            return self._leaf(depth, 0)
+        if depth and random.random() < self._style.nested:
+            # A query in parentheses on the left, as people write a chain step by step.
+            inner = random.randint(0, joins - 1)
+            left = self._leaf(depth, inner)
+        elif random.random() < self._style.bushy:
+            inner = random.randint(0, joins - 1)
+            left = self._source(inner, depth)
+        else:
+            inner = joins - 1
+            left = self._source(inner, depth)
+        right = self._source(joins - 1 - inner, depth)
+        return self._join(left, right)
+
+    def _leaf(self, depth: int, joins: int) -> tuple[Source, Relation]:
+        random = self._random
+        alias = self._alias()
+        if joins or (depth and random.random() < 0.15):
+            block, inner = self._select(joins, depth - 1)
+            return Leaf(alias, block), inner.known_as(alias)
+        if self._named and random.random() < 0.4:
+            name = random.choice(list(self._named))
+            return Leaf(alias, name), self._named[name].known_as(alias)
+        table = random.choice(self._tables)
+        return Leaf(alias, table.name), Relation.of(table).known_as(alias)
+
+    def _alias(self) -> str:
+        self._aliases += 1
+        return f"r{self._aliases}"
+
+    # Joins
+
+    def _join(
+        self, one: tuple[Source, Relation], other: tuple[Source, Relation]
+    ) -> tuple[Source, Relation]:
+        """The join of both, of a kind that does not give too many rows."""
+        random = self._random
+        (left, ours), (right, theirs) = one, other
+        kind = random.choice(self._style.kinds)
+        for attempt in range(4):
+            if attempt == 2:
+                # One row of each key does not multiply anything.
+                right, theirs = self._unique_leaf()
+            join, pairs = self._conditioned(kind, left, ours, right, theirs)
+            given = bound(join, ours, theirs, pairs)
+            if given.rows <= MOST_ROWS:
+                return join, self._seen(join, left, right, given)
+        join = replace(join, kind=random.choice((SEMI, ANTI)), natural=False)
+        return join, self._seen(join, left, right, bound(join, ours, theirs, pairs))
+
+    def _seen(self, join: Join, left: Source, right: Source, given: Relation) -> Relation:
+        scope = joined(join, scope_of(left, self._names), scope_of(right, self._names))
+        return given.visible(scope.known)
+
+    def _unique_leaf(self) -> tuple[Source, Relation]:
+        few = [t for t in self._tables if t.repeats(0) <= 1] or list(self._tables)
+        table = self._random.choice(few)
+        alias = self._alias()
+        return Leaf(alias, table.name), Relation.of(table).known_as(alias)
+
+    def _conditioned(
+        self, kind: str, left: Source, ours: Relation, right: Source, theirs: Relation
+    ) -> tuple[Join, list[tuple[Col, Col]]]:
+        random = self._random
+        names = self._key_names(ours, theirs)
+        # DuckDB mistakes what USING of a semi join means for the joins after it.
+        if kind not in (SEMI, ANTI) and random.random() < self._style.using:
+            by_name = self._using(kind, left, ours, right, theirs, names)
+            if by_name:
+                return by_name
+        plain = random.random() < self._style.plain
+        pairs = [self._pair(ours, theirs, name, plain) for name in names]
+        if len(names) == 2 and random.random() < 0.3:
+            pairs.reverse()
+        on: list[Expr] = []
+        for a, b in pairs:
+            operands = (a.expr, b.expr) if random.random() < 0.7 else (b.expr, a.expr)
+            on.append(Op("{} = {}", operands))
+        if not plain:
+            pairs = self._spoiled(kind, ours, theirs, on, pairs)
+        return Join(kind, left, right, on=tuple(on)), pairs
+
+    def _spoiled(
+        self,
+        kind: str,
+        ours: Relation,
+        theirs: Relation,
+        on: list[Expr],
+        pairs: list[tuple[Col, Col]],
+    ) -> list[tuple[Col, Col]]:
+        """Make the condition one that is not only about equal keys."""
+        random = self._random
+        ours, theirs = ours.qualified(), theirs.qualified()
+        choice = random.randrange(7)
+        (a, b), *others = pairs
+        if choice == 0:
+            on.append(on[0])
+        elif choice == 1:
+            side = ours if random.random() < 0.5 else theirs
+            on.append(self._expressions.predicate(side))
+        elif choice == 2:
+            on.append(self._expressions.comparison(ours, theirs))
+        elif choice == 3:
+            on[0] = Op("same", (a.expr, b.expr))
+            return [(a.with_nulls(ours), b.with_nulls(theirs)), *others]
+        elif choice == 4:
+            function = self._expressions.function(a.family)
+            on[0] = Op("{} = {}", (Op(function, (a.expr,)), Op(function, (b.expr,))))
+            return [(a.repeated(ours.rows), b.repeated(theirs.rows)), *others]
+        return pairs
+
+    def _using(
+        self,
+        kind: str,
+        left: Source,
+        ours: Relation,
+        right: Source,
+        theirs: Relation,
+        names: Sequence[str],
+    ) -> tuple[Join, list[tuple[Col, Col]]] | None:
+        here, there = scope_of(left, self._names), scope_of(right, self._names)
+        if not all(here.shared(name) and there.shared(name) for name in names):
+            return None
+        pairs = [(ours.shown(here, name), theirs.shown(there, name)) for name in names]
+        if any(a.family != b.family for a, b in pairs):
+            return None
+        join = Join(kind, left, right, using=tuple(names))
+        allowed = kind in (FULL, LEFT, INNER) and set(common_names(here, there) or ()) == set(names)
+        if allowed and self._random.random() < 0.5:
+            join = replace(join, using=common_names(here, there) or (), natural=True)
+        return join, pairs
+
+    def _key_names(self, ours: Relation, theirs: Relation) -> list[str]:
+        both = [name for name in ("k", "j") if name in ours.keys and name in theirs.keys]
+        random = self._random
+        if len(both) == 2:
+            return random.choice((["k"], ["k"], ["k"], ["k"], ["k", "j"], ["j"]))
+        return both or ["k"]
+
+    def _pair(self, ours: Relation, theirs: Relation, name: str, plain: bool) -> tuple[Col, Col]:
+        random = self._random
+        # A name alone would mean the key of either side.
+        ours, theirs = ours.qualified(), theirs.qualified()
+        make = self._expressions
+        if plain or random.random() < 0.4:
+            return make.full_key(ours, name), make.full_key(theirs, name)
+        return make.some_key(ours, name), make.some_key(theirs, name)
+
+    def _exists(self, relation: Relation) -> Expr:
+        random = self._random
+        leaf, inner = self._leaf(1, random.choice((0, 0, 1)))
+        assert isinstance(leaf, Leaf)
+        a, b = self._pair(relation, inner, "k", plain=random.random() < 0.5)
+        return Exists(random.random() < 0.5, leaf, (Op("{} = {}", (a.expr, b.expr)),))

@@ -1,0 +1,193 @@
+"""Making queries, asking all three, and telling what is wrong."""
+
+from __future__ import annotations
+
+import random as chance
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+import duckdb
+from pyspark.errors import PySparkException
+
+from random_sql.engines import INTERPRETED, Engines, Rows, values
+from random_sql.generate import Generator
+from random_sql.reduce import Example, reduced
+from random_sql.tables import make_tables
+from random_sql.tree import DUCK, SPARK, statements
+
+#: Queries over the same tables.
+BATCH = 12
+#: Larger answers are not compared.
+MOST_ROWS = 3000
+#: Examples that are tried to make a failing one small.
+TRIES = 400
+
+REWRITE = "spark.skewext.multiJoin.rewrite"
+
+
+@dataclass
+class Found:
+    """What came of a run."""
+
+    compared: int = 0
+    #: Queries with at least one join of ours, and how many inputs all of these had.
+    rewritten: int = 0
+    inputs: Counter[int] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    rows: int = 0
+    seconds: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        many = ", ".join(f"{n} inputs: {times}" for n, times in sorted(self.inputs.items()))
+        left = ", ".join(f"{times} {why}" for why, times in self.skipped.items()) or "none"
+        spent = ", ".join(f"{who} {took:.0f} s" for who, took in self.seconds.items())
+        return (
+            f"{self.compared} queries compared, {self.rows} rows; rewritten: {self.rewritten} "
+            f"({many or 'none'}); left out: {left}; {spent}; {len(self.failures)} wrong"
+        )
+
+
+def random_settings(random: chance.Random) -> dict[str, str]:
+    """How Spark runs with the extension: the rewrite is forced, the rest is left to chance."""
+
+    def one_in(n: int) -> str:
+        return str(random.randrange(n) == 0).lower()
+
+    found = {
+        f"{REWRITE}.minInputs": "2" if random.random() < 0.85 else "3",
+        f"{REWRITE}.mixed.enabled": one_in(2),
+        "spark.sql.adaptive.enabled": one_in(4),
+        "spark.sql.shuffle.partitions": "2",
+    }
+    if random.random() < 0.85:
+        found.update(INTERPRETED)
+    if random.random() < 0.15:
+        found["spark.sql.autoBroadcastJoinThreshold"] = "10MB"
+    if random.random() < 0.1:
+        found["spark.skewext.multiJoin.grouping"] = "sort"
+    if random.random() < 0.1:
+        found["spark.skewext.multiJoin.order"] = "natural"
+    if random.random() < 0.1:
+        found["spark.sql.cbo.enabled"] = "true"
+    return found
+
+
+def hunt(
+    engines: Engines,
+    seed: int,
+    count: int,
+    most_failures: int = 1,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Found:
+    """Ask `count` queries, which the seed decides on; ends early after some failures."""
+    found = Found()
+    for example, label in examples(engines, seed, count):
+        fault = _compare(engines, example, found)
+        if fault is not None:
+            tell(f"{label}: {fault}; making it smaller")
+            small = reduced(example, partial(_fails_so, engines, fault), TRIES)
+            found.failures.append(f"{label}: {fault}\n{report(engines, small)}")
+            tell(found.failures[-1])
+            if len(found.failures) >= most_failures:
+                break
+            engines.load(example.tables)
+    return found
+
+
+def examples(engines: Engines, seed: int, count: int) -> Iterator[tuple[Example, str]]:
+    """The examples of a seed; their tables are loaded."""
+    for batch in range(-(-count // BATCH)):
+        random = chance.Random(f"{seed} {batch}")
+        tables = tuple(make_tables(random))
+        engines.load(tables)
+        generator = Generator(random, tables)
+        for number in range(min(BATCH, count - batch * BATCH)):
+            query = generator.query()
+            label = f"seed {seed}, query {batch * BATCH + number}"
+            yield Example(query, tables, random_settings(random)), label
+
+
+def _compare(engines: Engines, example: Example, found: Found) -> str | None:
+    """None, or what is wrong."""
+    try:
+        begin = time.perf_counter()
+        truth = engines.duck(example.query, MOST_ROWS)
+    except duckdb.Error as error:
+        found.skipped[f"not for DuckDB ({str(error).splitlines()[0][:60]})"] += 1
+        return None
+    found.seconds["DuckDB"] += time.perf_counter() - begin
+    if truth is None:
+        found.skipped["too large"] += 1
+        return None
+    begin = time.perf_counter()
+    try:
+        stock = engines.stock(example.query)
+    except PySparkException as error:
+        found.skipped[f"not for Spark ({str(error).splitlines()[0][:60]})"] += 1
+        return None
+    found.seconds["stock"] += time.perf_counter() - begin
+    begin = time.perf_counter()
+    try:
+        ours, joins = engines.spark(example.query, example.settings)
+    except Exception as error:
+        return f"fails with the extension: {type(error).__name__}"
+    found.seconds["ours"] += time.perf_counter() - begin
+    found.compared += 1
+    found.rows += sum(truth.values())
+    found.rewritten += bool(joins)
+    found.inputs.update(joins)
+    return _verdict(ours, stock, truth)
+
+
+def _verdict(ours: Rows, stock: Rows, truth: Rows) -> str | None:
+    if ours != stock:
+        return "another answer than Spark without the extension"
+    return "another answer than DuckDB, with and without the extension" if ours != truth else None
+
+
+def _fails_so(engines: Engines, fault: str, example: Example) -> bool:
+    """Whether a smaller example is wrong in the same way."""
+    engines.load(example.tables)
+    again = Found()
+    return _compare(engines, example, again) == fault
+
+
+def report(engines: Engines, example: Example) -> str:
+    """All that one needs to see it again, to be pasted into spark-sql and DuckDB."""
+    lines = [f"SET {key}={value};" for key, value in sorted(example.settings.items())]
+    for table in example.tables:
+        stored = f" -- was stored as: {table.form}{', one partition' if table.whole else ''}"
+        lines.append(f"CREATE OR REPLACE TEMPORARY VIEW {table.name} AS {values(table)};{stored}")
+    spark, duck = statements(example.query, SPARK), statements(example.query, DUCK)
+    lines += [f"{statement};" for statement in spark]
+    if spark != duck:
+        lines += ["-- for DuckDB:", *(f"{statement};" for statement in duck)]
+    engines.load(example.tables)
+    for who, answer in _answers(engines, example).items():
+        lines.append(f"-- {who}: {answer}")
+    return "\n".join(lines)
+
+
+def _answers(engines: Engines, example: Example) -> Mapping[str, str]:
+    """Each one's rows, or what it says instead."""
+
+    def shown(rows: Rows | None) -> str:
+        listed = sorted((rows or Counter()).items(), key=repr)
+        return ", ".join(f"{times} x {row}" for row, times in listed) or "no rows"
+
+    asked: dict[str, Callable[[], str]] = {
+        "with the extension": lambda: shown(engines.spark(example.query, example.settings)[0]),
+        "without": lambda: shown(engines.stock(example.query)),
+        "DuckDB": lambda: shown(engines.duck(example.query, MOST_ROWS)),
+    }
+    found = {}
+    for who, ask in asked.items():
+        try:
+            found[who] = ask()
+        except Exception as error:
+            found[who] = f"{type(error).__name__}: {str(error).strip()[:500]}"
+    return found
