@@ -49,7 +49,8 @@ def _session(home: Path) -> SparkSession:
         .config("spark.default.parallelism", 1)
         .config("spark.sql.autoBroadcastJoinThreshold", -1)
         .config("spark.sql.warehouse.dir", str(home / "warehouse"))
-        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC")
+        # Much of the code runs only some thousand times.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     )
     spark = skewext.configure(builder).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")

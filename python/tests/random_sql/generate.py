@@ -65,6 +65,7 @@ class Generator:
         self._named: dict[str, Relation] = {}
         self._withs: list[With] = []
         self._style = STYLES[0]
+        self._usual: list[str] = []
         self._names = {table.name: tuple(c.name for c in table.columns) for table in tables}
         self._expressions = Expressions(random)
 
@@ -73,6 +74,8 @@ class Generator:
         random = self._random
         self._aliases, self._named, self._withs = 0, {}, []
         self._style = random.choice(STYLES)
+        # Most queries join by one key; the others by another one each time.
+        self._usual = random.choice((["k"], ["k"], ["k"], ["k", "j"], []))
         joins = random.choice((2, 2, 3, 3, 4, 5, 6, 7, 8))
         for number in range(random.choice((0, 0, 0, 1, 2))):
             part = random.randint(0, min(2, joins - 1))
@@ -133,7 +136,7 @@ class Generator:
     def _leaf(self, depth: int, joins: int) -> tuple[Source, Relation]:
         random = self._random
         alias = self._alias()
-        if joins or (depth and random.random() < 0.15):
+        if joins or (depth and random.random() < 0.1):
             block, inner = self._select(joins, depth - 1)
             return Leaf(alias, block), inner.known_as(alias)
         if self._named and random.random() < 0.4:
@@ -252,7 +255,7 @@ class Generator:
         both = [name for name in ("k", "j") if name in ours.keys and name in theirs.keys]
         random = self._random
         if len(both) == 2:
-            return random.choice((["k"], ["k"], ["k"], ["k"], ["k", "j"], ["j"]))
+            return self._usual or random.choice((["k"], ["k"], ["k", "j"], ["j"]))
         return both or ["k"]
 
     def _pair(self, ours: Relation, theirs: Relation, name: str, plain: bool) -> tuple[Col, Col]:

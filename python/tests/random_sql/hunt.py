@@ -85,7 +85,7 @@ def hunt(
 ) -> Found:
     """Ask `count` queries, which the seed decides on; ends early after some failures."""
     found = Found()
-    for example, label in examples(engines, seed, count):
+    for number, (example, label) in enumerate(examples(engines, seed, count), 1):
         fault = _compare(engines, example, found)
         if fault is not None:
             tell(f"{label}: {fault}; making it smaller")
@@ -95,6 +95,8 @@ def hunt(
             if len(found.failures) >= most_failures:
                 break
             engines.load(example.tables)
+        if number % 100 == 0:
+            tell(f"{number}: {found}")
     return found
 
 
