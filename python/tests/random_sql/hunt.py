@@ -136,6 +136,9 @@ def _compare(engines: Engines, example: Example, found: Found) -> str | None:
     try:
         ours, joins = engines.spark(example.query, example.settings)
     except Exception as error:
+        if _fails_anyway(engines, example):
+            found.skipped["not for Spark, as the tables are stored"] += 1
+            return None
         return f"fails with the extension: {type(error).__name__}"
     found.seconds["ours"] += time.perf_counter() - begin
     found.compared += 1
@@ -143,6 +146,18 @@ def _compare(engines: Engines, example: Example, found: Found) -> str | None:
     found.rewritten += bool(joins)
     found.inputs.update(joins)
     return _verdict(ours, stock, truth)
+
+
+def _fails_anyway(engines: Engines, example: Example) -> bool:
+    """Whether it is not the extension that fails.
+
+    Spark mistakes columns that USING has hidden where a file or an RDD is joined with itself.
+    """
+    try:
+        engines.spark(example.query, {**example.settings, "spark.skewext.enabled": "false"})
+    except Exception:
+        return True
+    return False
 
 
 def _verdict(ours: Rows, stock: Rows, truth: Rows) -> str | None:
