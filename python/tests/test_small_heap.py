@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from scripts import run_script
 
 SCRIPT = Path(__file__).resolve().parents[2] / "bench" / "small_heap.py"
 
@@ -38,3 +39,73 @@ def test_hot_key_in_a_small_heap(case: str, hot: tuple[int, ...]) -> None:
     for i, rows in enumerate(hot):
         hot_sum = rows * (rows - 1) // 2 * (product // rows)
         assert sums[1 + i] == hot_sum + sum(key - 1000 for key in cold[i])
+
+
+SPLIT = """
+from pyspark.sql import SparkSession, functions as F
+import pyspark_skewext as skewext
+
+builder = (
+    SparkSession.builder.master("local[2]")
+    .config("spark.driver.memory", "512m")
+    .config("spark.memory.fraction", 0.25)
+    .config("spark.ui.enabled", False)
+    .config("spark.sql.shuffle.partitions", 4)
+    .config("spark.sql.autoBroadcastJoinThreshold", -1)
+    .config("spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes", "16m")
+    .config("spark.sql.adaptive.skewJoin.skewedPartitionFactor", 2)
+    .config("spark.sql.adaptive.advisoryPartitionSizeInBytes", "16m")
+)
+spark = skewext.configure(builder).getOrCreate()
+
+HOT, COLD, OTHERS = 600_000, 100_000, 300_000
+text = F.sha2(F.col("id").cast("string"), 512)
+skewed = spark.range(HOT + COLD).select(
+    F.when(F.col("id") < HOT, 7).otherwise(F.col("id")).alias("k"),
+    F.col("id").alias("v0"),
+    text.alias("s0"),
+)
+others = [
+    spark.range(start, start + OTHERS).select(
+        F.col("id").alias("k"), F.col("id").alias(f"v{i}"), text.alias(f"s{i}")
+    )
+    for i, start in ((1, 0), (2, OTHERS // 2))
+]
+joined = skewext.multi_full_join(skewed, *others, on="k")
+sums = [F.sum(c) for c in ("v0", "v1", "v2")] + [F.sum(F.length(c)) for c in ("s0", "s1", "s2")]
+found = joined.agg(F.count("*"), *sums)
+(result,) = found.collect()
+plan = found._jdf.queryExecution().executedPlan()
+assert "MultiFullJoin (skew: " in plan.toString(), plan
+
+# Keys: 7 in the first two inputs, cold ones from HOT on, and those of the others from 0 on.
+distinct = OTHERS + OTHERS // 2
+assert result[0] == HOT + COLD + distinct - 1, result
+assert result[1] == sum(range(HOT + COLD)), result
+assert result[2] == sum(range(OTHERS)) + (HOT - 1) * 7, result
+assert result[3] == sum(range(OTHERS // 2, distinct)), result
+assert result[4] == 128 * (HOT + COLD), result
+assert result[5] == 128 * (OTHERS + HOT - 1), result
+assert result[6] == 128 * OTHERS, result
+
+def joins(node):
+    kind = node.getClass().getSimpleName()
+    if kind == "MultiFullJoinExec":
+        return [node]
+    if kind == "AdaptiveSparkPlanExec":
+        return joins(node.executedPlan())
+    if kind.endswith("QueryStageExec"):
+        return joins(node.plan())
+    below = node.children()
+    return [found for i in range(below.size()) for found in joins(below.apply(i))]
+
+(join,) = joins(plan)
+print("SPILLED", join.metrics().apply("spillSize").value())
+spark.stop()
+"""
+
+
+def test_split_tasks_in_a_small_heap(tmp_path: Path) -> None:
+    """What the other inputs have is read by every task of the split, and does not fit."""
+    out = run_script(SPLIT, tmp_path)
+    assert int(out.split("SPILLED ")[1].split()[0]) > 0
