@@ -5,6 +5,7 @@ import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.skew.{SkewReason, SkewTest}
 import io.github.skewext.{PythonApi, SkewConf}
 
+import org.apache.spark.SparkConf
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
@@ -19,6 +20,9 @@ class ExplainSuite extends SkewTest {
     spark.conf.set("spark.sql.codegen.wholeStage", "false")
     spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
   }
+
+  override protected def sparkConf: SparkConf =
+    super.sparkConf.set(SkewConf.MULTI_JOIN_REWRITE.key, "true")
 
   private def explain(df: DataFrame): Explanation =
     SqlInternals.withActive(df.sparkSession)(Explainer.explain(df.queryExecution))
