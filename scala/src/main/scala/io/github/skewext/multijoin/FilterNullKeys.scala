@@ -1,7 +1,7 @@
 package io.github.skewext.multijoin
 
-import org.apache.spark.sql.catalyst.expressions.{And, Expression, IsNotNull}
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
+import org.apache.spark.sql.catalyst.expressions.IsNotNull
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 
@@ -12,18 +12,12 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 object FilterNullKeys extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan =
     plan.transformUpWithPruning(_.containsPattern(JOIN)) { case join: MultiFullJoin =>
-      val children = join.children.indices.map { i =>
-        val child = join.children(i)
-        // Spark drops a filter that the constraints of its child imply; asking the constraints here
-        // keeps the rule from adding it again on every run.
-        lazy val missing = join
-          .keys(i)
-          .filter(_.nullable)
-          .map(k => IsNotNull(k): Expression)
-          .filterNot(child.constraints.contains)
-        if (InputRole.emitsNullKeys(join.roles, i) || missing.isEmpty) child
-        else Filter(missing.reduce(And), child)
+      join.withFilters { i =>
+        if (InputRole.emitsNullKeys(join.roles, i)) Nil
+        else
+          join.keyOutput.indices
+            .filter(join.keys(i)(_).nullable)
+            .map(j => IsNotNull(join.keyOutput(j)))
       }
-      join.withInputs(children)
     }
 }

@@ -4,7 +4,8 @@ import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Present, Requi
 import io.github.skewext.rewrite.RewriteReason
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, Project, Statistics}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan, Project, Statistics}
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -105,8 +106,36 @@ case class MultiFullJoin(
 
   /** What is said of the output, said of one input. */
   def overInput(i: Int, predicate: Expression): Expression = {
-    val columnOf = AttributeMap(keyOutput.zip(keyColumns(i)))
-    predicate.transform { case a: Attribute => columnOf.getOrElse(a, a) }
+    val keyOf = AttributeMap(keyOutput.zip(keys(i)))
+    predicate.transform { case a: Attribute => keyOf.getOrElse(a, a) }
+  }
+
+  /**
+   * With predicates about the output asked of inputs as well, where they follow from what is known.
+   * Each is asked once: below it may be simplified to something that nobody would recognise, and be
+   * asked again, and again.
+   */
+  def withFilters(predicates: Int => Seq[Expression]): MultiFullJoin = {
+    val asked = getTagValue(MultiFullJoin.Asked).getOrElse(Map.empty)
+    val missing = children.indices.map { i =>
+      val before = asked.getOrElse(i, ExpressionSet())
+      predicates(i).filterNot(before.contains).filterNot { p =>
+        children(i).constraints.contains(overInput(i, p))
+      }
+    }
+    if (missing.forall(_.isEmpty)) {
+      this
+    } else {
+      val join = withInputs(children.indices.map { i =>
+        val condition = missing(i).map(overInput(i, _)).reduceOption(And)
+        condition.map(Filter(_, children(i))).getOrElse(children(i))
+      })
+      val now = missing.zipWithIndex.map { case (predicates, i) =>
+        i -> (asked.getOrElse(i, ExpressionSet()) ++ predicates)
+      }
+      join.setTagValue(MultiFullJoin.Asked, now.toMap)
+      join
+    }
   }
 
   /** What is said of one input, said of the output. A column may be several keys: of each. */
@@ -163,14 +192,16 @@ case class MultiFullJoin(
         }
         withOutputOf(Project(shownKeys ++ valueColumns(one), children(one)))
       case _ =>
-        withOutputOf(
-          changed(
-            copy(
-              children = kept.map(children),
-              keys = kept.map(keys),
-              keyColumns = kept.map(keyColumns),
-              roles = kept.map(roles),
-              indicator = None)))
+        val join = changed(
+          copy(
+            children = kept.map(children),
+            keys = kept.map(keys),
+            keyColumns = kept.map(keyColumns),
+            roles = kept.map(roles),
+            indicator = None))
+        // It is by position.
+        join.unsetTagValue(MultiFullJoin.Asked)
+        withOutputOf(join)
     }
   }
 
@@ -183,6 +214,9 @@ case class MultiFullJoin(
 }
 
 object MultiFullJoin {
+
+  /** What has been asked of each input, in terms of the output. */
+  private val Asked = TreeNodeTag[Map[Int, ExpressionSet]]("skewext.asked")
 
   /** The output of the logical and of the physical node: one home for order and nullability. */
   def output(

@@ -37,9 +37,10 @@ object PushKeyPredicates extends Rule[LogicalPlan] with PredicateHelper {
         val stay = owners.collect { case (p, None) => p }
         val children = join.children.indices.map { i =>
           val own = owners.collect { case (p, Some(`i`)) => p }
-          filtered(join, i, onKeys ++ own, implied(join, i, stay))
+          val predicates = (onKeys ++ own).map(join.overInput(i, _))
+          predicates.reduceOption(And).map(Filter(_, join.children(i))).getOrElse(join.children(i))
         }
-        val below = join.withInputs(children)
+        val below = join.withInputs(children).withFilters(implied(join, _, stay))
         val kept = fixed ++ stay
         if (below eq join) filter
         else if (kept.isEmpty) below
@@ -62,27 +63,11 @@ object PushKeyPredicates extends Rule[LogicalPlan] with PredicateHelper {
     if (join.roles(i) == Required) AttributeSet(join.valueColumns(i)) ++ join.exactKeyOutput
     else AttributeSet.empty
 
-  private def implied(join: MultiFullJoin, i: Int, stay: Seq[Expression]): Seq[Expression] =
-    if (conf.constraintPropagationEnabled) {
-      val columns = join.exactKeyOutput ++ owned(join, i)
-      stay
-        .flatMap(extractPredicatesWithinOutputSet(_, columns))
-        .flatMap(splitConjunctivePredicates)
-        .filter(_.references.nonEmpty)
-    } else {
-      // Nothing would tell that it is there already.
-      Nil
-    }
-
-  private def filtered(
-      join: MultiFullJoin,
-      i: Int,
-      moved: Seq[Expression],
-      implied: Seq[Expression]): LogicalPlan = {
-    val child = join.children(i)
-    val known = if (implied.isEmpty) ExpressionSet() else child.constraints
-    val predicates =
-      moved.map(join.overInput(i, _)) ++ implied.map(join.overInput(i, _)).filterNot(known.contains)
-    predicates.reduceOption(And).map(Filter(_, child)).getOrElse(child)
+  private def implied(join: MultiFullJoin, i: Int, stay: Seq[Expression]): Seq[Expression] = {
+    val columns = join.exactKeyOutput ++ owned(join, i)
+    stay
+      .flatMap(extractPredicatesWithinOutputSet(_, columns))
+      .flatMap(splitConjunctivePredicates)
+      .filter(_.references.nonEmpty)
   }
 }
