@@ -40,14 +40,14 @@ class Standalone:
             self.stop()
             raise
 
-    def add_worker(self) -> None:
-        """Start a worker on a core of its own, if there are enough."""
+    def add_worker(self, host: str = HOST) -> None:
+        """Start a worker on a core of its own, if there are enough; `host` is a name of ours."""
         name = f"worker-{self.workers}"
         arguments = ["--cores", "1", "--memory", self._memory]
         arguments += ["--work-dir", str(self._directory / name), self.url]
         core = self._cores[self.workers % len(self._cores)]
         done = "Successfully registered with master"
-        self._start(name, "Worker", *arguments, done=done, core=core)
+        self._start(name, "Worker", *arguments, done=done, core=core, host=host)
         self.workers += 1
 
     def stop(self) -> None:
@@ -72,7 +72,13 @@ class Standalone:
         self.stop()
 
     def _start(
-        self, name: str, daemon: str, *arguments: str, done: str, core: int | None = None
+        self,
+        name: str,
+        daemon: str,
+        *arguments: str,
+        done: str,
+        core: int | None = None,
+        host: str = HOST,
     ) -> None:
         home = Path(pyspark.__file__).parent
         log_path = self._directory / f"{name}.log"
@@ -87,7 +93,7 @@ class Standalone:
         }
         command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{daemon.lower()}"]
         command[-1] += f".{daemon}"
-        command += ["--host", HOST, "--webui-port", "0", *arguments]
+        command += ["--host", host, "--webui-port", "0", *arguments]
 
         def pin() -> None:
             if core is not None and hasattr(os, "sched_setaffinity"):

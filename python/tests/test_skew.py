@@ -1,4 +1,4 @@
-"""Skewed partitions, split: against DuckDB, and with tasks and executors that fail."""
+"""Skewed partitions, split: against DuckDB, and with tasks that run again."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from duck import duck_join
+from harness.standalone import Standalone
 from multisets import assert_same_rows
 from pyspark.sql import DataFrame, SparkSession
-from scripts import LOCAL_CLUSTER, run_script
+from scripts import run_script
 from stock import setting
 
 from pyspark_skewext import multi_join
@@ -130,13 +131,30 @@ def test_many_rows_of_a_key_on_both_sides_against_duckdb(spark: SparkSession, ma
                 assert not is_split(whole)
 
 
-FAILING = """
-import os, signal, sys
+RETRYING = """
+import os, signal, sys, time
 from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType
+import pyspark_skewext as skewext
 
 folder = sys.argv[1]
 builder = (
-    builder.config("spark.sql.autoBroadcastJoinThreshold", -1)
+    SparkSession.builder.master(sys.argv[2])
+    .config("spark.driver.host", "127.0.0.1")
+    .config("spark.executor.memory", "640m")
+    .config("spark.driver.memory", "768m")
+    .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    .config("spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    .config("spark.ui.enabled", False)
+    .config("spark.speculation", True)
+    .config("spark.speculation.interval", "50ms")
+    .config("spark.speculation.quantile", 0.2)
+    # So that no other task is tried twice.
+    .config("spark.speculation.minTaskRuntime", "4s")
+    .config("spark.sql.shuffle.partitions", 4)
+    .config("spark.sql.autoBroadcastJoinThreshold", -1)
     .config("spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes", 3000)
     .config("spark.sql.adaptive.skewJoin.skewedPartitionFactor", 2)
     .config("spark.sql.adaptive.advisoryPartitionSizeInBytes", 2000)
@@ -156,40 +174,64 @@ def once(what, value):
     except FileExistsError:
         return False
 
-@F.udf("int")
+@F.udf(IntegerType())
 def breaks(what, value):
     context = TaskContext.get()
-    if what == "task" and context.attemptNumber() == 0 and once(what, context.partitionId()):
+    attempt, partition = context.attemptNumber(), context.partitionId()
+    if what == "task" and attempt == 0 and once(what, partition):
         raise ValueError("this task fails once")
-    if what == "executor" and context.partitionId() == 3 and once(what, 0):
+    if what == "executor" and partition == 3 and once(what, 0):
         # The parent is the daemon of the Python workers, its parent the executor. With it goes
         # what its map tasks have written.
         with open(f"/proc/{os.getppid()}/stat") as stat:
             os.kill(int(stat.read().split()[3]), signal.SIGKILL)
+    if what in ("residual", "piece") and partition == ("residual", "piece").index(what):
+        once(what, attempt)
+        if attempt == 0:
+            time.sleep(90)
+        while not os.path.exists(f"{folder}/{what}-0"):
+            # The first attempt may not have come to its first row.
+            time.sleep(0.1)
     return 1
 
 def rows(df):
     return sorted(map(str, df.collect()))
 
-for maps in (1, 6):
+def check(maps, what, marks):
     inputs = [table(0, 2000, 2, maps), table(1, 100, 0, 3), table(2, 100, 0, 2)]
     spark.conf.set("spark.skewext.enabled", "false")
     expected = rows(skewext.multi_full_join(*inputs, on="k"))
     spark.conf.set("spark.skewext.enabled", "true")
-    for what in ("task", "executor"):
-        joined = skewext.multi_full_join(*inputs, on="k")
-        broken = joined.where(breaks(F.lit(what), F.coalesce("s0", "s1", "s2")) == 1)
-        assert rows(broken) == expected, (maps, what)
-        assert "skew: " in broken._jdf.queryExecution().executedPlan().toString(), (maps, what)
-        assert [name for name in os.listdir(folder) if name.startswith(what)], (maps, what)
-        for name in os.listdir(folder):
-            os.remove(f"{folder}/{name}")
-print("SAME", len(expected))
+    joined = skewext.multi_full_join(*inputs, on="k")
+    broken = joined.where(breaks(F.lit(what), F.coalesce("s0", "s1", "s2")) == 1)
+    began = time.time()
+    assert rows(broken) == expected, (maps, what)
+    assert time.time() - began < 90, (maps, what)
+    plan = broken._jdf.queryExecution().executedPlan().toString()
+    # The residual is the first task, and pieces follow.
+    assert "skew: 1 partition in " in plan and ", 1 residual)" in plan, (maps, what, plan)
+    left = os.listdir(folder)
+    for mark in marks:
+        assert any(name.startswith(mark) for name in left), (maps, what, left)
+    for name in left:
+        os.remove(f"{folder}/{name}")
+    print("SAME", maps, what, len(expected))
+
+for maps in (1, 6):
+    check(maps, "task", ["task"])
+    check(maps, "executor", ["executor"])
+for slow in ("residual", "piece"):
+    check(6, slow, [f"{slow}-0", f"{slow}-1"])
 spark.stop()
 """
 
 
-def test_tasks_and_executors_that_fail(tmp_path: Path) -> None:
+def test_tasks_and_executors_that_fail_or_are_slow(tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
-    assert "SAME " in run_script(LOCAL_CLUSTER + FAILING, tmp_path, str(marks))
+    # A task is not tried a second time on the host where it runs, so there are two, by their names.
+    with Standalone(tmp_path.resolve() / "cluster", "1g") as cluster:
+        cluster.add_worker("127.0.0.1")
+        cluster.add_worker("localhost")
+        out = run_script(RETRYING, tmp_path, str(marks), cluster.url)
+    assert out.count("SAME ") == 6
