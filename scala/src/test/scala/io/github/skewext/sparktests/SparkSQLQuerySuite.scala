@@ -2,10 +2,7 @@ package io.github.skewext.sparktests
 
 import scala.collection.mutable
 
-/**
- * The files that are made of joins, each once. All files, under all settings that they name, are in
- * [[full.FullSparkSQLQuerySuite]].
- */
+/** The files that are made of joins, each once: interpreted, and with nothing broadcast. */
 class SparkSQLQuerySuite(homeBefore: Option[String]) extends GoldenFileSuite(homeBefore) {
 
   def this() = this(SparkTestFiles.setHome())

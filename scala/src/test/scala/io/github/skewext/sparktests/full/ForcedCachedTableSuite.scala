@@ -1,8 +1,0 @@
-package io.github.skewext.sparktests.full
-
-import io.github.skewext.sparktests.RewriteForced
-
-import org.apache.spark.sql.CachedTableSuite
-
-/** Spark's own tests of cached tables, with all joins rewritten. */
-class ForcedCachedTableSuite extends CachedTableSuite with RewriteForced
