@@ -1,5 +1,6 @@
 package io.github.skewext.skew
 
+import io.github.skewext.SkewConf
 import io.github.skewext.multijoin.MultiFullJoinExec
 
 import org.apache.spark.SparkConf
@@ -46,14 +47,18 @@ class SplitMemorySuite extends SkewTest {
 
   private def value(join: MultiFullJoinExec, metric: String): Long = join.metrics(metric).value
 
-  test("what meets a piece does not fit") {
+  test("what a piece keeps does not fit") {
+    withSQLConf(SkewConf.SKEW_MAX_SLICES.key -> "2") {
+      val large = skewed(0, 400000, hot = 3)
+      val join = check(Seq(large, others(1, 20000, 600), others(2, 20000, 700)), "required")
+      assert(join.split.get.pieces > 1 && join.split.get.residuals === 0)
+      assert(value(join, "spillSize") > 0)
+    }
+    // Of the others a piece keeps only what its slice can meet, however much there is.
     val hot = skewed(0, 200000, hot = 3)
     val join = check(Seq(hot, others(1, 100000, 600), others(2, 100000, 700)), "required")
-    assert(join.split.get.pieces > 2 && join.split.get.residuals === 0)
-    assert(value(join, "spillSize") > 0)
-    // It is the memory: fewer rows are not spilled.
-    val few = check(Seq(hot, others(1, 3000, 600), others(2, 3000, 700)), "required")
-    assert(value(few, "spillSize") === 0)
+    assert(join.split.get.pieces > 2)
+    assert(value(join, "spillSize") === 0)
   }
 
   test("the keys that a residual looks for do not fit") {

@@ -41,7 +41,8 @@ object TaskInternals {
     /** Takes so much altogether, if there is. */
     def reserve(bytes: Long): Boolean = {
       val more = math.max(0L, bytes - getUsed)
-      acquireMemory(more) == more
+      // Spark asserts that somebody who asks wants something.
+      more == 0 || acquireMemory(more) == more
     }
 
     def release(): Unit = freeMemory(getUsed)
