@@ -96,7 +96,11 @@ lazy val skewext = (project in file("."))
         // A folder of its own for each, as Spark keeps tables in the one that it runs in.
         val folder = target.value / "tests" / group
         IO.createDirectory(folder)
-        val options = (Test / forkOptions).value.withWorkingDirectory(folder)
+        val usual = (Test / forkOptions).value
+        // Spark's suites have tests that want the heap that Spark gives them.
+        val heap = if (group == "spark") Seq("-Xmx2g") else Nil
+        val options =
+          usual.withWorkingDirectory(folder).withRunJVMOptions(usual.runJVMOptions ++ heap)
         Tests.Group(group, tests.sortBy(_.name), Tests.SubProcess(options))
       }
       .toSeq,

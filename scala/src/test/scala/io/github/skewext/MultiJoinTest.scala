@@ -2,12 +2,13 @@ package io.github.skewext
 
 import scala.collection.JavaConverters._
 
-import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.multijoin.{DropUnusedInputs, MultiFullJoinExec, PropagateEmptyInputs}
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.test.SharedSparkSession
 import org.apache.spark.sql.types.StructType
@@ -41,6 +42,12 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
   }
 
   protected val Off: (String, String) = SkewConf.ENABLED.key -> "false"
+
+  /** Joins stay joins, whatever is known of inputs without rows. */
+  protected val KeepEmptyInputs: Seq[(String, String)] = Seq(
+    SQLConf.OPTIMIZER_EXCLUDED_RULES.key ->
+      Seq(PropagateEmptyInputs, DropUnusedInputs).map(_.ruleName).mkString(","),
+    SQLConf.ADAPTIVE_OPTIMIZER_EXCLUDED_RULES.key -> PropagateEmptyInputs.AtRuntime.ruleName)
 
   // Compiling costs more than running such small queries, and the oracles need no speed.
   private val Interpreted =

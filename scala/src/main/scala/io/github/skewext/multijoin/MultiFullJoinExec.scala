@@ -266,8 +266,14 @@ case class MultiFullJoinExec(
       val aliases = getAliasMap(before)
       projection.map(replaceAliasButKeepName(_, aliases))
     }
-    if (split.isDefined && list.forall(shownColumn(_).isDefined)) Some(copy(shown = Some(list)))
-    else None
+    if (split.isDefined && list.forall(shownColumn(_).isDefined)) {
+      val showing = copy(shown = Some(list))
+      // It stays the join of the query that it was planned for, and is not its projection.
+      showing.copyTagsFrom(this)
+      Some(showing)
+    } else {
+      None
+    }
   }
 
   private def shownColumn(of: Expression): Option[Expression] = of match {

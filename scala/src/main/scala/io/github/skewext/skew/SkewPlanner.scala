@@ -276,10 +276,9 @@ object SkewPlanner {
               work = pieces.work + m.work)
           }
           .filter(_.work <= allowed)
-          .getOrElse(
-            pieces.copy(
-              longestTask = search + math.max(works.max, streamed) + whole,
-              work = pieces.work + streamed))
+          .getOrElse(pieces.copy(
+            longestTask = search + math.max(works.max, streamed) + whole,
+            work = pieces.work + streamed))
       }
     }
 

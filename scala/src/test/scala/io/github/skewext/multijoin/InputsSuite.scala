@@ -79,7 +79,7 @@ class InputsSuite extends MultiJoinTest {
     val noRows = input(1).where("k > 1000")
     val noPartitions = spark.createDataFrame(spark.sparkContext.emptyRDD[Row], noRows.schema)
     assert(noPartitions.rdd.getNumPartitions === 0)
-    withAdaptive {
+    withSQLConf(KeepEmptyInputs: _*)(withAdaptive {
       for (empty <- Seq(noRows, noPartitions)) {
         assert(checkFullJoin("k")(some, empty, input(2)).count() > 0)
         assert(checkFullJoin("k")(empty, some).count() === 2)
@@ -90,7 +90,7 @@ class InputsSuite extends MultiJoinTest {
           checkJoin(multiJoin(Seq(empty, some), Seq("k"), roles = roles))
         }
       }
-    }
+    })
   }
 
   test("no exchange where every input is one partition") {

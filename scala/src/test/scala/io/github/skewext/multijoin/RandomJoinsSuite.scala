@@ -54,7 +54,7 @@ class RandomJoinsSuite extends MultiJoinTest {
     inputs,
     roles,
     indicator,
-    Seq(
+    KeepEmptyInputs ++ Seq(
       SkewConf.MULTI_JOIN_GROUPING.key -> grouping,
       SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY.key -> maxRows,
       SkewConf.MULTI_JOIN_HASH_BITS.key -> bits,

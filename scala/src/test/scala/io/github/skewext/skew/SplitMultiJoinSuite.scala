@@ -356,7 +356,7 @@ class SplitMultiJoinSuite extends SkewTest {
       (
         inputs,
         roles,
-        Seq(
+        KeepEmptyInputs ++ Seq(
           Advisory -> advisory,
           SkewConf.SKEW_MARKING.key -> marking,
           SkewConf.MULTI_JOIN_HASH_BITS.key -> bits,

@@ -112,6 +112,8 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
         .mapPartitions(part => new Random(System.nanoTime()).shuffle(part.toList).iterator)
       val df = watchedJoin(spark.createDataFrame(unordered, hot(1).schema))
       val done = checkRun(df) {
+        // As many run at a time, so one is done when the next one begins.
+        Watched.afterTasks = spark.sparkContext.defaultParallelism
         Watched.once = Some { () =>
           val shuffle = shuffleOf(df, maps)
           if (all) TestShuffles.lose(shuffle) else TestShuffles.loseLast(shuffle)
@@ -173,12 +175,16 @@ object SplitRetriesSuite {
   object Watched {
     @volatile var onRow: At => Unit = (_: At) => ()
     @volatile var once: Option[() => Unit] = None
+
+    /** In how many tasks rows have to be seen before `once` is done. */
+    @volatile var afterTasks = 0
     val generation = new AtomicInteger
     private val all = ConcurrentHashMap.newKeySet[At]()
 
     def reset(): Unit = {
       onRow = _ => ()
       once = None
+      afterTasks = 0
       all.clear()
     }
 
@@ -190,9 +196,11 @@ object SplitRetriesSuite {
         At(task.stageId(), task.stageAttemptNumber(), task.partitionId(), task.attemptNumber())
       all.add(at)
       synchronized {
-        val act = once
-        once = None
-        act.foreach(_())
+        if (once.isDefined && seen.map(_.partition).size > afterTasks) {
+          val act = once
+          once = None
+          act.foreach(_())
+        }
       }
       onRow(at)
     }
