@@ -180,7 +180,8 @@ def breaks(what, value):
     attempt, partition = context.attemptNumber(), context.partitionId()
     if what == "task" and attempt == 0 and once(what, partition):
         raise ValueError("this task fails once")
-    if what == "executor" and partition == 3 and once(what, 0):
+    # Not every range of a block this small has rows.
+    if what == "executor" and partition >= 2 and once(what, 0):
         # The parent is the daemon of the Python workers, its parent the executor. With it goes
         # what its map tasks have written.
         with open(f"/proc/{os.getppid()}/stat") as stat:

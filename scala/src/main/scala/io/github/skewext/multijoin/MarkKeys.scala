@@ -21,9 +21,11 @@ import org.apache.spark.{SparkContext, TaskContext}
  * slices together say which keys the input lacks.
  *
  * @param parts one for each partition of the RDD
+ * @param inRanges the tasks that read no more than their range of a block
  */
 private[multijoin] case class MarkKeys(
     parts: IndexedSeq[Part],
+    inRanges: Set[Int],
     inputTypes: Seq[Seq[DataType]],
     keys: NormalizedKeys,
     rowShares: Seq[RowShare])
@@ -39,7 +41,9 @@ private[multijoin] case class MarkKeys(
     val metKeys = if (part.marks) {
       val wanted = new WantedKeys(keys, TaskContext.get())
       part.wantedOf.foreach(i => inputs(i)().foreach(row => wanted.add(i, asUnsafe(i, row))))
-      val slice = rowShares(part.input).filter(finder.getOrElse(read), part.slice)
+      val rows = finder.getOrElse(read)
+      val slice =
+        if (inRanges.contains(partition)) rows else rowShares(part.input).filter(rows, part.slice)
       wanted.metBy(part.input, slice.map(asUnsafe(part.input, _)))
     } else {
       None
@@ -109,12 +113,19 @@ private[multijoin] object MarkKeys {
       val plans = inputs.indices.map(i => ShuffleInput.withReads(inputs(i), parts.map(_.reads(i))))
       val rdds = plans.zipWithIndex.map { case (plan, i) =>
         val ofInput = ranges.filter { case (t, _) => parts(t).input == i }
-        SplitReads.of(plan, ofInput).getOrElse(plan.execute())
+        SplitReads.of(plan, ofInput).getOrElse {
+          require(
+            ofInput.isEmpty,
+            "Tasks that mark keys were to read ranges of a block, and cannot.")
+          plan.execute()
+        }
       }
       if (rdds.exists(MultiZipRDD.isIndeterminate)) {
         parts.map(_ => FoundInPart(None, None))
       } else {
-        collect(sc, new MultiZipRDD(sc, rdds, MarkKeys(parts, types, keys, rowShares)))
+        collect(
+          sc,
+          new MultiZipRDD(sc, rdds, MarkKeys(parts, ranges.keySet, types, keys, rowShares)))
       }
     }
 

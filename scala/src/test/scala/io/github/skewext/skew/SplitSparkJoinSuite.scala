@@ -138,6 +138,20 @@ class SplitSparkJoinSuite extends SkewTest {
     }
   }
 
+  test("ranges of a large block, each of keys that the others have not") {
+    // Several starts of rows are noted, and a key is in one row.
+    val oneMap = skewed(0, 60000, 3, keys = 60000, maps = 1).withColumnRenamed("k", "l")
+    val other = skewed(1, 15000, keys = 60000).withColumnRenamed("k", "r")
+    withSQLConf(Advisory -> "200000") {
+      for (how <- Seq("full", "right")) {
+        val split = checkSplit(join(oneMap, other, how, "merge")).split.get
+        val marking = split.partitions.flatMap(_.marking)
+        assert(marking.size > 2 && marking.forall(_.inRange))
+        assert(split.partitions.exists(_.slices.count(_.inRange) > 2))
+      }
+    }
+  }
+
   test("a projection of columns above is left to the join") {
     def shown(df: DataFrame) = {
       val split = checkSplit(df)
