@@ -21,6 +21,7 @@ import org.apache.spark.sql.skewext.TaskInternals
  * @param drainedLast an input that is drained after all others, or -1
  * @param known which keys that input has, if that need not be seen in its rows; asked for when the
  *              inputs are drained
+ * @param giveUpRest frees what the inputs keep and can do without, if there is no memory for rows
  */
 private[multijoin] final class MultiJoinIterator(
     task: MultiJoinTask,
@@ -28,7 +29,8 @@ private[multijoin] final class MultiJoinIterator(
     slice: Int = -1,
     sliceKeys: KeyFilter = null,
     drainedLast: Int = -1,
-    known: () => Option[KnownKeys] = () => None)
+    known: () => Option[KnownKeys] = () => None,
+    giveUpRest: () => Unit = () => ())
     extends RowIterator {
 
   private[this] val n = inputs.length
@@ -47,7 +49,7 @@ private[multijoin] final class MultiJoinIterator(
   private[this] val single = roles.map(!_.isShown)
   private[this] val gathered =
     if (task.ordered.isDefined) null
-    else new SpillableGroups(keys, numFields, single, task.grouping)
+    else new SpillableGroups(keys, numFields, single, task.grouping, giveUpRest)
 
   /** Null until the inputs are drained. */
   private[this] var groups: KeyGroups = _

@@ -81,7 +81,12 @@ private[multijoin] case class SkewJoinTasks(
       else if (asked.contains(i)) rows.map { row => wanted.add(i, row); row }
       else rows
     }
-    new MultiJoinIterator(task, wrapped.toArray, drainedLast = input, known = () => known).toScala
+    new MultiJoinIterator(
+      task,
+      wrapped.toArray,
+      drainedLast = input,
+      known = () => known,
+      giveUpRest = () => wanted.giveUp()).toScala
   }
 }
 

@@ -16,12 +16,15 @@ import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterSpillWriter
  * Others of the same task may need memory while rows come in: an input that is aggregated or sorted
  * in the same stage. Then the rows so far are written to disk, which takes no memory, and are sorted
  * when all rows are here.
+ *
+ * @param giveUpRest frees what else the task keeps and can do without, if there is no memory for rows
  */
 private[multijoin] final class SpillableGroups(
     keys: JoinKeys,
     numFields: Array[Int],
     single: Array[Boolean],
-    settings: GroupingSettings) {
+    settings: GroupingSettings,
+    giveUpRest: () => Unit = () => ()) {
 
   private[this] val context = TaskContext.get()
   private[this] val pageSize = TaskInternals.memory(context).pageSizeBytes
@@ -45,12 +48,26 @@ private[multijoin] final class SpillableGroups(
       if (hashed.numRows < settings.maxRowsInMemory && hashed.insert(input, hash, row)) return
       goOver()
     }
-    if (sorted != null) {
-      sorted.insert(input, hash, row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
-    } else if (!hashed.insert(input, hash, row)) {
-      throw new SparkOutOfMemoryError(s"There is no memory for one row of input $input.")
+    if (!inserted(input, hash, row)) {
+      // What has no other memory than what the rows leave to it must not take all of it.
+      giveUpRest()
+      if (!inserted(input, hash, row)) {
+        throw new SparkOutOfMemoryError(s"There is no memory for one row of input $input.")
+      }
     }
   }
+
+  private def inserted(input: Int, hash: Long, row: UnsafeRow): Boolean =
+    if (sorted == null) {
+      hashed.insert(input, hash, row)
+    } else {
+      try {
+        sorted.insert(input, hash, row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
+        true
+      } catch {
+        case _: SparkOutOfMemoryError => false
+      }
+    }
 
   def finishInput(input: Int): Unit = {
     finished(input) = true

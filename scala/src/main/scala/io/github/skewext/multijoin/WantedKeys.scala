@@ -48,6 +48,9 @@ private[multijoin] final class WantedKeys(keys: NormalizedKeys, context: TaskCon
     hashMemory.release()
   }
 
+  /** From now on all rows are let through, and no key is known. */
+  def giveUp(): Unit = free()
+
   /** The key of the row, if it has no null, is wanted. */
   def add(input: Int, row: UnsafeRow): Unit = if (set != null) {
     val key = projections(input)(row)
@@ -80,35 +83,27 @@ private[multijoin] final class WantedKeys(keys: NormalizedKeys, context: TaskCon
   def firstOfEach(input: Int, rows: Iterator[InternalRow]): Iterator[InternalRow] =
     new Iterator[InternalRow] {
       private[this] var found: InternalRow = _
-      private[this] var started = false
-      private[this] var all = false
+      private[this] var ended = false
 
       override def hasNext: Boolean = {
-        if (!started) {
-          started = true
-          all = set == null
-        }
-        if (all) {
-          rows.hasNext
-        } else {
-          while (found == null && unmet > 0 && rows.hasNext) {
-            val row = rows.next().asInstanceOf[UnsafeRow]
-            if (meet(input, row)) found = row
+        while (found == null && !ended) {
+          if (unmet == 0 && set != null || !rows.hasNext) {
+            ended = true
+            free()
+          } else {
+            val row = rows.next()
+            // Without the set also in the middle: who takes the rows may have given it up.
+            if (set == null || meet(input, row.asInstanceOf[UnsafeRow])) found = row
           }
-          if (found == null) free()
-          found != null
         }
+        found != null
       }
 
       override def next(): InternalRow = {
         if (!hasNext) throw new NoSuchElementException
-        if (all) {
-          rows.next()
-        } else {
-          val row = found
-          found = null
-          row
-        }
+        val row = found
+        found = null
+        row
       }
     }
 

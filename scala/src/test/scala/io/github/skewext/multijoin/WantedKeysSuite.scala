@@ -64,6 +64,23 @@ class WantedKeysSuite extends SharedSparkSession {
     }
   }
 
+  test("the keys are given up while rows are compared to them: all others get through") {
+    val read = TestTask.run(plenty) { context =>
+      val wanted = new WantedKeys(keys, context)
+      val of = Seq.fill(2)(UnsafeProjection.create(types))
+      Seq(1L, 2L, 3L).foreach(k => wanted.add(0, row(of.head)(Some(k), 0)))
+      val large =
+        Seq(9L, 1L, 1L, 2L, 9L, 1L).map(Some(_)).iterator.zipWithIndex.map { case (k, v) =>
+          row(of(1))(k, v)
+        }
+      val found = wanted.firstOfEach(1, large)
+      val before = found.next().getInt(1)
+      wanted.giveUp()
+      before +: found.map(_.getInt(1)).toList
+    }
+    assert(read === Seq(1, 2, 3, 4, 5))
+  }
+
   /** The keys of `small` that are in some slice, as each slice's task and the asking one see it. */
   private def known(
       small: Seq[Option[Long]],
