@@ -10,14 +10,18 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-# Besides switching the extension off: what makes tiny queries quick, as compiling code takes
-# longer than running them.
-_PLAIN = {
+#: What makes tiny queries quick, as compiling code takes longer than running them.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+#: Spark as it would be without us, and in one task.
+PLAIN = {
+    **INTERPRETED,
     "spark.skewext.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 
@@ -48,7 +52,7 @@ def stock_join(
     """
     spark = inputs[0][0].sparkSession
     with ExitStack() as settings:
-        for key, value in _PLAIN.items():
+        for key, value in PLAIN.items():
             settings.enter_context(setting(spark, key, value))
         chain = _chain(inputs, on, roles or ["optional"] * len(inputs), indicator)
         rows = chain.collect()

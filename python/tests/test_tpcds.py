@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from multisets import assert_nearly_same_rows
 from pyspark.sql import SparkSession
-from stock import setting
+from stock import INTERPRETED, setting
 from tpcds import TABLES, Tpcds, made_tpcds
 
 _QUICK = [5, 17, 29, 38, 40, 51, 66, 72, 75, 77, 78, 80, 87, 97]
@@ -25,11 +25,6 @@ _FORCED = {
     "spark.skewext.multiJoin.rewrite.mixed.enabled": "true",
 }
 
-# Compiling takes longer than running them.
-_INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
 # Joins of subqueries of one row each, without a key.
 _NOT_REWRITTEN = {9, 28}
 # A quotient of 1.025, rounded to two digits: 1.03 as a decimal, as in Spark, 1.02 as a double.
@@ -72,7 +67,7 @@ def test_query(
 def run(spark: SparkSession, query: str, conf: Mapping[str, object]) -> tuple[list[Any], int]:
     """The rows, and the number of multi-way joins in the plan."""
     with ExitStack() as settings:
-        for key, value in {**_INTERPRETED, **conf}.items():
+        for key, value in {**INTERPRETED, **conf}.items():
             settings.enter_context(setting(spark, key, value))
         df = spark.sql(query)
         rows = df.collect()

@@ -12,23 +12,10 @@ from typing import Any
 
 import duckdb
 from pyspark.sql import DataFrame, SparkSession
+from stock import PLAIN
 
 from random_sql.tables import Column, Table
 from random_sql.tree import DUCK, SPARK, Query, statements
-
-#: What makes tiny queries quick, as compiling code takes longer than running them.
-INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-
-#: Spark as it would be without us, and in one task: its tables have one partition each.
-_STOCK = {
-    **INTERPRETED,
-    "spark.skewext.enabled": "false",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
 
 Rows = Counter[Any]
 
@@ -39,7 +26,7 @@ class Engines:
     def __init__(self, spark: SparkSession, home: Path) -> None:
         self._spark = spark
         self._stock = spark.newSession()
-        for key, value in _STOCK.items():
+        for key, value in PLAIN.items():
             self._stock.conf.set(key, value)
         self._home = home
         self._files = 0

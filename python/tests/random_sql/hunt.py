@@ -11,8 +11,9 @@ from functools import partial
 
 import duckdb
 from pyspark.errors import PySparkException
+from stock import INTERPRETED
 
-from random_sql.engines import INTERPRETED, Engines, Rows, values
+from random_sql.engines import Engines, Rows, values
 from random_sql.generate import Generator
 from random_sql.reduce import Example, reduced
 from random_sql.tables import make_tables

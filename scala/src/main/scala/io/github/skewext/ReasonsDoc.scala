@@ -1,8 +1,5 @@
 package io.github.skewext
 
-import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{Files, Path, Paths}
-
 import io.github.skewext.explain.Advice
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.skew.SkewReason
@@ -15,24 +12,9 @@ import io.github.skewext.skew.SkewReason
  * }}}
  * A table stands between `<!-- reasons: rewrite -->` and `<!-- end of reasons -->`.
  */
-object ReasonsDoc {
+object ReasonsDoc extends GeneratedPage("the reasons in the code") {
 
-  def main(args: Array[String]): Unit = args match {
-    case Array("--check", file) =>
-      val page = read(Paths.get(file))
-      if (page != withTables(page)) {
-        System.err.println(s"$file is not what the reasons in the code give; run `make docs`.")
-        sys.exit(1)
-      }
-    case Array(file) =>
-      val page = read(Paths.get(file))
-      Files.write(Paths.get(file), withTables(page).getBytes(UTF_8))
-    case _ =>
-      System.err.println("usage: ReasonsDoc [--check] <file>")
-      sys.exit(2)
-  }
-
-  private def read(file: Path): String = new String(Files.readAllBytes(file), UTF_8)
+  override protected def page(current: Option[String]): String = withTables(current.getOrElse(""))
 
   /** The page with the tables as they should be. */
   def withTables(page: String): String = tables.foldLeft(page) { case (text, (name, table)) =>

@@ -172,7 +172,8 @@ object SkewConf {
     .doc(
       "Whether partitions are split that are small, but out of which much comes (a key with " +
         "thousands of rows on both sides) or in which equal keys have many more rows than their " +
-        "bytes tell. The map tasks of joins then count the keys of one row in 64. Only with Spark's own shuffle manager, and without plugins (spark.plugins).")
+        "bytes tell. The map tasks of joins then count the keys of one row in 64. Only with " +
+        "Spark's own shuffle manager, and without plugins (spark.plugins).")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)

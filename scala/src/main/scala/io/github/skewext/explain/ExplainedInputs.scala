@@ -20,7 +20,8 @@ import org.apache.spark.unsafe.types.UTF8String
  */
 private[explain] class ExplainedInputs(
     analyzed: Seq[LogicalPlan],
-    numberOf: SparkPlan => Option[Int]) {
+    numberOf: SparkPlan => Option[Int])
+    extends PredicateHelper {
 
   /** The joins that were asked for by name, by the columns that are theirs alone. */
   private lazy val asked: Map[ExprId, MultiFullJoin] = analyzed
@@ -55,7 +56,7 @@ private[explain] class ExplainedInputs(
     val aliases = nodes.collect { case ProjectExec(list, _) => list }.flatten
     val filters = nodes
       .flatMap {
-        case FilterExec(condition, _) => conjuncts(condition)
+        case FilterExec(condition, _) => splitConjunctivePredicates(condition)
         case scan: FileSourceScanLike => scan.partitionFilters
         case _ => Nil
       }
@@ -87,7 +88,7 @@ private[explain] class ExplainedInputs(
   private def conditions(query: LogicalPlan): Set[String] = {
     val aliases = query.collect { case p: Project => p.projectList }.flatten
     query
-      .collect { case f: Filter => conjuncts(f.condition) }
+      .collect { case f: Filter => splitConjunctivePredicates(f.condition) }
       .flatten
       .map(form(_, aliases))
       .toSet
@@ -142,11 +143,6 @@ private[explain] class ExplainedInputs(
           .map(value => s"$what: $value")
       }
     case _ => Nil
-  }
-
-  private def conjuncts(condition: Expression): Seq[Expression] = condition match {
-    case And(left, right) => conjuncts(left) ++ conjuncts(right)
-    case other => Seq(other)
   }
 
   /**

@@ -45,7 +45,7 @@ object JoinKeys {
   }
 
   /** Types whose values are equal just when their bytes in an UnsafeRow are. */
-  private def comparedByBytes(dataType: DataType): Boolean = dataType match {
+  private[skewext] def comparedByBytes(dataType: DataType): Boolean = dataType match {
     case BooleanType | ByteType | ShortType | IntegerType | LongType | DateType | TimestampType |
         TimestampNTZType | StringType | BinaryType =>
       true

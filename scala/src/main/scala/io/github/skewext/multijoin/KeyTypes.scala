@@ -12,7 +12,13 @@ import org.apache.spark.sql.{AnalysisException, SparkSession}
 /** The type in which a key column of all inputs is compared, and shown. */
 private[skewext] case class KeyType(
     dataType: DataType,
-    padded: Option[Seq[Attribute => Expression]])
+    padded: Option[Seq[Attribute => Expression]]) {
+
+  /** The column in this type. */
+  def typed(column: Attribute, timeZone: String): Expression =
+    if (DataTypeUtils.sameType(column.dataType, dataType)) column
+    else Cast(column, dataType, Some(timeZone))
+}
 
 /**
  * Finds the common type of a key column by asking Spark's analyzer what the chain of joins would do:
@@ -65,12 +71,9 @@ private[skewext] object KeyTypes {
     } else {
       val keyType = common(session, name, columns)
       columns.zipWithIndex.map { case (c, i) =>
-        keyType.padded match {
-          case Some(padded) => padded(i)(c)
-          case None if DataTypeUtils.sameType(c.dataType, keyType.dataType) => c
-          case None =>
-            Cast(c, keyType.dataType, Some(session.sessionState.conf.sessionLocalTimeZone))
-        }
+        keyType.padded
+          .map(_(i)(c))
+          .getOrElse(keyType.typed(c, session.sessionState.conf.sessionLocalTimeZone))
       }
     }
 

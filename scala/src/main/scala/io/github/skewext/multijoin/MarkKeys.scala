@@ -69,9 +69,19 @@ private[multijoin] object MarkKeys {
       findsStarts: Boolean = false) {
 
     def marks: Boolean = wantedOf.nonEmpty
+
+    /** The block that the slice is in, or begins with. */
+    def block: Block = Block(partition, input, slice.startMap)
+
+    def isOneBlock: Boolean = slice.endMap == slice.startMap + 1 && !slice.inRange
   }
 
+  /** What one map task wrote for a partition of an input. */
+  case class Block(partition: Int, input: Int, map: Int)
+
   case class FoundInPart(metKeys: Option[MetKeys], starts: Option[RowStarts])
+
+  private val Unknown = FoundInPart(None, None)
 
   /**
    * @param metKeys by partition; without those of which the tasks cannot say it
@@ -102,26 +112,19 @@ private[multijoin] object MarkKeys {
       case _ => Nil
     }
     val (inRanges, ofBlocks) = marking.partition(_.slice.inRange)
-    val shared = sharedBlocks(tasks, reads, inRanges)
-    def isShared(part: Part) = shared.exists(_.isWholly(part))
-    val search =
-      shared.filterNot(block => ofBlocks.exists(block.isWholly)).map(_.toPart(inputs.size))
+    val pieces = piecesInRanges(tasks, reads)
+    val shared = (pieces.map(_.block) ++ inRanges.map(_.block)).distinct
+    val readAnyway = ofBlocks.filter(_.isOneBlock).map(_.block).toSet
     val types = inputs.map(_.output.map(_.dataType))
 
     /** What the tasks found; nothing if they, or the join, may read other rows than others. */
     def found(parts: IndexedSeq[Part], ranges: Map[Int, RowRange]): IndexedSeq[FoundInPart] = {
-      val plans = inputs.indices.map(i => ShuffleInput.withReads(inputs(i), parts.map(_.reads(i))))
-      val rdds = plans.zipWithIndex.map { case (plan, i) =>
-        val ofInput = ranges.filter { case (t, _) => parts(t).input == i }
-        SplitReads.of(plan, ofInput).getOrElse {
-          require(
-            ofInput.isEmpty,
-            "Tasks that mark keys were to read ranges of a block, and cannot.")
-          plan.execute()
-        }
+      val rdds = inputs.indices.map { i =>
+        val plan = ShuffleInput.withReads(inputs(i), parts.map(_.reads(i)))
+        SplitReads.execute(plan, ranges.filter { case (t, _) => parts(t).input == i })
       }
       if (rdds.exists(MultiZipRDD.isIndeterminate)) {
-        parts.map(_ => FoundInPart(None, None))
+        parts.map(_ => Unknown)
       } else {
         collect(
           sc,
@@ -129,33 +132,32 @@ private[multijoin] object MarkKeys {
       }
     }
 
-    val first = ofBlocks.map(m => m.copy(findsStarts = isShared(m))) ++ search
+    val first =
+      ofBlocks.map(m => m.copy(findsStarts = m.isOneBlock && shared.contains(m.block))) ++
+        shared.filterNot(readAnyway).map(search(_, pieces, inputs.size))
     if (first.isEmpty) {
       Nothing
     } else {
       val foundFirst = found(first, Map.empty)
-      val starts = first.zip(foundFirst).collect { case (part, FoundInPart(_, Some(found))) =>
-        part -> found
-      }
+      val starts = first
+        .zip(foundFirst)
+        .collect { case (part, FoundInPart(_, Some(found))) => part.block -> found }
+        .toMap
       // The tasks of the join look for their rows themselves where they cannot read ranges.
-      val readable = shared.filter(block => SplitReads.of(inputs(block.input)).isDefined)
-      val ranges = readable.flatMap { block =>
-        for ((_, found) <- starts.find(s => block.isWholly(s._1)).toSeq; (t, slice) <- block.pieces)
-          yield t -> found.ranges(slice.shares)(slice.share)
-      }.toMap
+      val canRead = inputs.map(SplitReads.canRead)
+      def rangeOf(block: Block, slice: Slice): Option[RowRange] =
+        if (canRead(block.input)) starts.get(block).map(_.range(slice.share, slice.shares))
+        else None
+      val ranges =
+        pieces.flatMap(p => rangeOf(p.block, p.slice).map(p.task -> _)).toMap
       val rangesToMark = inRanges.zipWithIndex.flatMap { case (part, i) =>
-        readable
-          .flatMap(block => starts.find(s => block.isWholly(s._1) && block.has(part)))
-          .map { case (_, found) => i -> found.ranges(part.slice.shares)(part.slice.share) }
+        rangeOf(part.block, part.slice).map(i -> _)
       }.toMap
       // If one range is not known, the residual reads the input after all.
-      val marksInRanges = rangesToMark.size == inRanges.size
       val foundInRanges =
-        if (inRanges.isEmpty || !marksInRanges) IndexedSeq.empty
-        else inRanges.zip(found(inRanges, rangesToMark))
-      val incomplete = if (marksInRanges) Set.empty[Int] else inRanges.map(_.partition).toSet
-      val foundOfBlocks = first.zip(foundFirst).filterNot(f => incomplete(f._1.partition))
-      Found(metKeys(foundOfBlocks ++ foundInRanges), ranges)
+        if (inRanges.nonEmpty && rangesToMark.size == inRanges.size) found(inRanges, rangesToMark)
+        else inRanges.map(_ => Unknown)
+      Found(metKeys(first.zip(foundFirst) ++ inRanges.zip(foundInRanges)), ranges)
     }
   }
 
@@ -176,55 +178,33 @@ private[multijoin] object MarkKeys {
   private def readOf(partition: Int, slice: Slice) =
     PartialReducerPartitionSpec(partition, slice.startMap, slice.endMap, slice.bytesRead)
 
-  /**
-   * A block of which several tasks of the join read a range each.
-   *
-   * @param pieces these tasks and their slices
-   */
-  private case class SharedBlock(partition: Int, input: Int, map: Int, pieces: Seq[(Int, Slice)]) {
+  /** A task of the join that reads a range of a block. */
+  private case class PieceInRange(task: Int, block: Block, slice: Slice)
 
-    def has(part: Part): Boolean = part.partition == partition && part.input == input &&
-      part.slice.startMap == map
-
-    /** Whether the task reads just this block. */
-    def isWholly(part: Part): Boolean =
-      has(part) && part.slice.endMap == map + 1 && !part.slice.inRange
-
-    def toPart(numInputs: Int): Part = {
-      val whole = Slice(map, map + 1, 0, 1, pieces.map(_._2.bytes).sum, pieces.map(_._2.bytes).sum)
-      val reads = Seq.fill(numInputs)(CoalescedPartitionSpec(partition, partition + 1, 0L))
-      Part(
-        partition,
-        input,
-        whole,
-        wantedOf = Nil,
-        reads.updated(input, readOf(partition, whole)),
-        findsStarts = true)
-    }
-  }
-
-  /** @param toMark what is to be marked in ranges, too */
-  private def sharedBlocks(
+  private def piecesInRanges(
       tasks: IndexedSeq[SkewTask],
-      reads: Seq[Seq[ShufflePartitionSpec]],
-      toMark: Seq[Part]): Seq[SharedBlock] = {
-    val pieces = tasks.zipWithIndex.collect {
+      reads: Seq[Seq[ShufflePartitionSpec]]): IndexedSeq[PieceInRange] =
+    tasks.zipWithIndex.collect {
       case (SkewTask.Piece(input, slice), t) if slice.inRange =>
         reads(input)(t) match {
-          case PartialReducerPartitionSpec(p, _, _, _) => (p, input, slice.startMap) -> (t -> slice)
+          case PartialReducerPartitionSpec(p, _, _, _) =>
+            PieceInRange(t, Block(p, input, slice.startMap), slice)
           case other => throw new IllegalStateException(s"A slice is read as $other.")
         }
     }
-    val joined = pieces
-      .groupBy(_._1)
-      .map { case ((p, input, map), of) =>
-        SharedBlock(p, input, map, of.map(_._2))
-      }
-      .toSeq
-    val marked = toMark.map(m => SharedBlock(m.partition, m.input, m.slice.startMap, Nil)).distinct
-    joined ++ marked.filterNot { m =>
-      joined.exists(j => j.partition == m.partition && j.input == m.input && j.map == m.map)
-    }
+
+  /** A task that does nothing but find where rows begin. */
+  private def search(block: Block, pieces: Seq[PieceInRange], numInputs: Int): Part = {
+    val bytes = pieces.filter(_.block == block).map(_.slice.bytes).sum
+    val whole = Slice(block.map, block.map + 1, 0, 1, bytes, bytes)
+    val nothing = CoalescedPartitionSpec(block.partition, block.partition + 1, 0L)
+    Part(
+      block.partition,
+      block.input,
+      whole,
+      wantedOf = Nil,
+      Seq.fill(numInputs)(nothing).updated(block.input, readOf(block.partition, whole)),
+      findsStarts = true)
   }
 
   private def collect(sc: SparkContext, rdd: RDD[FoundInPart]): IndexedSeq[FoundInPart] =

@@ -244,6 +244,20 @@ object MultiFullJoin {
       qualifier = column.qualifier,
       explicitMetadata = Some(column.metadata))
 
+  /**
+   * An input with other ids for its columns, and from the columns that it had to those. An alias of
+   * the same name would do for the analyzer, but Spark's optimizer removes it as redundant, for all
+   * nodes that are not its own joins, and two inputs would end up with the same columns. Hence names
+   * like `x@1`.
+   */
+  private[skewext] def withNewIds(
+      input: LogicalPlan,
+      i: Int): (LogicalPlan, Attribute => Attribute) = {
+    val aliases = input.output.map(a => a -> Alias(a, s"${a.name}@$i")())
+    val aliasOf = AttributeMap(aliases)
+    (Project(aliases.map(_._2), input), aliasOf(_).toAttribute)
+  }
+
   /** The columns of an input that are not its key. */
   def valueColumns(input: Seq[Attribute], keyColumns: Seq[Attribute]): Seq[Attribute] = {
     val keySet = AttributeSet(keyColumns)

@@ -5,7 +5,6 @@ import io.github.skewext.multijoin.InputRole.Excluded
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
-import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types.{ArrayType, IntegerType}
 
@@ -32,7 +31,7 @@ private[skewext] class MultiFullJoinBuilder(
 
   def build(): LogicalPlan = SqlInternals.withActive(session) {
     checkArguments()
-    val columns = inputs.indices.map(i => keys(i).map(keyColumn(i, _)))
+    val columns = inputs.indices.map(i => keys(i).map(KeyColumn.of(inputs(i), i, _, same)))
     val keyTypes = keyNames.indices.map { j =>
       KeyTypes.common(session, keyNames(j), columns.map(_(j)))
     }
@@ -85,17 +84,6 @@ private[skewext] class MultiFullJoinBuilder(
     }
   }
 
-  private def keyColumn(i: Int, name: String): Attribute =
-    inputs(i).output.filter(a => same(a.name, name)) match {
-      case Seq(column) => column
-      case Seq() =>
-        fail(s"Input $i has no column '$name'; its columns are ${namesOf(inputs(i).output)}.")
-      case several =>
-        fail(
-          s"Input $i has ${several.size} columns named '$name' (its columns are " +
-            s"${namesOf(inputs(i).output)}); the key is ambiguous.")
-    }
-
   /**
    * The input with its keys in their common types. A column that is several keys becomes as many
    * columns: each has a type of its own, and says something of its own about the partitioning. The
@@ -105,8 +93,7 @@ private[skewext] class MultiFullJoinBuilder(
       i: Int,
       columns: Seq[Attribute],
       types: Seq[KeyType]): (LogicalPlan, Seq[Attribute]) = {
-    def typed(c: Attribute, t: KeyType): Expression =
-      if (DataTypeUtils.sameType(c.dataType, t.dataType)) c else Cast(c, t.dataType, Some(timeZone))
+    def typed(c: Attribute, t: KeyType): Expression = t.typed(c, timeZone)
     val isCopy = columns.indices.map(j => columns.take(j).exists(_.semanticEquals(columns(j))))
     val casts = columns.indices.collect {
       case j if !isCopy(j) && typed(columns(j), types(j)) != columns(j) =>
@@ -132,10 +119,8 @@ private[skewext] class MultiFullJoinBuilder(
     keyType.padded.map(_(input)(key)).getOrElse(key)
 
   /**
-   * Gives new ids to the columns of inputs that come from one DataFrame. An alias of the same name
-   * would do for the analyzer, but Spark's optimizer removes it as redundant, for all nodes that are
-   * not its own joins, and two inputs would end up with the same columns. Hence the name `x@1`; the
-   * projection above the join restores it.
+   * Gives new ids to the columns of inputs that come from one DataFrame, and other names, which the
+   * projection above the join puts right.
    */
   private def separate(
       plans: Seq[LogicalPlan],
@@ -144,11 +129,8 @@ private[skewext] class MultiFullJoinBuilder(
     plans.indices.map { i =>
       val shared = plans.indices.exists(j => j != i && ids(j).exists(ids(i).contains))
       if (shared) {
-        val aliases = plans(i).output.map(a => a -> Alias(a, s"${a.name}@$i")())
-        val aliasOf = AttributeMap(aliases)
-        (
-          Project(aliases.map(_._2), plans(i)): LogicalPlan,
-          keyColumns(i).map(k => aliasOf(k).toAttribute))
+        val (renamed, columnOf) = MultiFullJoin.withNewIds(plans(i), i)
+        (renamed, keyColumns(i).map(columnOf))
       } else {
         (plans(i), keyColumns(i))
       }
@@ -196,9 +178,6 @@ private[skewext] class MultiFullJoinBuilder(
     }
     Project(keyOutput ++ renamed ++ join.indicator.map(a => Alias(a, a.name)()), join)
   }
-
-  private def namesOf(columns: Seq[Attribute]): String =
-    columns.map(_.name).mkString("[", ", ", "]")
 
   private def fail(message: String): Nothing = throw SqlInternals.analysisError(message)
 }

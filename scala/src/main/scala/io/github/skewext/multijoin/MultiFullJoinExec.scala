@@ -5,7 +5,7 @@ import java.util.concurrent.TimeUnit
 import io.github.skewext.SkewConf
 import io.github.skewext.multijoin.MultiFullJoinExec.{Natural, NoOrder}
 import io.github.skewext.rewrite.RewriteReason
-import io.github.skewext.skew.{RowRange, RowShare, ShuffleInput, SkewReason, SkewSplits, SplitReads}
+import io.github.skewext.skew.{RowShare, ShuffleInput, SkewReason, SkewSplits, SplitReads}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -158,20 +158,13 @@ case class MultiFullJoinExec(
   private def joined(makesRows: Boolean): RDD[InternalRow] = {
     val joinTask = task(makesRows)
     val rows = children.indices.map { i =>
-      joinTask.skew.map(tasks => readsOf(children(i), tasks.rangesOf(i))).getOrElse {
+      joinTask.skew.map(tasks => SplitReads.execute(children(i), tasks.rangesOf(i))).getOrElse {
         // Rows that come in order are not kept, so what they cost is mostly that of making them.
         (if (comesOrdered) BatchRows.of(children(i)) else None).getOrElse(children(i).execute())
       }
     }
     new MultiZipRDD[InternalRow](sparkContext, rows, joinTask)
   }
-
-  /** @param ranges of blocks that tasks share, by task; they do not look for their rows themselves */
-  private def readsOf(child: SparkPlan, ranges: Map[Int, RowRange]): RDD[InternalRow] =
-    SplitReads.of(child, ranges).getOrElse {
-      require(ranges.isEmpty, "Tasks that share a block were to read ranges of it, and cannot.")
-      child.execute()
-    }
 
   private def task(makesRows: Boolean): MultiJoinTask = MultiJoinTask(
     inputTypes = children.map(_.output.map(_.dataType)),

@@ -1,6 +1,6 @@
 package io.github.skewext.report
 
-import io.github.skewext.multijoin.KeyTypes
+import io.github.skewext.multijoin.{KeyColumn, KeyTypes}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
@@ -90,7 +90,8 @@ private[report] object KeyPass {
       fail(
         s"The inputs have different numbers of key columns: ${names.map(_.size).mkString(", ")}.")
     }
-    val columns = plans.indices.map(i => names(i).map(keyColumn(session, plans(i), i, _)))
+    val same = session.sessionState.conf.resolver
+    val columns = plans.indices.map(i => names(i).map(KeyColumn.of(plans(i), i, _, same)))
     val compared = names.head.indices.map { j =>
       KeyTypes.compared(session, names.head(j), columns.map(_(j)))
     }
@@ -101,22 +102,6 @@ private[report] object KeyPass {
       new KeyPass(session, plans(i), compared.map(each => SqlInternals.normalizeFloats(each(i))))
     }
     (output, passes)
-  }
-
-  private def keyColumn(
-      session: SparkSession,
-      plan: LogicalPlan,
-      input: Int,
-      name: String): Attribute = {
-    val columns = plan.output.map(_.name).mkString("[", ", ", "]")
-    plan.output.filter(a => session.sessionState.conf.resolver(a.name, name)) match {
-      case Seq(column) => column
-      case Seq() => fail(s"Input $input has no column '$name'; its columns are $columns.")
-      case several =>
-        fail(
-          s"Input $input has ${several.size} columns named '$name' (its columns are $columns); " +
-            "the key is ambiguous.")
-    }
   }
 
   private def fail(message: String): Nothing = throw SqlInternals.analysisError(message)

@@ -1,5 +1,7 @@
 package io.github.skewext.rewrite
 
+import io.github.skewext.multijoin.JoinKeys
+
 import org.apache.spark.sql.catalyst.expressions.{LeafExpression, Unevaluable}
 import org.apache.spark.sql.types._
 
@@ -22,13 +24,9 @@ private[rewrite] object ChainKey {
 
   /** Whether values of the type that are equal are identical: -0.0 and 0.0 are not. */
   def isExact(dataType: DataType): Boolean = dataType match {
-    case BooleanType | ByteType | ShortType | IntegerType | LongType | DateType | TimestampType |
-        TimestampNTZType | StringType | BinaryType =>
-      true
-    case _: DecimalType | _: YearMonthIntervalType | _: DayTimeIntervalType => true
     case ArrayType(element, _) => isExact(element)
     case struct: StructType => struct.forall(field => isExact(field.dataType))
-    case _ => false
+    case other => JoinKeys.comparedByBytes(other)
   }
 }
 

@@ -16,7 +16,8 @@ import org.apache.spark.sql.internal.SQLConf
  *
  * @param hasMultiJoins whether there are multi-way joins already
  */
-private[rewrite] class ChainRewriter(conf: SQLConf, hasMultiJoins: Boolean) {
+private[rewrite] class ChainRewriter(conf: SQLConf, hasMultiJoins: Boolean)
+    extends PredicateHelper {
 
   private val isEnabled = conf.getConf(SkewConf.MULTI_JOIN_REWRITE)
   private val minInputs = conf.getConf(SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS)
@@ -150,7 +151,7 @@ private[rewrite] class ChainRewriter(conf: SQLConf, hasMultiJoins: Boolean) {
   private def equalKeys(join: Join): Either[Given, Seq[(Expression, Expression)]] = {
     def isOver(e: Expression, side: LogicalPlan): Boolean =
       e.references.nonEmpty && e.references.subsetOf(side.outputSet)
-    val keys = join.condition.toSeq.flatMap(conjuncts).map {
+    val keys = join.condition.toSeq.flatMap(splitConjunctivePredicates).map {
       case e if !e.deterministic => Left(Given(RewriteReason.NonDeterministic, Some(e.sql)))
       case e if e.containsPattern(PLAN_EXPRESSION) => Left(Given(RewriteReason.Subquery, None))
       case EqualTo(l, r) if isOver(l, join.left) && isOver(r, join.right) => Right(l -> r)
@@ -163,11 +164,6 @@ private[rewrite] class ChainRewriter(conf: SQLConf, hasMultiJoins: Boolean) {
     } else {
       keys.collectFirst { case Left(why) => why }.toLeft(keys.collect { case Right(key) => key })
     }
-  }
-
-  private def conjuncts(condition: Expression): Seq[Expression] = condition match {
-    case And(left, right) => conjuncts(left) ++ conjuncts(right)
-    case other => Seq(other)
   }
 
   /** Whether a join that is not full outer becomes part of the chain. */

@@ -51,14 +51,10 @@ private[rewrite] class GroupPlan(group: JoinGroup) {
     val list = terms.map(unevaluated)
     val conditions = group.conditions.map(unevaluated)
     val separated = separate(inputs.map(_.plan()))
-    val join = MultiFullJoin(
-      separated.map(_._1),
-      inputs.zip(separated).map { case (input, (_, renamed)) => input.keyColumns.map(renamed) },
-      inputs.zip(separated).map { case (input, (_, renamed)) => input.keyColumns.map(renamed) },
-      keyOutput,
-      inputs.map(_.role),
-      None)
     val renames = separated.map(_._2)
+    val keys = inputs.indices.map(i => inputs(i).keyColumns.map(renames(i)))
+    val join =
+      MultiFullJoin(separated.map(_._1), keys, keys, keyOutput, inputs.map(_.role), None)
     // The inputs' columns, and the keys, as the join shows them.
     def columnsOf(plan: LogicalPlan): AttributeMap[Attribute] = {
       val shown = AttributeMap(plan.output.map(a => a -> a))
@@ -122,10 +118,7 @@ private[rewrite] class GroupPlan(group: JoinGroup) {
     if (group.alwaysPresent(ids)) Literal.TrueLiteral
     else ids.map(id => IsNotNull(inputOf(id).presence): Expression).reduce(Or)
 
-  /**
-   * Gives new ids to the columns of an input that has some in common with another one, as aliases of
-   * other names: ones of the same name are redundant to Spark, which removes them.
-   */
+  /** Gives new ids to the columns of an input that has some in common with another one. */
   private def separate(plans: Seq[LogicalPlan]): Seq[(LogicalPlan, Attribute => Attribute)] = {
     val seen = mutable.HashSet.empty[ExprId]
     plans.zipWithIndex.map { case (plan, i) =>
@@ -133,9 +126,7 @@ private[rewrite] class GroupPlan(group: JoinGroup) {
       val isShared = ids.exists(seen.contains)
       seen ++= ids
       if (isShared) {
-        val aliases = plan.output.map(a => a -> Alias(a, s"${a.name}@$i")())
-        val aliasOf = AttributeMap(aliases)
-        (Project(aliases.map(_._2), plan), (a: Attribute) => aliasOf(a).toAttribute)
+        MultiFullJoin.withNewIds(plan, i)
       } else {
         (plan, (a: Attribute) => a)
       }

@@ -17,19 +17,18 @@ case class RowRange(from: Long, until: Long)
  */
 case class RowStarts(starts: Array[Long], end: Long) {
 
-  /** The block in so many parts of about one size. */
-  def ranges(shares: Int): IndexedSeq[RowRange] = {
-    val bounds = (0 to shares).map { share =>
-      if (share == shares) {
-        end
-      } else {
-        val wanted = (end.toDouble * share / shares).toLong
-        val found = java.util.Arrays.binarySearch(starts, wanted)
-        if (found >= 0) wanted else starts.lift(-found - 1).getOrElse(end)
-      }
+  /** One of so many parts of the block, all of about one size. */
+  def range(share: Int, shares: Int): RowRange =
+    RowRange(startOf(share, shares), startOf(share + 1, shares))
+
+  private def startOf(share: Int, shares: Int): Long =
+    if (share == shares) {
+      end
+    } else {
+      val wanted = (end.toDouble * share / shares).toLong
+      val found = java.util.Arrays.binarySearch(starts, wanted)
+      if (found >= 0) wanted else starts.lift(-found - 1).getOrElse(end)
     }
-    bounds.zip(bounds.tail).map { case (from, until) => RowRange(from, until) }
-  }
 }
 
 object RowStarts {

@@ -13,11 +13,20 @@ import org.apache.spark.sql.skewext.BulkShuffledRowRDD
 object SplitReads {
 
   /**
-   * The rows of an input that is nothing but the read of a shuffle.
+   * The rows of an input: by the buffer if it is nothing but the read of a shuffle, else by Spark.
    *
-   * @param ranges of blocks that tasks share, by task
+   * @param ranges of blocks that tasks share, by task; they do not look for their rows themselves
    */
-  def of(input: SparkPlan, ranges: Map[Int, RowRange] = Map.empty): Option[RDD[InternalRow]] =
+  def execute(input: SparkPlan, ranges: Map[Int, RowRange]): RDD[InternalRow] =
+    read(input, ranges).getOrElse {
+      require(ranges.isEmpty, "Tasks that share a block were to read ranges of it, and cannot.")
+      input.execute()
+    }
+
+  /** Whether tasks can be given ranges to read. */
+  def canRead(input: SparkPlan): Boolean = read(input, Map.empty).isDefined
+
+  private def read(input: SparkPlan, ranges: Map[Int, RowRange]): Option[RDD[InternalRow]] =
     if (isEnabled) BulkShuffledRowRDD.of(input, ranges) else None
 
   /**

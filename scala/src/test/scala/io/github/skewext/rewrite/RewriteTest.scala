@@ -4,10 +4,10 @@ import io.github.skewext.rewrite.RewriteReason.Given
 import io.github.skewext.{MultiJoinTest, SkewConf}
 
 import org.apache.spark.SparkConf
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.{DataFrame, Row}
 
 /**
  * Queries that are written as Spark's joins: with the extension on they must give the rows and the
@@ -47,7 +47,7 @@ trait RewriteTest extends MultiJoinTest {
     val rows = df.collect().toSeq
     val plan = df.queryExecution.optimizedPlan
     assert(operators(df).map(_.children.size) === numInputs, plan)
-    assertSameRows(rows, stockRows(query), s"the same query with skewext off, for $plan")
+    assertSameRows(rows, rowsWhenOff(query), s"the same query with skewext off, for $plan")
     df
   }
 
@@ -68,6 +68,4 @@ trait RewriteTest extends MultiJoinTest {
 
   protected def joins(df: DataFrame): Seq[LogicalPlan] =
     df.queryExecution.optimizedPlan.collect { case join: Join => join }
-
-  private def stockRows(query: DataFrame): Seq[Row] = rowsWhenOff(query)
 }

@@ -98,7 +98,7 @@ class BlockRangesSuite extends SparkFunSuite with LocalSparkContext {
       val starts = finder.result()
       assert(starts.end === ends.max)
       for (shares <- Seq(1, 2, 7)) {
-        val ranges = starts.ranges(shares)
+        val ranges = (0 until shares).map(starts.range(_, shares))
         assert(ranges.size === shares)
         assert(ranges.head.from === 0 && ranges.last.until === starts.end)
         assert(ranges.zip(ranges.drop(1)).forall { case (a, b) => a.until == b.from })
