@@ -1,15 +1,16 @@
 package io.github.skewext
 
-import java.util.{List => JList}
+import java.util.{List => JList, Map => JMap}
 
 import scala.collection.JavaConverters._
 
 import io.github.skewext.explain.Explainer
 import io.github.skewext.multijoin.{InputRole, MultiFullJoinBuilder}
 import io.github.skewext.report.SkewReport
+import io.github.skewext.technique.{SkewJoinBuilder, TechniqueOptions}
 
 import org.apache.spark.sql.skewext.SqlInternals
-import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.{Column, DataFrame, SparkSession}
 
 /**
  * What `pyspark_skewext` calls through py4j: Java types in, DataFrames out. It decides nothing; the
@@ -74,6 +75,33 @@ object PythonApi {
       Option(suffixes).map(_.asScala.toSeq.map(Option(_).getOrElse(""))),
       Option(indicator))
     SqlInternals.withActive(session)(SqlInternals.dataFrame(session, builder.build()))
+  }
+
+  /**
+   * The join of two DataFrames by a technique against skew.
+   *
+   * @param on the names of columns that both have, or a [[Column]] that compares them
+   * @param how as `DataFrame.join` takes it
+   * @param options of the technique, as text
+   * @param hotKeys null, or keys with many rows, each with a literal for every key column
+   */
+  def skewJoin(
+      left: DataFrame,
+      right: DataFrame,
+      on: Any,
+      how: String,
+      technique: String,
+      options: JMap[String, String],
+      hotKeys: JList[JList[Column]]): DataFrame = {
+    requireSupportedSpark()
+    sessionOf(Seq(left, right), "skew_join")
+    val condition = on match {
+      case column: Column => Right(column)
+      case names: JList[_] => Left(names.asScala.toSeq.map(_.toString))
+    }
+    val hot = Option(hotKeys).map(_.asScala.toSeq.map(_.asScala.toSeq.map(_.expr)))
+    val given = TechniqueOptions(options.asScala.toMap, hot)
+    SkewJoinBuilder.build(left, right, condition, how, technique, given)
   }
 
   /** What became of the joins of `df`: an array of a text and of the same as JSON. */

@@ -1,5 +1,6 @@
 package io.github.skewext
 
+import org.apache.spark.network.util.ByteUnit
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.internal.SQLConf.buildConf
 
@@ -186,6 +187,16 @@ object SkewConf {
     .checkValue(_ > 0, "At least one.")
     .createWithDefault(64)
 
+  val SKEW_JOIN_MAX_BROADCAST = buildConf("spark.skewext.skewJoin.maxBroadcastBytes")
+    .doc(
+      "How large a side of a join may be, by what Spark knows of its size, for skew_join to " +
+        "broadcast it as a whole. The driver collects it, and every executor holds all of it. " +
+        "spark.driver.maxResultSize is a limit in any case.")
+    .version("0.1.0")
+    .bytesConf(ByteUnit.BYTE)
+    .checkValue(_ > 0, "At least one byte.")
+    .createWithDefaultString("256MB")
+
   /** All entries, in the order of the documentation. */
   val entries = Seq(
     ENABLED,
@@ -207,7 +218,8 @@ object SkewConf {
     SKEW_MARKING,
     SKEW_FORCE,
     SKEW_OUTPUT_ENABLED,
-    SKEW_OUTPUT_SAMPLE_EVERY)
+    SKEW_OUTPUT_SAMPLE_EVERY,
+    SKEW_JOIN_MAX_BROADCAST)
 
   def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)
 }

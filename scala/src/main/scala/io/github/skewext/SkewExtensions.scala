@@ -5,6 +5,7 @@ import java.util.{Collections, WeakHashMap}
 import io.github.skewext.multijoin._
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.skew.{ForceSkewedJoins, SketchJoinKeys, SplitSkewedJoins, WantedLayout}
+import io.github.skewext.technique.{PlanSkewJoins, ResolveSkewJoinHints}
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -15,6 +16,9 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *
  * What is registered, and when Spark runs it:
  *
+ *  1. [[technique.ResolveSkewJoinHints]] (analyzer): the hint for a join by a technique.
+ *  1. [[technique.PlanSkewJoins]] (optimizer, operator optimization batch): does joins by the
+ *     techniques that are wanted for them.
  *  1. [[multijoin.LowerMultiFullJoin]] (optimizer, operator optimization batch): plans a multi-way
  *     join as Spark's own joins when skewext is switched off.
  *  1. [[rewrite.RewriteJoinChains]] (optimizer, the same batch): makes one multi-way join of chains of
@@ -58,6 +62,8 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
       } else if (SkewExtensions.applied.add(extensions)) {
         SkewExtensions.loadedOptimizerRules.foreach(rule =>
           extensions.injectOptimizerRule(_ => rule))
+        extensions.injectResolutionRule(_ => GuardedRule(ResolveSkewJoinHints))
+        extensions.injectOptimizerRule(session => GuardedRule(PlanSkewJoins(session)))
         extensions.injectRuntimeOptimizerRule(_ => GuardedRule(PropagateEmptyInputs.AtRuntime))
         extensions.injectPlannerStrategy(_ => SkewExtensions.strategy)
         extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(SpreadNullKeys))

@@ -2,6 +2,7 @@ package io.github.skewext.skew
 
 import io.github.skewext.SkewConf
 import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.technique.AdaptiveJoin
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -116,7 +117,7 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
     splits <- SkewPlanner
       .plan(
         joined.inputs.zip(inputs).map { case (i, input) => input.toSkewInput(i.role, i.keys) },
-        settings,
+        AdaptiveJoin.settingsOf(join, AdaptiveSettings.of(conf)),
         output(joined, inputs))
       .right
     _ <- WantedLayout.reasonToLeaveWhole(join).toLeft(()).right
@@ -153,8 +154,6 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
         else Left(SkewReason.InputsDiffer)
     }
   }
-
-  private def settings: SkewSettings = AdaptiveSettings.of(conf)
 
   protected def isValid(plan: SparkPlan): Boolean =
     ValidateRequirements.validate(withoutInputs(plan))

@@ -1,0 +1,40 @@
+package io.github.skewext.technique
+
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
+import org.apache.spark.sql.catalyst.plans._
+
+/**
+ * Spark's hash join with a side that is broadcast. The side of which unmatched rows come out cannot
+ * be; for joins that leave no other side there is [[BroadcastMapJoin]], which takes over.
+ */
+object BroadcastJoin extends SkewTechnique {
+
+  override def name: String = "broadcast"
+
+  override def optionNames: Seq[String] = Seq(BroadcastSide.Option)
+
+  override def plan(request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] = {
+    val sides = possible(request.joinType)
+    if (sides.isEmpty) {
+      BroadcastMapJoin.plan(request)
+    } else {
+      for (side <- BroadcastSide.choose(request, sides).right) yield sparks(request, side)
+    }
+  }
+
+  /** The sides that Spark can broadcast for a join. */
+  def possible(joinType: JoinType): Seq[BuildSide] = joinType match {
+    case _: InnerLike => Seq(BuildLeft, BuildRight)
+    case LeftOuter | LeftSemi | LeftAnti => Seq(BuildRight)
+    case RightOuter => Seq(BuildLeft)
+    case _ => Nil
+  }
+
+  /** Spark's own join with a broadcast side. */
+  private[technique] def sparks(request: TechniqueRequest, side: BuildSide): TechniquePlan = {
+    val join = request.join
+    val plan =
+      request.joined(join.left, join.right, join.joinType, join.condition, broadcast = Some(side))
+    TechniquePlan(plan, s"${BroadcastSide.described(request, side)} is broadcast")
+  }
+}

@@ -1,0 +1,65 @@
+package io.github.skewext.technique
+
+import java.util.Locale
+
+import io.github.skewext.SkewConf
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
+
+/** Which side is broadcast, and how large it may be. */
+private[technique] object BroadcastSide {
+
+  /** `side=left`, for techniques that broadcast one. */
+  val Option = "side"
+
+  /**
+   * The smaller one of the sides that will do, or the one that is asked for. It is refused where it
+   * is known to be larger than what fits in memory: the driver, and every executor, will hold it.
+   */
+  def choose(
+      request: TechniqueRequest,
+      sides: Seq[BuildSide]): Either[TechniqueReason.Given, BuildSide] = {
+    val asked = request.options.oneOf(Option, Seq("left", "right")).map {
+      case "left" => BuildLeft
+      case _ => BuildRight
+    }
+    val side = asked.getOrElse(sides.minBy(request.sizeOf))
+    val limit = maxBytes(request.session)
+    if (!sides.contains(side)) {
+      Left(TechniqueReason.JoinType(s"the ${nameOf(side)} side of a ${request.joinType.sql
+          .toLowerCase(Locale.ROOT)} join cannot be broadcast by it"))
+    } else if (request.sizeOf(side) > limit) {
+      Left(
+        TechniqueReason.TooLarge(
+          s"${described(request, side)} is larger than ${size(limit)}; " +
+            s"${SkewConf.SKEW_JOIN_MAX_BROADCAST.key} allows more"))
+    } else {
+      Right(side)
+    }
+  }
+
+  /** What is set, but no more than the driver would take of a job's result. */
+  def maxBytes(session: SparkSession): Long = {
+    val set = session.sessionState.conf.getConf(SkewConf.SKEW_JOIN_MAX_BROADCAST)
+    val ofResult = session.sparkContext.getConf.getSizeAsBytes("spark.driver.maxResultSize", "1g")
+    if (ofResult > 0) math.min(set, ofResult) else set
+  }
+
+  def nameOf(side: BuildSide): String = if (side == BuildLeft) "left" else "right"
+
+  def other(side: BuildSide): BuildSide = if (side == BuildLeft) BuildRight else BuildLeft
+
+  /** `the right side (1.2 MiB)` */
+  def described(request: TechniqueRequest, side: BuildSide): String =
+    s"the ${nameOf(side)} side (${size(request.sizeOf(side))})"
+
+  def size(bytes: BigInt): String = {
+    val units = Seq("B", "KiB", "MiB", "GiB")
+    val unit = units.indices.reverse.find(u => bytes >= (BigInt(1) << (10 * u))).getOrElse(0)
+    // What Spark knows nothing of is larger than anything.
+    if (bytes >= Long.MaxValue / 2) "of unknown size"
+    else if (unit == 0) s"$bytes B"
+    else f"${bytes.toDouble / (1L << (10 * unit))}%.1f ${units(unit)}"
+  }
+}

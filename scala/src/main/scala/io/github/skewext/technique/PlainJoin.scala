@@ -1,0 +1,13 @@
+package io.github.skewext.technique
+
+/** Spark's join as it is. */
+object PlainJoin extends SkewTechnique {
+
+  override def name: String = "none"
+
+  override def plan(request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] = {
+    val join = request.join
+    val same = request.joined(join.left, join.right, join.joinType, join.condition)
+    Right(TechniquePlan(same, "Spark's join as it is"))
+  }
+}

@@ -1,0 +1,72 @@
+package io.github.skewext.technique
+
+import io.github.skewext.{Guard, SkewConf}
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
+import org.apache.spark.sql.{AnalysisException, SparkSession}
+
+/**
+ * Does joins by the techniques that are wanted for them. Until then, and if a technique does not do
+ * it, it is Spark's join: conditions go through it, and it changes its type, as any other.
+ */
+case class PlanSkewJoins(session: SparkSession) extends Rule[LogicalPlan] with Logging {
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    if (SkewConf.enabled(conf)) {
+      plan.transformUpWithPruning(_.containsPattern(JOIN)) { case join: Join =>
+        TechniqueHint.of(join) match {
+          case Some(wanted: TechniqueHint.Wanted) => planned(join, wanted)
+          case _ => join
+        }
+      }
+    } else {
+      plan
+    }
+
+  private def planned(join: Join, wanted: TechniqueHint.Wanted): LogicalPlan =
+    PlanSkewJoins.plan(session, join, wanted) match {
+      case Right((made, technique)) => PlanSkewJoins.saying(made, technique)
+      case Left(reason) =>
+        Guard.logOnce(s"skew_join by ${wanted.technique} is Spark's own join: ${reason.text}.")
+        TechniqueHint.on(join, TechniqueHint.Refused(wanted.technique, reason))
+    }
+}
+
+object PlanSkewJoins {
+
+  /** A join as it is wanted, and the name of the technique. */
+  def plan(
+      session: SparkSession,
+      join: Join,
+      wanted: TechniqueHint.Wanted): Either[TechniqueReason.Given, (TechniquePlan, String)] = try {
+    for {
+      technique <- SkewTechniques
+        .named(wanted.technique)
+        .toRight(TechniqueReason.WrongOption(s"there is no technique ${wanted.technique}"))
+        .right
+      request <- TechniqueRequest.of(session, join, technique.name, wanted.options).right
+      ready = if (wanted.prepared) request else prepared(technique, request)
+      made <- technique.plan(ready).right
+    } yield (made, technique.name)
+  } catch {
+    case e: AnalysisException => Left(TechniqueReason.WrongOption(e.getMessage))
+  }
+
+  private def prepared(technique: SkewTechnique, request: TechniqueRequest): TechniqueRequest = {
+    TechniqueOptions.check(technique, request.options)
+    request.copy(options = technique.prepared(request))
+  }
+
+  /** The plan whose joins know what they are a part of. */
+  private def saying(made: TechniquePlan, technique: String): LogicalPlan = made.plan.transform {
+    case join: Join =>
+      TechniqueHint.of(join) match {
+        case Some(part @ TechniqueHint.Made(`technique`, _, "")) =>
+          TechniqueHint.on(join, part.copy(how = made.how))
+        case _ => join
+      }
+  }
+}

@@ -1,0 +1,104 @@
+package io.github.skewext.technique
+
+import java.util.Locale
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.AnalysisException
+import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedRelation}
+import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern.UNRESOLVED_HINT
+
+/**
+ * The hint for a join by a technique: `SELECT /*+ SKEW_JOIN(t, salted, 'salts=8') */ ...`, or
+ * `df.hint("skew_join", "salted", "salts=8")`. It is one of the join that the relation is a side of,
+ * as `BROADCAST(t)` is. A hint that is wrong changes nothing, and Spark warns of it.
+ */
+object ResolveSkewJoinHints extends Rule[LogicalPlan] {
+
+  val Name = "SKEW_JOIN"
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    plan.resolveOperatorsUpWithPruning(_.containsPattern(UNRESOLVED_HINT)) {
+      case hint: UnresolvedHint
+          if hint.name.equalsIgnoreCase(Name) && !hint.exists(_.isInstanceOf[UnresolvedRelation]) =>
+        resolve(hint)
+    }
+
+  private def resolve(hint: UnresolvedHint): LogicalPlan = wantedBy(hint) match {
+    case Some((wanted, relations)) if relations.isEmpty =>
+      ResolvedHint(hint.child, TechniqueHint(wanted))
+    case Some((wanted, relations)) =>
+      val found = mutable.Set.empty[Seq[String]]
+      val hinted = onRelations(hint.child, wanted, relations, found)
+      conf.hintErrorHandler.hintRelationsNotFound(
+        hint.name,
+        hint.parameters,
+        relations.toSet -- found)
+      hinted
+    case None =>
+      conf.hintErrorHandler.hintNotRecognized(hint.name, hint.parameters)
+      hint.child
+  }
+
+  /** What the hint wants, and of which relations; nothing if there is something wrong with it. */
+  private def wantedBy(hint: UnresolvedHint): Option[(TechniqueHint.Wanted, Seq[Seq[String]])] = {
+    val words = hint.parameters.map(wordOf)
+    val techniques = words.flatten.collect { case Seq(name) => name }.flatMap(SkewTechniques.named)
+    val options = words.flatten.collect { case Seq(Option_(name, value)) => name -> value }
+    val relations = words.flatten.filter {
+      case Seq(Option_(_, _)) => false
+      case Seq(name) => SkewTechniques.named(name).isEmpty
+      case _ => true
+    }
+    techniques match {
+      case Seq(technique) if words.forall(_.isDefined) =>
+        val given = TechniqueOptions(options.toMap)
+        try {
+          TechniqueOptions.check(technique, given)
+          Some((TechniqueHint.Wanted(technique.name, given, prepared = false), relations))
+        } catch {
+          case _: AnalysisException => None
+        }
+      case _ => None
+    }
+  }
+
+  private def wordOf(parameter: Any): Option[Seq[String]] = parameter match {
+    case text: String => Some(parts(text))
+    case name: UnresolvedAttribute => Some(name.nameParts)
+    case literal: Literal if literal.value != null => Some(parts(literal.toString))
+    case _: Expression => None
+    case _ => None
+  }
+
+  private def parts(text: String): Seq[String] =
+    if (text.contains("=")) Seq(text) else UnresolvedAttribute.parseAttributeName(text)
+
+  private object Option_ {
+    def unapply(text: String): Option[(String, String)] = text.split("=", 2) match {
+      case Array(name, value) => Some((name.trim.toLowerCase(Locale.ROOT), value.trim))
+      case _ => None
+    }
+  }
+
+  /** Where names are looked for is as in Spark's own join hints: not below aliases and views. */
+  private def onRelations(
+      plan: LogicalPlan,
+      wanted: TechniqueHint.Wanted,
+      relations: Seq[Seq[String]],
+      found: mutable.Set[Seq[String]]): LogicalPlan = plan match {
+    case alias: SubqueryAlias =>
+      val name = alias.identifier.qualifier :+ alias.identifier.name
+      val matching = relations.filter { r =>
+        r.size <= name.size &&
+        r.zip(name.takeRight(r.size)).forall { case (a, b) => conf.resolver(a, b) }
+      }
+      found ++= matching
+      if (matching.nonEmpty) ResolvedHint(alias, TechniqueHint(wanted)) else alias
+    case _: ResolvedHint | _: View => plan
+    case other => other.mapChildren(onRelations(_, wanted, relations, found))
+  }
+}

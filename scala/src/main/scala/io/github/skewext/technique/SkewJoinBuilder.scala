@@ -1,0 +1,61 @@
+package io.github.skewext.technique
+
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.{Column, DataFrame}
+
+/**
+ * A join by a technique: Spark's own join, analyzed as always, with a hint that says how it is to be
+ * done. What is wrong with it is said at once, and not when the query runs.
+ */
+private[skewext] object SkewJoinBuilder {
+
+  def build(
+      left: DataFrame,
+      right: DataFrame,
+      on: Either[Seq[String], Column],
+      how: String,
+      technique: String,
+      given: TechniqueOptions): DataFrame = {
+    val session = left.sparkSession
+    val named = SkewTechniques
+      .named(technique)
+      .getOrElse(
+        fail(s"There is no technique '$technique'; the techniques are " +
+          s"${SkewTechniques.all.map(_.name).mkString(", ")}."))
+    TechniqueOptions.check(named, given)
+    val joined = on match {
+      case Left(names) => left.join(right, names, how)
+      case Right(condition) => left.join(right, condition, how)
+    }
+    val plan = joined.queryExecution.analyzed
+    if (plan.isStreaming) fail("skew_join takes batch DataFrames only.")
+    val join = topJoin(plan)
+    SqlInternals.withActive(session) {
+      val options = TechniqueRequest
+        .of(session, join, named.name, given)
+        .fold(reason => refuse(named, reason), named.prepared)
+      val wanted = TechniqueHint.Wanted(named.name, options, prepared = true)
+      // The sides as the technique will see them, as far as that is known by now.
+      def optimized(side: LogicalPlan) = session.sessionState.executePlan(side).optimizedPlan
+      val asPlanned = join.copy(left = optimized(join.left), right = optimized(join.right))
+      PlanSkewJoins.plan(session, asPlanned, wanted).left.foreach(refuse(named, _))
+      val hinted = plan.transformDown {
+        case j: Join if j eq join => TechniqueHint.on(j, wanted)
+      }
+      SqlInternals.dataFrame(session, hinted)
+    }
+  }
+
+  /** The join that Spark has made of a call of `join`. */
+  private def topJoin(plan: LogicalPlan): Join = plan match {
+    case join: Join => join
+    case Project(_, child) => topJoin(child)
+    case other => fail(s"skew_join cannot do a join that Spark has made a ${other.nodeName} of.")
+  }
+
+  private def refuse(technique: SkewTechnique, reason: TechniqueReason.Given): Nothing =
+    fail(s"The technique ${technique.name} cannot do this join: ${reason.text}.")
+
+  private def fail(message: String): Nothing = throw SqlInternals.analysisError(message)
+}

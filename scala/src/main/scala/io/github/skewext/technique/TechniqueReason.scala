@@ -1,0 +1,41 @@
+package io.github.skewext.technique
+
+/** Why a technique does not do a join. The one list of reasons. */
+sealed abstract class TechniqueReason(val text: String) extends Product with Serializable {
+
+  /** The reason in this query. */
+  def apply(detail: String): TechniqueReason.Given = TechniqueReason.Given(this, Some(detail))
+
+  def given: TechniqueReason.Given = TechniqueReason.Given(this, None)
+}
+
+object TechniqueReason {
+
+  case object SwitchedOff extends TechniqueReason("spark.skewext.enabled is false")
+
+  case object JoinType extends TechniqueReason("the technique does not do joins of this type")
+
+  case object NoEqualKeys extends TechniqueReason("the join compares no columns with =")
+
+  case object Condition
+      extends TechniqueReason(
+        "the join has a condition besides equal keys, which decides about unmatched rows")
+
+  case object TooLarge extends TechniqueReason("no side is known to be small enough to broadcast")
+
+  case object NotStable
+      extends TechniqueReason("a side is read twice, and may give other rows the second time")
+
+  case object NoHotKeys extends TechniqueReason("no key is hot")
+
+  case object WrongOption extends TechniqueReason("an option is not what it should be")
+
+  /** All reasons, in the order of the documentation. */
+  val all: Seq[TechniqueReason] =
+    Seq(SwitchedOff, JoinType, NoEqualKeys, Condition, TooLarge, NotStable, NoHotKeys, WrongOption)
+
+  /** A reason as it is given for a join. */
+  case class Given(reason: TechniqueReason, detail: Option[String]) {
+    def text: String = reason.text + detail.map(d => s" ($d)").getOrElse("")
+  }
+}

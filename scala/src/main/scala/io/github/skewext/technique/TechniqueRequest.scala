@@ -1,0 +1,107 @@
+package io.github.skewext.technique
+
+import io.github.skewext.multijoin.MultiFullJoin
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.logical._
+
+/**
+ * A join that a technique is asked to do. What it shows of columns is not its affair: Spark has put
+ * that above the join, also for `USING`.
+ *
+ * @param join one of Spark's joins on equal keys; its sides share no attributes
+ * @param leftKeys what is compared with `rightKeys`, one by one, in one type. A NULL in any of them
+ *                 matches nothing; null-safe comparisons come as expressions that are never null
+ * @param condition what rows with equal keys must fulfil besides to match
+ * @param technique the name that the joins of the plan carry
+ */
+case class TechniqueRequest(
+    session: SparkSession,
+    join: Join,
+    leftKeys: Seq[Expression],
+    rightKeys: Seq[Expression],
+    condition: Option[Expression],
+    technique: String,
+    options: TechniqueOptions) {
+
+  def left: LogicalPlan = join.left
+
+  def right: LogicalPlan = join.right
+
+  def joinType: JoinType = join.joinType
+
+  def plan(side: BuildSide): LogicalPlan = side match {
+    case BuildLeft => left
+    case BuildRight => right
+  }
+
+  def keys(side: BuildSide): Seq[Expression] = side match {
+    case BuildLeft => leftKeys
+    case BuildRight => rightKeys
+  }
+
+  /** Whether each row of a side comes out, matched or not. */
+  def isPreserved(side: BuildSide): Boolean = (joinType, side) match {
+    case (FullOuter, _) | (LeftOuter, BuildLeft) | (RightOuter, BuildRight) => true
+    case _ => false
+  }
+
+  /** What the optimizer knows of the size of a side, in bytes. */
+  def sizeOf(side: BuildSide): BigInt = plan(side).stats.sizeInBytes
+
+  /**
+   * A side once more, for a plan that has it twice: its rows with other attributes.
+   *
+   * @return the plan, and expressions over the side as such over the copy
+   */
+  def copyOf(side: BuildSide): (LogicalPlan, Expression => Expression) = {
+    val (copy, columnOf) = MultiFullJoin.withNewIds(plan(side), if (side == BuildLeft) 0 else 1)
+    (copy, _.transform { case a: Attribute => columnOf(a) })
+  }
+
+  /**
+   * One of Spark's joins, as a part of the technique's plan.
+   *
+   * @param broadcast the side that has to be broadcast
+   */
+  def joined(
+      left: LogicalPlan,
+      right: LogicalPlan,
+      joinType: JoinType,
+      condition: Option[Expression],
+      broadcast: Option[BuildSide] = None): Join = {
+    def hint(side: BuildSide) = Some(
+      TechniqueHint(
+        TechniqueHint.Made(technique, options, ""),
+        if (broadcast.contains(side)) Some(BROADCAST) else None))
+    Join(left, right, joinType, condition, JoinHint(hint(BuildLeft), hint(BuildRight)))
+  }
+}
+
+object TechniqueRequest {
+
+  /** Reads a join; or says why it is not one that any technique does. */
+  def of(
+      session: SparkSession,
+      join: Join,
+      technique: String,
+      options: TechniqueOptions): Either[TechniqueReason.Given, TechniqueRequest] =
+    join.joinType match {
+      case _: InnerLike | LeftOuter | RightOuter | FullOuter | LeftSemi | LeftAnti =>
+        join match {
+          case ExtractEquiJoinKeys(_, leftKeys, rightKeys, condition, _, _, _, _) =>
+            Right(
+              TechniqueRequest(session, join, leftKeys, rightKeys, condition, technique, options))
+          case _ => Left(TechniqueReason.NoEqualKeys.given)
+        }
+      case other => Left(TechniqueReason.JoinType(other.sql.toLowerCase(java.util.Locale.ROOT)))
+    }
+
+  /** `a = x AND b = y` */
+  def equal(left: Seq[Expression], right: Seq[Expression]): Expression =
+    left.zip(right).map { case (l, r) => EqualTo(l, r): Expression }.reduce(And)
+}
