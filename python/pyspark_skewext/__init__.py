@@ -27,6 +27,7 @@ from pyspark_skewext.multijoin import JoinInput, multi_full_join, multi_join
 from pyspark_skewext.report import SkewReport, skew_report
 from pyspark_skewext.roles import Role
 from pyspark_skewext.session import configure, is_enabled, register
+from pyspark_skewext.skewjoin import skew_join
 
 __all__ = [
     "Explanation",
@@ -41,5 +42,6 @@ __all__ = [
     "multi_full_join",
     "multi_join",
     "register",
+    "skew_join",
     "skew_report",
 ]

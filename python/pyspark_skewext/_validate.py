@@ -21,13 +21,9 @@ _NAMES_SHOWN = 20
 class Input:
     """One input of a join: the data and the names of its key columns."""
 
-    position: int
+    label: str
     df: DataFrame
     keys: list[str]
-
-    @property
-    def label(self) -> str:
-        return label(self.position)
 
 
 def label(position: int) -> str:
@@ -39,14 +35,51 @@ def _key_names(position: int) -> str:
     return f"The key names of input {position} (counting from 0)"
 
 
-def checked_inputs(given: Sequence[Any], on: Any, least: int = 2) -> tuple[list[Input], list[str]]:
+def side(position: int) -> str:
+    return f"The {('left', 'right')[position]} side"
+
+
+def checked_sides(left: Any, right: Any, on: Any) -> DataFrame:
+    """Check the sides of a join of two, of which the names of columns may be the key."""
+    from pyspark.sql import Column
+
+    if isinstance(on, Column):
+        return _checked_frames(left, right)
+    for position, each in enumerate((left, right)):
+        if isinstance(each, tuple):
+            raise type_error(
+                f"{side(position)} must be a DataFrame, not a tuple; where key columns have other "
+                f"names, compare them: left.a == right.b."
+            )
+    if isinstance(on, Sequence) and any(isinstance(each, Column) for each in on):
+        raise type_error(
+            "on must be the name of a column, a list of names, or one Column; combine several "
+            "comparisons with &."
+        )
+    inputs, _ = checked_inputs([left, right], on, label=side)
+    return inputs[0].df
+
+
+def _checked_frames(left: Any, right: Any) -> DataFrame:
+    frames = [_split(position, each, side)[0] for position, each in enumerate((left, right))]
+    for position, df in enumerate(frames):
+        _check_session(Input(side(position), df, []), frames[0].sparkSession)
+    return frames[0]
+
+
+def checked_inputs(
+    given: Sequence[Any],
+    on: Any,
+    least: int = 2,
+    label: Callable[[int], str] = label,
+) -> tuple[list[Input], list[str]]:
     """Return the inputs with resolved key columns, and the names of the keys in the output."""
     names = _names(on, "on")
-    split = [_split(position, each) for position, each in enumerate(given)]
+    split = [_split(position, each, label) for position, each in enumerate(given)]
     if len(split) < least:
         raise value_error("A join needs at least two inputs, but only one was given.")
     inputs = [
-        Input(position, df, names if keys is None else keys)
+        Input(label(position), df, names if keys is None else keys)
         for position, (df, keys) in enumerate(split)
     ]
     session = inputs[0].df.sparkSession
@@ -90,7 +123,9 @@ def checked_indicator(indicator: Any) -> str | None:
     return indicator
 
 
-def _split(position: int, given: Any) -> tuple[DataFrame, list[str] | None]:
+def _split(
+    position: int, given: Any, label: Callable[[int], str]
+) -> tuple[DataFrame, list[str] | None]:
     df, keys = given, None
     if isinstance(given, tuple):
         if len(given) != 2:

@@ -7,7 +7,7 @@ import scala.collection.JavaConverters._
 import io.github.skewext.explain.Explainer
 import io.github.skewext.multijoin.{InputRole, MultiFullJoinBuilder}
 import io.github.skewext.report.SkewReport
-import io.github.skewext.technique.{SkewJoinBuilder, TechniqueOptions}
+import io.github.skewext.technique.{SkewJoinBuilder, SkewTechniques, TechniqueOptions}
 
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{Column, DataFrame, SparkSession}
@@ -76,6 +76,9 @@ object PythonApi {
       Option(indicator))
     SqlInternals.withActive(session)(SqlInternals.dataFrame(session, builder.build()))
   }
+
+  /** The names of the techniques that [[skewJoin]] knows. */
+  def techniques(): JList[String] = SkewTechniques.all.map(_.name).asJava
 
   /**
    * The join of two DataFrames by a technique against skew.

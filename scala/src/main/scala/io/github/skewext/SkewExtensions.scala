@@ -9,7 +9,7 @@ import io.github.skewext.technique.{PlanSkewJoins, ResolveSkewJoinHints}
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
+import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
 
 /**
  * The entry point: `spark.sql.extensions=io.github.skewext.SkewExtensions`.
@@ -65,7 +65,8 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         extensions.injectResolutionRule(_ => GuardedRule(ResolveSkewJoinHints))
         extensions.injectOptimizerRule(session => GuardedRule(PlanSkewJoins(session)))
         extensions.injectRuntimeOptimizerRule(_ => GuardedRule(PropagateEmptyInputs.AtRuntime))
-        extensions.injectPlannerStrategy(_ => SkewExtensions.strategy)
+        SkewExtensions.strategies.foreach(strategy =>
+          extensions.injectPlannerStrategy(_ => strategy))
         extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(SpreadNullKeys))
         extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(WantedLayout))
         extensions.injectQueryStagePrepRule(_ => GuardedRule(WantedLayout.Kept))
@@ -101,7 +102,7 @@ object SkewExtensions {
   private val loadedOptimizerRules: Seq[Rule[LogicalPlan]] =
     optimizerRules.patch(1, Seq(GuardedRule(RewriteJoinChains)), 0)
 
-  private val strategy = GuardedStrategy(MultiFullJoinStrategy)
+  private val strategies: Seq[Strategy] = Seq(MultiFullJoinStrategy).map(GuardedStrategy(_))
 
   /**
    * Registers with a session that runs already what can be registered so late: the strategy and the
@@ -109,15 +110,15 @@ object SkewExtensions {
    */
   def register(session: SparkSession): Unit = if (!isRegistered(session)) {
     val experimental = session.experimental
-    experimental.extraStrategies = experimental.extraStrategies :+ strategy
+    experimental.extraStrategies = experimental.extraStrategies ++ strategies
     experimental.extraOptimizations = experimental.extraOptimizations ++ optimizerRules
   }
 
   /** Whether the session was built with the extension. */
   def isLoaded(session: SparkSession): Boolean =
-    session.sessionState.planner.extraPlanningStrategies.contains(strategy)
+    strategies.forall(session.sessionState.planner.extraPlanningStrategies.contains)
 
   /** Whether the session can plan our operator. */
   def isRegistered(session: SparkSession): Boolean =
-    isLoaded(session) || session.experimental.extraStrategies.contains(strategy)
+    isLoaded(session) || strategies.forall(session.experimental.extraStrategies.contains)
 }

@@ -2,6 +2,7 @@ package io.github.skewext.explain
 
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.skew.SkewReason
+import io.github.skewext.technique.TechniqueReason
 
 /** What a user can do about a join that was left as it is, and what the reason means. */
 private[skewext] object Advice {
@@ -46,6 +47,7 @@ private[skewext] object Advice {
     case SkewReason.UserRepartition => "Drop the repartition if it is not needed."
     case SkewReason.BucketedWrite => "Write the rows to a table without buckets first."
   }
+
   def of(reason: RewriteReason): String = reason match {
     case RewriteReason.SwitchedOff => "Switch it on for this query."
     case RewriteReason.FewInputs =>
@@ -86,5 +88,23 @@ private[skewext] object Advice {
       "Write it with multi_join and a role for each input, if that is what is meant."
     case RewriteReason.OuterReference => "Write the subquery as a join."
     case RewriteReason.Streaming => "Nothing: the operator is for batch queries."
+  }
+
+  def of(reason: TechniqueReason): String = reason match {
+    case TechniqueReason.JoinType =>
+      "Take another technique: adaptive does joins of every type."
+    case TechniqueReason.NoEqualKeys =>
+      "All techniques find the rows of a key by =. Compare with a column of the other side."
+    case TechniqueReason.Condition =>
+      "Put a condition on one side into that side's query, or take the technique adaptive."
+    case TechniqueReason.TooLarge =>
+      "Take iterative_broadcast, adaptive or salted; or, where driver and executors have the memory, " +
+        "allow more with spark.skewext.skewJoin.maxBroadcastBytes."
+    case TechniqueReason.NotStable =>
+      "There is rand(), limit, a sum of floating-point numbers, or the like in it. Cache it, write it " +
+        "to a table first, or take a technique that reads each side once: adaptive, broadcast."
+    case TechniqueReason.NoHotKeys =>
+      "There is nothing to salt. Name keys with hot_keys, or take the technique adaptive."
+    case TechniqueReason.WrongOption => "Correct the hint."
   }
 }

@@ -2,6 +2,7 @@ package io.github.skewext.explain
 
 import io.github.skewext.multijoin.{LowerMultiFullJoin, MultiFullJoin}
 import io.github.skewext.rewrite.{RewriteJoinChains, RewriteReason}
+import io.github.skewext.technique.TechniqueHint
 import io.github.skewext.{Guard, SkewConf}
 
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
@@ -29,7 +30,35 @@ private[explain] object Origins {
    *
    * @param off why no join can be rewritten at all
    */
-  def ofSparks(joins: Seq[LogicalPlan], off: Option[String]): Origin = {
+  def ofSparks(joins: Seq[LogicalPlan], off: Option[String]): Origin =
+    byTechnique(joins).getOrElse(ofChain(joins, off))
+
+  /** Of joins that `skew_join`, or its hint, has asked a technique for. */
+  private def byTechnique(joins: Seq[LogicalPlan]): Option[Origin] = {
+    val contents = joins.collect { case join: Join => join }.flatMap(TechniqueHint.of)
+    val origins = contents.distinct.map {
+      case TechniqueHint.Made(technique, _, how) =>
+        Origin(Origin.AskedFor, s"skew_join by $technique: $how")
+      case TechniqueHint.Refused(technique, reason) =>
+        Origin(
+          Origin.LeftAlone,
+          s"skew_join by $technique is Spark's own join: ${reason.reason.text}",
+          reason.detail,
+          Some(Advice.of(reason.reason)))
+      case TechniqueHint.Wanted(technique, _, _) =>
+        Origin(
+          Origin.SwitchedOff,
+          s"asked for by skew_join ($technique), and planned as Spark's own join")
+    }
+    origins.reduceOption { (one, other) =>
+      one.copy(
+        text = s"${one.text}; ${other.text}",
+        detail = one.detail.orElse(other.detail),
+        advice = one.advice.orElse(other.advice))
+    }
+  }
+
+  private def ofChain(joins: Seq[LogicalPlan], off: Option[String]): Origin = {
     val lowered = joins.flatMap(_.getTagValue(LowerMultiFullJoin.MadeFrom)).headOption
     val given = if (off.isEmpty && lowered.isEmpty) reasons(joins) else Nil
     (lowered, given) match {

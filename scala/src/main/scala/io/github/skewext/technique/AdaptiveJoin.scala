@@ -1,9 +1,12 @@
 package io.github.skewext.technique
 
 import io.github.skewext.skew.SkewSettings
+import io.github.skewext.{SkewConf, SkewExtensions}
 
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.internal.SQLConf
 
 /**
  * A shuffle, of which skewed partitions are split when their sizes are known: what the extension does
@@ -31,6 +34,13 @@ object AdaptiveJoin extends SkewTechnique {
     val own = request.options.values.toSeq.sorted.map { case (k, v) => s"$k=$v" }
     val settings = if (own.isEmpty) "" else own.mkString(" by ", ", ", "")
     Right(TechniquePlan(same, s"both sides are shuffled, and skewed partitions split$settings"))
+  }
+
+  /** Whether the session splits skewed partitions at all. */
+  def isOn(session: SparkSession): Boolean = {
+    val conf = session.sessionState.conf
+    conf.adaptiveExecutionEnabled && SkewExtensions.isLoaded(session) &&
+    Seq(SkewConf.ENABLED, SkewConf.SKEW_ENABLED, SQLConf.SKEW_JOIN_ENABLED).forall(conf.getConf(_))
   }
 
   /** The settings for one join of a plan: those of the session, unless it was asked for with others. */

@@ -28,7 +28,7 @@ case class PlanSkewJoins(session: SparkSession) extends Rule[LogicalPlan] with L
 
   private def planned(join: Join, wanted: TechniqueHint.Wanted): LogicalPlan =
     PlanSkewJoins.plan(session, join, wanted) match {
-      case Right((made, technique)) => PlanSkewJoins.saying(made, technique)
+      case Right(made) => PlanSkewJoins.saying(made)
       case Left(reason) =>
         Guard.logOnce(s"skew_join by ${wanted.technique} is Spark's own join: ${reason.text}.")
         TechniqueHint.on(join, TechniqueHint.Refused(wanted.technique, reason))
@@ -37,11 +37,11 @@ case class PlanSkewJoins(session: SparkSession) extends Rule[LogicalPlan] with L
 
 object PlanSkewJoins {
 
-  /** A join as it is wanted, and the name of the technique. */
+  /** A join as it is wanted. */
   def plan(
       session: SparkSession,
       join: Join,
-      wanted: TechniqueHint.Wanted): Either[TechniqueReason.Given, (TechniquePlan, String)] = try {
+      wanted: TechniqueHint.Wanted): Either[TechniqueReason.Given, TechniquePlan] = try {
     for {
       technique <- SkewTechniques
         .named(wanted.technique)
@@ -50,7 +50,7 @@ object PlanSkewJoins {
       request <- TechniqueRequest.of(session, join, technique.name, wanted.options).right
       ready = if (wanted.prepared) request else prepared(technique, request)
       made <- technique.plan(ready).right
-    } yield (made, technique.name)
+    } yield made
   } catch {
     case e: AnalysisException => Left(TechniqueReason.WrongOption(e.getMessage))
   }
@@ -61,10 +61,10 @@ object PlanSkewJoins {
   }
 
   /** The plan whose joins know what they are a part of. */
-  private def saying(made: TechniquePlan, technique: String): LogicalPlan = made.plan.transform {
+  private[technique] def saying(made: TechniquePlan): LogicalPlan = made.plan.transform {
     case join: Join =>
       TechniqueHint.of(join) match {
-        case Some(part @ TechniqueHint.Made(`technique`, _, "")) =>
+        case Some(part @ TechniqueHint.Made(_, _, "")) =>
           TechniqueHint.on(join, part.copy(how = made.how))
         case _ => join
       }

@@ -1,5 +1,7 @@
 package io.github.skewext.technique
 
+import io.github.skewext.SkewExtensions
+
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{Column, DataFrame}
@@ -40,10 +42,11 @@ private[skewext] object SkewJoinBuilder {
       def optimized(side: LogicalPlan) = session.sessionState.executePlan(side).optimizedPlan
       val asPlanned = join.copy(left = optimized(join.left), right = optimized(join.right))
       PlanSkewJoins.plan(session, asPlanned, wanted).left.foreach(refuse(named, _))
-      val hinted = plan.transformDown {
-        case j: Join if j eq join => TechniqueHint.on(j, wanted)
-      }
-      SqlInternals.dataFrame(session, hinted)
+      // A session that was started without us has no rule that would do it later.
+      val done =
+        if (SkewExtensions.isLoaded(session)) TechniqueHint.on(join, wanted)
+        else PlanSkewJoins.plan(session, join, wanted).fold(refuse(named, _), PlanSkewJoins.saying)
+      SqlInternals.dataFrame(session, plan.transformDown { case j: Join if j eq join => done })
     }
   }
 

@@ -11,8 +11,6 @@ sealed abstract class TechniqueReason(val text: String) extends Product with Ser
 
 object TechniqueReason {
 
-  case object SwitchedOff extends TechniqueReason("spark.skewext.enabled is false")
-
   case object JoinType extends TechniqueReason("the technique does not do joins of this type")
 
   case object NoEqualKeys extends TechniqueReason("the join compares no columns with =")
@@ -32,7 +30,7 @@ object TechniqueReason {
 
   /** All reasons, in the order of the documentation. */
   val all: Seq[TechniqueReason] =
-    Seq(SwitchedOff, JoinType, NoEqualKeys, Condition, TooLarge, NotStable, NoHotKeys, WrongOption)
+    Seq(JoinType, NoEqualKeys, Condition, TooLarge, NotStable, NoHotKeys, WrongOption)
 
   /** A reason as it is given for a join. */
   case class Given(reason: TechniqueReason, detail: Option[String]) {

@@ -1,0 +1,162 @@
+"""Joins of two DataFrames by a technique against skew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Union
+
+from pyspark_skewext._errors import type_error, value_error
+from pyspark_skewext._jvm import api_of, java_list
+from pyspark_skewext._validate import checked_sides
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+#: A key of one column as a value, one of several as a tuple of values.
+HotKey = Any
+Option = Union[str, int, float, Sequence[HotKey], None]
+
+_HOWS = (
+    *("inner", "full", "outer", "fullouter", "full_outer", "left", "leftouter", "left_outer"),
+    *("right", "rightouter", "right_outer", "semi", "leftsemi", "left_semi"),
+    *("anti", "leftanti", "left_anti"),
+)
+
+
+def skew_join(
+    left: DataFrame,
+    right: DataFrame,
+    on: str | Sequence[str] | Column,
+    how: str = "inner",
+    technique: str = "auto",
+    **options: Option,
+) -> DataFrame:
+    """Join two DataFrames by a technique that copes with keys that have very many rows.
+
+    The rows and columns are those of ``left.join(right, on, how)``, whatever the technique.
+
+    Parameters
+    ----------
+    left, right : DataFrame
+        The sides of the join.
+    on : str or list of str or Column
+        Names of columns that both sides have, or a condition, as for ``DataFrame.join``.
+    how : str, default "inner"
+        Any kind of join that ``DataFrame.join`` knows, but "cross".
+    technique : str, default "auto"
+        ``"auto"`` chooses one by what Spark knows of the sides. ``"none"`` is Spark's own join,
+        ``"adaptive"`` one whose skewed partitions are split when their sizes are known.
+        ``"broadcast"`` sends one side to all executors; ``"broadcast_map"`` does so for every kind
+        of join, full outer joins too. The documentation has a table of all techniques.
+    **options
+        Of the technique: ``side`` ("left" or "right", which is broadcast) for broadcast and
+        broadcast_map; ``factor``, ``threshold``, ``slice_bytes``, ``max_slices``,
+        ``max_reread_factor`` and ``min_gain`` for adaptive; ``hot_keys`` for auto, a list of keys
+        with many rows. None is as if not given.
+
+    Returns
+    -------
+    DataFrame
+        What ``left.join(right, on, how)`` returns.
+
+    Raises
+    ------
+    AnalysisException
+        If a side lacks a key column, the technique cannot do the join, or an option is wrong.
+    PySparkTypeError, PySparkValueError
+        If an argument is not what it should be.
+    PySparkRuntimeError
+        If the session does not have the extension.
+
+    See Also
+    --------
+    skew_report : which keys are hot.
+    explain : what was chosen, and why.
+
+    Notes
+    -----
+    The same by a hint, in SQL ``/*+ SKEW_JOIN(t, broadcast_map) */``, or on a DataFrame
+    ``df.hint("skew_join", "broadcast_map")``. A hint that is wrong is left out with a warning.
+
+    Examples
+    --------
+    >>> visits = spark.createDataFrame([(1, "a"), (1, "b"), (1, "c"), (2, "d")], ["user", "page"])
+    >>> users = spark.createDataFrame([(1, "ann"), (3, "eve")], ["user", "name"])
+    >>> joined = skewext.skew_join(visits, users, "user", "full", technique="broadcast_map")
+    >>> joined.orderBy("user", "page").show()
+    +----+----+----+
+    |user|page|name|
+    +----+----+----+
+    |   1|   a| ann|
+    |   1|   b| ann|
+    |   1|   c| ann|
+    |   2|   d|NULL|
+    |   3|NULL| eve|
+    +----+----+----+
+    <BLANKLINE>
+    """
+    spark = checked_sides(left, right, on).sparkSession
+    _check_how(how)
+    if not isinstance(technique, str):
+        raise type_error(f"technique must be a name, not {type(technique).__name__}.")
+    api = api_of(spark)
+    known = [str(name) for name in api.techniques()]
+    if technique.lower() not in known:
+        raise value_error(f"There is no technique {technique!r}; there are {', '.join(known)}.")
+    hot_keys = options.pop("hot_keys", None)
+    jvm: Any = spark._jvm
+    joined = api.skewJoin(
+        left._jdf,
+        right._jdf,
+        _java_on(jvm, on),
+        how,
+        technique,
+        _texts(jvm, options),
+        None if hot_keys is None else _literals(spark, hot_keys),
+    )
+    from pyspark.sql import DataFrame
+
+    return DataFrame(joined, spark)
+
+
+def _check_how(how: object) -> None:
+    if not isinstance(how, str):
+        raise type_error(f"how must be the name of a kind of join, not {type(how).__name__}.")
+    name = how.lower()
+    if name == "cross":
+        raise value_error("how must not be 'cross': a cross join has no key that could be skewed.")
+    if name in ("right_semi", "right_anti", "rightsemi", "rightanti"):
+        raise value_error(f"how must not be {how!r}: swap the sides and take left_{name[-4:]}.")
+    if name not in _HOWS:
+        raise value_error(f"how must be one of {', '.join(_HOWS)}, not {how!r}.")
+
+
+def _java_on(jvm: Any, on: Any) -> Any:
+    from pyspark.sql import Column
+
+    if isinstance(on, Column):
+        return on._jc
+    return java_list(jvm, [on] if isinstance(on, str) else on)
+
+
+def _texts(jvm: Any, options: dict[str, Option]) -> Any:
+    texts = jvm.java.util.HashMap()
+    for name, value in options.items():
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            raise type_error(
+                f"The option {name} must be a string or a number, not {type(value).__name__}."
+            )
+        texts.put(name, str(value))
+    return texts
+
+
+def _literals(spark: SparkSession, keys: object) -> Any:
+    from pyspark.sql.functions import lit
+
+    if isinstance(keys, str) or not isinstance(keys, Sequence):
+        raise type_error(f"hot_keys must be a list of keys, not {type(keys).__name__}.")
+    jvm: Any = spark._jvm
+    rows = [key if isinstance(key, tuple) else (key,) for key in keys]
+    return java_list(jvm, [java_list(jvm, [lit(value)._jc for value in row]) for row in rows])
