@@ -189,9 +189,10 @@ object SkewConf {
 
   val SKEW_JOIN_MAX_BROADCAST = buildConf("spark.skewext.skewJoin.maxBroadcastBytes")
     .doc(
-      "How large a side of a join may be, by what Spark knows of its size, for skew_join to " +
-        "broadcast it as a whole. The driver collects it, and every executor holds all of it. " +
-        "spark.driver.maxResultSize is a limit in any case.")
+      "How large a side of a join may be for skew_join to broadcast it: by what Spark knows of its " +
+        "size when it plans the query, and, in adaptive execution, in memory when the driver has " +
+        "built it. Every executor holds all of it. spark.driver.maxResultSize is a limit in any " +
+        "case.")
     .version("0.1.0")
     .bytesConf(ByteUnit.BYTE)
     .checkValue(_ > 0, "At least one byte.")

@@ -5,7 +5,7 @@ import java.util.{Collections, WeakHashMap}
 import io.github.skewext.multijoin._
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.skew.{ForceSkewedJoins, SketchJoinKeys, SplitSkewedJoins, WantedLayout}
-import io.github.skewext.technique.{PlanSkewJoins, ResolveSkewJoinHints}
+import io.github.skewext.technique.{CheckBroadcasts, PlanSkewJoins, ResolveSkewJoinHints}
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -43,6 +43,8 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *  1. [[skew.WantedLayout]] (the same): remembers which joins' partitions the query asks for.
  *  1. [[skew.WantedLayout.Kept]] (adaptive execution, when exchanges are planned): forgets those
  *     that are shuffled once more.
+ *  1. [[technique.CheckBroadcasts]] (the same): stops a query that has built a broadcast that is too
+ *     large.
  *  1. [[skew.ForceSkewedJoins]] (adaptive execution, when exchanges are planned, after Spark's own
  *     rule for skewed joins): splits skewed joins at the price of a shuffle, if asked to.
  *  1. [[skew.SketchJoinKeys]] (adaptive execution, when exchanges are planned): counts keys below
@@ -70,6 +72,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(SpreadNullKeys))
         extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(WantedLayout))
         extensions.injectQueryStagePrepRule(_ => GuardedRule(WantedLayout.Kept))
+        extensions.injectQueryStagePrepRule(_ => CheckBroadcasts)
         extensions.injectQueryStagePrepRule(_ => GuardedRule(ForceSkewedJoins))
         extensions.injectQueryStagePrepRule(_ => GuardedRule(SketchJoinKeys))
         extensions.injectQueryStagePrepRule(_ => GuardedRule(BulkExchanges))

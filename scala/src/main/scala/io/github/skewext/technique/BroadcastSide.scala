@@ -15,7 +15,8 @@ private[technique] object BroadcastSide {
 
   /**
    * The smaller one of the sides that will do, or the one that is asked for. It is refused where it
-   * is known to be larger than what fits in memory: the driver, and every executor, will hold it.
+   * is known to be larger than what fits in memory: the driver, and every executor, will hold it. If
+   * nothing is known of it, [[CheckBroadcasts]] will see, for which execution has to be adaptive.
    */
   def choose(
       request: TechniqueRequest,
@@ -29,6 +30,9 @@ private[technique] object BroadcastSide {
     if (!sides.contains(side)) {
       Left(TechniqueReason.JoinType(s"the ${nameOf(side)} side of a ${request.joinType.sql
           .toLowerCase(Locale.ROOT)} join cannot be broadcast by it"))
+    } else if (!isKnown(request.sizeOf(side))) {
+      if (request.session.sessionState.conf.adaptiveExecutionEnabled) Right(side)
+      else Left(TechniqueReason.TooLarge(described(request, side)))
     } else if (request.sizeOf(side) > limit) {
       Left(
         TechniqueReason.TooLarge(
@@ -54,11 +58,13 @@ private[technique] object BroadcastSide {
   def described(request: TechniqueRequest, side: BuildSide): String =
     s"the ${nameOf(side)} side (${size(request.sizeOf(side))})"
 
+  /** What Spark knows nothing of is larger than anything. */
+  private def isKnown(bytes: BigInt): Boolean = bytes < Long.MaxValue / 2
+
   def size(bytes: BigInt): String = {
     val units = Seq("B", "KiB", "MiB", "GiB")
     val unit = units.indices.reverse.find(u => bytes >= (BigInt(1) << (10 * u))).getOrElse(0)
-    // What Spark knows nothing of is larger than anything.
-    if (bytes >= Long.MaxValue / 2) "of unknown size"
+    if (!isKnown(bytes)) "of unknown size"
     else if (unit == 0) s"$bytes B"
     else f"${bytes.toDouble / (1L << (10 * unit))}%.1f ${units(unit)}"
   }

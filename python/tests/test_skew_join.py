@@ -1,0 +1,205 @@
+"""Joins by techniques against skew: all of them against Spark's own joins and DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import duckdb
+import pytest
+from multisets import assert_same_rows
+from pyspark.errors import AnalysisException, PySparkTypeError, PySparkValueError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from stock import INTERPRETED, PLAIN, setting
+
+import pyspark_skewext as skewext
+from pyspark_skewext import skew_join
+from pyspark_skewext._jvm import api_of
+
+HOWS = ["inner", "left", "right", "full", "left_semi", "left_anti"]
+
+#: What a technique is tested with, where it has to be told something to do anything special.
+OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "broadcast_map": [{"side": "left"}, {"side": "right"}],
+    "adaptive": [{"threshold": 500, "slice_bytes": 200, "factor": 1}],
+}
+
+Rows = Sequence[tuple[Any, ...]]
+
+
+class Case:
+    """Two tables and the number of their key columns, which come first."""
+
+    def __init__(self, keys: str, left: Rows, right: Rows) -> None:
+        self.keys = [f"k{n}" for n in range(len(keys.split()))]
+        self.types = keys.split()
+        self.left, self.right = left, right
+
+    def frames(self, spark: SparkSession) -> tuple[DataFrame, DataFrame]:
+        return self._frame(spark, self.left, "a"), self._frame(spark, self.right, "b")
+
+    def _frame(self, spark: SparkSession, rows: Rows, value: str) -> DataFrame:
+        columns = [f"{name} {kind}" for name, kind in zip(self.keys, self.types)]
+        return spark.createDataFrame(list(rows), ", ".join([*columns, f"{value} int"]))
+
+    def by_duckdb(self, how: str) -> list[tuple[Any, ...]]:
+        with duckdb.connect() as connection:
+            for table, rows, value in (("l", self.left, "a"), ("r", self.right, "b")):
+                columns = [f"{name} {kind}" for name, kind in zip(self.keys, self.types)]
+                connection.execute(f"CREATE TABLE {table} ({', '.join(columns)}, {value} int)")
+                if rows:
+                    marks = ", ".join("?" * (len(self.keys) + 1))
+                    connection.executemany(f"INSERT INTO {table} VALUES ({marks})", list(rows))
+            on = " AND ".join(f"l.{key} = r.{key}" for key in self.keys)
+            if how in ("left_semi", "left_anti"):
+                no = "NOT " if how == "left_anti" else ""
+                where = f"WHERE {no}EXISTS (SELECT 1 FROM r WHERE {on})"
+                return connection.execute(f"SELECT * FROM l {where}").fetchall()
+            keys = ", ".join(f"coalesce(l.{key}, r.{key})" for key in self.keys)
+            return connection.execute(f"SELECT {keys}, a, b FROM l {how} JOIN r ON {on}").fetchall()
+
+
+def _hot(rows: int, hot: int, others: int, start: int) -> Rows:
+    """Rows of which `hot` have key 3, one in nine none, and the others one of `others` keys."""
+    keys = [3 if n < hot else None if n % 9 == 0 else start + n % others for n in range(rows)]
+    return [(key, n) for n, key in enumerate(keys)]
+
+
+CASES = {
+    "hot on both sides": Case("bigint", _hot(90, 40, 20, 0), _hot(40, 9, 15, 10)),
+    "composite keys": Case(
+        "int varchar(3)",
+        [(n % 4, None if n % 7 == 0 else "xyz"[n % 3], n) for n in range(40)] + [(None, "x", -1)],
+        [(n % 5, None if n % 5 == 0 else "xyw"[n % 3], n) for n in range(16)] + [(9, "x", -1)],
+    ),
+    "no rows on the left": Case("int", [], [(1, 1), (None, 2)]),
+    "no rows on the right": Case("int", [(1, 1), (None, 2), (1, 1)], []),
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quick(spark: SparkSession) -> Iterator[None]:
+    with ExitStack() as settings:
+        for key, value in INTERPRETED.items():
+            settings.enter_context(setting(spark, key, value))
+        yield
+
+
+def techniques(spark: SparkSession) -> list[str]:
+    return [str(name) for name in api_of(spark).techniques()]
+
+
+def stock(spark: SparkSession, left: DataFrame, right: DataFrame, on: Any, how: str) -> list[Any]:
+    with ExitStack() as settings:
+        for key, value in PLAIN.items():
+            settings.enter_context(setting(spark, key, value))
+        return left.join(right, on, how).collect()
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("name", CASES)
+def test_every_technique(spark: SparkSession, name: str, how: str) -> None:
+    case = CASES[name]
+    left, right = case.frames(spark)
+    expected = stock(spark, left, right, case.keys, how)
+    assert_same_rows(expected, case.by_duckdb(how))
+    for technique in techniques(spark):
+        for options in OPTIONS.get(technique, [{}]):
+            joined = skew_join(left, right, case.keys, how, technique, **options)
+            try:
+                assert joined.schema == left.join(right, case.keys, how).schema
+                assert_same_rows(joined, expected)
+            except AssertionError as error:
+                raise AssertionError(f"{technique} {options}: {error}") from error
+
+
+@pytest.mark.parametrize(
+    "how", ["outer", "fullouter", "full_outer", "leftouter", "left_outer", "rightouter"]
+)
+def test_other_names_of_joins(spark: SparkSession, how: str) -> None:
+    case = CASES["no rows on the right"]
+    left, right = case.frames(spark)
+    joined = skew_join(left, right, case.keys[0], how.upper(), "broadcast_map")
+    assert_same_rows(joined, stock(spark, left, right, case.keys, how))
+
+
+def test_a_condition_instead_of_names(spark: SparkSession) -> None:
+    left, right = CASES["hot on both sides"].frames(spark)
+    right = right.withColumnRenamed("k0", "key")
+    for how in ("inner", "full"):
+        joined = skew_join(left, right, left.k0 == right.key, how, "broadcast_map")
+        assert joined.columns == ["k0", "a", "key", "b"]
+        assert_same_rows(joined, stock(spark, left, right, left.k0 == right.key, how))
+        assert joined.where(left.a > 50).select(right.key).columns == ["key"]
+
+
+def test_explain_says_what_was_chosen(spark: SparkSession) -> None:
+    left = spark.range(300).selectExpr("id % 50 AS k0", "id AS a")
+    right = spark.range(9).selectExpr("id * 8 AS k0", "id AS b")
+    joined = skew_join(left, right, "k0", "full")
+    assert "skew_join by adaptive: both sides are shuffled" in str(skewext.explain(joined))
+    with setting(spark, "spark.sql.autoBroadcastJoinThreshold", "10m"):
+        joined = skew_join(left, right, "k0", "full")
+        text = str(skewext.explain(joined))
+    assert "skew_join by broadcast_map: the right side" in text
+    assert "next would be adaptive" in text
+
+
+def test_hints(spark: SparkSession) -> None:
+    left, right = CASES["hot on both sides"].frames(spark)
+    left.createOrReplaceTempView("l")
+    right.createOrReplaceTempView("r")
+    expected = stock(spark, left, right, ["k0"], "full")
+    by_sql = spark.sql("SELECT /*+ SKEW_JOIN(r, broadcast_map) */ * FROM l FULL JOIN r USING (k0)")
+    by_hint = left.join(right.hint("skew_join", "broadcast_map"), "k0", "full")
+    for joined in (by_sql, by_hint):
+        assert "skew_join by broadcast_map" in str(skewext.explain(joined))
+        assert_same_rows(joined, expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"on": "nokey"}, AnalysisException, "left side has no column 'nokey'.*'k0', 'a'"),
+        ({"on": ["k0", "a"]}, AnalysisException, "right side has no column 'a'.*'k0', 'b'"),
+        ({"on": []}, PySparkValueError, "on must not be empty"),
+        ({"on": 3}, PySparkTypeError, "on must be"),
+        ({"on": [sf.col("k0")]}, PySparkTypeError, "one Column"),
+        ({"right": None}, PySparkTypeError, "right side must be a DataFrame"),
+        ({"left": ("x", "k")}, PySparkTypeError, "left side must be a DataFrame, not a tuple"),
+        ({"how": "cross"}, PySparkValueError, "cross join"),
+        ({"how": "right_anti"}, PySparkValueError, "swap the sides and take left_anti"),
+        ({"how": "sideways"}, PySparkValueError, "inner.*not 'sideways'"),
+        ({"how": 1}, PySparkTypeError, "how must be the name"),
+        ({"technique": "magic"}, PySparkValueError, "'magic'.*broadcast_map"),
+        ({"technique": None}, PySparkTypeError, "technique must be a name"),
+        ({"sides": "left"}, AnalysisException, "no option 'sides'"),
+        ({"technique": "broadcast", "side": "top"}, AnalysisException, "one of left, right"),
+        ({"technique": "adaptive", "factor": "x"}, AnalysisException, "at least 1"),
+        ({"technique": "adaptive", "factor": []}, PySparkTypeError, "a string or a number"),
+        ({"hot_keys": "x"}, PySparkTypeError, "hot_keys must be a list"),
+    ],
+)
+def test_errors(
+    spark: SparkSession, arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    left, right = CASES["no rows on the right"].frames(spark)
+    given = {"left": left, "right": right, "on": "k0", "how": "full", **arguments}
+    with pytest.raises(error, match=message):
+        skew_join(**given)
+    assert skew_join(left, right, "k0", "full").count() == 3
+
+
+def test_a_side_that_is_too_large_to_broadcast(spark: SparkSession) -> None:
+    left, right = CASES["hot on both sides"].frames(spark)
+    limit = "spark.skewext.skewJoin.maxBroadcastBytes"
+    ids = spark.range(100).toDF("k0")
+    with setting(spark, limit, "10b"), pytest.raises(AnalysisException, match=limit):
+        skew_join(left, ids, "k0", "full", "broadcast_map", side="right")
+    # Nobody knows how large rows from Python are until they have been collected.
+    joined = skew_join(left, right, "k0", "full", "broadcast_map")
+    with setting(spark, limit, "10b"), pytest.raises(AnalysisException, match=limit):
+        joined.collect()
+    assert skew_join(left, right, "k0", "full", "broadcast_map").count() > 0

@@ -1,0 +1,161 @@
+package io.github.skewext.technique
+
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.RetriedTasks
+import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
+import org.apache.spark.{SparkException, TaskContext}
+
+/** Joins with a broadcast side whose unmatched rows come out. */
+class BroadcastMapJoinSuite extends TechniqueTest with RetriedTasks {
+
+  private def large = skewed(0, 400, hot = 2).withColumn("j", (col("v0") % 3).cast("int"))
+
+  private def small = skewed(30, 25, keys = 12).withColumn("j", (col("v30") % 4).cast("long"))
+
+  private val Technique = "broadcast_map"
+
+  private def onSide(side: String) = Map("side" -> side)
+
+  for (how <- Hows; side <- Seq("left", "right")) {
+    test(s"$how join, the $side side is broadcast") {
+      val (l, r) = if (side == "right") (large, small) else (small, large)
+      // A composite key of different types, with nulls and duplicates on both sides.
+      check(l, r, Seq("k", "j"), how, Technique, onSide(side))
+      val df = check(l, r, "k", how, Technique, onSide(side))
+      assert(made(df).distinct.size === 1)
+      // Nothing but the keys that were met is shuffled, and these only where it matters who is not.
+      val preserved = side match {
+        case "right" => Seq("right", "full")
+        case _ => Seq("left", "full", "left_semi", "left_anti")
+      }
+      val shuffles = exchanges(df)
+      assert(shuffles.size === (if (preserved.contains(how)) 1 else 0))
+      shuffles.foreach(e => assert(e.output.map(_.name) === Seq("key0")))
+    }
+  }
+
+  test("sides without rows, without matches, and with nothing but nulls") {
+    val none = large.where("v0 < 0")
+    val nulls = small.withColumn("k", lit(null).cast("long"))
+    val others = small.withColumn("k", col("k") + 1000)
+    for (how <- Hows; side <- Seq("left", "right")) {
+      for ((l, r) <- Seq(none -> small, large -> none, large -> others, large -> nulls)) {
+        val (a, b) = if (side == "right") (l, r) else (r, l)
+        check(a, b, "k", how, Technique, onSide(side))
+      }
+    }
+  }
+
+  test("-0.0 and NaN are keys as in Spark's joins") {
+    val doubles = "(-0.0D, 1), (0.0D, 2), (double('NaN'), 3), (null, 4), (7.0D, 5)"
+    val l = table("k, v", doubles)
+    val r = table("k, w", "(0.0D, 1), (double('NaN'), 2), (null, 3), (8.0D, 4)")
+    for (how <- Hows; side <- Seq("left", "right")) check(l, r, "k", how, Technique, onSide(side))
+  }
+
+  test("the large side is read twice, the second time its keys only") {
+    withTempPath { path =>
+      large.write.parquet(path.getPath)
+      val read = spark.read.parquet(path.getPath)
+      val df = check(read, small, "k", "full", Technique)
+      val scans = df.queryExecution.optimizedPlan.collectLeaves().filter(_.output.exists { a =>
+        read.columns.contains(a.name) && a.name != "v30" && a.name != "s30"
+      })
+      val columns = scans.map(_.output.map(_.name).toSet).filter(_.contains("k"))
+      assert(columns.contains(Set("k")), df.queryExecution.optimizedPlan)
+      assert(columns.contains(read.columns.toSet), df.queryExecution.optimizedPlan)
+      assert(columns.count(c => c.contains("v0") || c == Set("k")) === 2)
+    }
+  }
+
+  test("a condition besides the key, and null-safe comparisons") {
+    val (l, r) = (large.as("l"), small.as("r"))
+    val more = col("l.k") === col("r.k") && col("l.v0") > col("r.v30") * 3
+    // Who matches decides about the large side only.
+    for (how <- Seq("inner", "left")) check(l, r, more, how, Technique, onSide("right"))
+    val refused = intercept[AnalysisException](
+      skewJoin(l, r, more, "full", Technique, onSide("right")))
+    assert(refused.getMessage.contains(TechniqueReason.Condition.text))
+    val nullSafe = col("l.k") <=> col("r.k")
+    for (how <- Hows; side <- Seq("left", "right")) check(l, r, nullSafe, how, Technique, onSide(side))
+  }
+
+  test("the same DataFrame on both sides, and a result that is joined with itself") {
+    for (how <- Hows) check(small, small, "k", how, Technique)
+    val full = skewJoin(large, small, "k", "full", Technique)
+    val stock = large.join(small, Seq("k"), "full")
+    val counted = full.groupBy("k").count()
+    assertStock(
+      full.join(counted, "k").where("count > 3"),
+      stock.join(stock.groupBy("k").count(), "k").where("count > 3"))
+    assertStock(full.join(full.select("k"), Seq("k"), "left"), stock.join(stock.select("k"), Seq("k"), "left"))
+  }
+
+  test("what is above is pushed through it, and changes the type of the join") {
+    val full = skewJoin(large, small, "k", "full", Technique, onSide("right"))
+    val stock = large.join(small, Seq("k"), "full")
+    def above(df: DataFrame) = df.where("v0 > 7 AND k < 30").select("k", "v30")
+    assertStock(above(full), above(stock))
+    // The large side is asked for, so no row of the small one alone comes out.
+    assert(exchanges(above(full)).isEmpty)
+  }
+
+  test("a side that may be another one when it is read again is refused") {
+    val random = large.where(rand(3) < 0.5)
+    for (unstable <- Seq(random, large.limit(50), large.sample(0.5, 1))) {
+      val error = intercept[AnalysisException](skewJoin(unstable, small, "k", "full", Technique))
+      assert(error.getMessage.contains(TechniqueReason.NotStable.text))
+      assert(error.getMessage.contains("left side"))
+      // Where one pass will do, it may be.
+      skewJoin(unstable, small, "k", "left", Technique, onSide("right")).collect()
+    }
+    val cached = random.cache()
+    try {
+      check(cached, small, "k", "full", Technique)
+    } finally {
+      cached.unpersist()
+    }
+  }
+
+  test("a side that is too large is refused before anything runs") {
+    withSQLConf("spark.skewext.skewJoin.maxBroadcastBytes" -> "100") {
+      for (technique <- Seq("broadcast", Technique)) {
+        val error = intercept[AnalysisException](skewJoin(large, small, "k", "full", technique))
+        assert(error.getMessage.contains(TechniqueReason.TooLarge.text))
+        assert(error.getMessage.contains("spark.skewext.skewJoin.maxBroadcastBytes"))
+      }
+    }
+    check(large, small, "k", "full", Technique)
+  }
+
+  test("a side of unknown size is refused when it has been built") {
+    val unknown = frame("k long, w int")(small.collect().toSeq.map(r => Row(r.get(0), 1)): _*)
+    check(large, unknown, "k", "full", Technique, onSide("right"))
+    withSQLConf("spark.skewext.skewJoin.maxBroadcastBytes" -> "100") {
+      val df = skewJoin(large, unknown, "k", "full", Technique, onSide("right"))
+      val error = intercept[AnalysisException](df.collect())
+      assert(error.getMessage.contains("has built a broadcast of"))
+      assert(error.getMessage.contains("spark.skewext.skewJoin.maxBroadcastBytes"))
+      withSQLConf("spark.sql.adaptive.enabled" -> "false") {
+        val refused = intercept[AnalysisException](
+          skewJoin(large, unknown, "k", "full", Technique, onSide("right")))
+        assert(refused.getMessage.contains("of unknown size"))
+      }
+    }
+  }
+
+  test("tasks that fail and run again give no row twice") {
+    val failsOnce = udf { (v: Long) =>
+      val task = TaskContext.get()
+      if (task != null && task.attemptNumber() == 0) throw new SparkException("not this time")
+      v
+    }
+    for (how <- Seq("full", "right", "left_anti"); side <- Seq("left", "right")) {
+      val failing = large.select(failsOnce(col("v0")).as("v0"), col("k"))
+      val plain = large.select("v0", "k")
+      val (a, b, l, r) =
+        if (side == "right") (failing, small, plain, small) else (small, failing, small, plain)
+      assertStock(skewJoin(a, b, "k", how, Technique, onSide(side)), stockJoin(l, r, "k", how))
+    }
+  }
+}

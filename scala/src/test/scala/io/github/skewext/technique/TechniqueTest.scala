@@ -1,0 +1,86 @@
+package io.github.skewext.technique
+
+import scala.collection.JavaConverters._
+
+import io.github.skewext.skew.SkewTest
+import io.github.skewext.{MultiJoinTest, PythonApi}
+
+import org.apache.spark.sql.catalyst.plans.logical.Join
+import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
+import org.apache.spark.sql.{Column, DataFrame, Row}
+
+/** Joins by techniques, and what Spark makes of the same joins. */
+trait TechniqueTest extends SkewTest { self: MultiJoinTest =>
+
+  // Compiling costs more than running such small queries.
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+  }
+
+  protected val Hows: Seq[String] =
+    Seq("inner", "left", "right", "full", "left_semi", "left_anti")
+
+  protected def skewJoin(
+      left: DataFrame,
+      right: DataFrame,
+      on: Any,
+      how: String,
+      technique: String,
+      options: Map[String, String] = Map.empty,
+      hotKeys: Seq[Seq[Column]] = null): DataFrame = {
+    val java = on match {
+      case name: String => Seq(name).asJava
+      case names: Seq[_] => names.asJava
+      case condition => condition
+    }
+    val hot = if (hotKeys == null) null else hotKeys.map(_.asJava).asJava
+    PythonApi.skewJoin(left, right, java, how, technique, options.asJava, hot)
+  }
+
+  protected def stockJoin(left: DataFrame, right: DataFrame, on: Any, how: String): DataFrame =
+    on match {
+      case name: String => left.join(right, Seq(name), how)
+      case names: Seq[_] => left.join(right, names.map(_.toString), how)
+      case condition: Column => left.join(right, condition, how)
+    }
+
+  /** Runs the join by the technique: its rows and its columns must be those of Spark's own. */
+  protected def check(
+      left: DataFrame,
+      right: DataFrame,
+      on: Any,
+      how: String,
+      technique: String,
+      options: Map[String, String] = Map.empty): DataFrame = {
+    val df = skewJoin(left, right, on, how, technique, options)
+    assertStock(df, stockJoin(left, right, on, how))
+    df
+  }
+
+  protected def assertStock(df: DataFrame, stock: DataFrame): Unit = {
+    assert(df.schema === stock.schema)
+    val rows = df.collect().toSeq
+    var expected: Seq[Row] = Nil
+    withSQLConf(Off, "spark.sql.adaptive.enabled" -> "false") {
+      expected = again(stock).collect().toSeq
+    }
+    assertSameRows(rows, expected, "Spark's own join")
+  }
+
+  /** What techniques have left on the joins of the optimized plan. */
+  protected def contents(df: DataFrame): Seq[TechniqueHint.Content] =
+    df.queryExecution.optimizedPlan.collect { case join: Join => join }.flatMap(TechniqueHint.of)
+
+  protected def made(df: DataFrame): Seq[String] = contents(df).collect {
+    case TechniqueHint.Made(technique, _, _) => technique
+  }
+
+  protected def refusals(df: DataFrame): Seq[TechniqueReason] = contents(df).collect {
+    case TechniqueHint.Refused(_, given) => given.reason
+  }
+
+  protected def broadcasts(df: DataFrame): Int =
+    collectWithSubqueries(df.queryExecution.executedPlan) { case b: BroadcastExchangeLike => b }.size
+}
