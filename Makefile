@@ -29,7 +29,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON
 .NOTPARALLEL:
 
 .PHONY: help demo test test-scala test-python test-spark test-random bench fmt check check-scala \
-  check-python jar wheel docs clean distclean
+  check-python jar wheel docs notebooks clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ check-scala:
 	$(SBT) scalafmtCheckAll scalafmtSbtCheck "scalafixAll --check" Test/compile \
 	  "Test/runMain io.github.skewext.SettingsDoc --check docs/settings.md" \
 	  "Test/runMain io.github.skewext.ReasonsDoc --check docs/explain.md"
+
+notebooks: $(JAR_STAMP) $(VENV_STAMP) ## Run the notebooks of examples/, made of the scripts there
+	$(PY) build-tools/notebooks.py
 
 docs: ## Write docs/settings.md, and the tables of docs/explain.md, from the code
 	$(SBT) "Test/runMain io.github.skewext.SettingsDoc docs/settings.md" \

@@ -7,7 +7,7 @@ import scala.collection.JavaConverters._
 import io.github.skewext.explain.Explainer
 import io.github.skewext.multijoin.{InputRole, MultiFullJoinBuilder}
 import io.github.skewext.report.SkewReport
-import io.github.skewext.technique.{SkewJoinBuilder, SkewTechniques, TechniqueOptions}
+import io.github.skewext.technique.{HotKey, SkewJoinBuilder, SkewTechniques, TechniqueOptions}
 
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{Column, DataFrame, SparkSession}
@@ -97,12 +97,13 @@ object PythonApi {
       options: JMap[String, String],
       hotKeys: JList[JList[Column]]): DataFrame = {
     requireSupportedSpark()
-    sessionOf(Seq(left, right), "skew_join")
+    // A session that was not built with the extension can still plan salts.
+    SkewExtensions.register(sessionOf(Seq(left, right), "skew_join"))
     val condition = on match {
       case column: Column => Right(column)
       case names: JList[_] => Left(names.asScala.toSeq.map(_.toString))
     }
-    val hot = Option(hotKeys).map(_.asScala.toSeq.map(_.asScala.toSeq.map(_.expr)))
+    val hot = Option(hotKeys).map(_.asScala.toSeq.map(key => HotKey(key.asScala.toSeq.map(_.expr))))
     val given = TechniqueOptions(options.asScala.toMap, hot)
     SkewJoinBuilder.build(left, right, condition, how, technique, given)
   }

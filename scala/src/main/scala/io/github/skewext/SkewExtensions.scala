@@ -5,7 +5,7 @@ import java.util.{Collections, WeakHashMap}
 import io.github.skewext.multijoin._
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.skew.{ForceSkewedJoins, SketchJoinKeys, SplitSkewedJoins, WantedLayout}
-import io.github.skewext.technique.{CheckBroadcasts, PlanSkewJoins, ResolveSkewJoinHints}
+import io.github.skewext.technique._
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -36,8 +36,11 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *  1. [[multijoin.LimitRequiredInput]] (the same): moves a LIMIT into an input, where it may.
  *  1. [[multijoin.DropUnusedInputs]] (the same): leaves out inputs that make no difference.
  *  1. [[multijoin.PruneNestedColumns]] (the same): takes fields out of structs below the join.
+ *  1. [[technique.PushThroughSaltKeys]] (optimizer, the same batch): moves predicates below the salts
+ *     of a salted join.
  *  1. [[multijoin.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a
  *     multi-way join as one operator.
+ *  1. [[technique.SaltKeysStrategy]] (the same): plans the salts.
  *  1. [[multijoin.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
  *     with a null key from all going to one task.
  *  1. [[skew.WantedLayout]] (the same): remembers which joins' partitions the query asks for.
@@ -99,13 +102,15 @@ object SkewExtensions {
       InferKeyPredicates,
       LimitRequiredInput,
       DropUnusedInputs,
-      PruneNestedColumns).map(GuardedRule(_))
+      PruneNestedColumns,
+      PushThroughSaltKeys).map(GuardedRule(_))
 
   /** A session that registered late has chosen our joins by name; its own stay as they are. */
   private val loadedOptimizerRules: Seq[Rule[LogicalPlan]] =
     optimizerRules.patch(1, Seq(GuardedRule(RewriteJoinChains)), 0)
 
-  private val strategies: Seq[Strategy] = Seq(MultiFullJoinStrategy).map(GuardedStrategy(_))
+  private val strategies: Seq[Strategy] =
+    Seq(MultiFullJoinStrategy, SaltKeysStrategy).map(GuardedStrategy(_))
 
   /**
    * Registers with a session that runs already what can be registered so late: the strategy and the

@@ -103,8 +103,6 @@ private[skewext] object Advice {
     case TechniqueReason.NotStable =>
       "There is rand(), limit, a sum of floating-point numbers, or the like in it. Cache it, write it " +
         "to a table first, or take a technique that reads each side once: adaptive, broadcast."
-    case TechniqueReason.NoHotKeys =>
-      "There is nothing to salt. Name keys with hot_keys, or take the technique adaptive."
     case TechniqueReason.WrongOption => "Correct the hint."
   }
 }

@@ -58,9 +58,11 @@ class BroadcastMapJoinSuite extends TechniqueTest with RetriedTasks {
       large.write.parquet(path.getPath)
       val read = spark.read.parquet(path.getPath)
       val df = check(read, small, "k", "full", Technique)
-      val scans = df.queryExecution.optimizedPlan.collectLeaves().filter(_.output.exists { a =>
-        read.columns.contains(a.name) && a.name != "v30" && a.name != "s30"
-      })
+      val scans = df.queryExecution.optimizedPlan
+        .collectLeaves()
+        .filter(_.output.exists { a =>
+          read.columns.contains(a.name) && a.name != "v30" && a.name != "s30"
+        })
       val columns = scans.map(_.output.map(_.name).toSet).filter(_.contains("k"))
       assert(columns.contains(Set("k")), df.queryExecution.optimizedPlan)
       assert(columns.contains(read.columns.toSet), df.queryExecution.optimizedPlan)
@@ -73,11 +75,12 @@ class BroadcastMapJoinSuite extends TechniqueTest with RetriedTasks {
     val more = col("l.k") === col("r.k") && col("l.v0") > col("r.v30") * 3
     // Who matches decides about the large side only.
     for (how <- Seq("inner", "left")) check(l, r, more, how, Technique, onSide("right"))
-    val refused = intercept[AnalysisException](
-      skewJoin(l, r, more, "full", Technique, onSide("right")))
+    val refused =
+      intercept[AnalysisException](skewJoin(l, r, more, "full", Technique, onSide("right")))
     assert(refused.getMessage.contains(TechniqueReason.Condition.text))
     val nullSafe = col("l.k") <=> col("r.k")
-    for (how <- Hows; side <- Seq("left", "right")) check(l, r, nullSafe, how, Technique, onSide(side))
+    for (how <- Hows; side <- Seq("left", "right"))
+      check(l, r, nullSafe, how, Technique, onSide(side))
   }
 
   test("the same DataFrame on both sides, and a result that is joined with itself") {
@@ -88,7 +91,9 @@ class BroadcastMapJoinSuite extends TechniqueTest with RetriedTasks {
     assertStock(
       full.join(counted, "k").where("count > 3"),
       stock.join(stock.groupBy("k").count(), "k").where("count > 3"))
-    assertStock(full.join(full.select("k"), Seq("k"), "left"), stock.join(stock.select("k"), Seq("k"), "left"))
+    assertStock(
+      full.join(full.select("k"), Seq("k"), "left"),
+      stock.join(stock.select("k"), Seq("k"), "left"))
   }
 
   test("what is above is pushed through it, and changes the type of the join") {
