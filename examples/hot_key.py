@@ -28,7 +28,7 @@ visits = spark.range(0, 200_000, 1, 8).selectExpr(
     "id AS page",
 )
 users = spark.range(0, 7_000, 1, 4).selectExpr("concat('u', id) AS user", "id % 12 AS country")
-users = users.union(spark.createDataFrame([("robot", 99)], "user string, country bigint"))
+users = users.union(spark.range(1).selectExpr("'robot' AS user", "99L AS country"))
 
 # %% [markdown]
 # ## Where is the skew?

@@ -1,9 +1,9 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.SkewConf
 import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Required}
 import io.github.skewext.multijoin.{InputRole, MultiFullJoin}
 import io.github.skewext.rewrite.RewriteReason.Given
+import io.github.skewext.{JoinTypeName, SkewConf}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans._
@@ -138,7 +138,7 @@ private[rewrite] class ChainRewriter(conf: SQLConf, hasMultiJoins: Boolean)
     case LeftOuter => Right((Required, Optional))
     case RightOuter => Right((Optional, Required))
     case LeftAnti => Right((Required, Excluded))
-    case other => Left(Given(RewriteReason.JoinType, Some(other.sql)))
+    case other => Left(Given(RewriteReason.JoinType, Some(JoinTypeName.of(other))))
   }
 
   private def unhinted(join: Join): Either[Given, Unit] =

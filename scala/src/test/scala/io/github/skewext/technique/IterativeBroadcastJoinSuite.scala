@@ -1,9 +1,11 @@
 package io.github.skewext.technique
 
+import io.github.skewext.explain.Explainer
+
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.RetriedTasks
+import org.apache.spark.sql.skewext.{RetriedTasks, SqlInternals}
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 import org.apache.spark.{SparkException, TaskContext}
 
@@ -51,6 +53,8 @@ class IterativeBroadcastJoinSuite extends TechniqueTest with RetriedTasks {
         assert(!columns.exists(_.startsWith("v0")), e)
       }
       if (!preserved.contains(how)) assert(exchanges(df).isEmpty)
+      val text = SqlInternals.withActive(spark)(Explainer.explain(df.queryExecution)).text
+      assert(text.contains("skew_join by iterative_broadcast: the "), text)
     }
   }
 
