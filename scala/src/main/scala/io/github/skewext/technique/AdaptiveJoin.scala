@@ -14,7 +14,7 @@ import org.apache.spark.sql.internal.SQLConf
  */
 object AdaptiveJoin extends SkewTechnique {
 
-  override def name: String = "adaptive"
+  override val name: String = "adaptive"
 
   override def optionNames: Seq[String] =
     Seq(Factor, Threshold, SliceBytes, MaxSlices, MaxReread, MinGain)
@@ -48,7 +48,7 @@ object AdaptiveJoin extends SkewTechnique {
     join.logicalLink
       .collect { case j: Join => j }
       .flatMap(TechniqueHint.of)
-      .collect { case TechniqueHint.Made(AdaptiveJoin.name, options, _) => options }
+      .collect { case TechniqueHint.Made(`name`, options, _) => options }
       .fold(session)(changed(session, _))
 
   private def changed(settings: SkewSettings, options: TechniqueOptions): SkewSettings =

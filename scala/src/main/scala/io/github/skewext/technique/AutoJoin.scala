@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide
  */
 object AutoJoin extends SkewTechnique {
 
-  override def name: String = "auto"
+  override val name: String = "auto"
 
   override def optionNames: Seq[String] = Seq(TechniqueOptions.HotKeys)
 
@@ -26,13 +26,13 @@ object AutoJoin extends SkewTechnique {
     val tried = candidates(request, small).toStream.map { case (technique, why) =>
       (technique, why, technique.plan(of(request, technique, small)))
     }
-    val (others, done) = (tried.filter(_._3.isLeft), tried.filter(_._3.isRight))
+    val done = tried.filter(_._3.isRight)
     done.headOption match {
-      case Some((technique, why, Right(made))) =>
+      case Some((_, why, Right(made))) =>
         val next = done.tail.headOption.fold("")(n => s"; next would be ${n._1.name}")
         val how = s"${made.how}; chosen as $why, with ${figures(request)}$next"
         Right(made.copy(how = how))
-      case _ => others.head._3
+      case _ => tried.head._3
     }
   }
 
@@ -50,7 +50,8 @@ object AutoJoin extends SkewTechnique {
       if (request.options.hotKeys.exists(_.nonEmpty)) SkewTechniques.named("salted").toSeq else Nil
     val adaptive = AdaptiveJoin -> "partitions are split when their sizes are known"
     val salted = salts.map(_ -> "hot keys are given")
-    broadcasts ++ (if (AdaptiveJoin.isOn(request.session)) adaptive +: salted else salted :+ adaptive)
+    broadcasts ++ (if (AdaptiveJoin.isOn(request.session)) adaptive +: salted
+                   else salted :+ adaptive)
   }
 
   /** Why the small side should be broadcast, if it should. */
@@ -71,9 +72,8 @@ object AutoJoin extends SkewTechnique {
       request: TechniqueRequest,
       technique: SkewTechnique,
       small: BuildSide): TechniqueRequest = {
-    val side = Map("side" -> BroadcastSide.nameOf(small)).filter { case (option, _) =>
-      Seq(BroadcastJoin, BroadcastMapJoin).contains(technique) &&
-        technique.optionNames.contains(option)
+    val side = Map(BroadcastSide.OptionName -> BroadcastSide.nameOf(small)).filter { _ =>
+      Seq(BroadcastJoin, BroadcastMapJoin).contains(technique)
     }
     val hot =
       if (technique.optionNames.contains(TechniqueOptions.HotKeys)) request.options.hotKeys

@@ -9,16 +9,16 @@ import org.apache.spark.sql.catalyst.plans._
  */
 object BroadcastJoin extends SkewTechnique {
 
-  override def name: String = "broadcast"
+  override val name: String = "broadcast"
 
-  override def optionNames: Seq[String] = Seq(BroadcastSide.Option)
+  override def optionNames: Seq[String] = Seq(BroadcastSide.OptionName)
 
   override def plan(request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] = {
     val sides = possible(request.joinType)
     if (sides.isEmpty) {
       BroadcastMapJoin.plan(request)
     } else {
-      for (side <- BroadcastSide.choose(request, sides).right) yield sparks(request, side)
+      BroadcastSide.choose(request, sides).map(sparks(request, _))
     }
   }
 

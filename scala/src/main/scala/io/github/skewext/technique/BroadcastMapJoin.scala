@@ -1,6 +1,6 @@
 package io.github.skewext.technique
 
-import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -26,12 +26,12 @@ import org.apache.spark.sql.catalyst.plans.logical._
  */
 object BroadcastMapJoin extends SkewTechnique {
 
-  override def name: String = "broadcast_map"
+  override val name: String = "broadcast_map"
 
-  override def optionNames: Seq[String] = Seq(BroadcastSide.Option)
+  override def optionNames: Seq[String] = Seq(BroadcastSide.OptionName)
 
   override def plan(request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] =
-    BroadcastSide.choose(request, Seq(BuildRight, BuildLeft)).right.flatMap { small =>
+    BroadcastSide.choose(request, Seq(BuildRight, BuildLeft)).flatMap { small =>
       if (BroadcastJoin.possible(request.joinType).contains(small)) {
         Right(BroadcastJoin.sparks(request, small))
       } else if (request.condition.isDefined) {
@@ -39,7 +39,6 @@ object BroadcastMapJoin extends SkewTechnique {
       } else {
         StablePlans
           .check(request, Seq(BuildLeft, BuildRight))
-          .right
           .map(_ => withUnmatched(request, small))
       }
     }

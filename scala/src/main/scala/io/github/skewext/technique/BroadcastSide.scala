@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide
 private[technique] object BroadcastSide {
 
   /** `side=left`, for techniques that broadcast one. */
-  val Option = "side"
+  val OptionName = "side"
 
   /**
    * The smaller one of the sides that will do, or the one that is asked for. It is refused where it
@@ -21,7 +21,7 @@ private[technique] object BroadcastSide {
   def choose(
       request: TechniqueRequest,
       sides: Seq[BuildSide]): Either[TechniqueReason.Given, BuildSide] = {
-    val asked = request.options.oneOf(Option, Seq("left", "right")).map {
+    val asked = request.options.oneOf(OptionName, Seq("left", "right")).map {
       case "left" => BuildLeft
       case _ => BuildRight
     }
@@ -35,9 +35,8 @@ private[technique] object BroadcastSide {
       else Left(TechniqueReason.TooLarge(described(request, side)))
     } else if (request.sizeOf(side) > limit) {
       Left(
-        TechniqueReason.TooLarge(
-          s"${described(request, side)} is larger than ${size(limit)}; " +
-            s"${SkewConf.SKEW_JOIN_MAX_BROADCAST.key} allows more"))
+        TechniqueReason.TooLarge(s"${described(request, side)} is larger than ${size(limit)}; " +
+          s"${SkewConf.SKEW_JOIN_MAX_BROADCAST.key} allows more"))
     } else {
       Right(side)
     }

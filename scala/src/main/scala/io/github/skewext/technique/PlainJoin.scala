@@ -3,7 +3,7 @@ package io.github.skewext.technique
 /** Spark's join as it is. */
 object PlainJoin extends SkewTechnique {
 
-  override def name: String = "none"
+  override val name: String = "none"
 
   override def plan(request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] = {
     val join = request.join

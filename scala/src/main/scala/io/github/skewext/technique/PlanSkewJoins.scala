@@ -2,7 +2,6 @@ package io.github.skewext.technique
 
 import io.github.skewext.{Guard, SkewConf}
 
-import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
@@ -12,7 +11,7 @@ import org.apache.spark.sql.{AnalysisException, SparkSession}
  * Does joins by the techniques that are wanted for them. Until then, and if a technique does not do
  * it, it is Spark's join: conditions go through it, and it changes its type, as any other.
  */
-case class PlanSkewJoins(session: SparkSession) extends Rule[LogicalPlan] with Logging {
+case class PlanSkewJoins(session: SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (SkewConf.enabled(conf)) {
@@ -46,10 +45,8 @@ object PlanSkewJoins {
       technique <- SkewTechniques
         .named(wanted.technique)
         .toRight(TechniqueReason.WrongOption(s"there is no technique ${wanted.technique}"))
-        .right
-      request <- TechniqueRequest.of(session, join, technique.name, wanted.options).right
-      ready = if (wanted.prepared) request else prepared(technique, request)
-      made <- technique.plan(ready).right
+      request <- TechniqueRequest.of(session, join, technique.name, wanted.options)
+      made <- technique.plan(if (wanted.prepared) request else prepared(technique, request))
     } yield made
   } catch {
     case e: AnalysisException => Left(TechniqueReason.WrongOption(e.getMessage))

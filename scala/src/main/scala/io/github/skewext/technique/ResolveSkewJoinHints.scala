@@ -6,7 +6,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedRelation}
-import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
+import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.UNRESOLVED_HINT
@@ -47,9 +47,9 @@ object ResolveSkewJoinHints extends Rule[LogicalPlan] {
   private def wantedBy(hint: UnresolvedHint): Option[(TechniqueHint.Wanted, Seq[Seq[String]])] = {
     val words = hint.parameters.map(wordOf)
     val techniques = words.flatten.collect { case Seq(name) => name }.flatMap(SkewTechniques.named)
-    val options = words.flatten.collect { case Seq(Option_(name, value)) => name -> value }
+    val options = words.flatten.collect { case Seq(OptionText(name, value)) => name -> value }
     val relations = words.flatten.filter {
-      case Seq(Option_(_, _)) => false
+      case Seq(OptionText(_, _)) => false
       case Seq(name) => SkewTechniques.named(name).isEmpty
       case _ => true
     }
@@ -70,14 +70,13 @@ object ResolveSkewJoinHints extends Rule[LogicalPlan] {
     case text: String => Some(parts(text))
     case name: UnresolvedAttribute => Some(name.nameParts)
     case literal: Literal if literal.value != null => Some(parts(literal.toString))
-    case _: Expression => None
     case _ => None
   }
 
   private def parts(text: String): Seq[String] =
     if (text.contains("=")) Seq(text) else UnresolvedAttribute.parseAttributeName(text)
 
-  private object Option_ {
+  private object OptionText {
     def unapply(text: String): Option[(String, String)] = text.split("=", 2) match {
       case Array(name, value) => Some((name.trim.toLowerCase(Locale.ROOT), value.trim))
       case _ => None

@@ -11,9 +11,7 @@ import org.apache.spark.sql.execution.QueryExecution
 /** Whether sides may be read twice: what is not known to give the same rows again is refused. */
 private[technique] object StablePlans {
 
-  def check(
-      request: TechniqueRequest,
-      sides: Seq[BuildSide]): Either[TechniqueReason.Given, Unit] =
+  def check(request: TechniqueRequest, sides: Seq[BuildSide]): Either[TechniqueReason.Given, Unit] =
     sides.find(side => !areStable(request, request.plan(side))) match {
       case Some(side) =>
         Left(

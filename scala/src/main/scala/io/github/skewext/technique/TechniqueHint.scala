@@ -8,8 +8,8 @@ import org.apache.spark.sql.catalyst.plans.logical._
  *
  * Spark makes hints of its own out of hints, hence the methods.
  */
-final class TechniqueHint(val content: TechniqueHint.Content, strategy: Option[JoinStrategyHint])
-    extends HintInfo(strategy) {
+final class TechniqueHint(val content: TechniqueHint.Content, ofSpark: Option[JoinStrategyHint])
+    extends HintInfo(ofSpark) {
 
   override def copy(strategy: Option[JoinStrategyHint] = this.strategy): HintInfo =
     new TechniqueHint(content, strategy)

@@ -3,7 +3,8 @@ package io.github.skewext.technique
 import io.github.skewext.multijoin.MultiFullJoin
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.analysis.DeduplicateRelations
+import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans._
@@ -59,7 +60,16 @@ case class TechniqueRequest(
    * @return the plan, and expressions over the side as such over the copy
    */
   def copyOf(side: BuildSide): (LogicalPlan, Expression => Expression) = {
-    val (copy, columnOf) = MultiFullJoin.withNewIds(plan(side), if (side == BuildLeft) 0 else 1)
+    val original = plan(side)
+    val renewed =
+      DeduplicateRelations(Join(original, original, Inner, None, JoinHint.NONE)) match {
+        case Join(_, copy, _, _, _) => copy
+      }
+    // Spark does not know of columns that nodes of ours make.
+    val copy =
+      if (renewed.outputSet.intersect(original.outputSet).isEmpty) renewed
+      else MultiFullJoin.withNewIds(renewed, if (side == BuildLeft) 0 else 1)._1
+    val columnOf = AttributeMap(original.output.zip(copy.output))
     (copy, _.transform { case a: Attribute => columnOf(a) })
   }
 

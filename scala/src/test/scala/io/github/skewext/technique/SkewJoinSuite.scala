@@ -35,7 +35,9 @@ class SkewJoinSuite extends TechniqueTest {
     def sides(how: String, options: Map[String, String] = Map.empty) = {
       val df = check(large, small, "k", how, "broadcast", options)
       assert(exchanges(df).size <= 1)
-      collect(df.queryExecution.executedPlan) { case j: BroadcastHashJoinExec => j.buildSide.toString }
+      collect(df.queryExecution.executedPlan) { case j: BroadcastHashJoinExec =>
+        j.buildSide.toString
+      }
     }
     assert(sides("inner") === Seq("BuildRight"))
     assert(sides("inner", Map("side" -> "left")) === Seq("BuildLeft"))
@@ -83,7 +85,7 @@ class SkewJoinSuite extends TechniqueTest {
       assert(made(check(large, small, "k", "left", "auto")) === Seq("broadcast"))
       assert(made(check(small, large, "k", "left", "auto")).toSet === Set("broadcast_map"))
       // What cannot be read twice is not.
-      val unstable = large.where(rand(1) >= 0)
+      val unstable = large.where(rand(1) < 0.5)
       assert(made(skewJoin(unstable, small, "k", "full", "auto")) === Seq("adaptive"))
     }
   }
@@ -93,7 +95,9 @@ class SkewJoinSuite extends TechniqueTest {
       val df = skewJoin(large, small, "k", "full", technique)
       withSQLConf(Off) {
         val off = again(df)
-        assert(collect(off.queryExecution.executedPlan) { case j: SortMergeJoinExec => j }.size === 1)
+        assert(collect(off.queryExecution.executedPlan) { case j: SortMergeJoinExec =>
+          j
+        }.size === 1)
         assert(explained(off).head.origin.status === Origin.SwitchedOff)
       }
     }
@@ -107,10 +111,9 @@ class SkewJoinSuite extends TechniqueTest {
     assert(option.contains("no option 'sides'") && option.contains("side"))
     val value = error(skewJoin(large, small, "k", "full", "adaptive", Map("factor" -> "much")))
     assert(value.contains("The option factor must be a number of at least 1.0, not 'much'"))
-    assert(error(skewJoin(large, small, "k", "cross", "none")).nonEmpty)
+    assert(error(skewJoin(large, small, "k", "cross", "none")).contains("cross join"))
     val unequal = large.as("l") -> small.as("r")
-    val noKey = error(
-      skewJoin(unequal._1, unequal._2, col("l.k") < col("r.k"), "inner", "auto"))
+    val noKey = error(skewJoin(unequal._1, unequal._2, col("l.k") < col("r.k"), "inner", "auto"))
     assert(noKey.contains(TechniqueReason.NoEqualKeys.text))
     assert(error(skewJoin(large, small, "nokey", "full", "auto")).contains("nokey"))
     check(large, small, "k", "inner", "auto")
@@ -120,7 +123,9 @@ class SkewJoinSuite extends TechniqueTest {
     large.createOrReplaceTempView("l")
     small.createOrReplaceTempView("s")
     val query = "* FROM l FULL JOIN s USING (k)"
-    for (hint <- Seq("skew_join(s, broadcast_map)", "SKEW_JOIN('broadcast_map', l)",
+    for (hint <- Seq(
+        "skew_join(s, broadcast_map)",
+        "SKEW_JOIN('broadcast_map', l)",
         "SKEW_JOIN(l, broadcast_map, 'side=right')")) {
       val df = spark.sql(s"SELECT /*+ $hint */ $query")
       assertStock(df, spark.sql(s"SELECT $query"))
@@ -136,15 +141,20 @@ class SkewJoinSuite extends TechniqueTest {
     large.createOrReplaceTempView("l")
     small.createOrReplaceTempView("s")
     val query = "* FROM l FULL JOIN s USING (k)"
-    for (hint <- Seq("SKEW_JOIN(s)", "SKEW_JOIN(s, magic)", "SKEW_JOIN(t, broadcast_map)",
-        "SKEW_JOIN(s, broadcast_map, 'chunk=3')", "SKEW_JOIN(s, 3)")) {
+    for (hint <- Seq(
+        "SKEW_JOIN(s)",
+        "SKEW_JOIN(s, magic)",
+        "SKEW_JOIN(t, broadcast_map)",
+        "SKEW_JOIN(s, broadcast_map, 'chunk=3')",
+        "SKEW_JOIN(s, 3)")) {
       val df = spark.sql(s"SELECT /*+ $hint */ $query")
       assertStock(df, spark.sql(s"SELECT $query"))
       assert(contents(df).isEmpty, hint)
     }
     // Right as a hint, but not for this join: that is told by the explanation.
-    val refused = spark.sql("SELECT /*+ SKEW_JOIN(s, broadcast, 'side=left') */ " +
-      "* FROM l LEFT JOIN s USING (k)")
+    val refused = spark.sql(
+      "SELECT /*+ SKEW_JOIN(s, broadcast, 'side=left') */ " +
+        "* FROM l LEFT JOIN s USING (k)")
     assertStock(refused, spark.sql("SELECT * FROM l LEFT JOIN s USING (k)"))
     assert(refusals(refused) === Seq(TechniqueReason.JoinType))
     val origin = explained(refused).head.origin
@@ -159,7 +169,7 @@ class SkewJoinSuite extends TechniqueTest {
     other.conf.set("spark.sql.shuffle.partitions", "3")
     other.conf.set(BroadcastBelow, "-1")
     def in(rows: DataFrame) = SqlInternals.dataFrame(other, rows.queryExecution.logical)
-    for (technique <- SkewTechniques.all.map(_.name); how <- Hows) {
+    for (technique <- SkewTechniques.all.map(_.name); how <- Seq("full", "left_semi")) {
       val df = skewJoin(in(large), in(small), "k", how, technique)
       assertStock(df, large.join(small, Seq("k"), how))
     }

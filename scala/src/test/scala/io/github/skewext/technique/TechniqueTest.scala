@@ -2,15 +2,15 @@ package io.github.skewext.technique
 
 import scala.collection.JavaConverters._
 
+import io.github.skewext.PythonApi
 import io.github.skewext.skew.SkewTest
-import io.github.skewext.{MultiJoinTest, PythonApi}
 
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
 import org.apache.spark.sql.{Column, DataFrame, Row}
 
 /** Joins by techniques, and what Spark makes of the same joins. */
-trait TechniqueTest extends SkewTest { self: MultiJoinTest =>
+trait TechniqueTest extends SkewTest {
 
   // Compiling costs more than running such small queries.
   override protected def beforeAll(): Unit = {
@@ -82,5 +82,7 @@ trait TechniqueTest extends SkewTest { self: MultiJoinTest =>
   }
 
   protected def broadcasts(df: DataFrame): Int =
-    collectWithSubqueries(df.queryExecution.executedPlan) { case b: BroadcastExchangeLike => b }.size
+    collectWithSubqueries(df.queryExecution.executedPlan) { case b: BroadcastExchangeLike =>
+      b
+    }.size
 }
