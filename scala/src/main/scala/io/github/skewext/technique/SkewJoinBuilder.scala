@@ -26,6 +26,9 @@ private[skewext] object SkewJoinBuilder {
         fail(s"There is no technique '$technique'; the techniques are " +
           s"${SkewTechniques.all.map(_.name).mkString(", ")}."))
     TechniqueOptions.check(named, given)
+    if (how.equalsIgnoreCase("cross")) {
+      fail("skew_join does no cross join, which has no key that could be skewed.")
+    }
     val joined = on match {
       case Left(names) => left.join(right, names, how)
       case Right(condition) => left.join(right, condition, how)

@@ -1,5 +1,6 @@
 package io.github.skewext.technique
 
+import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.RetriedTasks
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
@@ -38,7 +39,7 @@ class BroadcastMapJoinSuite extends TechniqueTest with RetriedTasks {
     val none = large.where("v0 < 0")
     val nulls = small.withColumn("k", lit(null).cast("long"))
     val others = small.withColumn("k", col("k") + 1000)
-    for (how <- Hows; side <- Seq("left", "right")) {
+    for (how <- Seq("left", "full", "left_anti"); side <- Seq("left", "right")) {
       for ((l, r) <- Seq(none -> small, large -> none, large -> others, large -> nulls)) {
         val (a, b) = if (side == "right") (l, r) else (r, l)
         check(a, b, "k", how, Technique, onSide(side))
@@ -50,7 +51,9 @@ class BroadcastMapJoinSuite extends TechniqueTest with RetriedTasks {
     val doubles = "(-0.0D, 1), (0.0D, 2), (double('NaN'), 3), (null, 4), (7.0D, 5)"
     val l = table("k, v", doubles)
     val r = table("k, w", "(0.0D, 1), (double('NaN'), 2), (null, 3), (8.0D, 4)")
-    for (how <- Hows; side <- Seq("left", "right")) check(l, r, "k", how, Technique, onSide(side))
+    for (how <- Seq("right", "full", "left_anti"); side <- Seq("left", "right")) {
+      check(l, r, "k", how, Technique, onSide(side))
+    }
   }
 
   test("the large side is read twice, the second time its keys only") {
@@ -58,15 +61,11 @@ class BroadcastMapJoinSuite extends TechniqueTest with RetriedTasks {
       large.write.parquet(path.getPath)
       val read = spark.read.parquet(path.getPath)
       val df = check(read, small, "k", "full", Technique)
-      val scans = df.queryExecution.optimizedPlan
-        .collectLeaves()
-        .filter(_.output.exists { a =>
-          read.columns.contains(a.name) && a.name != "v30" && a.name != "s30"
-        })
-      val columns = scans.map(_.output.map(_.name).toSet).filter(_.contains("k"))
-      assert(columns.contains(Set("k")), df.queryExecution.optimizedPlan)
-      assert(columns.contains(read.columns.toSet), df.queryExecution.optimizedPlan)
-      assert(columns.count(c => c.contains("v0") || c == Set("k")) === 2)
+      val scans = collectWithSubqueries(df.queryExecution.executedPlan) {
+        case scan: FileSourceScanExec => scan.requiredSchema.fieldNames.toSeq
+      }
+      assert(scans.map(_.toSet).toSet === Set(read.columns.toSet, Set("k")))
+      assert(scans.size === 2)
     }
   }
 
@@ -79,12 +78,13 @@ class BroadcastMapJoinSuite extends TechniqueTest with RetriedTasks {
       intercept[AnalysisException](skewJoin(l, r, more, "full", Technique, onSide("right")))
     assert(refused.getMessage.contains(TechniqueReason.Condition.text))
     val nullSafe = col("l.k") <=> col("r.k")
-    for (how <- Hows; side <- Seq("left", "right"))
+    for (how <- Seq("full", "left_anti"); side <- Seq("left", "right")) {
       check(l, r, nullSafe, how, Technique, onSide(side))
+    }
   }
 
   test("the same DataFrame on both sides, and a result that is joined with itself") {
-    for (how <- Hows) check(small, small, "k", how, Technique)
+    for (how <- Seq("inner", "full")) check(small, small, "k", how, Technique)
     val full = skewJoin(large, small, "k", "full", Technique)
     val stock = large.join(small, Seq("k"), "full")
     val counted = full.groupBy("k").count()
@@ -155,7 +155,7 @@ class BroadcastMapJoinSuite extends TechniqueTest with RetriedTasks {
       if (task != null && task.attemptNumber() == 0) throw new SparkException("not this time")
       v
     }
-    for (how <- Seq("full", "right", "left_anti"); side <- Seq("left", "right")) {
+    for ((how, side) <- Seq("full" -> "left", "full" -> "right", "left_anti" -> "left")) {
       val failing = large.select(failsOnce(col("v0")).as("v0"), col("k"))
       val plain = large.select("v0", "k")
       val (a, b, l, r) =

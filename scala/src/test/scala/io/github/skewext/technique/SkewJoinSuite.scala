@@ -85,7 +85,7 @@ class SkewJoinSuite extends TechniqueTest {
       assert(made(check(large, small, "k", "left", "auto")) === Seq("broadcast"))
       assert(made(check(small, large, "k", "left", "auto")).toSet === Set("broadcast_map"))
       // What cannot be read twice is not.
-      val unstable = large.where(rand(1) >= 0)
+      val unstable = large.where(rand(1) < 0.5)
       assert(made(skewJoin(unstable, small, "k", "full", "auto")) === Seq("adaptive"))
     }
   }
@@ -111,7 +111,7 @@ class SkewJoinSuite extends TechniqueTest {
     assert(option.contains("no option 'sides'") && option.contains("side"))
     val value = error(skewJoin(large, small, "k", "full", "adaptive", Map("factor" -> "much")))
     assert(value.contains("The option factor must be a number of at least 1.0, not 'much'"))
-    assert(error(skewJoin(large, small, "k", "cross", "none")).nonEmpty)
+    assert(error(skewJoin(large, small, "k", "cross", "none")).contains("cross join"))
     val unequal = large.as("l") -> small.as("r")
     val noKey = error(skewJoin(unequal._1, unequal._2, col("l.k") < col("r.k"), "inner", "auto"))
     assert(noKey.contains(TechniqueReason.NoEqualKeys.text))
@@ -169,7 +169,7 @@ class SkewJoinSuite extends TechniqueTest {
     other.conf.set("spark.sql.shuffle.partitions", "3")
     other.conf.set(BroadcastBelow, "-1")
     def in(rows: DataFrame) = SqlInternals.dataFrame(other, rows.queryExecution.logical)
-    for (technique <- SkewTechniques.all.map(_.name); how <- Hows) {
+    for (technique <- SkewTechniques.all.map(_.name); how <- Seq("full", "left_semi")) {
       val df = skewJoin(in(large), in(small), "k", how, technique)
       assertStock(df, large.join(small, Seq("k"), how))
     }
