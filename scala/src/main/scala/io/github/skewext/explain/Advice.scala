@@ -11,8 +11,8 @@ private[skewext] object Advice {
       "It is a join whose rows say whether a key exists, or one like it. Nothing can be done but " +
         "to write it as another join."
     case SkewReason.OuterCondition =>
-      "Which rows come out depends on all rows of the key, and a part of them does not tell. Put " +
-        "a condition on one side into that side's query."
+      "Which rows come out depends on all rows of the key, and a part of them does not tell. A " +
+        "condition on one side alone would be no hindrance."
     case SkewReason.Ordered =>
       "Its inputs come sorted and are merged as they are. With spark.skewext.multiJoin.order=none " +
         "the inputs are shuffled or read as they are, and partitions of shuffles can be split."
