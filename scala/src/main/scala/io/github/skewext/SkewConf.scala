@@ -35,6 +35,16 @@ object SkewConf {
     .booleanConf
     .createWithDefault(true)
 
+  val MULTI_JOIN_RUNTIME_FILTER = buildConf("spark.skewext.multiJoin.runtimeFilter.enabled")
+    .doc(
+      "Whether the keys of a small required input with a condition may tell, while the query " +
+        "runs, what is not read or not shuffled of larger inputs: partitions, as " +
+        "spark.sql.optimizer.dynamicPartitionPruning.* say it for Spark's joins, and rows that a " +
+        "bloom filter does not have, as spark.sql.optimizer.runtime.bloomFilter.* say it.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
   val MULTI_JOIN_ORDER = buildConf("spark.skewext.multiJoin.order")
     .doc("In which order the multi-way join brings keys out. 'auto': in their natural order where " +
       "all inputs come sorted by the key (bucketed and sorted tables), and then without keeping " +
@@ -191,6 +201,7 @@ object SkewConf {
     ENABLED,
     MULTI_JOIN_SPREAD_NULL_KEYS,
     MULTI_JOIN_BROADCAST,
+    MULTI_JOIN_RUNTIME_FILTER,
     MULTI_JOIN_ORDER,
     MULTI_JOIN_GROUPING,
     MULTI_JOIN_MAX_ROWS_IN_MEMORY,

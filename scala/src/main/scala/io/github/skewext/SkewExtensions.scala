@@ -8,6 +8,7 @@ import io.github.skewext.skew.{ForceSkewedJoins, SketchJoinKeys, SplitSkewedJoin
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 
 /**
@@ -33,7 +34,8 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *  1. [[multijoin.DropUnusedInputs]] (the same): leaves out inputs that make no difference.
  *  1. [[multijoin.PruneNestedColumns]] (the same): takes fields out of structs below the join.
  *  1. [[multijoin.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a
- *     multi-way join as one operator.
+ *     multi-way join as one operator, and what its inputs are asked while the query runs
+ *     ([[multijoin.RuntimeFilters]]).
  *  1. [[multijoin.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
  *     with a null key from all going to one task.
  *  1. [[skew.WantedLayout]] (the same): remembers which joins' partitions the query asks for.
@@ -47,6 +49,9 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *  1. [[skew.SplitSkewedJoins]] (adaptive execution, on a stage whose inputs are there, after Spark
  *     has coalesced partitions): splits skewed partitions of joins.
  *
+ * Rules that follow each other at one extension point are one rule to Spark ([[RuleGroup]]), which looks
+ * once whether the plan has a join at all.
+ *
  * Applying it twice to the same session does nothing the second time. It never throws: an exception
  * here would keep the session, and on some platforms the cluster, from starting.
  */
@@ -56,16 +61,11 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
       if (!Guard.sparkIsSupported) {
         Guard.logOnce(Guard.unsupportedSpark)
       } else if (SkewExtensions.applied.add(extensions)) {
-        SkewExtensions.loadedOptimizerRules.foreach(rule =>
-          extensions.injectOptimizerRule(_ => rule))
+        extensions.injectOptimizerRule(_ => SkewExtensions.loadedOptimizerRules)
         extensions.injectRuntimeOptimizerRule(_ => GuardedRule(PropagateEmptyInputs.AtRuntime))
         extensions.injectPlannerStrategy(_ => SkewExtensions.strategy)
-        extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(SpreadNullKeys))
-        extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(WantedLayout))
-        extensions.injectQueryStagePrepRule(_ => GuardedRule(WantedLayout.Kept))
-        extensions.injectQueryStagePrepRule(_ => GuardedRule(ForceSkewedJoins))
-        extensions.injectQueryStagePrepRule(_ => GuardedRule(SketchJoinKeys))
-        extensions.injectQueryStagePrepRule(_ => GuardedRule(BulkExchanges))
+        extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
+        extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
         extensions.injectColumnar(_ => BulkExchanges.InStaticPlans)
         extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
       }
@@ -78,6 +78,7 @@ object SkewExtensions {
     Collections.newSetFromMap(
       Collections.synchronizedMap(new WeakHashMap[SparkSessionExtensions, java.lang.Boolean]()))
 
+  /** In this order: when skewext is switched off, the first leaves nothing for the others. */
   private val optimizerRules: Seq[Rule[LogicalPlan]] =
     Seq(
       LowerMultiFullJoin,
@@ -89,11 +90,19 @@ object SkewExtensions {
       InferKeyPredicates,
       LimitRequiredInput,
       DropUnusedInputs,
-      PruneNestedColumns).map(GuardedRule(_))
+      PruneNestedColumns)
+
+  private val loadedOptimizerRules: Rule[LogicalPlan] =
+    new LogicalJoinRules(optimizerRules.patch(1, Seq(RewriteJoinChains), 0): _*)
 
   /** A session that registered late has chosen our joins by name; its own stay as they are. */
-  private val loadedOptimizerRules: Seq[Rule[LogicalPlan]] =
-    optimizerRules.patch(1, Seq(GuardedRule(RewriteJoinChains)), 0)
+  private val lateOptimizerRules: Rule[LogicalPlan] = new LogicalJoinRules(optimizerRules: _*)
+
+  private val rulesBeforeExchanges: Rule[SparkPlan] =
+    new PhysicalJoinRules(SpreadNullKeys, WantedLayout)
+
+  private val rulesOfExchanges: Rule[SparkPlan] =
+    new PhysicalJoinRules(WantedLayout.Kept, ForceSkewedJoins, SketchJoinKeys, BulkExchanges)
 
   private val strategy = GuardedStrategy(MultiFullJoinStrategy)
 
@@ -104,7 +113,7 @@ object SkewExtensions {
   def register(session: SparkSession): Unit = if (!isRegistered(session)) {
     val experimental = session.experimental
     experimental.extraStrategies = experimental.extraStrategies :+ strategy
-    experimental.extraOptimizations = experimental.extraOptimizations ++ optimizerRules
+    experimental.extraOptimizations = experimental.extraOptimizations :+ lateOptimizerRules
   }
 
   /** Whether the session was built with the extension. */

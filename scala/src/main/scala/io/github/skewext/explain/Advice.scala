@@ -54,6 +54,9 @@ private[skewext] object Advice {
     case RewriteReason.MixedOff =>
       "Try the setting with your query; multi_join does the same whatever the setting."
     case RewriteReason.Broadcast => "Nothing: a broadcast shuffles nothing at all."
+    case RewriteReason.PartitionPruning =>
+      "Nothing: partitions that are not read cost nothing at all. Spark's setting is " +
+        "spark.sql.optimizer.dynamicPartitionPruning.enabled."
     case RewriteReason.JoinType =>
       "multi_join with the role excluded does an anti join; the others are Spark's."
     case RewriteReason.Hint => "Take the hint away, if it is not needed any more."
