@@ -1,5 +1,6 @@
 package io.github.skewext.explain
 
+import io.github.skewext.bucket.{MergeReason, MergeSortedFilesExec}
 import io.github.skewext.multijoin.{MultiFullJoin, MultiFullJoinExec}
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -141,7 +142,8 @@ private[explain] class ExplainedInputs(
           .get(key)
           .filterNot(value => value.isEmpty || value == "[]")
           .map(value => s"$what: $value")
-      }
+      } ++ MergeReason.of(scan).map(reason => s"sorted rows, as ${reason.text}")
+    case merge: MergeSortedFilesExec => Seq(s"sorted files, merged: ${merge.mostFiles}")
     case _ => Nil
   }
 
