@@ -22,6 +22,7 @@ Examples
 
 from pyspark_skewext._jar import jar_path
 from pyspark_skewext._version import __version__
+from pyspark_skewext.buckets import Bucket, WrittenBuckets, write_bucketed
 from pyspark_skewext.explanation import Explanation, explain
 from pyspark_skewext.multijoin import JoinInput, multi_full_join, multi_join
 from pyspark_skewext.report import SkewReport, skew_report
@@ -29,10 +30,12 @@ from pyspark_skewext.roles import Role
 from pyspark_skewext.session import configure, is_enabled, register
 
 __all__ = [
+    "Bucket",
     "Explanation",
     "JoinInput",
     "Role",
     "SkewReport",
+    "WrittenBuckets",
     "__version__",
     "configure",
     "explain",
@@ -42,4 +45,5 @@ __all__ = [
     "multi_join",
     "register",
     "skew_report",
+    "write_bucketed",
 ]

@@ -1,5 +1,6 @@
 package io.github.skewext
 
+import org.apache.spark.network.util.ByteUnit
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.internal.SQLConf.buildConf
 
@@ -196,6 +197,32 @@ object SkewConf {
     .checkValue(_ > 0, "At least one.")
     .createWithDefault(64)
 
+  val BUCKET_MERGE = buildConf("spark.skewext.bucket.merge.enabled")
+    .doc(
+      "Whether the sorted files of a bucket are merged where Spark would sort all of their rows: " +
+        "for joins and aggregates of tables with sorted buckets, also after appends.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val BUCKET_MERGE_MAX_FILES = buildConf("spark.skewext.bucket.merge.maxFiles")
+    .doc("How many files a task merges at most, of each table. With more files in a bucket its " +
+      "rows are sorted.")
+    .version("0.1.0")
+    .intConf
+    .checkValue(_ > 0, "At least one file must be allowed.")
+    .createWithDefault(32)
+
+  val BUCKET_MERGE_MAX_BYTES = buildConf("spark.skewext.bucket.merge.maxBytes")
+    .doc(
+      "How much the readers of the files that a task merges may hold, of each table: a part of " +
+        "every file, one row group or stripe, is in memory at a time. Estimated from the sizes of " +
+        "the files and of the columns that are read.")
+    .version("0.1.0")
+    .bytesConf(ByteUnit.BYTE)
+    .checkValue(_ >= 0, "The number of bytes must not be negative.")
+    .createWithDefaultString("512m")
+
   /** All entries, in the order of the documentation. */
   val entries = Seq(
     ENABLED,
@@ -218,7 +245,10 @@ object SkewConf {
     SKEW_MARKING,
     SKEW_FORCE,
     SKEW_OUTPUT_ENABLED,
-    SKEW_OUTPUT_SAMPLE_EVERY)
+    SKEW_OUTPUT_SAMPLE_EVERY,
+    BUCKET_MERGE,
+    BUCKET_MERGE_MAX_FILES,
+    BUCKET_MERGE_MAX_BYTES)
 
   def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)
 }

@@ -2,6 +2,7 @@ package io.github.skewext
 
 import java.util.{Collections, WeakHashMap}
 
+import io.github.skewext.bucket.MergeSortedFiles
 import io.github.skewext.multijoin._
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.skew.{ForceSkewedJoins, SketchJoinKeys, SplitSkewedJoins, WantedLayout}
@@ -46,6 +47,8 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *  1. [[skew.SketchJoinKeys]] (adaptive execution, when exchanges are planned): counts keys below
  *     the exchanges of joins.
  *  1. [[multijoin.BulkExchanges]] (when exchanges are planned): exchanges that do less for each row.
+ *  1. [[bucket.MergeSortedFiles]] (when exchanges are planned, and Spark has seen which scans need
+ *     their buckets): merges sorted files where Spark would sort their rows.
  *  1. [[skew.SplitSkewedJoins]] (adaptive execution, on a stage whose inputs are there, after Spark
  *     has coalesced partitions): splits skewed partitions of joins.
  *
@@ -67,6 +70,8 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
         extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
         extensions.injectColumnar(_ => BulkExchanges.InStaticPlans)
+        extensions.injectQueryStagePrepRule(_ => GuardedRule(MergeSortedFiles))
+        extensions.injectColumnar(_ => MergeSortedFiles.InStaticPlans)
         extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
       }
     }

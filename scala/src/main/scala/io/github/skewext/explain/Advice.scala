@@ -1,5 +1,6 @@
 package io.github.skewext.explain
 
+import io.github.skewext.bucket.MergeReason
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.skew.SkewReason
 
@@ -89,5 +90,24 @@ private[skewext] object Advice {
       "Write it with multi_join and a role for each input, if that is what is meant."
     case RewriteReason.OuterReference => "Write the subquery as a join."
     case RewriteReason.Streaming => "Nothing: the operator is for batch queries."
+  }
+
+  def of(reason: MergeReason): String = reason match {
+    case MergeReason.SwitchedOff => "Switch it on for this query."
+    case MergeReason.OtherOrder =>
+      "Write the table sorted by what it is joined on, in that order: sort=True of write_bucketed."
+    case MergeReason.Format => "Write the table as Parquet or ORC."
+    case MergeReason.NonDeterministic =>
+      "rand(), monotonically_increasing_id(), input_file_name() and the like see files one after " +
+        "the other. Compute it above the join."
+    case MergeReason.FileNames =>
+      "The table has files that no bucketed write made. Spark refuses to read it by bucket."
+    case MergeReason.ManyFiles =>
+      "Allow more, or write the table anew: write_bucketed makes one file a bucket."
+    case MergeReason.LargeFiles =>
+      "Allow more, if executors have the memory; select fewer columns; or write the table in more " +
+        "buckets, anew."
+    case MergeReason.OtherInputs =>
+      "Rows are brought together by hash, which needs no order. Nothing is sorted either."
   }
 }

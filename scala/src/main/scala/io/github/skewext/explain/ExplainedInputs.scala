@@ -1,5 +1,6 @@
 package io.github.skewext.explain
 
+import io.github.skewext.bucket.{MergeReason, MergeSortedFilesExec}
 import io.github.skewext.multijoin.{MultiFullJoin, MultiFullJoinExec}
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -147,7 +148,8 @@ private[explain] class ExplainedInputs(
           .get(key)
           .filterNot(value => value.isEmpty || value == "[]")
           .map(value => s"$what: $value")
-      }
+      } ++ MergeReason.of(scan).map(reason => s"sorted rows, as ${reason.text}")
+    case merge: MergeSortedFilesExec => Seq(s"sorted files, merged: ${merge.mostFiles}")
     case FilterExec(condition, _) =>
       splitConjunctivePredicates(condition).collect {
         case BloomFilterMightContain(_, XxHash64(Seq(key), _)) => s"bloom filter: ${sql(key)}"
