@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 ARGS ?=
+# A session each of Spark needs 1 to 2 GB.
+PYTEST_JOBS ?= 2
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -47,8 +49,9 @@ test-scala: ## The Scala suites; ONLY='*ZipSuite' runs some
 
 # Only here is the smoke test of the wheel collected, as only here the wheel is sure to be new.
 # (Named beside its folder it would make pytest 8 forget the rest of the folder.)
-test-python: $(WHEEL) $(VENV_STAMP) ## pytest and the built wheel; ARGS='-k name' runs some
-	cd python && ../$(PY) -m pytest -o 'python_files=test_*.py smoke_*.py' $(ARGS)
+test-python: $(WHEEL) $(VENV_STAMP) ## pytest and the built wheel; ARGS='-k name' runs some, in one process
+	cd python && ../$(PY) -m pytest -o 'python_files=test_*.py smoke_*.py' \
+	  $(if $(ARGS),$(ARGS),-n $(PYTEST_JOBS) --dist loadfile --durations=15)
 
 # What takes too long for CI.
 test-spark: $(JAR_STAMP) $(VENV_STAMP) ## Spark's own suites and all of TPC-DS, all joins rewritten

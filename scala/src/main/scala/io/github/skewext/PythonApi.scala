@@ -4,6 +4,7 @@ import java.util.{List => JList, Map => JMap}
 
 import scala.collection.JavaConverters._
 
+import io.github.skewext.bucket.{BucketedWriter, WrittenBuckets}
 import io.github.skewext.explain.Explainer
 import io.github.skewext.multijoin.{InputRole, MultiFullJoinBuilder}
 import io.github.skewext.report.SkewReport
@@ -137,6 +138,36 @@ object PythonApi {
       Option(partitions).map(_.intValue),
       minShare,
       withBytes)
+  }
+
+  /**
+   * Writes `df` to a bucketed table with one file a bucket.
+   *
+   * @param format null, or the provider of the table
+   * @param sortBy the columns that each file is sorted by; empty for none
+   * @param mode as of `DataFrameWriter.mode`
+   */
+  def writeBucketed(
+      df: DataFrame,
+      table: String,
+      format: String,
+      by: JList[String],
+      buckets: Int,
+      sortBy: JList[String],
+      mode: String,
+      partitionBy: JList[String],
+      options: JMap[String, String]): WrittenBuckets = {
+    requireSupportedSpark()
+    new BucketedWriter(
+      df,
+      table,
+      Option(format),
+      by.asScala.toSeq,
+      buckets,
+      sortBy.asScala.toSeq,
+      mode,
+      partitionBy.asScala.toSeq,
+      options.asScala.toMap).write()
   }
 
   private def sessionOf(frames: Seq[DataFrame], what: String): SparkSession = {
