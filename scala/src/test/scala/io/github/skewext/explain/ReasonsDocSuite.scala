@@ -6,6 +6,7 @@ import io.github.skewext.ReasonsDoc
 import io.github.skewext.bucket.MergeReason
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.skew.SkewReason
+import io.github.skewext.technique.TechniqueReason
 import org.scalatest.funsuite.AnyFunSuite
 
 /** Every reason is in the documentation, once, with what to do about it. */
@@ -17,6 +18,7 @@ class ReasonsDocSuite extends AnyFunSuite {
   test("the lists of reasons are complete") {
     assert(SkewReason.all.map(_.toString).toSet === objectsOf(symbolOf[SkewReason]))
     assert(RewriteReason.all.map(_.toString).toSet === objectsOf(symbolOf[RewriteReason]))
+    assert(TechniqueReason.all.map(_.toString).toSet === objectsOf(symbolOf[TechniqueReason]))
     assert(MergeReason.all.map(_.toString).toSet === objectsOf(symbolOf[MergeReason]))
   }
 
@@ -25,6 +27,7 @@ class ReasonsDocSuite extends AnyFunSuite {
     val texts = Map(
       "rewrite" -> RewriteReason.all.map(_.text),
       "skew" -> SkewReason.all.map(_.text),
+      "technique" -> TechniqueReason.all.map(_.text),
       "merge" -> MergeReason.all.map(_.text))
     for ((name, reasons) <- texts; reason <- reasons) {
       val rows = tables(name).split("\n").filter(_.startsWith(s"| $reason | "))
@@ -41,6 +44,8 @@ class ReasonsDocSuite extends AnyFunSuite {
       "<!-- end of reasons -->",
       "b",
       "<!-- reasons: skew -->",
+      "<!-- end of reasons -->",
+      "<!-- reasons: technique -->",
       "<!-- end of reasons -->",
       "<!-- reasons: merge -->",
       "<!-- end of reasons -->",
