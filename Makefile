@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 ARGS ?=
+# A session each of Spark needs 1 to 2 GB.
+PYTEST_JOBS ?= 2
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -29,7 +31,7 @@ unexport SPARK_HOME PYSPARK_DRIVER_PYTHON
 .NOTPARALLEL:
 
 .PHONY: help demo test test-scala test-python test-spark test-random bench fmt check check-scala \
-  check-python jar wheel docs clean distclean
+  check-python jar wheel docs notebooks clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,8 +49,9 @@ test-scala: ## The Scala suites; ONLY='*ZipSuite' runs some
 
 # Only here is the smoke test of the wheel collected, as only here the wheel is sure to be new.
 # (Named beside its folder it would make pytest 8 forget the rest of the folder.)
-test-python: $(WHEEL) $(VENV_STAMP) ## pytest and the built wheel; ARGS='-k name' runs some
-	cd python && ../$(PY) -m pytest -o 'python_files=test_*.py smoke_*.py' $(ARGS)
+test-python: $(WHEEL) $(VENV_STAMP) ## pytest and the built wheel; ARGS='-k name' runs some, in one process
+	cd python && ../$(PY) -m pytest -o 'python_files=test_*.py smoke_*.py' \
+	  $(if $(ARGS),$(ARGS),-n $(PYTEST_JOBS) --dist loadfile --durations=15)
 
 # What takes too long for CI.
 test-spark: $(JAR_STAMP) $(VENV_STAMP) ## Spark's own suites and all of TPC-DS, all joins rewritten
@@ -80,6 +83,9 @@ check-scala:
 	$(SBT) scalafmtCheckAll scalafmtSbtCheck "scalafixAll --check" Test/compile \
 	  "Test/runMain io.github.skewext.SettingsDoc --check docs/settings.md" \
 	  "Test/runMain io.github.skewext.ReasonsDoc --check docs/explain.md"
+
+notebooks: $(JAR_STAMP) $(VENV_STAMP) ## Run the notebooks of examples/, made of the scripts there
+	$(PY) build-tools/notebooks.py
 
 docs: ## Write docs/settings.md, and the tables of docs/explain.md, from the code
 	$(SBT) "Test/runMain io.github.skewext.SettingsDoc docs/settings.md" \

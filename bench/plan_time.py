@@ -1,6 +1,6 @@
 """What the optimizer and the planner take: long chains of joins, and queries without any.
 
-    bench/plan_time.py                    all queries, into bench/results/plan-time.json
+    make bench BENCH=plan-time            all queries, into bench/results/plan-time.json
     bench/plan_time.py --share 0.1        a tenth of the repetitions, printed only
     bench/plan_time.py --only chain-40    one query, printed only
     bench/plan_time.py --page             the table in docs/performance.md, from the file

@@ -3,6 +3,7 @@
     bench/run.py                       most cases with a fortieth of the rows: a look
     bench/run.py --full                every case as the goals want it, for bench/results
     bench/run.py --full n4-string-16   one case; patterns like 'n4-*' do too
+    bench/run.py plan-time             what optimizing and planning take: bench/plan_time.py
 
 How to read what comes out is in bench/README.md.
 """
@@ -19,6 +20,7 @@ from pathlib import Path
 from subprocess import CalledProcessError
 from typing import Any
 
+import plan_time
 from harness import facts, report, sessions
 from harness.case import FULL_ROWS, QUICK_ROWS, Case
 from harness.cases import CASES, select
@@ -29,6 +31,7 @@ from harness.workers import Pool, WorkerError
 from harness.workspace import BusyError, workspace
 
 BENCH = Path(__file__).resolve().parent
+PLAN_TIME = "plan-time"
 GB = 2**30
 
 
@@ -99,6 +102,8 @@ def _offheap(heap: str, comet_heap: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Run the cases; 1 if an answer or a plan was wrong."""
+    if PLAN_TIME in arguments:
+        return plan_time.main([argument for argument in arguments if argument != PLAN_TIME])
     options = parse(arguments)
     cache: Path = options.cache.resolve()
     try:

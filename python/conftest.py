@@ -15,6 +15,9 @@ import pyspark_skewext as skewext
 # Python workers must be of the driver's version.
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
+# Most of the time goes into code that runs only a few times, also in sessions of their own.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
@@ -27,8 +30,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.shuffle.partitions", 3)
         .config("spark.default.parallelism", 2)
         .config("spark.driver.memory", "1g")
-        # Most of the time goes into code that runs only a few times.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.sql.warehouse.dir", str(home / "warehouse"))
         # Small tables would otherwise be broadcast where tests look at shuffles.
         .config("spark.sql.autoBroadcastJoinThreshold", -1)

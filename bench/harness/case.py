@@ -18,6 +18,10 @@ SKEWED = ("hot", "hotnulls", "product")
 """Kinds of tables of which the first, or both, have a key with far more rows than others."""
 
 
+BUCKETED = ("bucketed", "appends")
+"""Kinds of tables that are stored by bucket, with one sorted file a bucket, or one a write."""
+
+
 @dataclass(frozen=True)
 class Point:
     """One set of tables and settings; most cases have one, a curve has several."""
@@ -48,7 +52,7 @@ class Point:
     @property
     def bucketed(self) -> bool:
         """Whether the tables are stored by bucket and in order."""
-        return self.kind == "bucketed"
+        return self.kind in BUCKETED
 
     @property
     def kinds(self) -> list[str]:

@@ -105,6 +105,20 @@ CASES = (
         variants=(*CHAINS, "ours", "scan"),
     ),
     _case(
+        "buckets-appends",
+        "4 tables stored in 16 buckets on the key, written in 4 parts: 4 sorted files a bucket",
+        Point("N=4", kind="appends"),
+        _stock_over_ours(2.0),
+        variants=(*CHAINS, "ours", "scan"),
+    ),
+    _case(
+        "buckets-inner",
+        "2 such tables, inner join: Spark's operator, with what we put below it",
+        Point("N=2", kind="appends", tables=2, how="inner"),
+        Goal("sortmerge", "merged", ">=", 1.3),
+        variants=(*CHAINS, "merged", "scan"),
+    ),
+    _case(
         "duplicates",
         "4 tables, 10 rows a key in the second and the fourth",
         Point("N=4", kind="duplicates", share=0.25),

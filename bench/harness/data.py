@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from harness import queries
-from harness.case import FULL_ROWS, SKEWED
+from harness.case import BUCKETED, FULL_ROWS, SKEWED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,6 +27,9 @@ FILES = 8
 """Files of a table, however many cores made it."""
 
 BUCKETS = 16
+APPENDS = 4
+"""Writes that a table of the kind "appends" is made of: files of each bucket."""
+
 COPIES = 10
 """Rows of a key in the tables with duplicates."""
 
@@ -65,8 +68,8 @@ def generate(spark: SparkSession, cache: Path, kind: str, rows: int, table: int)
     """Make one table, under another name until it is complete."""
     path = table_path(cache, kind, rows, table)
     making = path.with_name(f"{path.name}.making")
-    if kind == "bucketed":
-        _generate_bucketed(spark, cache, rows, table, making)
+    if kind in BUCKETED:
+        _generate_bucketed(spark, cache, kind, rows, table, making)
     elif kind in SKEWED:
         _hot_table(spark, kind, rows, table).write.mode("overwrite").parquet(str(making))
     elif kind == "star":
@@ -86,7 +89,7 @@ def read(spark: SparkSession, cache: Path, kind: str, rows: int, tables: int) ->
     if kind == "star":
         for name, frame in zip(queries.TABLES, frames):
             frame.createOrReplaceTempView(name)
-    if kind != "bucketed":
+    if kind not in BUCKETED:
         return frames
     for table, (path, frame) in enumerate(zip(paths, frames)):
         columns = ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in frame.schema)
@@ -99,22 +102,27 @@ def read(spark: SparkSession, cache: Path, kind: str, rows: int, tables: int) ->
     return [spark.table(f"bucketed_{table}") for table in range(tables)]
 
 
-def _generate_bucketed(spark: SparkSession, cache: Path, rows: int, table: int, path: Path) -> None:
+def _generate_bucketed(
+    spark: SparkSession, cache: Path, kind: str, rows: int, table: int, path: Path
+) -> None:
     if missing(cache, "string", rows, table + 1):
         for each in missing(cache, "string", rows, table + 1):
             generate(spark, cache, "string", rows, each)
     source = spark.read.parquet(str(table_path(cache, "string", rows, table)))
     name = f"making_{table}"
     spark.sql(f"DROP TABLE IF EXISTS {name}")
-    # Partitioned as the buckets are, so that every bucket comes from one task, as one file.
-    (
-        source.repartition(BUCKETS, "device_id")
-        .write.mode("overwrite")
-        .bucketBy(BUCKETS, "device_id")
-        .sortBy("device_id")
-        .option("path", str(path))
-        .saveAsTable(name)
-    )
+    writes = APPENDS if kind == "appends" else 1
+    for write in range(writes):
+        # Partitioned as the buckets are, so that every bucket comes from one task, as one file.
+        (
+            source.where(F.pmod(F.xxhash64("device_id", F.lit(7)), F.lit(writes)) == write)
+            .repartition(BUCKETS, "device_id")
+            .write.mode("append" if write else "overwrite")
+            .bucketBy(BUCKETS, "device_id")
+            .sortBy("device_id")
+            .option("path", str(path))
+            .saveAsTable(name)
+        )
     spark.sql(f"DROP TABLE {name}")
 
 

@@ -124,7 +124,9 @@ def _run(
     # All rows of the hot key, and the others in their partition.
     hot = rows * (HOT_SHARE + (1 - HOT_SHARE) / partitions) + others
     tasks = sorted(zip(join.task_rows, join.task_ms), reverse=True)
-    if before:
+    # What runs before may only look where rows begin in blocks that tasks share.
+    marked = bool(before) and tasks[0][0] < NEARLY * hot
+    if marked:
         heavy = tasks.pop()
         if heavy[0] > HARDLY * others:
             raise ValueError(f"{where}: keys were marked, but no residual is without hot rows")
@@ -151,7 +153,7 @@ def _run(
         whole=_sample("whole", tasks[sliced:]),
         heavy_ms=heavy[1],
         pieces=_sample("piece", tasks[:sliced]) if sliced else None,
-        marks=before[0] if before else None,
+        marks=before[0] if marked else None,
         beside=max(0.0, facts["min"] * 1000 - max(ends.values())),
         gap=gaps[0],
     )

@@ -160,6 +160,8 @@ VARIANTS = {
             _ours,
             conf={BULK_ROWS: "false"},
         ),
+        # The same query as "sortmerge"; where files are sorted, we merge them.
+        Variant("merged", "ours", _SMJ, _chain(None)),
         Variant("floor", "bound", lambda n: {"Exchange": n, "Sort": 0}),
         Variant("scan", "bound", lambda n: {"Exchange": 0, "Sort": 0}),
         Variant(
@@ -226,10 +228,13 @@ def expected_plan(variant: Variant, point: Point) -> Plan | None:
         return _expected_split(variant, point, plan)
     if point.bucketed and variant.family != "bound":
         # Only what a join has put out must be shuffled and sorted again. Ours needs neither.
-        again = point.tables - 2 if variant.family == "stock" else 0
+        again = point.tables - 2 if variant.family == "stock" and point.how == "full" else 0
         plan["Exchange"] = again
         plan["BulkExchange"] = 0
-        plan["Sort"] = again if plan["Sort"] else 0
+        # Of several files a bucket Spark sorts the rows of all.
+        unsorted = point.tables if point.kind == "appends" and variant.family == "stock" else 0
+        plan["Sort"] = again + unsorted if plan["Sort"] else 0
+        plan["MergeSortedFiles"] = point.tables if variant.name == "merged" else 0
     if point.shape == "count" and variant.build is not None:
         plan["Exchange"] += 1
         if variant.name == "union":

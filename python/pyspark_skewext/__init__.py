@@ -22,6 +22,7 @@ Examples
 
 from pyspark_skewext._jar import jar_path
 from pyspark_skewext._version import __version__
+from pyspark_skewext.buckets import Bucket, WrittenBuckets, write_bucketed
 from pyspark_skewext.explanation import Explanation, explain
 from pyspark_skewext.multijoin import JoinInput, multi_full_join, multi_join
 from pyspark_skewext.report import SkewReport, skew_report
@@ -30,10 +31,12 @@ from pyspark_skewext.session import configure, is_enabled, register
 from pyspark_skewext.skewjoin import skew_join
 
 __all__ = [
+    "Bucket",
     "Explanation",
     "JoinInput",
     "Role",
     "SkewReport",
+    "WrittenBuckets",
     "__version__",
     "configure",
     "explain",
@@ -44,4 +47,5 @@ __all__ = [
     "register",
     "skew_join",
     "skew_report",
+    "write_bucketed",
 ]

@@ -123,6 +123,42 @@ def checked_indicator(indicator: Any) -> str | None:
     return indicator
 
 
+def checked_frame(df: Any, what: str) -> None:
+    """Refuse whatever is not a DataFrame of a session in this driver, with rows that end."""
+    if _jvm.is_connect(df):
+        raise type_error(
+            f"{what} is a Spark Connect DataFrame; skewext needs a session that runs in the driver."
+        )
+    from pyspark.sql import DataFrame
+
+    if not isinstance(df, DataFrame):
+        raise type_error(f"{what} must be a DataFrame, not {type(df).__name__}.")
+    if df.isStreaming:
+        raise analysis_error(f"{what} is a streaming DataFrame; only batch data will do.")
+
+
+def checked_columns(df: DataFrame, given: Any, what: str) -> list[str]:
+    """Return the names of columns as they really are; they exist, once each."""
+    names = _names(given, what)
+    same = _same_name(df.sparkSession)
+    _refuse_repeated(names, same, what)
+    resolved = []
+    for name in names:
+        found = [column for column in df.columns if same(column, name)]
+        if len(found) > 1:
+            raise analysis_error(
+                f"{what} has the column {name!r}, of which df has {len(found)}; rename or drop all "
+                f"but one."
+            )
+        if not found:
+            raise analysis_error(
+                f"{what} has the column {name!r}, which df does not have"
+                f"{_nearest(name, df.columns)}; its columns are {_listed(df.columns)}."
+            )
+        resolved.append(found[0])
+    return resolved
+
+
 def _split(
     position: int, given: Any, label: Callable[[int], str]
 ) -> tuple[DataFrame, list[str] | None]:
@@ -161,7 +197,7 @@ def _names(given: Any, what: str) -> list[str]:
             f"{what} must be the name of a column or a list of names, not {_described(given)}."
         )
     if not names:
-        raise value_error(f"{what} must not be empty: at least one key column is needed.")
+        raise value_error(f"{what} must not be empty: at least one column is needed.")
     if "" in names:
         raise value_error(f"{what} must not have an empty name.")
     return names
@@ -180,10 +216,10 @@ def _same_name(spark: SparkSession) -> Callable[[str, str], bool]:
     return lambda one, other: one.lower() == other.lower()
 
 
-def _refuse_repeated(names: list[str], same: Callable[[str, str], bool]) -> None:
+def _refuse_repeated(names: list[str], same: Callable[[str, str], bool], what: str = "on") -> None:
     for position, name in enumerate(names):
         if any(same(name, earlier) for earlier in names[:position]):
-            raise value_error(f"on must not have the column {name!r} more than once.")
+            raise value_error(f"{what} must not have the column {name!r} more than once.")
 
 
 def _check_session(each: Input, session: SparkSession) -> None:

@@ -47,12 +47,14 @@ def skew_join(
         ``"auto"`` chooses one by what Spark knows of the sides. ``"none"`` is Spark's own join,
         ``"adaptive"`` one whose skewed partitions are split when their sizes are known.
         ``"broadcast"`` sends one side to all executors; ``"broadcast_map"`` does so for every kind
-        of join, full outer joins too. The documentation has a table of all techniques.
+        of join, full outer joins too, and ``"iterative_broadcast"`` in chunks. ``"salted"``
+        divides the rows of hot keys. The documentation has a table of all techniques.
     **options
-        Of the technique: ``side`` ("left" or "right", which is broadcast) for broadcast and
-        broadcast_map; ``factor``, ``threshold``, ``slice_bytes``, ``max_slices``,
-        ``max_reread_factor`` and ``min_gain`` for adaptive; ``hot_keys`` for auto, a list of keys
-        with many rows. None is as if not given.
+        Of the technique: ``side`` ("left" or "right", which is broadcast) for broadcast,
+        broadcast_map and iterative_broadcast, which has ``chunks`` and ``passes``, too;
+        ``factor``, ``threshold``, ``slice_bytes``, ``max_slices``, ``max_reread_factor`` and
+        ``min_gain`` for adaptive; ``hot_keys``, a list of keys with many rows, for auto and salted,
+        which has ``salts`` and ``side`` ("left", "right" or "both"), too. None is as if not given.
 
     Returns
     -------

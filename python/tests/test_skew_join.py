@@ -24,6 +24,8 @@ HOWS = ["inner", "left", "right", "full", "left_semi", "left_anti"]
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "broadcast_map": [{"side": "left"}, {"side": "right"}],
     "adaptive": [{"threshold": 500, "slice_bytes": 200, "factor": 1}],
+    "iterative_broadcast": [{"side": "left", "chunks": 3}, {"side": "right", "chunks": 2}],
+    "salted": [{}],
 }
 
 Rows = Sequence[tuple[Any, ...]]

@@ -29,7 +29,7 @@ object Guard extends Logging {
     s"skewext ${BuildInfo.version} is built for Spark ${BuildInfo.sparkLine} and this is Spark " +
       s"$SPARK_VERSION; use the jar of this Spark's line."
 
-  def protect[T](what: String, fallback: => T)(body: => T): T =
+  def protect[T](what: => String, fallback: => T)(body: => T): T =
     try {
       body
     } catch {

@@ -4,10 +4,11 @@ import java.util.{List => JList, Map => JMap}
 
 import scala.collection.JavaConverters._
 
+import io.github.skewext.bucket.{BucketedWriter, WrittenBuckets}
 import io.github.skewext.explain.Explainer
 import io.github.skewext.multijoin.{InputRole, MultiFullJoinBuilder}
 import io.github.skewext.report.SkewReport
-import io.github.skewext.technique.{SkewJoinBuilder, SkewTechniques, TechniqueOptions}
+import io.github.skewext.technique.{HotKey, SkewJoinBuilder, SkewTechniques, TechniqueOptions}
 
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{Column, DataFrame, SparkSession}
@@ -97,12 +98,13 @@ object PythonApi {
       options: JMap[String, String],
       hotKeys: JList[JList[Column]]): DataFrame = {
     requireSupportedSpark()
-    sessionOf(Seq(left, right), "skew_join")
+    // A session that was not built with the extension can still plan salts.
+    SkewExtensions.register(sessionOf(Seq(left, right), "skew_join"))
     val condition = on match {
       case column: Column => Right(column)
       case names: JList[_] => Left(names.asScala.toSeq.map(_.toString))
     }
-    val hot = Option(hotKeys).map(_.asScala.toSeq.map(_.asScala.toSeq.map(_.expr)))
+    val hot = Option(hotKeys).map(_.asScala.toSeq.map(key => HotKey(key.asScala.toSeq.map(_.expr))))
     val given = TechniqueOptions(options.asScala.toMap, hot)
     SkewJoinBuilder.build(left, right, condition, how, technique, given)
   }
@@ -136,6 +138,36 @@ object PythonApi {
       Option(partitions).map(_.intValue),
       minShare,
       withBytes)
+  }
+
+  /**
+   * Writes `df` to a bucketed table with one file a bucket.
+   *
+   * @param format null, or the provider of the table
+   * @param sortBy the columns that each file is sorted by; empty for none
+   * @param mode as of `DataFrameWriter.mode`
+   */
+  def writeBucketed(
+      df: DataFrame,
+      table: String,
+      format: String,
+      by: JList[String],
+      buckets: Int,
+      sortBy: JList[String],
+      mode: String,
+      partitionBy: JList[String],
+      options: JMap[String, String]): WrittenBuckets = {
+    requireSupportedSpark()
+    new BucketedWriter(
+      df,
+      table,
+      Option(format),
+      by.asScala.toSeq,
+      buckets,
+      sortBy.asScala.toSeq,
+      mode,
+      partitionBy.asScala.toSeq,
+      options.asScala.toMap).write()
   }
 
   private def sessionOf(frames: Seq[DataFrame], what: String): SparkSession = {

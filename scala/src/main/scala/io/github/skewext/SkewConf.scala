@@ -36,6 +36,16 @@ object SkewConf {
     .booleanConf
     .createWithDefault(true)
 
+  val MULTI_JOIN_RUNTIME_FILTER = buildConf("spark.skewext.multiJoin.runtimeFilter.enabled")
+    .doc(
+      "Whether the keys of a small required input with a condition may tell, while the query " +
+        "runs, what is not read or not shuffled of larger inputs: partitions, as " +
+        "spark.sql.optimizer.dynamicPartitionPruning.* say it for Spark's joins, and rows that a " +
+        "bloom filter does not have, as spark.sql.optimizer.runtime.bloomFilter.* say it.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
   val MULTI_JOIN_ORDER = buildConf("spark.skewext.multiJoin.order")
     .doc("In which order the multi-way join brings keys out. 'auto': in their natural order where " +
       "all inputs come sorted by the key (bucketed and sorted tables), and then without keeping " +
@@ -198,11 +208,38 @@ object SkewConf {
     .checkValue(_ > 0, "At least one byte.")
     .createWithDefaultString("256MB")
 
+  val BUCKET_MERGE = buildConf("spark.skewext.bucket.merge.enabled")
+    .doc(
+      "Whether the sorted files of a bucket are merged where Spark would sort all of their rows: " +
+        "for joins and aggregates of tables with sorted buckets, also after appends.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val BUCKET_MERGE_MAX_FILES = buildConf("spark.skewext.bucket.merge.maxFiles")
+    .doc("How many files a task merges at most, of each table. With more files in a bucket its " +
+      "rows are sorted.")
+    .version("0.1.0")
+    .intConf
+    .checkValue(_ > 0, "At least one file must be allowed.")
+    .createWithDefault(32)
+
+  val BUCKET_MERGE_MAX_BYTES = buildConf("spark.skewext.bucket.merge.maxBytes")
+    .doc(
+      "How much the readers of the files that a task merges may hold, of each table: a part of " +
+        "every file, one row group or stripe, is in memory at a time. Estimated from the sizes of " +
+        "the files and of the columns that are read.")
+    .version("0.1.0")
+    .bytesConf(ByteUnit.BYTE)
+    .checkValue(_ >= 0, "The number of bytes must not be negative.")
+    .createWithDefaultString("512m")
+
   /** All entries, in the order of the documentation. */
   val entries = Seq(
     ENABLED,
     MULTI_JOIN_SPREAD_NULL_KEYS,
     MULTI_JOIN_BROADCAST,
+    MULTI_JOIN_RUNTIME_FILTER,
     MULTI_JOIN_ORDER,
     MULTI_JOIN_GROUPING,
     MULTI_JOIN_MAX_ROWS_IN_MEMORY,
@@ -220,7 +257,10 @@ object SkewConf {
     SKEW_FORCE,
     SKEW_OUTPUT_ENABLED,
     SKEW_OUTPUT_SAMPLE_EVERY,
-    SKEW_JOIN_MAX_BROADCAST)
+    SKEW_JOIN_MAX_BROADCAST,
+    BUCKET_MERGE,
+    BUCKET_MERGE_MAX_FILES,
+    BUCKET_MERGE_MAX_BYTES)
 
   def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)
 }

@@ -2,13 +2,15 @@ package io.github.skewext
 
 import java.util.{Collections, WeakHashMap}
 
+import io.github.skewext.bucket.MergeSortedFiles
 import io.github.skewext.multijoin._
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.skew.{ForceSkewedJoins, SketchJoinKeys, SplitSkewedJoins, WantedLayout}
-import io.github.skewext.technique.{CheckBroadcasts, PlanSkewJoins, ResolveSkewJoinHints}
+import io.github.skewext.technique._
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
 
 /**
@@ -36,8 +38,12 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *  1. [[multijoin.LimitRequiredInput]] (the same): moves a LIMIT into an input, where it may.
  *  1. [[multijoin.DropUnusedInputs]] (the same): leaves out inputs that make no difference.
  *  1. [[multijoin.PruneNestedColumns]] (the same): takes fields out of structs below the join.
+ *  1. [[technique.PushThroughSaltKeys]] (optimizer, the same batch): moves predicates below the salts
+ *     of a salted join.
  *  1. [[multijoin.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a
- *     multi-way join as one operator.
+ *     multi-way join as one operator, and what its inputs are asked while the query runs
+ *     ([[multijoin.RuntimeFilters]]).
+ *  1. [[technique.SaltKeysStrategy]] (the same): plans the salts.
  *  1. [[multijoin.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
  *     with a null key from all going to one task.
  *  1. [[skew.WantedLayout]] (the same): remembers which joins' partitions the query asks for.
@@ -50,8 +56,13 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *  1. [[skew.SketchJoinKeys]] (adaptive execution, when exchanges are planned): counts keys below
  *     the exchanges of joins.
  *  1. [[multijoin.BulkExchanges]] (when exchanges are planned): exchanges that do less for each row.
+ *  1. [[bucket.MergeSortedFiles]] (when exchanges are planned, and Spark has seen which scans need
+ *     their buckets): merges sorted files where Spark would sort their rows.
  *  1. [[skew.SplitSkewedJoins]] (adaptive execution, on a stage whose inputs are there, after Spark
  *     has coalesced partitions): splits skewed partitions of joins.
+ *
+ * Rules that follow each other at one extension point are one rule to Spark ([[RuleGroup]]), which looks
+ * once whether the plan has a join at all.
  *
  * Applying it twice to the same session does nothing the second time. It never throws: an exception
  * here would keep the session, and on some platforms the cluster, from starting.
@@ -62,21 +73,18 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
       if (!Guard.sparkIsSupported) {
         Guard.logOnce(Guard.unsupportedSpark)
       } else if (SkewExtensions.applied.add(extensions)) {
-        SkewExtensions.loadedOptimizerRules.foreach(rule =>
-          extensions.injectOptimizerRule(_ => rule))
         extensions.injectResolutionRule(_ => GuardedRule(ResolveSkewJoinHints))
+        extensions.injectOptimizerRule(_ => SkewExtensions.loadedOptimizerRules)
         extensions.injectOptimizerRule(session => GuardedRule(PlanSkewJoins(session)))
         extensions.injectRuntimeOptimizerRule(_ => GuardedRule(PropagateEmptyInputs.AtRuntime))
         SkewExtensions.strategies.foreach(strategy =>
           extensions.injectPlannerStrategy(_ => strategy))
-        extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(SpreadNullKeys))
-        extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(WantedLayout))
-        extensions.injectQueryStagePrepRule(_ => GuardedRule(WantedLayout.Kept))
+        extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
         extensions.injectQueryStagePrepRule(_ => CheckBroadcasts)
-        extensions.injectQueryStagePrepRule(_ => GuardedRule(ForceSkewedJoins))
-        extensions.injectQueryStagePrepRule(_ => GuardedRule(SketchJoinKeys))
-        extensions.injectQueryStagePrepRule(_ => GuardedRule(BulkExchanges))
+        extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
         extensions.injectColumnar(_ => BulkExchanges.InStaticPlans)
+        extensions.injectQueryStagePrepRule(_ => GuardedRule(MergeSortedFiles))
+        extensions.injectColumnar(_ => MergeSortedFiles.InStaticPlans)
         extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
       }
     }
@@ -88,6 +96,7 @@ object SkewExtensions {
     Collections.newSetFromMap(
       Collections.synchronizedMap(new WeakHashMap[SparkSessionExtensions, java.lang.Boolean]()))
 
+  /** In this order: when skewext is switched off, the first leaves nothing for the others. */
   private val optimizerRules: Seq[Rule[LogicalPlan]] =
     Seq(
       LowerMultiFullJoin,
@@ -99,13 +108,23 @@ object SkewExtensions {
       InferKeyPredicates,
       LimitRequiredInput,
       DropUnusedInputs,
-      PruneNestedColumns).map(GuardedRule(_))
+      PruneNestedColumns,
+      PushThroughSaltKeys)
+
+  private val loadedOptimizerRules: Rule[LogicalPlan] =
+    new LogicalJoinRules(optimizerRules.patch(1, Seq(RewriteJoinChains), 0): _*)
 
   /** A session that registered late has chosen our joins by name; its own stay as they are. */
-  private val loadedOptimizerRules: Seq[Rule[LogicalPlan]] =
-    optimizerRules.patch(1, Seq(GuardedRule(RewriteJoinChains)), 0)
+  private val lateOptimizerRules: Rule[LogicalPlan] = new LogicalJoinRules(optimizerRules: _*)
 
-  private val strategies: Seq[Strategy] = Seq(MultiFullJoinStrategy).map(GuardedStrategy(_))
+  private val rulesBeforeExchanges: Rule[SparkPlan] =
+    new PhysicalJoinRules(SpreadNullKeys, WantedLayout)
+
+  private val rulesOfExchanges: Rule[SparkPlan] =
+    new PhysicalJoinRules(WantedLayout.Kept, ForceSkewedJoins, SketchJoinKeys, BulkExchanges)
+
+  private val strategies: Seq[Strategy] =
+    Seq(MultiFullJoinStrategy, SaltKeysStrategy).map(GuardedStrategy(_))
 
   /**
    * Registers with a session that runs already what can be registered so late: the strategy and the
@@ -114,7 +133,7 @@ object SkewExtensions {
   def register(session: SparkSession): Unit = if (!isRegistered(session)) {
     val experimental = session.experimental
     experimental.extraStrategies = experimental.extraStrategies ++ strategies
-    experimental.extraOptimizations = experimental.extraOptimizations ++ optimizerRules
+    experimental.extraOptimizations = experimental.extraOptimizations :+ lateOptimizerRules
   }
 
   /** Whether the session was built with the extension. */

@@ -1,9 +1,13 @@
 package io.github.skewext
 
-import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
+import io.github.skewext.multijoin.{LowerMultiFullJoin, PruneNestedColumns, PushKeyPredicates}
+
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
+import org.apache.spark.sql.{DataFrame, SparkSessionExtensions}
 
 /** Loading, loading twice, registering late, switching off, and failing without harm. */
 class SkewExtensionsSuite extends MultiJoinTest {
@@ -69,6 +73,70 @@ class SkewExtensionsSuite extends MultiJoinTest {
       assert(failing(plan) eq plan)
     }
     intercept[OutOfMemoryError](Guard.protect("x", 1)(throw new OutOfMemoryError))
+  }
+
+  test("a query without a join runs none of our rules") {
+    val query = a.where("k > 1").groupBy("k").count()
+    assert(ourRules(query) === Set(classOf[LogicalJoinRules].getName))
+    // The group is asked in front of them, so with a join they run.
+    assert(ourRules(a.crossJoin(b)).contains(LowerMultiFullJoin.ruleName))
+  }
+
+  test("rules that change a plan are known by their names") {
+    val pushed = fullJoin("k")(a, b).where("k > 1")
+    assert(ourRules(pushed).contains(PushKeyPredicates.ruleName))
+    val rules = pushed.queryExecution.tracker.rules
+    assert(rules(PushKeyPredicates.ruleName).numEffectiveInvocations > 0)
+    assert(rules(PruneNestedColumns.ruleName).numEffectiveInvocations === 0)
+  }
+
+  test("a rule is left out by its name") {
+    withSQLConf(SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> s"x, ${PushKeyPredicates.ruleName}") {
+      val kept = fullJoin("k")(a, b).where("k > 1")
+      assert(!ourRules(kept).contains(PushKeyPredicates.ruleName))
+      assert(kept.queryExecution.optimizedPlan.collectFirst { case f: Filter => f }.isDefined)
+      assert(checkJoin(kept).size === 2)
+    }
+  }
+
+  test("of a group of rules, one that fails does not keep the others from running") {
+    var runs = 0
+    object Failing extends Rule[LogicalPlan] {
+      override def apply(plan: LogicalPlan): LogicalPlan = throw new IllegalStateException("a bug")
+    }
+    object Counting extends Rule[LogicalPlan] {
+      override def apply(plan: LogicalPlan): LogicalPlan = {
+        runs += 1
+        plan
+      }
+    }
+    val group = new LogicalJoinRules(Failing, Counting)
+    val join = fullJoin("k")(a, b).queryExecution.analyzed
+    assert(group(join) eq join)
+    assert(runs === 1)
+    assert(group(LocalRelation()) === LocalRelation())
+    assert(runs === 1)
+  }
+
+  test("a physical plan without a shuffled join runs none of our rules") {
+    var runs = 0
+    val group = new PhysicalJoinRules(new Rule[SparkPlan] {
+      override def apply(plan: SparkPlan): SparkPlan = {
+        runs += 1
+        plan
+      }
+    })
+    group(a.groupBy("k").count().queryExecution.sparkPlan)
+    group(a.crossJoin(b).queryExecution.sparkPlan)
+    assert(runs === 0)
+    group(fullJoin("k")(a, b).queryExecution.sparkPlan)
+    group(a.hint("merge").join(b, "k").queryExecution.sparkPlan)
+    assert(runs === 2)
+  }
+
+  private def ourRules(df: DataFrame): Set[String] = {
+    df.queryExecution.executedPlan
+    df.queryExecution.tracker.rules.keySet.filter(_.startsWith("io.github.skewext."))
   }
 
   test("settings are Spark's own: a wrong value fails when it is set") {

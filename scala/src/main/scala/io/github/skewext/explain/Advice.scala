@@ -1,5 +1,6 @@
 package io.github.skewext.explain
 
+import io.github.skewext.bucket.MergeReason
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.skew.SkewReason
 import io.github.skewext.technique.TechniqueReason
@@ -12,8 +13,8 @@ private[skewext] object Advice {
       "It is a join whose rows say whether a key exists, or one like it. Nothing can be done but " +
         "to write it as another join."
     case SkewReason.OuterCondition =>
-      "Which rows come out depends on all rows of the key, and a part of them does not tell. Put " +
-        "a condition on one side into that side's query."
+      "Which rows come out depends on all rows of the key, and a part of them does not tell. A " +
+        "condition on one side alone would be no hindrance."
     case SkewReason.Ordered =>
       "Its inputs come sorted and are merged as they are. With spark.skewext.multiJoin.order=none " +
         "the inputs are shuffled or read as they are, and partitions of shuffles can be split."
@@ -56,6 +57,9 @@ private[skewext] object Advice {
     case RewriteReason.MixedOff =>
       "Try the setting with your query; multi_join does the same whatever the setting."
     case RewriteReason.Broadcast => "Nothing: a broadcast shuffles nothing at all."
+    case RewriteReason.PartitionPruning =>
+      "Nothing: partitions that are not read cost nothing at all. Spark's setting is " +
+        "spark.sql.optimizer.dynamicPartitionPruning.enabled."
     case RewriteReason.JoinType =>
       "multi_join with the role excluded does an anti join; the others are Spark's."
     case RewriteReason.Hint => "Take the hint away, if it is not needed any more."
@@ -103,8 +107,25 @@ private[skewext] object Advice {
     case TechniqueReason.NotStable =>
       "There is rand(), limit, a sum of floating-point numbers, or the like in it. Cache it, write it " +
         "to a table first, or take a technique that reads each side once: adaptive, broadcast."
-    case TechniqueReason.NoHotKeys =>
-      "There is nothing to salt. Name keys with hot_keys, or take the technique adaptive."
     case TechniqueReason.WrongOption => "Correct the hint."
+  }
+
+  def of(reason: MergeReason): String = reason match {
+    case MergeReason.SwitchedOff => "Switch it on for this query."
+    case MergeReason.OtherOrder =>
+      "Write the table sorted by what it is joined on, in that order: sort=True of write_bucketed."
+    case MergeReason.Format => "Write the table as Parquet or ORC."
+    case MergeReason.NonDeterministic =>
+      "rand(), monotonically_increasing_id(), input_file_name() and the like see files one after " +
+        "the other. Compute it above the join."
+    case MergeReason.FileNames =>
+      "The table has files that no bucketed write made. Spark refuses to read it by bucket."
+    case MergeReason.ManyFiles =>
+      "Allow more, or write the table anew: write_bucketed makes one file a bucket."
+    case MergeReason.LargeFiles =>
+      "Allow more, if executors have the memory; select fewer columns; or write the table in more " +
+        "buckets, anew."
+    case MergeReason.OtherInputs =>
+      "Rows are brought together by hash, which needs no order. Nothing is sorted either."
   }
 }

@@ -1,5 +1,6 @@
 package io.github.skewext.explain
 
+import io.github.skewext.bucket.{MergeReason, MergeSortedFilesExec}
 import io.github.skewext.multijoin.{MultiFullJoin, MultiFullJoinExec}
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -60,7 +61,7 @@ private[explain] class ExplainedInputs(
         case scan: FileSourceScanLike => scan.partitionFilters
         case _ => Nil
       }
-      .filterNot(_.isInstanceOf[DynamicPruning])
+      .filterNot(isMadeAtRuntime)
     ExplainedInput(
       position,
       role = None,
@@ -128,9 +129,15 @@ private[explain] class ExplainedInputs(
       }
   }
 
+  /** What is asked of an input while the query runs, which is no condition of the query. */
+  private def isMadeAtRuntime(e: Expression): Boolean = e match {
+    case _: DynamicPruning | _: BloomFilterMightContain => true
+    case _ => false
+  }
+
   private val AggregateOf = "aggregate of "
 
-  /** What a scan of files leaves out. */
+  /** What a scan of files leaves out, and what is left out behind it. */
   private def read(node: SparkPlan): Seq[String] = node match {
     case scan: FileSourceScanLike =>
       Seq(
@@ -141,6 +148,11 @@ private[explain] class ExplainedInputs(
           .get(key)
           .filterNot(value => value.isEmpty || value == "[]")
           .map(value => s"$what: $value")
+      } ++ MergeReason.of(scan).map(reason => s"sorted rows, as ${reason.text}")
+    case merge: MergeSortedFilesExec => Seq(s"sorted files, merged: ${merge.mostFiles}")
+    case FilterExec(condition, _) =>
+      splitConjunctivePredicates(condition).collect {
+        case BloomFilterMightContain(_, XxHash64(Seq(key), _)) => s"bloom filter: ${sql(key)}"
       }
     case _ => Nil
   }

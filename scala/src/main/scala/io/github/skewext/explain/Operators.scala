@@ -2,6 +2,7 @@ package io.github.skewext.explain
 
 import java.util.Locale
 
+import io.github.skewext.JoinTypeName
 import io.github.skewext.multijoin.InputRole.{Optional, Required}
 import io.github.skewext.multijoin.{InputRole, MultiFullJoin, MultiFullJoinExec}
 
@@ -60,5 +61,5 @@ private[explain] object Operators {
     case _ => ""
   }
 
-  def typeOf(joinType: JoinType): String = joinType.sql.toLowerCase(Locale.ROOT)
+  def typeOf(joinType: JoinType): String = JoinTypeName.of(joinType).toLowerCase(Locale.ROOT)
 }

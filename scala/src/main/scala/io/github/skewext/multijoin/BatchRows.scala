@@ -155,7 +155,7 @@ private[multijoin] final class BatchRows(
   }
 }
 
-private[multijoin] object BatchRows {
+private[skewext] object BatchRows {
   private val Start = Platform.BYTE_ARRAY_OFFSET.toLong
   private val MaxBytes = (Int.MaxValue - 15).toLong
 

@@ -60,7 +60,8 @@ object BroadcastSmallInputs {
 
   private def broadcastTo(large: Int, join: MultiFullJoin): LogicalPlan = {
     val others = join.children.indices.filter(_ != large)
-    val joined = others.foldLeft(join.children(large)) { (left, i) =>
+    val filtered = RuntimeFilters.filtered(join, large, broadcastTo = Some(large))
+    val joined = others.foldLeft(filtered) { (left, i) =>
       val condition = join.keys(large).zip(join.keys(i)).map { case (l, r) => EqualTo(l, r) }
       val joinType = join.roles(i) match {
         case Required => Inner

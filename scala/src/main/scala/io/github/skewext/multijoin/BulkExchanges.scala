@@ -1,6 +1,6 @@
 package io.github.skewext.multijoin
 
-import io.github.skewext.{GuardedRule, SkewConf}
+import io.github.skewext.{PhysicalJoinRules, SkewConf}
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
@@ -29,6 +29,6 @@ object BulkExchanges extends Rule[SparkPlan] {
 
   /** Where plans are not adaptive, this is the one place after exchanges are planned. */
   object InStaticPlans extends ColumnarRule {
-    override def preColumnarTransitions: Rule[SparkPlan] = GuardedRule(BulkExchanges)
+    override val preColumnarTransitions: Rule[SparkPlan] = new PhysicalJoinRules(BulkExchanges)
   }
 }

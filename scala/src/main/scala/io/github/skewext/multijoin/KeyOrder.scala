@@ -12,7 +12,7 @@ import org.apache.spark.util.collection.unsafe.sort.PrefixComparators.{DoublePre
  * prefix says most of it in one comparison of numbers: of two keys the one with the lower prefix is
  * the lower one; where prefixes are equal, `compare` decides. Not thread-safe.
  */
-private[multijoin] abstract class KeyOrder extends Serializable {
+private[skewext] abstract class KeyOrder extends Serializable {
 
   /** Of the row's key, in the order of signed numbers. `NullPrefix` if the first column is null. */
   def prefix(input: Int, row: UnsafeRow): Long
@@ -23,7 +23,7 @@ private[multijoin] abstract class KeyOrder extends Serializable {
   def compare(inputA: Int, a: UnsafeRow, inputB: Int, b: UnsafeRow): Int
 }
 
-private[multijoin] object KeyOrder {
+private[skewext] object KeyOrder {
 
   /** The lowest one. Keys that are not null may have it as well. */
   val NullPrefix: Long = Long.MinValue

@@ -172,6 +172,7 @@ case class MultiFullJoin(
   private def changed(join: MultiFullJoin): MultiFullJoin = {
     join.copyTagsFrom(this)
     BroadcastSmallInputs.forget(join)
+    RuntimeFilters.forget(join)
     join
   }
 

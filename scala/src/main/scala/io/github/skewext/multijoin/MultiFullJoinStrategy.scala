@@ -2,10 +2,10 @@ package io.github.skewext.multijoin
 
 import io.github.skewext.SkewConf
 
-import org.apache.spark.sql.Strategy
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.{SparkSession, Strategy}
 
 /** Plans a [[MultiFullJoin]] as the one operator that does it in one pass. */
 object MultiFullJoinStrategy extends Strategy {
@@ -13,7 +13,7 @@ object MultiFullJoinStrategy extends Strategy {
     case BroadcastSmallInputs(joins) => planLater(joins) :: Nil
     case j: MultiFullJoin =>
       MultiFullJoinExec(
-        j.children.map(planLater),
+        j.children.indices.map(planned(j, _)),
         j.keys,
         j.keyColumns,
         j.keyOutput,
@@ -21,6 +21,22 @@ object MultiFullJoinStrategy extends Strategy {
         j.indicator,
         order) :: Nil
     case _ => Nil
+  }
+
+  /**
+   * An input of which something is asked while the query runs is planned here: to adaptive execution
+   * its plan must be that of the input which it knows.
+   */
+  private def planned(join: MultiFullJoin, i: Int): SparkPlan = {
+    val input = join.children(i)
+    val filtered = RuntimeFilters.filtered(join, i, broadcastTo = None)
+    if (filtered eq input) {
+      planLater(input)
+    } else {
+      val plan = SparkSession.active.sessionState.planner.plan(filtered).next()
+      plan.setLogicalLink(input)
+      plan
+    }
   }
 
   private def order: MultiFullJoinExec.Order = {

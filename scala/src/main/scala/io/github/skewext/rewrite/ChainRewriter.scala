@@ -1,9 +1,9 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.SkewConf
 import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Required}
 import io.github.skewext.multijoin.{InputRole, MultiFullJoin}
 import io.github.skewext.rewrite.RewriteReason.Given
+import io.github.skewext.{JoinTypeName, SkewConf}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans._
@@ -15,9 +15,15 @@ import org.apache.spark.sql.internal.SQLConf
  * One run of [[RewriteJoinChains]] over a plan.
  *
  * @param hasMultiJoins whether there are multi-way joins already
+ * @param scans those of which Spark will read a part, as joins of the plan tell
  */
-private[rewrite] class ChainRewriter(conf: SQLConf, hasMultiJoins: Boolean)
+private[rewrite] class ChainRewriter(
+    conf: SQLConf,
+    hasMultiJoins: Boolean,
+    scans: => Seq[LogicalPlan])
     extends PredicateHelper {
+
+  private lazy val prunedScans = scans
 
   private val isEnabled = conf.getConf(SkewConf.MULTI_JOIN_REWRITE)
   private val minInputs = conf.getConf(SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS)
@@ -138,7 +144,7 @@ private[rewrite] class ChainRewriter(conf: SQLConf, hasMultiJoins: Boolean)
     case LeftOuter => Right((Required, Optional))
     case RightOuter => Right((Optional, Required))
     case LeftAnti => Right((Required, Excluded))
-    case other => Left(Given(RewriteReason.JoinType, Some(other.sql)))
+    case other => Left(Given(RewriteReason.JoinType, Some(JoinTypeName.of(other))))
   }
 
   private def unhinted(join: Join): Either[Given, Unit] =
@@ -172,7 +178,11 @@ private[rewrite] class ChainRewriter(conf: SQLConf, hasMultiJoins: Boolean)
       left: JoinGroup,
       right: JoinGroup,
       found: GroupJoin): Either[Given, Unit] =
-    if (join.joinType == FullOuter || found.isPaying) {
+    if (join.joinType == FullOuter) {
+      Right(())
+    } else if ((foldsMixed || found.isPaying) && Seq(left, right).exists(isPruned)) {
+      Left(Given(RewriteReason.PartitionPruning, Some(describe(join.joinType))))
+    } else if (found.isPaying) {
       Right(())
     } else if (!foldsMixed) {
       Left(Given(RewriteReason.MixedOff, Some(describe(join.joinType))))
@@ -184,6 +194,10 @@ private[rewrite] class ChainRewriter(conf: SQLConf, hasMultiJoins: Boolean)
       }
       small.map(_ => Given(RewriteReason.Broadcast, Some(describe(join.joinType)))).toLeft(())
     }
+
+  /** Scans of several inputs have been looked at, or are below full outer joins, which read it all. */
+  private def isPruned(side: JoinGroup): Boolean =
+    side.isSingle && prunedScans.exists(scan => side.original.exists(_ eq scan))
 
   private def isSmall(plan: LogicalPlan): Boolean = {
     val size = plan.stats.sizeInBytes

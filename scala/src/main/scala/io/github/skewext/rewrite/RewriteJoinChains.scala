@@ -34,7 +34,7 @@ object RewriteJoinChains extends Rule[LogicalPlan] {
     if (SkewConf.enabled(conf)) {
       val hasMultiJoins = plan.exists(_.isInstanceOf[MultiFullJoin])
       if (hasMultiJoins || plan.containsPattern(JOIN)) {
-        new ChainRewriter(conf, hasMultiJoins).rewrite(plan)
+        new ChainRewriter(conf, hasMultiJoins, PrunedScans.of(plan, conf)).rewrite(plan)
       } else {
         plan
       }

@@ -23,6 +23,9 @@ object RewriteReason {
 
   case object Broadcast extends RewriteReason("an input is small enough for Spark to broadcast it")
 
+  case object PartitionPruning
+      extends RewriteReason("Spark reads only the partitions of an input that a join asks for")
+
   case object JoinType
       extends RewriteReason(
         "a join is of a type that is not rewritten: cross, left semi, existence")
@@ -84,6 +87,7 @@ object RewriteReason {
     FewInputs,
     MixedOff,
     Broadcast,
+    PartitionPruning,
     JoinType,
     Hint,
     NoCondition,

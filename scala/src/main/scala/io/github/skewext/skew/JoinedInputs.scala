@@ -3,7 +3,7 @@ package io.github.skewext.skew
 import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.multijoin.{InputRole, MultiFullJoinExec}
 
-import org.apache.spark.sql.catalyst.expressions.{Alias, AliasHelper, Attribute, AttributeMap, Expression, NamedExpression}
+import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkPlan}
@@ -52,7 +52,7 @@ case class JoinedInputs(
   }
 }
 
-object JoinedInputs extends AliasHelper {
+object JoinedInputs extends AliasHelper with PredicateHelper {
 
   case class Input(plan: SparkPlan, keys: Seq[Expression], role: InputRole)
 
@@ -82,18 +82,40 @@ object JoinedInputs extends AliasHelper {
       case LeftAnti => Some((Required, Excluded))
       case _ => None
     }
-    val condition = join.condition
     roles match {
       case _ if join.isSkewJoin => Left(SkewReason.SplitBySpark)
       case None => Left(SkewReason.JoinType)
-      case _ if condition.isDefined && !join.joinType.isInstanceOf[InnerLike] =>
-        Left(SkewReason.OuterCondition)
-      case Some((leftRole, rightRole)) =>
+      case Some((leftRole, rightRole)) if join.joinType.isInstanceOf[InnerLike] =>
         val left = side(join.left, join.leftKeys, leftRole)
         val right = side(join.right, join.rightKeys, rightRole)
-        Right(left.and(right).joined(condition))
+        Right(left.and(right).joined(join.condition))
+      case Some((leftRole, rightRole)) =>
+        val (ofLeft, others) = conditions(join).partition(isOver(join.left))
+        val (ofRight, ofBoth) = others.partition(isOver(join.right))
+        if (ofBoth.isEmpty) {
+          val left = side(join.left, keysIf(ofLeft, join.leftKeys), leftRole)
+          val right = side(join.right, keysIf(ofRight, join.rightKeys), rightRole)
+          Right(left.and(right).joined(None))
+        } else {
+          Left(SkewReason.OuterCondition)
+        }
     }
   }
+
+  private def conditions(join: ShuffledJoin): Seq[Expression] =
+    join.condition.toSeq.flatMap(splitConjunctivePredicates)
+
+  private def isOver(side: SparkPlan)(condition: Expression): Boolean =
+    condition.deterministic && condition.references.subsetOf(side.outputSet)
+
+  /**
+   * The keys of a side of whose rows only some may match: a row that must not has no key, and so
+   * comes out, or not, as one that nothing matches.
+   */
+  private def keysIf(conditions: Seq[Expression], keys: Seq[Expression]): Seq[Expression] =
+    conditions.reduceOption(And).fold(keys) { mayMatch =>
+      If(mayMatch, keys.head, Literal(null, keys.head.dataType)) +: keys.tail
+    }
 
   /** One side of a join: joins on the same key of which each row is required, or one input. */
   private def side(plan: SparkPlan, keys: Seq[Expression], role: InputRole): Chain = {

@@ -14,7 +14,9 @@ object SkewReason {
   case object JoinType extends SkewReason("the type of the join", false)
 
   case object OuterCondition
-      extends SkewReason("an outer, semi or anti join has a condition besides equal keys", false)
+      extends SkewReason(
+        "an outer, semi or anti join has a condition on both sides besides equal keys",
+        false)
 
   case object Ordered extends SkewReason("the join gives its rows in the order of the keys", false)
 

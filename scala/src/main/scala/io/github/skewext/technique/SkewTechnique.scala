@@ -39,8 +39,14 @@ case class TechniquePlan(plan: LogicalPlan, how: String)
 object SkewTechniques {
 
   /** In the order of the documentation. */
-  val all: Seq[SkewTechnique] =
-    Seq(AutoJoin, PlainJoin, AdaptiveJoin, BroadcastJoin, BroadcastMapJoin)
+  val all: Seq[SkewTechnique] = Seq(
+    AutoJoin,
+    PlainJoin,
+    AdaptiveJoin,
+    BroadcastJoin,
+    BroadcastMapJoin,
+    IterativeBroadcastJoin,
+    SaltedJoin)
 
   def named(name: String): Option[SkewTechnique] = all.find(_.name.equalsIgnoreCase(name))
 }

@@ -5,18 +5,16 @@ import java.util.Locale
 import scala.util.Try
 
 import org.apache.spark.network.util.JavaUtils
-import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * The options of a technique, as text: a hint has nothing else.
  *
- * @param hotKeys the keys that have many rows, each as a literal for every key column, if they were
- *                given or have been found
+ * @param hotKeys the keys that have many rows, if they were given or have been found
  */
 case class TechniqueOptions(
     values: Map[String, String] = Map.empty,
-    hotKeys: Option[Seq[Seq[Expression]]] = None) {
+    hotKeys: Option[Seq[HotKey]] = None) {
 
   def text(name: String): Option[String] = values.get(name)
 

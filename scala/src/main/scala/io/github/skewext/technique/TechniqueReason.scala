@@ -24,13 +24,11 @@ object TechniqueReason {
   case object NotStable
       extends TechniqueReason("a side is read twice, and may give other rows the second time")
 
-  case object NoHotKeys extends TechniqueReason("no key is hot")
-
   case object WrongOption extends TechniqueReason("an option is not what it should be")
 
   /** All reasons, in the order of the documentation. */
   val all: Seq[TechniqueReason] =
-    Seq(JoinType, NoEqualKeys, Condition, TooLarge, NotStable, NoHotKeys, WrongOption)
+    Seq(JoinType, NoEqualKeys, Condition, TooLarge, NotStable, WrongOption)
 
   /** A reason as it is given for a join. */
   case class Given(reason: TechniqueReason, detail: Option[String]) {

@@ -1,5 +1,8 @@
 package io.github.skewext.technique
 
+import java.util.Locale
+
+import io.github.skewext.JoinTypeName
 import io.github.skewext.multijoin.MultiFullJoin
 
 import org.apache.spark.sql.SparkSession
@@ -108,7 +111,8 @@ object TechniqueRequest {
               TechniqueRequest(session, join, leftKeys, rightKeys, condition, technique, options))
           case _ => Left(TechniqueReason.NoEqualKeys.given)
         }
-      case other => Left(TechniqueReason.JoinType(other.sql.toLowerCase(java.util.Locale.ROOT)))
+      case other =>
+        Left(TechniqueReason.JoinType(JoinTypeName.of(other).toLowerCase(Locale.ROOT)))
     }
 
   /** `a = x AND b = y` */

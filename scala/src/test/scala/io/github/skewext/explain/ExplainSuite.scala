@@ -344,6 +344,14 @@ class ExplainSuite extends SkewTest {
     intercept[AnalysisException](explain(stream))
   }
 
+  test("joins that Spark makes of EXISTS") {
+    skewed(0, 60).createOrReplaceTempView("a")
+    skewed(1, 60).createOrReplaceTempView("b")
+    val exists =
+      spark.sql("SELECT * FROM a WHERE EXISTS (SELECT 1 FROM b WHERE a.k = b.k) OR a.v0 = 1")
+    assert(one(exists).title.contains("existence"))
+  }
+
   test("text, and the same for programs") {
     assert(explain(spark.range(3).toDF()).text === "No joins.")
     assert(explain(spark.range(3).toDF()).json === """{"notes":[],"joins":[]}""")

@@ -10,7 +10,9 @@ import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases
 import org.apache.spark.sql.catalyst.expressions.{Coalesce, EqualTo, OuterReference, PythonUDF}
 import org.apache.spark.sql.catalyst.plans.FullOuter
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, JoinHint, LogicalPlan}
+import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.functions.{broadcast, col}
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StringType
 import org.apache.spark.sql.{Column, DataFrame}
 
@@ -139,6 +141,54 @@ class RewriteReasonSuite extends RewriteTest {
         checkLeft(chain(wholeKey).replace("FULL JOIN t2", "JOIN t2"), RolesDiffer)
       }
     }
+  }
+
+  test("scans of which Spark reads only the partitions that a join asks for") {
+    val query =
+      """SELECT f.k, f.v, b.w, c.x FROM facts f JOIN b ON f.k = b.k JOIN c ON f.k = c.k
+        |JOIN days ON f.day = days.day WHERE days.name = 'day 3'""".stripMargin
+    withTempPath { path =>
+      withTempView("facts", "b", "c", "days") {
+        def write(name: String, rows: Long, columns: String*)(partitions: String*): Unit = {
+          val table = s"$path/$name"
+          spark
+            .range(0, rows, 1, 1)
+            .selectExpr(columns: _*)
+            .write
+            .partitionBy(partitions: _*)
+            .parquet(table)
+          spark.read.parquet(table).createOrReplaceTempView(name)
+        }
+        write("facts", 300, "id % 150 AS k", "sha(string(id)) AS v", "id % 5 AS day")("day")
+        write("b", 200, "id AS k", "sha(string(id)) AS w")()
+        write("c", 200, "id + 50 AS k", "sha(string(id)) AS x")()
+        write("days", 5, "id AS day", "'day ' || id AS name")()
+        withSQLConf(Mixed -> "true", SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "3000") {
+          assert(partitionsRead(checkLeft(query, PartitionPruning)) === 1)
+          // Nothing says which days are asked for.
+          checkRewritten(query.replace("days.name = 'day 3'", "true"), 3)
+          withSQLConf(SQLConf.DYNAMIC_PARTITION_PRUNING_ENABLED.key -> "false") {
+            assert(partitionsRead(checkRewritten(query, 3)) === 5)
+          }
+          // Without a broadcast the other side would have to be run twice.
+          withSQLConf(SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1") {
+            checkRewritten(query, 3)
+            withSQLConf(SQLConf.DYNAMIC_PARTITION_PRUNING_REUSE_BROADCAST_ONLY.key -> "false") {
+              checkLeft(query, PartitionPruning)
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /** Of the table that has partitions. */
+  private def partitionsRead(df: DataFrame): Long = {
+    val scans = collect(df.queryExecution.executedPlan) {
+      case scan: FileSourceScanExec if scan.relation.partitionSchema.nonEmpty => scan
+    }
+    assert(scans.size === 1)
+    scans.head.metrics("numPartitions").value
   }
 
   test("queries of other kinds") {

@@ -212,6 +212,29 @@ class SplitSparkJoinSuite extends SkewTest {
     }
   }
 
+  test("conditions on one side besides the keys") {
+    def keys = col("l") === col("r")
+    val ofLeft = keys && col("v0") % 3 =!= 0
+    val ofRight = keys && col("s1") =!= "s1"
+    val cases = Seq("merge" -> ofLeft, "shuffle_hash" -> ofRight, "merge" -> (ofLeft && ofRight))
+    for ((hint, condition) <- cases) {
+      withClue(s"$hint, $condition: ") {
+        for ((l, r) <- Seq((2, 0), (0, 2))) {
+          checkSplit(left(l).join(right(r).hint(hint), condition, "full"))
+        }
+        checkSplit(left(2).join(right(0).hint(hint), condition, "right"))
+        for (how <- Seq("left", "left_semi", "left_anti")) {
+          checkSplit(left(0).join(right(2).hint(hint), condition, how))
+        }
+      }
+    }
+    // A row that matches nothing in one join may do so in the next on the key: they stay two.
+    val chain = left(2)
+      .join(right(0).hint("merge"), ofLeft, "left")
+      .join(skewed(2, 60).withColumnRenamed("k", "c").hint("merge"), col("l") === col("c"), "left")
+    assert(checkSplit(chain).children.size === 2)
+  }
+
   test("whether a key exists, as a column, is nothing that is split") {
     left(0).createOrReplaceTempView("l")
     right(2).createOrReplaceTempView("r")

@@ -1,0 +1,61 @@
+"""The notebooks under examples/: made of the scripts beside them, and they run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "build-tools"))
+
+import nbformat  # noqa: E402
+import notebooks  # noqa: E402
+
+SCRIPTS = notebooks.scripts()
+
+
+def sources(notebook: nbformat.NotebookNode) -> list[tuple[str, str]]:
+    return [(cell.cell_type, cell.source) for cell in notebook.cells]
+
+
+def pictures(notebook: nbformat.NotebookNode) -> int:
+    outputs = [o for cell in notebook.cells for o in cell.get("outputs", [])]
+    return sum("image/png" in o.get("data", {}) for o in outputs)
+
+
+def test_there_are_examples() -> None:
+    assert [script.stem for script in SCRIPTS] == ["customer_profile", "hot_key"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_the_notebook_is_that_of_the_script(script: Path) -> None:
+    notebook = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
+    assert sources(notebook) == sources(notebooks.from_script(script)), "run `make notebooks`"
+    assert pictures(notebook) > 0
+    assert notebook.cells[1].execution_count == 1
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_the_notebook_runs(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    kept = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
+    ran = notebooks.run(notebooks.from_script(script))
+    assert pictures(ran) == pictures(kept)
+
+
+def test_a_script_runs_by_spark_submit() -> None:
+    submit = Path(sys.executable).with_name("spark-submit")
+    done = subprocess.run(
+        [str(submit), "--master", "local[2]", str(ROOT / "examples" / "hot_key.py")],
+        env={**os.environ, "MPLBACKEND": "agg", "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "skew_join by salted" in done.stdout

@@ -1,0 +1,16 @@
+package io.github.skewext
+
+import io.github.skewext.multijoin.MultiFullJoinExec
+
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.joins.ShuffledJoin
+
+/** Rules for physical plans with joins that are shuffled, Spark's or ours. */
+class PhysicalJoinRules(rules: Rule[SparkPlan]*) extends RuleGroup[SparkPlan](rules) {
+
+  override protected def concerns(plan: SparkPlan): Boolean = plan.exists {
+    case _: MultiFullJoinExec | _: ShuffledJoin => true
+    case _ => false
+  }
+}

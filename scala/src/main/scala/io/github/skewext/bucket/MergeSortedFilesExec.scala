@@ -1,0 +1,66 @@
+package io.github.skewext.bucket
+
+import io.github.skewext.multijoin.{BatchRows, KeyOrder}
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, SortOrder}
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.{FileSourceScanExec, SortExec, SparkPlan, UnaryExecNode}
+
+/**
+ * The rows of a scan whose files are sorted, in that order: each task reads its files side by side
+ * and merges them. What is between the scan and this node, compiled code and filters among it, is
+ * computed file by file.
+ *
+ * The order of each file is checked row by row. A file that is not sorted as the table says fails the
+ * query, since rows have been used by then that should have come later.
+ *
+ * @param order how each file is sorted, ascending and nulls first; that of the rows that come out
+ * @param mostFiles the most files that one task merges
+ */
+case class MergeSortedFilesExec(order: Seq[SortOrder], mostFiles: Int, child: SparkPlan)
+    extends UnaryExecNode {
+
+  override def nodeName: String = "MergeSortedFiles"
+
+  override def output: Seq[Attribute] = child.output
+
+  override def outputPartitioning: Partitioning = child.outputPartitioning
+
+  override def outputOrdering: Seq[SortOrder] = order
+
+  override lazy val metrics: Map[String, SQLMetric] = Map(
+    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
+    "numFiles" -> SQLMetrics.createMetric(sparkContext, "number of sorted files"))
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    val rows = BatchRows.of(child).getOrElse(child.execute())
+    if (SortedFilesRDD.canRead(rows)) {
+      new SortedFilesRDD(
+        rows,
+        KeyOrder(Seq(order.map(o => BindReferences.bindReference(o.child, child.output)))),
+        child.output.map(_.dataType).toArray,
+        description,
+        longMetric("numOutputRows"),
+        longMetric("numFiles"))
+    } else {
+      // Somebody else reads the files in place of Spark.
+      SortExec(order, global = false, child).execute()
+    }
+  }
+
+  private def description: String = {
+    val table = child.collectFirst { case scan: FileSourceScanExec => scan.tableIdentifier }.flatten
+    s"the table ${table.fold("")(_.unquotedString)} sorts its buckets by " +
+      order.map(_.child.sql).mkString(", ")
+  }
+
+  override def simpleString(maxFields: Int): String =
+    s"$nodeName ${order.map(_.simpleString(maxFields)).mkString("[", ", ", "]")}, up to $mostFiles " +
+      (if (mostFiles == 1) "file" else "files")
+
+  override protected def withNewChildInternal(newChild: SparkPlan): MergeSortedFilesExec =
+    copy(child = newChild)
+}

@@ -1,0 +1,69 @@
+package io.github.skewext.bucket
+
+import scala.annotation.tailrec
+
+import io.github.skewext.multijoin.KeyOrder
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.execution.datasources.{FilePartition, FileScanRDD, PartitionedFile}
+import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.types.DataType
+import org.apache.spark.{OneToOneDependency, Partition, TaskContext}
+
+/**
+ * The rows of each partition's files, merged. The parent is asked for one file after the other: the
+ * partitions of a `FileScanRDD` are lists of files, and those of RDDs over it are the same, so
+ * that a partition with one file is computed as one with several is.
+ *
+ * @param description how files are sorted, for the error if one is not
+ */
+private[bucket] class SortedFilesRDD(
+    rows: RDD[InternalRow],
+    order: KeyOrder,
+    types: Array[DataType],
+    description: String,
+    numRows: SQLMetric,
+    numFiles: SQLMetric)
+    extends RDD[InternalRow](rows) {
+
+  override protected def getPartitions: Array[Partition] = firstParent[InternalRow].partitions
+
+  override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
+    val FilePartition(index, files) = split
+    val runs = files.map { file =>
+      new SortedRun(open(FilePartition(index, Array(file)), context), order, types, notSorted(file))
+    }
+    numFiles += files.length
+    new MergedRuns(runs).map { row =>
+      numRows += 1
+      row
+    }
+  }
+
+  private def open(file: FilePartition, context: TaskContext): Iterator[InternalRow] =
+    firstParent[InternalRow].iterator(file, context)
+
+  private def notSorted(file: PartitionedFile)(): Exception =
+    new IllegalStateException(
+      s"The rows of ${file.urlEncodedPath} are not in order, although $description. Spark can read " +
+        "the table as it is with spark.skewext.bucket.merge.enabled=false; a table that is written " +
+        "anew is sorted again.")
+}
+
+private[bucket] object SortedFilesRDD {
+
+  /** Whether partitions are lists of files that the RDD computes one by one. */
+  def canRead(rows: RDD[InternalRow]): Boolean =
+    isOverFiles(rows) && rows.partitions.forall(_.isInstanceOf[FilePartition])
+
+  @tailrec
+  private def isOverFiles(rdd: RDD[_]): Boolean = rdd match {
+    case _: FileScanRDD => true
+    case other =>
+      other.dependencies match {
+        case Seq(one: OneToOneDependency[_]) => isOverFiles(one.rdd)
+        case _ => false
+      }
+  }
+}

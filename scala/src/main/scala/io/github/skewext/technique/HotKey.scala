@@ -1,0 +1,19 @@
+package io.github.skewext.technique
+
+import org.apache.spark.sql.catalyst.expressions.Expression
+
+/**
+ * A key with many rows.
+ *
+ * @param values a literal for every key column
+ * @param leftShare the rows of this key on the left, as a share of the rows of both sides together;
+ *                  None where the caller has given the key and nobody has counted
+ * @param rightShare the same of the rows on the right
+ */
+case class HotKey(
+    values: Seq[Expression],
+    leftShare: Option[Double] = None,
+    rightShare: Option[Double] = None) {
+
+  override def toString: String = values.mkString("(", ", ", ")")
+}

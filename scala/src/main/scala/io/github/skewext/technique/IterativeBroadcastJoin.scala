@@ -1,0 +1,340 @@
+package io.github.skewext.technique
+
+import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.types.BooleanType
+
+/**
+ * Broadcasts a side that is too large for one broadcast in chunks. A hash of the key says in which
+ * chunk a key is, so that a row of the other side, which is not shuffled, has all its matches in one
+ * of them. Rows of that side pass all the chunks in one stage, each looks into its own only:
+ * {{{
+ * Project [if (in1) y1 else y0]
+ *   Join LEFT OUTER if (chunk = 1) k = k1           chunk 1 is broadcast
+ *     Join LEFT OUTER if (chunk = 0) k = k0         chunk 0 is broadcast
+ *       Project [k, x, hash(k) % 2 AS chunk]
+ *         large
+ *       Filter hash(k0) % 2 = 0
+ *         cut
+ *     Filter hash(k1) % 2 = 1
+ *       cut
+ * }}}
+ * The side that is cut is read once for each chunk. All the chunks are in an executor's memory at the
+ * same time, unless there are several passes: then a pass has some of the chunks, and those rows of
+ * the other side that may match there.
+ *
+ * Unmatched rows of the cut side are those whose key is not met by any row of the other one, as for
+ * [[BroadcastMapJoin]]. They cost a second read of the other side's keys.
+ */
+object IterativeBroadcastJoin extends SkewTechnique {
+
+  override val name: String = "iterative_broadcast"
+
+  override def optionNames: Seq[String] = Seq(Chunks, Passes, BroadcastSide.OptionName)
+
+  private val Chunks = "chunks"
+  private val Passes = "passes"
+
+  private val MaxChunks = 1024
+
+  /** More are not made unless they are asked for: the cut side is read once for each. */
+  private val ManyChunks = 32
+
+  /** How much of an executor's memory may hold chunks. */
+  private val MemoryShare = 0.3
+
+  override def plan(request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] = {
+    val cut = request.options.oneOf(BroadcastSide.OptionName, Seq("left", "right")) match {
+      case Some("left") => BuildLeft
+      case Some(_) => BuildRight
+      case None => Seq(BuildRight, BuildLeft).minBy(request.sizeOf)
+    }
+    for {
+      chunks <- numChunks(request, cut)
+      passes = numPasses(request, cut, chunks)
+      chunked = new ChunkedJoin(request, cut, chunks, passes)
+      _ <- checkCondition(request, chunked)
+      _ <- StablePlans
+        .check(request, if (chunked.readsLargeOnce) Seq(cut) else Seq(BuildLeft, BuildRight))
+    } yield TechniquePlan(chunked.plan, chunked.how)
+  }
+
+  private def checkCondition(
+      request: TechniqueRequest,
+      chunked: ChunkedJoin): Either[TechniqueReason.Given, Unit] =
+    if (request.condition.isDefined && chunked.needsKeysMet) Left(TechniqueReason.Condition.given)
+    else Right(())
+
+  /** So many that each is as small as what Spark would broadcast. */
+  private def numChunks(
+      request: TechniqueRequest,
+      cut: BuildSide): Either[TechniqueReason.Given, Int] = {
+    val size = request.sizeOf(cut)
+    val largest = BroadcastSide.maxBytes(request.session)
+    val wanted = request.session.sessionState.conf.autoBroadcastJoinThreshold
+    val asked = request.options.int(Chunks, 1, MaxChunks)
+    def parts(bytes: Long) = ((size + bytes - 1) / bytes).max(1)
+    lazy val chosen = parts(if (wanted > 0) math.min(wanted, largest) else largest)
+    if (asked.isDefined) Right(asked.get)
+    else if (chosen <= ManyChunks) Right(chosen.toInt)
+    else if (parts(largest) <= ManyChunks) Right(ManyChunks)
+    else {
+      Left(
+        TechniqueReason.TooLarge(
+          s"${BroadcastSide.described(request, cut)} would need more than $ManyChunks chunks; " +
+            s"the option $Chunks asks for as many as you like"))
+    }
+  }
+
+  private def numPasses(request: TechniqueRequest, cut: BuildSide, chunks: Int): Int =
+    request.options.int(Passes, 1, chunks).getOrElse {
+      val context = request.session.sparkContext
+      val memory =
+        if (context.isLocal) Runtime.getRuntime.maxMemory
+        else context.getConf.getSizeAsBytes("spark.executor.memory", "1g")
+      val needed = request.sizeOf(cut) / (memory * MemoryShare).toLong.max(1) + 1
+      needed.min(chunks).toInt
+    }
+}
+
+/**
+ * The plan of one such join.
+ *
+ * @param cut the side that is broadcast in chunks
+ */
+private[technique] final class ChunkedJoin(
+    request: TechniqueRequest,
+    cut: BuildSide,
+    chunks: Int,
+    passes: Int) {
+  import ChunkedJoin._
+
+  private val large = BroadcastSide.other(cut)
+
+  private val ofCut = request.plan(cut).outputSet
+
+  /** Whether the join is about which rows of the cut side have a match. */
+  private val picksFromCut = request.joinType match {
+    case LeftSemi | LeftAnti => cut == BuildLeft
+    case _ => false
+  }
+
+  private val showsUnmatchedOfCut = request.isPreserved(cut)
+
+  def needsKeysMet: Boolean = picksFromCut || showsUnmatchedOfCut
+
+  def readsLargeOnce: Boolean = passes == 1 && !showsUnmatchedOfCut
+
+  def plan: LogicalPlan = if (picksFromCut) picked else looked
+
+  private def looked: LogicalPlan = {
+    val parts = inPasses(pass) ++ (if (showsUnmatchedOfCut) Seq(unmatchedOfCut) else Nil)
+    val rows = if (parts.size == 1) parts.head else Union(parts)
+    Project(
+      request.join.output.zip(rows.output).map { case (column, value) =>
+        val shown = if (!column.nullable && value.nullable) KnownNotNull(value) else value
+        Alias(shown, column.name)(exprId = column.exprId, explicitMetadata = Some(column.metadata))
+      },
+      rows)
+  }
+
+  def how: String = {
+    def times(n: Int) = if (n == 1) "once" else if (n == 2) "twice" else s"$n times"
+    val ofKeys = if (needsKeysMet) passes else 0
+    val ofRows = if (picksFromCut) 0 else passes
+    val reads = Seq(
+      if (ofRows > 0) Some(s"read ${times(ofRows)}") else None,
+      if (ofKeys > 0) Some(s"its keys ${times(ofKeys)}${if (ofRows > 0) " more" else ""}")
+      else None)
+    val inChunks = if (chunks == 1) "1 chunk" else s"$chunks chunks"
+    s"${BroadcastSide.described(request, cut)} is broadcast in $inChunks" +
+      s"${if (passes > 1) s" and $passes passes" else ""}, " +
+      s"the ${BroadcastSide.nameOf(large)} side (${BroadcastSide.size(request.sizeOf(large))}) is " +
+      s"not shuffled, and ${reads.flatten.mkString(", ")}"
+  }
+
+  /** The chunks of each pass, and what is to be done with them. */
+  private def inPasses(make: Seq[Int] => LogicalPlan): Seq[LogicalPlan] =
+    (0 until chunks).groupBy(_ * passes / chunks).toSeq.sortBy(_._1).map { case (_, of) =>
+      make(of)
+    }
+
+  /** The rows of the large side that belong to chunks, and what is known of them. */
+  private def largeFor(of: Seq[Int]): Large = {
+    val (rows, over) = request.copyOf(large)
+    val keys = request.keys(large).map(over)
+    val chunk = Alias(chunkOf(keys, chunks), "chunk")()
+    val numbered = Project(rows.output :+ chunk, rows)
+    val mine =
+      if (of.size == chunks) numbered
+      else {
+        val number = chunk.toAttribute
+        Filter(
+          And(
+            GreaterThanOrEqual(number, Literal(of.head.toLong)),
+            LessThanOrEqual(number, Literal(of.last.toLong))),
+          numbered)
+      }
+    Large(mine, rows.output, over, keys, chunk.toAttribute)
+  }
+
+  /** The rows of one chunk, and expressions over the cut side as such over them. */
+  private def chunk(number: Int): (LogicalPlan, Expression => Expression) = {
+    val (rows, over) = request.copyOf(cut)
+    val keys = request.keys(cut).map(over)
+    (Filter(EqualTo(chunkOf(keys, chunks), Literal(number.toLong)), rows), over)
+  }
+
+  /** Joins rows of the large side with one chunk; those of other chunks meet nothing there. */
+  private def joined(
+      rows: LogicalPlan,
+      of: Large,
+      number: Int,
+      rowsOfChunk: LogicalPlan,
+      over: Expression => Expression,
+      joinType: JoinType): Join = {
+    val inChunk = If(
+      EqualTo(of.chunk, Literal(number.toLong)),
+      of.keys.head,
+      Literal(null, of.keys.head.dataType))
+    val guarded = if (chunks == 1) of.keys else inChunk +: of.keys.tail
+    val equal = TechniqueRequest.equal(guarded, request.keys(cut).map(over))
+    val besides = request.condition.map(_.transform { case a: Attribute =>
+      if (ofCut.contains(a)) over(a) else of.over(a)
+    })
+    request.joined(
+      rows,
+      rowsOfChunk,
+      joinType,
+      Some((equal +: besides.toSeq).reduce(And)),
+      broadcast = Some(BuildRight))
+  }
+
+  /** One pass of the large side's rows through chunks; gives the columns of the join. */
+  private def pass(of: Seq[Int]): LogicalPlan = {
+    val rows = largeFor(of)
+    request.joinType match {
+      case LeftAnti => Project(rows.columns, anti(rows, of))
+      case LeftSemi => Project(rows.columns, semi(rows, of))
+      case _ =>
+        val showsUnmatched = request.isPreserved(large)
+        val (looked, columns) = lookedUp(rows, of, showsUnmatched)
+        Project(if (cut == BuildRight) rows.columns ++ columns else columns ++ rows.columns, looked)
+    }
+  }
+
+  private def anti(rows: Large, of: Seq[Int]): LogicalPlan =
+    of.foldLeft(rows.plan) { (left, number) =>
+      val (chunkRows, over) = chunk(number)
+      joined(left, rows, number, chunkRows, over, LeftAnti)
+    }
+
+  private def semi(rows: Large, of: Seq[Int]): LogicalPlan =
+    if (of.size == 1) {
+      val (chunkRows, over) = chunk(of.head)
+      joined(rows.plan, rows, of.head, chunkRows, over, LeftSemi)
+    } else {
+      val found = of.map(n => AttributeReference(s"found$n", BooleanType, nullable = false)())
+      val looked = of.zip(found).foldLeft(rows.plan) { case (left, (number, exists)) =>
+        val (chunkRows, over) = chunk(number)
+        joined(left, rows, number, chunkRows, over, ExistenceJoin(exists))
+      }
+      Filter(found.reduce[Expression](Or(_, _)), looked)
+    }
+
+  /** The rows of the large side with those that they match; and the columns of the cut side. */
+  private def lookedUp(
+      rows: Large,
+      of: Seq[Int],
+      showsUnmatched: Boolean): (LogicalPlan, Seq[Attribute]) =
+    if (of.size == 1) {
+      val (chunkRows, over) = chunk(of.head)
+      val join =
+        joined(rows.plan, rows, of.head, chunkRows, over, if (showsUnmatched) LeftOuter else Inner)
+      (join, join.output.drop(rows.plan.output.size))
+    } else {
+      val (looked, found) = of.foldLeft((rows.plan, Option.empty[Found])) {
+        case ((left, before), number) =>
+          val (chunkRows, over) = chunk(number)
+          val isIn = Alias(Literal(true), s"in$number")()
+          val join = joined(
+            left,
+            rows,
+            number,
+            Project(chunkRows.output :+ isIn, chunkRows),
+            over,
+            LeftOuter)
+          val columns = join.output.drop(left.output.size)
+          val now = Found(columns.last, columns.init)
+          before match {
+            case None => (join, Some(now))
+            case Some(earlier) =>
+              val merged = (earlier.columns :+ earlier.isIn).zip(now.columns :+ now.isIn).map {
+                case (e, n) => Alias(If(IsNotNull(now.isIn), n, e), n.name)()
+              }
+              val attributes = merged.map(_.toAttribute)
+              (
+                Project(rows.plan.output ++ merged, join),
+                Some(Found(attributes.last, attributes.init)))
+          }
+      }
+      val Found(isIn, columns) = found.get
+      (if (showsUnmatched) looked else Filter(IsNotNull(isIn), looked), columns)
+    }
+
+  /** The keys of the large side that the cut one has, each once. */
+  private def keysMet: (LogicalPlan, Seq[Attribute]) = {
+    val met = inPasses { of =>
+      val rows = largeFor(of)
+      val keys = rows.keys.zipWithIndex.map { case (key, i) => Alias(key, s"key$i")() }
+      Project(keys, semi(rows, of))
+    }
+    val all = if (met.size == 1) met.head else Union(met)
+    (Aggregate(all.output, all.output, all), all.output)
+  }
+
+  /** The rows of the cut side that have a match, or have none, as a semi or anti join shows them. */
+  private def picked: LogicalPlan = {
+    val (met, metKeys) = keysMet
+    val equal = TechniqueRequest.equal(request.keys(cut), metKeys)
+    request.joined(request.plan(cut), met, request.joinType, Some(equal))
+  }
+
+  /** The rows of the cut side without a match, as rows of the join. */
+  private def unmatchedOfCut: LogicalPlan = {
+    val (rows, over) = request.copyOf(cut)
+    val (met, metKeys) = keysMet
+    val equal = TechniqueRequest.equal(request.keys(cut).map(over), metKeys)
+    val columns = request.join.output.map { a =>
+      Alias(if (ofCut.contains(a)) over(a) else Literal(null, a.dataType), a.name)()
+    }
+    Project(columns, request.joined(rows, met, LeftAnti, Some(equal)))
+  }
+}
+
+private[technique] object ChunkedJoin {
+
+  /**
+   * Rows of the large side.
+   *
+   * @param columns those of the side, in its order
+   * @param over expressions over the side as such over these rows
+   * @param chunk the chunk that a row may match in
+   */
+  private case class Large(
+      plan: LogicalPlan,
+      columns: Seq[Attribute],
+      over: Expression => Expression,
+      keys: Seq[Expression],
+      chunk: Attribute)
+
+  /** The columns of the cut side beside a row of the large one; `isIn` is null without a match. */
+  private case class Found(isIn: Attribute, columns: Seq[Attribute])
+
+  /** Keys that are equal are in the same chunk, whichever side has them. */
+  private def chunkOf(keys: Seq[Expression], chunks: Int): Expression =
+    Pmod(new XxHash64(keys.map(SqlInternals.normalizeFloats)), Literal(chunks.toLong))
+}

@@ -1,0 +1,35 @@
+package io.github.skewext.technique
+
+import io.github.skewext.multijoin.JoinKeys
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern.FILTER
+
+/**
+ * Moves conditions on one side of a salted join below its salts, on to the scan. All copies of a row
+ * are alike. A marker stands for rows of which it has the key alone, so that where there are markers
+ * only conditions on key columns may go, and of these only on such as are the same in all the rows.
+ */
+object PushThroughSaltKeys extends Rule[LogicalPlan] with PredicateHelper {
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    plan.transformDownWithPruning(_.containsPattern(FILTER)) {
+      case filter @ Filter(condition, salts: SaltKeys) =>
+        val columns = movable(salts)
+        val (below, above) = splitConjunctivePredicates(condition).partition { predicate =>
+          predicate.deterministic && predicate.references.subsetOf(columns)
+        }
+        if (below.isEmpty) {
+          filter
+        } else {
+          val salted = salts.copy(child = Filter(below.reduce(And), salts.child))
+          above.reduceOption(And).map(Filter(_, salted)).getOrElse(salted)
+        }
+    }
+
+  private def movable(salts: SaltKeys): AttributeSet =
+    if (salts.hotRows == HotRows.Shown) salts.child.outputSet
+    else AttributeSet(salts.keys.collect { case a: Attribute if JoinKeys.comparedByBytes(a) => a })
+}

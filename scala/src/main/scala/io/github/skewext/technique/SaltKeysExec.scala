@@ -1,0 +1,104 @@
+package io.github.skewext.technique
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.Strategy
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.optimizer.BuildSide
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, UnknownPartitioning}
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.skewext.SqlInternals
+
+/** Gives rows the cells of a salted join, see [[SaltKeys]]. */
+case class SaltKeysExec(
+    keys: Seq[Expression],
+    side: BuildSide,
+    hot: Seq[SaltedKey],
+    hotRows: HotRows,
+    nullCells: Int,
+    cell: Attribute,
+    kind: Option[Attribute],
+    child: SparkPlan)
+    extends UnaryExecNode {
+
+  override def nodeName: String = "SaltKeys"
+
+  override lazy val metrics: Map[String, SQLMetric] = Map(
+    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
+    "numSaltedRows" -> SQLMetrics.createMetric(sparkContext, "number of salted rows"),
+    "numCopies" -> SQLMetrics.createMetric(sparkContext, "number of copies of rows"),
+    "numMarkers" -> SQLMetrics.createMetric(sparkContext, "number of markers"))
+
+  override def output: Seq[Attribute] = SaltKeys.output(child.output, keys, hotRows, cell, kind)
+
+  override def producedAttributes: AttributeSet = AttributeSet(cell +: kind.toSeq)
+
+  /**
+   * Not that of the input: where that has the rows of a key in one partition, a join on the key and
+   * the cell would be content with it, and the rows of a hot key would stay there.
+   */
+  override def outputPartitioning: Partitioning =
+    UnknownPartitioning(child.outputPartitioning.numPartitions)
+
+  override def outputOrdering: Seq[SortOrder] = Nil
+
+  override protected def stringArgs: Iterator[Any] = SaltKeys.stringArgs(keys, side, hot, hotRows)
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    val salting = Salting(
+      keys.map(key => SaltKeysExec.bound(key, child.output)),
+      SaltKeysExec.columnsOfKeys(keys, child.output),
+      SaltKeysExec.areKeysAlone(keys, child.output),
+      side,
+      hot,
+      hotRows,
+      nullCells,
+      kind.isDefined,
+      child.schema)
+    val counters = SaltingMetrics(
+      longMetric("numOutputRows"),
+      longMetric("numSaltedRows"),
+      longMetric("numCopies"),
+      longMetric("numMarkers"))
+    child.execute().mapPartitionsWithIndex { (task, rows) =>
+      new SaltedRows(salting, task, rows, counters)
+    }
+  }
+
+  override protected def withNewChildInternal(newChild: SparkPlan): SaltKeysExec =
+    copy(child = newChild)
+}
+
+object SaltKeysExec {
+
+  import io.github.skewext.multijoin.JoinKeys.comparedByBytes
+
+  /** A key, so that equal values have the same bytes. */
+  private def bound(key: Expression, input: Seq[Attribute]): Expression =
+    BindReferences.bindReference(SqlInternals.normalizeFloats(key), input)
+
+  /** Literals as the key of a row that has them in its key columns. */
+  def keyOf(values: Seq[Expression]): UnsafeRow =
+    UnsafeProjection.create(values.map(bound(_, Nil))).apply(InternalRow.empty).copy()
+
+  private def columnsOfKeys(keys: Seq[Expression], input: Seq[Attribute]): Seq[Boolean] = {
+    val ofKeys = SaltKeys.keyColumns(keys)
+    input.map(ofKeys.contains)
+  }
+
+  /** Whether rows with equal keys are identical. */
+  private def areKeysAlone(keys: Seq[Expression], input: Seq[Attribute]): Boolean = {
+    val exact = AttributeSet(keys.collect { case a: Attribute if comparedByBytes(a) => a })
+    input.forall(exact.contains)
+  }
+}
+
+object SaltKeysStrategy extends Strategy {
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case SaltKeys(keys, side, hot, hotRows, nullCells, cell, kind, child) =>
+      SaltKeysExec(keys, side, hot, hotRows, nullCells, cell, kind, planLater(child)) :: Nil
+    case _ => Nil
+  }
+}

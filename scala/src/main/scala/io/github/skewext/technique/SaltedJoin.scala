@@ -1,0 +1,236 @@
+package io.github.skewext.technique
+
+import io.github.skewext.report.FrequentKeys
+
+import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
+import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.types.IntegerType
+
+/**
+ * A join on the key and a salt. Only the rows of hot keys have one, see [[SaltedKey]]: those of the
+ * side where the key is hot are divided, and those of the other side repeated for each part. If it is
+ * hot on both sides, both are divided. All other rows have the same salt, and go where they went.
+ *
+ * An outer join shows the rows of a side that match nothing. A row that is repeated may match nothing
+ * in one cell and something in another, so only its first copy may come out unmatched, and only if the
+ * other side has no row of its key in any cell. The other side's tasks say so: each that has a row of
+ * a hot key adds a marker, which is in every cell that has first copies.
+ * {{{
+ * Project
+ *   Filter  not a marker; unmatched only as a first copy
+ *     Join FULL OUTER left.k = right.k AND left.cell = right.cell
+ *       SaltKeys  k hot: cell 0, 1 or 2, and a marker in cell 0
+ *         left
+ *       SaltKeys  k hot: cells 0, 1 and 2
+ *         right
+ * }}}
+ * Semi and anti joins show no row of the right side: there markers stand for all rows of a hot key.
+ */
+object SaltedJoin extends SkewTechnique {
+
+  override val name: String = "salted"
+
+  override def optionNames: Seq[String] = Seq(TechniqueOptions.HotKeys, Salts, Side)
+
+  private val Salts = "salts"
+  private val Side = "side"
+
+  /** No more parts of a key than this: the other side's rows are repeated as often. */
+  private val MaxSalts = 1024
+
+  /** Parts of keys whose rows nobody has counted, if there are so many partitions. */
+  private val DefaultSalts = 32
+
+  override def prepared(request: TechniqueRequest): TechniqueOptions = {
+    val options = request.options
+    val given = options.hotKeys.orElse(options.text(TechniqueOptions.HotKeys).map { text =>
+      keysIn(text, request.leftKeys.size)
+    })
+    options.copy(hotKeys = given.orElse(Some(found(request))))
+  }
+
+  override def plan(request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] = {
+    val hot = saltedKeys(request)
+    val leftIsDivided = hot.exists(_.leftSalts > 1)
+    val rightIsDivided = hot.exists(_.rightSalts > 1)
+    val isPreserved = request.isPreserved _
+    val marked: Map[BuildSide, HotRows] = request.joinType match {
+      case LeftSemi | LeftAnti => Map(BuildLeft -> HotRows.Shown, BuildRight -> HotRows.Marked)
+      case _ =>
+        def rows(needed: Boolean) = if (needed) HotRows.ShownAndMarked else HotRows.Shown
+        Map(
+          BuildLeft -> rows(leftIsDivided && isPreserved(BuildRight)),
+          BuildRight -> rows(rightIsDivided && isPreserved(BuildLeft)))
+    }
+    if (hot.isEmpty) {
+      val join = request.join
+      val same = request.joined(join.left, join.right, join.joinType, join.condition)
+      Right(TechniquePlan(same, "no key is hot: Spark's join as it is"))
+    } else if (request.condition.isDefined && marked.values.exists(_ != HotRows.Shown)) {
+      // Whether there is a row with the same key does not tell whether one matches.
+      Left(TechniqueReason.Condition.given)
+    } else {
+      Right(TechniquePlan(salted(request, hot, marked), how(hot, marked)))
+    }
+  }
+
+  private def salted(
+      request: TechniqueRequest,
+      hot: Seq[SaltedKey],
+      hotRows: Map[BuildSide, HotRows]): LogicalPlan = {
+    val withKinds = hotRows.values.exists(_ == HotRows.ShownAndMarked)
+    def column(name: String) = AttributeReference(name, IntegerType, nullable = false)()
+    def ofSide(side: BuildSide) = SaltKeys(
+      request.keys(side),
+      side,
+      hot,
+      hotRows(side),
+      if (showsNullKeys(request.joinType, side)) numPartitions(request) else 0,
+      column("cell"),
+      if (withKinds) Some(column("kind")) else None,
+      request.plan(side))
+    val (left, right) = (ofSide(BuildLeft), ofSide(BuildRight))
+    val join = request.joined(
+      left,
+      right,
+      request.joinType,
+      (request.join.condition ++ Seq(EqualTo(left.cell, right.cell))).reduceOption(And))
+    val rows = if (withKinds) {
+      // As they are above the join: the kind of a row that is not there is null.
+      val Seq(leftKind, rightKind) = Seq(left, right).map { side =>
+        join.output.find(_.exprId == side.kind.get.exprId).get
+      }
+      Filter(isRow(leftKind, rightKind, request), join)
+    } else {
+      join
+    }
+    Project(request.join.output, rows)
+  }
+
+  /** Keeps pairs of rows, and of rows without a match the first copies. */
+  private def isRow(left: Attribute, right: Attribute, request: TechniqueRequest): Expression = {
+    val pair = And(
+      GreaterThanOrEqual(left, Literal(SaltKeys.First)),
+      GreaterThanOrEqual(right, Literal(SaltKeys.First)))
+    def alone(kind: Attribute, other: Attribute) =
+      And(IsNull(other), EqualTo(kind, Literal(SaltKeys.First)))
+    val unmatched =
+      (if (request.isPreserved(BuildLeft)) Seq(alone(left, right)) else Nil) ++
+        (if (request.isPreserved(BuildRight)) Seq(alone(right, left)) else Nil)
+    (pair +: unmatched).reduce[Expression](Or(_, _))
+  }
+
+  private def showsNullKeys(joinType: JoinType, side: BuildSide): Boolean =
+    (joinType, side) match {
+      case (FullOuter, _) | (LeftOuter | LeftAnti, BuildLeft) | (RightOuter, BuildRight) => true
+      case _ => false
+    }
+
+  private def saltedKeys(request: TechniqueRequest): Seq[SaltedKey] = {
+    val showsRight = request.joinType match {
+      case LeftSemi | LeftAnti => false
+      case _ => true
+    }
+    val keys = request.options.hotKeys.getOrElse(Nil).flatMap { key =>
+      val (left, right) = salts(request, key)
+      val salted = SaltedKey(inKeyTypes(request, key), left, if (showsRight) right else 1)
+      if (left > 1 || right > 1) Some(salted) else None
+    }
+    // Keys that are written differently may be the same.
+    keys.groupBy(_.key).values.map(_.head).toSeq
+  }
+
+  /** Into how many parts the rows of a key are divided on the left and on the right. */
+  private def salts(request: TechniqueRequest, key: HotKey): (Int, Int) = {
+    val options = request.options
+    val given = options.int(Salts, 2, MaxSalts)
+    val side = options.oneOf(Side, Seq("left", "right", "both"))
+    def of(share: Double): Int = {
+      val parts = math.ceil(share * numPartitions(request)).toInt
+      if (parts > 1) given.getOrElse(math.min(parts, MaxSalts)) else 1
+    }
+    (key.leftShare, key.rightShare) match {
+      case (Some(left), Some(right)) =>
+        (if (side.contains("right")) 1 else of(left), if (side.contains("left")) 1 else of(right))
+      case _ =>
+        val all = given.getOrElse(math.max(2, math.min(numPartitions(request), DefaultSalts)))
+        side.getOrElse(largerSide(request)) match {
+          case "left" => (all, 1)
+          case "right" => (1, all)
+          case _ =>
+            val each = given.getOrElse(math.ceil(math.sqrt(all)).toInt)
+            (each, each)
+        }
+    }
+  }
+
+  private def largerSide(request: TechniqueRequest): String =
+    BroadcastSide.nameOf(Seq(BuildLeft, BuildRight).maxBy(request.sizeOf))
+
+  private def numPartitions(request: TechniqueRequest): Int =
+    request.session.sessionState.conf.numShufflePartitions
+
+  /** The key as rows of both sides have it. */
+  private def inKeyTypes(request: TechniqueRequest, key: HotKey): UnsafeRow = {
+    if (key.values.size != request.leftKeys.size) {
+      fail(
+        s"The hot key $key has ${key.values.size} values, the join compares " +
+          s"${request.leftKeys.size} columns.")
+    }
+    val timeZone = Some(request.session.sessionState.conf.sessionLocalTimeZone)
+    val typed = key.values.zip(request.leftKeys).map { case (value, column) =>
+      val cast = Cast(value, column.dataType, timeZone, EvalMode.TRY)
+      if (!value.foldable || !cast.resolved || cast.eval() == null) {
+        fail(
+          s"The hot key $key is no key of this join: $value is null, or no " +
+            s"${column.dataType.sql}. (Nothing equals null; rows with null keys need no salt.)")
+      }
+      Literal(cast.eval(), column.dataType)
+    }
+    SaltKeysExec.keyOf(typed)
+  }
+
+  /** `5,7` for keys of one column, `5,a;7,b` for keys of two. */
+  private def keysIn(text: String, columns: Int): Seq[HotKey] = {
+    val keys =
+      if (columns == 1) text.split(",").toSeq.map(Seq(_))
+      else text.split(";").toSeq.map(_.split(",").toSeq)
+    keys.map(values => HotKey(values.map(value => Literal(value.trim))))
+  }
+
+  /**
+   * Keys that alone have more rows than a partition has on average. Runs a job for each side that
+   * reads its keys.
+   */
+  private def found(request: TechniqueRequest): Seq[HotKey] = {
+    val average = 1.0 / numPartitions(request)
+    val frequent = FrequentKeys.of(
+      request.session,
+      Seq(request.left, request.right),
+      Seq(request.leftKeys, request.rightKeys),
+      average)
+    val rows = math.max(1L, frequent.rows.sum).toDouble
+    for {
+      (key, Seq(left, right)) <- frequent.keys
+      if math.max(left, right) / rows > average
+    } yield HotKey(key, Some(left / rows), Some(right / rows))
+  }
+
+  private def how(hot: Seq[SaltedKey], hotRows: Map[BuildSide, HotRows]): String = {
+    def most(salts: Int, side: String) = if (salts > 1) Some(s"$side up to $salts") else None
+    val parts = Seq(
+      most(hot.map(_.leftSalts).max, "on the left"),
+      most(hot.map(_.rightSalts).max, "on the right")).flatten
+    val keys = if (hot.size == 1) "1 hot key" else s"${hot.size} hot keys"
+    val divided =
+      if (parts.isEmpty) None else Some(s"has its rows divided in parts, ${parts.mkString(", ")}")
+    val marked =
+      if (hotRows(BuildRight) == HotRows.Marked) Some("comes from the right once a task") else None
+    s"$keys: each ${(divided ++ marked).mkString("; ")}"
+  }
+
+  private def fail(message: String): Nothing = throw SqlInternals.analysisError(message)
+}

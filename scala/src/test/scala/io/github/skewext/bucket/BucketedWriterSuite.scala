@@ -1,0 +1,212 @@
+package io.github.skewext.bucket
+
+import io.github.skewext.SkewConf
+
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.{AnalysisException, DataFrame}
+
+/** One file a bucket, and per value of the partition columns, whatever is written. */
+class BucketedWriterSuite extends SortedBucketTest {
+
+  private def data(rows: Int, partitions: Int = 7): DataFrame = spark
+    .range(0, rows, 1, partitions)
+    .selectExpr("if(id % 10 = 3, null, id % 37) AS k", "id AS v", "cast(id % 3 as string) AS p")
+
+  private def assertOneFileEach(table: String, times: Int = 1): Unit = {
+    assert(filesPerBucket(table).nonEmpty)
+    assert(filesPerBucket(table).values.toSet === Set(times))
+  }
+
+  /** Whether each file's rows are in order, and in the bucket that Spark computes. */
+  private def assertSorted(table: String, buckets: Int): Unit = {
+    for (file <- files(table)) {
+      val keys = spark.read.parquet(file.getPath).select("k").collect().map { row =>
+        if (row.isNullAt(0)) Long.MinValue else row.getLong(0)
+      }
+      assert(keys.toSeq === keys.toSeq.sorted)
+    }
+    val wrong = spark
+      .table(table)
+      .selectExpr(
+        s"pmod(hash(k), $buckets) AS b",
+        "cast(regexp_extract(_metadata.file_name, '_(\\\\d+)\\\\.', 1) as int) AS f")
+      .where("b <> f")
+    assert(wrong.count() === 0)
+  }
+
+  test("one sorted file a bucket, and what was written") {
+    for (adaptive <- Seq("true", "false")) withTable("t") {
+      withSQLConf("spark.sql.adaptive.enabled" -> adaptive) {
+        val written = write(data(500), "t", Seq("k"), buckets = 4)
+        assertOneFileEach("t")
+        assertSorted("t", 4)
+        assertSameRows(spark.table("t").collect(), data(500).collect(), "the data")
+        assert(written.table === "spark_catalog.default.t")
+        assert(written.buckets.map(_.number) === (0 until 4))
+        assert(written.buckets.map(_.files).sum === 4)
+        assert(written.buckets.map(_.rows).sum === 500)
+        assert(written.buckets.map(_.bytes).sum === files("t").map(_.length).sum)
+        val counted = spark.table("t").selectExpr("pmod(hash(k), 4) AS b").groupBy("b").count()
+        assert(
+          counted.collect().map(r => r.getInt(0) -> r.getLong(1)).toMap ===
+            written.buckets.map(b => b.number -> b.rows).toMap)
+
+        val appended = write(data(100), "t", Seq("k"), buckets = 4, mode = "append")
+        assertOneFileEach("t", times = 2)
+        assert(appended.buckets.map(_.rows).sum === 100)
+        assert(appended.buckets.map(_.files).sum === 4)
+        assert(spark.table("t").count() === 600)
+
+        val ignored = write(data(100), "t", Seq("k"), buckets = 4, mode = "ignore")
+        assert(ignored.buckets.map(_.files).sum === 0)
+        assert(spark.table("t").count() === 600)
+
+        write(data(50), "t", Seq("k"), buckets = 2, mode = "overwrite")
+        assertOneFileEach("t")
+        assertSorted("t", 2)
+        assert(spark.table("t").count() === 50)
+        intercept[AnalysisException](write(data(1), "t", Seq("k"), buckets = 2))
+      }
+    }
+  }
+
+  test("partition columns, an empty string and null among their values") {
+    val values = Seq("a", "", null, "b/c=1", "ä")
+    val rows = data(400).withColumn(
+      "p",
+      element_at(typedLit(values), (col("v") % values.size).cast("int") + 1))
+    for (adaptive <- Seq("true", "false")) withTable("t") {
+      withSQLConf("spark.sql.adaptive.enabled" -> adaptive) {
+        val written = write(rows, "t", Seq("k"), buckets = 3, partitionBy = Seq("p"))
+        assertOneFileEach("t")
+        // Spark has no folder for an empty string.
+        assert(filesPerBucket("t").size === 3 * 4)
+        assert(written.buckets.map(_.rows).sum === 400)
+        assert(written.buckets.map(_.files) === Seq(4, 4, 4))
+        assertSorted("t", 3)
+        write(rows, "t", Seq("k"), buckets = 3, partitionBy = Seq("p"), mode = "append")
+        assertOneFileEach("t", times = 2)
+        val expected = rows.withColumn("p", when(col("p") =!= "", col("p"))).collect().toSeq
+        assertSameRows(
+          spark.table("t").select("k", "v", "p").collect(),
+          expected ++ expected,
+          "the data")
+      }
+    }
+  }
+
+  test("rows that come partitioned by the same columns, from a join or a table with such buckets") {
+    withTable("t", "u", "hot") {
+      val hot = spark.range(0, 4000, 1, 4).selectExpr("if(id % 2 = 0, 7, id % 50) AS k", "id AS v")
+      withSQLConf(
+        "spark.sql.shuffle.partitions" -> "4",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes" -> "4k",
+        "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes" -> "1k",
+        "spark.sql.adaptive.skewJoin.skewedPartitionFactor" -> "1") {
+        for (ours <- Seq("true", "false")) {
+          withSQLConf(SkewConf.ENABLED.key -> ours) {
+            val other = spark.range(50).selectExpr("id AS k", "id AS w")
+            write(hot.join(other, "k"), "t", Seq("k"), buckets = 4, mode = "overwrite")
+            assertOneFileEach("t")
+            assert(spark.table("t").count() === 4000)
+          }
+        }
+      }
+      write(spark.table("t"), "u", Seq("k"), buckets = 4)
+      assertOneFileEach("u")
+      withSQLConf("spark.sql.adaptive.skewJoin.skewedPartitionFactor" -> "1.5") {
+        val report = write(hot, "hot", Seq("k"), buckets = 4)
+        val most = report.buckets.maxBy(_.rows)
+        assert(report.skewed === Seq(most) && most.rows > 2000)
+      }
+    }
+  }
+
+  test("appended rows go where the table's own types put them") {
+    withTable("longs", "chars", "parts") {
+      def appended(df: DataFrame, table: String, partitionBy: Seq[String] = Nil): Unit = {
+        val before = files(table).map(_.getName).toSet
+        write(df, table, Seq("k"), sortBy = Some(Nil), partitionBy = partitionBy, mode = "append")
+        val added = filesPerBucket(table)
+        assert(files(table).exists(file => !before(file.getName)))
+        assert(added.values.forall(_ <= 1), added)
+      }
+      spark.sql(
+        "CREATE TABLE longs (k BIGINT, v INT) USING parquet CLUSTERED BY (k) INTO 3 BUCKETS")
+      appended(spark.range(0, 60, 1, 5).selectExpr("cast(id as int) k", "1 v"), "longs")
+      spark.sql(
+        "CREATE TABLE chars (k CHAR(5), v VARCHAR(3)) USING parquet CLUSTERED BY (k) INTO 3 BUCKETS")
+      appended(
+        spark.range(0, 60, 1, 5).selectExpr("concat(id, repeat(' ', id % 4)) AS k", "'v' AS v"),
+        "chars")
+      spark.sql(
+        "CREATE TABLE parts (k BIGINT, p INT) USING parquet PARTITIONED BY (p) CLUSTERED BY (k) " +
+          "INTO 3 BUCKETS")
+      withSQLConf("spark.sql.storeAssignmentPolicy" -> "LEGACY") {
+        appended(
+          spark.range(0, 90, 1, 5).selectExpr("id AS k", "if(id % 2 = 0, '1', '01') AS p"),
+          "parts",
+          Seq("p"))
+      }
+    }
+  }
+
+  test("several columns in another order, other formats and options, a path, a database") {
+    withTable("t") {
+      withTempDir { folder =>
+        write(
+          data(100),
+          "default.T",
+          Seq("v", "K"),
+          buckets = 2,
+          sortBy = Some(Seq("k", "v")),
+          format = "orc",
+          options = Map("compression" -> "zlib", "path" -> folder.getCanonicalPath))
+        assert(folder.listFiles().count(_.getName.endsWith(".zlib.orc")) === 2)
+        assertSameRows(spark.table("t").collect(), data(100).collect(), "the data")
+        val again = write(
+          data(100),
+          "spark_catalog.default.t",
+          Seq("v", "k"),
+          buckets = 2,
+          sortBy = Some(Seq("k", "v")),
+          mode = "append",
+          options = Map("path" -> folder.getCanonicalPath))
+        assert(again.buckets.map(_.rows).sum === 100)
+      }
+    }
+    withTable("t") {
+      val written =
+        write(data(100), "t", Seq("k"), buckets = 2, options = Map("maxRecordsPerFile" -> "10"))
+      assert(written.buckets.map(_.files).sum >= 10)
+      assert(written.buckets.map(_.rows).sum === 100)
+    }
+  }
+
+  test("nothing to write, one bucket, and more buckets than keys") {
+    withTable("none", "one", "many") {
+      val none = write(data(0), "none", Seq("k"))
+      assert(none.buckets.map(_.rows).sum === 0 && spark.table("none").count() === 0)
+      write(data(20), "one", Seq("k"), buckets = 1)
+      assertOneFileEach("one")
+      write(data(20).where("k < 3"), "many", Seq("k"), buckets = 64)
+      assertOneFileEach("many")
+      assert(spark.table("many").select("k").distinct().count() === 3)
+    }
+  }
+
+  test("tables that cannot be written so") {
+    withTable("t") {
+      write(data(10), "t", Seq("k"))
+      def message(f: => Any): String = intercept[AnalysisException](f).getMessage
+      assert(message(write(data(1), "t", Seq("k"))).contains("already exists"))
+      assert(
+        message(write(data(1), "t", Seq("k"), buckets = 5, mode = "append"))
+          .contains("bucketing does not match"))
+      assert(message(write(data(1), "x.y.z", Seq("k"))).contains("not in the session catalog"))
+      assert(message(write(data(1), "u", Seq("nope"))).contains("nope"))
+      assert(message(write(data(1), "u", Seq("k"), mode = "upsert")).contains("upsert"))
+      assert(!spark.catalog.tableExists("u"))
+    }
+  }
+}

@@ -1,0 +1,103 @@
+package io.github.skewext.bucket
+
+import java.io.File
+
+import scala.collection.JavaConverters._
+
+import io.github.skewext.{MultiJoinTest, PythonApi}
+
+import org.apache.spark.SparkConf
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.execution.datasources.BucketingUtils
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
+import org.apache.spark.sql.execution.{FileSourceScanExec, SortExec}
+import org.apache.spark.sql.{DataFrame, Row}
+
+/** Tables with sorted buckets, and what becomes of queries that read them. */
+trait SortedBucketTest extends MultiJoinTest {
+
+  override protected def sparkConf: SparkConf =
+    super.sparkConf
+      .set("spark.sql.autoBroadcastJoinThreshold", "-1")
+      .set("spark.sql.sources.parallelPartitionDiscovery.threshold", "10000")
+      // Compiling takes longer than running such queries; see `compiled`.
+      .set("spark.sql.codegen.wholeStage", "false")
+      .set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+
+  /** As queries usually run: scans give columns, and what is above is compiled. */
+  protected def compiled(f: => Unit): Unit =
+    withSQLConf(
+      "spark.sql.codegen.wholeStage" -> "true",
+      "spark.sql.codegen.factoryMode" -> "FALLBACK")(f)
+
+  protected def write(
+      df: DataFrame,
+      table: String,
+      by: Seq[String],
+      buckets: Int = 3,
+      sortBy: Option[Seq[String]] = None,
+      mode: String = "error",
+      partitionBy: Seq[String] = Nil,
+      format: String = null,
+      options: Map[String, String] = Map.empty): WrittenBuckets =
+    PythonApi.writeBucketed(
+      df,
+      table,
+      format,
+      by.asJava,
+      buckets,
+      sortBy.getOrElse(by).asJava,
+      mode,
+      partitionBy.asJava,
+      options.asJava)
+
+  protected def plan[T](df: DataFrame)(
+      f: PartialFunction[org.apache.spark.sql.execution.SparkPlan, T]): Seq[T] =
+    collectWithSubqueries(df.queryExecution.executedPlan)(f)
+
+  protected def merges(df: DataFrame): Seq[MergeSortedFilesExec] =
+    plan(df) { case m: MergeSortedFilesExec => m }
+
+  protected def sorts(df: DataFrame): Int = plan(df) { case s: SortExec => s }.size
+
+  protected def shuffles(df: DataFrame): Int = plan(df) { case e: ShuffleExchangeLike => e }.size
+
+  protected def reasons(df: DataFrame): Seq[MergeReason] =
+    plan(df) { case scan: FileSourceScanExec => MergeReason.of(scan) }.flatten
+
+  /** Runs the query, and compares it with Spark without us; says what is in its plan. */
+  protected def check(df: DataFrame): Seq[Row] = {
+    val rows = df.collect().toSeq
+    assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
+    rows
+  }
+
+  protected def checkMerged(df: DataFrame, merged: Int): Unit = {
+    check(df)
+    assert(merges(df).size === merged, df.queryExecution.executedPlan)
+    assert(sorts(df) === 0, df.queryExecution.executedPlan)
+    assert(shuffles(df) === 0, df.queryExecution.executedPlan)
+    assert(reasons(df).isEmpty)
+  }
+
+  protected def checkNotMerged(df: DataFrame, reason: MergeReason*): Unit = {
+    check(df)
+    assert(merges(df).isEmpty, df.queryExecution.executedPlan)
+    assert(reasons(df).distinct === reason, df.queryExecution.executedPlan)
+  }
+
+  /** The data files of a table. */
+  protected def files(table: String): Seq[File] = {
+    def below(file: File): Seq[File] =
+      if (file.isDirectory) file.listFiles().toSeq.flatMap(below) else Seq(file)
+    val location =
+      spark.sessionState.catalog.getTableMetadata(TableIdentifier(table)).location
+    below(new File(location)).filter(_.getName.startsWith("part-"))
+  }
+
+  /** How many files each bucket has in each folder. */
+  protected def filesPerBucket(table: String): Map[(String, Int), Int] =
+    files(table)
+      .groupBy(file => (file.getParent, BucketingUtils.getBucketId(file.getName).get))
+      .map { case (bucket, found) => bucket -> found.size }
+}

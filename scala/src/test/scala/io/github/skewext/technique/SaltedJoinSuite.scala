@@ -1,0 +1,364 @@
+package io.github.skewext.technique
+
+import java.util.concurrent.atomic.AtomicBoolean
+
+import scala.util.Random
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, IsNotNull, Literal}
+import org.apache.spark.sql.catalyst.optimizer.BuildLeft
+import org.apache.spark.sql.catalyst.plans.logical.Filter
+import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.{RetriedTasks, TestShuffles}
+import org.apache.spark.sql.types.IntegerType
+import org.apache.spark.sql.{AnalysisException, Column, DataFrame, Row}
+import org.apache.spark.unsafe.types.UTF8String
+import org.apache.spark.{SparkException, TaskContext}
+
+/** Joins on the key and a salt. */
+class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
+
+  private val Technique = "salted"
+
+  /** Key 3 is hot on the left, where 50 is alone with many rows, 8 and 50 are not on the right. */
+  private def left = skewed(0, 300, hot = 2)
+    .withColumn(
+      "k",
+      when(col("v0") % 13 === 1, 50L).when(col("v0") % 13 === 2, 9L).otherwise(col("k")))
+    .withColumn("j", (col("v0") % 3).cast("int"))
+
+  /** Keys 9 and 60 are hot here; 60 is not on the left. */
+  private def right = skewed(1, 120, keys = 12)
+    .withColumn(
+      "k",
+      when(col("v1") % 5 === 1, 9L).when(col("v1") % 7 === 2, 60L).otherwise(col("k")))
+    .withColumn("j", (col("v1") % 4).cast("long"))
+
+  private val Hot: Seq[Seq[Column]] =
+    Seq(3, 50, 9, 60, 777).map(key => Seq(lit(key)))
+
+  private def salted(df: DataFrame): Seq[SaltKeysExec] =
+    collectWithSubqueries(df.queryExecution.executedPlan) { case s: SaltKeysExec => s }
+
+  private def metric(s: SaltKeysExec, name: String): Long = s.metrics(name).value
+
+  private def checkSalted(
+      l: DataFrame,
+      r: DataFrame,
+      on: Any,
+      how: String,
+      options: Map[String, String] = Map.empty,
+      hotKeys: Seq[Seq[Column]] = null): DataFrame = {
+    val df = skewJoin(l, r, on, how, Technique, options, hotKeys)
+    assertStock(df, stockJoin(l, r, on, how))
+    assert(salted(df).size === 2, df.queryExecution.executedPlan)
+    df
+  }
+
+  for (how <- Hows) {
+    test(s"$how join: keys that are hot on the left, on the right, on both sides, nowhere") {
+      for (side <- Seq("left", "right", "both")) {
+        val df = checkSalted(left, right, "k", how, Map("side" -> side, "salts" -> "3"), Hot)
+        assert(made(df) === Seq(Technique))
+        assert(exchanges(df).size === 2)
+        exchanges(df).foreach { e =>
+          assert(e.outputPartitioning.toString.contains("cell"), e)
+        }
+      }
+      val composite = Seq(3 -> 0, 3 -> 2, 9 -> 1, 60 -> 1).map { case (k, j) =>
+        Seq(lit(k), lit(j))
+      }
+      checkSalted(left, right, Seq("k", "j"), how, Map("side" -> "both"), composite)
+    }
+  }
+
+  test("tables at random, with few keys that are all hot") {
+    val random = new Random(7)
+    def rows(n: Int) = Seq.fill(n) {
+      def key(from: Int) = if (random.nextInt(8) == 0) null else from + random.nextInt(4)
+      Row(key(0), key(0), random.nextInt(3))
+    }
+    for (_ <- 1 to 2; how <- Hows) {
+      val l = frame("a int, b int, x int", 3)(rows(random.nextInt(25)): _*)
+      val r = frame("a int, b int, y int", 2)(rows(random.nextInt(25)): _*)
+      val side = Seq("left", "right", "both")(random.nextInt(3))
+      val hot = (0 to 15).filter(_ => random.nextBoolean()).map(n => Seq(lit(n / 4), lit(n % 4)))
+      def check(on: Seq[String], salts: Int, hot: Seq[Seq[Column]]): Unit = assertStock(
+        skewJoin(l, r, on, how, Technique, Map("side" -> side, "salts" -> salts.toString), hot),
+        stockJoin(l, r, on, how))
+      check(Seq("a", "b"), 2, hot :+ Seq(lit(9), lit(9)))
+      check(Seq("a"), 4, Seq(0, 1, 9).map(k => Seq(lit(k))))
+    }
+  }
+
+  test("only rows of hot keys have salts, and only such of the other side are repeated") {
+    val df =
+      checkSalted(left, right, "k", "full", Map("salts" -> "4", "side" -> "left"), Seq(Seq(lit(3))))
+    val Seq(l, r) = salted(df)
+    assert(metric(l, "numSaltedRows") === left.where("k = 3").count())
+    assert(metric(l, "numCopies") === 0)
+    // Each map task has rows of the key.
+    assert(metric(l, "numMarkers") === 4)
+    assert(metric(l, "numOutputRows") === left.count() + 4)
+    assert(metric(r, "numSaltedRows") === 0)
+    assert(metric(r, "numCopies") === 3 * right.where("k = 3").count())
+    assert(metric(r, "numMarkers") === 0)
+    assert(metric(r, "numOutputRows") === right.count() + metric(r, "numCopies"))
+    // Where no unmatched row of the repeated side comes out, there is nothing to mark, or to drop.
+    for (how <- Seq("inner", "left", "left_semi", "left_anti")) {
+      val df =
+        checkSalted(left, right, "k", how, Map("salts" -> "4", "side" -> "left"), Seq(Seq(lit(3))))
+      assert(metric(salted(df).head, "numMarkers") === 0)
+      assert(salted(df).head.kind.isEmpty)
+    }
+  }
+
+  test("of a hot key on the right of a semi or anti join one row a task is enough") {
+    for (how <- Seq("left_semi", "left_anti")) {
+      val df = checkSalted(left, right, "k", how, Map("side" -> "right"), Hot)
+      val Seq(l, r) = salted(df)
+      assert(metric(l, "numSaltedRows") === 0)
+      // Two keys in four tasks, and a few of others.
+      val hot = right.where("k IN (3, 9, 50, 60)").count()
+      assert(hot > 40 && metric(r, "numMarkers") <= 4 * 3)
+      val others = right.where("k NOT IN (3, 9, 50, 60)").count()
+      assert(metric(r, "numOutputRows") === others + metric(r, "numMarkers"))
+    }
+  }
+
+  test("hot keys are found, and divided by how many rows they have") {
+    val df = checkSalted(left, right, "k", "full")
+    val keys = salted(df).head.hot
+    // A fifth of the rows of both sides is what a partition has on average.
+    assert(keys.map(_.key.getLong(0)) === Seq(3L))
+    val share = left.where("k = 3").count().toDouble /
+      (left.where("k IS NOT NULL").count() + right.where("k IS NOT NULL").count())
+    assert(keys.map(k => (k.leftSalts, k.rightSalts)) === Seq((math.ceil(share * 5).toInt, 1)))
+    assert(how(df) === "1 hot key: each has its rows divided in parts, on the left up to 2")
+    // Hot on both sides: a grid.
+    val both = checkSalted(left.where("k = 3"), skewed(1, 200, hot = 4), "k", "full")
+    val Seq(key) = salted(both).head.hot
+    assert(key.leftSalts > 1 && key.rightSalts > 1)
+    assert(how(both).contains("on the left up to"))
+    assert(how(both).contains("on the right up to"))
+  }
+
+  private def how(df: DataFrame): String =
+    contents(df).collect { case TechniqueHint.Made(_, _, how) => how }.head
+
+  test("without a hot key it is Spark's join as it is") {
+    val l = skewed(0, 100)
+    for (how <- Seq("inner", "full")) {
+      val df = check(l, right.where("k <> 9"), "k", how, Technique)
+      assert(salted(df).isEmpty)
+      assert(made(df) === Seq(Technique))
+      assert(this.how(df).startsWith("no key is hot"))
+    }
+  }
+
+  test("salts depend on the row and the task, and spread rows that cannot be told apart") {
+    def cells(df: DataFrame): Seq[Map[Int, Int]] = {
+      df.collect()
+      val Seq(l, _) = salted(df)
+      val at = l.output.indexWhere(_.exprId == l.cell.exprId)
+      def run() =
+        l.execute().map(_.getInt(at)).collect().groupBy(identity).mapValues(_.length).map(identity)
+      Seq(run(), run())
+    }
+    def join(l: DataFrame) = skewJoin(
+      l,
+      right,
+      "k",
+      "left",
+      Technique,
+      Map("salts" -> "4", "side" -> "left"),
+      Seq(Seq(lit(3))))
+    val hot = left.where("k = 3")
+    // Nothing but the key is read.
+    val Seq(counted, countedAgain) = cells(join(hot).groupBy("k").count())
+    assert(counted === countedAgain)
+    assert(counted.size === 4)
+    assert(counted.values.max - counted.values.min <= 4)
+    val Seq(hashed, hashedAgain) = cells(join(hot))
+    assert(hashed === hashedAgain)
+    assert(hashed.size === 4)
+    assert(hashed.values.max < 2 * hashed.values.sum / 4)
+  }
+
+  test("rows with a null in the key are spread, or dropped where they cannot come out") {
+    val nulls = left.withColumn("k", when(col("v0") % 2 === 0, col("k")))
+    def nullCells(how: String): Int = {
+      val df = checkSalted(nulls, right, "k", how, Map("side" -> "left"), Hot)
+      val l = salted(df).head
+      val at = l.output.indexWhere(_.exprId == l.cell.exprId)
+      l.execute().map(_.getInt(at)).filter(_ < 0).distinct().count().toInt
+    }
+    for (how <- Seq("left", "full", "left_anti")) assert(nullCells(how) === 5, how)
+    for (how <- Seq("inner", "right", "left_semi")) assert(nullCells(how) === 0, how)
+  }
+
+  test("-0.0 and NaN are hot keys as in Spark's joins") {
+    val l =
+      table("k, v", "(-0.0D, 1), (0.0D, 2), (double('NaN'), 3), (null, 4), (7.0D, 5), (0.0D, 6)")
+    val r = table("k, w", "(0.0D, 1), (double('NaN'), 2), (null, 3), (8.0D, 4), (-0.0D, 5)")
+    val hot = Seq(lit(0.0), lit(Double.NaN), lit(8.0)).map(Seq(_))
+    for (how <- Hows) checkSalted(l, r, "k", how, Map("side" -> "both", "salts" -> "2"), hot)
+    val structs = (df: DataFrame) => df.withColumn("k", struct(col("k"), lit("x").as("s")))
+    val hotStructs = Seq(0.0, Double.NaN, 8.0).map { k =>
+      Seq(
+        new Column(
+          Literal(InternalRow(k, UTF8String.fromString("x")), structs(l).schema("k").dataType)))
+    }
+    for (how <- Seq("full", "left_anti")) {
+      checkSalted(structs(l), structs(r), "k", how, Map("side" -> "both"), hotStructs)
+    }
+  }
+
+  test("inputs that are partitioned by the key are shuffled all the same") {
+    val (l, r) = (left.repartition(3, col("k")), right.repartition(3, col("k")))
+    val df = checkSalted(l, r, "k", "full", Map("salts" -> "3"), Hot)
+    val byCell = exchanges(df).count(_.outputPartitioning.toString.contains("cell"))
+    assert(byCell === 2)
+  }
+
+  test("conditions above go below the salts") {
+    for (how <- Hows) {
+      def above(df: DataFrame) =
+        if (how.startsWith("left_")) df.where("k > 5 AND v0 > 10")
+        else df.where("k > 5 AND v1 > 10")
+      val df = above(skewJoin(left, right, "k", how, Technique, Map("salts" -> "3"), Hot))
+      assertStock(df, above(stockJoin(left, right, "k", how)))
+    }
+    val (l, r) = (spark.range(90).selectExpr("id % 7 AS k"), spark.range(9).selectExpr("id AS k"))
+    val df = skewJoin(l, r, "k", "inner", Technique, Map("salts" -> "3"), Hot).where("k > 5")
+    val below = df.queryExecution.optimizedPlan.collect { case s: SaltKeys => s.child }
+    assert(below.size === 2)
+    below.foreach { side =>
+      assert(
+        side.exists { case f: Filter => f.condition.sql.contains("> 5"); case _ => false },
+        side)
+    }
+    assert(!df.queryExecution.optimizedPlan.exists {
+      case Filter(_, _: SaltKeys) => true
+      case _ => false
+    })
+    // Markers know nothing of other columns.
+    val rows = left.queryExecution.analyzed
+    val cell = AttributeReference("cell", IntegerType, nullable = false)()
+    val keys = rows.output.take(1)
+    val marked = SaltKeys(keys, BuildLeft, Nil, HotRows.ShownAndMarked, 0, cell, None, rows)
+    val onValue = Filter(IsNotNull(rows.output(1)), marked)
+    assert(PushThroughSaltKeys(onValue) eq onValue)
+    val onKey = Filter(IsNotNull(rows.output.head), marked)
+    assert(PushThroughSaltKeys(onKey).isInstanceOf[SaltKeys])
+  }
+
+  test("a condition besides the key") {
+    val (l, r) = (left.as("l"), right.as("r"))
+    val more = col("l.k") === col("r.k") && col("l.v0") > col("r.v1")
+    def options(side: String) = Map("side" -> side, "salts" -> "3")
+    for ((how, side) <- Seq("inner" -> "both", "left" -> "left", "right" -> "right")) {
+      checkSalted(l, r, more, how, options(side), Hot)
+    }
+    for ((how, side) <- Seq(
+        "full" -> "left",
+        "left" -> "right",
+        "left_semi" -> "left",
+        "left_anti" -> "left")) {
+      val error =
+        intercept[AnalysisException](skewJoin(l, r, more, how, Technique, options(side), Hot))
+      assert(error.getMessage.contains(TechniqueReason.Condition.text))
+    }
+  }
+
+  test("the same DataFrame on both sides, and a result that is joined with itself") {
+    for (how <- Seq("full", "left_semi"))
+      checkSalted(left, left, "k", how, Map("salts" -> "2"), Hot)
+    val df = skewJoin(left, right, "k", "full", Technique, Map("salts" -> "3"), Hot)
+    val stock = left.join(right, Seq("k"), "full")
+    assertStock(
+      df.join(df.groupBy("k").count(), "k").where("count > 3"),
+      stock.join(stock.groupBy("k").count(), "k").where("count > 3"))
+  }
+
+  test("hot keys in a hint") {
+    left.createOrReplaceTempView("l")
+    right.createOrReplaceTempView("r")
+    val df = spark.sql(
+      "SELECT /*+ SKEW_JOIN(l, salted, 'hot_keys=3,50', 'salts=4') */ * FROM l FULL JOIN r USING (k)")
+    assertStock(df, spark.sql("SELECT * FROM l FULL JOIN r USING (k)"))
+    assert(salted(df).map(_.hot.size) === Seq(2, 2))
+    val found = spark.sql("SELECT /*+ SKEW_JOIN(l, salted) */ * FROM l FULL JOIN r USING (k)")
+    assertStock(found, spark.sql("SELECT * FROM l FULL JOIN r USING (k)"))
+    assert(salted(found).map(_.hot.size) === Seq(1, 1))
+    val two = spark.sql(
+      "SELECT /*+ SKEW_JOIN(l, salted, 'hot_keys=3,0; 9,1') */ * FROM l JOIN r USING (k, j)")
+    assertStock(two, spark.sql("SELECT * FROM l JOIN r USING (k, j)"))
+    assert(salted(two).map(_.hot.size) === Seq(2, 2))
+  }
+
+  test("what is wrong with options is said at once") {
+    def error(options: Map[String, String], hot: Seq[Column]*): String =
+      intercept[AnalysisException](
+        skewJoin(left, right, "k", "full", Technique, options, hot)).getMessage
+    assert(
+      error(Map("salts" -> "1"), Seq(lit(3))).contains("salts must be a whole number between 2"))
+    assert(error(Map("side" -> "top"), Seq(lit(3))).contains("one of left, right, both"))
+    assert(error(Map.empty, Seq(lit(3), lit(4))).contains("has 2 values, the join compares 1"))
+    assert(error(Map.empty, Seq(lit("x"))).contains("no BIGINT"))
+    assert(error(Map.empty, Seq(lit(null))).contains("null"))
+    assert(error(Map.empty, Seq(col("k"))).contains("hot key"))
+    checkSalted(left, right, "k", "full", Map("salts" -> "2"), Hot)
+  }
+
+  test("tasks that fail and run again give no row twice") {
+    val failsOnce = udf { (v: Long) =>
+      val task = TaskContext.get()
+      if (task != null && task.attemptNumber() == 0) throw new SparkException("not this time")
+      v
+    }
+    for (how <- Seq("full", "right", "left_anti")) {
+      // In the tasks that write the shuffle, and in those of the join.
+      val failing = left.withColumn("v0", failsOnce(col("v0")))
+      val df =
+        skewJoin(failing, right, "k", how, Technique, Map("salts" -> "3", "side" -> "both"), Hot)
+      assertStock(
+        df.withColumn("again", failsOnce(col("v0"))),
+        left.join(right, Seq("k"), how).withColumn("again", col("v0")))
+    }
+  }
+
+  test("map tasks that are lost and write their rows in another order give no row twice") {
+    val rows = left.collect().toSeq
+    for (how <- Seq("full", "right", "inner")) {
+      val unordered = spark.sparkContext
+        .parallelize(rows, 4)
+        .mapPartitions(part => new Random(System.nanoTime()).shuffle(part.toList).iterator)
+      val l = spark.createDataFrame(unordered, left.schema)
+      val lost = new AtomicBoolean
+      val df = skewJoin(l, right, "k", how, Technique, Map("salts" -> "3", "side" -> "both"), Hot)
+      val watched = df.withColumn("again", SaltedJoinSuite.watched(col("k")))
+      SaltedJoinSuite.onRow = () =>
+        if (lost.compareAndSet(false, true)) {
+          collect(watched.queryExecution.executedPlan) { case s: ShuffleQueryStageExec => s }
+            .flatMap(_.mapStats)
+            .foreach(stats => TestShuffles.loseLast(stats.shuffleId))
+        }
+      try {
+        assertStock(watched, left.join(right, Seq("k"), how).withColumn("again", col("k")))
+      } finally {
+        SaltedJoinSuite.onRow = () => ()
+      }
+      assert(lost.get)
+    }
+  }
+}
+
+object SaltedJoinSuite {
+  @volatile var onRow: () => Unit = () => ()
+  val watched = udf { (k: java.lang.Long) =>
+    if (TaskContext.get() != null) onRow()
+    k
+  }
+}
