@@ -6,6 +6,7 @@ import io.github.skewext.ReasonsDoc
 import io.github.skewext.bucket.MergeReason
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.skew.SkewReason
+import io.github.skewext.technique.TechniqueReason
 import org.scalatest.funsuite.AnyFunSuite
 
 /** Every reason is in the documentation, once, with what to do about it. */
@@ -18,6 +19,7 @@ class ReasonsDocSuite extends AnyFunSuite {
     assert(SkewReason.all.map(_.toString).toSet === objectsOf(symbolOf[SkewReason]))
     assert(RewriteReason.all.map(_.toString).toSet === objectsOf(symbolOf[RewriteReason]))
     assert(MergeReason.all.map(_.toString).toSet === objectsOf(symbolOf[MergeReason]))
+    assert(TechniqueReason.all.map(_.toString).toSet === objectsOf(symbolOf[TechniqueReason]))
   }
 
   test("every reason has a row of its own") {
@@ -25,7 +27,8 @@ class ReasonsDocSuite extends AnyFunSuite {
     val texts = Map(
       "rewrite" -> RewriteReason.all.map(_.text),
       "skew" -> SkewReason.all.map(_.text),
-      "merge" -> MergeReason.all.map(_.text))
+      "merge" -> MergeReason.all.map(_.text),
+      "technique" -> TechniqueReason.all.map(_.text))
     for ((name, reasons) <- texts; reason <- reasons) {
       val rows = tables(name).split("\n").filter(_.startsWith(s"| $reason | "))
       assert(rows.length === 1, reason)
@@ -41,6 +44,8 @@ class ReasonsDocSuite extends AnyFunSuite {
       "<!-- end of reasons -->",
       "b",
       "<!-- reasons: skew -->",
+      "<!-- end of reasons -->",
+      "<!-- reasons: technique -->",
       "<!-- end of reasons -->",
       "<!-- reasons: merge -->",
       "<!-- end of reasons -->",
