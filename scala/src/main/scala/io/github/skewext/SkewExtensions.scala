@@ -2,6 +2,7 @@ package io.github.skewext
 
 import java.util.{Collections, WeakHashMap}
 
+import io.github.skewext.bucket.{CoalesceBuckets, PruneBuckets, PruneBucketsByKeys}
 import io.github.skewext.multijoin._
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.skew.{ForceSkewedJoins, SketchJoinKeys, SplitSkewedJoins, WantedLayout}
@@ -34,6 +35,8 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *  1. [[multijoin.PruneNestedColumns]] (the same): takes fields out of structs below the join.
  *  1. [[multijoin.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a
  *     multi-way join as one operator.
+ *  1. [[bucket.CoalesceBuckets]] (adaptive execution, before exchanges are planned; in other plans as
+ *     a strategy for the whole query): reads tables in fewer partitions than they have buckets.
  *  1. [[multijoin.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
  *     with a null key from all going to one task.
  *  1. [[skew.WantedLayout]] (the same): remembers which joins' partitions the query asks for.
@@ -43,9 +46,12 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *     rule for skewed joins): splits skewed joins at the price of a shuffle, if asked to.
  *  1. [[skew.SketchJoinKeys]] (adaptive execution, when exchanges are planned): counts keys below
  *     the exchanges of joins.
+ *  1. [[bucket.PruneBuckets]] (when exchanges are planned): leaves out buckets by what is asked of
+ *     bucket columns.
  *  1. [[multijoin.BulkExchanges]] (when exchanges are planned): exchanges that do less for each row.
  *  1. [[skew.SplitSkewedJoins]] (adaptive execution, on a stage whose inputs are there, after Spark
  *     has coalesced partitions): splits skewed partitions of joins.
+ *  1. [[bucket.PruneBucketsByKeys]] (the same): leaves out buckets by the keys of a join's other side.
  *
  * Applying it twice to the same session does nothing the second time. It never throws: an exception
  * here would keep the session, and on some platforms the cluster, from starting.
@@ -60,14 +66,19 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
           extensions.injectOptimizerRule(_ => rule))
         extensions.injectRuntimeOptimizerRule(_ => GuardedRule(PropagateEmptyInputs.AtRuntime))
         extensions.injectPlannerStrategy(_ => SkewExtensions.strategy)
+        extensions.injectPlannerStrategy(_ => CoalesceBuckets.InStaticPlans)
+        extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(CoalesceBuckets))
         extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(SpreadNullKeys))
         extensions.injectQueryPostPlannerStrategyRule(_ => GuardedRule(WantedLayout))
         extensions.injectQueryStagePrepRule(_ => GuardedRule(WantedLayout.Kept))
         extensions.injectQueryStagePrepRule(_ => GuardedRule(ForceSkewedJoins))
         extensions.injectQueryStagePrepRule(_ => GuardedRule(SketchJoinKeys))
+        extensions.injectQueryStagePrepRule(_ => GuardedRule(PruneBuckets))
+        extensions.injectColumnar(_ => PruneBuckets.InStaticPlans)
         extensions.injectQueryStagePrepRule(_ => GuardedRule(BulkExchanges))
         extensions.injectColumnar(_ => BulkExchanges.InStaticPlans)
         extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
+        extensions.injectQueryStageOptimizerRule(_ => GuardedRule(PruneBucketsByKeys))
       }
     }
 }

@@ -3,6 +3,7 @@ package io.github.skewext.explain
 import scala.reflect.runtime.universe._
 
 import io.github.skewext.ReasonsDoc
+import io.github.skewext.bucket.BucketReason
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.skew.SkewReason
 import org.scalatest.funsuite.AnyFunSuite
@@ -16,12 +17,16 @@ class ReasonsDocSuite extends AnyFunSuite {
   test("the lists of reasons are complete") {
     assert(SkewReason.all.map(_.toString).toSet === objectsOf(symbolOf[SkewReason]))
     assert(RewriteReason.all.map(_.toString).toSet === objectsOf(symbolOf[RewriteReason]))
+    assert(BucketReason.all.map(_.toString).toSet === objectsOf(symbolOf[BucketReason]))
   }
 
   test("every reason has a row of its own") {
     val tables = ReasonsDoc.tables
     val texts =
-      Map("rewrite" -> RewriteReason.all.map(_.text), "skew" -> SkewReason.all.map(_.text))
+      Map(
+        "rewrite" -> RewriteReason.all.map(_.text),
+        "skew" -> SkewReason.all.map(_.text),
+        "buckets" -> BucketReason.all.map(_.text))
     for ((name, reasons) <- texts; reason <- reasons) {
       val rows = tables(name).split("\n").filter(_.startsWith(s"| $reason | "))
       assert(rows.length === 1, reason)
@@ -37,6 +42,8 @@ class ReasonsDocSuite extends AnyFunSuite {
       "<!-- end of reasons -->",
       "b",
       "<!-- reasons: skew -->",
+      "<!-- end of reasons -->",
+      "<!-- reasons: buckets -->",
       "<!-- end of reasons -->",
       "c").mkString("\n")
     val written = ReasonsDoc.withTables(page)
