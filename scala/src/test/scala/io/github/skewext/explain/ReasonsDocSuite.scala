@@ -3,7 +3,7 @@ package io.github.skewext.explain
 import scala.reflect.runtime.universe._
 
 import io.github.skewext.ReasonsDoc
-import io.github.skewext.bucket.MergeReason
+import io.github.skewext.bucket.{BucketReason, MergeReason}
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.skew.SkewReason
 import org.scalatest.funsuite.AnyFunSuite
@@ -18,6 +18,7 @@ class ReasonsDocSuite extends AnyFunSuite {
     assert(SkewReason.all.map(_.toString).toSet === objectsOf(symbolOf[SkewReason]))
     assert(RewriteReason.all.map(_.toString).toSet === objectsOf(symbolOf[RewriteReason]))
     assert(MergeReason.all.map(_.toString).toSet === objectsOf(symbolOf[MergeReason]))
+    assert(BucketReason.all.map(_.toString).toSet === objectsOf(symbolOf[BucketReason]))
   }
 
   test("every reason has a row of its own") {
@@ -25,7 +26,8 @@ class ReasonsDocSuite extends AnyFunSuite {
     val texts = Map(
       "rewrite" -> RewriteReason.all.map(_.text),
       "skew" -> SkewReason.all.map(_.text),
-      "merge" -> MergeReason.all.map(_.text))
+      "merge" -> MergeReason.all.map(_.text),
+      "buckets" -> BucketReason.all.map(_.text))
     for ((name, reasons) <- texts; reason <- reasons) {
       val rows = tables(name).split("\n").filter(_.startsWith(s"| $reason | "))
       assert(rows.length === 1, reason)
@@ -43,6 +45,7 @@ class ReasonsDocSuite extends AnyFunSuite {
       "<!-- reasons: skew -->",
       "<!-- end of reasons -->",
       "<!-- reasons: merge -->",
+      "<!-- reasons: buckets -->",
       "<!-- end of reasons -->",
       "c").mkString("\n")
     val written = ReasonsDoc.withTables(page)
