@@ -119,6 +119,13 @@ CASES = (
         variants=(*CHAINS, "merged", "scan"),
     ),
     _case(
+        "buckets-lookup",
+        "a few rows of a table of 64 buckets, looked up by both of its bucket columns",
+        Point("1 of 64", kind="lookup", tables=1, query="lookup"),
+        _stock_over_ours(5.0),
+        variants=("all-buckets", "one-bucket"),
+    ),
+    _case(
         "duplicates",
         "4 tables, 10 rows a key in the second and the fourth",
         Point("N=4", kind="duplicates", share=0.25),

@@ -30,6 +30,9 @@ BUCKETS = 16
 APPENDS = 4
 """Writes that a table of the kind "appends" is made of: files of each bucket."""
 
+LOOKUP_BUCKETS = 64
+"""Buckets of the table that a few rows are looked up in."""
+
 COPIES = 10
 """Rows of a key in the tables with duplicates."""
 
@@ -72,6 +75,8 @@ def generate(spark: SparkSession, cache: Path, kind: str, rows: int, table: int)
         _generate_bucketed(spark, cache, kind, rows, table, making)
     elif kind in SKEWED:
         _hot_table(spark, kind, rows, table).write.mode("overwrite").parquet(str(making))
+    elif kind == "lookup":
+        _generate_visits(spark, rows, making)
     elif kind == "star":
         _star_table(spark, rows, table).write.mode("overwrite").parquet(str(making))
     else:
@@ -89,6 +94,14 @@ def read(spark: SparkSession, cache: Path, kind: str, rows: int, tables: int) ->
     if kind == "star":
         for name, frame in zip(queries.TABLES, frames):
             frame.createOrReplaceTempView(name)
+    if kind == "lookup":
+        columns = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in frames[0].schema)
+        spark.sql("DROP TABLE IF EXISTS visits")
+        spark.sql(
+            f"CREATE TABLE visits ({columns}) USING parquet "
+            f"CLUSTERED BY (shop, day) INTO {LOOKUP_BUCKETS} BUCKETS LOCATION '{paths[0].as_uri()}'"
+        )
+        return [spark.table("visits")]
     if kind not in BUCKETED:
         return frames
     for table, (path, frame) in enumerate(zip(paths, frames)):
@@ -124,6 +137,24 @@ def _generate_bucketed(
             .saveAsTable(name)
         )
     spark.sql(f"DROP TABLE {name}")
+
+
+def _generate_visits(spark: SparkSession, rows: int, path: Path) -> None:
+    """One file a bucket; a hundred shops on a thousand days."""
+    visits = spark.range(0, rows, 1, FILES).select(
+        F.pmod(F.xxhash64("id", F.lit(1)), F.lit(100)).cast("int").alias("shop"),
+        F.pmod(F.xxhash64("id", F.lit(2)), F.lit(1000)).cast("int").alias("day"),
+        *_values("string", 0),
+    )
+    spark.sql("DROP TABLE IF EXISTS making_visits")
+    (
+        visits.repartition(LOOKUP_BUCKETS, "shop", "day")
+        .write.mode("overwrite")
+        .bucketBy(LOOKUP_BUCKETS, "shop", "day")
+        .option("path", str(path))
+        .saveAsTable("making_visits")
+    )
+    spark.sql("DROP TABLE making_visits")
 
 
 def _table(spark: SparkSession, kind: str, rows: int, table: int) -> DataFrame:

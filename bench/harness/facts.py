@@ -28,6 +28,9 @@ _BULK = "bulk rows"
 _SPARK_SPLIT = "skew=true"
 _OURS_SPLIT = re.compile(r"MultiFullJoin \(skew: (.*)\)$")
 
+#: How many buckets of a table a scan reads.
+_BUCKETS = re.compile(r"SelectedBucketsCount: (\d+) out of")
+
 #: Operators that say nothing about how a join is done.
 _IGNORED = ("WholeStageCodegen", "AdaptiveSparkPlan", "InputAdapter", "OverwriteByExpression")
 
@@ -79,7 +82,9 @@ class Watch:
         matches = (_OURS_SPLIT.match(str(node.name()).strip()) for node in listed)
         ours = [match[1] for match in matches if match]
         spark = sum(_SPARK_SPLIT in str(node.name()) for node in listed)
-        split = Counter(BulkExchange=bulk, OursSplit=len(ours), SparkSplit=spark)
+        read = (_BUCKETS.search(str(node.desc())) for node in listed)
+        buckets = sum(int(match[1]) for match in read if match)
+        split = Counter(BulkExchange=bulk, OursSplit=len(ours), SparkSplit=spark, Buckets=buckets)
         return counts + split, ours
 
     def _stage_facts(self, stages: set[int]) -> dict[str, Any]:

@@ -57,3 +57,6 @@ QUERIES = {
     """,
 }
 """By name."""
+
+LOOKUPS = {"lookup": "SELECT * FROM visits WHERE shop = 7 AND day = 77"}
+"""Of one table that is bucketed by two columns, by name."""

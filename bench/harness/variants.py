@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Callable
 from pyspark.sql import functions as F
 
 from harness.case import Point
-from harness.data import keys_of, unique_keys
-from harness.queries import QUERIES
+from harness.data import LOOKUP_BUCKETS, keys_of, unique_keys
+from harness.queries import LOOKUPS, QUERIES
 from pyspark_skewext import multi_full_join, multi_join
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _ours(tables: Sequence[DataFrame], keys: Sequence[str], point: Point) -> Dat
 
 
 def _query(tables: Sequence[DataFrame], _: Sequence[str], point: Point) -> DataFrame:
-    return tables[0].sparkSession.sql(QUERIES[str(point.query)])
+    return tables[0].sparkSession.sql({**QUERIES, **LOOKUPS}[str(point.query)])
 
 
 def _left(second_key: str) -> Build:
@@ -208,6 +208,15 @@ VARIANTS = {
         Variant("without", "without", None, _query, conf=_OFF),
         Variant("skew-off", "skew-off", None, _query, conf={SKEW: "false"}),
         Variant("skew-on", "skew-on", None, _query),
+        Variant(
+            "all-buckets",
+            "stock",
+            lambda n: {"Buckets": LOOKUP_BUCKETS},
+            _query,
+            conf=_OFF,
+            min_tables=1,
+        ),
+        Variant("one-bucket", "ours", lambda n: {"Buckets": 1}, _query, min_tables=1),
     )
 }
 

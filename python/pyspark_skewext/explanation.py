@@ -11,6 +11,8 @@ from pyspark_skewext import _jvm
 from pyspark_skewext._errors import type_error
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import DataFrame
 
 
@@ -40,16 +42,25 @@ class Explanation:
         joins: list[dict[str, Any]] = self.to_dict()["joins"]
         return joins
 
+    @property
+    def scans(self) -> list[dict[str, Any]]:
+        """The scans of bucketed tables, as in :meth:`to_dict`."""
+        scans: list[dict[str, Any]] = self.to_dict()["scans"]
+        return scans
+
     def to_dict(self) -> dict[str, Any]:
         """Give the same as lists, dicts, strings and numbers.
 
         Returns
         -------
         dict
-            ``notes`` and ``joins``. A join has its ``number``, the ``place`` in the query that it
-            is in, a ``title``, the ``operators`` that do it, its ``origin`` (a ``status``, which is
-            "asked for", "rewritten", "not rewritten" or "switched off", and why), its ``inputs``,
-            its ``execution`` where the operator is ours, and the ``skew`` of its operators.
+            ``notes``, ``joins`` and ``scans``. A join has its ``number``, the ``place`` in the
+            query that it is in, a ``title``, the ``operators`` that do it, its ``origin`` (a
+            ``status``, which is "asked for", "rewritten", "not rewritten" or "switched off", and
+            why), its ``inputs``, its ``execution`` where the operator is ours, and the ``skew`` of
+            its operators. A scan of a bucketed table has its ``source``, the columns that the
+            buckets are made ``by``, how many ``buckets`` there are, how many are ``read``, in how
+            many ``partitions`` if by the bucket, and ``why``.
         """
         return copy.deepcopy(self._content)
 
@@ -61,20 +72,22 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
-        if not self._content["joins"]:
-            return f"<div>{notes}<p>No joins.</p></div>"
-        header = "".join(f"<th>{name}</th>" for name in ("", "join", "why", "inputs", "plan"))
-        rows = "".join(_row(join) for join in self._content["joins"])
-        table = f"<table><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table>"
-        return f"<div>{notes}{table}</div>"
+        joins, scans = self._content["joins"], self._content["scans"]
+        tables = "<p>No joins.</p>"
+        if joins:
+            tables = _table(("", "join", "why", "inputs", "plan"), [_row(join) for join in joins])
+        if scans:
+            tables += _table(("", "bucketed table", "buckets read", "why"), map(_scan, scans))
+        return f"<div>{notes}{tables}</div>"
 
 
 def explain(df: DataFrame) -> Explanation:
-    """Say what became of the joins of a DataFrame, and why.
+    """Say what became of the joins of a DataFrame and of its bucketed tables, and why.
 
     For each join of the query: whether it became one operator, or the reason why not; which
     conditions were pushed into which input; how the operator works; and, once the DataFrame has
-    been run, which skewed partitions were split, or why none was.
+    been run, which skewed partitions were split, or why none was. For each scan of a bucketed
+    table: which buckets are read.
 
     Nothing is run. The query is planned, if it has not been, as ``df.explain()`` does.
 
@@ -133,10 +146,25 @@ def explain(df: DataFrame) -> Explanation:
             "session with pyspark_skewext.configure(builder), or call "
             "pyspark_skewext.register(spark)."
         )
-        return Explanation(note, {"notes": [note], "joins": []})
+        return Explanation(note, {"notes": [note], "joins": [], "scans": []})
     _jvm.check_versions(api)
     text, content = api.explain(df._jdf)
     return Explanation(str(text), json.loads(str(content)))
+
+
+def _table(names: Iterable[str], rows: Iterable[str]) -> str:
+    header = "".join(f"<th>{name}</th>" for name in names)
+    return f"<table><thead><tr>{header}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _scan(scan: dict[str, Any]) -> str:
+    source = f"{scan['source']}, by {', '.join(scan['by'])}"
+    read = f"{scan['read']} of {scan['buckets']}"
+    if scan["partitions"] is not None:
+        read += f", in {scan['partitions']} partitions"
+    why = scan["why"] if scan["advice"] is None else f"{scan['why']}. {scan['advice']}"
+    cells = (str(scan["number"]), source, read, why)
+    return f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
 
 
 def _row(join: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 package io.github.skewext
 
-import io.github.skewext.bucket.MergeReason
+import io.github.skewext.bucket.{BucketReason, MergeReason}
 import io.github.skewext.explain.Advice
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.skew.SkewReason
@@ -35,7 +35,8 @@ object ReasonsDoc extends GeneratedPage("the reasons in the code") {
     "rewrite" -> table(RewriteReason.all.map(r => r.text -> Advice.of(r))),
     "skew" -> table(SkewReason.all.map(r => r.text -> Advice.of(r))),
     "technique" -> table(TechniqueReason.all.map(r => r.text -> Advice.of(r))),
-    "merge" -> table(MergeReason.all.map(r => r.text -> Advice.of(r))))
+    "merge" -> table(MergeReason.all.map(r => r.text -> Advice.of(r))),
+    "buckets" -> table(BucketReason.all.map(r => r.text -> Advice.of(r))))
 
   private def table(rows: Seq[(String, String)]): String =
     (Seq("| Reason | What it means, what to do |", "|---|---|") ++ rows.map {

@@ -234,6 +234,43 @@ object SkewConf {
     .checkValue(_ >= 0, "The number of bytes must not be negative.")
     .createWithDefaultString("512m")
 
+  val BUCKET_PRUNING = buildConf("spark.skewext.bucket.pruning.enabled")
+    .doc(
+      "Whether conditions on the bucket columns of a table, of any number, choose the buckets that " +
+        "are read. Spark alone does so for tables with one bucket column.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val BUCKET_PRUNING_JOIN_KEYS = buildConf("spark.skewext.bucket.pruning.joinKeys.enabled")
+    .doc(
+      "Whether the keys of the broadcast side of a join choose the buckets that are read of the " +
+        "other side, where rows without a match do not come out. Only in adaptive execution, which " +
+        "plans the join when the keys are there.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val BUCKET_PRUNING_MAX_VALUES = buildConf("spark.skewext.bucket.pruning.maxValues")
+    .doc(
+      "For how many combinations of values of the bucket columns, or keys of the broadcast side, " +
+        "the buckets are looked up at most. With more, all buckets are read.")
+    .version("0.1.0")
+    .intConf
+    .checkValue(_ > 0, "At least one.")
+    .createWithDefault(10000)
+
+  val BUCKET_COALESCE = buildConf("spark.skewext.bucket.coalesce.enabled")
+    .doc(
+      "Whether bucketed tables are read in fewer partitions than they have buckets, where a join " +
+        "with tables of fewer buckets then shuffles less. How many buckets one task may read is " +
+        "said by spark.sql.bucketing.coalesceBucketsInJoin.maxBucketRatio. Where Spark's own " +
+        "setting spark.sql.bucketing.coalesceBucketsInJoin.enabled is set, to true or to false, " +
+        "this is for multi-way joins alone.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
   /** All entries, in the order of the documentation. */
   val entries = Seq(
     ENABLED,
@@ -260,7 +297,11 @@ object SkewConf {
     SKEW_JOIN_MAX_BROADCAST,
     BUCKET_MERGE,
     BUCKET_MERGE_MAX_FILES,
-    BUCKET_MERGE_MAX_BYTES)
+    BUCKET_MERGE_MAX_BYTES,
+    BUCKET_PRUNING,
+    BUCKET_PRUNING_JOIN_KEYS,
+    BUCKET_PRUNING_MAX_VALUES,
+    BUCKET_COALESCE)
 
   def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)
 }

@@ -2,7 +2,7 @@ package io.github.skewext
 
 import java.util.{Collections, WeakHashMap}
 
-import io.github.skewext.bucket.MergeSortedFiles
+import io.github.skewext.bucket._
 import io.github.skewext.multijoin._
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.skew.{ForceSkewedJoins, SketchJoinKeys, SplitSkewedJoins, WantedLayout}
@@ -44,6 +44,8 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *     multi-way join as one operator, and what its inputs are asked while the query runs
  *     ([[multijoin.RuntimeFilters]]).
  *  1. [[technique.SaltKeysStrategy]] (the same): plans the salts.
+ *  1. [[bucket.CoalesceBuckets]] (adaptive execution, before exchanges are planned; in other plans as
+ *     a strategy for the whole query): reads tables in fewer partitions than they have buckets.
  *  1. [[multijoin.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
  *     with a null key from all going to one task.
  *  1. [[skew.WantedLayout]] (the same): remembers which joins' partitions the query asks for.
@@ -55,11 +57,14 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *     rule for skewed joins): splits skewed joins at the price of a shuffle, if asked to.
  *  1. [[skew.SketchJoinKeys]] (adaptive execution, when exchanges are planned): counts keys below
  *     the exchanges of joins.
+ *  1. [[bucket.PruneBuckets]] (when exchanges are planned): leaves out buckets by what is asked of
+ *     bucket columns.
  *  1. [[multijoin.BulkExchanges]] (when exchanges are planned): exchanges that do less for each row.
  *  1. [[bucket.MergeSortedFiles]] (when exchanges are planned, and Spark has seen which scans need
  *     their buckets): merges sorted files where Spark would sort their rows.
  *  1. [[skew.SplitSkewedJoins]] (adaptive execution, on a stage whose inputs are there, after Spark
  *     has coalesced partitions): splits skewed partitions of joins.
+ *  1. [[bucket.PruneBucketsByKeys]] (the same): leaves out buckets by the keys of a join's other side.
  *
  * Rules that follow each other at one extension point are one rule to Spark ([[RuleGroup]]), which looks
  * once whether the plan has a join at all.
@@ -78,13 +83,17 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         extensions.injectRuntimeOptimizerRule(_ => GuardedRule(PropagateEmptyInputs.AtRuntime))
         SkewExtensions.strategies.foreach(strategy =>
           extensions.injectPlannerStrategy(_ => strategy))
+        extensions.injectPlannerStrategy(_ => CoalesceBuckets.InStaticPlans)
         extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
         extensions.injectQueryStagePrepRule(_ => CheckBroadcasts)
         extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
+        extensions.injectQueryStagePrepRule(_ => GuardedRule(PruneBuckets))
+        extensions.injectColumnar(_ => PruneBuckets.InStaticPlans)
         extensions.injectColumnar(_ => BulkExchanges.InStaticPlans)
         extensions.injectQueryStagePrepRule(_ => GuardedRule(MergeSortedFiles))
         extensions.injectColumnar(_ => MergeSortedFiles.InStaticPlans)
         extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
+        extensions.injectQueryStageOptimizerRule(_ => GuardedRule(PruneBucketsByKeys))
       }
     }
 }
@@ -119,7 +128,7 @@ object SkewExtensions {
   private val lateOptimizerRules: Rule[LogicalPlan] = new LogicalJoinRules(optimizerRules: _*)
 
   private val rulesBeforeExchanges: Rule[SparkPlan] =
-    new PhysicalJoinRules(SpreadNullKeys, WantedLayout)
+    new PhysicalJoinRules(CoalesceBuckets, SpreadNullKeys, WantedLayout)
 
   private val rulesOfExchanges: Rule[SparkPlan] =
     new PhysicalJoinRules(WantedLayout.Kept, ForceSkewedJoins, SketchJoinKeys, BulkExchanges)

@@ -1,6 +1,6 @@
 package io.github.skewext.explain
 
-import io.github.skewext.bucket.MergeReason
+import io.github.skewext.bucket.{BucketReason, MergeReason}
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.skew.SkewReason
 import io.github.skewext.technique.TechniqueReason
@@ -47,6 +47,18 @@ private[skewext] object Advice {
         "spark.skewext.skew.force splits it at the price of a shuffle."
     case SkewReason.UserRepartition => "Drop the repartition if it is not needed."
     case SkewReason.BucketedWrite => "Write the rows to a table without buckets first."
+  }
+
+  def of(reason: BucketReason): String = reason match {
+    case BucketReason.NoCondition => "Nothing, if all rows are wanted."
+    case BucketReason.NotFixed =>
+      "Ask for values of all bucket columns, with =, <=>, IN or IS NULL. A range, NOT or an " +
+        "expression over a column allows values that nobody can list."
+    case BucketReason.HashUnknown =>
+      "It is a struct, an array or a map. Buckets by plain columns can be chosen."
+    case BucketReason.TooManyValues =>
+      "Allow more with that setting; but so many values are in nearly all buckets anyway."
+    case BucketReason.SwitchedOff => "Switch it on for this query."
   }
 
   def of(reason: RewriteReason): String = reason match {

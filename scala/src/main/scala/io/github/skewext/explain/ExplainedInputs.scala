@@ -113,12 +113,7 @@ private[explain] class ExplainedInputs(
       val rows = source(aggregate.child)
       // Partial and final ones are one to the user.
       if (rows.startsWith(AggregateOf)) rows else s"$AggregateOf$rows"
-    case scan: FileSourceScanExec =>
-      val format = scan.relation.fileFormat.toString.toLowerCase(java.util.Locale.ROOT)
-      val name = scan.tableIdentifier
-        .map(_.unquotedString)
-        .orElse(scan.relation.location.rootPaths.headOption.map(_.getName))
-      (format +: name.toSeq).mkString(" ")
+    case scan: FileSourceScanExec => ExplainedInputs.nameOf(scan)
     case scan: InMemoryTableScanExec =>
       scan.relation.cacheBuilder.tableName.fold("cached data")(name => s"cached table $name")
     case other =>
@@ -179,6 +174,15 @@ private[explain] class ExplainedInputs(
 }
 
 private[explain] object ExplainedInputs {
+
+  /** `parquet db.t` */
+  def nameOf(scan: FileSourceScanExec): String = {
+    val format = scan.relation.fileFormat.toString.toLowerCase(java.util.Locale.ROOT)
+    val name = scan.tableIdentifier
+      .map(_.unquotedString)
+      .orElse(scan.relation.location.rootPaths.headOption.map(_.getName))
+    (format +: name.toSeq).mkString(" ")
+  }
 
   /** As users write it: without ids of columns, `L` at numbers, and parentheses around all. */
   def sql(e: Expression): String = {

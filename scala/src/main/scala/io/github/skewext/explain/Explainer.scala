@@ -46,7 +46,12 @@ private class Explainer(query: QueryExecution) {
   def explanation: Explanation = planned match {
     case Right(plan) =>
       val found = FoundJoin.in(plan, plannedInCommand)
-      Explanation(sessionNotes ++ goneNote(found.gone), explained(found.joins))
+      Explanation(
+        sessionNotes ++ goneNote(found.gone),
+        explained(found.joins),
+        found.scans.zipWithIndex.map { case ((scan, place), i) =>
+          ExplainedScans.of(scan, place, i + 1, off)
+        })
     case Left(error) =>
       val note = s"The query could not be planned: ${firstLine(error)}"
       Explanation(sessionNotes :+ note, unplanned)

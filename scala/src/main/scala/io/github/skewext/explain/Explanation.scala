@@ -1,12 +1,16 @@
 package io.github.skewext.explain
 
 /**
- * What became of the joins of a query, and why.
+ * What became of the joins of a query, and of its scans of bucketed tables, and why.
  *
  * @param notes what holds for the whole query: why nothing of skewext is in it, for instance
  * @param joins the joins of the query, those above first; what is below a join has its own entry
+ * @param scans the scans of bucketed tables
  */
-case class Explanation(notes: Seq[String], joins: Seq[ExplainedJoin]) {
+case class Explanation(
+    notes: Seq[String],
+    joins: Seq[ExplainedJoin],
+    scans: Seq[ExplainedScan] = Nil) {
 
   def text: String = ExplanationText.of(this)
 
@@ -123,3 +127,25 @@ object ExplainedSkew {
   /** Nothing looks at it: it is not shuffled, or the rules are off. */
   val Ignored = "not looked at"
 }
+
+/**
+ * A scan of a bucketed table.
+ *
+ * @param number what comes after the joins, from 1
+ * @param source the table
+ * @param by the bucket columns
+ * @param read how many buckets are read
+ * @param partitions in how many partitions, if by the bucket; none if without regard to buckets
+ * @param why what chose the buckets, or why all are read
+ * @param advice what a user can do about it
+ */
+case class ExplainedScan(
+    number: Int,
+    place: String,
+    source: String,
+    by: Seq[String],
+    buckets: Int,
+    read: Int,
+    partitions: Option[Int],
+    why: String,
+    advice: Option[String])

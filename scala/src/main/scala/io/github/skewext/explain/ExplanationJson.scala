@@ -11,7 +11,8 @@ private[explain] object ExplanationJson {
       render(
         JObject(
           "notes" -> strings(explanation.notes),
-          "joins" -> JArray(explanation.joins.map(of(_)).toList))))
+          "joins" -> JArray(explanation.joins.map(of(_)).toList),
+          "scans" -> JArray(explanation.scans.map(of(_)).toList))))
 
   private def of(join: ExplainedJoin): JObject = JObject(
     "number" -> JInt(join.number),
@@ -52,6 +53,17 @@ private[explain] object ExplanationJson {
     "pieces" -> JInt(skew.pieces),
     "residuals" -> JInt(skew.residuals),
     "advice" -> optional(skew.advice))
+
+  private def of(scan: ExplainedScan): JValue = JObject(
+    "number" -> JInt(scan.number),
+    "place" -> JString(scan.place),
+    "source" -> JString(scan.source),
+    "by" -> strings(scan.by),
+    "buckets" -> JInt(scan.buckets),
+    "read" -> JInt(scan.read),
+    "partitions" -> scan.partitions.fold[JValue](JNull)(JInt(_)),
+    "why" -> JString(scan.why),
+    "advice" -> optional(scan.advice))
 
   private def strings(values: Seq[String]): JValue = JArray(values.map(JString(_)).toList)
 

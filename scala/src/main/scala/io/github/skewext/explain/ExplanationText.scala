@@ -6,12 +6,11 @@ private[explain] object ExplanationText {
   def of(explanation: Explanation): String = {
     val joins =
       if (explanation.joins.isEmpty) Seq("No joins.") else explanation.joins.map(of(_))
-    (explanation.notes ++ joins).mkString("\n\n")
+    (explanation.notes ++ joins ++ explanation.scans.map(of(_))).mkString("\n\n")
   }
 
   private def of(join: ExplainedJoin): String = {
-    val place = if (join.place == Place.Query) "" else s" (in a ${placeOf(join.place)})"
-    val lines = Seq(s"Join ${join.number}$place: ${join.title}") ++
+    val lines = Seq(s"Join ${join.number}${inPlace(join.place)}: ${join.title}") ++
       of(join.origin) ++
       inputs(join) ++
       join.execution.toSeq.flatMap(of(_)) ++
@@ -19,9 +18,10 @@ private[explain] object ExplanationText {
     lines.head +: lines.tail.map("  " + _)
   }.mkString("\n")
 
-  private def placeOf(place: String): String = place match {
-    case Place.Cached => "cached table"
-    case other => other
+  private def inPlace(place: String): String = place match {
+    case Place.Query => ""
+    case Place.Cached => " (in a cached table)"
+    case other => s" (in a $other)"
   }
 
   private def of(origin: Origin): Seq[String] = {
@@ -69,6 +69,16 @@ private[explain] object ExplanationText {
     }
     Seq(s"rows: ${execution.rows}; $shuffles", s"null keys: ${execution.nullKeys}")
   }
+
+  private def of(scan: ExplainedScan): String = {
+    val how = scan.partitions.fold("")(n => s", in $n partitions")
+    val lines = Seq(
+      s"Scan ${scan.number}${inPlace(scan.place)}: ${scan.source}, ${scan.buckets} buckets by " +
+        scan.by.mkString("[", ", ", "]"),
+      s"reads ${scan.read} of ${scan.buckets} buckets$how: ${scan.why}") ++
+      scan.advice.map("  " + _)
+    lines.head +: lines.tail.map("  " + _)
+  }.mkString("\n")
 
   private def of(skew: ExplainedSkew, named: Boolean): Seq[String] = {
     val operator = if (named) s" of ${skew.operator}" else ""

@@ -4,6 +4,7 @@ import java.util.{Collections, IdentityHashMap}
 
 import scala.collection.mutable
 
+import io.github.skewext.bucket.BucketedScan
 import io.github.skewext.multijoin.{BroadcastSmallInputs, MultiFullJoin, MultiFullJoinExec}
 import io.github.skewext.skew.KeySketchExec
 
@@ -51,14 +52,15 @@ private[explain] object FoundJoin {
   /**
    * @param joins those of the plan, the uppermost first
    * @param gone how many the plan had that Spark began with, and has not any more
+   * @param scans scans of bucketed tables, and where they are
    */
-  case class Result(joins: Seq[FoundJoin], gone: Int)
+  case class Result(joins: Seq[FoundJoin], gone: Int, scans: Seq[(FileSourceScanExec, String)])
 
   /** @param planned gives the plan of a query in a command that has none yet */
   def in(plan: SparkPlan, planned: LogicalPlan => Option[SparkPlan]): Result = {
     val search = new Search(planned)
     search.visit(plan, Place.Query, None, None)
-    Result(search.found.toSeq, search.gone)
+    Result(search.found.toSeq, search.gone, search.scans.toSeq)
   }
 
   /** What is below a node, also where Spark hides it. */
@@ -82,6 +84,8 @@ private[explain] object FoundJoin {
 
     val found: mutable.Buffer[FoundJoin] = mutable.Buffer.empty
 
+    val scans: mutable.Buffer[(FileSourceScanExec, String)] = mutable.Buffer.empty
+
     var gone = 0
 
     // Plans are compared by all that is in them, and a cached one may be read more than once.
@@ -96,6 +100,7 @@ private[explain] object FoundJoin {
         above: Option[LogicalPlan]): Unit =
       if (seen.add(node)) {
         node match {
+          case scan @ BucketedScan(_) => scans += ((scan, place))
           case join if isJoin(join) => visitJoins(join, place, adaptive, above)
           case plan: AdaptiveSparkPlanExec =>
             gone += math.max(0, joinsOf(plan.initialPlan) - joinsOf(plan.executedPlan))

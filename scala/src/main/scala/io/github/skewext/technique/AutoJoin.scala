@@ -3,6 +3,9 @@ package io.github.skewext.technique
 import io.github.skewext.technique.TechniqueReason.Given
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
+import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.execution.{ExternalRDD, LogicalRDD}
 
 /**
  * Chooses a technique by what is known when the query is planned: the sizes of the sides, the type of
@@ -22,37 +25,60 @@ object AutoJoin extends SkewTechnique {
   private val AboveSparksLimit = 8
 
   override def plan(request: TechniqueRequest): Either[Given, TechniquePlan] = {
-    val small = Seq(BuildRight, BuildLeft).minBy(request.sizeOf)
-    val tried = candidates(request, small).toStream.map { case (technique, why) =>
-      (technique, why, technique.plan(of(request, technique, small)))
+    val tried = candidates(request).toStream.map { c =>
+      (c, c.technique.plan(request.copy(technique = c.technique.name, options = c.options)))
     }
-    val done = tried.filter(_._3.isRight)
+    val done = tried.filter(_._2.isRight)
     done.headOption match {
-      case Some((_, why, Right(made))) =>
-        val next = done.tail.headOption.fold("")(n => s"; next would be ${n._1.name}")
-        val how = s"${made.how}; chosen as $why, with ${figures(request)}$next"
+      case Some((chosen, Right(made))) =>
+        val next = done.tail.headOption.fold("")(n => s"; next would be ${n._1.technique.name}")
+        val how = s"${made.how}; chosen as ${chosen.why}, with ${figures(request)}$next"
         Right(made.copy(how = how))
-      case _ => tried.head._3
+      case _ => tried.head._2
     }
   }
 
-  private def candidates(
-      request: TechniqueRequest,
-      small: BuildSide): Seq[(SkewTechnique, String)] = {
-    val broadcasts =
-      broadcastable(request, small).toSeq.flatMap { why =>
-        val technique =
-          if (BroadcastJoin.possible(request.joinType).contains(small)) BroadcastJoin
-          else BroadcastMapJoin
-        Seq(technique -> why)
+  private case class Candidate(technique: SkewTechnique, options: TechniqueOptions, why: String)
+
+  private def candidates(request: TechniqueRequest): Seq[Candidate] = {
+    val bySize = Seq(BuildRight, BuildLeft).sortBy(request.sizeOf)
+    def broadcast(technique: SkewTechnique, sides: Seq[BuildSide]): Seq[Candidate] =
+      sides.flatMap { side =>
+        val options = TechniqueOptions(Map(BroadcastSide.OptionName -> BroadcastSide.nameOf(side)))
+        broadcastable(request, side).map(Candidate(technique, options, _))
       }
-    val salts =
-      if (request.options.hotKeys.exists(_.nonEmpty)) SkewTechniques.named("salted").toSeq else Nil
-    val adaptive = AdaptiveJoin -> "partitions are split when their sizes are known"
-    val salted = salts.map(_ -> "hot keys are given")
+    val bySpark = bySize.filter(BroadcastJoin.possible(request.joinType).contains)
+    val map = bySize.take(1).filter(side => !bySpark.contains(side) && isCheap(request, side))
+    val broadcasts = broadcast(BroadcastJoin, bySpark) ++ broadcast(BroadcastMapJoin, map)
+    val adaptive =
+      Candidate(
+        AdaptiveJoin,
+        TechniqueOptions(),
+        "partitions are split when their sizes are known")
+    val hot = TechniqueOptions(hotKeys = request.options.hotKeys)
+    val salted = SkewTechniques
+      .named("salted")
+      .filter(_ => hot.hotKeys.exists(_.nonEmpty))
+      .map(Candidate(_, hot, "hot keys are given"))
+      .toSeq
     broadcasts ++ (if (AdaptiveJoin.isOn(request.session)) adaptive +: salted
                    else salted :+ adaptive)
   }
+
+  /**
+   * Whether the other side may be read as often as `broadcast_map` does. A query below it would run
+   * twice, which may take longer than a shuffle.
+   */
+  private def isCheap(request: TechniqueRequest, small: BuildSide): Boolean =
+    request.joinType match {
+      case LeftSemi | LeftAnti => true
+      case _ =>
+        request.plan(BroadcastSide.other(small)).forall {
+          case _: LogicalRDD | _: ExternalRDD[_] => false
+          case _: LeafNode | _: Project | _: Filter | _: SubqueryAlias => true
+          case _ => false
+        }
+    }
 
   /** Why the small side should be broadcast, if it should. */
   private def broadcastable(request: TechniqueRequest, small: BuildSide): Option[String] = {
@@ -66,19 +92,6 @@ object AutoJoin extends SkewTechnique {
     } else {
       None
     }
-  }
-
-  private def of(
-      request: TechniqueRequest,
-      technique: SkewTechnique,
-      small: BuildSide): TechniqueRequest = {
-    val side = Map(BroadcastSide.OptionName -> BroadcastSide.nameOf(small)).filter { _ =>
-      Seq(BroadcastJoin, BroadcastMapJoin).contains(technique)
-    }
-    val hot =
-      if (technique.optionNames.contains(TechniqueOptions.HotKeys)) request.options.hotKeys
-      else None
-    request.copy(technique = technique.name, options = TechniqueOptions(side, hot))
   }
 
   private def figures(request: TechniqueRequest): String = {

@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
 
 /**
  * A join that a technique is asked to do. What it shows of columns is not its affair: Spark has put
@@ -64,8 +65,13 @@ case class TechniqueRequest(
    */
   def copyOf(side: BuildSide): (LogicalPlan, Expression => Expression) = {
     val original = plan(side)
+    // Spark gives cached data new ids, but not its order, in which it then does not find them.
+    val unordered = original.transform {
+      case cached: InMemoryRelation if cached.outputOrdering.nonEmpty =>
+        InMemoryRelation(cached.output, cached.cacheBuilder, Nil, cached.statsOfPlanToCache)
+    }
     val renewed =
-      DeduplicateRelations(Join(original, original, Inner, None, JoinHint.NONE)) match {
+      DeduplicateRelations(Join(original, unordered, Inner, None, JoinHint.NONE)) match {
         case Join(_, copy, _, _, _) => copy
       }
     // Spark does not know of columns that nodes of ours make.

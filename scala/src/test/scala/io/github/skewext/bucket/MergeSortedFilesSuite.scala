@@ -236,12 +236,10 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     withTables(format = "orc") { case (t0, t1) => checkMerged(t0.join(t1, "k"), 2) }
   }
 
-  test("keys of all kinds, nulls and zeros and NaN among them") {
+  test("keys of all kinds, nulls among them") {
     val keys = Seq(
       "cast(if(id % 5 = 0, null, id % 7) as int)",
       "id % 7 - 3 + if(id % 11 = 0, -9223372036854775805, 0)",
-      "element_at(array(-0D, 0D, double('NaN'), null, double('-Infinity'), 1.5D), " +
-        "cast(id % 6 as int) + 1)",
       "cast((id % 7 - 3) / 4 as decimal(7, 2))",
       "cast((id % 7 - 3) / 4 as decimal(30, 2))",
       s"concat('${"x" * 30}', if(id % 3 = 0, 'ä', ''), id % 5)",
@@ -258,6 +256,15 @@ class MergeSortedFilesSuite extends SortedBucketTest {
         checkMerged(t0.join(t1, Seq("k"), "full"), 2)
         assert(merges(checkFullJoin("k")(t0, t1)).size === 2)
       }
+    }
+  }
+
+  test("floating-point keys, which Spark normalizes and so does not join by bucket") {
+    withTable("t0") {
+      val value = "element_at(array(-0D, 0D, double('NaN'), null, 1.5D), cast(id % 5 as int) + 1)"
+      val rows = spark.range(0, 60, 1, 2).selectExpr(s"$value AS k", "id AS v0")
+      for (_ <- 0 until 2) write(rows, "t0", Seq("k"), mode = "append")
+      checkNotMerged(spark.table("t0").join(spark.table("t0"), Seq("k"), "full"))
     }
   }
 

@@ -354,7 +354,7 @@ class ExplainSuite extends SkewTest {
 
   test("text, and the same for programs") {
     assert(explain(spark.range(3).toDF()).text === "No joins.")
-    assert(explain(spark.range(3).toDF()).json === """{"notes":[],"joins":[]}""")
+    assert(explain(spark.range(3).toDF()).json === """{"notes":[],"joins":[],"scans":[]}""")
     val Array(text, json) = PythonApi.explain(three.where("k = 5"))
     assert(
       text.startsWith("Join 1: full outer join of 3 inputs on [k]\n  asked for: one operator\n"))

@@ -3,7 +3,7 @@ package io.github.skewext.explain
 import scala.reflect.runtime.universe._
 
 import io.github.skewext.ReasonsDoc
-import io.github.skewext.bucket.MergeReason
+import io.github.skewext.bucket.{BucketReason, MergeReason}
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.skew.SkewReason
 import io.github.skewext.technique.TechniqueReason
@@ -18,8 +18,9 @@ class ReasonsDocSuite extends AnyFunSuite {
   test("the lists of reasons are complete") {
     assert(SkewReason.all.map(_.toString).toSet === objectsOf(symbolOf[SkewReason]))
     assert(RewriteReason.all.map(_.toString).toSet === objectsOf(symbolOf[RewriteReason]))
-    assert(TechniqueReason.all.map(_.toString).toSet === objectsOf(symbolOf[TechniqueReason]))
     assert(MergeReason.all.map(_.toString).toSet === objectsOf(symbolOf[MergeReason]))
+    assert(TechniqueReason.all.map(_.toString).toSet === objectsOf(symbolOf[TechniqueReason]))
+    assert(BucketReason.all.map(_.toString).toSet === objectsOf(symbolOf[BucketReason]))
   }
 
   test("every reason has a row of its own") {
@@ -27,8 +28,9 @@ class ReasonsDocSuite extends AnyFunSuite {
     val texts = Map(
       "rewrite" -> RewriteReason.all.map(_.text),
       "skew" -> SkewReason.all.map(_.text),
+      "merge" -> MergeReason.all.map(_.text),
       "technique" -> TechniqueReason.all.map(_.text),
-      "merge" -> MergeReason.all.map(_.text))
+      "buckets" -> BucketReason.all.map(_.text))
     for ((name, reasons) <- texts; reason <- reasons) {
       val rows = tables(name).split("\n").filter(_.startsWith(s"| $reason | "))
       assert(rows.length === 1, reason)
@@ -48,6 +50,8 @@ class ReasonsDocSuite extends AnyFunSuite {
       "<!-- reasons: technique -->",
       "<!-- end of reasons -->",
       "<!-- reasons: merge -->",
+      "<!-- end of reasons -->",
+      "<!-- reasons: buckets -->",
       "<!-- end of reasons -->",
       "c").mkString("\n")
     val written = ReasonsDoc.withTables(page)

@@ -84,7 +84,14 @@ class SkewJoinSuite extends TechniqueTest {
       assert(how(full).contains("next would be adaptive"), how(full))
       assert(made(check(large, small, "k", "left", "auto")) === Seq("broadcast"))
       assert(made(check(small, large, "k", "left", "auto")).toSet === Set("broadcast_map"))
-      // What cannot be read twice is not.
+      // Where either side would do, the one that Spark can broadcast.
+      withSQLConf(BroadcastBelow -> "1g") {
+        assert(made(skewJoin(small, large, "k", "left", "auto")) === Seq("broadcast"))
+      }
+      // What cannot be read twice is not, and what would take long is not.
+      val grouped = large.groupBy("k").agg(max("v0").as("v0"))
+      assert(made(skewJoin(grouped, small, "k", "full", "auto")) === Seq("adaptive"))
+      assert(made(skewJoin(small, grouped, "k", "left_anti", "auto")).toSet === Set("broadcast_map"))
       val unstable = large.where(rand(1) < 0.5)
       assert(made(skewJoin(unstable, small, "k", "full", "auto")) === Seq("adaptive"))
     }

@@ -1,0 +1,188 @@
+package io.github.skewext.bucket
+
+import io.github.skewext.bucket.BucketReason.{Given, HashUnknown, NoCondition, NotFixed, TooManyValues}
+import io.github.skewext.multijoin.JoinKeys
+
+import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.types._
+import org.apache.spark.util.collection.BitSet
+
+/**
+ * The buckets that rows can be in which meet conditions. A bucket is told by the values of all bucket
+ * columns and by nothing less, so conditions are read as alternatives, each of which gives values to
+ * some columns. With buckets by `a` and `b`,
+ *
+ * {{{
+ *   a IN (1, 2) AND b = 5                        a: {1, 2}, b: {5}              2 buckets at most
+ *   (a = 1 AND b = 5) OR (a = 2 AND b IS NULL)   a: {1}, b: {5} | a: {2}, b: {null}          2
+ *   (a = 1 AND b = 5) OR a = 2                   a: {1}, b: {5} | a: {2}    b is open:     all
+ * }}}
+ *
+ * An alternative may be too wide, never too narrow: a condition that is not understood allows
+ * anything. For the same reason nothing is made of a negation: what is true of the rows of a bucket
+ * is true of other rows of that bucket only if they have the same values.
+ *
+ * @param columns the bucket columns, in their order
+ * @param maxValues how many combinations of values are looked at
+ */
+private[bucket] final class PossibleBuckets(
+    columns: Seq[Attribute],
+    numBuckets: Int,
+    maxValues: Int) {
+  import PossibleBuckets._
+
+  private val types = columns.map(_.dataType)
+
+  // Set where alternatives were given up for being too many.
+  private var simplified = false
+
+  def of(conditions: Seq[Expression]): Either[Given, BitSet] = {
+    val unknown = columns.filterNot(c => hashIsOfValue(c.dataType))
+    val alternatives = conditions.map(alternativesOf).foldLeft(Anything)(both)
+    val open = columns.indices.filter(i => alternatives.exists(!_.contains(i)))
+    if (unknown.nonEmpty) {
+      Left(Given(HashUnknown, Some(unknown.map(_.name).mkString(", "))))
+    } else if (open.size == columns.size && !simplified) {
+      Left(Given(NoCondition))
+    } else if (open.nonEmpty && !simplified) {
+      Left(Given(NotFixed, Some(open.map(columns(_).name).mkString(", "))))
+    } else if (open.nonEmpty || combinations(alternatives) > maxValues) {
+      Left(Given(TooManyValues))
+    } else {
+      Right(bucketsOf(alternatives))
+    }
+  }
+
+  private def bucketsOf(alternatives: Seq[Values]): BitSet = {
+    val buckets = new BitSet(numBuckets)
+    val row = new GenericInternalRow(columns.size)
+    val inRow = types.zipWithIndex.map { case (t, i) => BoundReference(i, t, nullable = true) }
+    val bucketOf = HashPartitioning(inRow, numBuckets).partitionIdExpression
+    def mark(values: Values, column: Int): Unit =
+      if (column == columns.size) {
+        buckets.set(bucketOf.eval(row).asInstanceOf[Int])
+      } else {
+        values(column).foreach { value =>
+          row.update(column, value)
+          mark(values, column + 1)
+        }
+      }
+    alternatives.foreach(mark(_, 0))
+    buckets
+  }
+
+  private def alternativesOf(condition: Expression): Seq[Values] = condition match {
+    case And(left, right) => both(alternativesOf(left), alternativesOf(right))
+    case Or(left, right) => either(alternativesOf(left), alternativesOf(right))
+    // A row comes through where a condition is true, not where it is null.
+    case Literal(value, BooleanType) => if (value == true) Anything else Nothing
+    case e: EqualTo => compared(e, nullsEqual = false)
+    case e: EqualNullSafe => compared(e, nullsEqual = true)
+    case In(Column(i), list) if list.forall(isOfType(_, i)) =>
+      fixed(i, list.collect { case Literal(value, _) => value }.toSet - null)
+    case InSet(Column(i), set) => fixed(i, set - null)
+    case IsNull(Column(i)) => fixed(i, Set(null))
+    case IsNaN(Column(i)) if types(i) == FloatType => fixed(i, Set(Float.NaN))
+    case IsNaN(Column(i)) if types(i) == DoubleType => fixed(i, Set(Double.NaN))
+    // What Spark makes of `flag = true` and `flag = false`.
+    case Column(i) => fixed(i, Set(true))
+    case Not(Column(i)) => fixed(i, Set(false))
+    case _ => Anything
+  }
+
+  private def compared(e: BinaryComparison, nullsEqual: Boolean): Seq[Values] =
+    (e.left, e.right) match {
+      case (Column(i), literal: Literal) => compared(i, literal, nullsEqual)
+      case (literal: Literal, Column(i)) => compared(i, literal, nullsEqual)
+      case _ => Anything
+    }
+
+  private def compared(column: Int, literal: Literal, nullsEqual: Boolean): Seq[Values] =
+    if (!isOfType(literal, column)) Anything
+    else if (literal.value == null && !nullsEqual) Nothing
+    else fixed(column, Set(literal.value))
+
+  private def isOfType(e: Expression, column: Int): Boolean = e match {
+    case literal: Literal => literal.dataType == types(column)
+    case _ => false
+  }
+
+  private def fixed(column: Int, values: Set[Any]): Seq[Values] =
+    if (values.exists(isZero)) Anything else Seq(Map(column -> values.map(written(column, _))))
+
+  /** Tables of older Sparks have -0.0 in another bucket than 0.0, which it is equal to. */
+  private def isZero(value: Any): Boolean = value match {
+    case f: Float => f == 0.0f
+    case d: Double => d == 0.0d
+    case _ => false
+  }
+
+  /** A decimal is hashed by its digits, and has as many as the column in the rows that are written. */
+  private def written(column: Int, value: Any): Any = (value, types(column)) match {
+    case (d: Decimal, t: DecimalType) => Decimal(d.toJavaBigDecimal, t.precision, t.scale)
+    case _ => value
+  }
+
+  private def both(left: Seq[Values], right: Seq[Values]): Seq[Values] =
+    if (left == Anything) {
+      right
+    } else if (right == Anything) {
+      left
+    } else if (left.size.toLong * right.size > maxValues) {
+      // Each of the two alone is true as well.
+      simplified = true
+      if (left.size <= right.size) left else right
+    } else {
+      for (l <- left; r <- right; values <- both(l, r)) yield values
+    }
+
+  private def both(left: Values, right: Values): Option[Values] = {
+    val merged = right.foldLeft(left) { case (values, (column, set)) =>
+      values + (column -> values.get(column).fold(set)(common(column, _, set)))
+    }
+    if (merged.values.exists(_.isEmpty)) None else Some(merged)
+  }
+
+  private def common(column: Int, left: Set[Any], right: Set[Any]): Set[Any] =
+    if (isComparedByScala(types(column))) left.intersect(right)
+    else if (left.size <= right.size) left
+    else right
+
+  private def either(left: Seq[Values], right: Seq[Values]): Seq[Values] =
+    if (left == Anything || right == Anything) {
+      Anything
+    } else if (left.size + right.size > maxValues) {
+      simplified = true
+      Anything
+    } else {
+      left ++ right
+    }
+
+  private def combinations(alternatives: Seq[Values]): Double =
+    alternatives.map(_.values.map(_.size.toDouble).product).sum
+
+  private object Column {
+    def unapply(e: Expression): Option[Int] = e match {
+      case a: Attribute => Some(columns.indexWhere(_.exprId == a.exprId)).filter(_ >= 0)
+      case _ => None
+    }
+  }
+}
+
+private[bucket] object PossibleBuckets {
+
+  /** By the position of a bucket column, the values that it can have; of others it can be any. */
+  private type Values = Map[Int, Set[Any]]
+
+  private val Anything: Seq[Values] = Seq(Map.empty)
+  private val Nothing: Seq[Values] = Nil
+
+  /** Types of which equal values have one hash, but for the zeros of floating-point numbers. */
+  def hashIsOfValue(dataType: DataType): Boolean =
+    JoinKeys.comparedByBytes(dataType) || dataType == FloatType || dataType == DoubleType
+
+  /** Not so binary values, which are arrays, and NaN, which is not even equal to itself. */
+  private def isComparedByScala(dataType: DataType): Boolean =
+    JoinKeys.comparedByBytes(dataType) && dataType != BinaryType
+}

@@ -1,0 +1,145 @@
+package io.github.skewext.bucket
+
+import io.github.skewext.SkewConf
+import io.github.skewext.multijoin.JoinKeys
+
+import org.apache.spark.sql.catalyst.catalog.BucketSpec
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.optimizer.BuildLeft
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.catalyst.plans.{InnerLike, LeftSemi}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, HashJoin}
+import org.apache.spark.sql.execution.skewext.BroadcastKeys
+import org.apache.spark.sql.types._
+import org.apache.spark.util.collection.BitSet
+
+/**
+ * Makes a scan below a broadcast join read only the buckets in which keys of the broadcast side are,
+ * where the join's keys have all bucket columns among them and a row without a match does not come
+ * out.
+ *
+ * Adaptive execution plans the stage of the join when the broadcast is done. So the keys are there,
+ * in the very hash table that the tasks will use, and nothing has to be run or waited for. In a plan
+ * that is not adaptive nothing is known before it runs; Spark's own scan can then choose partitions
+ * by what a subquery has found, but not buckets.
+ */
+object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
+
+  override def apply(plan: SparkPlan): SparkPlan =
+    if (SkewConf.enabled(conf) && conf.getConf(SkewConf.BUCKET_PRUNING) &&
+      conf.getConf(SkewConf.BUCKET_PRUNING_JOIN_KEYS) && conf.bucketingEnabled) {
+      plan.transform { case join: BroadcastHashJoinExec => prune(join) }
+    } else {
+      plan
+    }
+
+  private def prune(join: BroadcastHashJoinExec): SparkPlan = {
+    val (build, buildKeys, streamed, streamedKeys) =
+      if (join.buildSide == BuildLeft) (join.left, join.leftKeys, join.right, join.rightKeys)
+      else (join.right, join.rightKeys, join.left, join.leftKeys)
+    (join.joinType, build) match {
+      case (_: InnerLike | LeftSemi, stage: BroadcastQueryStageExec) if stage.isMaterialized =>
+        val pruned = restrict(streamed, streamedKeys, new Broadcast(stage, buildKeys))
+        if (pruned eq streamed) join
+        else if (join.buildSide == BuildLeft) join.copy(right = pruned)
+        else join.copy(left = pruned)
+      case _ => join
+    }
+  }
+
+  /** Down to the scan, through nodes of which a row is made of one row of the child's. */
+  private def restrict(node: SparkPlan, keys: Seq[Expression], to: Broadcast): SparkPlan = {
+    def below(child: SparkPlan, keys: Seq[Expression]): SparkPlan = {
+      val restricted = restrict(child, keys, to)
+      if (restricted eq child) node
+      else node.withNewChildren(node.children.map(c => if (c eq child) restricted else c))
+    }
+    node match {
+      case scan @ BucketedScan(spec) if spec.numBuckets > 1 => restrict(scan, spec, keys, to)
+      // What is counted, or drawn by lot, must see all rows.
+      case ProjectExec(list, child) if list.forall(_.deterministic) =>
+        below(child, keys.map(replaceAlias(_, getAliasMap(list))))
+      case FilterExec(condition, child) if condition.deterministic => below(child, keys)
+      case SortExec(_, false, child, _) => below(child, keys)
+      case join: BroadcastHashJoinExec =>
+        val streamed = if (join.buildSide == BuildLeft) join.right else join.left
+        below(streamed, keys)
+      case _ => node
+    }
+  }
+
+  private def restrict(
+      scan: FileSourceScanExec,
+      spec: BucketSpec,
+      keys: Seq[Expression],
+      to: Broadcast): SparkPlan = {
+    val restricted = for {
+      columns <- BucketedScan.columns(scan, spec)
+      values <- columns.map(keyOf(_, keys)).foldLeft(Option(Seq.empty[Key])) { (all, key) =>
+        all.flatMap(found => key.map(found :+ _))
+      }
+      buckets <- to.buckets(
+        values,
+        spec.numBuckets,
+        conf.getConf(SkewConf.BUCKET_PRUNING_MAX_VALUES))
+    } yield BucketedScan.restrict(scan, spec, buckets)
+    restricted.filter(_ ne scan).foreach(BucketReason.setByJoinKeys(_))
+    restricted.getOrElse(scan)
+  }
+
+  /** A bucket column as one of the join's keys: which, and the type that the column has. */
+  private case class Key(index: Int, columnType: DataType)
+
+  private def keyOf(column: Attribute, keys: Seq[Expression]): Option[Key] = {
+    val index = keys.indexWhere {
+      case a: Attribute => a.exprId == column.exprId && JoinKeys.comparedByBytes(a.dataType)
+      // An int that is compared with longs.
+      case Cast(a: Attribute, to, _, _) =>
+        a.exprId == column.exprId && isIntegral(a.dataType) && isIntegral(to) &&
+        a.dataType.defaultSize <= to.defaultSize
+      case _ => false
+    }
+    if (index < 0) None else Some(Key(index, column.dataType))
+  }
+
+  private def isIntegral(dataType: DataType): Boolean = dataType match {
+    case ByteType | ShortType | IntegerType | LongType => true
+    case _ => false
+  }
+
+  /** The side of a join that has been broadcast. */
+  private class Broadcast(stage: BroadcastQueryStageExec, keys: Seq[Expression]) {
+
+    /** None, if there are too many keys, or all buckets have some. */
+    def buckets(columns: Seq[Key], numBuckets: Int, maxKeys: Int): Option[BitSet] =
+      BroadcastKeys.of(stage).flatMap { rows =>
+        val buckets = new BitSet(numBuckets)
+        val values = columns.map(c => valueOf(c.index))
+        val inColumns = values.zip(columns).map { case (value, c) => cast(value, c.columnType) }
+        val bucketOf = HashPartitioning(inColumns, numBuckets).partitionIdExpression
+        // A long that no int is equal to matches no row.
+        val fits = values
+          .zip(inColumns)
+          .map { case (value, inColumn) => EqualTo(cast(inColumn, value.dataType), value) }
+        var seen = 0
+        while (rows.hasNext && seen <= maxKeys) {
+          val row = rows.next()
+          if (fits.forall(_.eval(row) == true)) buckets.set(bucketOf.eval(row).asInstanceOf[Int])
+          seen += 1
+        }
+        if (seen > maxKeys) None else Some(buckets)
+      }
+
+    /** A key in a row of the hash table, which has several integral ones as bits of one long. */
+    private def valueOf(index: Int): Expression = HashJoin.rewriteKeyExpr(keys) match {
+      case Seq(one) if one.dataType == LongType => HashJoin.extractKeyExprAt(keys, index)
+      case _ => BoundReference(index, keys(index).dataType, nullable = false)
+    }
+
+    private def cast(value: Expression, to: DataType): Expression =
+      if (value.dataType == to) value else Cast(value, to, ansiEnabled = false)
+  }
+}

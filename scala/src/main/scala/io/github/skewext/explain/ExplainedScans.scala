@@ -1,0 +1,43 @@
+package io.github.skewext.explain
+
+import io.github.skewext.bucket.BucketReason
+
+import org.apache.spark.sql.execution.FileSourceScanExec
+
+/** Which buckets of a table are read, and why. */
+private[explain] object ExplainedScans {
+
+  /** @param off why no rule looks at the session's scans */
+  def of(
+      scan: FileSourceScanExec,
+      place: String,
+      number: Int,
+      off: Option[String]): ExplainedScan = {
+    val spec = scan.relation.bucketSpec.get
+    val read = scan.optionalBucketSet.fold(spec.numBuckets)(_.cardinality)
+    val reason = BucketReason.of(scan)
+    val (why, advice) = if (BucketReason.isByJoinKeys(scan)) {
+      ("those that keys of the other side of a join can be in", None)
+    } else if (read < spec.numBuckets) {
+      ("those that the conditions allow", None)
+    } else {
+      reason match {
+        case Some(given) if given.reason == BucketReason.NoCondition => (given.text, None)
+        case Some(given) => (given.text, Some(Advice.of(given.reason)))
+        case None if off.isDefined => (off.get, None)
+        case None if !scan.bucketedScan => ("Spark reads the table without regard to them", None)
+        case None => ("the conditions allow values in all of them", None)
+      }
+    }
+    ExplainedScan(
+      number,
+      place,
+      ExplainedInputs.nameOf(scan),
+      spec.bucketColumnNames,
+      spec.numBuckets,
+      read,
+      if (scan.bucketedScan) Some(scan.outputPartitioning.numPartitions) else None,
+      why,
+      advice)
+  }
+}

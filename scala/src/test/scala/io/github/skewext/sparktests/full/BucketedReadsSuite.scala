@@ -1,0 +1,17 @@
+package io.github.skewext.sparktests.full
+
+import io.github.skewext.sparktests.SparkSuite
+
+import org.apache.spark.sql.sources.BucketedReadWithoutHiveSupportSuite
+
+/** Spark's own tests of reading tables by bucket. */
+class BucketedReadsSuite extends BucketedReadWithoutHiveSupportSuite with SparkSuite {
+
+  override protected def leftOut: Map[String, String] = Map(
+    "check sort and shuffle when bucket and sort columns are join keys" ->
+      "wants a sort where a bucket has several sorted files, which are merged instead",
+    "bucket coalescing is not satisfied" ->
+      "wants a sort where a bucket has several sorted files, too",
+    "bucket coalescing eliminates shuffle" ->
+      "wants a sort of buckets that are read together, whose files are merged instead")
+}
