@@ -122,7 +122,7 @@ CASES = (
         "buckets-lookup",
         "a few rows of a table of 64 buckets, looked up by both of its bucket columns",
         Point("1 of 64", kind="lookup", tables=1, query="lookup"),
-        _stock_over_ours(5.0),
+        _stock_over_ours(1.5),
         variants=("all-buckets", "one-bucket"),
     ),
     _case(

@@ -141,7 +141,8 @@ def _generate_bucketed(
 
 def _generate_visits(spark: SparkSession, rows: int, path: Path) -> None:
     """One file a bucket; a hundred shops on a thousand days."""
-    visits = spark.range(0, rows, 1, FILES).select(
+    visits = spark.range(0, rows, 1, FILES).withColumn("copy", F.lit(0))
+    visits = visits.select(
         F.pmod(F.xxhash64("id", F.lit(1)), F.lit(100)).cast("int").alias("shop"),
         F.pmod(F.xxhash64("id", F.lit(2)), F.lit(1000)).cast("int").alias("day"),
         *_values("string", 0),
