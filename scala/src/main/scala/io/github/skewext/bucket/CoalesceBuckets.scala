@@ -51,31 +51,62 @@ object CoalesceBuckets extends Rule[SparkPlan] {
     val inputs = join.children.zip(keys).zipWithIndex.map { case ((child, key), i) =>
       inputOf(child, key, may.contains(i))
     }
-    // What is known of no input's key is left to Spark, and so are keys in several orders.
+    val known = inputs.flatten
+    decide(join, keys, inputs) match {
+      case Right(count) =>
+        join.withNewChildren(join.children.zip(known).map { case (child, input) =>
+          input.scan.fold(child)(inPartitions(count, child, input.input, _))
+        })
+      case Left(reason) =>
+        // When a shuffle is done, adaptive execution plans again, and all have the same number.
+        if (known.flatMap(_.input.count).distinct.size > 1) {
+          known.flatMap(_.scan).foreach(BucketReason.setNotCoalesced(_, reason))
+        }
+        join
+    }
+  }
+
+  private def decide(
+      join: SparkPlan,
+      keys: Seq[Seq[Expression]],
+      inputs: Seq[Option[Known]]): Either[BucketReason, Int] = {
     val orders = inputs.flatten.flatMap(_.keyOrder).distinct
     val inOrder = join match {
       case _: MultiFullJoinExec => orders == Seq(keys.head.indices)
       case _ => orders.size == 1
     }
-    val maxRatio = conf.coalesceBucketsInJoinMaxBucketRatio
-    val chosen = if (inOrder && inputs.forall(_.isDefined)) {
-      BucketCounts.choose(
-        inputs.flatten.map(_.input),
-        maxRatio,
-        SparkSession.active.sparkContext.defaultParallelism)
+    def choose(cores: Int): Option[Int] = BucketCounts.choose(
+      inputs.flatten.map(_.input),
+      conf.coalesceBucketsInJoinMaxBucketRatio,
+      cores)
+    if (inputs.exists(_.isEmpty)) {
+      Left(BucketReason.OtherPartitions)
+    } else if (!inOrder) {
+      Left(BucketReason.KeyOrder)
     } else {
-      None
+      choose(SparkSession.active.sparkContext.defaultParallelism) match {
+        case Some(count) => Right(count)
+        case None if choose(cores = 1).isDefined => Left(BucketReason.FewTasks)
+        case None => Left(BucketReason.CountsApart)
+      }
     }
-    chosen.fold(join) { count =>
-      join.withNewChildren(join.children.zip(inputs.flatten).map { case (child, known) =>
-        known.scan.fold(child) { scan =>
-          val before = known.input.count
-          if (before.contains(count) || before.forall(_ < count)) child
-          else if (known.input.fits(count, maxRatio))
-            withScan(child, BucketedScan.inPartitions(scan, scan.relation.bucketSpec.get, count))
-          else withScan(child, scan.copy(disableBucketedScan = true))
-        }
-      })
+  }
+
+  private def inPartitions(
+      count: Int,
+      child: SparkPlan,
+      input: BucketCounts.Input,
+      scan: FileSourceScanExec): SparkPlan = {
+    val fits = input.fits(count, conf.coalesceBucketsInJoinMaxBucketRatio)
+    if (input.count.contains(count) || input.count.isEmpty) {
+      child
+    } else if (fits) {
+      withScan(child, BucketedScan.inPartitions(scan, scan.relation.bucketSpec.get, count))
+    } else {
+      BucketReason.setNotCoalesced(scan, BucketReason.CountsApart)
+      // It is shuffled. The larger number of partitions would be taken for all.
+      if (input.count.exists(_ > count)) withScan(child, scan.copy(disableBucketedScan = true))
+      else child
     }
   }
 

@@ -64,6 +64,7 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
         below(child, keys.map(replaceAlias(_, getAliasMap(list))))
       case FilterExec(condition, child) if condition.deterministic => below(child, keys)
       case SortExec(_, false, child, _) => below(child, keys)
+      case MergeSortedFilesExec(_, _, child) => below(child, keys)
       case join: BroadcastHashJoinExec =>
         val streamed = if (join.buildSide == BuildLeft) join.right else join.left
         below(streamed, keys)

@@ -38,6 +38,7 @@ private[explain] object ExplainedScans {
       read,
       if (scan.bucketedScan) Some(scan.outputPartitioning.numPartitions) else None,
       why,
-      advice)
+      advice,
+      BucketReason.notCoalesced(scan).map(reason => s"${reason.text}. ${Advice.of(reason)}"))
   }
 }

@@ -138,6 +138,7 @@ object ExplainedSkew {
  * @param partitions in how many partitions, if by the bucket; none if without regard to buckets
  * @param why what chose the buckets, or why all are read
  * @param advice what a user can do about it
+ * @param notFewer why it is not read in as many partitions as another table of a join has buckets
  */
 case class ExplainedScan(
     number: Int,
@@ -148,4 +149,5 @@ case class ExplainedScan(
     read: Int,
     partitions: Option[Int],
     why: String,
-    advice: Option[String])
+    advice: Option[String],
+    notFewer: Option[String] = None)

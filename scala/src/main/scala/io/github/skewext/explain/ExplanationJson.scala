@@ -63,7 +63,8 @@ private[explain] object ExplanationJson {
     "read" -> JInt(scan.read),
     "partitions" -> scan.partitions.fold[JValue](JNull)(JInt(_)),
     "why" -> JString(scan.why),
-    "advice" -> optional(scan.advice))
+    "advice" -> optional(scan.advice),
+    "not_fewer" -> optional(scan.notFewer))
 
   private def strings(values: Seq[String]): JValue = JArray(values.map(JString(_)).toList)
 

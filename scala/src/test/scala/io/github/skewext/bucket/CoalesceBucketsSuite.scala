@@ -108,6 +108,9 @@ class CoalesceBucketsSuite extends BucketScanTest {
       checkJoin(none)
       assert(coalesced(none) === Seq(None, None))
       assert(exchanges(none).size === 1)
+      assert(explained(none, "t8").notFewer.exists(_.startsWith(BucketReason.CountsApart.text)))
+      assert(explained(df, "t6").notFewer.exists(_.startsWith(BucketReason.CountsApart.text)))
+      assert(explained(df, "t32").notFewer.isEmpty)
     }
   }
 
@@ -182,6 +185,7 @@ class CoalesceBucketsSuite extends BucketScanTest {
         checkAnswer(other)
         assert(coalesced(other) === Seq(None, None))
         assert(exchanges(other).size === 1)
+        assert(explained(other).forall(_.notFewer.exists(_.startsWith(BucketReason.KeyOrder.text))))
       }
       // Not by all keys of the join.
       val more = spark.table("t8").join(spark.table("t32"), Seq("k", "l"))
@@ -219,6 +223,8 @@ class CoalesceBucketsSuite extends BucketScanTest {
       val static = df
       checkJoin(static)
       assert(coalesced(static).flatten.isEmpty)
+      val why = explained(static, "t32").notFewer
+      assert(why.exists(_.startsWith(BucketReason.OtherPartitions.text)))
     }
     val adaptive = df
     assert(coalesced(adaptive).flatten.isEmpty)
