@@ -51,10 +51,7 @@ object AutoJoin extends SkewTechnique {
     val map = bySize.take(1).filter(side => !bySpark.contains(side) && isCheap(request, side))
     val broadcasts = broadcast(BroadcastJoin, bySpark) ++ broadcast(BroadcastMapJoin, map)
     val adaptive =
-      Candidate(
-        AdaptiveJoin,
-        TechniqueOptions(),
-        "partitions are split when their sizes are known")
+      Candidate(AdaptiveJoin, TechniqueOptions(), "partitions are split when their sizes are known")
     val hot = TechniqueOptions(hotKeys = request.options.hotKeys)
     val salted = SkewTechniques
       .named("salted")
@@ -73,10 +70,10 @@ object AutoJoin extends SkewTechnique {
     request.joinType match {
       case LeftSemi | LeftAnti => true
       case _ =>
-        request.plan(BroadcastSide.other(small)).forall {
-          case _: LogicalRDD | _: ExternalRDD[_] => false
-          case _: LeafNode | _: Project | _: Filter | _: SubqueryAlias => true
-          case _ => false
+        !request.plan(BroadcastSide.other(small)).exists {
+          case _: LogicalRDD | _: ExternalRDD[_] => true
+          case _: LeafNode | _: Project | _: Filter | _: SubqueryAlias => false
+          case _ => true
         }
     }
 

@@ -91,7 +91,8 @@ class SkewJoinSuite extends TechniqueTest {
       // What cannot be read twice is not, and what would take long is not.
       val grouped = large.groupBy("k").agg(max("v0").as("v0"))
       assert(made(skewJoin(grouped, small, "k", "full", "auto")) === Seq("adaptive"))
-      assert(made(skewJoin(small, grouped, "k", "left_anti", "auto")).toSet === Set("broadcast_map"))
+      assert(
+        made(skewJoin(small, grouped, "k", "left_anti", "auto")).toSet === Set("broadcast_map"))
       val unstable = large.where(rand(1) < 0.5)
       assert(made(skewJoin(unstable, small, "k", "full", "auto")) === Seq("adaptive"))
     }
