@@ -27,8 +27,9 @@ visits = spark.range(0, 200_000, 1, 8).selectExpr(
     "ELSE concat('u', id % 6000) END AS user",
     "id AS page",
 )
-users = spark.range(0, 7_000, 1, 4).selectExpr("concat('u', id) AS user", "id % 12 AS country")
-users = users.union(spark.range(1).selectExpr("'robot' AS user", "99L AS country"))
+users = spark.range(0, 7_000, 1, 4).selectExpr(
+    "if(id = 6999, 'robot', concat('u', id)) AS user", "id % 12 AS country"
+)
 
 # %% [markdown]
 # ## Where is the skew?

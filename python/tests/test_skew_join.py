@@ -22,8 +22,7 @@ from pyspark_skewext._jvm import api_of
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "broadcast_map": [{"side": "left"}, {"side": "right"}],
     "adaptive": [{"threshold": 500, "slice_bytes": 200, "factor": 1}],
-    "iterative_broadcast": [{"side": "left", "chunks": 3}, {"side": "right", "chunks": 2}],
-    "salted": [{}],
+    "iterative_broadcast": [{"chunks": 2}],
 }
 
 Rows = Sequence[tuple[Any, ...]]

@@ -79,8 +79,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         Guard.logOnce(Guard.unsupportedSpark)
       } else if (SkewExtensions.applied.add(extensions)) {
         extensions.injectResolutionRule(_ => GuardedRule(ResolveSkewJoinHints))
-        extensions.injectOptimizerRule(_ => SkewExtensions.loadedOptimizerRules)
-        extensions.injectOptimizerRule(session => GuardedRule(PlanSkewJoins(session)))
+        extensions.injectOptimizerRule(SkewExtensions.loadedOptimizerRules)
         extensions.injectRuntimeOptimizerRule(_ => GuardedRule(PropagateEmptyInputs.AtRuntime))
         SkewExtensions.strategies.foreach(strategy =>
           extensions.injectPlannerStrategy(_ => strategy))
@@ -120,8 +119,10 @@ object SkewExtensions {
       PruneNestedColumns,
       PushThroughSaltKeys)
 
-  private val loadedOptimizerRules: Rule[LogicalPlan] =
-    new LogicalJoinRules(optimizerRules.patch(1, Seq(RewriteJoinChains), 0): _*)
+  private def loadedOptimizerRules(session: SparkSession): Rule[LogicalPlan] = {
+    val rules = optimizerRules.patch(1, Seq(RewriteJoinChains), 0) :+ PlanSkewJoins(session)
+    new LogicalJoinRules(rules: _*)
+  }
 
   /** A session that registered late has chosen our joins by name; its own stay as they are. */
   private val lateOptimizerRules: Rule[LogicalPlan] = new LogicalJoinRules(optimizerRules: _*)

@@ -3,8 +3,8 @@ package io.github.skewext.technique
 import io.github.skewext.technique.TechniqueReason.Given
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
-import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
 import org.apache.spark.sql.execution.{ExternalRDD, LogicalRDD}
 
 /**
