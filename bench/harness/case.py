@@ -34,7 +34,8 @@ class Point:
     partitions: int = 16
     #: Whether adaptive execution may put small partitions together.
     coalesce: bool = False
-    #: What is above the join: "all" columns, "count" of the rows, "two" columns.
+    #: What is above the join: "all" columns, "count" of the rows, "two" columns, or "lookup", the
+    #: rows of one key.
     shape: str = "all"
     #: Heap of the session; None is the run's.
     heap: str | None = None

@@ -158,6 +158,14 @@ CASES = (
     ),
     _case("count-star", "count(*) above the join", replace(_STRING, shape="count")),
     _case("two-columns", "two value columns of the join's 16", replace(_STRING, shape="two")),
+    _case(
+        "point-lookup",
+        "the rows of one key in 8 tables, whose files are sorted by the key",
+        Point("N=8", kind="sorted", tables=8, shape="lookup"),
+        _stock_over_ours(1.0),
+        Goal("sortmerge", "ours", ">=", 5.0),
+        variants=(*STOCK, "ours", *BOUNDS),
+    ),
     Case(
         "scaling-n",
         "cost against the number of tables",

@@ -11,6 +11,7 @@ Skewed tables are narrower, and of different sizes; see `_hot_table`. So are tho
 from __future__ import annotations
 
 import shutil
+from hashlib import md5
 from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +36,9 @@ LOOKUP_BUCKETS = 64
 
 COPIES = 10
 """Rows of a key in the tables with duplicates."""
+
+LOOKED_UP = md5(b"17").hexdigest()[:16]
+"""A key of every kind that has strings as keys, where a table has it."""
 
 HOT = "HOTHOTHOTHOTHOT0"
 """The key that half of the rows have; no other key looks like it."""
@@ -80,8 +84,9 @@ def generate(spark: SparkSession, cache: Path, kind: str, rows: int, table: int)
     elif kind == "star":
         _star_table(spark, rows, table).write.mode("overwrite").parquet(str(making))
     else:
-        # Range partitioning by a random number: as many files as shuffle partitions.
-        shuffled = _table(spark, kind, rows, table).orderBy(F.rand(7 + table))
+        # Range partitioning by the key, or by a random number: as many files as shuffle partitions.
+        order = F.col("device_id") if kind == "sorted" else F.rand(7 + table)
+        shuffled = _table(spark, kind, rows, table).orderBy(order)
         shuffled.write.mode("overwrite").parquet(str(making))
     shutil.rmtree(path, ignore_errors=True)
     making.rename(path)

@@ -31,6 +31,9 @@ _OURS_SPLIT = re.compile(r"MultiFullJoin \(skew: (.*)\)$")
 #: How many buckets of a table a scan reads.
 _BUCKETS = re.compile(r"SelectedBucketsCount: (\d+) out of")
 
+#: A scan that is asked for one key alone.
+_BY_KEY = re.compile(r"PushedFilters: \[[^\]]*EqualTo\(device_id,")
+
 #: Operators that say nothing about how a join is done.
 _IGNORED = ("WholeStageCodegen", "AdaptiveSparkPlan", "InputAdapter", "OverwriteByExpression")
 
@@ -84,7 +87,14 @@ class Watch:
         spark = sum(_SPARK_SPLIT in str(node.name()) for node in listed)
         read = (_BUCKETS.search(str(node.desc())) for node in listed)
         buckets = sum(int(match[1]) for match in read if match)
-        split = Counter(BulkExchange=bulk, OursSplit=len(ours), SparkSplit=spark, Buckets=buckets)
+        by_key = sum(_BY_KEY.search(str(node.desc())) is not None for node in listed)
+        split = Counter(
+            BulkExchange=bulk,
+            OursSplit=len(ours),
+            SparkSplit=spark,
+            Buckets=buckets,
+            ScanByKey=by_key,
+        )
         return counts + split, ours
 
     def _stage_facts(self, stages: set[int]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Any
 from harness import data
 from harness.balance import balance
 from harness.case import Case, Point
-from harness.variants import VARIANTS, Plan, Variant, expected_plan, suits
+from harness.variants import VARIANTS, Plan, Variant, expected_plan, rows_scanned, suits
 from harness.workers import Pool, WorkerDiedError, WorkerError
 
 LOOK_TABLES = 8
@@ -204,6 +204,12 @@ class _Turn:
         wanted = expected_plan(figures.variant, self._point)
         if wanted is not None:
             figures.plan_problem = _compare(wanted, answer["operators"]) or figures.plan_problem
+        allowed = rows_scanned(figures.variant, self._point, self._arguments["rows"])
+        if allowed is not None:
+            read = sum(stage["rows_in"] for stage in stages if not stage["parents"])
+            figures.facts["rows_scanned"] = read
+            if read not in allowed:
+                figures.plan_problem = f"{read:,} rows were read, not {allowed}"
 
     def alternate(self, chosen: Sequence[Figures], rounds: int) -> None:
         """Time all of them, in turns too short to look at each."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Callable
 from pyspark.sql import functions as F
 
 from harness.case import Point
-from harness.data import LOOKUP_BUCKETS, keys_of, unique_keys
+from harness.data import LOOKED_UP, LOOKUP_BUCKETS, keys_of, unique_keys
 from harness.queries import LOOKUPS, QUERIES
 from pyspark_skewext import multi_full_join, multi_join
 
@@ -249,7 +249,23 @@ def expected_plan(variant: Variant, point: Point) -> Plan | None:
         if variant.name == "union":
             # No structs are left, so their group-by is one by hash.
             plan.update(SortAggregate=0, Sort=0)
+    if point.shape == "lookup":
+        plan["ScanByKey"] = point.tables if _sees_key(variant) else 0
     return plan
+
+
+def _sees_key(variant: Variant) -> bool:
+    """Whether its scans see a condition above: a group-by lets it through, full joins do not."""
+    return variant.family in ("ours", "bound") or variant.name == "union"
+
+
+def rows_scanned(variant: Variant, point: Point, rows: int) -> range | None:
+    """How many rows the scans of a run may have given; None: whatever they give."""
+    if point.shape != "lookup":
+        return None
+    # The key is in one of a table's eight files. How many rows a table has is left to chance.
+    tenth = point.tables * rows // 10
+    return range(2 * tenth) if _sees_key(variant) else range(9 * tenth, 11 * tenth)
 
 
 def _expected_split(variant: Variant, point: Point, plan: Plan) -> Plan | None:
@@ -284,14 +300,18 @@ def shaped(joined: DataFrame, tables: Sequence[DataFrame], point: Point) -> Data
         return joined.groupBy().count()
     if point.shape == "two":
         return joined.select(*_two(tables, point))
+    if point.shape == "lookup":
+        return joined.where(F.col(keys_of(point.kind)[0]) == LOOKED_UP)
     return joined
 
 
 def needed(tables: Sequence[DataFrame], point: Point) -> list[DataFrame]:
     """What must be read and shuffled for that, at least."""
+    keys = keys_of(point.kind)
     if point.shape == "all":
         return list(tables)
-    keys = keys_of(point.kind)
+    if point.shape == "lookup":
+        return [shaped(table, tables, point) for table in tables]
     columns = _two(tables, point) if point.shape == "two" else []
     return [t.select(*keys, *(c for c in t.columns if c in columns)) for t in tables]
 

@@ -143,7 +143,7 @@ object RuntimeFilters extends PredicateHelper {
   private def isLarge(plan: LogicalPlan): Boolean = {
     val conf = SQLConf.get
     val size = scanSize(plan)
-    // Of a table of which nothing is known that is said.
+    // This size is said of tables of which nothing is known.
     size != conf.defaultSizeInBytes &&
     size >= conf.getConf(SQLConf.RUNTIME_BLOOM_FILTER_APPLICATION_SIDE_SCAN_SIZE_THRESHOLD)
   }
