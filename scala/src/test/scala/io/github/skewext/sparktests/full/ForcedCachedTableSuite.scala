@@ -9,5 +9,5 @@ class ForcedCachedTableSuite extends CachedTableSuite with RewriteForced {
 
   override protected def leftOut: Map[String, String] = Map(
     "A cached table preserves the partitioning and ordering of its cached SparkPlan" ->
-      "wants sorts below joins; ours needs none")
+      "counts exchanges of Spark's own class; those below our joins are of another")
 }
