@@ -27,6 +27,7 @@ Plan = dict[str, int]
 SWITCH = "spark.skewext.enabled"
 BULK_ROWS = "spark.skewext.shuffle.bulkRows.enabled"
 SKEW = "spark.skewext.skew.enabled"
+MERGED_FILES = "spark.skewext.bucket.merge.maxFiles"
 MARKING = "spark.skewext.skew.marking.enabled"
 
 
@@ -161,7 +162,7 @@ VARIANTS = {
             conf={BULK_ROWS: "false"},
         ),
         # The same query as "sortmerge"; where files are sorted, we merge them.
-        Variant("merged", "ours", _SMJ, _chain(None)),
+        Variant("merged", "ours", _SMJ, _chain(None), conf={MERGED_FILES: "32"}),
         Variant("floor", "bound", lambda n: {"Exchange": n, "Sort": 0}),
         Variant("scan", "bound", lambda n: {"Exchange": 0, "Sort": 0}),
         Variant(

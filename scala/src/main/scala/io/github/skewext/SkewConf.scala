@@ -217,12 +217,14 @@ object SkewConf {
     .createWithDefault(true)
 
   val BUCKET_MERGE_MAX_FILES = buildConf("spark.skewext.bucket.merge.maxFiles")
-    .doc("How many files a task merges at most, of each table. With more files in a bucket its " +
-      "rows are sorted.")
+    .doc(
+      "How many files of a bucket are merged at most. With more of them its rows are sorted, or " +
+        "brought together by hash, which was faster than merging several files wherever rows fitted " +
+        "in memory. More than one file is for buckets whose rows do not.")
     .version("0.1.0")
     .intConf
     .checkValue(_ > 0, "At least one file must be allowed.")
-    .createWithDefault(32)
+    .createWithDefault(1)
 
   val BUCKET_MERGE_MAX_BYTES = buildConf("spark.skewext.bucket.merge.maxBytes")
     .doc(

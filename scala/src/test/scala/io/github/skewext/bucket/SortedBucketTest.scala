@@ -4,7 +4,7 @@ import java.io.File
 
 import scala.collection.JavaConverters._
 
-import io.github.skewext.{MultiJoinTest, PythonApi}
+import io.github.skewext.{MultiJoinTest, PythonApi, SkewConf}
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.catalyst.TableIdentifier
@@ -19,6 +19,7 @@ trait SortedBucketTest extends MultiJoinTest {
   override protected def sparkConf: SparkConf =
     super.sparkConf
       .set("spark.sql.autoBroadcastJoinThreshold", "-1")
+      .set(SkewConf.BUCKET_MERGE_MAX_FILES.key, "32")
       .set("spark.sql.sources.parallelPartitionDiscovery.threshold", "10000")
       // Compiling takes longer than running such queries; see `compiled`.
       .set("spark.sql.codegen.wholeStage", "false")
