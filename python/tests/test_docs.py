@@ -11,7 +11,7 @@ import doctest
 import io
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,10 +62,35 @@ def matches(claimed: str, printed: str) -> bool:
     return doctest.OutputChecker().check_output(without_ids(claimed), without_ids(printed), flags)
 
 
+@contextmanager
+def left_as_found(spark: SparkSession) -> Iterator[None]:
+    """Other tests use the session, too: without the tables, views and settings of a page."""
+
+    def tables() -> set[tuple[str, bool]]:
+        return {(table.name, table.isTemporary) for table in spark.catalog.listTables()}
+
+    def settings() -> dict[str, str]:
+        rows = spark.sql("SET").collect()
+        return {row.key: row.value for row in rows if spark.conf.isModifiable(row.key)}
+
+    tables_before, settings_before = tables(), settings()
+    try:
+        yield
+    finally:
+        for name, is_view in tables() - tables_before:
+            spark.sql(f"DROP {'VIEW' if is_view else 'TABLE'} {name}")
+        for key, value in settings().items():
+            if key not in settings_before:
+                spark.conf.unset(key)
+            elif value != settings_before[key]:
+                spark.conf.set(key, settings_before[key])
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_examples_print_what_the_document_says(spark: SparkSession, document: Path) -> None:
     names: dict[str, object] = {}
     with ExitStack() as settings:
+        settings.enter_context(left_as_found(spark))
         for key, value in _DEFAULTS.items():
             settings.enter_context(setting(spark, key, value))
         for example in examples(document.read_text(encoding="utf-8")):
