@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from pyspark_skewext._errors import type_error, value_error
-from pyspark_skewext._jvm import api_of, java_list
+from pyspark_skewext._jvm import api_of, java_list, java_map
 from pyspark_skewext._validate import checked_columns, checked_frame
 
 if TYPE_CHECKING:
@@ -203,10 +203,11 @@ def write_bucketed(
     spark = df.sparkSession
     api = api_of(spark)
     jvm: Any = spark._jvm
-    given = jvm.java.util.HashMap()
-    for name, value in options.items():
-        if value is not None:
-            given.put(name, str(value).lower() if isinstance(value, bool) else str(value))
+    texts = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in options.items()
+        if value is not None
+    }
     written = json.loads(
         api.writeBucketed(
             df._jdf,
@@ -217,7 +218,7 @@ def write_bucketed(
             java_list(jvm, sort_names),
             mode,
             java_list(jvm, partitions),
-            given,
+            java_map(jvm, texts),
         ).json()
     )
     return WrittenBuckets(

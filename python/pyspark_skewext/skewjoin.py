@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 from pyspark_skewext._errors import type_error, value_error
-from pyspark_skewext._jvm import api_of, java_list
+from pyspark_skewext._jvm import api_of, java_list, java_map
 from pyspark_skewext._validate import checked_sides
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def skew_join(
         _java_on(jvm, on),
         how,
         technique,
-        _texts(jvm, options),
+        java_map(jvm, _texts(options)),
         None if hot_keys is None else _literals(spark, hot_keys),
     )
     from pyspark.sql import DataFrame
@@ -141,8 +141,8 @@ def _java_on(jvm: Any, on: Any) -> Any:
     return java_list(jvm, [on] if isinstance(on, str) else on)
 
 
-def _texts(jvm: Any, options: dict[str, Option]) -> Any:
-    texts = jvm.java.util.HashMap()
+def _texts(options: dict[str, Option]) -> dict[str, str]:
+    texts = {}
     for name, value in options.items():
         if value is None:
             continue
@@ -150,7 +150,7 @@ def _texts(jvm: Any, options: dict[str, Option]) -> Any:
             raise type_error(
                 f"The option {name} must be a string or a number, not {type(value).__name__}."
             )
-        texts.put(name, str(value))
+        texts[name] = str(value)
     return texts
 
 

@@ -67,7 +67,7 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *  1. [[bucket.PruneBucketsByKeys]] (the same): leaves out buckets by the keys of a join's other side.
  *
  * Rules that follow each other at one extension point are one rule to Spark ([[RuleGroup]]), which looks
- * once whether the plan has a join at all.
+ * once whether the plan has a join, or reads a bucketed table, at all.
  *
  * Applying it twice to the same session does nothing the second time. It never throws: an exception
  * here would keep the session, and on some platforms the cluster, from starting.
@@ -87,11 +87,9 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
         extensions.injectQueryStagePrepRule(_ => CheckBroadcasts)
         extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
-        extensions.injectQueryStagePrepRule(_ => GuardedRule(PruneBuckets))
-        extensions.injectColumnar(_ => PruneBuckets.InStaticPlans)
-        extensions.injectColumnar(_ => BulkExchanges.InStaticPlans)
-        extensions.injectQueryStagePrepRule(_ => GuardedRule(MergeSortedFiles))
-        extensions.injectColumnar(_ => MergeSortedFiles.InStaticPlans)
+        extensions.injectColumnar(_ => InStaticPlans(SkewExtensions.rulesOfBulkExchanges))
+        extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfScans)
+        extensions.injectColumnar(_ => InStaticPlans(SkewExtensions.rulesOfScans))
         extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
         extensions.injectQueryStageOptimizerRule(_ => GuardedRule(PruneBucketsByKeys))
       }
@@ -132,6 +130,11 @@ object SkewExtensions {
 
   private val rulesOfExchanges: Rule[SparkPlan] =
     new PhysicalJoinRules(WantedLayout.Kept, ForceSkewedJoins, SketchJoinKeys, BulkExchanges)
+
+  private val rulesOfBulkExchanges: Rule[SparkPlan] = new PhysicalJoinRules(BulkExchanges)
+
+  /** In this order: files of buckets that are not read need not be merged. */
+  private val rulesOfScans: Rule[SparkPlan] = new BucketedScanRules(PruneBuckets, MergeSortedFiles)
 
   private val strategies: Seq[Strategy] =
     Seq(MultiFullJoinStrategy, SaltKeysStrategy).map(GuardedStrategy(_))

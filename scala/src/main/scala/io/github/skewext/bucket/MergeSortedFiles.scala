@@ -2,8 +2,8 @@ package io.github.skewext.bucket
 
 import scala.annotation.tailrec
 
+import io.github.skewext.SkewConf
 import io.github.skewext.multijoin.MultiFullJoinExec
-import io.github.skewext.{GuardedRule, SkewConf}
 
 import org.apache.spark.sql.catalyst.expressions.{Ascending, Attribute, SortOrder}
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -129,10 +129,5 @@ object MergeSortedFiles extends Rule[SparkPlan] {
   private case class OneFile(output: Seq[Attribute], override val outputOrdering: Seq[SortOrder])
       extends LeafExecNode {
     override protected def doExecute(): Nothing = throw new UnsupportedOperationException(nodeName)
-  }
-
-  /** Where plans are not adaptive, this is the one place after exchanges are planned. */
-  object InStaticPlans extends ColumnarRule {
-    override def preColumnarTransitions: Rule[SparkPlan] = GuardedRule(MergeSortedFiles)
   }
 }

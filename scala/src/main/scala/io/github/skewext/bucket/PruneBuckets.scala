@@ -1,10 +1,10 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.{GuardedRule, SkewConf}
+import io.github.skewext.SkewConf
 
 import org.apache.spark.sql.catalyst.catalog.BucketSpec
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.{ColumnarRule, FileSourceScanExec, SparkPlan}
+import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 
 /**
  * Makes scans of bucketed tables read only the buckets that rows of the query can be in. Spark does
@@ -54,10 +54,5 @@ object PruneBuckets extends Rule[SparkPlan] {
         BucketReason.set(scan, reason)
         scan
     }
-  }
-
-  /** Where plans are not adaptive, this is the one place after scans are planned. */
-  object InStaticPlans extends ColumnarRule {
-    override def preColumnarTransitions: Rule[SparkPlan] = GuardedRule(PruneBuckets)
   }
 }

@@ -1,10 +1,10 @@
 package io.github.skewext.multijoin
 
-import io.github.skewext.{PhysicalJoinRules, SkewConf}
+import io.github.skewext.SkewConf
 
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
-import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
 import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
 /**
@@ -25,10 +25,5 @@ object BulkExchanges extends Rule[SparkPlan] {
     case ShuffleExchangeExec(partitioning, child, origin, advisoryPartitionSize) =>
       BulkShuffleExchangeExec(partitioning, child, origin, advisoryPartitionSize)
     case other => other
-  }
-
-  /** Where plans are not adaptive, this is the one place after exchanges are planned. */
-  object InStaticPlans extends ColumnarRule {
-    override val preColumnarTransitions: Rule[SparkPlan] = new PhysicalJoinRules(BulkExchanges)
   }
 }

@@ -27,13 +27,14 @@ object AdaptiveJoin extends SkewTechnique {
   private val MinGain = "min_gain"
 
   override def plan(request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] = {
-    val join = request.join
     // Wrong options are to be found before the query runs.
     changed(SkewSettings(1, 0, 0, 2, 1, 1, marking = false), request.options)
-    val same = request.joined(join.left, join.right, join.joinType, join.condition)
     val own = request.options.values.toSeq.sorted.map { case (k, v) => s"$k=$v" }
     val settings = if (own.isEmpty) "" else own.mkString(" by ", ", ", "")
-    Right(TechniquePlan(same, s"both sides are shuffled, and skewed partitions split$settings"))
+    Right(
+      TechniquePlan(
+        request.sameJoin(),
+        s"both sides are shuffled, and skewed partitions split$settings"))
   }
 
   /** Whether the session splits skewed partitions at all. */

@@ -31,10 +31,8 @@ object BroadcastJoin extends SkewTechnique {
   }
 
   /** Spark's own join with a broadcast side. */
-  private[technique] def sparks(request: TechniqueRequest, side: BuildSide): TechniquePlan = {
-    val join = request.join
-    val plan =
-      request.joined(join.left, join.right, join.joinType, join.condition, broadcast = Some(side))
-    TechniquePlan(plan, s"${BroadcastSide.described(request, side)} is broadcast")
-  }
+  private[technique] def sparks(request: TechniqueRequest, side: BuildSide): TechniquePlan =
+    TechniquePlan(
+      request.sameJoin(broadcast = Some(side)),
+      s"${BroadcastSide.described(request, side)} is broadcast")
 }

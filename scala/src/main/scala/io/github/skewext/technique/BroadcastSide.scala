@@ -21,11 +21,7 @@ private[technique] object BroadcastSide {
   def choose(
       request: TechniqueRequest,
       sides: Seq[BuildSide]): Either[TechniqueReason.Given, BuildSide] = {
-    val asked = request.options.oneOf(OptionName, Seq("left", "right")).map {
-      case "left" => BuildLeft
-      case _ => BuildRight
-    }
-    val side = asked.getOrElse(sides.minBy(request.sizeOf))
+    val side = wanted(request, sides)
     val limit = maxBytes(request.session)
     if (!sides.contains(side)) {
       Left(TechniqueReason.JoinType(s"the ${nameOf(side)} side of a ${request.joinType.sql
@@ -41,6 +37,14 @@ private[technique] object BroadcastSide {
       Right(side)
     }
   }
+
+  /** The side that is asked for, else the smallest of those that will do. */
+  def wanted(request: TechniqueRequest, sides: Seq[BuildSide]): BuildSide =
+    request.options.oneOf(OptionName, Seq("left", "right")) match {
+      case Some("left") => BuildLeft
+      case Some(_) => BuildRight
+      case None => sides.minBy(request.sizeOf)
+    }
 
   /** What is set, but no more than the driver would take of a job's result. */
   def maxBytes(session: SparkSession): Long = {

@@ -47,11 +47,7 @@ object IterativeBroadcastJoin extends SkewTechnique {
   private val MemoryShare = 0.3
 
   override def plan(request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] = {
-    val cut = request.options.oneOf(BroadcastSide.OptionName, Seq("left", "right")) match {
-      case Some("left") => BuildLeft
-      case Some(_) => BuildRight
-      case None => Seq(BuildRight, BuildLeft).minBy(request.sizeOf)
-    }
+    val cut = BroadcastSide.wanted(request, Seq(BuildRight, BuildLeft))
     for {
       chunks <- numChunks(request, cut)
       passes = numPasses(request, cut, chunks)

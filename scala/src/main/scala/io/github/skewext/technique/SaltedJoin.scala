@@ -66,9 +66,7 @@ object SaltedJoin extends SkewTechnique {
           BuildRight -> rows(rightIsDivided && isPreserved(BuildLeft)))
     }
     if (hot.isEmpty) {
-      val join = request.join
-      val same = request.joined(join.left, join.right, join.joinType, join.condition)
-      Right(TechniquePlan(same, "no key is hot: Spark's join as it is"))
+      Right(TechniquePlan(request.sameJoin(), "no key is hot: Spark's join as it is"))
     } else if (request.condition.isDefined && marked.values.exists(_ != HotRows.Shown)) {
       // Whether there is a row with the same key does not tell whether one matches.
       Left(TechniqueReason.Condition.given)

@@ -82,6 +82,10 @@ case class TechniqueRequest(
     (copy, _.transform { case a: Attribute => columnOf(a) })
   }
 
+  /** The join as it is asked for, but for the side that has to be broadcast. */
+  def sameJoin(broadcast: Option[BuildSide] = None): Join =
+    joined(left, right, joinType, join.condition, broadcast)
+
   /**
    * One of Spark's joins, as a part of the technique's plan.
    *
