@@ -47,7 +47,14 @@ object CoalesceBuckets extends Rule[SparkPlan] {
 
   private def isSaid: Boolean = conf.contains(SQLConf.COALESCE_BUCKETS_IN_JOIN_ENABLED.key)
 
-  private def coalesce(join: SparkPlan, keys: Seq[Seq[Expression]], may: Seq[Int]): SparkPlan = {
+  /** Looks at what is below only where there is something to change: long chains have much of it. */
+  private def coalesce(join: SparkPlan, keys: Seq[Seq[Expression]], may: Seq[Int]): SparkPlan =
+    if (join.children.exists(scanOf(_).isDefined)) coalesceScans(join, keys, may) else join
+
+  private def coalesceScans(
+      join: SparkPlan,
+      keys: Seq[Seq[Expression]],
+      may: Seq[Int]): SparkPlan = {
     val inputs = join.children.zip(keys).zipWithIndex.map { case ((child, key), i) =>
       inputOf(child, key, may.contains(i))
     }

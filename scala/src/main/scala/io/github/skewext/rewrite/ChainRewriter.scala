@@ -119,6 +119,7 @@ private[rewrite] class ChainRewriter(
       roles <- rolesOf(join)
       _ <- unhinted(join)
       keys <- equalKeys(join)
+      _ <- mayFold(join, left, right)
       sides = Seq(
         JoinSide(left, roles._1, keys.map(_._1)),
         JoinSide(right, roles._2, keys.map(_._2)))
@@ -171,6 +172,11 @@ private[rewrite] class ChainRewriter(
       keys.collectFirst { case Left(why) => why }.toLeft(keys.collect { case Right(key) => key })
     }
   }
+
+  /** Says no to most joins of most queries before they cost more. */
+  private def mayFold(join: Join, left: JoinGroup, right: JoinGroup): Either[Given, Unit] =
+    if (join.joinType == FullOuter || foldsMixed || !left.isSingle || !right.isSingle) Right(())
+    else Left(Given(RewriteReason.MixedOff, Some(describe(join.joinType))))
 
   /** Whether a join that is not full outer becomes part of the chain. */
   private def folds(

@@ -22,9 +22,7 @@ import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 object SketchJoinKeys extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = if (isEnabled) {
-    val shuffles = plan
-      .collect { case join @ (_: MultiFullJoinExec | _: ShuffledJoin) => join }
-      .flatMap(shufflesOf)
+    val shuffles = shufflesIn(plan)
     val every = conf.getConf(SkewConf.SKEW_OUTPUT_SAMPLE_EVERY)
     if (shuffles.isEmpty) plan
     else {
@@ -46,12 +44,18 @@ object SketchJoinKeys extends Rule[SparkPlan] {
 
   private case class Shuffle(plan: SparkPlan, by: HashPartitioning)
 
-  private def shufflesOf(join: SparkPlan): Seq[Shuffle] = JoinedInputs.of(join) match {
-    case Right(joined) if WantedLayout.reasonToLeaveWhole(join).isEmpty =>
-      joined.inputs
-        .flatMap(i => shuffleOf(i.plan).filter(s => isBy(s.by, i.keys)))
-        .filterNot(_.plan.isInstanceOf[ShuffleQueryStageExec])
-    case _ => Nil
+  /** Joins that are a part of a chain are looked at as that alone, or N of them are looked at N times. */
+  private def shufflesIn(plan: SparkPlan): Seq[Shuffle] = plan match {
+    case join @ (_: MultiFullJoinExec | _: ShuffledJoin) =>
+      JoinedInputs.of(join) match {
+        case Right(joined) if WantedLayout.reasonToLeaveWhole(join).isEmpty =>
+          joined.inputs.flatMap { input =>
+            shuffleOf(input.plan)
+              .filter(s => isBy(s.by, input.keys) && !s.plan.isInstanceOf[ShuffleQueryStageExec])
+          } ++ joined.inputs.flatMap(input => shufflesIn(input.plan))
+        case _ => join.children.flatMap(shufflesIn)
+      }
+    case other => other.children.flatMap(shufflesIn)
   }
 
   /** The shuffle that gives the rows of an input, none of them put together; it may be done. */
