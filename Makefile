@@ -80,7 +80,7 @@ check-python: $(VENV_STAMP)
 	MYPYPATH=bench:python $(PY) -m mypy --config-file python/pyproject.toml bench/*.py bench/harness/*.py
 
 check-scala:
-	$(SBT) scalafmtCheckAll scalafmtSbtCheck "scalafixAll --check" Test/compile \
+	$(SBT) scalafmtCheckAll scalafmtSbtCheck scalafixCheck Test/compile \
 	  "Test/runMain io.github.skewext.SettingsDoc --check docs/settings.md" \
 	  "Test/runMain io.github.skewext.ReasonsDoc --check docs/explain.md"
 

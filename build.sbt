@@ -45,6 +45,9 @@ Global / concurrentRestrictions := {
     Tags.exclusiveGroup(Tags.Clean))
 }
 
+// Run by name, scalafix takes -Xfatal-warnings out of the options, and all is compiled once more.
+lazy val scalafixCheck = taskKey[Unit]("Checks all sources by scalafix, compiled as they always are")
+
 lazy val bundleJar = taskKey[File]("Packages the jar and puts it into the Python package")
 
 lazy val skewext = (project in file("."))
@@ -112,11 +115,12 @@ lazy val skewext = (project in file("."))
     // The file is for build-tools/count_tests.py.
     Test / testOptions += {
       val report = target.value / "scalatest.txt"
-      Tests.Argument(TestFrameworks.ScalaTest, "-oDF", "-fW", report.getPath)
+      Tests.Argument(TestFrameworks.ScalaTest, "-oDF", "-fDW", report.getPath)
     },
     // Spark's own suites that take long: `make test-spark` names them.
     Test / test / testOptions +=
       Tests.Filter(suite => !suite.startsWith("io.github.skewext.sparktests.full.")),
+    scalafixCheck := scalafixAll.toTask(" --check").value,
     bundleJar := {
       val jar = (Compile / packageBin).value
       val folder = baseDirectory.value / "python" / "pyspark_skewext" / "jars"
