@@ -43,6 +43,8 @@ class Point:
     how: str = "full"
     #: Whether the tables are joined in the opposite order: the hot one comes last.
     swapped: bool = False
+    #: Whether only one in a hundred rows of the first table is joined.
+    few: bool = False
     #: Whether one map task writes the first table to its shuffle.
     one_mapper: bool = False
     #: Who splits a skewed partition where we may: "ours", "spark", "nobody"; None: not looked at.

@@ -166,6 +166,14 @@ CASES = (
         Goal("sortmerge", "ours", ">=", 5.0),
         variants=(*STOCK, "ours", *BOUNDS),
     ),
+    _case(
+        "runtime-filter",
+        "4 tables, left joins, 1 % of the first table's rows: filters made of its keys",
+        Point("N=4", how="left", few=True),
+        _stock_over_ours(1.0),
+        Goal("ours-unfiltered", "ours", ">=", 1.5),
+        variants=(*CHAINS, "ours", "ours-unfiltered"),
+    ),
     Case(
         "scaling-n",
         "cost against the number of tables",

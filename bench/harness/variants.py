@@ -29,6 +29,7 @@ BULK_ROWS = "spark.skewext.shuffle.bulkRows.enabled"
 SKEW = "spark.skewext.skew.enabled"
 MERGED_FILES = "spark.skewext.bucket.merge.maxFiles"
 MARKING = "spark.skewext.skew.marking.enabled"
+RUNTIME_FILTER = "spark.skewext.multiJoin.runtimeFilter.enabled"
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,9 @@ VARIANTS = {
             _ours,
             conf={BULK_ROWS: "false"},
         ),
+        Variant(
+            "ours-unfiltered", "ours unfiltered", _one_pass, _ours, conf={RUNTIME_FILTER: "false"}
+        ),
         # The same query as "sortmerge"; where files are sorted, we merge them.
         Variant("merged", "ours", _SMJ, _chain(None), conf={MERGED_FILES: "32"}),
         Variant("floor", "bound", lambda n: {"Exchange": n, "Sort": 0}),
@@ -284,6 +288,8 @@ def _expected_split(variant: Variant, point: Point, plan: Plan) -> Plan | None:
 def arranged(tables: Sequence[DataFrame], point: Point) -> list[DataFrame]:
     """The tables as the point wants them joined."""
     first, *others = tables
+    if point.few:
+        first = first.where("t0_m1 < 10")
     found = [first.coalesce(1) if point.one_mapper else first, *others]
     return found[::-1] if point.swapped else found
 

@@ -41,6 +41,8 @@ ADVISORY_BYTES = 4 * 2**20
 THRESHOLD_BYTES = 8 * 2**20
 SCALE_ROWS = 8_000_000
 
+SCAN_TO_FILTER = "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold"
+
 
 class Worker:
     """The commands."""
@@ -142,6 +144,8 @@ class Worker:
         settings = {
             "spark.sql.shuffle.partitions": str(where.partitions),
             "spark.sql.adaptive.coalescePartitions.enabled": str(where.coalesce).lower(),
+            # Spark makes filters of keys for scans of 10 GB and more, and so do we.
+            SCAN_TO_FILTER: "1b" if where.few else "10GB",
             SWITCH: "true",
             BULK_ROWS: "true",
             SKEW: "true",
