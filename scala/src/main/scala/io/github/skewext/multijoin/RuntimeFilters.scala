@@ -73,8 +73,10 @@ object RuntimeFilters extends PredicateHelper {
         broadcastTo
           .fold[Seq[Int]](join.children.indices)(Seq(_))
           .filter(i => isScan(join.children(i)))
-      // A smaller input says what is read of a larger one, never both of each other.
-      def larger(creator: Int): Seq[Int] = targets.filter(size(join, _) > size(join, creator))
+      // Of inputs that could both, the smaller one says what is read of the larger one. Sizes know
+      // little of conditions, so they say nothing of an input that has none.
+      def larger(creator: Int): Seq[Int] =
+        targets.filter(i => !creators.contains(i) || size(join, i) > size(join, creator))
       val ofPartitions = for {
         creator <- creators
         i <- larger(creator)
