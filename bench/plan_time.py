@@ -3,7 +3,7 @@
     make bench BENCH=plan-time            all queries, into bench/results/plan-time.json
     bench/plan_time.py --share 0.1        a tenth of the repetitions, printed only
     bench/plan_time.py --only chain-40    one query, printed only
-    bench/plan_time.py --page             the table in docs/performance.md, from the file
+    bench/plan_time.py --page             the tables in docs/, from the file
 
 One JVM, two sessions: one as if we were not there, one with the extension. A query is parsed and
 analyzed, which is not measured, then optimized and planned, which is. Nothing runs. The sessions
@@ -27,19 +27,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from harness import facts
+from harness import facts, plan_page
+from harness.plan_page import OURS, RESULTS, STOCK
 from harness.queries import QUERIES, TABLES
-from harness.tables import table
 from pyspark.sql import SparkSession
+from summary import write_pages
 
 import pyspark_skewext as skewext
 
-BENCH = Path(__file__).resolve().parent
-RESULTS = BENCH / "results" / "plan-time.json"
 EXTENSION = "io.github.skewext.SkewExtensions"
 EXTENSIONS = "spark.sql.extensions"
-
-STOCK, OURS = "stock", "ours"
 
 
 @dataclass(frozen=True)
@@ -190,31 +187,6 @@ def measure(sessions: Sessions, planned: Planned, share: float) -> dict[str, Any
     }
 
 
-def rows(found: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """What a reader wants to see of it."""
-    head = ["query", "stock, ms", "ours, ms", "ours / stock, of the minima", "median of pairs"]
-    listed = [[*head, "our operators", "goal"]]
-    for each in found:
-        ratio = each["ratio"]
-        least = [f"{each[v]['min_ms']:.2f} ({each[v]['median_ms']:.2f})" for v in (STOCK, OURS)]
-        listed.append(
-            [
-                f"{each['query']}: {each['about']}",
-                *least,
-                f"{ratio['of_minima']:.3f}",
-                f"{ratio['median']:.3f} ({ratio['low']:.3f} to {ratio['high']:.3f})",
-                str(each[OURS]["multi_full_joins"]),
-                f"<= {each['goal']:g}: {'reached' if each['reached'] else 'not reached'}",
-            ]
-        )
-    return listed
-
-
-def page_block() -> str:
-    """The table of docs/performance.md."""
-    return table(rows(json.loads(RESULTS.read_text(encoding="utf-8"))["queries"]))
-
-
 def main(arguments: Sequence[str]) -> int:
     """Measure, tell, and write."""
     parser = argparse.ArgumentParser(
@@ -223,10 +195,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--share", type=float, default=1.0, help="of the repetitions")
     parser.add_argument("--only", choices=[planned.name for planned in PLANNED])
     parser.add_argument("--heap", default="2g")
-    parser.add_argument("--page", action="store_true", help="write the table into the page")
+    parser.add_argument("--page", action="store_true", help="write the tables into the pages")
     options = parser.parse_args(arguments)
     if options.page:
-        return write_page()
+        write_pages(plan_page.pages(), plan_page.TOOL)
+        return 0
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as home:
         sessions = Sessions(Path(home), options.heap)
@@ -234,24 +207,14 @@ def main(arguments: Sequence[str]) -> int:
         for planned in PLANNED:
             if options.only in (None, planned.name):
                 found.append(measure(sessions, planned, options.share))
-                print(" | ".join(rows(found[-1:])[1]), flush=True)
+                print(" | ".join(plan_page.rows(found[-1:])[1]), flush=True)
         versions = facts.versions(sessions.stock)
         sessions.stock.stop()
     if options.only is None and options.share >= 1:
         about = {"date": date.today().isoformat(), "machine": facts.machine(), "versions": versions}
         result = {**about, "heap": options.heap, "load_before": round(load, 2), "queries": found}
         RESULTS.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-        write_page()
-    return 0
-
-
-def write_page() -> int:
-    """Put the table into docs/performance.md."""
-    from summary import with_block
-
-    page = BENCH.parent / "docs" / "performance.md"
-    text = with_block(page.read_text(encoding="utf-8"), page_block(), "plan_time.py")
-    page.write_text(text, encoding="utf-8")
+        write_pages(plan_page.pages(), plan_page.TOOL)
     return 0
 
 

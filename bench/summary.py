@@ -3,8 +3,8 @@
     bench/summary.py [DIRECTORY]       bench/results without one
 
 It is made of the result files alone, so that it cannot say anything else than they do. So are the
-figures in the project's README.md, in docs/performance.md and in docs/skew.md, between two
-comments, which are written as well when the directory is bench/results.
+figures in the project's README.md, in docs/performance.md, docs/skew.md and docs/rewrite.md,
+between two comments, which are written as well when the directory is bench/results.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness import skew_page
+from harness import plan_page, skew_page
 from harness.cases import CASES
 from harness.report import Json, best, load, megabytes
 from harness.tables import over, seconds, table, verdict
@@ -71,8 +71,8 @@ def main(arguments: list[str]) -> int:
     (directory / "README.md").write_text(text, encoding="utf-8")
     print(text)
     if directory.resolve() == RESULTS:
-        for page, block in pages(found).items():
-            page.write_text(with_block(page.read_text(encoding="utf-8"), block), encoding="utf-8")
+        write_pages(pages(found), "summary.py")
+        write_pages(plan_page.pages(), plan_page.TOOL)
     return 0
 
 
@@ -120,6 +120,13 @@ def _skew_block(found: list[Json], base: str) -> str:
         plot = f"![longest tasks and seconds, stock Spark and ours]({base}skew.svg)"
         blocks = [table(skew_page.rows(skewed, base)), plot, *blocks]
     return "\n\n".join(blocks)
+
+
+def write_pages(blocks: dict[Path, str], tool: str) -> None:
+    """Put figures into pages, each between the two comments of the tool."""
+    for page, block in blocks.items():
+        text = with_block(page.read_text(encoding="utf-8"), block, tool)
+        page.write_text(text, encoding="utf-8")
 
 
 def with_block(page: str, block: str, tool: str = "summary.py") -> str:

@@ -25,7 +25,7 @@ from pyspark_skewext._version import __version__
 from pyspark_skewext.buckets import Bucket, WrittenBuckets, write_bucketed
 from pyspark_skewext.explanation import Explanation, explain
 from pyspark_skewext.multijoin import JoinInput, multi_full_join, multi_join
-from pyspark_skewext.report import SkewReport, skew_report
+from pyspark_skewext.report import QueryReport, SkewReport, query_report, skew_report
 from pyspark_skewext.roles import Role
 from pyspark_skewext.session import configure, is_enabled, register
 from pyspark_skewext.skewjoin import skew_join
@@ -34,6 +34,7 @@ __all__ = [
     "Bucket",
     "Explanation",
     "JoinInput",
+    "QueryReport",
     "Role",
     "SkewReport",
     "WrittenBuckets",
@@ -44,6 +45,7 @@ __all__ = [
     "jar_path",
     "multi_full_join",
     "multi_join",
+    "query_report",
     "register",
     "skew_join",
     "skew_report",

@@ -6,6 +6,7 @@ import re
 
 import pytest
 import summary
+from harness import plan_page
 
 
 def test_pages_say_what_the_results_say() -> None:
@@ -14,6 +15,10 @@ def test_pages_say_what_the_results_say() -> None:
         assert summary.with_block(text, block) == text, f"run bench/summary.py for {page.name}"
         # There is something to say, but of what was not measured yet.
         assert block.count("\n") >= 4 or (page.name == "skew.md" and not block)
+    for page, block in plan_page.pages().items():
+        text = page.read_text(encoding="utf-8")
+        assert summary.with_block(text, block, plan_page.TOOL) == text, f"and for {page.name}"
+        assert block.count("\n") >= 4
 
 
 def test_the_block_is_replaced_and_nothing_else() -> None:

@@ -10,13 +10,9 @@ from typing import Any
 
 from pyspark_skewext._version import __version__
 from pyspark_skewext.cli import join, report
-from pyspark_skewext.cli.request import (
-    ReportRequest,
-    Request,
-    RequestError,
-    add_join_parser,
-    add_report_parser,
-)
+from pyspark_skewext.cli.files import InputFile
+from pyspark_skewext.cli.report_request import add_report_parser, report_request
+from pyspark_skewext.cli.request import Request, RequestError, add_join_parser
 
 PROGRAM = "python -m pyspark_skewext"
 
@@ -80,13 +76,15 @@ def _demo(arguments: list[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    request: Request | ReportRequest
+    inputs: list[InputFile] = []
     try:
         if options.command == "report":
-            request = ReportRequest.from_options(options)
-            report.run(request)
+            wanted = report_request(options)
+            inputs = wanted.inputs
+            report.run(wanted)
         else:
             request = Request.from_options(options)
+            inputs = request.inputs
             join.run(request)
     except RequestError as error:
         return _fail(str(error), USAGE)
@@ -96,7 +94,7 @@ def _run(options: argparse.Namespace) -> int:
         message = _expected(error)
         if message is None or options.verbose:
             raise
-        return _fail(_with_paths(message, request))
+        return _fail(_with_paths(message, inputs))
     return 0
 
 
@@ -125,11 +123,11 @@ def _root_cause(error: Any) -> str:
     return str(cause.toString())
 
 
-def _with_paths(message: str, request: Request | ReportRequest) -> str:
+def _with_paths(message: str, inputs: Sequence[InputFile]) -> str:
     """Name inputs by their paths, as the user did."""
     return re.sub(
         r"\b[Ii]nput (\d+) \(counting from 0\)",
-        lambda found: request.inputs[int(found.group(1))].path,
+        lambda found: inputs[int(found.group(1))].path,
         message,
     )
 

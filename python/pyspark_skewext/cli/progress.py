@@ -37,6 +37,7 @@ class Progress:
         self._seconds = seconds or (_TERMINAL_SECONDS if self._terminal else _LOG_SECONDS)
         self._started = time.monotonic()
         self._step = ""
+        self._detail = ""
         # Stage -> (tasks done, tasks), kept after the tracker has forgotten the stage.
         self._stages: dict[int, tuple[int, int]] = {}
         self._shown = ""
@@ -60,8 +61,13 @@ class Progress:
     def step(self, text: str) -> None:
         """Say what begins now."""
         self._step = text
+        self._detail = ""
         self._stages = {}
         self._show(text)
+
+    def detail(self, text: str) -> None:
+        """Say how far a step is that has no tasks, with the next look."""
+        self._detail = text
 
     def _watch(self) -> None:
         while not self._finished.wait(self._seconds):
@@ -79,6 +85,8 @@ class Progress:
         if self._stages:
             done, tasks = (sum(column) for column in zip(*self._stages.values()))
             self._show(f"{self._step}: {done} of {tasks} tasks done, {len(active)} stages running")
+        elif self._detail:
+            self._show(f"{self._step}: {self._detail}")
 
     def _show(self, text: str) -> None:
         if text == self._shown and not self._terminal:

@@ -30,19 +30,6 @@ always with Spark. Rows without a key (NULL) match nothing and come out alone.
 """
 
 
-_REPORT_EXAMPLES = """\
-examples:
-  Which users have the most visits, and does that matter?
-    {program} visits.parquet --on user
-
-  What would a join give, and would 1000 partitions be better?
-    {program} visits.parquet --on user --other users.csv:id --partitions 1000
-
-  A page to show to others, and figures for a program:
-    {program} visits.parquet --on user,day --html visits.html --json
-"""
-
-
 class RequestError(Exception):
     """The command line is at fault, not the data."""
 
@@ -73,12 +60,12 @@ class Request(SessionOptions):
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> Request:
         """Check the options as far as that goes without looking at data."""
-        on = _listed(options.on, "--on")
+        on = listed(options.on, "--on")
         inputs = [InputFile.parse(each, options.format) for each in options.inputs]
         if len(inputs) < 2:
             raise RequestError("A join needs at least two inputs.")
         for each in inputs:
-            _check_input(each, on)
+            check_input(each, on)
             if options.mode == "overwrite" and overlaps(options.output, each.path):
                 raise RequestError(
                     f"Overwriting {options.output} would delete the input {each.path} before it "
@@ -93,7 +80,7 @@ class Request(SessionOptions):
             output_format=options.output_format or suffix_format(options.output) or "parquet",
             indicator=options.indicator,
             suffixes=_suffixes(options.suffixes, len(inputs)),
-            conf=_settings(options.conf),
+            conf=settings(options.conf),
             master=options.master,
             infer_types=not options.no_infer,
             verbose=options.verbose,
@@ -181,84 +168,8 @@ def add_common_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-@dataclass
-class ReportRequest(SessionOptions):
-    """What one call of ``report`` is to do."""
-
-    inputs: list[InputFile]
-    on: list[str]
-    partitions: int | None
-    sizes: bool
-    json: bool
-    html: str | None
-    infer_types: bool
-
-    @classmethod
-    def from_options(cls, options: argparse.Namespace) -> ReportRequest:
-        """Check the options as far as that goes without looking at data."""
-        on = _listed(options.on, "--on")
-        paths = [options.input] + ([options.other] if options.other else [])
-        inputs = [InputFile.parse(each, options.format) for each in paths]
-        for each in inputs:
-            _check_input(each, on)
-        return cls(
-            inputs=inputs,
-            on=on,
-            partitions=options.partitions,
-            sizes=options.sizes,
-            json=options.json,
-            html=options.html,
-            infer_types=not options.no_infer,
-            conf=_settings(options.conf),
-            master=options.master,
-            verbose=options.verbose,
-        )
-
-
-def add_report_parser(commands: Any, program: str) -> None:
-    """Add ``report`` to the subcommands."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "report",
-        help="show where the skew of a key is",
-        description="Show which keys have many rows, how uneven a shuffle by the key would be, "
-        "and what to do about it.",
-        epilog=_REPORT_EXAMPLES.format(program=program),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "input", metavar="INPUT", help="file or directory; INPUT:KEY where its key has another name"
-    )
-    parser.add_argument(
-        "--on",
-        required=True,
-        metavar="KEY[,KEY...]",
-        help="name of the key column, or several with commas",
-    )
-    parser.add_argument(
-        "--other",
-        metavar="INPUT",
-        help="what it is to be joined with: shows how many rows the join gives, and of which keys",
-    )
-    parser.add_argument(
-        "--partitions",
-        type=int,
-        metavar="N",
-        help="into how many partitions a shuffle goes (default: spark.sql.shuffle.partitions)",
-    )
-    parser.add_argument(
-        "--sizes",
-        action="store_true",
-        help="measure how large rows are instead of guessing it by their types; reads all columns",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--html", metavar="FILE", help="write a page with a picture, too")
-    parser.add_argument(
-        "--format", choices=FORMATS, help="format (default: by the end of the name)"
-    )
-    add_common_options(parser)
-
-
-def _check_input(given: InputFile, on: Sequence[str]) -> None:
+def check_input(given: InputFile, on: Sequence[str]) -> None:
+    """Refuse key names that do not fit, and files of which nobody knows the format."""
     if given.keys is not None and len(given.keys) != len(on):
         raise RequestError(
             f"{given.path} is given {len(given.keys)} key names "
@@ -270,7 +181,8 @@ def _check_input(given: InputFile, on: Sequence[str]) -> None:
         )
 
 
-def _listed(value: str, option: str) -> list[str]:
+def listed(value: str, option: str) -> list[str]:
+    """Read names with commas between them."""
     names = [name.strip() for name in value.split(",")]
     if not all(names):
         raise RequestError(f"{option} has an empty name: {value!r}.")
@@ -288,14 +200,15 @@ def _suffixes(value: str | None, inputs: int) -> list[str] | None:
     return suffixes
 
 
-def _settings(pairs: Sequence[str]) -> dict[str, str]:
-    settings = {}
+def settings(pairs: Sequence[str]) -> dict[str, str]:
+    """Read settings of Spark."""
+    found = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise RequestError(f"--conf takes KEY=VALUE, not {pair!r}.")
-        settings[key.strip()] = value
-    return settings
+        found[key.strip()] = value
+    return found
 
 
 def suggested_suffixes(inputs: Sequence[InputFile]) -> str:

@@ -20,21 +20,32 @@ _LEFT_END, _RIGHT_START, _RIGHT_END = 520, 700, 790
 
 def as_html(report: SkewReport) -> str:
     """Write the report as a piece of a page."""
-    facts = "".join(
+    header, rows = key_table(report)
+    return (
+        f"<div><h4>{escape(title(report))}</h4>{facts_table(summary(report))}{picture(report)}"
+        f"{table(header, rows) if rows else ''}{listed(report.advice)}</div>"
+    )
+
+
+def facts_table(facts: Sequence[tuple[str, str]]) -> str:
+    """Write names and sentences."""
+    rows = "".join(
         f"<tr><th style='text-align:left'>{escape(name.strip())}</th>"
         f"<td style='text-align:left'>{escape(what)}</td></tr>"
-        for name, what in summary(report)
+        for name, what in facts
     )
-    header, rows = key_table(report)
-    keys = ""
-    if rows:
-        lines = [_row("th", header), *(_row("td", row) for row in rows)]
-        keys = f"<table>{''.join(lines)}</table>"
-    advice = "".join(f"<li>{escape(sentence)}</li>" for sentence in report.advice)
-    return (
-        f"<div><h4>{escape(title(report))}</h4><table>{facts}</table>{picture(report)}{keys}"
-        f"<ul>{advice}</ul></div>"
-    )
+    return f"<table>{rows}</table>"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Write a table with a header."""
+    lines = [_row("th", header), *(_row("td", row) for row in rows)]
+    return f"<table>{''.join(lines)}</table>"
+
+
+def listed(advice: Sequence[str]) -> str:
+    """Write sentences as a list."""
+    return f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in advice)}</ul>"
 
 
 def _row(tag: str, cells: Sequence[str]) -> str:

@@ -16,23 +16,30 @@ if TYPE_CHECKING:
 
 def draw(report: SkewReport, figure: Any = None) -> list[Axes]:
     """Draw into `figure`, or into a new one."""
-    try:
-        if figure is None:
-            from matplotlib import pyplot
-
-            figure = pyplot.figure(figsize=(11, 4), layout="constrained")
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            "plot() needs matplotlib: pip install 'pyspark-skewext[plot]'. In notebooks the report "
-            "has a picture without it."
-        ) from error
+    figure = figure_for(figure, height=4)
     partitions, keys = figure.subplots(1, 2, width_ratios=[2, 1])
     _partitions(report, partitions)
     _keys(report, keys)
     # A dollar sign would begin a formula.
     figure.suptitle(title(report), x=0.01, ha="left", parse_math=False)
     return [partitions, keys]
+
+
+def figure_for(given: Any, *, height: float) -> Any:
+    """Give what was given, or a new figure; say what is missing if matplotlib is."""
+    try:
+        import matplotlib  # noqa: F401
+
+        if given is not None:
+            return given
+        from matplotlib import pyplot
+
+        return pyplot.figure(figsize=(11, height), layout="constrained")
+    except ImportError as error:
+        raise ImportError(
+            "plot() needs matplotlib: pip install 'pyspark-skewext[plot]'. In notebooks the report "
+            "has a picture without it."
+        ) from error
 
 
 def _partitions(report: SkewReport, axes: Axes) -> None:

@@ -24,9 +24,14 @@ def as_text(report: SkewReport) -> str:
     header, rows = key_table(report)
     if rows:
         lines += ["", "Keys with the most rows", ""]
-        lines += [f"  {line}" for line in _aligned(header, rows)]
-    lines += ["", "Advice", ""]
-    for sentence in report.advice:
+        lines += [f"  {line}" for line in aligned(header, rows)]
+    return "\n".join([*lines, "", "Advice", "", *advice_lines(report.advice)])
+
+
+def advice_lines(advice: Sequence[str]) -> list[str]:
+    """Write sentences as a list, in lines that are not too long."""
+    lines = []
+    for sentence in advice:
         lines += textwrap.wrap(
             sentence,
             WIDTH,
@@ -35,7 +40,7 @@ def as_text(report: SkewReport) -> str:
             break_long_words=False,
             break_on_hyphens=False,
         )
-    return "\n".join(lines)
+    return lines
 
 
 def title(report: SkewReport) -> str:
@@ -116,9 +121,9 @@ def numbers(values: Sequence[int]) -> str:
     return f"{listed} and {len(values) - 8:,} more" if len(values) > 8 else listed
 
 
-def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Write a table: the first column to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(header, *rows)]
-    # The key to the left, numbers to the right.
     lines = [
         "  ".join(
             cell.rjust(width) if position else cell.ljust(width)

@@ -52,6 +52,8 @@ def jsonable(value: Any) -> Any:
             return {name: jsonable(each) for name, each in zip(names, value)}
     if isinstance(value, (list, tuple)):
         return [jsonable(each) for each in value]
+    if isinstance(value, dict):
+        return {name: jsonable(each) for name, each in value.items()}
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, (bytes, bytearray)):

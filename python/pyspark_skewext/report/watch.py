@@ -14,45 +14,33 @@ _SECONDS = 0.3
 # What the stages of a report are called, see KeyPass.scala.
 _STAGE = "skew_report"
 
+Progress = Callable[[int, int], None]
+
 
 @contextmanager
-def watched(
-    spark: SparkSession, progress: Callable[[int, int], None] | None, seconds: float = _SECONDS
+def polled(
+    look: Callable[[], tuple[int, int]], progress: Progress | None, seconds: float = _SECONDS
 ) -> Iterator[None]:
-    """Call `progress` with the tasks done and known, as long as the block runs."""
+    """Call `progress` with what `look` finds done and known, as long as the block runs."""
     if progress is None:
         yield
         return
-    tracker = spark.sparkContext.statusTracker()
-    # Stage -> (tasks done, tasks), kept after the tracker has forgotten the stage.
-    stages: dict[int, tuple[int, int]] = {}
     finished = threading.Event()
     failures: list[BaseException] = []
 
-    def look() -> None:
-        active = set(tracker.getActiveStageIds())
-        for stage, (_, tasks) in list(stages.items()):
-            if stage not in active:
-                stages[stage] = (tasks, tasks)
-        for stage in active:
-            info = tracker.getStageInfo(stage)
-            if info is not None and info.name == _STAGE:
-                stages[stage] = (info.numCompletedTasks, info.numTasks)
-
     def tell() -> None:
-        done = sum(each for each, _ in stages.values())
-        progress(done, sum(tasks for _, tasks in stages.values()))
+        done, known = look()
+        if known:
+            progress(done, known)
 
     def watch() -> None:
         try:
             while not finished.wait(seconds):
-                look()
-                if stages:
-                    tell()
+                tell()
         except Exception as failure:
             failures.append(failure)
 
-    thread = threading.Thread(target=watch, name="skew_report progress", daemon=True)
+    thread = threading.Thread(target=watch, name="skewext progress", daemon=True)
     thread.start()
     try:
         yield
@@ -61,6 +49,31 @@ def watched(
         thread.join()
     if failures:
         raise failures[0]
-    stages.update({stage: (tasks, tasks) for stage, (_, tasks) in stages.items()})
-    if stages:
-        tell()
+    tell()
+
+
+@contextmanager
+def watched(
+    spark: SparkSession, progress: Progress | None, seconds: float = _SECONDS
+) -> Iterator[None]:
+    """Call `progress` with the tasks done and known, as long as the block runs."""
+    tracker = spark.sparkContext.statusTracker()
+    # Stage -> (tasks done, tasks), kept after the tracker has forgotten the stage.
+    stages: dict[int, tuple[int, int]] = {}
+    # The tracker hears of the last tasks a little later.
+    over = threading.Event()
+
+    def look() -> tuple[int, int]:
+        active = set() if over.is_set() else set(tracker.getActiveStageIds())
+        for stage, (_, tasks) in list(stages.items()):
+            if stage not in active:
+                stages[stage] = (tasks, tasks)
+        for stage in active:
+            info = tracker.getStageInfo(stage)
+            if info is not None and info.name == _STAGE:
+                stages[stage] = (info.numCompletedTasks, info.numTasks)
+        return sum(done for done, _ in stages.values()), sum(tasks for _, tasks in stages.values())
+
+    with polled(look, progress, seconds):
+        yield
+        over.set()

@@ -1,5 +1,6 @@
 package io.github.skewext
 
+import java.lang.{Long => JLong}
 import java.util.{List => JList, Map => JMap}
 
 import scala.collection.JavaConverters._
@@ -7,10 +8,10 @@ import scala.collection.JavaConverters._
 import io.github.skewext.bucket.{BucketedWriter, WrittenBuckets}
 import io.github.skewext.explain.Explainer
 import io.github.skewext.multijoin.{InputRole, MultiFullJoinBuilder}
-import io.github.skewext.report.SkewReport
+import io.github.skewext.report.{QueryReport, SkewReport}
 import io.github.skewext.technique.{HotKey, SkewJoinBuilder, SkewTechniques, TechniqueOptions}
 
-import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.skewext.{EventLog, SqlInternals}
 import org.apache.spark.sql.{Column, DataFrame, SparkSession}
 
 /**
@@ -139,6 +140,32 @@ object PythonApi {
       minShare,
       withBytes)
   }
+
+  /** How the tasks of the query were that ran `df`, as JSON. */
+  def queryReport(df: DataFrame): String = {
+    requireSupportedSpark()
+    SqlInternals.withActive(df.sparkSession)(QueryReport.of(df))
+  }
+
+  /**
+   * The same of a query of the running application.
+   *
+   * @param query null, or its number in Spark's UI
+   */
+  def queryReport(session: SparkSession, query: JLong): String = {
+    requireSupportedSpark()
+    QueryReport.of(session, Option(query).map(_.longValue))
+  }
+
+  /** An event log, which is read when it is asked for a report; meanwhile it tells how far that is. */
+  def eventLog(session: SparkSession, path: String): EventLog = {
+    requireSupportedSpark()
+    new EventLog(path, session.sessionState.newHadoopConf())
+  }
+
+  /** The report on a query in an event log; null for the longest one that has a join. */
+  def queryReport(log: EventLog, query: JLong): String =
+    QueryReport.of(log, Option(query).map(_.longValue))
 
   /**
    * Writes `df` to a bucketed table with one file a bucket.

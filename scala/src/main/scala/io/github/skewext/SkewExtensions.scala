@@ -35,6 +35,7 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *  1. [[multijoin.FilterNullKeys]] (the same): drops rows that cannot come out.
  *  1. [[multijoin.InferKeyPredicates]] (the same): asks of every input what is known of the keys of
  *     one that is required.
+ *  1. [[multijoin.DropInputSorts]] (the same): leaves out the ORDER BY of inputs.
  *  1. [[multijoin.LimitRequiredInput]] (the same): moves a LIMIT into an input, where it may.
  *  1. [[multijoin.DropUnusedInputs]] (the same): leaves out inputs that make no difference.
  *  1. [[multijoin.PruneNestedColumns]] (the same): takes fields out of structs below the join.
@@ -112,6 +113,7 @@ object SkewExtensions {
       PushKeyPredicates,
       FilterNullKeys,
       InferKeyPredicates,
+      DropInputSorts,
       LimitRequiredInput,
       DropUnusedInputs,
       PruneNestedColumns,

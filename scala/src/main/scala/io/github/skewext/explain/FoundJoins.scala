@@ -24,7 +24,7 @@ import org.apache.spark.sql.execution.joins.BaseJoinExec
  * @param inputs what they join
  * @param adaptive whether the plan is adaptive, and if so, whether it has been run
  */
-private[explain] case class FoundJoin(
+private[skewext] case class FoundJoin(
     joins: Seq[FoundJoin.Operator],
     inputs: Seq[SparkPlan],
     place: String,
@@ -41,7 +41,7 @@ private[explain] case class FoundJoin(
   }
 }
 
-private[explain] object FoundJoin {
+private[skewext] object FoundJoin {
 
   /** @param logical the node of the optimized query that the operator was planned for */
   case class Operator(plan: SparkPlan, logical: Option[LogicalPlan])

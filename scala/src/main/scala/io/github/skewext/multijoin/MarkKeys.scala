@@ -2,6 +2,7 @@ package io.github.skewext.multijoin
 
 import scala.collection.mutable
 
+import io.github.skewext.StageName
 import io.github.skewext.multijoin.MarkKeys.{FoundInPart, Part}
 import io.github.skewext.skew._
 
@@ -52,7 +53,10 @@ private[multijoin] case class MarkKeys(
   }
 }
 
-private[multijoin] object MarkKeys {
+private[skewext] object MarkKeys {
+
+  /** The name of its stage in Spark's UI. */
+  val Name = "skewext: keys before a split join"
 
   /**
    * @param partition of the shuffles
@@ -208,7 +212,9 @@ private[multijoin] object MarkKeys {
   }
 
   private def collect(sc: SparkContext, rdd: RDD[FoundInPart]): IndexedSeq[FoundInPart] =
-    sc.runJob(rdd, (results: Iterator[FoundInPart]) => results.next()).toIndexedSeq
+    StageName.named(sc, Name) {
+      sc.runJob(rdd, (results: Iterator[FoundInPart]) => results.next()).toIndexedSeq
+    }
 
   private def metKeys(found: Seq[(Part, FoundInPart)]): Map[Int, MetKeys] = {
     val met = mutable.Map.empty[Int, Option[MetKeys]]

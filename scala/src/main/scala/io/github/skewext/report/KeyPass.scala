@@ -1,5 +1,6 @@
 package io.github.skewext.report
 
+import io.github.skewext.StageName
 import io.github.skewext.multijoin.{KeyColumn, KeyTypes}
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -44,7 +45,7 @@ private[report] final class KeyPass(
       numPartitions,
       sketchSize,
       asked.toArray)
-    val merged = named {
+    val merged = StageName.named(session.sparkContext, KeyPass.Name) {
       SQLExecution.withNewExecutionId(query, Some(KeyPass.Name)) {
         // As bytes, whatever serializer the session has been given, and whatever classes it knows.
         query.toRdd
@@ -55,26 +56,12 @@ private[report] final class KeyPass(
     if (merged.isEmpty) KeyProfile.empty(numPartitions, sketchSize, withBytes, asked.size)
     else KeyProfile.fromBytes(merged)
   }
-
-  /** Lets stages have a name by which the report's progress is told from that of other jobs. */
-  private def named[T](body: => T): T = {
-    val context = session.sparkContext
-    val before = context.getLocalProperty(KeyPass.StageName)
-    context.setLocalProperty(KeyPass.StageName, KeyPass.Name)
-    try {
-      body
-    } finally {
-      context.setLocalProperty(KeyPass.StageName, before)
-    }
-  }
 }
 
 private[report] object KeyPass {
 
+  /** The name of its stages, by which the report's progress is told. */
   val Name = "skew_report"
-
-  /** What `SparkContext.setCallSite` sets. */
-  private val StageName = "callSite.short"
 
   /** The passes over one DataFrame, or over two whose keys are compared as a join of them would. */
   def over(

@@ -97,6 +97,29 @@ class InputPruningSuite extends MultiJoinTest {
     checkJoin(counted)
   }
 
+  test("the order of an input is left out, where nobody sees it") {
+    def sorts(df: DataFrame): Int = df.queryExecution.optimizedPlan.collect { case s: Sort =>
+      s
+    }.size
+    val (a, b) = (input(0), input(1))
+    val sorted =
+      fullJoin("k")(a.orderBy("v0"), b.orderBy("w1").where("v1 > 105").selectExpr("k", "v1"))
+    assert(sorts(sorted) === 0)
+    checkJoin(sorted)
+    for (kept <- Seq(a.orderBy("v0", "k").limit(5), a.sortWithinPartitions("k"))) {
+      val df = fullJoin("k")(kept, b)
+      assert(sorts(df) === 1)
+      checkJoin(df)
+    }
+    assert(sorts(fullJoin("k")(a, b).orderBy("k")) === 1)
+    // A chain of Spark's joins loses it, too, when it has become one.
+    withSQLConf("spark.skewext.multiJoin.rewrite.enabled" -> "true") {
+      val chain = Seq(a, b.orderBy("v1"), input(2)).reduceLeft(_.join(_, Seq("k"), "full"))
+      assert(sorts(chain) === 0 && nodes(chain).size === 1)
+      checkJoin(chain)
+    }
+  }
+
   test("a limit goes into the one required input of others that are optional") {
     def limits(df: DataFrame): Seq[Boolean] =
       node(df).children.map(_.exists(_.isInstanceOf[LocalLimit]))

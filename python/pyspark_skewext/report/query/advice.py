@@ -1,0 +1,184 @@
+"""What to do about the slowest tasks of a query: sentences made of the figures of a report."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from pyspark_skewext.report.query.text import join_shown, joins_shown, seconds
+from pyspark_skewext.report.text import times
+from pyspark_skewext.report.values import bytes_shown
+
+if TYPE_CHECKING:
+    from pyspark_skewext.report.query.result import JoinStage, QueryReport
+
+# A slowest task below so many times the median is not worth a change,
+_UNEVEN = 2.0
+# nor is one that takes so little longer.
+_SECONDS = 1.0
+# What it read explains a slow task if it is so many times what others read.
+_READ_MORE = 2.0
+# More garbage collection than this means that memory is short.
+_GARBAGE = 0.2
+_THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
+_ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+_PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+def advise(report: QueryReport) -> list[str]:
+    """Say what to do, the stage first in which most time can be won."""
+    if not report.stages:
+        return [
+            "No stage that has run has a join."
+            if report.join_count
+            else "The query has no join: this report is about joins."
+        ]
+    slow = sorted(filter(_is_uneven, report.stages), key=_excess, reverse=True)
+    said = [_slow(report, stage) for stage in slow]
+    said += [_spilled(report, stage) for stage in report.stages if stage.total.disk_spilled]
+    said += [_failed(stage) for stage in report.stages if stage.failed_tasks]
+    if said:
+        return said
+    worst = max(report.stages, key=_excess)
+    compared = "" if worst.times is None else f", {times(worst.times)} the median"
+    return [
+        f"The tasks are even enough: there is nothing to do (the slowest task took "
+        f"{seconds(worst.slowest.seconds)}{compared})."
+    ]
+
+
+def _excess(stage: JoinStage) -> float:
+    return stage.slowest.seconds - stage.median.seconds
+
+
+def _is_uneven(stage: JoinStage) -> bool:
+    return _excess(stage) > _SECONDS and stage.slowest.seconds > _UNEVEN * stage.median.seconds
+
+
+def _ratio(one: float, other: float) -> str:
+    return f"{times(one / other)} the median" if other else "where most others have nothing to do"
+
+
+def _slow(report: QueryReport, stage: JoinStage) -> str:
+    slowest, median = stage.slowest, stage.median
+    said = (
+        f"Stage {stage.stage} ({joins_shown(stage)}): the task of partition "
+        f"{stage.partition} took {seconds(slowest.seconds)}, "
+        f"{_ratio(slowest.seconds, median.seconds)}. "
+    )
+    if slowest.gc_seconds > _GARBAGE * slowest.seconds:
+        said += (
+            f"{seconds(slowest.gc_seconds)} of that went into collecting garbage: its executor has "
+            f"too little memory, or too many tasks side by side. "
+        )
+    if slowest.read_bytes > _READ_MORE * median.read_bytes:
+        said += (
+            f"It read {bytes_shown(slowest.read_bytes)}, "
+            f"{_ratio(slowest.read_bytes, median.read_bytes)}. "
+        )
+        return said + _larger(report, stage)
+    if slowest.read_rows > _READ_MORE * median.read_rows:
+        said += (
+            f"It read {slowest.read_rows:,.0f} rows, "
+            f"{_ratio(slowest.read_rows, median.read_rows)}, in about as many bytes: equal keys "
+            f"that are compressed. "
+        )
+        return said + _larger(report, stage)
+    return (
+        f"{said}It read no more than others. If its machine ({stage.host}) is not slower, its keys "
+        f"have many rows on both sides, and most rows come out of it: "
+        f"skewext.skew_report(df, {_on(stage)}, other) tells which keys, and how many rows a join "
+        f"gives for them. {_output(report)}"
+    )
+
+
+def _output(report: QueryReport) -> str:
+    if report.settings.skewext_splits:
+        return "spark.skewext.skew.output.enabled divides such partitions among several tasks."
+    return _switch_on(report)
+
+
+def _switch_on(report: QueryReport) -> str:
+    steps = [f'spark.conf.set("{key}", True)' for key in report.settings.switched_off]
+    if not report.settings.skewext_loaded:
+        steps.insert(0, "start the session with skewext.configure(builder)")
+    return f"The extension divides such partitions among several tasks: {', '.join(steps)}."
+
+
+def _on(stage: JoinStage) -> str:
+    """The key as an argument of a call."""
+    keys = next((join.keys for join in stage.joins if join.keys), None)
+    return "on" if keys is None else repr(keys[0]) if len(keys) == 1 else repr(list(keys))
+
+
+def _larger(report: QueryReport, stage: JoinStage) -> str:
+    """What there is against a partition with more in it than others."""
+    settings = report.settings
+    if not stage.slowest.shuffle_bytes:
+        return (
+            "It read files or cached data, so its partition is as they are: write smaller files, "
+            "or repartition before the join."
+        )
+    split = next((join for join in stage.joins if join.split is not None), None)
+    if split is not None:
+        return (
+            f"Skewed partitions of {join_shown(split)} were split ({split.split}). Smaller pieces "
+            f'take less time each: spark.conf.set("{_ADVISORY}", '
+            f'"{_megabytes(settings.advisory_bytes / 2)}MB").'
+        )
+    which = f"Which key it is tells skewext.skew_report(df, {_on(stage)}). "
+    why = next((join for join in stage.joins if join.not_split is not None), None)
+    if why is not None:
+        return which + (
+            f"It was not split: {why.not_split}. docs/explain.md says what to do about that; "
+            f"{_by_technique(stage)}"
+        )
+    if not settings.skewext_splits:
+        return which + _switch_on(report)
+    size = stage.slowest.shuffle_bytes
+    if size <= settings.skewed_bytes:
+        return which + (
+            f"Adaptive execution splits from {bytes_shown(settings.skewed_bytes)} on: "
+            f'spark.conf.set("{_THRESHOLD}", "{_megabytes(size / 2)}MB").'
+        )
+    return which + (
+        f"Why it was not split tells skewext.explain(df), when df has been run; "
+        f"{_by_technique(stage)}"
+    )
+
+
+def _by_technique(stage: JoinStage) -> str:
+    return f'or join with skewext.skew_join(left, right, {_on(stage)}, how, technique="auto").'
+
+
+def _megabytes(size: float) -> int:
+    return max(1, int(size / 1024**2))
+
+
+def _spilled(report: QueryReport, stage: JoinStage) -> str:
+    settings = report.settings
+    said = (
+        f"Stage {stage.stage} spilled {bytes_shown(stage.total.memory_spilled)}, "
+        f"{bytes_shown(stage.total.disk_spilled)} on disk"
+    )
+    share = stage.slowest.disk_spilled / stage.total.disk_spilled
+    if _is_uneven(stage) and share > 0.5:
+        return f"{said}, {share:.0%} of it the slowest task: what makes that faster, ends this."
+    if stage.tasks < settings.shuffle_partitions:
+        return (
+            f"{said}. With smaller partitions less is spilled: "
+            f'spark.conf.set("{_ADVISORY}", "{_megabytes(settings.advisory_bytes / 2)}MB"); or '
+            f"give executors more memory."
+        )
+    more = 2 ** math.ceil(math.log2(2 * settings.shuffle_partitions))
+    return (
+        f"{said}. With more partitions less is spilled: "
+        f'spark.conf.set("{_PARTITIONS}", {more}); or give executors more memory.'
+    )
+
+
+def _failed(stage: JoinStage) -> str:
+    return (
+        f"{stage.failed_tasks:,} tasks of stage {stage.stage} failed: Spark's UI has the reason at "
+        f"the stage."
+    )

@@ -1,0 +1,128 @@
+"""``query_report``: what became of a query's joins, task by task."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pyspark_skewext import _jvm
+from pyspark_skewext._errors import runtime_error, type_error, value_error
+from pyspark_skewext.report.query.result import QueryReport
+from pyspark_skewext.report.watch import polled
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def query_report(
+    query: DataFrame | int | None = None,
+    *,
+    event_log: str | os.PathLike[str] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> QueryReport:
+    """Tell how uneven the tasks of a query were in its joins, and what to do about it.
+
+    Looks at a query that has run, in this application or, with `event_log`, in any other, which
+    need not have had the extension. For each stage with a join: the slowest task against the
+    median, what it read, and what was spilled; and which rules of the extension the plan shows.
+    Nothing is run.
+
+    Parameters
+    ----------
+    query : DataFrame or int, optional
+        A DataFrame that has been run itself, or the number of a query in Spark's UI. Without one
+        the report is about the last query of the application that has a join; of an event log,
+        about the longest.
+    event_log : str or path, optional
+        The event log of an application (``spark.eventLog.enabled``): a file, or the folder of a log
+        that was rolled, compressed or not, wherever Spark can read.
+    progress : callable, optional
+        While an event log is read, called now and then with the bytes read and all that there are
+        to read, from another thread.
+
+    Returns
+    -------
+    QueryReport
+        Prints as a table; has a picture in notebooks.
+
+    Raises
+    ------
+    AnalysisException
+        If there is no such query, if it has not come to its end, if nothing is known of its tasks,
+        or if the event log cannot be read or has no query.
+    PySparkTypeError, PySparkValueError
+        If an argument is not what it should be.
+    PySparkRuntimeError
+        If no session is active, or it does not have the extension.
+
+    See Also
+    --------
+    explain : what became of the joins of a DataFrame, and why.
+    skew_report : which keys make tasks uneven.
+
+    Notes
+    -----
+    Of the running application, Spark remembers the last 1,000 queries and stages
+    (``spark.sql.ui.retainedExecutions``, ``spark.ui.retainedStages``), also where its UI is off.
+
+    Examples
+    --------
+    >>> rows = spark.range(100).join(spark.range(50, 150), "id", "full").collect()
+    >>> report = skewext.query_report()
+    >>> [join.operator for stage in report.stages for join in stage.joins]
+    ['SortMergeJoin']
+    >>> report.stages[0].slowest.shuffle_rows <= report.stages[0].total.shuffle_rows
+    True
+    """
+    _check(query, event_log, progress)
+    if query is not None and not isinstance(query, int):
+        api = _jvm.api_of(query.sparkSession)
+        return QueryReport.of(json.loads(str(api.queryReport(query._jdf))))
+    spark = _session()
+    api = _jvm.api_of(spark)
+    if event_log is None:
+        return QueryReport.of(json.loads(str(api.queryReport(spark._jsparkSession, query))))
+    log: Any = api.eventLog(spark._jsparkSession, os.fspath(event_log))
+    with polled(lambda: (log.bytesRead(), log.totalBytes()), progress):
+        figures = api.queryReport(log, query)
+    return QueryReport.of(json.loads(str(figures)))
+
+
+def _session() -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.getActiveSession()
+    if spark is None:
+        raise runtime_error(
+            "There is no active SparkSession: start one with pyspark_skewext.configure(builder)."
+        )
+    return spark
+
+
+def _check(query: object, event_log: object, progress: object) -> None:
+    from pyspark.sql import DataFrame
+
+    if _jvm.is_connect(query):
+        raise type_error(
+            "This is a Spark Connect DataFrame, whose query is not run by this process; skewext "
+            "needs a session that runs in the driver."
+        )
+    if isinstance(query, bool) or not isinstance(query, (DataFrame, int, type(None))):
+        raise type_error(
+            f"query must be a DataFrame, the number of a query or None, not {type(query).__name__}."
+        )
+    if isinstance(query, int) and query < 0:
+        raise value_error(f"query must be the number of a query, not {query}.")
+    if event_log is not None:
+        if not isinstance(event_log, (str, os.PathLike)):
+            raise type_error(f"event_log must be a path, not {type(event_log).__name__}.")
+        if isinstance(query, DataFrame):
+            raise value_error(
+                "A DataFrame is not in an event log: give the number of the query, or nothing."
+            )
+    if progress is not None and not callable(progress):
+        raise type_error(
+            f"progress must be a function of two numbers or None, not {type(progress).__name__}."
+        )

@@ -1,0 +1,348 @@
+"""The report on a query that has run: what it says, how it shows it, and where it looks."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkTypeError, PySparkValueError
+from pyspark.sql import SparkSession
+
+import pyspark_skewext as skewext
+from pyspark_skewext.cli import main
+from pyspark_skewext.report.bars import MOST_BARS
+from pyspark_skewext.report.query.bars import MOST_STAGES, task_bars
+from pyspark_skewext.report.query.result import QueryReport
+
+
+@pytest.fixture(scope="module")
+def event_log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, int]:
+    """An event log with one join in it, and the number of that query."""
+    context: Any = spark.sparkContext
+    jvm: Any = spark._jvm
+    folder = tmp_path_factory.mktemp("logs")
+    scala_none = getattr(jvm.scala, "None$").__getattr__("MODULE$")
+    listener = jvm.org.apache.spark.scheduler.EventLoggingListener(
+        "app", scala_none, jvm.java.net.URI(folder.as_uri()), jvm.org.apache.spark.SparkConf(False)
+    )
+    listener.start()
+    context._jsc.sc().addSparkListener(listener)
+    spark.range(100).join(spark.range(50, 150), "id", "full").collect()
+    number = skewext.query_report().query
+    context._jsc.sc().removeSparkListener(listener)
+    listener.stop()
+    return str(folder / "app"), number
+
+
+def test_a_dataframe_its_number_the_last_and_its_log_tell_the_same(
+    spark: SparkSession, event_log: tuple[str, int]
+) -> None:
+    path, number = event_log
+    joined = spark.range(100).join(spark.range(50, 150), "id", "full")
+    with pytest.raises(AnalysisException, match="has not been run itself"):
+        skewext.query_report(joined)
+    assert len(joined.collect()) == 150
+    last = skewext.query_report()
+    assert str(last) == str(skewext.query_report(joined))
+    assert str(last) == str(skewext.query_report(last.query))
+    join = last.stages[0].joins[0]
+    assert (join.operator, join.keys, join.output_rows) == ("SortMergeJoin", ("id",), 150)
+    assert last.stages[0].total.shuffle_rows == 200
+
+    seen: list[tuple[int, int]] = []
+    logged = skewext.query_report(
+        event_log=Path(path), progress=lambda done, known: seen.append((done, known))
+    )
+    assert logged.query == number
+    assert str(logged) == str(skewext.query_report(number))
+    assert str(logged) == str(skewext.query_report(number, event_log=path))
+    assert seen[-1][0] == seen[-1][1] == 2 * Path(path).stat().st_size
+    # What was run without an event log is not in it.
+    with pytest.raises(AnalysisException, match=f"There is no query {last.query} in the event log"):
+        skewext.query_report(last.query, event_log=path)
+
+
+def test_from_the_command_line(
+    event_log: tuple[str, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, number = event_log
+    page = tmp_path / "page.html"
+    assert main(["report", "--event-log", path, "--html", str(page)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith(f"Query {number}, ")
+    assert f"Reading {path}" in captured.err
+    assert "<svg" in page.read_text(encoding="utf-8")
+    assert main(["report", "--event-log", path, "--query", str(number), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["query"] == number
+    assert main(["report", "--event-log", path, "--query", "98765"]) == 1
+    assert "error: There is no query 98765" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "needs INPUT and --on, or --event-log"),
+        (["a.csv"], "needs INPUT and --on, or --event-log"),
+        (["a.csv", "--event-log", "x"], "INPUT is not for the report on a query"),
+        (["--on", "k", "--event-log", "x"], "--on is not for"),
+        (["--sizes", "--event-log", "x"], "--sizes is not for"),
+        (["a.csv", "--on", "k", "--query", "1"], "add --event-log"),
+    ],
+)
+def test_wrong_options(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    assert main(["report", *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"query": "1"}, PySparkTypeError, "number of a query or None, not str"),
+        ({"query": True}, PySparkTypeError, "not bool"),
+        ({"query": -1}, PySparkValueError, "not -1"),
+        ({"event_log": 7}, PySparkTypeError, "must be a path, not int"),
+        ({"progress": 7}, PySparkTypeError, "function of two numbers"),
+        ({"event_log": "/no/such/log"}, AnalysisException, "There is no event log /no/such/log"),
+    ],
+)
+@pytest.mark.usefixtures("spark")
+def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        skewext.query_report(**arguments)
+
+
+def test_a_dataframe_is_in_no_log(spark: SparkSession) -> None:
+    with pytest.raises(PySparkValueError, match="not in an event log"):
+        skewext.query_report(spark.range(1), event_log="x")
+
+
+# Without Spark from here on: figures as the JVM gives them.
+
+MB = 1024**2
+
+
+def figures(seconds: float, read: float = 0, **others: float) -> dict[str, Any]:
+    made = {
+        "run_ms": 1000 * seconds,
+        "gc_ms": 0,
+        "shuffle_bytes": read,
+        "shuffle_rows": read / 100,
+        "input_bytes": 0,
+        "input_rows": 0,
+        "memory_spilled": 0,
+        "disk_spilled": 0,
+    }
+    return {**made, **others}
+
+
+def made(
+    slowest: dict[str, Any] | None = None,
+    median: dict[str, Any] | None = None,
+    total: dict[str, Any] | None = None,
+    join: dict[str, Any] | None = None,
+    settings: dict[str, Any] | None = None,
+    failed: int = 0,
+    stages: int = 1,
+    **changes: Any,
+) -> QueryReport:
+    slowest = slowest or figures(40, 900 * MB)
+    median = median or figures(2, 30 * MB)
+    tasks = [slowest["run_ms"], *[median["run_ms"]] * 199]
+    stage = {
+        "stage": 7,
+        "prepares": False,
+        "joins": [
+            {
+                "operator": "SortMergeJoin",
+                "text": "SortMergeJoin [k], [k], FullOuter",
+                "keys": ["k"],
+                "split": None,
+                "not_split": None,
+                "metrics": {"number of output rows": 1234, "spill size": "1.0 MiB"},
+                **(join or {}),
+            }
+        ],
+        "tasks": 200,
+        "failed_tasks": failed,
+        "slowest": {"partition": 13, "host": "worker-3", **slowest},
+        "median": median,
+        "total": total or figures(438, 6000 * MB),
+        "run_ms": tasks,
+    }
+    given = {
+        "query": 5,
+        "description": "collect at\n report.py:1 " + "x" * 80,
+        "milliseconds": 61_000,
+        "failure": None,
+        "joins": 1,
+        "stages": [{**stage, "stage": 7 + n} for n in range(stages)],
+        "other_run_ms": 12_000,
+        "rules": [{"rule": "SketchJoinKeys", "text": "inputs whose keys were counted: 2"}],
+        "settings": {
+            "skewext_loaded": True,
+            "switched_off": [],
+            "shuffle_partitions": 200,
+            "skewed_bytes": 256 * MB,
+            "skewed_factor": 5.0,
+            "advisory_bytes": 64 * MB,
+            **(settings or {}),
+        },
+        "queries": [{"query": 5, "description": "", "milliseconds": 61_000, "joins": 1}],
+        **changes,
+    }
+    return QueryReport.of(given)
+
+
+NO_SKEWEXT = {"skewext_loaded": False}
+
+
+@pytest.mark.parametrize(
+    ("said", "not_said", "arguments"),
+    [
+        ("partition 13 took 40.0 s, 20 times the median. It read 900 MB, 30 times", "garbage", {}),
+        ("skewext.skew_report(df, 'k')", "configure", {}),
+        ("skewext.explain(df)", "configure", {}),
+        ("skewext.skew_join(left, right, 'k', how, technique=", "set(", {}),
+        ("skew_report(df, ['k', 'j'])", "'k')", {"join": {"keys": ["k", "j"]}}),
+        ("skew_report(df, on)", "'k'", {"join": {"keys": None}}),
+        ("skewext.configure(builder)", "explain", {"settings": NO_SKEWEXT}),
+        (
+            'divides such partitions among several tasks: spark.conf.set("spark.skewext.x", True).',
+            "configure",
+            {"settings": {"switched_off": ["spark.skewext.x"]}},
+        ),
+        ('ThresholdInBytes", "50MB")', "explain(", {"slowest": figures(40, 100 * MB)}),
+        ("were split (1 in 3). Smaller", "configure", {"join": {"split": "1 in 3"}}),
+        ("It was not split: one map", "set(", {"join": {"not_split": "one map"}}),
+        ("10.0 s of that went into", "nothing to do", {"slowest": figures(40, gc_ms=10_000)}),
+        (
+            "It read 90,000 rows, 30 times the median, in about as many bytes",
+            "both sides",
+            {
+                "slowest": figures(40, 50 * MB, shuffle_rows=90_000),
+                "median": figures(2, 30 * MB, shuffle_rows=3_000),
+            },
+        ),
+        (
+            "read no more than others. If its machine (worker-3) is not slower",
+            "configure",
+            {"slowest": figures(40, 31 * MB)},
+        ),
+        (
+            "skew_report(df, 'k', other)",
+            "skew.output.enabled",
+            {"slowest": figures(40, 31 * MB), "settings": NO_SKEWEXT},
+        ),
+        (
+            "read files or cached data",
+            "skew_report",
+            {"slowest": figures(40, 0, input_bytes=900 * MB), "median": figures(2)},
+        ),
+        (
+            "even enough: there is nothing to do (the slowest task took 3.0 s, 1.5 times",
+            "Stage",
+            {"slowest": figures(3, 900 * MB)},
+        ),
+        # Twenty times the median, and still no time at all.
+        ("nothing to do", "Stage", {"slowest": figures(0.4), "median": figures(0.02)}),
+        ("where most others have nothing to do", "Spark's UI", {"median": figures(0)}),
+        (
+            'shuffle.partitions", 512)',
+            "advisory",
+            {
+                "slowest": figures(2, disk_spilled=MB),
+                "total": figures(400, disk_spilled=100 * MB, memory_spilled=300 * MB),
+            },
+        ),
+        (
+            'advisoryPartitionSizeInBytes", "32MB")',
+            "shuffle.partitions",
+            {
+                "slowest": figures(2, disk_spilled=MB),
+                "total": figures(400, disk_spilled=100 * MB, memory_spilled=300 * MB),
+                "settings": {"shuffle_partitions": 1000},
+            },
+        ),
+        (
+            "90% of it the slowest task",
+            "shuffle.partitions",
+            {
+                "slowest": figures(40, 900 * MB, disk_spilled=90 * MB),
+                "total": figures(400, disk_spilled=100 * MB, memory_spilled=300 * MB),
+            },
+        ),
+        ("3 tasks of stage 7 failed", "nothing to do", {"failed": 3}),
+        ("The query has no join", "nothing to do", {"stages": 0, "joins": 0}),
+        ("No stage that has run has a join", "nothing to do", {"stages": 0}),
+    ],
+)
+def test_advice(said: str, not_said: str, arguments: dict[str, Any]) -> None:
+    advice = "\n".join(made(**arguments).advice)
+    assert said in advice
+    assert not_said not in advice
+
+
+def test_text() -> None:
+    text = str(made(failure="boom\nmore"))
+    lines = text.splitlines()
+    assert lines[0].startswith("Query 5, collect at report.py:1 xxx") and len(lines[0]) < 80
+    assert "took    61.0 s" in text
+    assert "failed  boom\n" in text
+    assert "rules   SketchJoinKeys: inputs whose keys were counted: 2" in text
+    row = next(line for line in lines if "SortMergeJoin on k" in line)
+    assert row.split()[4:] == [
+        "200",
+        "40.0",
+        "s",
+        "2.0",
+        "s",
+        "20",
+        "900",
+        "MB",
+        "30",
+        "MB",
+        "9,437,184",
+        "0",
+        "B",
+        "0",
+        "B",
+        "1,234",
+    ]
+    assert max(map(len, lines)) <= 120
+
+
+def test_pictures() -> None:
+    report = made(stages=MOST_STAGES + 2)
+    page = report._repr_html_()
+    found = re.search(r"<svg.*</svg>", page, re.DOTALL)
+    assert found
+    picture = ET.fromstring(found.group())
+    bars = [each for each in picture.iter() if each.tag.endswith("rect")]
+    assert len(bars) == 200 * MOST_STAGES
+    assert "task 1 of 200 by time: 40.0 s" in page
+    assert made(stages=0)._repr_html_().count("<svg") == 0
+    many = made().stages[0]
+    object.__setattr__(many, "task_seconds", tuple(range(10 * MOST_BARS, 0, -1)))
+    assert [bar.seconds for bar in task_bars(many)[:2]] == [10 * MOST_BARS, 10 * MOST_BARS - 10]
+    assert len(task_bars(many)) == MOST_BARS
+
+    matplotlib = pytest.importorskip("matplotlib.figure")
+    axes = report.plot(matplotlib.Figure())
+    assert len(axes) == MOST_STAGES
+    assert len(axes[0].patches) == 200
+    assert made(stages=0).plot(matplotlib.Figure()) == []
+
+
+def test_as_a_dictionary() -> None:
+    report = made()
+    found = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert found["stages"][0]["times"] == 20
+    assert found["stages"][0]["joins"][0]["metrics"]["spill size"] == "1.0 MiB"
+    assert found["stages"][0]["slowest"]["seconds"] == 40
+    assert made(median=figures(0)).to_dict()["stages"][0]["times"] is None

@@ -1,0 +1,54 @@
+package io.github.skewext.report
+
+import io.github.skewext.bucket.MergeSortedFiles
+import io.github.skewext.multijoin.{BulkExchanges, MultiFullJoinStrategy, SpreadNullKeys}
+import io.github.skewext.rewrite.RewriteJoinChains
+import io.github.skewext.skew.{SketchJoinKeys, SplitSkewedJoins}
+import io.github.skewext.technique.SaltedJoin
+
+import org.apache.spark.sql.execution.ui.SparkPlanGraphNode
+import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
+
+/** A rule of ours that has left something in a plan, and what that is. */
+private[report] case class FiredRule(rule: String, text: String)
+
+/**
+ * The rules of ours that can be seen in a plan that was run. All that is left of it are names and lines
+ * of text, so each is known by what its nodes write of themselves.
+ */
+private[report] object FiredRules {
+
+  private val Rewritten = """, rewritten from ([^,]+)""".r.unanchored
+  private val Inputs = """ (\d+) inputs""".r.unanchored
+
+  def of(nodes: Seq[SparkPlanGraphNode]): Seq[FiredRule] = {
+    def count(rule: AnyRef, what: String)(is: SparkPlanGraphNode => Boolean): Option[FiredRule] =
+      Some(nodes.count(is)).filter(_ > 0).map(n => FiredRule(nameOf(rule), s"$what: $n"))
+    def exchange(text: String)(node: SparkPlanGraphNode) =
+      node.name.contains("Exchange") && node.desc.contains(text)
+    nodes.filter(_.name.startsWith(RanJoin.MultiFullJoin)).flatMap(ofJoin) ++ Seq(
+      count(SaltedJoin, "sides of joins that were salted")(_.name == "SaltKeys"),
+      count(SpreadNullKeys, "exchanges that spread rows with a null key")(exchange("spreadnulls(")),
+      count(SketchJoinKeys, "inputs whose keys were counted")(_.name == "KeySketch"),
+      count(BulkExchanges, "exchanges that wrote by the buffer")(
+        exchange(BulkShuffleExchangeExec.Mark)),
+      count(MergeSortedFiles, "inputs merged from sorted files")(
+        _.name == "MergeSortedFiles")).flatten
+  }
+
+  private def ofJoin(node: SparkPlanGraphNode): Seq[FiredRule] = {
+    val join = RanJoin.of(node, Map.empty)
+    val rewritten = Some(node.desc).collect { case Rewritten(joins) =>
+      FiredRule(nameOf(RewriteJoinChains), s"$joins became one")
+    }
+    // One of Spark's joins that was split is one of two inputs.
+    val inputs = Some(node.desc).collect {
+      case Inputs(number) if join.split.isEmpty || number.toInt > 2 =>
+        FiredRule(nameOf(MultiFullJoinStrategy), s"one operator joined $number inputs")
+    }
+    val split = join.split.map(how => FiredRule(nameOf(SplitSkewedJoins), s"split $how"))
+    Seq(rewritten, inputs, split).flatten
+  }
+
+  private def nameOf(rule: AnyRef): String = rule.getClass.getSimpleName.stripSuffix("$")
+}

@@ -1,0 +1,99 @@
+package io.github.skewext.report
+
+import io.github.skewext.multijoin.MarkKeys
+
+import org.apache.spark.sql.skewext.QueryStatus
+import org.apache.spark.status.api.v1.TaskData
+
+/** What a task did that ended well; times in milliseconds. */
+private[report] case class RanTask(
+    partition: Int,
+    host: String,
+    run: Long,
+    gc: Long,
+    shuffleBytes: Long,
+    shuffleRows: Long,
+    inputBytes: Long,
+    inputRows: Long,
+    memorySpilled: Long,
+    diskSpilled: Long)
+
+private[report] object RanTask {
+
+  /** The figures of a task by their names. */
+  val Figures: Seq[(String, RanTask => Long)] = Seq(
+    "run_ms" -> (_.run),
+    "gc_ms" -> (_.gc),
+    "shuffle_bytes" -> (_.shuffleBytes),
+    "shuffle_rows" -> (_.shuffleRows),
+    "input_bytes" -> (_.inputBytes),
+    "input_rows" -> (_.inputRows),
+    "memory_spilled" -> (_.memorySpilled),
+    "disk_spilled" -> (_.diskSpilled))
+
+  def of(task: TaskData): Option[RanTask] =
+    task.taskMetrics.filter(_ => task.status == "SUCCESS").map { metrics =>
+      val read = metrics.shuffleReadMetrics
+      RanTask(
+        task.index,
+        task.host,
+        metrics.executorRunTime,
+        metrics.jvmGcTime,
+        read.remoteBytesRead + read.localBytesRead,
+        read.recordsRead,
+        metrics.inputMetrics.bytesRead,
+        metrics.inputMetrics.recordsRead,
+        metrics.memoryBytesSpilled,
+        metrics.diskBytesSpilled)
+    }
+}
+
+/**
+ * The tasks of a stage.
+ *
+ * @param planned how many it had, which may be more than are remembered
+ * @param prepares whether it ran before a split join, for what the join's tasks have to know
+ * @param failed how many failed, and were run again
+ * @param ran those that ended well, one for each partition, the slowest first
+ */
+private[report] case class StageTasks(
+    stage: Int,
+    prepares: Boolean,
+    planned: Int,
+    failed: Int,
+    ran: Seq[RanTask]) {
+
+  def total(figure: RanTask => Long): Long = ran.map(figure).sum
+
+  def median(figure: RanTask => Long): Double = {
+    val ordered = ran.map(figure).sorted
+    (ordered((ordered.size - 1) / 2) + ordered(ordered.size / 2)) / 2.0
+  }
+}
+
+private[report] object StageTasks {
+
+  /** None of a stage that did not run, as its output was there already, or that is not remembered. */
+  def of(status: QueryStatus, stage: Int): Option[StageTasks] = {
+    val attempts = status.attempts(stage)
+    // A later attempt runs the tasks again whose output was lost.
+    val ran = attempts
+      .sortBy(_.attemptId)
+      .flatMap(status.tasks(_).flatMap(RanTask.of(_)))
+      .map(task => task.partition -> task)
+      .toMap
+      .values
+      .toSeq
+    if (ran.isEmpty) {
+      None
+    } else {
+      Some(
+        StageTasks(
+          stage,
+          attempts.exists(_.name == MarkKeys.Name),
+          attempts.map(_.numTasks).max,
+          attempts.map(_.numFailedTasks).sum,
+          ran.sortBy(task => (-task.run, task.partition))))
+    }
+  }
+}
