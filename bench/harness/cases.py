@@ -113,7 +113,7 @@ CASES = (
     ),
     _case(
         "buckets-inner",
-        "2 such tables, inner join: Spark's operator, with what we put below it",
+        "2 such tables, inner join, as Spark's API has it",
         Point("N=2", kind="appends", tables=2, how="inner"),
         Goal("sortmerge", "merged", ">=", 1.3),
         variants=(*CHAINS, "merged", "scan"),

@@ -27,7 +27,6 @@ Plan = dict[str, int]
 SWITCH = "spark.skewext.enabled"
 BULK_ROWS = "spark.skewext.shuffle.bulkRows.enabled"
 SKEW = "spark.skewext.skew.enabled"
-MERGED_FILES = "spark.skewext.bucket.merge.maxFiles"
 MARKING = "spark.skewext.skew.marking.enabled"
 RUNTIME_FILTER = "spark.skewext.multiJoin.runtimeFilter.enabled"
 
@@ -134,6 +133,10 @@ def _one_pass(n: int) -> Plan:
     return {"MultiFullJoin": 1, "Exchange": n, "BulkExchange": n, "Sort": 0}
 
 
+def _merged(n: int) -> Plan:
+    return {"MultiFullJoin": 1, "SortMergeJoin": 0, "MergeSortedFiles": n, "Exchange": 0, "Sort": 0}
+
+
 _OFF = {SWITCH: "false"}
 _SMJ = _pairwise("SortMergeJoin", sorts=True)
 _SHJ = _pairwise("ShuffledHashJoin", sorts=False)
@@ -165,8 +168,8 @@ VARIANTS = {
         Variant(
             "ours-unfiltered", "ours unfiltered", _one_pass, _ours, conf={RUNTIME_FILTER: "false"}
         ),
-        # The same query as "sortmerge"; where files are sorted, we merge them.
-        Variant("merged", "ours", _SMJ, _chain(None), conf={MERGED_FILES: "32"}),
+        # The same query as "sortmerge"; where all files are sorted, our operator merges them.
+        Variant("merged", "ours", _merged, _chain(None)),
         Variant("floor", "bound", lambda n: {"Exchange": n, "Sort": 0}),
         Variant("scan", "bound", lambda n: {"Exchange": 0, "Sort": 0}),
         Variant(
@@ -248,7 +251,7 @@ def expected_plan(variant: Variant, point: Point) -> Plan | None:
         # Of several files a bucket Spark sorts the rows of all.
         unsorted = point.tables if point.kind == "appends" and variant.family == "stock" else 0
         plan["Sort"] = again + unsorted if plan["Sort"] else 0
-        plan["MergeSortedFiles"] = point.tables if variant.name == "merged" else 0
+        plan.setdefault("MergeSortedFiles", 0)
     if point.shape == "count" and variant.build is not None:
         plan["Exchange"] += 1
         if variant.name == "union":

@@ -31,6 +31,7 @@ from pyspark_skewext._plans import node_names
 
 EXAMPLES = int(os.environ.get("SKEWEXT_EXAMPLES", "8"))
 MAX_FILES = "spark.skewext.bucket.merge.maxFiles"
+MULTI_JOIN_MAX_FILES = "spark.skewext.bucket.merge.multiJoin.maxFiles"
 BUCKET = re.compile(r"_(\d+)(?:\..*)?$")
 
 
@@ -150,12 +151,14 @@ def test_explain_tells_what_is_merged(spark: SparkSession) -> None:
     for table in ("t0", "t1"):
         for _ in range(2):
             skewext.write_bucketed(visits(spark), table, "user", 2, mode="append")
-    with setting(spark, MAX_FILES, 2):
-        joined = spark.table("t0").join(spark.table("t1").select("user"), "user")
-        said = skewext.explain(joined).joins[0]["inputs"]
+    joined = spark.table("t0").join(spark.table("t1").select("user"), "user")
+    (join,) = skewext.explain(joined).joins
+    assert "MultiFullJoin inner" in str(join["operators"])
+    said = join["inputs"]
     assert ["sorted files, merged: 2" in each["read"] for each in said] == [True, True]
-    other = spark.table("t0").join(spark.table("t1").select("user"), "user")
-    said = skewext.explain(other).joins[0]["inputs"]
+    with setting(spark, MAX_FILES, 1):
+        other = spark.table("t0").join(spark.table("t1").select("user"), "user")
+        said = skewext.explain(other).joins[0]["inputs"]
     assert all("a bucket has more files than" in str(each["read"]) for each in said)
 
 
@@ -237,7 +240,7 @@ def test_random_tables(spark: SparkSession, case: Case) -> None:
     with ExitStack() as changed:
         for key, value in INTERPRETED.items():
             changed.enter_context(setting(spark, key, value))
-        changed.enter_context(setting(spark, MAX_FILES, 32))
+        changed.enter_context(setting(spark, MULTI_JOIN_MAX_FILES, 32))
         actual = joined().collect()
         with setting(spark, "spark.skewext.enabled", "false"):
             off = joined().collect()
@@ -305,7 +308,6 @@ def test_after_appends_nothing_is_shuffled_or_sorted(spark: SparkSession) -> Non
     three = skewext.multi_full_join(*frames, on="user")
     # By hash, without a setting.
     assert not {"Exchange", "Sort", "MergeSortedFiles"} & set(node_names(three))
-    with setting(spark, MAX_FILES, 3):
-        assert not {"Exchange", "Sort"} & set(node_names(pair))
-        assert node_names(pair).count("MergeSortedFiles") == 2
+    assert not {"Exchange", "Sort", "SortMergeJoin"} & set(node_names(pair))
+    assert node_names(pair).count("MergeSortedFiles") == 2
     assert pair.count() == visits(spark).join(visits(spark), "user").count() * 9

@@ -216,15 +216,33 @@ object SkewConf {
     .booleanConf
     .createWithDefault(true)
 
+  val BUCKET_MERGE_JOINS = buildConf("spark.skewext.bucket.merge.joins.enabled")
+    .doc(
+      "Whether joins of which all inputs are sorted files are done by our operator, which asks only " +
+        "for the rows that it shows, and not by Spark's sort-merge join.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
   val BUCKET_MERGE_MAX_FILES = buildConf("spark.skewext.bucket.merge.maxFiles")
     .doc(
-      "How many files of a bucket are merged at most. With more of them its rows are sorted, or " +
-        "brought together by hash, which was faster than merging several files wherever rows fitted " +
-        "in memory. More than one file is for buckets whose rows do not.")
+      "How many files of a bucket are merged at most, and so are open at a time in a task, for each " +
+        "table. With more of them Spark sorts the rows.")
     .version("0.1.0")
     .intConf
     .checkValue(_ > 0, "At least one file must be allowed.")
-    .createWithDefault(1)
+    .createWithDefault(32)
+
+  val BUCKET_MERGE_MULTI_JOIN_MAX_FILES =
+    buildConf("spark.skewext.bucket.merge.multiJoin.maxFiles")
+      .doc("How many files of a bucket are merged at most for the multi-way join. With more of them in " +
+        "a table, rows are brought together by hash, which shuffles and sorts nothing either, and " +
+        "was faster than merging several files of several tables where rows fitted in memory. " +
+        "More than one file is for buckets whose rows do not.")
+      .version("0.1.0")
+      .intConf
+      .checkValue(_ > 0, "At least one file must be allowed.")
+      .createWithDefault(1)
 
   val BUCKET_MERGE_MAX_BYTES = buildConf("spark.skewext.bucket.merge.maxBytes")
     .doc(
@@ -298,7 +316,9 @@ object SkewConf {
     SKEW_OUTPUT_SAMPLE_EVERY,
     SKEW_JOIN_MAX_BROADCAST,
     BUCKET_MERGE,
+    BUCKET_MERGE_JOINS,
     BUCKET_MERGE_MAX_FILES,
+    BUCKET_MERGE_MULTI_JOIN_MAX_FILES,
     BUCKET_MERGE_MAX_BYTES,
     BUCKET_PRUNING,
     BUCKET_PRUNING_JOIN_KEYS,

@@ -63,6 +63,7 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *  1. [[multijoin.BulkExchanges]] (when exchanges are planned): exchanges that do less for each row.
  *  1. [[bucket.MergeSortedFiles]] (when exchanges are planned, and Spark has seen which scans need
  *     their buckets): merges sorted files where Spark would sort their rows.
+ *  1. [[bucket.JoinSortedFiles]] (the same): does joins of such files by our operator.
  *  1. [[skew.SplitSkewedJoins]] (adaptive execution, on a stage whose inputs are there, after Spark
  *     has coalesced partitions): splits skewed partitions of joins.
  *  1. [[bucket.PruneBucketsByKeys]] (the same): leaves out buckets by the keys of a join's other side.
@@ -135,8 +136,9 @@ object SkewExtensions {
 
   private val rulesOfBulkExchanges: Rule[SparkPlan] = new PhysicalJoinRules(BulkExchanges)
 
-  /** In this order: files of buckets that are not read need not be merged. */
-  private val rulesOfScans: Rule[SparkPlan] = new BucketedScanRules(PruneBuckets, MergeSortedFiles)
+  /** In this order: files of buckets that are not read need not be merged, nor joined. */
+  private val rulesOfScans: Rule[SparkPlan] =
+    new BucketedScanRules(PruneBuckets, MergeSortedFiles, JoinSortedFiles)
 
   private val strategies: Seq[Strategy] =
     Seq(MultiFullJoinStrategy, SaltKeysStrategy).map(GuardedStrategy(_))

@@ -24,6 +24,10 @@ object MergeReason {
   case object ManyFiles
       extends MergeReason("a bucket has more files than spark.skewext.bucket.merge.maxFiles")
 
+  case object ManyFilesOfMultiJoin
+      extends MergeReason(
+        "a bucket has more files than spark.skewext.bucket.merge.multiJoin.maxFiles")
+
   case object LargeFiles
       extends MergeReason(
         "reading the files of a bucket side by side could take more memory than " +
@@ -35,6 +39,7 @@ object MergeReason {
   val all: Seq[MergeReason] = Seq(
     OtherOrder,
     ManyFiles,
+    ManyFilesOfMultiJoin,
     LargeFiles,
     OtherInputs,
     NonDeterministic,

@@ -38,7 +38,7 @@ object MergeSortedFiles extends Rule[SparkPlan] {
         // What the merging of a join's inputs has made needless.
         case SortExec(order, false, child, _) if removesSorts && isOrdered(child, order) => child
         case sort @ SortExec(order, false, child, _) =>
-          scanBelow(child).flatMap(merged(_, child, order)).getOrElse(sort)
+          scanBelow(child).flatMap(merged(_, child, order, sortedElse)).getOrElse(sort)
         case join: MultiFullJoinExec if join.order == MultiFullJoinExec.AutoOrder =>
           mergedInputs(join)
       }
@@ -76,7 +76,7 @@ object MergeSortedFiles extends Rule[SparkPlan] {
     if (needed.nonEmpty && !join.comesOrdered && join.split.isEmpty) {
       if (needed.forall(_._2.isDefined)) {
         val children = inputs.zip(scans).map {
-          case ((child, order), Some(scan)) => merged(scan, child, order)
+          case ((child, order), Some(scan)) => merged(scan, child, order, hashedElse)
           case ((child, _), None) => Some(child)
         }
         if (children.forall(_.isDefined)) {
@@ -95,14 +95,15 @@ object MergeSortedFiles extends Rule[SparkPlan] {
   private def merged(
       scan: FileSourceScanExec,
       chain: SparkPlan,
-      order: Seq[SortOrder]): Option[SparkPlan] = {
+      order: Seq[SortOrder],
+      limit: MaxFiles): Option[SparkPlan] = {
     val found = for {
       _ <- check(conf.getConf(SkewConf.BUCKET_MERGE), MergeReason.SwitchedOff)
       _ <- check(isOrdered(withOrder(chain), order), MergeReason.OtherOrder)
       _ <- check(SortedFiles.keepsValues(scan), MergeReason.Format)
       _ <- check(isDeterministic(chain), MergeReason.NonDeterministic)
       files <- SortedFiles.of(scan).toRight(MergeReason.FileNames)
-      _ <- check(files.most <= conf.getConf(SkewConf.BUCKET_MERGE_MAX_FILES), MergeReason.ManyFiles)
+      _ <- check(files.most <= limit.files, limit.otherwise)
       _ <- check(
         files.most <= 1 || files.bytes <= conf.getConf(SkewConf.BUCKET_MERGE_MAX_BYTES),
         MergeReason.LargeFiles)
@@ -113,6 +114,16 @@ object MergeSortedFiles extends Rule[SparkPlan] {
     }
     found.toOption
   }
+
+  /** How many files of a bucket are merged, and why not more. */
+  private case class MaxFiles(files: Int, otherwise: MergeReason)
+
+  private def sortedElse: MaxFiles =
+    MaxFiles(conf.getConf(SkewConf.BUCKET_MERGE_MAX_FILES), MergeReason.ManyFiles)
+
+  private def hashedElse: MaxFiles = MaxFiles(
+    conf.getConf(SkewConf.BUCKET_MERGE_MULTI_JOIN_MAX_FILES),
+    MergeReason.ManyFilesOfMultiJoin)
 
   private def check(condition: Boolean, otherwise: MergeReason): Either[MergeReason, Unit] =
     if (condition) Right(()) else Left(otherwise)

@@ -1,6 +1,8 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.multijoin.{BatchRows, KeyOrder}
+import scala.reflect.ClassTag
+
+import io.github.skewext.multijoin.{BatchScan, KeyOrder}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -11,8 +13,8 @@ import org.apache.spark.sql.execution.{FileSourceScanExec, SortExec, SparkPlan, 
 
 /**
  * The rows of a scan whose files are sorted, in that order: each task reads its files side by side
- * and merges them. What is between the scan and this node, compiled code and filters among it, is
- * computed file by file.
+ * and merges them. What is between the scan and this node is computed file by file: mostly by this
+ * node itself, of the scan's columns ([[BatchScan]]), else by the compiled code that Spark makes of it.
  *
  * The order of each file is checked row by row. A file that is not sorted as the table says fails the
  * query, since rows have been used by then that should have come later.
@@ -36,19 +38,35 @@ case class MergeSortedFilesExec(order: Seq[SortOrder], mostFiles: Int, child: Sp
     "numFiles" -> SQLMetrics.createMetric(sparkContext, "number of sorted files"))
 
   override protected def doExecute(): RDD[InternalRow] = {
-    val rows = BatchRows.of(child).getOrElse(child.execute())
-    if (SortedFilesRDD.canRead(rows)) {
-      new SortedFilesRDD(
-        rows,
-        KeyOrder(Seq(order.map(o => BindReferences.bindReference(o.child, child.output)))),
-        child.output.map(_.dataType).toArray,
-        description,
-        longMetric("numOutputRows"),
-        longMetric("numFiles"))
-    } else {
-      // Somebody else reads the files in place of Spark.
-      SortExec(order, global = false, child).execute()
+    val keyOrder = KeyOrder(
+      Seq(order.map(o => BindReferences.bindReference(o.child, child.output))))
+    (BatchScan.of(child), keyOrder.ofColumn) match {
+      case (Some(read), Some(columnOrder)) =>
+        val wanted = new WantedRows(
+          read.condition,
+          read.toRows.longMetric("numOutputRows"),
+          read.toRows.longMetric("numInputBatches"),
+          read.filter.map(_.longMetric("numOutputRows")))
+        merged(read.scan.executeColumnar(), BatchRuns(columnOrder, read.columns, wanted), keyOrder)
+      case _ =>
+        merged(child.execute(), RowRuns(keyOrder, child.output.map(_.dataType).toArray), keyOrder)
     }
+  }
+
+  private def merged[T: ClassTag](
+      files: RDD[T],
+      runs: SortedRuns[T],
+      keyOrder: KeyOrder): RDD[InternalRow] = if (SortedFilesRDD.canRead(files)) {
+    new SortedFilesRDD(
+      files,
+      runs,
+      keyOrder,
+      description,
+      longMetric("numOutputRows"),
+      longMetric("numFiles"))
+  } else {
+    // Somebody else reads the files in place of Spark.
+    SortExec(order, global = false, child).execute()
   }
 
   private def description: String = {

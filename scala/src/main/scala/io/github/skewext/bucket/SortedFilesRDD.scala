@@ -1,6 +1,7 @@
 package io.github.skewext.bucket
 
 import scala.annotation.tailrec
+import scala.reflect.ClassTag
 
 import io.github.skewext.multijoin.KeyOrder
 
@@ -8,7 +9,6 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.datasources.{FilePartition, FileScanRDD, PartitionedFile}
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.types.DataType
 import org.apache.spark.{OneToOneDependency, Partition, TaskContext}
 
 /**
@@ -16,35 +16,31 @@ import org.apache.spark.{OneToOneDependency, Partition, TaskContext}
  * partitions of a `FileScanRDD` are lists of files, and those of RDDs over it are the same, so
  * that a partition with one file is computed as one with several is.
  *
+ * @param runs makes a run of what the parent gives of a file
  * @param description how files are sorted, for the error if one is not
  */
-private[bucket] class SortedFilesRDD(
-    rows: RDD[InternalRow],
+private[bucket] class SortedFilesRDD[T: ClassTag](
+    parent: RDD[T],
+    runs: SortedRuns[T],
     order: KeyOrder,
-    types: Array[DataType],
     description: String,
     numRows: SQLMetric,
     numFiles: SQLMetric)
-    extends RDD[InternalRow](rows) {
+    extends RDD[InternalRow](parent) {
 
-  override protected def getPartitions: Array[Partition] = firstParent[InternalRow].partitions
+  override protected def getPartitions: Array[Partition] = firstParent[T].partitions
 
   override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
     val FilePartition(index, files) = split
-    val runs = files.map { file =>
-      new SortedRun(open(FilePartition(index, Array(file)), context), order, types, notSorted(file))
+    val runOf = runs.forTask()
+    val opened = files.map { file =>
+      runOf(firstParent[T].iterator(FilePartition(index, Array(file)), context), notSorted(file))
     }
     numFiles += files.length
-    new MergedRuns(runs).map { row =>
-      numRows += 1
-      row
-    }
+    new MergedRows(new MergedRuns(opened, order, numRows), order)
   }
 
-  private def open(file: FilePartition, context: TaskContext): Iterator[InternalRow] =
-    firstParent[InternalRow].iterator(file, context)
-
-  private def notSorted(file: PartitionedFile)(): Exception =
+  private def notSorted(file: PartitionedFile): () => Exception = () =>
     new IllegalStateException(
       s"The rows of ${file.urlEncodedPath} are not in order, although $description. Spark can read " +
         "the table as it is with spark.skewext.bucket.merge.enabled=false; a table that is written " +
@@ -54,7 +50,7 @@ private[bucket] class SortedFilesRDD(
 private[bucket] object SortedFilesRDD {
 
   /** Whether partitions are lists of files that the RDD computes one by one. */
-  def canRead(rows: RDD[InternalRow]): Boolean =
+  def canRead(rows: RDD[_]): Boolean =
     isOverFiles(rows) && rows.partitions.forall(_.isInstanceOf[FilePartition])
 
   @tailrec

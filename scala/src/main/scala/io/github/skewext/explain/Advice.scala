@@ -145,6 +145,9 @@ private[skewext] object Advice {
       "The table has files that no bucketed write made. Spark refuses to read it by bucket."
     case MergeReason.ManyFiles =>
       "Allow more, or write the table anew: write_bucketed makes one file a bucket."
+    case MergeReason.ManyFilesOfMultiJoin =>
+      "By hash is faster where rows fit in memory. Allow more if they do not, or write the table " +
+        "anew."
     case MergeReason.LargeFiles =>
       "Allow more, if executors have the memory; select fewer columns; or write the table in more " +
         "buckets, anew."

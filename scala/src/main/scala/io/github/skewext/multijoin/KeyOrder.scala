@@ -5,6 +5,8 @@ import scala.annotation.switch
 import org.apache.spark.sql.catalyst.expressions.codegen.GenerateOrdering
 import org.apache.spark.sql.catalyst.expressions.{Ascending, BaseOrdering, BoundReference, Expression, SortOrder, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.types._
+import org.apache.spark.sql.vectorized.ColumnVector
+import org.apache.spark.unsafe.types.UTF8String
 import org.apache.spark.util.collection.unsafe.sort.PrefixComparators.{DoublePrefixComparator, StringPrefixComparator}
 
 /**
@@ -19,6 +21,15 @@ private[skewext] abstract class KeyOrder extends Serializable {
 
   /** Whether keys of one prefix are equal, unless it is `NullPrefix`, and have no null. */
   def prefixIsKey: Boolean
+
+  /** Whether all keys of the prefix are equal. */
+  final def saysAll(prefix: Long): Boolean = prefixIsKey && prefix != KeyOrder.NullPrefix
+
+  /** Whether a key of this prefix may have a null in it. */
+  def mayHaveNull(prefix: Long): Boolean
+
+  /** The same order, where prefixes are those of a column as it stands: the first of the key's. */
+  def ofColumn: Option[ColumnOrder] = None
 
   def compare(inputA: Int, a: UnsafeRow, inputB: Int, b: UnsafeRow): Int
 }
@@ -49,17 +60,32 @@ private[skewext] object KeyOrder {
 }
 
 /** Keys that are columns of simple types: compared where they stand in the rows. */
-private final class ColumnOrder(ordinals: Array[Array[Int]], kinds: Array[Int]) extends KeyOrder {
+private[skewext] final class ColumnOrder(ordinals: Array[Array[Int]], kinds: Array[Int])
+    extends KeyOrder {
   import ColumnOrder._
 
   override val prefixIsKey: Boolean = kinds.length == 1 && kinds(0) != Bytes
+
+  override def mayHaveNull(prefix: Long): Boolean =
+    kinds.length > 1 || prefix == KeyOrder.NullPrefix
+
+  override def ofColumn: Option[ColumnOrder] = Some(this)
+
+  /** The prefix of a row that need not be made. */
+  def prefix(input: Int, rows: BatchRowMaker, r: Int): Long = {
+    val ordinal = ordinals(input)(0)
+    val column = rows.column(ordinal)
+    if (column.isNullAt(r)) KeyOrder.NullPrefix
+    else if (kinds(0) == Bytes) textPrefix(rows.text(ordinal, r))
+    else number(kinds(0), column, r)
+  }
 
   override def prefix(input: Int, row: UnsafeRow): Long = {
     val ordinal = ordinals(input)(0)
     if (row.isNullAt(ordinal)) {
       KeyOrder.NullPrefix
     } else if (kinds(0) == Bytes) {
-      signed(StringPrefixComparator.computePrefix(row.getUTF8String(ordinal)))
+      textPrefix(row.getUTF8String(ordinal))
     } else {
       number(kinds(0), row, ordinal)
     }
@@ -91,10 +117,26 @@ private final class ColumnOrder(ordinals: Array[Array[Int]], kinds: Array[Int]) 
     case Int8 => row.getByte(ordinal).toLong
     case Int16 => row.getShort(ordinal).toLong
     case Int32 => row.getInt(ordinal).toLong
-    case Int64 => row.getLong(ordinal)
+    case Int64 | Unscaled => row.getLong(ordinal)
     case Float32 => signed(DoublePrefixComparator.computePrefix(row.getFloat(ordinal).toDouble))
     case Float64 => signed(DoublePrefixComparator.computePrefix(row.getDouble(ordinal)))
   }
+
+  private def number(kind: Int, column: ColumnVector, r: Int): Long = (kind: @switch) match {
+    case Bit => if (column.getBoolean(r)) 1L else 0L
+    case Int8 => column.getByte(r).toLong
+    case Int16 => column.getShort(r).toLong
+    case Int32 => column.getInt(r).toLong
+    case Int64 => column.getLong(r)
+    case Unscaled =>
+      val decimal = column.dataType.asInstanceOf[DecimalType]
+      column.getDecimal(r, decimal.precision, decimal.scale).toUnscaledLong
+    case Float32 => signed(DoublePrefixComparator.computePrefix(column.getFloat(r).toDouble))
+    case Float64 => signed(DoublePrefixComparator.computePrefix(column.getDouble(r)))
+  }
+
+  private def textPrefix(text: UTF8String): Long =
+    signed(StringPrefixComparator.computePrefix(text))
 
   // Spark's prefixes of these are in the order of unsigned numbers.
   private def signed(unsigned: Long): Long = unsigned ^ Long.MinValue
@@ -109,6 +151,7 @@ private object ColumnOrder {
   final val Int64 = 5
   final val Float32 = 6
   final val Float64 = 7
+  final val Unscaled = 8
 
   /** How columns are compared; not defined for types that take more than that. */
   val kinds: PartialFunction[DataType, Int] = {
@@ -120,7 +163,7 @@ private object ColumnOrder {
     case IntegerType | DateType | _: YearMonthIntervalType => Int32
     case LongType | TimestampType | TimestampNTZType | _: DayTimeIntervalType => Int64
     // A column has one scale, so its numbers without the point are in the same order.
-    case d: DecimalType if d.precision <= Decimal.MAX_LONG_DIGITS => Int64
+    case d: DecimalType if d.precision <= Decimal.MAX_LONG_DIGITS => Unscaled
     case FloatType => Float32
     case DoubleType => Float64
   }
@@ -134,6 +177,8 @@ private final class ComputedOrder(keys: Seq[Seq[Expression]], ofKeys: KeyOrder) 
   @transient private[this] lazy val others = keys.map(UnsafeProjection.create(_)).toArray
 
   override def prefixIsKey: Boolean = ofKeys.prefixIsKey
+
+  override def mayHaveNull(prefix: Long): Boolean = ofKeys.mayHaveNull(prefix)
 
   override def prefix(input: Int, row: UnsafeRow): Long =
     ofKeys.prefix(input, projections(input)(row))
@@ -151,6 +196,8 @@ private final class GeneratedOrder(types: Seq[DataType]) extends KeyOrder {
     })
 
   override def prefixIsKey: Boolean = false
+
+  override def mayHaveNull(prefix: Long): Boolean = true
 
   override def prefix(input: Int, row: UnsafeRow): Long = KeyOrder.NullPrefix
 

@@ -98,11 +98,19 @@ case class MultiFullJoinExec(
     if (order == Natural) naturalOrder else children.map(_ => Nil)
 
   override def outputOrdering: Seq[SortOrder] =
-    if (comesOrdered && keys.zip(keyColumns).forall { case (k, c) => k == c }) {
+    if (comesOrdered && isOfSpark) {
+      inEachRow.map(keys).transpose.map(key => SortOrder(key.head, Ascending, key.tail))
+    } else if (comesOrdered && keys.zip(keyColumns).forall { case (k, c) => k == c }) {
       keyOutput.map(SortOrder(_, Ascending))
     } else {
       Nil
     }
+
+  /** One of Spark's joins, done by this operator: it shows the columns of the inputs, keys among them. */
+  private def isOfSpark: Boolean = keyOutput.isEmpty
+
+  /** The inputs that have a row in each of the output's. */
+  private def inEachRow: Seq[Int] = roles.indices.filter(roles(_) == InputRole.Required)
 
   private def naturalOrder: Seq[Seq[SortOrder]] = keys.map(_.map(SortOrder(_, Ascending)))
 
@@ -122,6 +130,12 @@ case class MultiFullJoinExec(
    */
   override def outputPartitioning: Partitioning = if (split.isDefined) {
     UnknownPartitioning(children.head.outputPartitioning.numPartitions)
+  } else if (isOfSpark) {
+    inEachRow.map(children(_).outputPartitioning) match {
+      case Nil => UnknownPartitioning(children.head.outputPartitioning.numPartitions)
+      case Seq(one) => one
+      case several => PartitioningCollection(several)
+    }
   } else {
     def overKeyOutput(input: Int, partitioning: Partitioning): Option[Partitioning] = {
       def translate(e: Expression): Option[Expression] = {

@@ -1,5 +1,7 @@
 package io.github.skewext.multijoin
 
+import scala.collection.mutable
+
 import io.github.skewext.multijoin.InputRole.Excluded
 
 import org.apache.spark.TaskContext
@@ -62,6 +64,9 @@ private[multijoin] final class MultiJoinIterator(
   }
   private[this] var draining = drainOrder(0)
   private[this] val inputRows = new Array[Long](n)
+
+  /** Inputs that count their rows themselves. */
+  private[this] val sortedInputs = mutable.Map.empty[Int, SortedRows]
   private[this] var numGroups = 0L
   private[this] var numNullKeys = 0L
   private[this] var outputRows = 0L
@@ -106,9 +111,23 @@ private[multijoin] final class MultiJoinIterator(
 
   private def orderedGroups(order: KeyOrder): OrderedGroups = {
     val sources: Array[RunSource] = Array.tabulate(n) { i =>
-      new RunSource.Ordered(i, inputs(i), asUnsafe, order, inputRows)
+      inputs(i) match {
+        // Sorted by the same column, or the join would not rely on its order.
+        case sorted: SortedRows if sorted.order.ofColumn.isDefined && order.ofColumn.isDefined =>
+          sorted.source.advance()
+          sortedInputs += i -> sorted
+          sorted.source
+        case rows => new RunSource.Ordered(i, rows, asUnsafe, order, inputRows)
+      }
     }
-    new OrderedGroups(keys, numFields, single, task.grouping.groupRowsInMemory, order, sources)
+    new OrderedGroups(
+      keys,
+      numFields,
+      single,
+      task.grouping.groupRowsInMemory,
+      order,
+      sources,
+      roles.map(_.isNeeded))
   }
 
   /** Reads on until a row with a null key comes out (true), or all inputs are at their ends. */
@@ -187,6 +206,7 @@ private[multijoin] final class MultiJoinIterator(
     val metrics = task.metrics
     metrics.outputRows.add(outputRows)
     metrics.ofKind.foreach(_.add(outputRows))
+    sortedInputs.foreach { case (i, rows) => inputRows(i) = rows.numRead }
     inputRows.indices.foreach(i => metrics.inputRows(i).add(inputRows(i)))
     metrics.groups.add(numGroups)
     metrics.nullKeys.add(numNullKeys)

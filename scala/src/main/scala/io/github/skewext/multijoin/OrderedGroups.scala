@@ -8,6 +8,8 @@ package io.github.skewext.multijoin
  * it; keys themselves are compared only where prefixes are equal. For a few dozen inputs that is
  * less work than a tree of them would be.
  *
+ * Keys that lack a needed input are passed over.
+ *
  * Rows with a null in the key stand at their places in the order, one group each.
  */
 private[multijoin] final class OrderedGroups(
@@ -16,7 +18,8 @@ private[multijoin] final class OrderedGroups(
     single: Array[Boolean],
     groupRowsInMemory: Int,
     order: KeyOrder,
-    inputs: Array[RunSource])
+    inputs: Array[RunSource],
+    needed: Array[Boolean])
     extends MergedGroups(numFields, single, groupRowsInMemory) {
 
   /** Of the key that each input stands at; the highest one at its end. */
@@ -28,6 +31,8 @@ private[multijoin] final class OrderedGroups(
   private[this] var groupPrefix = 0L
   private[this] var groupHasNull = false
 
+  private[this] val numNeeded = needed.count(identity)
+
   sources = inputs
   inputs.indices.foreach(notePrefix)
 
@@ -37,9 +42,18 @@ private[multijoin] final class OrderedGroups(
 
   override protected[this] def openGroup(): Boolean = {
     findLowest()
+    if (numNeeded > 0) {
+      if (anyNeededEnded) return false
+      // Nobody asks for the rows of a key that cannot come out, so they are not made.
+      while (numMembers > 0 && !hasNeeded) {
+        passMembers()
+        if (anyNeededEnded) return false
+        findLowest()
+      }
+    }
     if (numMembers == 0) return false
     val reference = members(0)
-    groupHasNull = !prefixIsKey && keys.hasNull(reference, sources(reference).row)
+    groupHasNull = order.mayHaveNull(groupPrefix) && keys.hasNull(reference, sources(reference).row)
     // No null equals another one.
     if (groupHasNull) numMembers = 1
     var m = 0
@@ -76,12 +90,42 @@ private[multijoin] final class OrderedGroups(
     }
   }
 
+  /** Whether an input without which no key comes out has no more rows. */
+  private def anyNeededEnded: Boolean = {
+    var i = 0
+    while (i < n && (!needed(i) || sources(i).live)) i += 1
+    i < n
+  }
+
+  private def hasNeeded: Boolean = {
+    var found = 0
+    var m = 0
+    while (m < numMembers) {
+      if (needed(members(m))) found += 1
+      m += 1
+    }
+    found == numNeeded
+  }
+
+  /**
+   * Goes on by one row of each input at the lowest key. What follows may have the same key, and the
+   * inputs that lack it now still will.
+   */
+  private def passMembers(): Unit = {
+    var m = 0
+    while (m < numMembers) {
+      sources(members(m)).advance()
+      notePrefix(members(m))
+      m += 1
+    }
+  }
+
   private def compareToLowest(input: Int): Int =
     if (prefixIsKey) 0
     else order.compare(input, sources(input).row, members(0), sources(members(0)).row)
 
   /** Whether all keys of the group's prefix are the group's. */
-  private def prefixIsKey: Boolean = order.prefixIsKey && groupPrefix != KeyOrder.NullPrefix
+  private def prefixIsKey: Boolean = order.saysAll(groupPrefix)
 
   override protected[this] def seek(input: Int): Boolean = {
     notePrefix(input)

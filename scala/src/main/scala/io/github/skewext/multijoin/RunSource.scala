@@ -7,7 +7,7 @@ import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterIterator
 /**
  * The ordered rows of one input, one row at a time. `row` is valid until the next `advance()`.
  */
-private[multijoin] abstract class RunSource {
+private[skewext] abstract class RunSource {
 
   /** Whether there is a current row. */
   var live: Boolean = false

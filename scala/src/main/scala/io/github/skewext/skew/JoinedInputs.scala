@@ -28,8 +28,11 @@ case class JoinedInputs(
     operator: Seq[SparkPlan] => MultiFullJoinExec) {
 
   /** The operator with split reads, and whatever gives it the output of the join it replaces. */
-  def splitPlan(children: Seq[SparkPlan], splits: SkewSplits): SparkPlan = {
-    val join = operator(children).copy(split = Some(splits))
+  def splitPlan(children: Seq[SparkPlan], splits: SkewSplits): SparkPlan =
+    plan(operator(children).copy(split = Some(splits)))
+
+  /** The operator, and whatever gives it the output of the join it replaces. */
+  def plan(join: MultiFullJoinExec): SparkPlan = {
     val filtered = conditions.foldLeft(join: SparkPlan)((plan, c) => FilterExec(c, plan))
     val sameOutput = output.forall(_.isInstanceOf[Attribute]) &&
       output.map(_.exprId) == join.output.map(_.exprId)

@@ -223,6 +223,12 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     withSQLConf(SkewConf.BUCKET_MERGE_MAX_FILES.key -> "2") {
       checkNotMerged(joined, MergeReason.ManyFiles)
     }
+    withSQLConf(SkewConf.BUCKET_MERGE_MULTI_JOIN_MAX_FILES.key -> "2") {
+      checkMerged(joined, 2)
+      val three = fullJoin("k")(a, b, c)
+      checkNotMerged(three, MergeReason.ManyFilesOfMultiJoin)
+      assert(sorts(three) === 0 && shuffles(three) === 0 && !operator(three).comesOrdered)
+    }
     withSQLConf(SkewConf.BUCKET_MERGE_MAX_BYTES.key -> "1") {
       checkNotMerged(joined, MergeReason.LargeFiles)
     }
@@ -253,7 +259,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
           write(rows, "t0", Seq("k"), buckets = 2, mode = "append")
         }
         val (t0, t1) = (spark.table("t0"), spark.table("t0").withColumnRenamed("v0", "v1"))
-        checkMerged(t0.join(t1, Seq("k"), "full"), 2)
+        compiled(checkMerged(t0.join(t1, Seq("k"), "full"), 2))
         assert(merges(checkFullJoin("k")(t0, t1)).size === 2)
       }
     }

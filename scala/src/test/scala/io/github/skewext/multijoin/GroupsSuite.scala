@@ -138,6 +138,7 @@ class GroupsSuite extends MultiJoinTest {
       if (bits == 0) KeyOrder.NullPrefix else whole >> (64 - bits) << (64 - bits)
     }
     override def prefixIsKey: Boolean = bits == 64 && order.prefixIsKey
+    override def mayHaveNull(prefix: Long): Boolean = order.mayHaveNull(prefix)
     override def compare(inputA: Int, a: UnsafeRow, inputB: Int, b: UnsafeRow): Int =
       order.compare(inputA, a, inputB, b)
   }
@@ -158,7 +159,8 @@ class GroupsSuite extends MultiJoinTest {
       inputs.map(_ => false).toArray,
       groupRows,
       order,
-      sources)
+      sources,
+      needed = inputs.map(_ => false).toArray)
   }
 
   for ((name, inputs) <- samples) {
