@@ -31,7 +31,7 @@ HEADLINES = {
     "n2": "2 tables, for which Spark has an operator",
 }
 #: Beginnings of the names of cases that are not about N-way joins without skew.
-SKEW = "skew-"
+SKEW = ("skew-", "buckets-skew")
 
 BEGIN = "<!-- written by bench/{tool} from bench/results -->"
 END = "<!-- end of what is written by bench/{tool} -->"

@@ -14,12 +14,13 @@ STOCK = ("sortmerge", "shufflehash", "bushy-sortmerge", "bushy-shufflehash", "un
 CHAINS = ("sortmerge", "shufflehash")
 BOUNDS = ("floor", "scan")
 
-SKEWED = ("hot", "hotnulls", "product")
+SKEWED = ("hot", "hotnulls", "hotbuckets", "product")
 """Kinds of tables of which the first, or both, have a key with far more rows than others."""
 
 
-BUCKETED = ("bucketed", "appends")
-"""Kinds of tables that are stored by bucket, with one sorted file a bucket, or one a write."""
+BUCKETED = ("bucketed", "appends", "hotbuckets")
+"""Kinds of tables stored by bucket: with one sorted file a bucket, with one a write, or with
+one of each task that wrote."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Point:
 
     @property
     def bucketed(self) -> bool:
-        """Whether the tables are stored by bucket and in order."""
+        """Whether the tables are stored by bucket."""
         return self.kind in BUCKETED
 
     @property

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fnmatch import fnmatch
 
 from harness.case import BOUNDS, CHAINS, STOCK, Case, Goal, Point
-from harness.skew_cases import SKEW_CASES
+from harness.skew_cases import SKEW_CASES, SKEWED_BUCKETS
 
 COMET = ("comet-sortmerge", "comet-shufflehash", "comet-ours")
 
@@ -195,6 +195,7 @@ CASES = (
         variants=("left-same-key", "left-second-key"),
     ),
     *_MIXED,
+    SKEWED_BUCKETS,
     *SKEW_CASES,
 )
 

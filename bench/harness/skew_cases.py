@@ -144,3 +144,14 @@ SKEW_CASES = (
         repeats=5,
     ),
 )
+
+SKEWED_BUCKETS = Case(
+    "buckets-skew",
+    "full outer join of 2 tables in 16 buckets, 8 files each: the hot key in one bucket",
+    (replace(_HOT, kind="hotbuckets"),),
+    ("sortmerge", "shufflehash", "split"),
+    (Goal("sortmerge", "split", ">=", 1.5), _even("split")),
+    session="skew",
+    in_look=False,
+)
+"""No shuffle, and so none of which adaptive execution would know the sizes."""

@@ -27,6 +27,7 @@ Plan = dict[str, int]
 SWITCH = "spark.skewext.enabled"
 BULK_ROWS = "spark.skewext.shuffle.bulkRows.enabled"
 SKEW = "spark.skewext.skew.enabled"
+BUCKET_SKEW = "spark.skewext.bucket.skew.enabled"
 MARKING = "spark.skewext.skew.marking.enabled"
 RUNTIME_FILTER = "spark.skewext.multiJoin.runtimeFilter.enabled"
 
@@ -242,7 +243,8 @@ def expected_plan(variant: Variant, point: Point) -> Plan | None:
     if variant.plan is _one_pass and point.how == "full-inner":
         plan["MultiFullJoin"] = 2
     if point.skewed:
-        return _expected_split(variant, point, plan)
+        shuffles = {"Exchange": 0} if point.bucketed else {}
+        return _expected_split(variant, point, {**plan, **shuffles})
     if point.bucketed and variant.family != "bound":
         # Only what a join has put out must be shuffled and sorted again. Ours needs neither.
         again = point.tables - 2 if variant.family == "stock" and point.how == "full" else 0
@@ -284,7 +286,8 @@ def _expected_split(variant: Variant, point: Point, plan: Plan) -> Plan | None:
         return None
     if point.split == "ours":
         # One join of all inputs, of shuffles that were there.
-        return {"MultiFullJoin": 1, "Exchange": point.tables, "OursSplit": 1, "SparkSplit": 0}
+        shuffles = 0 if point.bucketed else point.tables
+        return {"MultiFullJoin": 1, "Exchange": shuffles, "OursSplit": 1, "SparkSplit": 0}
     return {**plan, "OursSplit": 0, "SparkSplit": int(point.split == "spark")}
 
 

@@ -21,6 +21,7 @@ from harness.case import Point
 from harness.facts import Watch, versions
 from harness.sessions import SessionSpec, start
 from harness.variants import (
+    BUCKET_SKEW,
     BULK_ROWS,
     MARKING,
     SKEW,
@@ -150,6 +151,7 @@ class Worker:
             BULK_ROWS: "true",
             SKEW: "true",
             MARKING: "true",
+            BUCKET_SKEW: "true",
             # Without these two, Spark does not believe that a bucket's one file is in order.
             "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
             "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",

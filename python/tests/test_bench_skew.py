@@ -110,6 +110,8 @@ def test_cases_say_who_splits() -> None:
     assert plans("skew-full-left") == (whole, ours)
     assert plans("skew-inner") == ({**whole, "SparkSplit": 1},) * 2
     assert plans("skew-product") == (whole, ours)
+    by_bucket = {"Exchange": 0}
+    assert plans("buckets-skew") == ({**whole, **by_bucket}, {**ours, **by_bucket})
     # Where we may do either, nothing is said.
     either = replace(by_name["skew-product"].points[0], split=None)
     assert expected_plan(split, either) is None

@@ -291,6 +291,16 @@ object SkewConf {
     .booleanConf
     .createWithDefault(true)
 
+  val BUCKET_SKEW = buildConf("spark.skewext.bucket.skew.enabled")
+    .doc(
+      "Whether buckets that are far larger than others are read by several tasks of a join, by " +
+        "their files and the row groups of these. What is skewed is said as for shuffles " +
+        "(spark.skewext.skew.enabled); sizes are those of files, by the share of the columns that " +
+        "are read.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
   /** All entries, in the order of the documentation. */
   val entries = Seq(
     ENABLED,
@@ -323,7 +333,8 @@ object SkewConf {
     BUCKET_PRUNING,
     BUCKET_PRUNING_JOIN_KEYS,
     BUCKET_PRUNING_MAX_VALUES,
-    BUCKET_COALESCE)
+    BUCKET_COALESCE,
+    BUCKET_SKEW)
 
   def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)
 }

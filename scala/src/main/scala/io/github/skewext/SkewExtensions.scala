@@ -50,6 +50,11 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *  1. [[multijoin.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
  *     with a null key from all going to one task.
  *  1. [[skew.WantedLayout]] (the same): remembers which joins' partitions the query asks for.
+ *  1. [[bucket.PruneBuckets]] (when exchanges are planned): leaves out buckets by what is asked of
+ *     bucket columns.
+ *  1. [[bucket.MergeSortedFiles]] (when exchanges are planned, and Spark has seen which scans need
+ *     their buckets): merges sorted files where Spark would sort their rows.
+ *  1. [[bucket.JoinSortedFiles]] (the same): does joins of such files by our operator.
  *  1. [[skew.WantedLayout.Kept]] (adaptive execution, when exchanges are planned): forgets those
  *     that are shuffled once more.
  *  1. [[technique.CheckBroadcasts]] (the same): stops a query that has built a broadcast that is too
@@ -58,15 +63,10 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *     rule for skewed joins): splits skewed joins at the price of a shuffle, if asked to.
  *  1. [[skew.SketchJoinKeys]] (adaptive execution, when exchanges are planned): counts keys below
  *     the exchanges of joins.
- *  1. [[bucket.PruneBuckets]] (when exchanges are planned): leaves out buckets by what is asked of
- *     bucket columns.
  *  1. [[multijoin.BulkExchanges]] (when exchanges are planned): exchanges that do less for each row.
- *  1. [[bucket.MergeSortedFiles]] (when exchanges are planned, and Spark has seen which scans need
- *     their buckets): merges sorted files where Spark would sort their rows.
- *  1. [[bucket.JoinSortedFiles]] (the same): does joins of such files by our operator.
- *  1. [[skew.SplitSkewedJoins]] (adaptive execution, on a stage whose inputs are there, after Spark
- *     has coalesced partitions): splits skewed partitions of joins.
- *  1. [[bucket.PruneBucketsByKeys]] (the same): leaves out buckets by the keys of a join's other side.
+ *  1. [[bucket.PruneBucketsByKeys]] (adaptive execution, on a stage whose inputs are there, after
+ *     Spark has coalesced partitions): leaves out buckets by the keys of a join's other side.
+ *  1. [[skew.SplitSkewedJoins]] (the same): splits skewed partitions of joins.
  *
  * Rules that follow each other at one extension point are one rule to Spark ([[RuleGroup]]), which looks
  * once whether the plan has a join, or reads a bucketed table, at all.
@@ -88,12 +88,13 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         extensions.injectPlannerStrategy(_ => CoalesceBuckets.InStaticPlans)
         extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
         extensions.injectQueryStagePrepRule(_ => CheckBroadcasts)
-        extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
-        extensions.injectColumnar(_ => InStaticPlans(SkewExtensions.rulesOfBulkExchanges))
+        // First: which sorts are left says what is wanted of a join.
         extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfScans)
         extensions.injectColumnar(_ => InStaticPlans(SkewExtensions.rulesOfScans))
-        extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
+        extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
+        extensions.injectColumnar(_ => InStaticPlans(SkewExtensions.rulesOfBulkExchanges))
         extensions.injectQueryStageOptimizerRule(_ => GuardedRule(PruneBucketsByKeys))
+        extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
       }
     }
 }

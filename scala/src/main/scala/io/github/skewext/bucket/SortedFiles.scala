@@ -76,6 +76,6 @@ private[bucket] object SortedFiles {
 
   private val RowGroup = 128L << 20
 
-  private def share(read: StructType, all: StructType): Double =
+  def share(read: StructType, all: StructType): Double =
     math.min(1.0, read.defaultSize.toDouble / math.max(1, all.defaultSize))
 }

@@ -18,9 +18,10 @@ private[skewext] object Advice {
     case SkewReason.Ordered =>
       "Its inputs come sorted and are merged as they are. With spark.skewext.multiJoin.order=none " +
         "the inputs are shuffled or read as they are, and partitions of shuffles can be split."
-    case SkewReason.InputNotShuffled =>
-      "A bucketed or broadcast input, or one that is computed in another way, has no partitions " +
-        "that could be read in parts. A repartition by the key makes a shuffle of it."
+    case SkewReason.InputNotPartitioned =>
+      "Rows that are cached, or computed in another way, have no partitions that could be read in " +
+        "parts. A repartition by the key makes a shuffle of them."
+    case SkewReason.BucketsOff => "Switch it on for this query."
     case SkewReason.InputNotDeterministic =>
       "Between its shuffle and the join there is rand(), first, a sum of floating-point numbers, a " +
         "row_number, a window of ROWS (rank and whole windows will do), or the like. Put it above " +
@@ -37,7 +38,8 @@ private[skewext] object Advice {
     case SkewReason.OneBlock =>
       "The rows have no columns but the key and such that may differ when they are computed again " +
         "(floating-point numbers, arrays, maps, structs), or come from something like first or " +
-        "collect_list. Read the input with more tasks."
+        "collect_list. Read the input with more tasks; write a bucketed table with smaller row " +
+        "groups (parquet.block.size)."
     case SkewReason.TooMuchReread =>
       "The other inputs are large in that partition, too. Allow more with " +
         "spark.skewext.skew.maxRereadFactor."

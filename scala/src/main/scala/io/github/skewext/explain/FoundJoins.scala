@@ -4,7 +4,7 @@ import java.util.{Collections, IdentityHashMap}
 
 import scala.collection.mutable
 
-import io.github.skewext.bucket.BucketedScan
+import io.github.skewext.bucket.{BucketedScan, SlicedBucketsExec}
 import io.github.skewext.multijoin.{BroadcastSmallInputs, MultiFullJoin, MultiFullJoinExec}
 import io.github.skewext.skew.KeySketchExec
 
@@ -75,7 +75,8 @@ private[skewext] object FoundJoin {
     case _: ReusedExchangeExec => false
     case sort: SortExec => !sort.global
     case _: ProjectExec | _: FilterExec | _: Exchange | _: QueryStageExec | _: AQEShuffleReadExec |
-        _: WholeStageCodegenExec | _: InputAdapter | _: KeySketchExec | _: ColumnarToRowExec =>
+        _: WholeStageCodegenExec | _: InputAdapter | _: KeySketchExec | _: SlicedBucketsExec |
+        _: ColumnarToRowExec =>
       true
     case _ => false
   }

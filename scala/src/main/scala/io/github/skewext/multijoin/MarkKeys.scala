@@ -109,7 +109,7 @@ private[skewext] object MarkKeys {
       rowShares: Seq[RowShare],
       splits: SkewSplits,
       tasks: IndexedSeq[SkewTask]): Found = {
-    val reads = inputs.map(ShuffleInput.reads)
+    val reads = inputs.map(PartitionedInput.reads)
     val marking = tasks.zipWithIndex.flatMap {
       case (residual @ SkewTask.Residual(_, Some(p)), t) =>
         splits.of(p).toSeq.flatMap(_.marking).map(part(p, residual, _, roles, reads.map(_(t))))
@@ -124,7 +124,7 @@ private[skewext] object MarkKeys {
     /** What the tasks found; nothing if they, or the join, may read other rows than others. */
     def found(parts: IndexedSeq[Part], ranges: Map[Int, RowRange]): IndexedSeq[FoundInPart] = {
       val rdds = inputs.indices.map { i =>
-        val plan = ShuffleInput.withReads(inputs(i), parts.map(_.reads(i)))
+        val plan = PartitionedInput.withReads(inputs(i), parts.map(_.reads(i)))
         SplitReads.execute(plan, ranges.filter { case (t, _) => parts(t).input == i })
       }
       if (rdds.exists(MultiZipRDD.isIndeterminate)) {

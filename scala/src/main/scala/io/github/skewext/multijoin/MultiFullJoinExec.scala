@@ -5,7 +5,7 @@ import java.util.concurrent.TimeUnit
 import io.github.skewext.SkewConf
 import io.github.skewext.multijoin.MultiFullJoinExec.{Natural, NoOrder}
 import io.github.skewext.rewrite.RewriteReason
-import io.github.skewext.skew.{RowShare, ShuffleInput, SkewReason, SkewSplits, SplitReads}
+import io.github.skewext.skew.{PartitionedInput, RowShare, SkewReason, SkewSplits, SplitReads}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -98,7 +98,9 @@ case class MultiFullJoinExec(
     if (order == Natural) naturalOrder else children.map(_ => Nil)
 
   override def outputOrdering: Seq[SortOrder] =
-    if (comesOrdered && isOfSpark) {
+    if (split.nonEmpty) {
+      Nil
+    } else if (comesOrdered && isOfSpark) {
       inEachRow.map(keys).transpose.map(key => SortOrder(key.head, Ascending, key.tail))
     } else if (comesOrdered && keys.zip(keyColumns).forall { case (k, c) => k == c }) {
       keyOutput.map(SortOrder(_, Ascending))
@@ -116,9 +118,8 @@ case class MultiFullJoinExec(
 
   /** Whether all inputs are sorted by their keys, and are to be merged as they are. */
   private[skewext] def comesOrdered: Boolean =
-    order != NoOrder && split.isEmpty && children.zip(naturalOrder).forall {
-      case (child, required) =>
-        SortOrder.orderingSatisfies(child.outputOrdering, required)
+    order != NoOrder && children.zip(naturalOrder).forall { case (child, required) =>
+      SortOrder.orderingSatisfies(child.outputOrdering, required)
     }
 
   /**
@@ -205,7 +206,7 @@ case class MultiFullJoinExec(
 
   /** Runs a job, if keys are to be known before the join; once, however often the join is executed. */
   @transient private lazy val skewTasks: Option[SkewJoinTasks] = split.map { splits =>
-    val tasks = splits.tasks(children.map(ShuffleInput.reads))
+    val tasks = splits.tasks(children.map(PartitionedInput.reads))
     val normalizedKeys = NormalizedKeys(
       boundKeys(SqlInternals.normalizeFloats),
       conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS))

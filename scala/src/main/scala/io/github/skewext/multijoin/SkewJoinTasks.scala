@@ -41,14 +41,23 @@ private[multijoin] case class SkewJoinTasks(
         val rows =
           if (ranges.contains(partition)) opened(input)
           else rowShares(input).filter(opened(input), slice)
-        new MultiJoinIterator(
-          partTask(pieceRows),
-          opened.updated(input, rows),
-          slice = input,
-          // The other inputs are there as a whole, and only a part of their keys are in the slice.
-          sliceKeys = KeyFilter.ofBytes(slice.bytes)).toScala
+        val parts = opened.updated(input, rows)
+        val iterator =
+          if (task.ordered.isDefined) {
+            new MultiJoinIterator(partTask(pieceRows), parts)
+          } else {
+            new MultiJoinIterator(
+              partTask(pieceRows),
+              parts,
+              slice = input,
+              // The other inputs are there as a whole, and only a part of their keys are in the slice.
+              sliceKeys = KeyFilter.ofBytes(slice.bytes))
+          }
+        iterator.toScala
       case SkewTask.Residual(input, read) =>
-        residual(partTask(residualRows), input, inputs, read.flatMap(metKeys.get))
+        // The input is read last, whatever its order: its rows are not kept either way.
+        val unordered = partTask(residualRows).copy(ordered = None)
+        residual(unordered, input, inputs, read.flatMap(metKeys.get))
     }
   }
 

@@ -1,5 +1,6 @@
 package io.github.skewext.skew
 
+import io.github.skewext.bucket.MergeSortedFilesExec
 import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.multijoin.{InputRole, MultiFullJoinExec}
 
@@ -66,7 +67,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
   }
 
   private def ofMultiJoin(join: MultiFullJoinExec): Either[SkewReason, JoinedInputs] =
-    if (join.comesOrdered || join.requiredChildOrdering.exists(_.nonEmpty)) {
+    if (join.order == MultiFullJoinExec.Natural) {
       Left(SkewReason.Ordered)
     } else {
       val inputs = join.children.indices.map { i =>
@@ -162,9 +163,10 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
     def and(right: Chain): Chain =
       Chain(inputs ++ right.inputs, conditions ++ right.conditions, output ++ right.output)
 
-    def joined(condition: Option[Expression]): JoinedInputs =
+    def joined(condition: Option[Expression]): JoinedInputs = {
+      val inOrder = inputs.forall(isMerged)
       JoinedInputs(
-        inputs,
+        if (inOrder) inputs else inputs.map(i => i.copy(plan = withoutMerge(i.plan))),
         conditions ++ condition.map(replaceAlias(_, aliases)),
         output,
         children =>
@@ -175,7 +177,20 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
             keyOutput = Nil,
             roles = inputs.map(_.role),
             indicator = None,
-            order = MultiFullJoinExec.NoOrder))
+            order = if (inOrder) MultiFullJoinExec.AutoOrder else MultiFullJoinExec.NoOrder))
+    }
+  }
+
+  /** Whether its rows come from sorted files in the order of the keys. */
+  private def isMerged(input: Input): Boolean = input.plan match {
+    case merge: MergeSortedFilesExec =>
+      SortOrder.orderingSatisfies(merge.outputOrdering, input.keys.map(SortOrder(_, Ascending)))
+    case _ => false
+  }
+
+  private def withoutMerge(plan: SparkPlan): SparkPlan = plan match {
+    case MergeSortedFilesExec(_, _, child) => child
+    case other => other
   }
 
   private def withoutSort(plan: SparkPlan): SparkPlan = plan match {

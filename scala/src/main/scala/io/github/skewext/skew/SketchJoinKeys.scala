@@ -64,7 +64,7 @@ object SketchJoinKeys extends Rule[SparkPlan] {
     case AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) => hashed(stage, stage.shuffle)
     case shuffle @ (_: ShuffleExchangeExec | _: BulkShuffleExchangeExec) =>
       hashed(shuffle, shuffle.asInstanceOf[ShuffleExchangeLike])
-    case ShuffleInput.MadeOf(Seq((child, true))) => shuffleOf(child)
+    case PartitionedInput.MadeOf(Seq((child, true))) => shuffleOf(child)
     case _ => None
   }
 

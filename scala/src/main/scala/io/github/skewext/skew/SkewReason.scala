@@ -20,8 +20,10 @@ object SkewReason {
 
   case object Ordered extends SkewReason("the join gives its rows in the order of the keys", false)
 
-  case object InputNotShuffled
-      extends SkewReason("an input is not made of shuffles that are done", false)
+  case object InputNotPartitioned
+      extends SkewReason("an input is made neither of shuffles that are done nor of buckets", false)
+
+  case object BucketsOff extends SkewReason("spark.skewext.bucket.skew.enabled is false", false)
 
   case object InputNotDeterministic
       extends SkewReason("an input may be another one when it is computed twice", false)
@@ -40,7 +42,8 @@ object SkewReason {
 
   case object OneBlock
       extends SkewReason(
-        "one map task wrote the skewed rows, and they cannot be told apart by what is in them",
+        "one map task wrote the skewed rows, or one row group of a file has them, and they cannot be " +
+          "told apart by what is in them",
         true)
 
   case object TooMuchReread
@@ -75,7 +78,8 @@ object SkewReason {
     JoinType,
     OuterCondition,
     Ordered,
-    InputNotShuffled,
+    InputNotPartitioned,
+    BucketsOff,
     InputNotDeterministic,
     InputsDiffer)
 

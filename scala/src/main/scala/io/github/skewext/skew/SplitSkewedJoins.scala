@@ -15,7 +15,7 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * Splits skewed partitions of joins in the plan of one stage, when all that the stage reads is there
  * and Spark has coalesced partitions. It sees whatever shuffles the stage reads, new ones or such
- * that are used again. What to split and how is decided by [[SkewPlanner]].
+ * that are used again, and the buckets of tables. What to split and how is decided by [[SkewPlanner]].
  *
  * A join is left whole if an operator above could tell the difference. That concerns this join only.
  */
@@ -113,7 +113,7 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
   /** What may replace the join, the best first. */
   private def split(join: SparkPlan): Either[SkewReason, Seq[SparkPlan]] = for {
     joined <- JoinedInputs.of(join).right
-    inputs <- shuffleInputs(joined).right
+    inputs <- partitionedInputs(joined).right
     splits <- SkewPlanner
       .plan(
         joined.inputs.zip(inputs).map { case (i, input) => input.toSkewInput(i.role, i.keys) },
@@ -134,7 +134,9 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
   }
 
   /** What is known of what the join's partitions give. */
-  private def output(joined: JoinedInputs, inputs: Seq[ShuffleInput]): IndexedSeq[PartitionOutput] =
+  private def output(
+      joined: JoinedInputs,
+      inputs: Seq[PartitionedInput]): IndexedSeq[PartitionOutput] =
     if (conf.getConf(SkewConf.SKEW_OUTPUT_ENABLED)) {
       val shown = joined.inputs.map(_.role.isShown)
       PartitionOutput.of(
@@ -144,13 +146,15 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
       IndexedSeq.empty
     }
 
-  private def shuffleInputs(joined: JoinedInputs): Either[SkewReason, Seq[ShuffleInput]] = {
-    val found = joined.inputs.map(i => ShuffleInput.of(i.plan))
+  private def partitionedInputs(joined: JoinedInputs): Either[SkewReason, Seq[PartitionedInput]] = {
+    val buckets = conf.getConf(SkewConf.BUCKET_SKEW)
+    val found = joined.inputs.map(i => PartitionedInput.of(i.plan, buckets))
     found.collectFirst { case Left(reason) => reason } match {
       case Some(reason) => Left(reason)
       case None =>
         val inputs = found.flatMap(_.right.toOption)
-        if (inputs.map(i => ShuffleInput.readAs(i.shuffles.head)).distinct.size == 1) Right(inputs)
+        if (inputs.map(i => PartitionedInput.readAs(i.sources.head)).distinct.size == 1)
+          Right(inputs)
         else Left(SkewReason.InputsDiffer)
     }
   }

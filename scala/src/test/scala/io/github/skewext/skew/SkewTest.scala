@@ -56,7 +56,7 @@ trait SkewTest extends MultiJoinTest {
   protected def checkSplit(df: DataFrame): MultiFullJoinExec = {
     val rows = df.collect().toSeq
     val joins = splitJoins(df)
-    assert(joins.size === 1, df.queryExecution.executedPlan)
+    assert(joins.size === 1, s"${reasons(df)} ${df.queryExecution.executedPlan}")
     assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
     checkMetrics(joins.head)
     joins.head

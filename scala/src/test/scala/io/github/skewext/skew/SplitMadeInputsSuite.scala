@@ -152,14 +152,14 @@ class SplitMadeInputsSuite extends SkewTest {
   test("the shuffles of an input must be read alike") {
     val nested = join(right(0), third(0), "inner", "r" -> "c")
     val input = checkSplit(join(left(2), nested, "full", "l" -> "r")).children(1)
-    assert(ShuffleInput.reads(input).nonEmpty)
+    assert(PartitionedInput.reads(input).nonEmpty)
     var first = true
     val broken = input.transformUp {
       case AQEShuffleReadExec(stage, specs) if first =>
         first = false
         AQEShuffleReadExec(stage, specs.tail :+ specs.head)
     }
-    intercept[IllegalStateException](ShuffleInput.reads(broken))
+    intercept[IllegalStateException](PartitionedInput.reads(broken))
   }
 
   test("joins on one key on both sides of a join become one") {

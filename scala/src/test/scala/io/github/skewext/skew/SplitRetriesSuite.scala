@@ -24,7 +24,7 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
   /** What was given, the join that was split, what tasks saw and how they ended. */
   private case class Run(rows: Seq[Row], join: MultiFullJoinExec, seen: Set[At], ends: TaskEnds) {
 
-    private val tasks = join.split.get.tasks(join.children.map(ShuffleInput.reads))
+    private val tasks = join.split.get.tasks(join.children.map(PartitionedInput.reads))
 
     def kinds(of: Set[At]): Set[String] = of.map(at => tasks(at.partition)).map {
       case SkewTask.Whole => "whole"

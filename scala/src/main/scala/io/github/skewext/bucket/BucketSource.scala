@@ -1,0 +1,47 @@
+package io.github.skewext.bucket
+
+import io.github.skewext.skew.{InputSource, KeySketch, MapBlocks}
+
+import org.apache.spark.sql.execution.{CoalescedPartitionSpec, FileSourceScanExec, PartialReducerPartitionSpec, ShufflePartitionSpec, SparkPlan}
+
+/**
+ * The buckets of a table, as far as a join can be split by them: what is a map task's block in a
+ * shuffle, is a file of the bucket here, or a row group of it.
+ *
+ * @param node what makes rows of one bucket of the rows of this bucket
+ */
+private[skewext] case class BucketSource(node: SparkPlan, files: BucketFiles, sliceable: Boolean)
+    extends InputSource {
+
+  override def ranges: Seq[CoalescedPartitionSpec] =
+    bytes.indices.map(p => CoalescedPartitionSpec(p, p + 1))
+
+  override def bytes: IndexedSeq[Long] = files.bytes
+
+  override def blocks(partition: Int): Seq[MapBlocks] =
+    files.ranges(partition).zipWithIndex.map { case (range, i) => MapBlocks(i, i + 1, range.bytes) }
+
+  /** Files do not change. */
+  override def isStable: Boolean = true
+
+  /** A row group is read from its beginning. */
+  override def canBeInRanges(input: SparkPlan): Boolean = false
+
+  override def sketch: Option[KeySketch] = None
+
+  override def rowBytes: Double = 0
+
+  override def reading(specs: Seq[ShufflePartitionSpec]): SparkPlan = {
+    val sliced = specs.collect { case part: PartialReducerPartitionSpec => part.reducerIndex }
+    SlicedBucketsExec(specs, sliced.distinct.map(p => p -> files.ranges(p)).toMap, node)
+  }
+
+  override def below(node: SparkPlan): BucketSource = copy(node = node)
+}
+
+private[skewext] object BucketSource {
+
+  /** None if the scan has files of no bucket, at which it is going to fail. */
+  def of(scan: FileSourceScanExec, sliceable: Boolean): Option[BucketSource] =
+    BucketFiles.of(scan).map(BucketSource(scan, _, sliceable))
+}

@@ -1,0 +1,220 @@
+package io.github.skewext.skew
+
+import io.github.skewext.bucket.{BucketSource, MergeSortedFilesExec}
+import io.github.skewext.multijoin.InputRole.Required
+import io.github.skewext.multijoin.{InputRole, MultiFullJoinExec}
+
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight}
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
+import org.apache.spark.sql.execution.exchange._
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledJoin}
+import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
+
+/**
+ * An input of a join that comes out of one shuffle or the buckets of one table, or of several that
+ * are partitioned and read alike, as where it is a join itself.
+ */
+case class PartitionedInput(plan: SparkPlan, sources: Seq[InputSource]) {
+
+  def ranges: Seq[CoalescedPartitionSpec] = sources.head.ranges
+
+  /** The size of each partition, in all sources. */
+  val bytes: IndexedSeq[Long] = sources.map(_.bytes).reduce { (a, b) =>
+    a.zip(b).map { case (x, y) => x + y }
+  }
+
+  /**
+   * The source that is sliced where the input is: that with the largest partition. What is there
+   * twice cannot be told apart.
+   */
+  private val sliced: Option[InputSource] = sources
+    .filter(s => s.sliceable && sources.count(_.node eq s.node) == 1)
+    .reduceOption((a, b) => if (b.bytes.max > a.bytes.max) b else a)
+
+  def toSkewInput(role: InputRole, keys: Seq[Expression]): SkewInput = {
+    val several = sources.size > 1
+    val whole = SkewInput(
+      role,
+      bytes,
+      blocks = _ => Nil,
+      sliceable = false,
+      cuttable = false,
+      wholeBytes = if (several) Some(bytes) else None,
+      weights =
+        sketch.map(s => RowWeights.of(bytes, s.sampled, s.every)).getOrElse(IndexedSeq.empty))
+    sliced.fold(whole) { source =>
+      // What is divided by must be there again when a map task runs again. And tasks that share a
+      // block do all that is to be done with it, which is little if it is not joined.
+      val cuttable = !several && RowShare.possible(plan.output, keys) && source.isStable
+      whole.copy(
+        blocks = source.blocks,
+        sliceable = true,
+        wholeBytes = whole.wholeBytes.map(_.zip(source.bytes).map { case (all, s) => all - s }),
+        cuttable = cuttable,
+        inRanges = cuttable && source.canBeInRanges(plan))
+    }
+  }
+
+  /** What is known of how often its keys occur: only if each of its rows is one of one source. */
+  def sketch: Option[KeySketch] = sources match {
+    case Seq(source) if source.sliceable => source.sketch
+    case _ => None
+  }
+
+  /** How large its rows are in memory, on average: one of each source together. */
+  def rowBytes: Double = sources.map(_.rowBytes).sum
+
+  /** The input with other reads. */
+  def reading(specs: Seq[ShufflePartitionSpec]): SparkPlan = {
+    def replace(node: SparkPlan): SparkPlan =
+      sources.find(_.node eq node).map(s => s.reading(specsOf(s, specs))).getOrElse {
+        node match {
+          case PartitionedInput.MadeOf(parts) =>
+            node.withNewChildren(node.children.map { child =>
+              if (parts.exists(_._1 eq child)) replace(child) else child
+            })
+        }
+      }
+    replace(plan)
+  }
+
+  /** Every slice of the one source meets all that the others have of the partition. */
+  private def specsOf(
+      source: InputSource,
+      specs: Seq[ShufflePartitionSpec]): Seq[ShufflePartitionSpec] = {
+    def whole(start: Int, end: Int) =
+      CoalescedPartitionSpec(start, end, source.bytes.slice(start, end).sum)
+    specs.map {
+      case part: PartialReducerPartitionSpec if sliced.exists(_ eq source) => part
+      case PartialReducerPartitionSpec(p, _, _, _) => whole(p, p + 1)
+      case CoalescedPartitionSpec(start, end, _) => whole(start, end)
+      case other => other
+    }
+  }
+}
+
+object PartitionedInput {
+
+  /**
+   * The shuffles and buckets that the rows of the plan are made of, if they are, and partition by
+   * partition.
+   *
+   * @param buckets whether buckets are to be read in parts
+   */
+  def of(plan: SparkPlan, buckets: Boolean): Either[SkewReason, PartitionedInput] = {
+    def find(node: SparkPlan, sliceable: Boolean): Either[SkewReason, Seq[InputSource]] =
+      node match {
+        case stage: ShuffleQueryStageExec if isSplittable(stage) =>
+          val all = (0 until stage.shuffle.numPartitions).map(p => CoalescedPartitionSpec(p, p + 1))
+          Right(Seq(ShuffleSource(node, stage, all, sliceable)))
+        case AQEShuffleReadExec(stage: ShuffleQueryStageExec, specs) if isSplittable(stage) =>
+          val ranges = specs.collect { case c: CoalescedPartitionSpec => c }
+          if (ranges.size == specs.size) Right(Seq(ShuffleSource(node, stage, ranges, sliceable)))
+          else Left(SkewReason.SplitBySpark)
+        case scan: FileSourceScanExec if scan.bucketedScan =>
+          if (!buckets) Left(SkewReason.BucketsOff)
+          else BucketSource.of(scan, sliceable).map(Seq(_)).toRight(SkewReason.InputNotPartitioned)
+        case MadeOf(parts) =>
+          // Every task of a split partition makes the rows anew, and they must be the same ones.
+          if (StableRows.areMadeBy(node)) {
+            val found = parts.map { case (child, linear) => find(child, sliceable && linear) }
+            found.collectFirst { case Left(reason) => Left(reason) }.getOrElse {
+              found.flatMap(_.right.get) match {
+                case Seq(one) if parts.size == 1 => Right(Seq(one.below(node)))
+                case several => Right(several)
+              }
+            }
+          } else {
+            Left(SkewReason.InputNotDeterministic)
+          }
+        case _ => Left(SkewReason.InputNotPartitioned)
+      }
+    find(plan, sliceable = true).right.flatMap { sources =>
+      if (sources.map(readAs).distinct.size == 1) Right(PartitionedInput(plan, sources))
+      else Left(SkewReason.InputsDiffer)
+    }
+  }
+
+  /** The partitions of a source, and how they are read. */
+  def readAs(source: InputSource): (Int, Seq[(Int, Int)]) =
+    (source.bytes.size, source.ranges.map(r => (r.startReducerIndex, r.endReducerIndex)))
+
+  /**
+   * An input of a split join with other reads; nodes may have come in between.
+   *
+   * @param specs parts only of an input that is made of one source
+   */
+  def withReads(input: SparkPlan, specs: Seq[ShufflePartitionSpec]): SparkPlan =
+    input.transformUp { case node @ PartitionReads(_) => PartitionReads.replaced(node, specs) }
+
+  /**
+   * What an input of a split join reads; looked for again, as nodes may have come in between. Of
+   * several sources each task reads the same partitions, of one perhaps a part.
+   */
+  def reads(input: SparkPlan): Seq[ShufflePartitionSpec] = {
+    def all(node: SparkPlan): Seq[Seq[ShufflePartitionSpec]] = node match {
+      case PartitionReads(specs) => Seq(specs)
+      case _ => node.children.flatMap(all)
+    }
+    def unexpected() = throw new IllegalStateException(
+      s"The sources of an input of a split join are not read alike:\n$input")
+    val specs = all(input)
+    if (specs.map(_.size).distinct.size != 1) unexpected()
+    specs.transpose.map { ofTask =>
+      val parts = ofTask.collect { case part: PartialReducerPartitionSpec => part }
+      val partitions = ofTask.map {
+        case CoalescedPartitionSpec(start, end, _) => (start, end)
+        case PartialReducerPartitionSpec(p, _, _, _) => (p, p + 1)
+        case _ => unexpected()
+      }
+      if (partitions.distinct.size != 1 || parts.size > 1) unexpected()
+      parts.headOption.getOrElse(ofTask.head)
+    }
+  }
+
+  /** A user's `repartition` by the key as well: how many tasks read it is not seen by anybody. */
+  private def isSplittable(stage: ShuffleQueryStageExec): Boolean =
+    stage.isMaterialized && stage.shuffle.outputPartitioning != SinglePartition &&
+      (stage.shuffle.shuffleOrigin match {
+        case ENSURE_REQUIREMENTS | REPARTITION_BY_COL | REPARTITION_BY_NUM => true
+        case _ => false
+      })
+
+  /**
+   * A node that makes each partition of its rows of the same partition of some children; and of each
+   * child, whether what is made of a part of the child's rows is a part of what is made of all.
+   */
+  object MadeOf {
+    def unapply(plan: SparkPlan): Option[Seq[(SparkPlan, Boolean)]] = plan match {
+      case p: ProjectExec => Some(Seq(p.child -> true))
+      case f: FilterExec => Some(Seq(f.child -> true))
+      case g: GenerateExec => Some(Seq(g.child -> true))
+      case s: SortExec if !s.global => Some(Seq(s.child -> true))
+      case m: MergeSortedFilesExec => Some(Seq(m.child -> true))
+      case a: BaseAggregateExec => Some(Seq(a.child -> false))
+      case w: WindowExec => Some(Seq(w.child -> false))
+      case w: WindowGroupLimitExec => Some(Seq(w.child -> false))
+      case j: BroadcastHashJoinExec =>
+        j.buildSide match {
+          case BuildLeft => Some(Seq(j.right -> true))
+          case BuildRight => Some(Seq(j.left -> true))
+        }
+      case j: ShuffledJoin =>
+        val (left, right) = j.joinType match {
+          case _: InnerLike => (true, true)
+          case LeftOuter | LeftExistence(_) => (true, false)
+          case RightOuter => (false, true)
+          case _ => (false, false)
+        }
+        Some(Seq(j.left -> left, j.right -> right))
+      case j: MultiFullJoinExec if j.split.isEmpty =>
+        Some(j.children.zip(j.roles.map(_ == Required)))
+      case _ => None
+    }
+  }
+}
