@@ -3,8 +3,9 @@
     bench/plot.py [DIRECTORY]          bench/results without one
 
 `cases.svg` has a bar for every case: how many times the best stock plan's time is ours. `skew.svg`
-has the joins with a hot key: how long the longest task is, and the query. Cases with several points
-become curves, such as `scaling-n.svg`. What `simulate.py` found becomes `simulation.svg`.
+has the joins with a hot key: how long the longest task is, and the query. `techniques.svg` has the
+techniques of `skew_join` as a heat map. Cases with several points become curves, such as
+`scaling-n.svg`. What `simulate.py` found becomes `simulation.svg`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from math import log2
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from harness.cases import CASES
 from harness.hot_page import NAMES
 from harness.hot_simulation import PLOTTED_ROWS
 from harness.report import Json, best, load
+from harness.technique_page import speed_up
+from harness.technique_plans import AUTO, FAMILY, TECHNIQUES
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -53,6 +57,9 @@ def main(arguments: list[str]) -> int:
     skewed = [r for r in compared if r["case"].startswith("skew-")]
     if skewed:
         drawn.append(_draw_skew(skewed, directory))
+    techniques = [r for r in ordered if r["case"].startswith("technique-")]
+    if techniques:
+        drawn.append(_draw_techniques(techniques, directory))
     if (directory / "simulation.json").exists():
         drawn.append(draw_simulation(directory))
     if (directory / "skew-simulation.json").exists():
@@ -148,6 +155,65 @@ def _draw_skew(results: list[Json], directory: Path) -> Path:
     panels[1].set_xlabel("seconds of the query")
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     return _save(figure, directory / "skew.svg")
+
+
+#: From twice as slow as stock Spark to four times as fast: colours by powers of two.
+SLOWEST, FASTEST = -1.0, 2.0
+
+
+def _draw_techniques(results: list[Json], directory: Path) -> Path:
+    """A panel for each kind of data, a row for each kind of join, a column for each technique."""
+    from matplotlib import colors, patches, pyplot
+
+    height = 1.3 + 0.28 * max(len(result["points"]) for result in results)
+    figure, panels = pyplot.subplots(
+        1, len(results), sharey=True, squeeze=False, figsize=(3.4 * len(results), height)
+    )
+    figure.set_layout_engine("constrained")
+    norm = colors.TwoSlopeNorm(0.0, SLOWEST, FASTEST)
+    shades = matplotlib.colormaps["RdBu"]
+    for axes, result in zip(panels[0], results):
+        for down, point in enumerate(result["points"]):
+            fastest = best(point, FAMILY)
+            for across, name in enumerate(TECHNIQUES):
+                ratio = speed_up(point, name)
+                colour = "#eeeeee" if ratio is None else shades(norm(_power(ratio)))
+                is_best = fastest is not None and fastest[0] == name
+                box = patches.Rectangle((across, down), 1, 1, facecolor=colour, edgecolor="white")
+                axes.add_patch(box)
+                axes.text(
+                    across + 0.5,
+                    down + 0.5,
+                    _without_ratio(point, name) if ratio is None else f"{ratio:.2f}",
+                    ha="center",
+                    va="center",
+                    fontsize=7,
+                    fontweight="bold" if is_best else "normal",
+                )
+        columns = range(len(TECHNIQUES))
+        axes.set_xlim(0, len(TECHNIQUES))
+        axes.set_ylim(len(result["points"]), 0)
+        axes.set_xticks([at + 0.5 for at in columns], TECHNIQUES, rotation=45, ha="right")
+        labels = [point["label"] for point in result["points"]]
+        axes.set_yticks([at + 0.5 for at in range(len(labels))], labels)
+        axes.tick_params(length=0)
+        axes.get_xticklabels()[TECHNIQUES.index(AUTO)].set_fontweight("bold")
+        axes.set_title(result["case"].split("-", 1)[1], fontsize=9)
+        for side in axes.spines.values():
+            side.set_visible(False)
+    figure.suptitle("time of stock Spark / time of skew_join by the technique", fontsize=9)
+    return _save(figure, directory / "techniques.svg")
+
+
+def _power(ratio: float) -> float:
+    return max(SLOWEST, min(FASTEST, log2(ratio)))
+
+
+def _without_ratio(point: Json, name: str) -> str:
+    facts = point["variants"].get(name)
+    if facts is None:
+        return "="
+    return "refuses" if facts.get("refused") else "fails"
 
 
 def _draw_curve(result: Json, directory: Path) -> Path:

@@ -3,8 +3,8 @@
     bench/summary.py [DIRECTORY]       bench/results without one
 
 It is made of the result files alone, so that it cannot say anything else than they do. So are the
-figures in the project's README.md, in docs/performance.md, docs/skew.md and docs/rewrite.md,
-between two comments, which are written as well when the directory is bench/results.
+figures in the project's README.md and in pages of docs, between two comments, which are written as
+well when the directory is bench/results.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness import plan_page, skew_page
+from harness import plan_page, skew_page, technique_page
 from harness.cases import CASES
 from harness.report import Json, best, load, megabytes
 from harness.tables import over, seconds, table, verdict
@@ -32,6 +32,7 @@ HEADLINES = {
 }
 #: Beginnings of the names of cases that are not about N-way joins without skew.
 SKEW = ("skew-", "buckets-skew")
+TECHNIQUE = "technique-"
 
 BEGIN = "<!-- written by bench/{tool} from bench/results -->"
 END = "<!-- end of what is written by bench/{tool} -->"
@@ -51,6 +52,9 @@ def main(arguments: list[str]) -> int:
     skewed = _skewed(found)
     if skewed:
         blocks += ["## Joins with a hot key", table(skew_page.rows(skewed))]
+    techniques = _techniques(found)
+    if techniques:
+        blocks += ["## Techniques of skew_join", *_technique_blocks(techniques)]
     spilling = [r for r in compared if r["points"][0]["heap"]]
     for result in spilling:
         blocks += [f"## {_title(result)}", table(_memory_rows(result["points"][0]))]
@@ -59,7 +63,7 @@ def main(arguments: list[str]) -> int:
             blocks += [f"## {_title(result)}", table(_curve_rows(result))]
         elif "overhead" in result:
             blocks += [f"## {_title(result)}", table(skew_page.overhead_rows(result))]
-        elif result in skewed:
+        elif result in skewed or result in techniques:
             continue
         elif result not in compared:
             blocks += [f"## {_title(result)}", table(_time_rows(result["points"][0]))]
@@ -108,6 +112,7 @@ def pages(found: list[Json]) -> dict[Path, str]:
         BENCH.parent / "README.md": table(_headline_rows(headlines)),
         BENCH.parent / "docs" / "performance.md": table(_case_rows(compared, base)),
         BENCH.parent / "docs" / "skew.md": _skew_block(found, base),
+        BENCH.parent / "docs" / "skew-join.md": _technique_page(found, base),
     }
 
 
@@ -127,6 +132,31 @@ def write_pages(blocks: dict[Path, str], tool: str) -> None:
     for page, block in blocks.items():
         text = with_block(page.read_text(encoding="utf-8"), block, tool)
         page.write_text(text, encoding="utf-8")
+
+
+def _techniques(found: list[Json]) -> list[Json]:
+    return [r for r in found if r["case"].startswith(TECHNIQUE)]
+
+
+def _technique_blocks(results: list[Json], base: str = "") -> list[str]:
+    """A table for each kind of data, and below them what was wanted and what is refused."""
+    blocks = []
+    for result in results:
+        first = result["points"][0]
+        blocks.append(f"{result['about']}; {first['rows']:,} rows on the left:")
+        blocks.append(table(technique_page.rows(result, base)))
+    blocks.append("\n".join(technique_page.goals(results)))
+    refused = technique_page.refusals(results)
+    return [*blocks, "\n".join(["Refused:", "", *refused])] if refused else blocks
+
+
+def _technique_page(found: list[Json], base: str) -> str:
+    """What was measured of techniques; nothing before it was."""
+    techniques = _techniques(found)
+    if not techniques:
+        return ""
+    plot = f"![time of stock Spark over time of each technique]({base}techniques.svg)"
+    return "\n\n".join([plot, *_technique_blocks(techniques, base)])
 
 
 def with_block(page: str, block: str, tool: str = "summary.py") -> str:

@@ -10,13 +10,18 @@ from typing import Any
 CLOSE = 0.5
 
 
-def balance(stages: Sequence[dict[str, Any]]) -> dict[str, float] | None:
+def balance(stages: Sequence[dict[str, Any]], with_scans: bool = False) -> dict[str, float] | None:
     """Longest and median task, in ms, of the stage in which one task holds up the others most.
 
     Of the stages that read a shuffle, only those count whose longest task is at least half as long
-    as the longest of all: that small tasks of another stage differ holds nobody up.
+    as the longest of all: that small tasks of another stage differ holds nobody up. With scans, all
+    stages of several tasks count: that of a join with a broadcast side reads no shuffle.
     """
-    times = [stage["task_ms"] for stage in stages if stage["parents"] and stage["task_ms"]]
+    times = [
+        stage["task_ms"]
+        for stage in stages
+        if stage["task_ms"] and (stage["parents"] or (with_scans and len(stage["task_ms"]) > 1))
+    ]
     longest = max((max(tasks) for tasks in times), default=0)
     if not longest:
         return None

@@ -10,11 +10,14 @@ FULL_ROWS = 4_000_000
 QUICK_ROWS = 100_000
 """Rows of a table for a look at everything in less than half an hour on two cores."""
 
+FILES = 8
+"""Files of a table, however many cores made it."""
+
 STOCK = ("sortmerge", "shufflehash", "bushy-sortmerge", "bushy-shufflehash", "union")
 CHAINS = ("sortmerge", "shufflehash")
 BOUNDS = ("floor", "scan")
 
-SKEWED = ("hot", "hotnulls", "hotbuckets", "product")
+SKEWED = ("hot", "hotnulls", "hotbuckets", "product", "zipf", "both")
 """Kinds of tables of which the first, or both, have a key with far more rows than others."""
 
 
@@ -52,6 +55,8 @@ class Point:
     split: str | None = None
     #: One of `queries`, in place of a join of the tables.
     query: str | None = None
+    #: Whether Spark broadcasts what it would by default, in proportion to the rows; else nothing.
+    broadcasts: bool = False
 
     @property
     def bucketed(self) -> bool:
@@ -78,13 +83,15 @@ class Goal:
     under: str
     relation: str
     bound: float
-    #: "seconds"; "spilled"; "overhead", round by round; or "tasks": the longest one of `over`
-    #: against the median one.
+    #: "seconds"; "spilled"; "overhead", round by round; "tasks": the longest one of `over`
+    #: against the median one; or "every": seconds, at every point of the case.
     quantity: str = "seconds"
 
     def __str__(self) -> str:
         if self.quantity == "tasks":
             return f"{self.over}: longest / median task {self.relation} {self.bound:g}"
+        if self.quantity == "every":
+            return f"{self.over} / {self.under} {self.relation} {self.bound:g} in every row"
         what = "" if self.quantity == "seconds" else f"{self.quantity}: "
         return f"{what}{self.over} / {self.under} {self.relation} {self.bound:g}"
 
@@ -108,5 +115,8 @@ class Case:
     session: str | None = None
     #: If not 0: so many times as many rounds, one right after the other, for small differences.
     repeats: int = 0
+    #: Whether it is a matrix, with a row for each point: asking for the answer is the only warm-up,
+    #: and what is of no consequence for the best of a row is timed once.
+    is_matrix: bool = False
     #: Whether it belongs to a look at everything.
     in_look: bool = True

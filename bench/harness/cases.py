@@ -7,6 +7,7 @@ from fnmatch import fnmatch
 
 from harness.case import BOUNDS, CHAINS, STOCK, Case, Goal, Point
 from harness.skew_cases import SKEW_CASES, SKEWED_BUCKETS
+from harness.technique_cases import TECHNIQUE_CASES
 
 COMET = ("comet-sortmerge", "comet-shufflehash", "comet-ours")
 
@@ -197,6 +198,7 @@ CASES = (
     *_MIXED,
     SKEWED_BUCKETS,
     *SKEW_CASES,
+    *TECHNIQUE_CASES,
 )
 
 

@@ -5,27 +5,23 @@ keys, and a key of one table is in each of the others with a probability of one 
 random order. The values are hashes of the key's number: the same table comes out whenever and
 wherever it is made.
 
-Skewed tables are narrower, and of different sizes; see `_hot_table`. So are those of `queries`.
+Skewed tables are narrower, and of different sizes; see `hot_tables`. So are those of `queries`.
 """
 
 from __future__ import annotations
 
 import shutil
 from hashlib import md5
-from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from harness import queries
-from harness.case import BUCKETED, FULL_ROWS, SKEWED
+from harness import hot_tables, queries
+from harness.case import BUCKETED, FILES, SKEWED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-
-FILES = 8
-"""Files of a table, however many cores made it."""
 
 BUCKETS = 16
 APPENDS = 4
@@ -39,12 +35,6 @@ COPIES = 10
 
 LOOKED_UP = md5(b"17").hexdigest()[:16]
 """A key of every kind that has strings as keys, where a table has it."""
-
-HOT = "HOTHOTHOTHOTHOT0"
-"""The key that half of the rows have; no other key looks like it."""
-
-PRODUCT = 3000
-"""Rows of the hot key in each table of the kind "product", at full scale."""
 
 
 def keys_of(kind: str) -> list[str]:
@@ -78,7 +68,7 @@ def generate(spark: SparkSession, cache: Path, kind: str, rows: int, table: int)
     if kind in BUCKETED:
         _generate_bucketed(spark, cache, kind, rows, table, making)
     elif kind in SKEWED:
-        _hot_table(spark, kind, rows, table).write.mode("overwrite").parquet(str(making))
+        hot_tables.table(spark, kind, rows, table).write.mode("overwrite").parquet(str(making))
     elif kind == "lookup":
         _generate_visits(spark, rows, making)
     elif kind == "star":
@@ -126,7 +116,7 @@ def _generate_bucketed(
 ) -> None:
     if kind == "hotbuckets":
         # As Spark's writer leaves it: each of the tasks has written a file of each bucket.
-        source = _hot_table(spark, "hot", rows, table)
+        source = hot_tables.table(spark, "hot", rows, table)
         writer = source.write.mode("overwrite").bucketBy(BUCKETS, "device_id")
         writer.option("path", str(path)).saveAsTable(f"making_{table}")
         spark.sql(f"DROP TABLE making_{table}")
@@ -214,51 +204,6 @@ def _values(kind: str, table: int) -> list[Column]:
         digits = F.concat(F.sha2(text, 512), F.sha2(text, 256), F.md5(text))
         values.append(F.substring(digits, 1, 200).alias(f"t{table}_p"))
     return values
-
-
-def _text(number: Column) -> Column:
-    return F.substring(F.md5(number.cast("string")), 1, 16)
-
-
-def _hot_table(spark: SparkSession, kind: str, rows: int, table: int) -> DataFrame:
-    """A table of few, narrow columns; rows in the order of their numbers.
-
-    The first has `rows` rows: every second one has the hot key, or 30 % none, and the others two of
-    each cold key or so. The others have a quarter of the rows with unique keys; the second has a
-    half of the first one's, each further one a half of that before, and the second one row of the
-    hot key. Of "product" both have `rows` unique keys and some thousands of rows of the hot one.
-    """
-    number = F.col("id")
-    size, quarter = rows, max(1, rows // 4)
-    if kind == "product":
-        size = rows + product_copies(rows)
-        key = F.when(number >= rows, F.lit(HOT)).otherwise(_text(number + quarter * table))
-    elif table > 0:
-        size = quarter
-        key = _text(number + rows // 8 * table)
-        if kind == "hot" and table == 1:
-            key = F.when(number == 0, F.lit(HOT)).otherwise(key)
-    elif kind == "hot":
-        cold = _text(F.pmod(F.expr("id div 2"), F.lit(quarter)))
-        key = F.when(number % 2 == 0, F.lit(HOT)).otherwise(cold)
-    else:
-        known = F.pmod(F.xxhash64("id", F.lit(7000)), F.lit(10)) >= 3
-        key = F.when(known, _text(number % quarter))
-    values = [
-        F.xxhash64("id", F.lit(10 * table)).alias(f"t{table}_a"),
-        F.pmod(F.xxhash64("id", F.lit(10 * table + 1)), F.lit(1000)).alias(f"t{table}_b"),
-        F.concat(F.lit("v"), (number % 5000).cast("string")).alias(f"t{table}_s"),
-    ]
-    if kind == "product":
-        # What a join of wide rows copies, for the hot key alone.
-        digits = F.concat(*(F.hex(F.xxhash64("id", F.lit(j))) for j in range(30)))
-        values[1:] = [F.when(number >= rows, digits).otherwise("x").alias(f"t{table}_p")]
-    return spark.range(0, size, 1, FILES).select(key.alias("device_id"), *values)
-
-
-def product_copies(rows: int) -> int:
-    """Rows of the hot key on either side: their product is in proportion to the table's rows."""
-    return max(2, round(PRODUCT * sqrt(rows / (FULL_ROWS / 10))))
 
 
 def _star_table(spark: SparkSession, rows: int, table: int) -> DataFrame:

@@ -80,6 +80,13 @@ LEAST_ROUNDS = 6
 """Fewer do not tell what the median lies within."""
 
 
+def worst_ratio(points: Sequence[Json], over: str, under: str) -> float | None:
+    """The most that the one takes of what the other takes; nothing if a figure is missing."""
+    pairs = [(best(point, over), best(point, under)) for point in points]
+    ratios = [a[1] / b[1] for a, b in pairs if a and b]
+    return max(ratios) if ratios and len(ratios) == len(pairs) else None
+
+
 def judge(goal: Goal, points: Sequence[Json]) -> Json:
     """Compare with a goal; without figures it is not reached."""
     point = points[0]
@@ -87,6 +94,10 @@ def judge(goal: Goal, points: Sequence[Json]) -> Json:
         found = overhead(points, goal.over, goal.under, "seconds")
         reached = None if found is None else goal.reached(found["median"], 1.0)
         return {"goal": str(goal), "value": found and found["median"], "reached": reached}
+    if goal.quantity == "every":
+        worst = worst_ratio(points, goal.over, goal.under)
+        reached = None if worst is None else goal.reached(worst, 1.0)
+        return {"goal": str(goal), "value": worst and round(worst, 3), "reached": reached}
     if goal.quantity == "tasks":
         ratio = point["variants"].get(goal.over, {}).get("balance", {}).get("ratio")
         reached = None if ratio is None else goal.reached(ratio, 1.0)
@@ -199,7 +210,9 @@ def _variant_rows(point: Json) -> list[list[str]]:
     for name, facts in point["variants"].items():
         fastest = facts.get("min")
         operators = facts.get("operators", {})
-        note = facts.get("failed", "") or "; ".join(facts.get("splits", []))
+        note = facts.get("failed") or facts.get("refused") or "; ".join(facts.get("splits", []))
+        if facts.get("technique", name) != name:
+            note = f"{facts['technique']}; {note}"
         balance = facts.get("balance")
         if facts.get("dropped"):
             note = f"dropped after {facts['warm_up']:.2f} s"

@@ -6,16 +6,18 @@ plan is compared with `Variant.plan`: counts of the operators that matter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Callable
 
 from pyspark.sql import functions as F
 
+from harness import technique_plans
 from harness.case import Point
 from harness.data import LOOKED_UP, LOOKUP_BUCKETS, keys_of, unique_keys
 from harness.queries import LOOKUPS, QUERIES
+from harness.technique_plans import FAMILY, TECHNIQUES, joined_by, technique_plan
 from pyspark_skewext import multi_full_join, multi_join
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ SKEW = "spark.skewext.skew.enabled"
 BUCKET_SKEW = "spark.skewext.bucket.skew.enabled"
 MARKING = "spark.skewext.skew.marking.enabled"
 RUNTIME_FILTER = "spark.skewext.multiJoin.runtimeFilter.enabled"
+MAX_BROADCAST = "spark.skewext.skewJoin.maxBroadcastBytes"
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,13 @@ def _ours(tables: Sequence[DataFrame], keys: Sequence[str], point: Point) -> Dat
 
 def _query(tables: Sequence[DataFrame], _: Sequence[str], point: Point) -> DataFrame:
     return tables[0].sparkSession.sql({**QUERIES, **LOOKUPS}[str(point.query)])
+
+
+def _technique(name: str) -> Build:
+    def build(tables: Sequence[DataFrame], keys: Sequence[str], point: Point) -> DataFrame:
+        return joined_by(name, tables, keys, point.how)
+
+    return build
 
 
 def _left(second_key: str) -> Build:
@@ -226,12 +236,21 @@ VARIANTS = {
             min_tables=1,
         ),
         Variant("one-bucket", "ours", lambda n: {"Buckets": 1}, _query, min_tables=1),
+        # What their plans have depends on the join.
+        *(Variant(name, FAMILY, lambda n: {}, _technique(name)) for name in TECHNIQUES),
     )
 }
 
 
-def expected_plan(variant: Variant, point: Point) -> Plan | None:
-    """Operators that a run of the variant must have had; None: whatever others have."""
+def expected_plan(
+    variant: Variant, point: Point, chosen: str | None = None
+) -> Mapping[str, int | range] | None:
+    """Operators that a run of the variant must have had; None: whatever others have.
+
+    `chosen` is the technique that `auto` has taken.
+    """
+    if variant.family == FAMILY:
+        return technique_plan(chosen or variant.name, point)
     if variant.plan is None:
         return None
     plan = dict(variant.plan(point.tables))
@@ -302,6 +321,8 @@ def arranged(tables: Sequence[DataFrame], point: Point) -> list[DataFrame]:
 
 def suits(variant: Variant, point: Point) -> bool:
     """Whether the variant gives the right answer here, and is not another one's twin."""
+    if variant.family == FAMILY and not technique_plans.suits(variant.name, point):
+        return False
     return point.tables >= variant.min_tables and (
         unique_keys(point.kind) or not variant.needs_unique_keys
     )

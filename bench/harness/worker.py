@@ -14,16 +14,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 from harness import data
 from harness.case import Point
 from harness.facts import Watch, versions
 from harness.sessions import SessionSpec, start
+from harness.technique_plans import FAMILY, technique_of
 from harness.variants import (
     BUCKET_SKEW,
     BULK_ROWS,
     MARKING,
+    MAX_BROADCAST,
     SKEW,
     SWITCH,
     VARIANTS,
@@ -40,6 +43,11 @@ if TYPE_CHECKING:
 #: Of 8,000,000 rows, and with fewer in proportion: what is split does not depend on the scale.
 ADVISORY_BYTES = 4 * 2**20
 THRESHOLD_BYTES = 8 * 2**20
+#: Spark's default.
+BROADCAST_BYTES = 10 * 2**20
+#: Twice our default, so that the smaller table may be broadcast at full scale. Not in proportion:
+#: what a broadcast takes is rounded up to pages of up to 64 MB.
+MAX_BROADCAST_BYTES = 512 * 2**20
 SCALE_ROWS = 8_000_000
 
 SCAN_TO_FILTER = "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold"
@@ -76,7 +84,8 @@ class Worker:
         for frame in self._frames(chosen, tables, where):
             frame.write.format("noop").mode("overwrite").save()
         seconds = time.perf_counter() - begin
-        return {"seconds": seconds, **watch.facts()}
+        about = technique_of(frame) if chosen.family == FAMILY else {}
+        return {"seconds": seconds, **watch.facts(), **about}
 
     def check(self, variant: str, point: dict[str, Any], rows: int) -> dict[str, Any]:
         """Number of rows and a checksum that does not depend on their order.
@@ -156,6 +165,7 @@ class Worker:
             "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
             "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
             **(_skew_settings(rows) if where.skewed else {}),
+            **_broadcast_settings(rows if where.broadcasts else 0),
             **chosen.conf,
         }
         for key, value in settings.items():
@@ -191,6 +201,15 @@ def _skew_settings(rows: int) -> dict[str, str]:
     return {
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": f"{round(ADVISORY_BYTES * share)}b",
         skew_join: f"{round(THRESHOLD_BYTES * share)}b",
+    }
+
+
+def _broadcast_settings(rows: int) -> dict[str, str]:
+    """As by default with as many rows as at full scale; without rows, nothing is broadcast."""
+    limit = round(BROADCAST_BYTES * rows / SCALE_ROWS)
+    return {
+        "spark.sql.autoBroadcastJoinThreshold": f"{limit or -1}b",
+        MAX_BROADCAST: f"{MAX_BROADCAST_BYTES}b",
     }
 
 
@@ -246,6 +265,9 @@ def main() -> None:
         command = json.loads(line)
         try:
             answer({"ok": getattr(worker, command.pop("command"))(**command)})
+        except AnalysisException as error:
+            # By Spark's analyzer, or by us: nothing is out of order afterwards.
+            answer({"refused": str(error).splitlines()[0]})
         except Exception as error:
             print(error, file=sys.stderr, flush=True)
             answer({"error": _explain(error)})

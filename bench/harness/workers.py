@@ -23,6 +23,10 @@ class WorkerError(Exception):
     """The worker could not do it, and says why; it can be told to do other things."""
 
 
+class WorkerRefusedError(WorkerError):
+    """What was asked for is refused, before anything ran or before it could do harm."""
+
+
 class WorkerDiedError(WorkerError):
     """The process is gone, or had to be ended because it took too long."""
 
@@ -55,6 +59,8 @@ class WorkerProcess:
         """Have a command done, and wait for it."""
         self._send({"command": command, **arguments})
         answer = self._receive(self._timeout)
+        if "refused" in answer:
+            raise WorkerRefusedError(answer["refused"])
         if "error" in answer:
             raise WorkerError(answer["error"])
         result: dict[str, Any] = answer["ok"]

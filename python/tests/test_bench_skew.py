@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import simulate as tool
 import summary
-from harness import data, hot_page, report
+from harness import data, hot_page, hot_tables, report
 from harness.balance import balance
 from harness.case import Goal, Point
 from harness.cases import CASES, select
@@ -135,7 +135,10 @@ def counts(table: DataFrame) -> tuple[int, int, int, int]:
     """Rows, those with the hot key, those without a key, and distinct keys."""
     key = F.col("device_id")
     (row,) = table.agg(
-        F.count("*"), F.count_if(key == data.HOT), F.count_if(key.isNull()), F.countDistinct(key)
+        F.count("*"),
+        F.count_if(key == hot_tables.HOT),
+        F.count_if(key.isNull()),
+        F.countDistinct(key),
     ).collect()
     return tuple(row)
 
@@ -161,7 +164,7 @@ def test_the_tables_have_the_skew_that_they_stand_for(spark: SparkSession, tmp_p
     assert 0.25 < without / rows < 0.35
     (one,) = made("product", 1)
     assert counts(one) == (1600 + 190, 190, 0, 1601)
-    assert data.product_copies(400_000) == 3000
+    assert hot_tables.product_copies(400_000) == 3000
 
 
 def test_splits_are_seen_in_the_executed_plan(spark: SparkSession) -> None:
