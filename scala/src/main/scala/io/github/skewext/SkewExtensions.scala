@@ -44,6 +44,7 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *     multi-way join as one operator, and what its inputs are asked while the query runs
  *     ([[multijoin.RuntimeFilters]]).
  *  1. [[technique.SaltKeysStrategy]] (the same): plans the salts.
+ *  1. [[technique.MarkedBroadcastJoinStrategy]] (the same): plans a join whose broadcast side is preserved.
  *  1. [[bucket.CoalesceBuckets]] (adaptive execution, before exchanges are planned; in other plans as
  *     a strategy for the whole query): reads tables in fewer partitions than they have buckets.
  *  1. [[multijoin.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
@@ -137,7 +138,8 @@ object SkewExtensions {
   private val rulesOfScans: Rule[SparkPlan] = new BucketedScanRules(PruneBuckets, MergeSortedFiles)
 
   private val strategies: Seq[Strategy] =
-    Seq(MultiFullJoinStrategy, SaltKeysStrategy).map(GuardedStrategy(_))
+    Seq(MultiFullJoinStrategy, SaltKeysStrategy, MarkedBroadcastJoinStrategy).map(
+      GuardedStrategy(_))
 
   /**
    * Registers with a session that runs already what can be registered so late: the strategy and the
