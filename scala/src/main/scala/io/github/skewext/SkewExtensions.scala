@@ -43,7 +43,7 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *  1. [[multijoin.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a
  *     multi-way join as one operator, and what its inputs are asked while the query runs
  *     ([[multijoin.RuntimeFilters]]).
- *  1. [[technique.SaltKeysStrategy]] (the same): plans the salts.
+ *  1. [[technique.SaltedJoinStrategy]] (the same): plans salts, and the join on them.
  *  1. [[technique.MarkedBroadcastJoinStrategy]] (the same): plans a join whose broadcast side is preserved.
  *  1. [[bucket.CoalesceBuckets]] (adaptive execution, before exchanges are planned; in other plans as
  *     a strategy for the whole query): reads tables in fewer partitions than they have buckets.
@@ -138,7 +138,7 @@ object SkewExtensions {
   private val rulesOfScans: Rule[SparkPlan] = new BucketedScanRules(PruneBuckets, MergeSortedFiles)
 
   private val strategies: Seq[Strategy] =
-    Seq(MultiFullJoinStrategy, SaltKeysStrategy, MarkedBroadcastJoinStrategy).map(
+    Seq(MultiFullJoinStrategy, SaltedJoinStrategy, MarkedBroadcastJoinStrategy).map(
       GuardedStrategy(_))
 
   /**
