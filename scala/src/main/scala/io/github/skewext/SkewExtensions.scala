@@ -44,7 +44,8 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *  1. [[multijoin.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a
  *     multi-way join as one operator, and what its inputs are asked while the query runs
  *     ([[multijoin.RuntimeFilters]]).
- *  1. [[technique.SaltKeysStrategy]] (the same): plans the salts.
+ *  1. [[technique.SaltedJoinStrategy]] (the same): plans salts, and the join on them.
+ *  1. [[technique.MarkedBroadcastJoinStrategy]] (the same): plans a join whose broadcast side is preserved.
  *  1. [[bucket.CoalesceBuckets]] (adaptive execution, before exchanges are planned; in other plans as
  *     a strategy for the whole query): reads tables in fewer partitions than they have buckets.
  *  1. [[multijoin.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
@@ -142,7 +143,8 @@ object SkewExtensions {
     new BucketedScanRules(PruneBuckets, MergeSortedFiles, JoinSortedFiles)
 
   private val strategies: Seq[Strategy] =
-    Seq(MultiFullJoinStrategy, SaltKeysStrategy).map(GuardedStrategy(_))
+    Seq(MultiFullJoinStrategy, SaltedJoinStrategy, MarkedBroadcastJoinStrategy).map(
+      GuardedStrategy(_))
 
   /**
    * Registers with a session that runs already what can be registered so late: the strategy and the

@@ -38,7 +38,7 @@ object JoinSortedFiles extends Rule[SparkPlan] {
     JoinedInputs.of(join).right.toOption.filter(_.inputs.forall(isMerged)).flatMap { joined =>
       val operator =
         joined.operator(joined.inputs.map(_.plan)).copy(order = MultiFullJoinExec.AutoOrder)
-      Some(joined.plan(operator)).filter { plan =>
+      Some(joined.planOf(operator)).filter { plan =>
         operator.comesOrdered &&
         SortOrder.orderingSatisfies(plan.outputOrdering, join.outputOrdering)
       }

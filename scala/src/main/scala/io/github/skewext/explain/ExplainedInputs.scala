@@ -9,7 +9,6 @@ import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
-import org.apache.spark.sql.execution.joins.BaseJoinExec
 import org.apache.spark.sql.types.LongType
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -97,7 +96,7 @@ private[explain] class ExplainedInputs(
 
   /** The nodes of an input, without those of joins in it: these have entries of their own. */
   private def nodesOf(node: SparkPlan): Seq[SparkPlan] = node match {
-    case _: MultiFullJoinExec | _: BaseJoinExec => Nil
+    case join if FoundJoin.isJoin(join) => Nil
     case other => other +: childrenOf(other).flatMap(nodesOf)
   }
 
@@ -107,7 +106,7 @@ private[explain] class ExplainedInputs(
   }
 
   private def source(node: SparkPlan): String = node match {
-    case _: MultiFullJoinExec | _: BaseJoinExec =>
+    case join if FoundJoin.isJoin(join) =>
       numberOf(node).fold("another join")(n => s"join $n")
     case aggregate: BaseAggregateExec =>
       val rows = source(aggregate.child)

@@ -7,6 +7,7 @@ import scala.collection.mutable
 import io.github.skewext.bucket.{BucketedScan, SlicedBucketsExec}
 import io.github.skewext.multijoin.{BroadcastSmallInputs, MultiFullJoin, MultiFullJoinExec}
 import io.github.skewext.skew.KeySketchExec
+import io.github.skewext.technique.MarkedBroadcastJoin
 
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution._
@@ -15,6 +16,7 @@ import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.command.ExecutedCommandExec
 import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec}
 import org.apache.spark.sql.execution.joins.BaseJoinExec
+import org.apache.spark.sql.execution.skewext.MarkedBroadcastJoinExec
 
 /**
  * A join of ours, or Spark's joins that follow each other with nothing in between that makes other
@@ -194,12 +196,12 @@ private[skewext] object FoundJoin {
   }
 
   private def joinOf(node: SparkPlan): Option[LogicalPlan] = node.logicalLink.filter {
-    case _: Join | _: MultiFullJoin => true
+    case _: Join | _: MultiFullJoin | _: MarkedBroadcastJoin => true
     case _ => false
   }
 
-  private def isJoin(node: SparkPlan): Boolean = node match {
-    case _: MultiFullJoinExec | _: BaseJoinExec => true
+  def isJoin(node: SparkPlan): Boolean = node match {
+    case _: MultiFullJoinExec | _: MarkedBroadcastJoinExec | _: BaseJoinExec => true
     case _ => false
   }
 

@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.plans.JoinType
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.BaseJoinExec
+import org.apache.spark.sql.execution.skewext.MarkedBroadcastJoinExec
 
 /** Joins in words. */
 private[explain] object Operators {
@@ -46,6 +47,9 @@ private[explain] object Operators {
       case join: BaseJoinExec =>
         val pairs = join.leftKeys.zip(join.rightKeys).map { case (l, r) => EqualTo(l, r) }
         (typeOf(join.joinType), pairs ++ join.condition)
+      case join: MarkedBroadcastJoinExec =>
+        val pairs = join.largeKeys.zip(join.smallKeys).map { case (l, s) => EqualTo(l, s) }
+        (typeOf(join.joinType), pairs)
       case join: MultiFullJoinExec =>
         val pairs = join.keys.tail.flatMap(_.zip(join.keys.head).map { case (r, l) =>
           EqualTo(l, r)

@@ -35,7 +35,7 @@ private[explain] object Origins {
 
   /** Of joins that `skew_join`, or its hint, has asked a technique for. */
   private def byTechnique(joins: Seq[LogicalPlan]): Option[Origin] = {
-    val contents = joins.collect { case join: Join => join }.flatMap(TechniqueHint.of)
+    val contents = joins.flatMap(TechniqueHint.of(_))
     val origins = contents.distinct.map {
       case TechniqueHint.Made(technique, _, how) =>
         Origin(Origin.AskedFor, s"skew_join by $technique: $how")

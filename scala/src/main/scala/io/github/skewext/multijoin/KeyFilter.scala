@@ -7,7 +7,7 @@ package io.github.skewext.multijoin
  *
  * @param bits how many bits, as a power of two
  */
-private[multijoin] final class KeyFilter(bits: Int) {
+private[skewext] final class KeyFilter(bits: Int) {
 
   import KeyFilter._
 
@@ -25,7 +25,7 @@ private[multijoin] final class KeyFilter(bits: Int) {
   }
 }
 
-private[multijoin] object KeyFilter {
+private[skewext] object KeyFilter {
 
   // 2 to the 64 over the golden ratio: the hashes of a bucket, and short ones, differ in few bits.
   private val Mix = 0x9e3779b97f4a7c15L

@@ -141,7 +141,8 @@ case class MultiFullJoinExec(
     def overKeyOutput(input: Int, partitioning: Partitioning): Option[Partitioning] = {
       def translate(e: Expression): Option[Expression] = {
         val j = keys(input).indexWhere(_.semanticEquals(e))
-        if (j >= 0 && keyColumns(input)(j).semanticEquals(e)) Some(keyOutput(j)) else None
+        // In place of one of Spark's joins it has no key columns.
+        if (keyColumns(input).lift(j).exists(_.semanticEquals(e))) Some(keyOutput(j)) else None
       }
       def translateAll(expressions: Seq[Expression]): Option[Seq[Expression]] = {
         val translated = expressions.map(translate)

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkP
 
 /**
  * A join, of Spark's or ours, as inputs with roles: what [[MultiFullJoinExec]] needs to take its
- * place for a split.
+ * place, for a split or for good.
  *
  * Spark's joins on one key that follow each other without a shuffle become one: in
  * `(a JOIN b ON a.k = b.k) LEFT JOIN c ON a.k = c.k`, a and b are required and c is optional. So are
@@ -28,12 +28,15 @@ case class JoinedInputs(
     output: Seq[NamedExpression],
     operator: Seq[SparkPlan] => MultiFullJoinExec) {
 
-  /** The operator with split reads, and whatever gives it the output of the join it replaces. */
+  /** The operator with split reads. */
   def splitPlan(children: Seq[SparkPlan], splits: SkewSplits): SparkPlan =
-    plan(operator(children).copy(split = Some(splits)))
+    planOf(operator(children).copy(split = Some(splits)))
+
+  /** The operator over the inputs as they are. */
+  def wholePlan: SparkPlan = planOf(operator(inputs.map(_.plan)))
 
   /** The operator, and whatever gives it the output of the join it replaces. */
-  def plan(join: MultiFullJoinExec): SparkPlan = {
+  def planOf(join: MultiFullJoinExec): SparkPlan = {
     val filtered = conditions.foldLeft(join: SparkPlan)((plan, c) => FilterExec(c, plan))
     val sameOutput = output.forall(_.isInstanceOf[Attribute]) &&
       output.map(_.exprId) == join.output.map(_.exprId)

@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * A join with a side that is broadcast, whatever the type of the join: full outer, and the side of
@@ -11,18 +12,23 @@ import org.apache.spark.sql.catalyst.plans.logical._
  *
  * Which rows of the small side are unmatched is known only when all of the large one has been read.
  * No task can tell, and what tasks tell the driver as they go is not to be trusted when they fail and
- * run again. So it is a query of its own: the keys of the large side that are in the small one, each
- * once, and the small side's rows without them.
+ * run again. So the keys of the large side are read before, and mark the rows that they meet.
  * {{{
- * Union
- *   Join large LEFT OUTER small            large is read whole, small is broadcast
- *   Project [nulls, small]
- *     Join small LEFT ANTI met             met is broadcast
- *       Aggregate [k]                      a shuffle of no more keys than small has, times the tasks
- *         Join large LEFT SEMI small       of large nothing but its keys is read; small is broadcast
+ * MarkedBroadcastJoin                    all rows of large with their matches; of small those not marked
+ *   large
+ *   Project [small, id]                  is broadcast, once
+ *     small
+ *   Project [k]                          of large nothing but its keys is read
+ *     large
  * }}}
- * The large side is read twice, the second time its keys only; for semi and anti joins that show rows
- * of the small side, once. Both sides have to give the same rows each time.
+ * The large side is read twice, the second time its keys only. Semi and anti joins that show rows of the
+ * small side are joins with the keys of the large one that it has, each once:
+ * {{{
+ * Join small LEFT SEMI (or ANTI) met     met is broadcast
+ *   Aggregate [k]                        a shuffle of no more keys than small has, times the tasks
+ *     Join large LEFT SEMI small         of large nothing but its keys is read; small is broadcast
+ * }}}
+ * Both sides have to give the same rows each time.
  */
 object BroadcastMapJoin extends SkewTechnique {
 
@@ -58,57 +64,64 @@ object BroadcastMapJoin extends SkewTechnique {
           Some(TechniqueRequest.equal(request.keys(small), metKeys)),
           broadcast = Some(BuildRight))
         TechniquePlan(found, said("once, its keys only"))
-      case joinType =>
-        val matched = withLarge(request, small, joinType)
-        val union = Union(Seq(matched, unmatched(request, small)))
-        TechniquePlan(union, said("twice, the second time its keys only"))
+      case _ => TechniquePlan(marked(request, small), said("twice, the second time its keys only"))
     }
   }
 
-  /** The rows of the large side that come out, with those of the small one that they match. */
-  private def withLarge(
+  private def marked(request: TechniqueRequest, small: BuildSide): LogicalPlan = {
+    val large = BroadcastSide.other(small)
+    // Rows with a null in the key match nothing, and are not in the relation that is broadcast.
+    val nullable = request.keys(small).filter(_.nullable)
+    val rows = request.plan(small)
+    val withKeys =
+      nullable.map(IsNotNull(_): Expression).reduceOption(And).fold(rows)(Filter(_, rows))
+    val id = Alias(MonotonicallyIncreasingID(), "id")()
+    val (seen, seenKeys) = keysOf(request, large)
+    val join = MarkedBroadcastJoin(
+      request.plan(large),
+      Project(rows.output :+ id, withKeys),
+      seen,
+      request.keys(large).map(SqlInternals.normalizeFloats),
+      request.keys(small).map(SqlInternals.normalizeFloats),
+      seenKeys.map(SqlInternals.normalizeFloats),
+      id.toAttribute,
+      request.joinType,
+      small,
+      TechniqueHint.Made(request.technique, request.options, ""))
+    if (nullable.isEmpty) join else Union(Seq(join, withNullKeys(request, small, nullable)))
+  }
+
+  /** The rows of the small side with a null in the key, as rows of the join. */
+  private def withNullKeys(
       request: TechniqueRequest,
       small: BuildSide,
-      joinType: JoinType): LogicalPlan = {
-    val ofLarge = (joinType, small) match {
-      case (FullOuter, BuildRight) => LeftOuter
-      case (FullOuter, BuildLeft) => RightOuter
-      case _ => Inner
-    }
-    val join = request.join
-    request.joined(join.left, join.right, ofLarge, join.condition, broadcast = Some(small))
-  }
-
-  /** The rows of the small side that match nothing, as rows of the join. */
-  private def unmatched(request: TechniqueRequest, small: BuildSide): LogicalPlan = {
+      nullable: Seq[Expression]): LogicalPlan = {
     val (rows, overRows) = request.copyOf(small)
-    val (met, metKeys) = keysMet(request, small)
-    val left = request.joined(
-      rows,
-      met,
-      LeftAnti,
-      Some(TechniqueRequest.equal(request.keys(small).map(overRows), metKeys)),
-      broadcast = Some(BuildRight))
     val ofSmall = request.plan(small).outputSet
     val columns = request.join.output.map { a =>
       val value = if (ofSmall.contains(a)) overRows(a) else Literal.create(null, a.dataType)
       Alias(value, a.name)()
     }
-    Project(columns, left)
+    Project(columns, Filter(nullable.map(k => IsNull(overRows(k)): Expression).reduce(Or), rows))
+  }
+
+  /** The keys of a side, from a copy of it. */
+  private def keysOf(request: TechniqueRequest, side: BuildSide): (LogicalPlan, Seq[Attribute]) = {
+    val (rows, over) = request.copyOf(side)
+    val keys = request.keys(side).map(over).zipWithIndex.map { case (key, i) =>
+      Alias(key, s"key$i")()
+    }
+    (Project(keys, rows), keys.map(_.toAttribute))
   }
 
   /** The keys of the large side that the small one has, each once. */
   private def keysMet(
       request: TechniqueRequest,
       small: BuildSide): (LogicalPlan, Seq[Expression]) = {
-    val (large, overLarge) = request.copyOf(BroadcastSide.other(small))
+    val (keys, columns) = keysOf(request, BroadcastSide.other(small))
     val (wanted, overWanted) = request.copyOf(small)
-    val keys = request.keys(BroadcastSide.other(small)).map(overLarge).zipWithIndex.map {
-      case (key, i) => Alias(key, s"key$i")()
-    }
-    val columns = keys.map(_.toAttribute)
     val met = request.joined(
-      Project(keys, large),
+      keys,
       wanted,
       LeftSemi,
       Some(TechniqueRequest.equal(columns, request.keys(small).map(overWanted))),

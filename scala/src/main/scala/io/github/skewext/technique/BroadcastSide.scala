@@ -62,7 +62,7 @@ private[technique] object BroadcastSide {
     s"the ${nameOf(side)} side (${size(request.sizeOf(side))})"
 
   /** What Spark knows nothing of is larger than anything. */
-  private def isKnown(bytes: BigInt): Boolean = bytes < Long.MaxValue / 2
+  def isKnown(bytes: BigInt): Boolean = bytes < Long.MaxValue / 2
 
   def size(bytes: BigInt): String = {
     val units = Seq("B", "KiB", "MiB", "GiB")

@@ -2,12 +2,13 @@ package io.github.skewext.technique
 
 import io.github.skewext.SkewConf
 
-import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
-import org.apache.spark.sql.catalyst.plans.logical.Join
+import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
+import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, ReusedExchangeExec}
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
+import org.apache.spark.sql.execution.skewext.MarkedBroadcastJoinExec
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
@@ -23,18 +24,21 @@ object CheckBroadcasts extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan = {
     if (SkewConf.enabled(conf)) {
       plan.foreach {
-        case join: BroadcastHashJoinExec => check(join)
+        case join: BroadcastHashJoinExec if join.buildSide == BuildLeft => check(join, join.left)
+        case join: BroadcastHashJoinExec => check(join, join.right)
+        case join: MarkedBroadcastJoinExec => check(join, join.small)
         case _ =>
       }
     }
     plan
   }
 
-  private def check(join: BroadcastHashJoinExec): Unit = for {
-    technique <- join.logicalLink.collect { case j: Join => j }.flatMap(TechniqueHint.of).collect {
+  /** Whether what a technique has broadcast, if it has been built, may go to the executors. */
+  def check(join: SparkPlan, broadcast: SparkPlan): Unit = for {
+    technique <- join.logicalLink.flatMap(TechniqueHint.of(_)).collect {
       case TechniqueHint.Made(technique, _, _) => technique
     }
-    bytes <- sizeOf(join, join.buildSide)
+    bytes <- sizeOf(broadcast)
     limit = BroadcastSide.maxBytes(join.session) if bytes > limit
   } throw SqlInternals.analysisError(
     s"skew_join by $technique has built a broadcast of ${BroadcastSide.size(bytes)}, which is larger " +
@@ -42,10 +46,12 @@ object CheckBroadcasts extends Rule[SparkPlan] {
       s"${SkewConf.SKEW_JOIN_MAX_BROADCAST.key}.")
 
   /** What the broadcast takes in memory, if it has been built. */
-  private def sizeOf(join: BroadcastHashJoinExec, side: BuildSide): Option[BigInt] =
-    (if (side == BuildLeft) join.left else join.right) match {
-      case stage: BroadcastQueryStageExec if stage.isMaterialized =>
-        Some(stage.getRuntimeStatistics.sizeInBytes)
-      case _ => None
-    }
+  private def sizeOf(broadcast: SparkPlan): Option[BigInt] = broadcast match {
+    case stage: BroadcastQueryStageExec if stage.isMaterialized =>
+      Some(stage.getRuntimeStatistics.sizeInBytes)
+    // None yet, if it has not been built.
+    case exchange: BroadcastExchangeLike => Some(exchange.runtimeStatistics.sizeInBytes)
+    case reused: ReusedExchangeExec => sizeOf(reused.child)
+    case _ => None
+  }
 }

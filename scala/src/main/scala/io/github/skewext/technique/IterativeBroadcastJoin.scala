@@ -1,5 +1,7 @@
 package io.github.skewext.technique
 
+import io.github.skewext.SkewConf
+
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans._
@@ -74,7 +76,18 @@ object IterativeBroadcastJoin extends SkewTechnique {
     val asked = request.options.int(Chunks, 1, MaxChunks)
     def parts(bytes: Long) = ((size + bytes - 1) / bytes).max(1)
     lazy val chosen = parts(if (wanted > 0) math.min(wanted, largest) else largest)
-    if (asked.isDefined) Right(asked.get)
+    lazy val isChecked = request.session.sessionState.conf.adaptiveExecutionEnabled
+    if (asked.isDefined && !BroadcastSide.isKnown(size)) {
+      // How large the chunks are is seen when they have been built.
+      if (isChecked) Right(asked.get)
+      else Left(TechniqueReason.TooLarge(BroadcastSide.described(request, cut)))
+    } else if (asked.exists(size > BigInt(largest) * _)) {
+      Left(
+        TechniqueReason.TooLarge(
+          s"${BroadcastSide.described(request, cut)} in ${asked.get} chunks: each may take " +
+            s"${BroadcastSide.size(largest)}; the option $Chunks asks for more of them, and " +
+            s"${SkewConf.SKEW_JOIN_MAX_BROADCAST.key} allows larger ones"))
+    } else if (asked.isDefined) Right(asked.get)
     else if (chosen <= ManyChunks) Right(chosen.toInt)
     else if (parts(largest) <= ManyChunks) Right(ManyChunks)
     else {

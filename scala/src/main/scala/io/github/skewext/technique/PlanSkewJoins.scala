@@ -65,5 +65,7 @@ object PlanSkewJoins {
           TechniqueHint.on(join, part.copy(how = made.how))
         case _ => join
       }
+    case join: MarkedBroadcastJoin if join.made.how.isEmpty =>
+      join.copy(made = join.made.copy(how = made.how))
   }
 }

@@ -44,6 +44,12 @@ object SaltedJoin extends SkewTechnique {
   /** Parts of keys whose rows nobody has counted, if there are so many partitions. */
   private val DefaultSalts = 32
 
+  /** So many times as many parts as it takes. */
+  private val Finer = 4
+
+  /** Copies that are made for [[Finer]] parts, as a share of all rows. */
+  private val MaxRepeated = 0.02
+
   override def prepared(request: TechniqueRequest): TechniqueOptions = {
     val options = request.options
     val given = options.hotKeys.orElse(options.text(TechniqueOptions.HotKeys).map { text =>
@@ -80,15 +86,14 @@ object SaltedJoin extends SkewTechnique {
       hot: Seq[SaltedKey],
       hotRows: Map[BuildSide, HotRows]): LogicalPlan = {
     val withKinds = hotRows.values.exists(_ == HotRows.ShownAndMarked)
-    def column(name: String) = AttributeReference(name, IntegerType, nullable = false)()
     def ofSide(side: BuildSide) = SaltKeys(
       request.keys(side),
       side,
       hot,
       hotRows(side),
       if (showsNullKeys(request.joinType, side)) numPartitions(request) else 0,
-      column("cell"),
-      if (withKinds) Some(column("kind")) else None,
+      SaltKeys.newCell(),
+      if (withKinds) Some(AttributeReference("kind", IntegerType, nullable = false)()) else None,
       request.plan(side))
     val (left, right) = (ofSide(BuildLeft), ofSide(BuildRight))
     val join = request.joined(
@@ -146,13 +151,15 @@ object SaltedJoin extends SkewTechnique {
     val options = request.options
     val given = options.int(Salts, 2, MaxSalts)
     val side = options.oneOf(Side, Seq("left", "right", "both"))
-    def of(share: Double): Int = {
+    def of(share: Double, repeated: Double): Int = {
       val parts = math.ceil(share * numPartitions(request)).toInt
-      if (parts > 1) given.getOrElse(math.min(parts, MaxSalts)) else 1
+      if (parts > 1) given.getOrElse(math.min(finer(parts, repeated), MaxSalts)) else 1
     }
     (key.leftShare, key.rightShare) match {
       case (Some(left), Some(right)) =>
-        (if (side.contains("right")) 1 else of(left), if (side.contains("left")) 1 else of(right))
+        (
+          if (side.contains("right")) 1 else of(left, repeated = right),
+          if (side.contains("left")) 1 else of(right, repeated = left))
       case _ =>
         val all = given.getOrElse(math.max(2, math.min(numPartitions(request), DefaultSalts)))
         side.getOrElse(largerSide(request)) match {
@@ -163,6 +170,17 @@ object SaltedJoin extends SkewTechnique {
             (each, each)
         }
     }
+  }
+
+  /**
+   * More parts than it takes, if repeating the other side's rows so often is cheap: which parts come
+   * together in a partition is left to hashes, and small ones come more evenly.
+   *
+   * @param repeated the rows of the key on the other side, as a share of all rows
+   */
+  private def finer(parts: Int, repeated: Double): Int = {
+    val affordable = if (repeated > 0) 1 + MaxRepeated / repeated else Double.MaxValue
+    math.max(parts, math.min(parts * Finer, affordable).toInt)
   }
 
   private def largerSide(request: TechniqueRequest): String =

@@ -2,9 +2,10 @@ package io.github.skewext.technique
 
 import io.github.skewext.SkewExtensions
 
+import org.apache.spark.sql.catalyst.expressions.Alias
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.skewext.SqlInternals
-import org.apache.spark.sql.{Column, DataFrame}
+import org.apache.spark.sql.{Column, DataFrame, SparkSession}
 
 /**
  * A join by a technique: Spark's own join, analyzed as always, with a hint that says how it is to be
@@ -42,14 +43,28 @@ private[skewext] object SkewJoinBuilder {
         .fold(reason => refuse(named, reason), named.prepared)
       val wanted = TechniqueHint.Wanted(named.name, options, prepared = true)
       // The sides as the technique will see them, as far as that is known by now.
-      def optimized(side: LogicalPlan) = session.sessionState.executePlan(side).optimizedPlan
-      val asPlanned = join.copy(left = optimized(join.left), right = optimized(join.right))
+      val asPlanned =
+        join.copy(left = optimized(session, join.left), right = optimized(session, join.right))
       PlanSkewJoins.plan(session, asPlanned, wanted).left.foreach(refuse(named, _))
       // A session that was started without us has no rule that would do it later.
       val done =
         if (SkewExtensions.isLoaded(session)) TechniqueHint.on(join, wanted)
         else PlanSkewJoins.plan(session, join, wanted).fold(refuse(named, _), PlanSkewJoins.saying)
       SqlInternals.dataFrame(session, plan.transformDown { case j: Join if j eq join => done })
+    }
+  }
+
+  /** By itself a side may come out with other ids, as an alias of the same name is taken for none. */
+  private def optimized(session: SparkSession, side: LogicalPlan): LogicalPlan = {
+    val plan = session.sessionState.executePlan(side).optimizedPlan
+    if (plan.outputSet == side.outputSet) plan
+    else {
+      Project(
+        plan.output.zip(side.output).map { case (now, before) =>
+          if (now.exprId == before.exprId) now
+          else Alias(now, before.name)(exprId = before.exprId)
+        },
+        plan)
     }
   }
 

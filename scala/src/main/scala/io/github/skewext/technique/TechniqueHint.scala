@@ -64,10 +64,14 @@ object TechniqueHint {
     new TechniqueHint(content, strategy)
 
   /** What is known of a join. */
-  def of(join: Join): Option[Content] =
-    Seq(join.hint.leftHint, join.hint.rightHint).flatten.collectFirst { case hint: TechniqueHint =>
-      hint.content
-    }
+  def of(plan: LogicalPlan): Option[Content] = plan match {
+    case join: Join =>
+      Seq(join.hint.leftHint, join.hint.rightHint).flatten.collectFirst {
+        case hint: TechniqueHint => hint.content
+      }
+    case join: MarkedBroadcastJoin => Some(join.made)
+    case _ => None
+  }
 
   /** The join with this, and what other hints say of strategies. */
   def on(join: Join, content: Content): Join = {

@@ -1,19 +1,21 @@
 package io.github.skewext.technique
 
 import org.apache.spark.sql.execution.FileSourceScanExec
+import org.apache.spark.sql.execution.skewext.MarkedBroadcastJoinExec
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.RetriedTasks
-import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
-import org.apache.spark.{SparkException, TaskContext}
+import org.apache.spark.sql.{AnalysisException, DataFrame}
 
 /** Joins with a broadcast side whose unmatched rows come out. */
-class BroadcastMapJoinSuite extends TechniqueTest with RetriedTasks {
+class BroadcastMapJoinSuite extends TechniqueTest {
 
   private def large = skewed(0, 400, hot = 2).withColumn("j", (col("v0") % 3).cast("int"))
 
   private def small = skewed(30, 25, keys = 12).withColumn("j", (col("v30") % 4).cast("long"))
 
   private val Technique = "broadcast_map"
+
+  private def marked(df: DataFrame): Seq[MarkedBroadcastJoinExec] =
+    collectWithSubqueries(df.queryExecution.executedPlan) { case j: MarkedBroadcastJoinExec => j }
 
   private def onSide(side: String) = Map("side" -> side)
 
@@ -24,13 +26,14 @@ class BroadcastMapJoinSuite extends TechniqueTest with RetriedTasks {
       check(l, r, Seq("k", "j"), how, Technique, onSide(side))
       val df = check(l, r, "k", how, Technique, onSide(side))
       assert(made(df).distinct.size === 1)
-      // Nothing but the keys that were met is shuffled, and these only where it matters who is not.
-      val preserved = side match {
-        case "right" => Seq("right", "full")
-        case _ => Seq("left", "full", "left_semi", "left_anti")
-      }
+      val preserved = if (side == "right") Seq("right", "full") else Seq("left", "full")
+      // The small side is broadcast once.
+      val isMarked = preserved.contains(how)
+      assert(marked(df).size === (if (isMarked) 1 else 0))
+      if (isMarked) assert(broadcasts(df) === 1)
+      // Nothing is shuffled but keys that were met, where the join is about which these are.
       val shuffles = exchanges(df)
-      assert(shuffles.size === (if (preserved.contains(how)) 1 else 0))
+      assert(shuffles.size === (if (side == "left" && how.startsWith("left_")) 1 else 0))
       shuffles.foreach(e => assert(e.output.map(_.name) === Seq("key0")))
     }
   }
@@ -66,6 +69,29 @@ class BroadcastMapJoinSuite extends TechniqueTest with RetriedTasks {
       }
       assert(scans.map(_.toSet).toSet === Set(read.columns.toSet, Set("k")))
       assert(scans.size === 2)
+    }
+  }
+
+  test("rows of the small side without a match come out once, whatever its table looks like") {
+    // One row for each key, or several; keys that fit a long, or do not.
+    val distinct = small.groupBy("k").agg(max("v30").as("v30"))
+    for (rows <- Seq(small, distinct); how <- Seq("right", "full")) {
+      val df = check(large, rows, "k", how, Technique, onSide("right"))
+      val Seq(join) = marked(df)
+      val unmatched = rows.where("k IS NOT NULL").join(large, Seq("k"), "left_anti").count()
+      assert(unmatched > 0 && join.metrics("numUnmatchedRows").value === unmatched)
+      def text(side: DataFrame) = side.withColumn("k", concat(lit("key"), col("k")))
+      check(text(large), text(rows), "k", how, Technique, onSide("right"))
+    }
+  }
+
+  test("in generated code") {
+    withSQLConf(
+      "spark.sql.codegen.wholeStage" -> "true",
+      "spark.sql.codegen.factoryMode" -> "CODEGEN_ONLY",
+      "spark.sql.codegen.fallback" -> "false") {
+      check(large, small, "k", "full", Technique, onSide("right"))
+      check(small, large, Seq("k", "j"), "full", Technique, onSide("left"))
     }
   }
 
@@ -119,48 +145,6 @@ class BroadcastMapJoinSuite extends TechniqueTest with RetriedTasks {
       check(cached, small, "k", "full", Technique)
     } finally {
       cached.unpersist()
-    }
-  }
-
-  test("a side that is too large is refused before anything runs") {
-    withSQLConf("spark.skewext.skewJoin.maxBroadcastBytes" -> "100") {
-      for (technique <- Seq("broadcast", Technique)) {
-        val error = intercept[AnalysisException](skewJoin(large, small, "k", "full", technique))
-        assert(error.getMessage.contains(TechniqueReason.TooLarge.text))
-        assert(error.getMessage.contains("spark.skewext.skewJoin.maxBroadcastBytes"))
-      }
-    }
-    check(large, small, "k", "full", Technique)
-  }
-
-  test("a side of unknown size is refused when it has been built") {
-    val unknown = frame("k long, w int")(small.collect().toSeq.map(r => Row(r.get(0), 1)): _*)
-    check(large, unknown, "k", "full", Technique, onSide("right"))
-    withSQLConf("spark.skewext.skewJoin.maxBroadcastBytes" -> "100") {
-      val df = skewJoin(large, unknown, "k", "full", Technique, onSide("right"))
-      val error = intercept[AnalysisException](df.collect())
-      assert(error.getMessage.contains("has built a broadcast of"))
-      assert(error.getMessage.contains("spark.skewext.skewJoin.maxBroadcastBytes"))
-      withSQLConf("spark.sql.adaptive.enabled" -> "false") {
-        val refused = intercept[AnalysisException](
-          skewJoin(large, unknown, "k", "full", Technique, onSide("right")))
-        assert(refused.getMessage.contains("of unknown size"))
-      }
-    }
-  }
-
-  test("tasks that fail and run again give no row twice") {
-    val failsOnce = udf { (v: Long) =>
-      val task = TaskContext.get()
-      if (task != null && task.attemptNumber() == 0) throw new SparkException("not this time")
-      v
-    }
-    for ((how, side) <- Seq("full" -> "left", "full" -> "right", "left_anti" -> "left")) {
-      val failing = large.select(failsOnce(col("v0")).as("v0"), col("k"))
-      val plain = large.select("v0", "k")
-      val (a, b, l, r) =
-        if (side == "right") (failing, small, plain, small) else (small, failing, small, plain)
-      assertStock(skewJoin(a, b, "k", how, Technique, onSide(side)), stockJoin(l, r, "k", how))
     }
   }
 }

@@ -5,12 +5,11 @@ import io.github.skewext.explain.Explainer
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.{RetriedTasks, SqlInternals}
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{AnalysisException, DataFrame}
-import org.apache.spark.{SparkException, TaskContext}
 
 /** Joins with a side that is broadcast in chunks. */
-class IterativeBroadcastJoinSuite extends TechniqueTest with RetriedTasks {
+class IterativeBroadcastJoinSuite extends TechniqueTest {
 
   private val Technique = "iterative_broadcast"
 
@@ -171,22 +170,5 @@ class IterativeBroadcastJoinSuite extends TechniqueTest with RetriedTasks {
     assert(error("chunks" -> "0").contains("The option chunks must be a whole number between 1"))
     assert(error("chunks" -> "2", "passes" -> "3").contains("between 1 and 2"))
     assert(error("side" -> "both").contains("one of left, right"))
-  }
-
-  test("tasks that fail and run again give no row twice") {
-    val failsOnce = udf { (v: Long) =>
-      val task = TaskContext.get()
-      if (task != null && task.attemptNumber() == 0) throw new SparkException("not this time")
-      v
-    }
-    val failing = large.select(failsOnce(col("v0")).as("v0"), col("k"))
-    val plain = large.select("v0", "k")
-    for (how <- Seq("full", "left_anti"); side <- Seq("left", "right")) {
-      val (a, b, l, r) =
-        if (side == "right") (failing, small, plain, small) else (small, failing, small, plain)
-      assertStock(
-        skewJoin(a, b, "k", how, Technique, options(side, chunks = 3)),
-        stockJoin(l, r, "k", how))
-    }
   }
 }

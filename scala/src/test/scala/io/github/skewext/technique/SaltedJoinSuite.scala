@@ -4,17 +4,20 @@ import java.util.concurrent.atomic.AtomicBoolean
 
 import scala.util.Random
 
+import io.github.skewext.multijoin.MultiFullJoinExec
+
+import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, IsNotNull, Literal}
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.plans.logical.Filter
+import org.apache.spark.sql.execution.WholeStageCodegenExec
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.{RetriedTasks, TestShuffles}
 import org.apache.spark.sql.types.IntegerType
 import org.apache.spark.sql.{AnalysisException, Column, DataFrame, Row}
 import org.apache.spark.unsafe.types.UTF8String
-import org.apache.spark.{SparkException, TaskContext}
 
 /** Joins on the key and a salt. */
 class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
@@ -41,6 +44,10 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
   private def salted(df: DataFrame): Seq[SaltKeysExec] =
     collectWithSubqueries(df.queryExecution.executedPlan) { case s: SaltKeysExec => s }
 
+  /** The join on the cells, if it is ours. */
+  private def joined(df: DataFrame): Seq[MultiFullJoinExec] =
+    operators(df).filter(_.keys.head.exists(SaltKeys.isCell))
+
   private def metric(s: SaltKeysExec, name: String): Long = s.metrics(name).value
 
   private def checkSalted(
@@ -61,6 +68,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
       for (side <- Seq("left", "right", "both")) {
         val df = checkSalted(left, right, "k", how, Map("side" -> side, "salts" -> "3"), Hot)
         assert(made(df) === Seq(Technique))
+        assert(joined(df).size === 1)
         assert(exchanges(df).size === 2)
         exchanges(df).foreach { e =>
           assert(e.outputPartitioning.toString.contains("cell"), e)
@@ -134,8 +142,11 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     assert(keys.map(_.key.getLong(0)) === Seq(3L))
     val share = left.where("k = 3").count().toDouble /
       (left.where("k IS NOT NULL").count() + right.where("k IS NOT NULL").count())
+    // Not in four times as many: the other side's rows of the key are more than 1 % of all.
     assert(keys.map(k => (k.leftSalts, k.rightSalts)) === Seq((math.ceil(share * 5).toInt, 1)))
     assert(how(df) === "1 hot key: each has its rows divided in parts, on the left up to 2")
+    val alone = checkSalted(left, right.where("k <> 3"), "k", "full")
+    assert(salted(alone).head.hot.map(_.leftSalts) === Seq(4 * 2))
     // Hot on both sides: a grid.
     val both = checkSalted(left.where("k = 3"), skewed(1, 200, hot = 4), "k", "full")
     val Seq(key) = salted(both).head.hot
@@ -222,6 +233,30 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     assert(byCell === 2)
   }
 
+  test("in generated code") {
+    val wide = (0 to 25).foldLeft(left)((df, i) => df.withColumn(s"c$i", col("v0") % (i + 2)))
+    val text = (df: DataFrame) => df.withColumn("k", concat(lit("key"), col("k")))
+    val hotText = Seq("key3", "key9", "key60").map(k => Seq(lit(k)))
+    withSQLConf(
+      "spark.sql.codegen.wholeStage" -> "true",
+      "spark.sql.codegen.factoryMode" -> "CODEGEN_ONLY",
+      "spark.sql.codegen.fallback" -> "false") {
+      for (how <- Seq("full", "left_anti")) {
+        val df = checkSalted(wide, right, "k", how, Map("side" -> "both", "salts" -> "3"), Hot)
+        val compiled = collectWithSubqueries(df.queryExecution.executedPlan) {
+          case stage: WholeStageCodegenExec if stage.child.exists(_.isInstanceOf[SaltKeysExec]) =>
+            stage
+        }
+        assert(compiled.size === 2)
+      }
+      checkSalted(text(left), text(right), "k", "full", Map("side" -> "both"), hotText)
+      val counted = skewJoin(left, right, "k", "full", Technique, Map("salts" -> "3"), Hot)
+      assertStock(
+        counted.groupBy("k").count(),
+        stockJoin(left, right, "k", "full").groupBy("k").count())
+    }
+  }
+
   test("conditions above go below the salts") {
     for (how <- Hows) {
       def above(df: DataFrame) =
@@ -259,7 +294,9 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     val more = col("l.k") === col("r.k") && col("l.v0") > col("r.v1")
     def options(side: String) = Map("side" -> side, "salts" -> "3")
     for ((how, side) <- Seq("inner" -> "both", "left" -> "left", "right" -> "right")) {
-      checkSalted(l, r, more, how, options(side), Hot)
+      val df = checkSalted(l, r, more, how, options(side), Hot)
+      // Which rows of an outer join match is then not by equal keys alone.
+      assert(joined(df).size === (if (how == "inner") 1 else 0))
     }
     for ((how, side) <- Seq(
         "full" -> "left",
@@ -310,23 +347,6 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     assert(error(Map.empty, Seq(lit(null))).contains("null"))
     assert(error(Map.empty, Seq(col("k"))).contains("hot key"))
     checkSalted(left, right, "k", "full", Map("salts" -> "2"), Hot)
-  }
-
-  test("tasks that fail and run again give no row twice") {
-    val failsOnce = udf { (v: Long) =>
-      val task = TaskContext.get()
-      if (task != null && task.attemptNumber() == 0) throw new SparkException("not this time")
-      v
-    }
-    for (how <- Seq("full", "right", "left_anti")) {
-      // In the tasks that write the shuffle, and in those of the join.
-      val failing = left.withColumn("v0", failsOnce(col("v0")))
-      val df =
-        skewJoin(failing, right, "k", how, Technique, Map("salts" -> "3", "side" -> "both"), Hot)
-      assertStock(
-        df.withColumn("again", failsOnce(col("v0"))),
-        left.join(right, Seq("k"), how).withColumn("again", col("v0")))
-    }
   }
 
   test("map tasks that are lost and write their rows in another order give no row twice") {

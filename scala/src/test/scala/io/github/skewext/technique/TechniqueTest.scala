@@ -5,7 +5,6 @@ import scala.collection.JavaConverters._
 import io.github.skewext.PythonApi
 import io.github.skewext.skew.SkewTest
 
-import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
 import org.apache.spark.sql.{Column, DataFrame, Row}
 
@@ -71,7 +70,7 @@ trait TechniqueTest extends SkewTest {
 
   /** What techniques have left on the joins of the optimized plan. */
   protected def contents(df: DataFrame): Seq[TechniqueHint.Content] =
-    df.queryExecution.optimizedPlan.collect { case join: Join => join }.flatMap(TechniqueHint.of)
+    df.queryExecution.optimizedPlan.collect { case node => TechniqueHint.of(node) }.flatten
 
   protected def made(df: DataFrame): Seq[String] = contents(df).collect {
     case TechniqueHint.Made(technique, _, _) => technique
