@@ -30,6 +30,7 @@ SWITCH = "spark.skewext.enabled"
 BULK_ROWS = "spark.skewext.shuffle.bulkRows.enabled"
 SKEW = "spark.skewext.skew.enabled"
 BUCKET_SKEW = "spark.skewext.bucket.skew.enabled"
+MERGED_FILES = "spark.skewext.bucket.merge.maxFiles"
 MARKING = "spark.skewext.skew.marking.enabled"
 RUNTIME_FILTER = "spark.skewext.multiJoin.runtimeFilter.enabled"
 MAX_BROADCAST = "spark.skewext.skewJoin.maxBroadcastBytes"
@@ -180,7 +181,7 @@ VARIANTS = {
             "ours-unfiltered", "ours unfiltered", _one_pass, _ours, conf={RUNTIME_FILTER: "false"}
         ),
         # The same query as "sortmerge"; where all files are sorted, our operator merges them.
-        Variant("merged", "ours", _merged, _chain(None)),
+        Variant("merged", "ours", _merged, _chain(None), conf={MERGED_FILES: "32"}),
         Variant("floor", "bound", lambda n: {"Exchange": n, "Sort": 0}),
         Variant("scan", "bound", lambda n: {"Exchange": 0, "Sort": 0}),
         Variant(

@@ -227,11 +227,12 @@ object SkewConf {
   val BUCKET_MERGE_MAX_FILES = buildConf("spark.skewext.bucket.merge.maxFiles")
     .doc(
       "How many files of a bucket are merged at most, and so are open at a time in a task, for each " +
-        "table. With more of them Spark sorts the rows.")
+        "table. With more of them Spark sorts the rows, which was as fast where they fitted in " +
+        "memory. More than one file is for buckets whose rows do not.")
     .version("0.1.0")
     .intConf
     .checkValue(_ > 0, "At least one file must be allowed.")
-    .createWithDefault(32)
+    .createWithDefault(1)
 
   val BUCKET_MERGE_MULTI_JOIN_MAX_FILES =
     buildConf("spark.skewext.bucket.merge.multiJoin.maxFiles")

@@ -135,9 +135,9 @@ object CoalesceBuckets extends Rule[SparkPlan] {
 
   /** None where the input may bring partitions of its own, which are not planned yet. */
   private def inputOf(child: SparkPlan, key: Seq[Expression], mayDivide: Boolean): Option[Known] = {
-    val partitions = partitionsBy(child.outputPartitioning, key)
-    val size = child.logicalLink.fold(BigInt(1))(_.stats.sizeInBytes)
     if (isPlanned(child)) {
+      val partitions = partitionsBy(child.outputPartitioning, key)
+      val size = child.logicalLink.fold(BigInt(1))(_.stats.sizeInBytes)
       val scan = scanOf(child).filter(_ => mayDivide)
       val input = BucketCounts.Input(
         partitions.map(_._2),
@@ -185,14 +185,20 @@ object CoalesceBuckets extends Rule[SparkPlan] {
   private def needsKeysTogether(node: SparkPlan): Boolean =
     node.requiredChildDistribution.exists(_.isInstanceOf[ClusteredDistribution])
 
-  /** Whether no exchange comes between the nodes, but what is broadcast. */
+  /**
+   * Whether no exchange comes between the nodes, but what is broadcast. A join that is yet to be
+   * shuffled cannot say what its partitions are, so what is below is looked at first.
+   */
   private def isPlanned(node: SparkPlan): Boolean = {
     val required = node.requiredChildDistribution.zip(node.children)
-    val together = required.collect { case (_: ClusteredDistribution, child) => child }
-    together.map(_.outputPartitioning.numPartitions).distinct.size <= 1 && required.forall {
+    val satisfied = required.forall {
       case (_: BroadcastDistribution, _) => true
       case (distribution, child) =>
-        child.outputPartitioning.satisfies(distribution) && isPlanned(child)
+        isPlanned(child) && child.outputPartitioning.satisfies(distribution)
+    }
+    satisfied && {
+      val together = required.collect { case (_: ClusteredDistribution, child) => child }
+      together.map(_.outputPartitioning.numPartitions).distinct.size <= 1
     }
   }
 

@@ -1,6 +1,6 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.SkewConf
+import io.github.skewext.{Guard, SkewConf}
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
@@ -84,6 +84,15 @@ class CoalesceBucketsSuite extends BucketScanTest {
       assert(exchanges(df).map(_.outputPartitioning.numPartitions) === Seq(8))
       assert(operator(df).outputPartitioning.numPartitions === 8)
       assert(scans(df).map(_.optionalNumCoalescedBuckets) === Seq(None, None, Some(8)))
+    }
+  }
+
+  test("above a join that is yet to be shuffled") {
+    eachMode {
+      val Seq(t4, t8, t6) = Seq("t4", "t8", "t6").map(spark.table(_).drop("l"))
+      checkAnswer(t6.join(t4, "k").join(t8, "k"))
+      // The rule found nothing to do, and did not fail.
+      assert(!Guard.failures.exists(_.contains(CoalesceBuckets.ruleName)))
     }
   }
 

@@ -19,6 +19,7 @@ trait SortedBucketTest extends MultiJoinTest {
   override protected def sparkConf: SparkConf =
     super.sparkConf
       .set("spark.sql.autoBroadcastJoinThreshold", "-1")
+      .set(SkewConf.BUCKET_MERGE_MAX_FILES.key, "32")
       .set(SkewConf.BUCKET_MERGE_MULTI_JOIN_MAX_FILES.key, "32")
       .set("spark.sql.sources.parallelPartitionDiscovery.threshold", "10000")
       // Compiling takes longer than running such queries; see `compiled`.
