@@ -30,7 +30,11 @@ Expected = dict[str, "int | range"]
 #: must not be there.
 _PLANS: dict[str, Expected] = {
     "broadcast": {"BroadcastHashJoin": 1, "BroadcastExchange": 1, "Exchange": 0},
-    "broadcast_map": {"BroadcastHashJoin": ANY, "BroadcastMapJoin": ANY, "BroadcastExchange": SOME},
+    "broadcast_map": {
+        "BroadcastHashJoin": ANY,
+        "MarkedBroadcastJoin": ANY,
+        "BroadcastExchange": SOME,
+    },
     # The keys that were met are shuffled, if Spark does not broadcast them.
     "iterative_broadcast": {
         "BroadcastHashJoin": SOME,

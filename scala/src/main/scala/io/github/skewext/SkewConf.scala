@@ -208,6 +208,17 @@ object SkewConf {
     .checkValue(_ > 0, "At least one byte.")
     .createWithDefaultString("256MB")
 
+  val SKEW_JOIN_SAMPLE_ROWS = buildConf("spark.skewext.skewJoin.sampleRows")
+    .doc("At how many rows of a side skew_join looks by a small job, when technique=\"auto\" has to know " +
+      "which keys are hot: where partitions cannot be split at run time, and both sides are too " +
+      "large to broadcast. The rows are the first ones of up to eight partitions. Only of tables " +
+      "and files, with conditions or without; what would have to be computed first is not looked " +
+      "at. A hint looks at nothing. 0 switches it off.")
+    .version("0.1.0")
+    .intConf
+    .checkValue(_ >= 0, "The number of rows must not be negative.")
+    .createWithDefault(100000)
+
   val BUCKET_MERGE = buildConf("spark.skewext.bucket.merge.enabled")
     .doc(
       "Whether the sorted files of a bucket are merged where Spark would sort all of their rows: " +
@@ -326,6 +337,7 @@ object SkewConf {
     SKEW_OUTPUT_ENABLED,
     SKEW_OUTPUT_SAMPLE_EVERY,
     SKEW_JOIN_MAX_BROADCAST,
+    SKEW_JOIN_SAMPLE_ROWS,
     BUCKET_MERGE,
     BUCKET_MERGE_JOINS,
     BUCKET_MERGE_MAX_FILES,

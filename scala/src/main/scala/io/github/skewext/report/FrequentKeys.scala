@@ -3,6 +3,7 @@ package io.github.skewext.report
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
@@ -26,23 +27,78 @@ private[skewext] object FrequentKeys {
       inputs: Seq[LogicalPlan],
       keys: Seq[Seq[Expression]],
       minShare: Double): FrequentKeys = SqlInternals.withActive(session) {
-    val profiles = inputs.zip(keys).map { case (input, compared) =>
-      new KeyPass(session, input, compared.map(SqlInternals.normalizeFloats)).run(
+    val seen = passes(session, inputs, keys).map { pass =>
+      val profile = pass.run(
         session.sessionState.conf.numShufflePartitions,
         KeyProfile.sketchSize(minShare),
         withBytes = false,
         asked = Nil)
+      Seen(profile, 1.0, leastRows = 0)
     }
+    found(seen, keys, minShare)
+  }
+
+  /**
+   * The same from a look at no more than so many rows of each input: estimates, for as many rows as
+   * the optimizer believes the inputs to have. What a key has at other places than the beginnings of a
+   * few partitions is not seen. An input that has to be computed first is computed as a whole.
+   */
+  def sampled(
+      session: SparkSession,
+      inputs: Seq[LogicalPlan],
+      keys: Seq[Seq[Expression]],
+      minShare: Double,
+      maxRows: Int): FrequentKeys = SqlInternals.withActive(session) {
+    val seen = inputs.zip(passes(session, inputs, keys)).map { case (input, pass) =>
+      val (profile, isWhole) = pass.sample(
+        session.sessionState.conf.numShufflePartitions,
+        KeyProfile.sketchSize(minShare),
+        maxRows)
+      val rows = if (isWhole) profile.numRows.toDouble else estimatedRows(input)
+      val times = math.max(1.0, rows / math.max(1L, profile.numRows))
+      Seen(profile, times, leastRows = if (isWhole) 0 else LeastSampledRows)
+    }
+    found(seen, keys, minShare)
+  }
+
+  /** By how many rows of a sample a key is told from chance. */
+  private val LeastSampledRows = 32L
+
+  /** How many rows the optimizer believes an input to have. */
+  def estimatedRows(input: LogicalPlan): Double = {
+    val stats = input.stats
+    stats.rowCount
+      .getOrElse(stats.sizeInBytes / EstimationUtils.getSizePerRow(input.output).max(1))
+      .toDouble
+  }
+
+  /**
+   * @param times how many rows of the input a row that was seen stands for
+   * @param leastRows what was seen of a key at least
+   */
+  private case class Seen(profile: KeyProfile, times: Double, leastRows: Long)
+
+  private def passes(
+      session: SparkSession,
+      inputs: Seq[LogicalPlan],
+      keys: Seq[Seq[Expression]]): Seq[KeyPass] =
+    inputs.zip(keys).map { case (input, compared) =>
+      new KeyPass(session, input, compared.map(SqlInternals.normalizeFloats))
+    }
+
+  private def found(seen: Seq[Seen], keys: Seq[Seq[Expression]], minShare: Double): FrequentKeys = {
     val types = keys.head.map(_.dataType)
-    val found = profiles.flatMap(p => p.frequent((minShare * p.rows.sum).toLong)).distinct
+    val frequent = seen.flatMap { case Seen(profile, _, leastRows) =>
+      profile.frequent(math.max(leastRows, (minShare * profile.rows.sum).toLong))
+    }
     FrequentKeys(
-      profiles.map(_.rows.sum),
-      found.map { key =>
+      seen.map(s => math.round(s.profile.rows.sum * s.times)),
+      frequent.distinct.map { key =>
         val row = key.row(types.size)
         val literals = types.zipWithIndex.map { case (t, i) => Literal(row.get(i, t), t) }
-        literals -> profiles.map { profile =>
-          val (low, high) = profile.bounds(key)
-          (low + high) / 2.0
+        literals -> seen.map { s =>
+          val (low, high) = s.profile.bounds(key)
+          (low + high) / 2.0 * s.times
         }
       })
   }

@@ -3,10 +3,11 @@ package io.github.skewext.report
 import io.github.skewext.StageName
 import io.github.skewext.multijoin.{KeyColumn, KeyTypes}
 
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
-import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.execution.{QueryExecution, SQLExecution}
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
@@ -33,14 +34,10 @@ private[report] final class KeyPass(
       sketchSize: Int,
       withBytes: Boolean,
       asked: Seq[ReportedKey]): KeyProfile = {
-    val read =
-      if (withBytes) plan
-      else Project(keys.zipWithIndex.map { case (k, i) => Alias(k, s"key$i")() }, plan)
-    val query = SqlInternals.dataFrame(session, read).queryExecution
+    val query = reading(withBytes)
     val output = query.analyzed.output
     val profiling = KeyProfiling(
-      if (withBytes) BindReferences.bindReferences(keys, output)
-      else output.zipWithIndex.map { case (a, i) => BoundReference(i, a.dataType, a.nullable) },
+      if (withBytes) BindReferences.bindReferences(keys, output) else columns(output),
       if (withBytes) Some(output.map(_.dataType)) else None,
       numPartitions,
       sketchSize,
@@ -56,12 +53,58 @@ private[report] final class KeyPass(
     if (merged.isEmpty) KeyProfile.empty(numPartitions, sketchSize, withBytes, asked.size)
     else KeyProfile.fromBytes(merged)
   }
+
+  /**
+   * The same of no more than so many rows: of those that a few partitions, which lie apart from each
+   * other, begin with.
+   *
+   * @return what was seen, and whether these were all the rows
+   */
+  def sample(numPartitions: Int, sketchSize: Int, maxRows: Int): (KeyProfile, Boolean) = {
+    val query = reading(wholeRows = false)
+    val profiling =
+      KeyProfiling(columns(query.analyzed.output), None, numPartitions, sketchSize, Array.empty)
+    StageName.named(session.sparkContext, KeyPass.Name) {
+      SQLExecution.withNewExecutionId(query, Some(KeyPass.Name)) {
+        val rows = query.toRdd
+        val all = rows.getNumPartitions
+        val some = math.min(all, KeyPass.SampledPartitions)
+        val most = math.max(1, maxRows / math.max(1, some))
+        val seen = session.sparkContext.runJob(
+          rows,
+          (ofTask: Iterator[InternalRow]) => {
+            val profile = profiling.profile(ofTask.take(most))
+            (profile.toBytes, profile.numRows < most)
+          },
+          (0 until some).map(n => (n.toLong * all / some).toInt))
+        val none = KeyProfile.empty(numPartitions, sketchSize, withBytes = false, asked = 0)
+        val merged = seen.foldLeft(none) { case (sum, (bytes, _)) =>
+          sum.merge(KeyProfile.fromBytes(bytes))
+        }
+        (merged, some == all && seen.forall(_._2))
+      }
+    }
+  }
+
+  /** The rows, or nothing but their keys. */
+  private def reading(wholeRows: Boolean): QueryExecution = {
+    val read =
+      if (wholeRows) plan
+      else Project(keys.zipWithIndex.map { case (k, i) => Alias(k, s"key$i")() }, plan)
+    SqlInternals.dataFrame(session, read).queryExecution
+  }
+
+  private def columns(output: Seq[Attribute]): Seq[Expression] =
+    output.zipWithIndex.map { case (a, i) => BoundReference(i, a.dataType, a.nullable) }
 }
 
 private[report] object KeyPass {
 
   /** The name of its stages, by which the report's progress is told. */
   val Name = "skew_report"
+
+  /** Of how many partitions a sample has rows. */
+  private val SampledPartitions = 8
 
   /** The passes over one DataFrame, or over two whose keys are compared as a join of them would. */
   def over(

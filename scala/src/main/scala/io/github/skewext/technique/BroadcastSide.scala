@@ -5,7 +5,9 @@ import java.util.Locale
 import io.github.skewext.SkewConf
 
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, Expression}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 
 /** Which side is broadcast, and how large it may be. */
 private[technique] object BroadcastSide {
@@ -52,6 +54,16 @@ private[technique] object BroadcastSide {
     val ofResult = session.sparkContext.getConf.getSizeAsBytes("spark.driver.maxResultSize", "1g")
     if (ofResult > 0) math.min(set, ofResult) else set
   }
+
+  /** What the hash table of a broadcast takes: rows, their keys, and what leads to them. */
+  def bytesInMemory(rows: Double, columns: Seq[Attribute], keys: Seq[Expression]): Long = {
+    val keyColumns = keys.map(key => AttributeReference("key", key.dataType)())
+    val ofRow = EstimationUtils.getSizePerRow(columns) + EstimationUtils.getSizePerRow(keyColumns)
+    (rows * (ofRow.toLong + BytesBesides)).toLong
+  }
+
+  /** Of a row in the table: lengths and a pointer, and up to four words of a sparse array. */
+  private val BytesBesides = 64
 
   def nameOf(side: BuildSide): String = if (side == BuildLeft) "left" else "right"
 

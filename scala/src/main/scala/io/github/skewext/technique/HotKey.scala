@@ -15,5 +15,8 @@ case class HotKey(
     leftShare: Option[Double] = None,
     rightShare: Option[Double] = None) {
 
+  /** The rows of this key on both sides, as a share of all, if they were counted. */
+  def share: Option[Double] = for (left <- leftShare; right <- rightShare) yield left + right
+
   override def toString: String = values.mkString("(", ", ", ")")
 }

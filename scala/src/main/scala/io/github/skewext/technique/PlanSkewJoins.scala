@@ -54,7 +54,7 @@ object PlanSkewJoins {
 
   private def prepared(technique: SkewTechnique, request: TechniqueRequest): TechniqueRequest = {
     TechniqueOptions.check(technique, request.options)
-    request.copy(options = technique.prepared(request))
+    request.copy(options = technique.preparedForHint(request))
   }
 
   /** The plan whose joins know what they are a part of. */

@@ -17,9 +17,12 @@ trait SkewTechnique {
 
   /**
    * The options with whatever takes a job to find out, as the keys that are hot. `skew_join` asks for
-   * it once; of a join with a hint it is asked whenever the query is planned.
+   * it once.
    */
   def prepared(request: TechniqueRequest): TechniqueOptions = request.options
+
+  /** The same for a join with a hint, of which it is asked whenever the query is planned. */
+  def preparedForHint(request: TechniqueRequest): TechniqueOptions = prepared(request)
 
   /**
    * A plan with the rows and the output of `request.join`: the same attributes, in the same order.

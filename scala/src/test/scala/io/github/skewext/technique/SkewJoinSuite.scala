@@ -1,7 +1,7 @@
 package io.github.skewext.technique
 
-import io.github.skewext.SkewExtensions
 import io.github.skewext.explain.{ExplainedJoin, Explainer, Origin}
+import io.github.skewext.{SkewConf, SkewExtensions}
 
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoinExec}
 import org.apache.spark.sql.functions._
@@ -103,6 +103,84 @@ class SkewJoinSuite extends TechniqueTest {
       val unstable = large.where(rand(1) < 0.5)
       assert(made(skewJoin(unstable, small, "k", "full", "auto")) === Seq("adaptive"))
     }
+  }
+
+  test("auto broadcasts what the driver builds sooner than the cores shuffle it") {
+    withTempPath { path =>
+      def stored(rows: Int, as: String, format: String = "parquet"): DataFrame = {
+        val file = s"$path/$as"
+        spark
+          .range(0, rows, 1, 2)
+          .selectExpr("id % 3000 AS k", s"id AS $as")
+          .write
+          .format(format)
+          .save(file)
+        spark.read.format(format).schema(s"k bigint, $as bigint").load(file)
+      }
+      val (left, right) = (stored(3000, "a"), stored(600, "b"))
+      val other = stored(3000, "c")
+      val text = stored(3000, "d", "csv")
+      def auto(l: DataFrame, r: DataFrame, how: String) = made(skewJoin(l, r, "k", how, "auto"))
+      val size = right.queryExecution.optimizedPlan.stats.sizeInBytes
+      withSQLConf(BroadcastBelow -> (size - 1).toString) {
+        val df = check(left, right, "k", "inner", "auto")
+        assert(made(df) === Seq("broadcast"))
+        val how = explained(df).head.origin.text
+        assert(how.contains("hash table of the right side (about 600 rows, "), how)
+        assert(how.contains("next would be adaptive"), how)
+        assert(auto(left, right, "left_anti") === Seq("broadcast"))
+        // Neither if Spark cannot broadcast that side, nor if it is as large as the other, nor if
+        // nobody knows how many rows it has.
+        assert(auto(left, right, "full") === Seq("adaptive"))
+        assert(auto(left, right, "right") === Seq("adaptive"))
+        assert(auto(left, other, "inner") === Seq("adaptive"))
+        assert(auto(left, text, "inner") === Seq("adaptive"))
+        assert(auto(left.where("a % 7 < 6"), right, "inner") === Seq("adaptive"))
+        // Nor if it is small in its file only.
+        withSQLConf(SkewConf.SKEW_JOIN_MAX_BROADCAST.key -> "30k") {
+          assert(size < 30000)
+          assert(auto(left, right, "inner") === Seq("adaptive"))
+        }
+      }
+    }
+  }
+
+  test("auto looks at some rows where partitions are not split at run time") {
+    def how(df: DataFrame) = explained(df).map(_.origin.text).distinct.mkString("\n")
+    val sample = SkewConf.SKEW_JOIN_SAMPLE_ROWS.key
+    withSQLConf("spark.sql.adaptive.enabled" -> "false") {
+      for (rows <- Seq("100000", "200")) withSQLConf(sample -> rows) {
+        val df = check(large, small, "k", "full", "auto")
+        assert(made(df) === Seq("salted"))
+        assert(how(df).contains("chosen as hot keys are found by a look at some rows"), how(df))
+        assert(how(df).contains("1 hot key, the most frequent with"), how(df))
+        assert(how(df).contains("next would be none"), how(df))
+      }
+      // All keys have as many rows as others.
+      assert(made(check(skewed(0, 800), small, "k", "full", "auto")) === Seq("none"))
+      // It is switched off; or there is nothing that could be looked at without computing it first.
+      withSQLConf(sample -> "0") {
+        val df = skewJoin(large, small, "k", "full", "auto")
+        assert(made(df) === Seq("none"))
+        assert(how(df).contains("chosen as partitions are not split in this session"), how(df))
+      }
+      val distinct = large.distinct()
+      assert(made(skewJoin(distinct, small, "k", "full", "auto")) === Seq("none"))
+      // A side that can be broadcast needs no look.
+      withSQLConf(BroadcastBelow -> "1m") {
+        assert(made(skewJoin(large, small, "k", "inner", "auto")) === Seq("broadcast"))
+      }
+      // A hint looks at nothing, and takes keys as text.
+      def hinted(options: String*) =
+        large.join(small.hint("skew_join", "auto" +: options: _*), Seq("k"), "full")
+      assert(made(hinted()) === Seq("none"))
+      val given = hinted("hot_keys=3")
+      assertStock(given, large.join(small, Seq("k"), "full"))
+      assert(made(given) === Seq("salted"))
+      assert(how(given).contains("chosen as hot keys are given"), how(given))
+    }
+    // What the shuffle tells is better than what a look would.
+    assert(!how(skewJoin(large, small, "k", "full", "auto")).contains("hot key"))
   }
 
   test("switched off, it is Spark's join") {
