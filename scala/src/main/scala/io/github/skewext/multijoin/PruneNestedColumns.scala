@@ -2,7 +2,8 @@ package io.github.skewext.multijoin
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.NestedColumnAliasing
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.LeftSemiOrAnti
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{EXTRACT_VALUE, JOIN}
 
@@ -32,17 +33,36 @@ object PruneNestedColumns extends Rule[LogicalPlan] {
           val asked = replaced(Seq(condition), extracted).head
           Project(replaced(list, extracted), filter.copy(condition = asked, child = below))
         }.getOrElse(project)
+      // Spark moves these joins below projections and puts projections below them, in turn, so that
+      // the fields come down to our join only when its rules for that have run for the last time.
+      case project @ Project(list, SemiJoined(semi, join)) =>
+        pruned(join, list ++ semi.condition) { (extracted, below) =>
+          val condition = replaced(semi.condition.toSeq, extracted).headOption
+          Project(replaced(list, extracted), semi.copy(left = below, condition = condition))
+        }.getOrElse(project)
     }
   } else {
     plan
   }
 
+  /** A semi or anti join whose left side is a multi-way join, or some columns of one. */
+  private object SemiJoined {
+    def unapply(plan: LogicalPlan): Option[(Join, MultiFullJoin)] = plan match {
+      case semi @ Join(join: MultiFullJoin, _, LeftSemiOrAnti(_), _, _) => Some((semi, join))
+      case semi @ Join(Project(list, join: MultiFullJoin), _, LeftSemiOrAnti(_), _, _)
+          if list.forall(_.isInstanceOf[Attribute]) =>
+        Some((semi, join))
+      case _ => None
+    }
+  }
+
   private def pruned(join: MultiFullJoin, used: Seq[Expression])(
       above: (Map[Expression, Alias], LogicalPlan) => LogicalPlan): Option[LogicalPlan] = {
-    // What the join itself reads, keys that are structs, is wanted as a whole.
-    val fields = NestedColumnAliasing.getAttributeToExtractValues(
-      used ++ join.expressions,
-      join.producedAttributes.toSeq)
+    // What the join itself reads, keys that are structs, is wanted as a whole. Other columns than
+    // those of its inputs are what it gives itself, or of the other side of a join above.
+    val others = AttributeSet(used) -- join.children.flatMap(_.output)
+    val fields =
+      NestedColumnAliasing.getAttributeToExtractValues(used ++ join.expressions, others.toSeq)
     if (fields.isEmpty) {
       None
     } else {

@@ -78,6 +78,22 @@ class InputPruningSuite extends MultiJoinTest {
         "k:bigint,s0:struct<a:bigint,b:struct<c:bigint,d:string>>",
         "k:bigint,e1:array<struct<e:bigint,f:string>>",
         "k:bigint")
+      // Also below Spark's joins, whose projections come and go.
+      val x = table("x", "(101L), (102L), (7L)")
+      for (how <- Seq("left_semi", "left_anti", "left")) {
+        reads(
+          joined.join(x, joined("s1.a") === x("x"), how).select(joined("s0.b.c")),
+          "k:bigint,s0:struct<b:struct<c:bigint>>",
+          "k:bigint,s1:struct<a:bigint>",
+          "k:bigint")
+      }
+      // The other side has structs, too.
+      val xs = x.selectExpr("named_struct('x', x, 'y', 1) AS xs")
+      reads(
+        joined.join(xs, joined("k") === xs("xs.x"), "left_anti").selectExpr("s0", "s1.a"),
+        "k:bigint,s0:struct<a:bigint,b:struct<c:bigint,d:string>>",
+        "k:bigint,s1:struct<a:bigint>",
+        "k:bigint")
       // Keys that are structs are compared as a whole.
       val keyed = files.take(2).zipWithIndex.map { case (df, i) =>
         df.select(col(s"s$i").as("s"), col("k").as(s"k$i"))

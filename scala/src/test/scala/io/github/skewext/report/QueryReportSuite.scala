@@ -200,7 +200,7 @@ class QueryReportSuite extends SkewTest {
       assert(
         longest \ "milliseconds" === JInt(listed.map(q => (q \ "milliseconds").extract[Int]).max))
     }
-    errorsOf(lines)
+    errorsOf(lines, number)
   }
 
   private def write(file: File, lines: Seq[String], codec: Option[CompressionCodec]): File = {
@@ -211,7 +211,7 @@ class QueryReportSuite extends SkewTest {
     file
   }
 
-  private def errorsOf(lines: Seq[String]): Unit = {
+  private def errorsOf(lines: Seq[String], known: java.lang.Long): Unit = {
     def log(name: String, lines: Seq[String], query: java.lang.Long = null): () => Unit = { () =>
       val file = write(new File(folder, name), lines, None)
       PythonApi.queryReport(PythonApi.eventLog(spark, file.getPath), query)
@@ -222,8 +222,8 @@ class QueryReportSuite extends SkewTest {
       (log("other", Seq("a,b", "1,2")), "is not an event log"),
       (log("none", lines.take(3)), "There is no query of SQL or DataFrames in the event log."),
       (log("running", unfinished), "has a join and is done"),
-      (log("running", unfinished, 0L), "Query 0 in the event log has not come to its end"),
-      (log("missing", lines, 12345L), "There is no query 12345 in the event log; known are 0 to"),
+      (log("running", unfinished, known), s"Query $known in the event log has not come to its end"),
+      (log("missing", lines, 12345L), "There is no query 12345 in the event log; known are"),
       (() => PythonApi.eventLog(spark, s"$folder/nothing"), "There is no event log"),
       (() => PythonApi.eventLog(spark, folder.getPath), "the log of one application"),
       (
