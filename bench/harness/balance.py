@@ -13,10 +13,13 @@ CLOSE = 0.5
 def balance(stages: Sequence[dict[str, Any]]) -> dict[str, float] | None:
     """Longest and median task, in ms, of the stage in which one task holds up the others most.
 
-    Of the stages that read a shuffle, only those count whose longest task is at least half as long
-    as the longest of all: that small tasks of another stage differ holds nobody up.
+    Of the stages that read a shuffle, or of all where none does, only those count whose longest
+    task is at least half as long as the longest of all: that small tasks of another stage differ
+    holds nobody up.
     """
-    times = [stage["task_ms"] for stage in stages if stage["parents"] and stage["task_ms"]]
+    shuffled = any(stage["parents"] for stage in stages)
+    joining = [stage for stage in stages if stage["parents"] or not shuffled]
+    times = [stage["task_ms"] for stage in joining if stage["task_ms"]]
     longest = max((max(tasks) for tasks in times), default=0)
     if not longest:
         return None

@@ -2,7 +2,7 @@ package io.github.skewext.bucket
 
 import io.github.skewext.skew.{InputSource, KeySketch, MapBlocks}
 
-import org.apache.spark.sql.execution.{CoalescedPartitionSpec, FileSourceScanExec, PartialReducerPartitionSpec, ShufflePartitionSpec, SparkPlan}
+import org.apache.spark.sql.execution.{CoalescedPartitionSpec, FileSourceScanExec, ShufflePartitionSpec, SparkPlan}
 
 /**
  * The buckets of a table, as far as a join can be split by them: what is a map task's block in a
@@ -31,10 +31,8 @@ private[skewext] case class BucketSource(node: SparkPlan, files: BucketFiles, sl
 
   override def rowBytes: Double = 0
 
-  override def reading(specs: Seq[ShufflePartitionSpec]): SparkPlan = {
-    val sliced = specs.collect { case part: PartialReducerPartitionSpec => part.reducerIndex }
-    SlicedBucketsExec(specs, sliced.distinct.map(p => p -> files.ranges(p)).toMap, node)
-  }
+  override def reading(specs: Seq[ShufflePartitionSpec]): SparkPlan =
+    SlicedBucketsExec(specs, files.known, node)
 
   override def below(node: SparkPlan): BucketSource = copy(node = node)
 }
