@@ -1,6 +1,6 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.skew.{InputSource, KeySketch, MapBlocks}
+import io.github.skewext.skew.{InputSource, KeySketch, MapBlocks, SkewPlanner}
 
 import org.apache.spark.sql.execution.{CoalescedPartitionSpec, FileSourceScanExec, ShufflePartitionSpec, SparkPlan}
 
@@ -26,6 +26,8 @@ private[skewext] case class BucketSource(node: SparkPlan, files: BucketFiles, sl
 
   /** A row group is read from its beginning. */
   override def canBeInRanges(input: SparkPlan): Boolean = false
+
+  override def dropCost: Double = SkewPlanner.FileStreamCost
 
   override def sketch: Option[KeySketch] = None
 
