@@ -39,7 +39,10 @@ def test_balance_is_of_the_stage_that_holds_up_the_others() -> None:
     scan = stage(0, [], [900, 100, 100], [1, 1, 1])
     even = stage(1, [0], [400, 390, 380], [1, 1, 1])
     small = stage(2, [1], [90, 1, 1], [1, 1, 1])
-    assert balance([scan]) is None
+    assert balance([]) is None
+    # A join of buckets is in the stage that scans.
+    joined = balance([scan])
+    assert joined is not None and joined["ratio"] == 9
     # Neither a scan nor tasks that are short anyway.
     found = balance([scan, even, small])
     assert found == {"longest_ms": 400, "median_ms": 390, "ratio": 400 / 390, "tasks": 3}

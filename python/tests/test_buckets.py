@@ -32,6 +32,16 @@ from pyspark_skewext._plans import node_names
 EXAMPLES = int(os.environ.get("SKEWEXT_EXAMPLES", "8"))
 MAX_FILES = "spark.skewext.bucket.merge.maxFiles"
 MULTI_JOIN_MAX_FILES = "spark.skewext.bucket.merge.multiJoin.maxFiles"
+SPLIT_ALL = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": 1,
+    "spark.sql.adaptive.skewJoin.skewedPartitionFactor": 1.1,
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": 1,
+    "spark.skewext.skew.minGain": 1,
+    "spark.skewext.skew.maxRereadFactor": 100,
+}
+"""Each bucket that is larger than others by anything."""
+
 BUCKET = re.compile(r"_(\d+)(?:\..*)?$")
 
 
@@ -186,6 +196,7 @@ class Case:
     kinds: list[str]
     tables: list[Stored]
     how: str
+    split: bool
 
 
 @st.composite
@@ -197,6 +208,7 @@ def cases(draw: st.DrawFn) -> Case:
         kinds,
         [draw(_stored(kinds, keys, buckets)) for _ in range(draw(st.integers(2, 3)))],
         draw(st.sampled_from(["inner", "left", "full", "multi"])),
+        draw(st.booleans()),
     )
 
 
@@ -242,6 +254,8 @@ def test_random_tables(spark: SparkSession, case: Case) -> None:
             changed.enter_context(setting(spark, key, value))
         for key in (MAX_FILES, MULTI_JOIN_MAX_FILES):
             changed.enter_context(setting(spark, key, 32))
+        for key, value in SPLIT_ALL.items() if case.split else ():
+            changed.enter_context(setting(spark, key, value))
         actual = joined().collect()
         with setting(spark, "spark.skewext.enabled", "false"):
             off = joined().collect()
@@ -313,3 +327,28 @@ def test_after_appends_nothing_is_shuffled_or_sorted(spark: SparkSession) -> Non
         assert not {"Exchange", "Sort", "SortMergeJoin"} & set(node_names(pair))
         assert node_names(pair).count("MergeSortedFiles") == 2
     assert pair.count() == visits(spark).join(visits(spark), "user").count() * 9
+
+
+def test_a_skewed_bucket_is_read_by_several_tasks(spark: SparkSession) -> None:
+    hot = visits(spark).withColumn("user", sf.expr("if(visit % 4 > 0, 7, user)"))
+    hot.write.bucketBy(4, "user").saveAsTable("t0")
+    skewext.write_bucketed(visits(spark, 100).where("user > 2"), "t1", "user", 4)
+    with ExitStack() as changed:
+        for key, value in SPLIT_ALL.items():
+            changed.enter_context(setting(spark, key, value))
+        first, second = (
+            spark.table(t).select("user", sf.col("visit").alias(t)) for t in ("t0", "t1")
+        )
+        joined = first.join(second, "user", "full")
+        rows = joined.collect()
+    (skew,) = skewext.explain(joined).joins[0]["skew"]
+    assert skew["status"] == "split" and skew["pieces"] > 1
+    with duckdb.connect() as connection:
+        files = [
+            f"read_parquet({paths(spark, t)}, hive_partitioning = false)" for t in ("t0", "t1")
+        ]
+        expected = connection.execute(
+            "SELECT user, t0.visit, t1.visit "
+            f"FROM {files[0]} AS t0 FULL OUTER JOIN {files[1]} AS t1 USING (user)"
+        ).fetchall()
+    assert_same_rows(rows, expected)

@@ -47,10 +47,11 @@ object SkewConf {
     .createWithDefault(true)
 
   val MULTI_JOIN_ORDER = buildConf("spark.skewext.multiJoin.order")
-    .doc("In which order the multi-way join brings keys out. 'auto': in their natural order where " +
-      "all inputs come sorted by the key (bucketed and sorted tables), and then without keeping " +
-      "rows in memory; else in no order. 'natural': in their natural order, with a sort of each " +
-      "input that is not sorted. 'none': in no order.")
+    .doc(
+      "In which order the multi-way join brings keys out. 'auto': in their natural order where " +
+        "all inputs come sorted by the key (bucketed and sorted tables) and no partition is split, " +
+        "and then without keeping rows in memory; else in no order. 'natural': in their natural " +
+        "order, with a sort of each input that is not sorted. 'none': in no order.")
     .version("0.1.0")
     .stringConf
     .transform(_.toLowerCase(java.util.Locale.ROOT))

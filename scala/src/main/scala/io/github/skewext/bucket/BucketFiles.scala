@@ -19,7 +19,7 @@ private[bucket] class BucketFiles(
 
   private val share = SortedFiles.share(scan.requiredSchema, scan.relation.dataSchema)
 
-  private val known = mutable.Map.empty[Int, Seq[FileRange]]
+  private val asked = mutable.Map.empty[Int, Seq[FileRange]]
 
   val bytes: IndexedSeq[Long] = files.map(_.map(file => read(file.length)).sum)
 
@@ -27,19 +27,21 @@ private[bucket] class BucketFiles(
    * The files of a partition, and the larger ones by their row groups, in the order in which they are
    * read.
    */
-  def ranges(partition: Int): Seq[FileRange] = known.getOrElseUpdate(
-    partition, {
-      val large = files(partition).filter(f =>
-        read(f.length) > SQLConf.get.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES))
-      // With so many files, these will do as slices.
-      val divided =
-        if (RowGroups.mayDivide(scan)) large.take(BucketFiles.MostFooters).toSet
-        else Set.empty[BucketFiles.File]
-      files(partition).flatMap { file =>
-        val starts = if (divided.contains(file)) RowGroups.of(scan, file.path) else Nil
-        rangesOf(file, starts)
-      }
-    })
+  def ranges(partition: Int): Seq[FileRange] =
+    asked.getOrElseUpdate(partition, divide(files(partition)))
+
+  /** Of the partitions that were asked for, as are those that are split. */
+  def known: Map[Int, Seq[FileRange]] = asked.toMap
+
+  private def divide(files: Seq[BucketFiles.File]): Seq[FileRange] = {
+    val slice = SQLConf.get.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES)
+    val large = if (RowGroups.mayDivide(scan)) files.filter(f => read(f.length) > slice) else Nil
+    // With so many files, these will do as slices.
+    val divided = large.take(BucketFiles.MostFooters).toSet
+    files.flatMap { file =>
+      rangesOf(file, if (divided.contains(file)) RowGroups.of(scan, file.path) else Nil)
+    }
+  }
 
   private def rangesOf(file: BucketFiles.File, groups: Seq[RowGroups.Group]): Seq[FileRange] =
     if (groups.size < 2) {

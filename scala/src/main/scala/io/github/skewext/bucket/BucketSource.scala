@@ -1,8 +1,8 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.skew.{InputSource, KeySketch, MapBlocks}
+import io.github.skewext.skew.{InputSource, KeySketch, MapBlocks, SkewPlanner}
 
-import org.apache.spark.sql.execution.{CoalescedPartitionSpec, FileSourceScanExec, PartialReducerPartitionSpec, ShufflePartitionSpec, SparkPlan}
+import org.apache.spark.sql.execution.{CoalescedPartitionSpec, FileSourceScanExec, ShufflePartitionSpec, SparkPlan}
 
 /**
  * The buckets of a table, as far as a join can be split by them: what is a map task's block in a
@@ -27,14 +27,14 @@ private[skewext] case class BucketSource(node: SparkPlan, files: BucketFiles, sl
   /** A row group is read from its beginning. */
   override def canBeInRanges(input: SparkPlan): Boolean = false
 
+  override def dropCost: Double = SkewPlanner.FileStreamCost
+
   override def sketch: Option[KeySketch] = None
 
   override def rowBytes: Double = 0
 
-  override def reading(specs: Seq[ShufflePartitionSpec]): SparkPlan = {
-    val sliced = specs.collect { case part: PartialReducerPartitionSpec => part.reducerIndex }
-    SlicedBucketsExec(specs, sliced.distinct.map(p => p -> files.ranges(p)).toMap, node)
-  }
+  override def reading(specs: Seq[ShufflePartitionSpec]): SparkPlan =
+    SlicedBucketsExec(specs, files.known, node)
 
   override def below(node: SparkPlan): BucketSource = copy(node = node)
 }

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.{PartialReducerPartitionSpec, ShuffleParti
  * whole by each, or in slices. What is below is computed for the files of each slice.
  *
  * @param specs what each task reads, said of buckets as Spark says it of shuffles
- * @param ranges of sliced buckets: what the slices are of
+ * @param ranges of sliced buckets: what the slices are of, and those that marking tasks read
  */
 private[skewext] case class SlicedBucketsExec(
     specs: Seq[ShufflePartitionSpec],
@@ -32,8 +32,11 @@ private[skewext] case class SlicedBucketsExec(
     new SlicedFilesRDD(child.execute(), specs, ranges)
 
   override def simpleString(maxFields: Int): String = {
-    val slices = specs.count(_.isInstanceOf[PartialReducerPartitionSpec])
-    val sliced = if (slices == 0) "" else s", $slices of them with slices of ${ranges.size}"
+    val slices = specs.collect { case part: PartialReducerPartitionSpec => part.reducerIndex }
+    val sliced = slices match {
+      case Nil => ""
+      case of => s", ${of.size} of them with slices of ${of.distinct.size}"
+    }
     s"$nodeName ${child.outputPartitioning.numPartitions} buckets, ${specs.size} tasks$sliced"
   }
 

@@ -16,8 +16,8 @@ private[skewext] object Advice {
       "Which rows come out depends on all rows of the key, and a part of them does not tell. A " +
         "condition on one side alone would be no hindrance."
     case SkewReason.Ordered =>
-      "Its inputs come sorted and are merged as they are. With spark.skewext.multiJoin.order=none " +
-        "the inputs are shuffled or read as they are, and partitions of shuffles can be split."
+      "spark.skewext.multiJoin.order=natural asks for it. With auto, sorted inputs are merged as " +
+        "well, and the rows of a split partition come in no order."
     case SkewReason.InputNotPartitioned =>
       "Rows that are cached, or computed in another way, have no partitions that could be read in " +
         "parts. A repartition by the key makes a shuffle of them."

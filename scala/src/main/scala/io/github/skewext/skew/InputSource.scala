@@ -31,6 +31,9 @@ private[skewext] trait InputSource {
   /** Whether tasks can read ranges of its blocks, if nothing but its node is the input. */
   def canBeInRanges(input: SparkPlan): Boolean
 
+  /** What a byte costs that is read and dropped, where one that is joined costs 1. */
+  def dropCost: Double = SkewPlanner.StreamCost
+
   /** What is known of how often its keys occur. */
   def sketch: Option[KeySketch]
 

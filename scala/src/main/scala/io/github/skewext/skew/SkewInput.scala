@@ -14,6 +14,7 @@ import io.github.skewext.multijoin.InputRole
  * @param wholeBytes if it is made of several shuffles, what of `bytes` is read whole by every slice
  * @param weights by how much the work with each partition is more than its bytes say, see
  *                [[RowWeights]]; nothing if that is not known
+ * @param dropCost what a byte costs that is read and dropped, where one that is joined costs 1
  */
 case class SkewInput(
     role: InputRole,
@@ -23,7 +24,8 @@ case class SkewInput(
     cuttable: Boolean = true,
     inRanges: Boolean = false,
     wholeBytes: Option[IndexedSeq[Long]] = None,
-    weights: IndexedSeq[Double] = IndexedSeq.empty) {
+    weights: IndexedSeq[Double] = IndexedSeq.empty,
+    dropCost: Double = SkewPlanner.StreamCost) {
 
   def slicedBytes(partition: Int): Long =
     bytes(partition) - wholeBytes.map(_(partition)).getOrElse(0L)
@@ -39,7 +41,7 @@ case class SkewInput(
   }
 
   /** What a byte of it costs that a residual drops; shuffles that make an input are joined for that. */
-  def streamCost: Double = if (wholeBytes.isEmpty) SkewPlanner.StreamCost else 1.0
+  def streamCost: Double = if (wholeBytes.isEmpty) dropCost else 1.0
 }
 
 /** The settings that decide about splits: Spark's own, and the limits that Spark has none for. */

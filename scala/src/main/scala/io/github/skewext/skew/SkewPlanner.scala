@@ -35,6 +35,9 @@ object SkewPlanner {
    */
   val StreamCost = 0.3
 
+  /** The same of a byte of a file, of which all columns are decoded before anything is dropped. */
+  val FileStreamCost = 0.8
+
   /** What a byte costs in a task that only finds where rows begin. */
   val SearchCost = 0.13
 
@@ -175,7 +178,7 @@ object SkewPlanner {
     val streamed = others + skewed.streamCost * own + output
     val plain = PartitionSplit(partition, input, Nil, residual = true, streamed, streamed)
     val marks =
-      marking(markingSlices(skewed, partition, target, settings), own, others, longestPiece = 0.0)
+      marking(skewed, markingSlices(skewed, partition, target, settings), own, others, 0.0)
         .map { m =>
           // Ranges have to be found first.
           val search = if (m.slices.exists(_.inRange)) SearchCost * own else 0.0
@@ -204,7 +207,11 @@ object SkewPlanner {
       val most = input.bytes(partition).toDouble / settings.maxSlices
       // A task that only looks at keys can do with more of them.
       val whole =
-        Slice.cut(blocks, math.max(target / StreamCost, most), cuttable = false, inRanges = false)
+        Slice.cut(
+          blocks,
+          math.max(target / input.dropCost, most),
+          cuttable = false,
+          inRanges = false)
       // Ranges have to be found before, and whole blocks need not.
       if (whole.size >= 2 || !input.inRanges) whole
       else Slice.cut(blocks, math.max(target, most), cuttable = true, inRanges = true)
@@ -214,14 +221,15 @@ object SkewPlanner {
 
   /** How to find the keys that an input has before the join, if that pays. */
   private def marking(
+      input: SkewInput,
       slices: Seq[Slice],
       own: Long,
       others: Long,
       longestPiece: Double): Option[Marking] =
     if (slices.size >= 2) {
-      val works = slices.map(s => StreamCost * (others + s.bytesRead))
+      val works = slices.map(s => input.dropCost * (others + s.bytesRead))
       val longest = works.max + math.max(longestPiece, others)
-      val streamed = math.max(longestPiece, others + StreamCost * own)
+      val streamed = math.max(longestPiece, others + input.dropCost * own)
       if (streamed >= MarkingGain * longest) Some(Marking(slices, longest, works.sum + others))
       else None
     } else {
@@ -250,7 +258,7 @@ object SkewPlanner {
 
     def split(slices: Seq[Slice]): PartitionSplit = {
       val works = slices.map { s =>
-        others + s.bytes + StreamCost * (s.bytesRead - s.bytes) + divided * s.bytes / own
+        others + s.bytes + skewed.dropCost * (s.bytesRead - s.bytes) + divided * s.bytes / own
       }
       // Tasks before the join find where the ranges of a block begin.
       val searched = Slice.searched(slices)
@@ -267,7 +275,7 @@ object SkewPlanner {
         pieces
       } else {
         val streamed = others + skewed.streamCost * own
-        marking(toMark, own, others, works.max)
+        marking(skewed, toMark, own, others, works.max)
           .map { m =>
             pieces.copy(
               marking = m.slices,
