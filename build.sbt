@@ -46,7 +46,8 @@ Global / concurrentRestrictions := {
 }
 
 // Run by name, scalafix takes -Xfatal-warnings out of the options, and all is compiled once more.
-lazy val scalafixCheck = taskKey[Unit]("Checks all sources by scalafix, compiled as they always are")
+lazy val scalafixCheck =
+  taskKey[Unit]("Checks all sources by scalafix, compiled as they always are")
 
 lazy val bundleJar = taskKey[File]("Packages the jar and puts it into the Python package")
 
