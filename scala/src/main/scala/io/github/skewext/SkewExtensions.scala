@@ -32,6 +32,7 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *  1. [[multijoin.FoldPresentColumns]] (the same): constant columns of required inputs.
  *  1. [[multijoin.PushKeyPredicates]] (the same): moves predicates into the inputs, those on keys into
  *     every one.
+ *  1. [[multijoin.PushSemiJoins]] (the same): moves semi and anti joins into a required input.
  *  1. [[multijoin.FilterNullKeys]] (the same): drops rows that cannot come out.
  *  1. [[multijoin.InferKeyPredicates]] (the same): asks of every input what is known of the keys of
  *     one that is required.
@@ -114,6 +115,7 @@ object SkewExtensions {
       NarrowRoles,
       FoldPresentColumns,
       PushKeyPredicates,
+      PushSemiJoins,
       FilterNullKeys,
       InferKeyPredicates,
       DropInputSorts,

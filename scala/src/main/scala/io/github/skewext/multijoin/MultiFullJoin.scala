@@ -104,6 +104,11 @@ case class MultiFullJoin(
 
   lazy val exactKeyOutput: AttributeSet = AttributeSet(exactKeys.map(keyOutput))
 
+  /** The columns of the output that are the input's in every row that comes out. */
+  def owned(i: Int): AttributeSet =
+    if (roles(i) == Required) AttributeSet(valueColumns(i)) ++ exactKeyOutput
+    else AttributeSet.empty
+
   /** What is said of the output, said of one input. */
   def overInput(i: Int, predicate: Expression): Expression = {
     val keyOf = AttributeMap(keyOutput.zip(keys(i)))

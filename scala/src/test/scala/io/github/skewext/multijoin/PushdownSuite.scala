@@ -4,7 +4,8 @@ import io.github.skewext.MultiJoinTest
 import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Required}
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
-import org.apache.spark.sql.catalyst.plans.logical.Filter
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join}
+import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{DataFrame, QueryTest}
@@ -202,6 +203,74 @@ class PushdownSuite extends MultiJoinTest {
     val in = full.where("k IN (SELECT w2 FROM other WHERE v2 > 205)")
     assert(roles(in) === Seq(Optional, Optional, Optional))
     assert(checkJoin(in).nonEmpty)
+  }
+
+  /** Which inputs have one of Spark's semi and anti joins. */
+  private def semiJoined(df: DataFrame): Seq[Boolean] = node(df).children.map(_.exists {
+    case j: Join => Seq(LeftSemi, LeftAnti).contains(j.joinType)
+    case _ => false
+  })
+
+  private val leftRoles = Seq("required", "optional", "excluded")
+
+  test("semi and anti joins above are done in a required input") {
+    val other = input(3).select((col("v3") - 300).as("x"), col("w3").as("y"), col("l").as("z"))
+    val left = multiJoin(inputs, Seq("k", "l"), roles = leftRoles)
+    for (how <- Seq("left_semi", "left_anti")) withClue(s"$how: ") {
+      for (on <- Seq("v0 = x", "k = y", "w0 = y AND v0 <> x", "k = y AND w0 < x")) withClue(on) {
+        val moved = left.join(other, expr(on), how)
+        assert(semiJoined(moved) === Seq(true, false, false))
+        assert(checkJoin(moved).nonEmpty)
+      }
+      // Of columns that are not there in every row; of two inputs; of none.
+      for (on <- Seq("v1 - 100 <=> x", "v0 = x AND v1 > y + 100", "x > 1000")) withClue(on) {
+        val stays = left.join(other, expr(on), how)
+        assert(semiJoined(stays) === Seq(false, false, false))
+        checkJoin(stays)
+      }
+      val hinted = left.join(other.hint("skew_join", "adaptive"), expr("v0 = x"), how)
+      val byHand = left.join(broadcast(other), expr("v0 = x"), how)
+      assert(semiJoined(byHand) === Seq(true, false, false))
+      assert(semiJoined(hinted) === Seq(false, false, false))
+      checkJoin(hinted)
+      checkJoin(byHand)
+      assert(semiJoined(full.join(other, expr("k = y"), how)) === Seq(false, false, false))
+    }
+    // What has no match without the input makes it required.
+    val narrowed = left.join(other, expr("v1 - 100 = x"), "left_semi")
+    assert(semiJoined(narrowed) === Seq(false, true, false))
+    checkJoin(narrowed)
+    // The larger of two that have the columns.
+    val large = input(0).union(input(0)).union(input(0))
+    val two = multiJoin(Seq(input(1), large), Seq("k", "l"), roles = Seq("required", "required"))
+    val semi = two.join(other, expr("k = y"), "left_semi")
+    assert(semiJoined(semi) === Seq(false, true))
+    assert(checkJoin(semi).nonEmpty)
+  }
+
+  test("a condition with a subquery goes into one required input") {
+    input(3).createOrReplaceTempView("other")
+    val left = multiJoin(inputs, Seq("k", "l"), roles = leftRoles)
+    for (predicate <- Seq(
+        "v0 IN (SELECT v3 - 300 FROM other WHERE w3 > 0)",
+        "k IN (SELECT w3 FROM other)",
+        "k NOT IN (SELECT w3 FROM other WHERE w3 IS NOT NULL)",
+        "EXISTS (SELECT 1 FROM other WHERE other.w3 = v0 AND other.v3 > 305)",
+        "NOT EXISTS (SELECT 1 FROM other WHERE other.w3 = t.k)")) withClue(predicate) {
+      left.createOrReplaceTempView("t")
+      val filtered = spark.sql(s"SELECT * FROM t WHERE $predicate")
+      assert(semiJoined(filtered) === Seq(true, false, false))
+      assert(conditionsAbove(filtered).isEmpty)
+      checkJoin(filtered)
+    }
+    left.createOrReplaceTempView("t")
+    for (predicate <- Seq(
+        "v1 IN (SELECT v3 - 200 FROM other)",
+        "v0 + v1 IN (SELECT v3 FROM other)")) withClue(predicate) {
+      val filtered = spark.sql(s"SELECT * FROM t WHERE $predicate")
+      assert(!semiJoined(filtered).head)
+      checkJoin(filtered)
+    }
   }
 
   private def scans(df: DataFrame): Seq[FileSourceScanExec] =
