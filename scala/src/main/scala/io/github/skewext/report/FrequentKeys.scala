@@ -3,7 +3,6 @@ package io.github.skewext.report
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
@@ -39,22 +38,24 @@ private[skewext] object FrequentKeys {
   }
 
   /**
-   * The same from a look at no more than so many rows of each input: estimates, for as many rows as
-   * the optimizer believes the inputs to have. What a key has at other places than the beginnings of a
+   * The same from a look at no more than so many rows of each input: estimates. What a key has at other places than the beginnings of a
    * few partitions is not seen. An input that has to be computed first is computed as a whole.
+   *
+   * @param numRows how many rows an input has, as far as that is known
    */
   def sampled(
       session: SparkSession,
       inputs: Seq[LogicalPlan],
       keys: Seq[Seq[Expression]],
       minShare: Double,
-      maxRows: Int): FrequentKeys = SqlInternals.withActive(session) {
+      maxRows: Int,
+      numRows: LogicalPlan => Double): FrequentKeys = SqlInternals.withActive(session) {
     val seen = inputs.zip(passes(session, inputs, keys)).map { case (input, pass) =>
       val (profile, isWhole) = pass.sample(
         session.sessionState.conf.numShufflePartitions,
         KeyProfile.sketchSize(minShare),
         maxRows)
-      val rows = if (isWhole) profile.numRows.toDouble else estimatedRows(input)
+      val rows = if (isWhole) profile.numRows.toDouble else numRows(input)
       val times = math.max(1.0, rows / math.max(1L, profile.numRows))
       Seen(profile, times, leastRows = if (isWhole) 0 else LeastSampledRows)
     }
@@ -63,14 +64,6 @@ private[skewext] object FrequentKeys {
 
   /** By how many rows of a sample a key is told from chance. */
   private val LeastSampledRows = 32L
-
-  /** How many rows the optimizer believes an input to have. */
-  def estimatedRows(input: LogicalPlan): Double = {
-    val stats = input.stats
-    stats.rowCount
-      .getOrElse(stats.sizeInBytes / EstimationUtils.getSizePerRow(input.output).max(1))
-      .toDouble
-  }
 
   /**
    * @param times how many rows of the input a row that was seen stands for

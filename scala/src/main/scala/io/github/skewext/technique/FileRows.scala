@@ -10,6 +10,7 @@ import org.apache.parquet.hadoop.util.HadoopInputFile
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{IsNotNull, PredicateHelper}
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
@@ -35,6 +36,11 @@ private[technique] object FileRows extends PredicateHelper {
         case _ => None
       }
     }
+
+  /** The same, or what the size of the plan says if that cannot be told. */
+  def estimated(session: SparkSession, plan: LogicalPlan): Double = of(session, plan).getOrElse {
+    (plan.stats.sizeInBytes / EstimationUtils.getSizePerRow(plan.output).max(1)).toDouble
+  }
 
   private def keepsRows(plan: LogicalPlan): Boolean = AutoJoin.isTable(plan) && !plan.exists {
     case Filter(condition, _) =>

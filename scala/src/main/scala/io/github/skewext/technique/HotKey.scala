@@ -1,6 +1,7 @@
 package io.github.skewext.technique
 
 import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 
 /**
  * A key with many rows.
@@ -17,6 +18,8 @@ case class HotKey(
 
   /** The rows of this key on both sides, as a share of all, if they were counted. */
   def share: Option[Double] = for (left <- leftShare; right <- rightShare) yield left + right
+
+  def shareOf(side: BuildSide): Option[Double] = if (side == BuildLeft) leftShare else rightShare
 
   override def toString: String = values.mkString("(", ", ", ")")
 }

@@ -107,11 +107,15 @@ class SkewJoinSuite extends TechniqueTest {
 
   test("auto broadcasts what the driver builds sooner than the cores shuffle it") {
     withTempPath { path =>
-      def stored(rows: Int, as: String, format: String = "parquet"): DataFrame = {
+      def stored(
+          rows: Int,
+          as: String,
+          format: String = "parquet",
+          key: String = "id % 3000"): DataFrame = {
         val file = s"$path/$as"
         spark
           .range(0, rows, 1, 2)
-          .selectExpr("id % 3000 AS k", s"id AS $as")
+          .selectExpr(s"$key AS k", s"id AS $as")
           .write
           .format(format)
           .save(file)
@@ -136,6 +140,20 @@ class SkewJoinSuite extends TechniqueTest {
         assert(auto(left, other, "inner") === Seq("adaptive"))
         assert(auto(left, text, "inner") === Seq("adaptive"))
         assert(auto(left.where("a % 7 < 6"), right, "inner") === Seq("adaptive"))
+        // Nor if it has a key with very many rows, unless the join ends at the first of them.
+        val hot = stored(12000, "e", key = "if(id % 4 = 0, 7, id)")
+        val many = stored(2400, "f", key = "if(id % 2 = 0, 7, id)")
+        withSQLConf(BroadcastBelow -> (size + 1).toString) {
+          val df = check(hot, many, "k", "left", "auto")
+          assert(made(df) === Seq("adaptive"))
+          val how = explained(df).head.origin.text
+          assert(how.contains("1 hot key, the most frequent with 8 % of all rows"), how)
+          for (how <- Seq("left_semi", "left_anti"))
+            assert(auto(hot, many, how) === Seq("broadcast"))
+          withSQLConf(SkewConf.SKEW_JOIN_SAMPLE_ROWS.key -> "0") {
+            assert(auto(hot, many, "left") === Seq("broadcast"))
+          }
+        }
         // Nor if it is small in its file only.
         withSQLConf(SkewConf.SKEW_JOIN_MAX_BROADCAST.key -> "30k") {
           assert(size < 30000)
