@@ -117,7 +117,7 @@ CASES = (
         "2 such tables, inner join, as Spark's API has it",
         Point("N=2", kind="appends", tables=2, how="inner"),
         Goal("sortmerge", "merged", ">=", 1.3),
-        variants=(*CHAINS, "merged", "scan"),
+        variants=(*CHAINS, "merged", "ours", "scan"),
     ),
     _case(
         "buckets-lookup",

@@ -51,6 +51,7 @@ MAX_BROADCAST_BYTES = 512 * 2**20
 SCALE_ROWS = 8_000_000
 
 SCAN_TO_FILTER = "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold"
+SCAN_OF_FILTER = "spark.sql.optimizer.runtime.bloomFilter.creationSideThreshold"
 
 
 class Worker:
@@ -154,8 +155,10 @@ class Worker:
         settings = {
             "spark.sql.shuffle.partitions": str(where.partitions),
             "spark.sql.adaptive.coalescePartitions.enabled": str(where.coalesce).lower(),
-            # Spark makes filters of keys for scans of 10 GB and more, and so do we.
+            # Spark makes filters of keys for scans of 10 GB and more, of inputs of up to 10 MB before
+            # their conditions, and so do we.
             SCAN_TO_FILTER: "1b" if where.few else "10GB",
+            SCAN_OF_FILTER: "10GB" if where.few else "10MB",
             SWITCH: "true",
             BULK_ROWS: "true",
             SKEW: "true",
@@ -168,6 +171,10 @@ class Worker:
             **_broadcast_settings(rows if where.broadcasts else 0),
             **chosen.conf,
         }
+        # What the variant before has set besides.
+        others = {key for v in VARIANTS.values() for key in v.conf}
+        for key in others - settings.keys() - self._fixed.keys():
+            self._spark.conf.unset(key)
         for key, value in settings.items():
             if key not in self._fixed:
                 self._spark.conf.set(key, value)
