@@ -211,10 +211,11 @@ object SkewConf {
 
   val SKEW_JOIN_SAMPLE_ROWS = buildConf("spark.skewext.skewJoin.sampleRows")
     .doc("At how many rows of a side skew_join looks by a small job, when technique=\"auto\" has to know " +
-      "which keys are hot: where partitions cannot be split at run time, and both sides are too " +
-      "large to broadcast. The rows are the first ones of up to eight partitions. Only of tables " +
-      "and files, with conditions or without; what would have to be computed first is not looked " +
-      "at. A hint looks at nothing. 0 switches it off.")
+      "which keys are hot: of both sides where partitions cannot be split at run time and neither is " +
+      "small enough to broadcast, and of one that would be broadcast although it is larger than " +
+      "spark.sql.autoBroadcastJoinThreshold. The rows are the first ones of up to eight partitions. " +
+      "Only of tables and files, with conditions or without; what would have to be computed first is " +
+      "not looked at. A hint looks at nothing. 0 switches it off.")
     .version("0.1.0")
     .intConf
     .checkValue(_ >= 0, "The number of rows must not be negative.")
@@ -239,12 +240,11 @@ object SkewConf {
   val BUCKET_MERGE_MAX_FILES = buildConf("spark.skewext.bucket.merge.maxFiles")
     .doc(
       "How many files of a bucket are merged at most, and so are open at a time in a task, for each " +
-        "table. With more of them Spark sorts the rows, which was as fast where they fitted in " +
-        "memory. More than one file is for buckets whose rows do not.")
+        "table. With more of them Spark sorts the rows.")
     .version("0.1.0")
     .intConf
     .checkValue(_ > 0, "At least one file must be allowed.")
-    .createWithDefault(1)
+    .createWithDefault(8)
 
   val BUCKET_MERGE_MULTI_JOIN_MAX_FILES =
     buildConf("spark.skewext.bucket.merge.multiJoin.maxFiles")
