@@ -155,8 +155,8 @@ class Worker:
         settings = {
             "spark.sql.shuffle.partitions": str(where.partitions),
             "spark.sql.adaptive.coalescePartitions.enabled": str(where.coalesce).lower(),
-            # Spark makes filters of keys for scans of 10 GB and more, of inputs of up to 10 MB before
-            # their conditions, and so do we.
+            # Spark makes filters of keys for scans of 10 GB and more, of inputs of up to 10 MB
+            # before their conditions, and so do we.
             SCAN_TO_FILTER: "1b" if where.few else "10GB",
             SCAN_OF_FILTER: "10GB" if where.few else "10MB",
             SWITCH: "true",
