@@ -177,7 +177,8 @@ def _draw_techniques(results: list[Json], directory: Path) -> Path:
             fastest = best(point, FAMILY)
             for across, name in enumerate(TECHNIQUES):
                 ratio = speed_up(point, name)
-                colour = "#eeeeee" if ratio is None else shades(norm(_power(ratio)))
+                place = 0.5 if ratio is None else float(norm(_power(ratio)))
+                colour = "#eeeeee" if ratio is None else shades(place)
                 is_best = fastest is not None and fastest[0] == name
                 box = patches.Rectangle((across, down), 1, 1, facecolor=colour, edgecolor="white")
                 axes.add_patch(box)
@@ -189,6 +190,8 @@ def _draw_techniques(results: list[Json], directory: Path) -> Path:
                     va="center",
                     fontsize=7,
                     fontweight="bold" if is_best else "normal",
+                    # The two ends of the scale are dark.
+                    color="white" if abs(place - 0.5) > 0.3 else "black",
                 )
         columns = range(len(TECHNIQUES))
         axes.set_xlim(0, len(TECHNIQUES))
