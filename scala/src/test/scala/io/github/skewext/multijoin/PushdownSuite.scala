@@ -214,7 +214,7 @@ class PushdownSuite extends MultiJoinTest {
   private val leftRoles = Seq("required", "optional", "excluded")
 
   test("semi and anti joins above are done in a required input") {
-    val other = input(3).select((col("v3") - 300).as("x"), col("w3").as("y"), col("l").as("z"))
+    val other = input(3).where("v3 % 3 > 0").selectExpr("v3 - 300 AS x", "w3 AS y")
     val left = multiJoin(inputs, Seq("k", "l"), roles = leftRoles)
     for (how <- Seq("left_semi", "left_anti")) withClue(s"$how: ") {
       for (on <- Seq("v0 = x", "k = y", "w0 = y AND v0 <> x", "k = y AND w0 < x")) withClue(on) {
@@ -223,10 +223,10 @@ class PushdownSuite extends MultiJoinTest {
         assert(checkJoin(moved).nonEmpty)
       }
       // Of columns that are not there in every row; of two inputs; of none.
-      for (on <- Seq("v1 - 100 <=> x", "v0 = x AND v1 > y + 100", "x > 1000")) withClue(on) {
+      for (on <- Seq("v1 - 100 <=> x", "v0 = x AND v1 > y + 100", "x > 5")) withClue(on) {
         val stays = left.join(other, expr(on), how)
         assert(semiJoined(stays) === Seq(false, false, false))
-        checkJoin(stays)
+        checkSame(stays)
       }
       val hinted = left.join(other.hint("skew_join", "adaptive"), expr("v0 = x"), how)
       val byHand = left.join(broadcast(other), expr("v0 = x"), how)
