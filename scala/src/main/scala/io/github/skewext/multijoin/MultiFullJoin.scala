@@ -1,5 +1,7 @@
 package io.github.skewext.multijoin
 
+import scala.collection.mutable
+
 import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.rewrite.RewriteReason
 
@@ -262,6 +264,26 @@ object MultiFullJoin {
     val aliases = input.output.map(a => a -> Alias(a, s"${a.name}@$i")())
     val aliasOf = AttributeMap(aliases)
     (Project(aliases.map(_._2), input), aliasOf(_).toAttribute)
+  }
+
+  /**
+   * Inputs as they are, but for those that have a column in common, somewhere in their plans: these get
+   * other ids, all of them. Spark's optimizer takes away aliases that hide such a column, and it would
+   * come out of one input under the id that another one's has above the join.
+   *
+   * @return each with its columns by those that it had
+   */
+  private[skewext] def separated(
+      inputs: Seq[LogicalPlan]): Seq[(LogicalPlan, Attribute => Attribute)] = {
+    val firstWith = mutable.HashMap.empty[ExprId, Int]
+    val sharing = mutable.BitSet.empty
+    for ((input, i) <- inputs.zipWithIndex; node <- input; column <- node.output) {
+      val first = firstWith.getOrElseUpdate(column.exprId, i)
+      if (first != i) sharing ++= Seq(first, i)
+    }
+    inputs.zipWithIndex.map { case (input, i) =>
+      if (sharing(i)) withNewIds(input, i) else (input, (a: Attribute) => a)
+    }
   }
 
   /** The columns of an input that are not its key. */

@@ -125,16 +125,13 @@ private[skewext] class MultiFullJoinBuilder(
   private def separate(
       plans: Seq[LogicalPlan],
       keyColumns: Seq[Seq[Attribute]]): (Seq[LogicalPlan], Seq[Seq[Attribute]]) = {
-    val ids = plans.map(_.collect { case p => p.output.map(_.exprId) }.flatten.toSet)
-    plans.indices.map { i =>
-      val shared = plans.indices.exists(j => j != i && ids(j).exists(ids(i).contains))
-      if (shared) {
-        val (renamed, columnOf) = MultiFullJoin.withNewIds(plans(i), i)
-        (renamed, keyColumns(i).map(columnOf))
-      } else {
-        (plans(i), keyColumns(i))
+    MultiFullJoin
+      .separated(plans)
+      .zip(keyColumns)
+      .map { case ((plan, columnOf), keys) =>
+        (plan, keys.map(columnOf))
       }
-    }.unzip
+      .unzip
   }
 
   /**

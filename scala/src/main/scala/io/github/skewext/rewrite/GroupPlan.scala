@@ -50,7 +50,7 @@ private[rewrite] class GroupPlan(group: JoinGroup) {
   def plan(): (LogicalPlan, MultiFullJoin) = {
     val list = terms.map(unevaluated)
     val conditions = group.conditions.map(unevaluated)
-    val separated = separate(inputs.map(_.plan()))
+    val separated = MultiFullJoin.separated(inputs.map(_.plan()))
     val renames = separated.map(_._2)
     val keys = inputs.indices.map(i => inputs(i).keyColumns.map(renames(i)))
     val join =
@@ -117,21 +117,6 @@ private[rewrite] class GroupPlan(group: JoinGroup) {
   private def present(ids: Seq[Int]): Expression =
     if (group.alwaysPresent(ids)) Literal.TrueLiteral
     else ids.map(id => IsNotNull(inputOf(id).presence): Expression).reduce(Or)
-
-  /** Gives new ids to the columns of an input that has some in common with another one. */
-  private def separate(plans: Seq[LogicalPlan]): Seq[(LogicalPlan, Attribute => Attribute)] = {
-    val seen = mutable.HashSet.empty[ExprId]
-    plans.zipWithIndex.map { case (plan, i) =>
-      val ids = plan.collect { case p => p.output.map(_.exprId) }.flatten
-      val isShared = ids.exists(seen.contains)
-      seen ++= ids
-      if (isShared) {
-        MultiFullJoin.withNewIds(plan, i)
-      } else {
-        (plan, (a: Attribute) => a)
-      }
-    }
-  }
 
   /** An input, and the columns that it has to have besides its own. */
   private class Input(input: GroupInput) {

@@ -2,7 +2,9 @@ package io.github.skewext.rewrite
 
 import io.github.skewext.multijoin.MultiFullJoin
 
+import org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.internal.SQLConf
 
 /** Chains and trees of full outer joins that become one operator, however they are written. */
 class RewriteJoinChainsSuite extends RewriteTest {
@@ -180,6 +182,27 @@ class RewriteJoinChainsSuite extends RewriteTest {
     checkRewritten(
       renamed.join(renamed, Seq("k"), "full").join(renamed.where("k > 1"), Seq("k"), "full"),
       3)
+  }
+
+  // Spark's optimizer takes away aliases that are of no use to it below a node that is not its own.
+  test("a table that hides its columns behind aliases, beside itself") {
+    withTempView("computed") {
+      spark
+        .sql("SELECT int(a) AS k, int(b) AS w FROM VALUES (1, 1), (2, 2), (null, 3) AS t(a, b)")
+        .coalesce(1)
+        .createOrReplaceTempView("computed")
+      val renamed = "(SELECT r.k AS k, r.w AS w FROM computed AS r)"
+      for {
+        excluded <- Seq("", ConvertToLocalRelation.ruleName)
+        (first, last) <- Seq(renamed -> "computed", "computed" -> renamed)
+      } withSQLConf(SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> excluded) {
+        checkRewritten(
+          s"""SELECT a.w AS w1, c.w AS w2 FROM $first AS a FULL JOIN t1 b ON a.k = b.k
+             |FULL JOIN $last AS c ON c.k = coalesce(a.k, b.k)
+             |LEFT ANTI JOIN computed d ON a.k = d.k""".stripMargin,
+          3)
+      }
+    }
   }
 
   test("inputs of any kind, and what is above") {
