@@ -267,9 +267,13 @@ object MultiFullJoin {
   }
 
   /**
-   * Inputs as they are, but for those that have a column in common, somewhere in their plans: these get
-   * other ids, all of them. Spark's optimizer takes away aliases that hide such a column, and it would
-   * come out of one input under the id that another one's has above the join.
+   * Inputs as they are, but for those of which Spark's optimizer could make columns the same: it takes
+   * away aliases that change nothing but an id. These get other ids, all their columns.
+   *
+   *  - Inputs that have a column in common, somewhere in their plans. One that hides it behind an alias
+   *    would show it under the id that another one's has above the join.
+   *  - An input that has two columns of one name. They could be aliases of one column; if one of them is
+   *    the key, the other would be none of the values any more.
    *
    * @return each with its columns by those that it had
    */
@@ -281,8 +285,11 @@ object MultiFullJoin {
       val first = firstWith.getOrElseUpdate(column.exprId, i)
       if (first != i) sharing ++= Seq(first, i)
     }
+    def repeatsName(input: LogicalPlan) =
+      input.output.map(_.name).distinct.size < input.output.size
     inputs.zipWithIndex.map { case (input, i) =>
-      if (sharing(i)) withNewIds(input, i) else (input, (a: Attribute) => a)
+      if (sharing(i) || repeatsName(input)) withNewIds(input, i)
+      else (input, (a: Attribute) => a)
     }
   }
 

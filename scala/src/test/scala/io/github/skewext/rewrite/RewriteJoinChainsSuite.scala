@@ -205,6 +205,18 @@ class RewriteJoinChainsSuite extends RewriteTest {
     }
   }
 
+  test("two columns of an input that are one") {
+    withSQLConf(MinInputs -> "2", Mixed -> "true", "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
+      for (shown <- Seq("a.l AS x", "a.l AS x, v2, b.l AS y, v0")) {
+        checkRewritten(
+          s"""SELECT $shown FROM t0 a RIGHT JOIN t1 b ON a.l = b.l
+             |RIGHT JOIN t2 c ON b.k = c.k AND c.l = b.l WHERE v0 IS NOT NULL""".stripMargin,
+          2,
+          2)
+      }
+    }
+  }
+
   test("inputs of any kind, and what is above") {
     checkRewritten(
       """SELECT k, s, m, v2 FROM (SELECT k, sum(n0) AS s FROM t0 GROUP BY k)
