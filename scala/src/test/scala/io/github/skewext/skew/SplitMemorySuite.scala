@@ -54,11 +54,13 @@ class SplitMemorySuite extends SkewTest {
       assert(join.split.get.pieces > 1 && join.split.get.residuals === 0)
       assert(value(join, "spillSize") > 0)
     }
-    // Of the others a piece keeps only what its slice can meet, however much there is.
+    // Of the others a piece keeps only what its slice can meet, however much there is: 8 MB for each of
+    // eight pieces. The partition that is not split keeps as much, and may have to spill it if another
+    // task runs beside it.
     val hot = skewed(0, 200000, hot = 3)
     val join = check(Seq(hot, others(1, 100000, 600), others(2, 100000, 700)), "required")
-    assert(join.split.get.pieces > 2)
-    assert(value(join, "spillSize") === 0)
+    assert(join.split.get.pieces > 4)
+    assert(value(join, "spillSize") < (12 << 20))
   }
 
   test("the keys that a residual looks for do not fit") {
