@@ -1,7 +1,9 @@
 package io.github.skewext.rewrite
 
+import scala.collection.mutable
+
 import io.github.skewext.multijoin.InputRole.{Excluded, Optional}
-import io.github.skewext.multijoin.{InputRole, KeyTypes}
+import io.github.skewext.multijoin.{InputRole, KeyTypes, MultiFullJoin}
 import io.github.skewext.rewrite.RewriteReason.Given
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
@@ -49,10 +51,10 @@ private[rewrite] class GroupJoin private (
 
   /** The group of all inputs; `original` is the join as it stands in the query, over `originals`. */
   def group(original: LogicalPlan, joins: Seq[String]): JoinGroup = {
-    val parts = sides.map { side =>
+    val parts = apart(sides.map { side =>
       val part = if (side.group.isSingle) keyed(side) else flat(side)
       if (side.role == Optional) absentable(part) else part
-    }
+    })
     val shown = parts.zip(sides).collect { case (part, side) if side.role.isShown => part }
     JoinGroup(
       original = original,
@@ -108,6 +110,41 @@ private[rewrite] class GroupJoin private (
           reorder(e).canonicalized -> key.copy(column = place(key.column))
         })
     }
+  }
+
+  /**
+   * What the sides show has ids of its own. But an alias on one side may hide a column that another side
+   * has under the same id: a table that is joined with itself. In the terms of the inputs these would be
+   * one column, and what is said of the hidden one would be taken for the other.
+   */
+  private def apart(parts: Seq[JoinGroup]): Seq[JoinGroup] = {
+    val taken = mutable.HashSet.empty[ExprId]
+    parts.map { part =>
+      val ids = part.inputs.flatMap(_.plan.output.map(_.exprId))
+      val separate = if (ids.exists(taken.contains)) renewed(part) else part
+      taken ++= ids
+      val shown = part.original.output.map(_.exprId).toSet
+      separate.copy(
+        columns = separate.columns.filter { case (id, _) => shown(id) },
+        computed = separate.computed.filter(shown))
+    }
+  }
+
+  /** A group whose inputs have other ids for their columns. */
+  private def renewed(group: JoinGroup): JoinGroup = {
+    val renamed = group.inputs.map(input => MultiFullJoin.withNewIds(input.plan, input.id))
+    val newOf = AttributeMap(group.inputs.zip(renamed).flatMap { case (input, (_, columnOf)) =>
+      input.plan.output.map(a => a -> columnOf(a))
+    })
+    def over(e: Expression): Expression = e.transform { case a: Attribute => newOf.getOrElse(a, a) }
+    group.copy(
+      inputs = group.inputs.zip(renamed).map { case (input, (plan, _)) =>
+        input.copy(plan = plan, keys = input.keys.map(_.map(over)))
+      },
+      columns = newOf.map { case (a, b) => a.exprId -> (b: Expression) }.toMap ++
+        group.columns.map { case (id, e) => id -> over(e) },
+      keyExpressions = group.keyExpressions.map { case (e, key) => over(e).canonicalized -> key },
+      conditions = group.conditions.map(over))
   }
 
   private def widened(key: List[Expression], to: DataType): List[Expression] =
