@@ -34,6 +34,9 @@ trait SplitMemoryTest extends SkewTest {
       col("id").as(s"v$i"),
       md5((col("id") + i).cast("string").cast("binary")).as(s"s$i"))
 
+  protected def inHotPartition(df: DataFrame): DataFrame =
+    df.where(s"pmod(hash(k, 0L), $shufflePartitions) = pmod(hash(3L, 0L), $shufflePartitions)")
+
   /** Rows and a checksum, to compare many rows without collecting them. */
   private def summary(df: DataFrame): DataFrame =
     df.select(count("*"), sum(hash(df.columns.map(col): _*)))
@@ -45,12 +48,15 @@ trait SplitMemoryTest extends SkewTest {
   protected def value(join: MultiFullJoinExec, metric: String): Long = join.metrics(metric).value
 }
 
-/** What the tasks of a split keep does not fit, and they spill it. None may fail, nor give other rows. */
+/**
+ * What the tasks of a split keep does not fit, and they spill it. None may fail, nor give other rows.
+ * The rows of one task alone are more than there is memory, so nothing depends on which tasks meet.
+ */
 class SplitMemorySuite extends SplitMemoryTest {
 
   test("what a piece keeps does not fit") {
     withSQLConf(SkewConf.SKEW_MAX_SLICES.key -> "2") {
-      val large = skewed(0, 400000, hot = 3)
+      val large = skewed(0, 600000, hot = 3)
       val join = check(Seq(large, others(1, 20000, 600), others(2, 20000, 700)), "required")
       assert(join.split.get.pieces > 1 && join.split.get.residuals === 0)
       assert(value(join, "spillSize") > 0)
@@ -67,7 +73,7 @@ class SplitMemorySuite extends SplitMemoryTest {
     }
     val few = check(Seq(hot, others(1, 5000, 600)), "optional")
     assert(taken(few) < 1.1)
-    val many = check(Seq(hot, others(1, 200000, 2000)), "optional")
+    val many = check(Seq(hot, inHotPartition(others(1, 400000, 2000))), "optional")
     assert(taken(many) > 1.3)
     assert(value(many, "spillSize") > 0)
   }
@@ -80,7 +86,10 @@ class SplitMemoryOfOneTaskSuite extends SplitMemoryTest {
 
   test("of the others a piece keeps only what its slice can meet, however much there is") {
     val hot = skewed(0, 200000, hot = 3)
-    val join = check(Seq(hot, others(1, 100000, 600), others(2, 100000, 700)), "required")
+    // The pieces would spill these rows if they kept them.
+    val join = check(
+      Seq(hot, inHotPartition(others(1, 200000, 600)), inHotPartition(others(2, 200000, 700))),
+      "required")
     assert(join.split.get.pieces > 2)
     assert(value(join, "spillSize") === 0)
   }
