@@ -24,6 +24,8 @@ WHEEL_SOURCES := target/wheel
 # Spark's workers must be the Python of the driver, and Spark the one of the virtual environment.
 export PYSPARK_PYTHON := $(CURDIR)/$(PY)
 unexport SPARK_HOME PYSPARK_DRIVER_PYTHON
+# In the POSIX locale the JVM has no names for files that are not ASCII.
+export LC_ALL := C.UTF-8
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
