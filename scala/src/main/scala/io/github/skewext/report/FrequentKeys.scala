@@ -38,10 +38,11 @@ private[skewext] object FrequentKeys {
   }
 
   /**
-   * The same from a look at no more than so many rows of each input: estimates. What a key has at other places than the beginnings of a
-   * few partitions is not seen. An input that has to be computed first is computed as a whole.
+   * The same from a look at no more than so many rows of each input: estimates. What a key has at
+   * other places than the beginnings of a few partitions is not seen. An input that has to be computed
+   * first is computed as a whole.
    *
-   * @param numRows how many rows an input has, as far as that is known
+   * @param numRows how many rows an input has, by its position, as far as that is known
    */
   def sampled(
       session: SparkSession,
@@ -49,13 +50,13 @@ private[skewext] object FrequentKeys {
       keys: Seq[Seq[Expression]],
       minShare: Double,
       maxRows: Int,
-      numRows: LogicalPlan => Double): FrequentKeys = SqlInternals.withActive(session) {
-    val seen = inputs.zip(passes(session, inputs, keys)).map { case (input, pass) =>
+      numRows: Int => Double): FrequentKeys = SqlInternals.withActive(session) {
+    val seen = passes(session, inputs, keys).zipWithIndex.map { case (pass, i) =>
       val (profile, isWhole) = pass.sample(
         session.sessionState.conf.numShufflePartitions,
         KeyProfile.sketchSize(minShare),
         maxRows)
-      val rows = if (isWhole) profile.numRows.toDouble else numRows(input)
+      val rows = if (isWhole) profile.numRows.toDouble else numRows(i)
       val times = math.max(1.0, rows / math.max(1L, profile.numRows))
       Seen(profile, times, leastRows = if (isWhole) 0 else LeastSampledRows)
     }

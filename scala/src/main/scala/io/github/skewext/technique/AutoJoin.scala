@@ -50,17 +50,18 @@ object AutoJoin extends SkewTechnique {
     val given = preparedForHint(request)
     val state = request.session.sessionState
     val rows = state.conf.getConf(SkewConf.SKEW_JOIN_SAMPLE_ROWS)
-    if (given.hotKeys.isDefined || rows == 0) {
-      given
-    } else {
+    lazy val asPlanned = {
       def optimized(side: LogicalPlan) = state.executePlan(side).optimizedPlan
       val join = request.join
-      val asPlanned =
-        request.copy(join = join.copy(left = optimized(join.left), right = optimized(join.right)))
-      if (AdaptiveJoin.isOn(request.session)) given.copy(hotKeys = repeated(asPlanned, rows))
-      else if (broadcasts(asPlanned).nonEmpty) given
-      else given.copy(hotKeys = lookedAt(asPlanned, rows))
+      request.copy(join = join.copy(left = optimized(join.left), right = optimized(join.right)))
     }
+    val isAdaptive = AdaptiveJoin.isOn(request.session)
+    if (given.hotKeys.isDefined || rows == 0) given
+    // Their tables give at most one row for a row, however many there are of a key.
+    else if (isAdaptive && endsAtFirstMatch(request)) given
+    else if (isAdaptive) given.copy(hotKeys = repeated(asPlanned, rows))
+    else if (broadcasts(asPlanned).nonEmpty) given
+    else given.copy(hotKeys = lookedAt(asPlanned, rows))
   }
 
   /** Looks at nothing. */
@@ -104,18 +105,33 @@ object AutoJoin extends SkewTechnique {
   }
 
   private def broadcasts(request: TechniqueRequest): Seq[Candidate] = {
-    val bySize = Seq(BuildRight, BuildLeft).sortBy(request.sizeOf)
-    def broadcast(technique: SkewTechnique, sides: Seq[BuildSide]): Seq[Candidate] =
-      sides.flatMap { side =>
-        val options = TechniqueOptions(Map(BroadcastSide.OptionName -> BroadcastSide.nameOf(side)))
-        val why = broadcastable(request, side).orElse {
-          if (technique == BroadcastJoin) quicklyBuilt(request, side) else None
-        }
-        why.map(Candidate(technique, options, _))
-      }
-    val bySpark = bySize.filter(BroadcastJoin.possible(request.joinType).contains)
-    val map = bySize.take(1).filter(side => !bySpark.contains(side) && isCheap(request, side))
-    broadcast(BroadcastJoin, bySpark) ++ broadcast(BroadcastMapJoin, map)
+    def candidate(technique: SkewTechnique, side: BuildSide, why: String) = Candidate(
+      technique,
+      TechniqueOptions(Map(BroadcastSide.OptionName -> BroadcastSide.nameOf(side))),
+      why)
+    val bySpark = sidesForSpark(request)
+    val map = bySize(request).take(1).filter { side =>
+      !bySpark.contains(side) && isCheap(request, side)
+    }
+    bySpark.flatMap { side =>
+      broadcastable(request, side)
+        .orElse(quicklyBuilt(request, side))
+        .map(candidate(BroadcastJoin, side, _))
+    } ++ map.flatMap { side =>
+      broadcastable(request, side).map(candidate(BroadcastMapJoin, side, _))
+    }
+  }
+
+  private def bySize(request: TechniqueRequest): Seq[BuildSide] =
+    Seq(BuildRight, BuildLeft).sortBy(request.sizeOf)
+
+  /** What Spark's own joins may broadcast, in the order in which it is tried. */
+  private def sidesForSpark(request: TechniqueRequest): Seq[BuildSide] =
+    bySize(request).filter(BroadcastJoin.possible(request.joinType).contains)
+
+  private def endsAtFirstMatch(request: TechniqueRequest): Boolean = request.joinType match {
+    case LeftSemi | LeftAnti => true
+    case _ => false
   }
 
   /**
@@ -123,10 +139,7 @@ object AutoJoin extends SkewTechnique {
    * twice, which may take longer than a shuffle.
    */
   private def isCheap(request: TechniqueRequest, small: BuildSide): Boolean =
-    request.joinType match {
-      case LeftSemi | LeftAnti => true
-      case _ => isTable(request.plan(BroadcastSide.other(small)))
-    }
+    endsAtFirstMatch(request) || isTable(request.plan(BroadcastSide.other(small)))
 
   /** Whether a side is nothing but a table or a file, with conditions. */
   private[technique] def isTable(plan: LogicalPlan): Boolean = !plan.exists {
@@ -160,10 +173,10 @@ object AutoJoin extends SkewTechnique {
       None
     } else {
       for {
-        rows <- FileRows.of(session, request.plan(small))
+        rows <- request.rowsOf(small)
         bytes = BroadcastSide.bytesInMemory(rows, request.plan(small).output, request.keys(small))
         if bytes <= BroadcastSide.maxBytes(session)
-        others <- FileRows.of(session, request.plan(BroadcastSide.other(small)))
+        others <- request.rowsOf(BroadcastSide.other(small))
         if !repeatsAKey(request, small, rows + others)
         cores = math.max(1, session.sparkContext.defaultParallelism)
         if rows * cores * BuildMicros <= (rows + others) * ShuffleMicros
@@ -180,17 +193,13 @@ object AutoJoin extends SkewTechnique {
 
   /** The keys of a side that would be broadcast with many rows each, by a look at some rows. */
   private def repeated(request: TechniqueRequest, rows: Int): Option[Seq[HotKey]] = {
-    val side = request.joinType match {
-      // They end at the first match.
-      case LeftSemi | LeftAnti => None
-      case joinType =>
-        BroadcastJoin.possible(joinType).filter(broadcastable(request, _).isEmpty).find { small =>
-          quicklyBuilt(request, small).isDefined && isTable(request.plan(small))
-        }
+    val toBroadcast = sidesForSpark(request).find { side =>
+      broadcastable(request, side).isDefined || quicklyBuilt(request, side).isDefined
     }
     for {
-      small <- side
-      numRows <- FileRows.of(request.session, request.plan(small))
+      small <- toBroadcast
+      if broadcastable(request, small).isEmpty && isTable(request.plan(small))
+      numRows <- request.rowsOf(small)
       found = looked(request, Seq(small), ManyRowsOfAKey / math.max(ManyRowsOfAKey, numRows), rows)
       if found.nonEmpty
     } yield found
@@ -217,12 +226,15 @@ object AutoJoin extends SkewTechnique {
       tables: Seq[BuildSide],
       minShare: Double,
       rows: Int): Seq[HotKey] = {
-    val session = request.session
-    val (plans, keys) = (tables.map(request.plan), tables.map(request.keys))
-    def rowsOf(plan: LogicalPlan) = FileRows.estimated(session, plan)
-    val seen = FrequentKeys.sampled(session, plans, keys, minShare, rows, rowsOf)
+    val seen = FrequentKeys.sampled(
+      request.session,
+      tables.map(request.plan),
+      tables.map(request.keys),
+      minShare,
+      rows,
+      i => request.estimatedRowsOf(tables(i)))
     val others = Seq(BuildLeft, BuildRight).filterNot(tables.contains)
-    val numRows = seen.rows.map(_.toDouble).sum + others.map(side => rowsOf(request.plan(side))).sum
+    val numRows = seen.rows.map(_.toDouble).sum + others.map(request.estimatedRowsOf).sum
     seen.keys.map { case (key, counts) =>
       def share(side: BuildSide) =
         Some(tables.zip(counts).toMap.getOrElse(side, 0.0) / math.max(1.0, numRows))

@@ -37,10 +37,9 @@ private[technique] object FileRows extends PredicateHelper {
       }
     }
 
-  /** The same, or what the size of the plan says if that cannot be told. */
-  def estimated(session: SparkSession, plan: LogicalPlan): Double = of(session, plan).getOrElse {
+  /** What the size of the plan says. */
+  def bySize(plan: LogicalPlan): Double =
     (plan.stats.sizeInBytes / EstimationUtils.getSizePerRow(plan.output).max(1)).toDouble
-  }
 
   private def keepsRows(plan: LogicalPlan): Boolean = AutoJoin.isTable(plan) && !plan.exists {
     case Filter(condition, _) =>

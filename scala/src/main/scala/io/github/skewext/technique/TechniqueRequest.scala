@@ -58,6 +58,19 @@ case class TechniqueRequest(
   /** What the optimizer knows of the size of a side, in bytes. */
   def sizeOf(side: BuildSide): BigInt = plan(side).stats.sizeInBytes
 
+  /** The rows of a side, as far as that can be told without a job. */
+  def rowsOf(side: BuildSide): Option[Double] = side match {
+    case BuildLeft => leftRows
+    case BuildRight => rightRows
+  }
+
+  /** The same, or what its size says if that cannot be told. */
+  def estimatedRowsOf(side: BuildSide): Double = rowsOf(side).getOrElse(FileRows.bySize(plan(side)))
+
+  // Files may have to be opened for them.
+  private lazy val leftRows = FileRows.of(session, left)
+  private lazy val rightRows = FileRows.of(session, right)
+
   /**
    * A side once more, for a plan that has it twice: its rows with other attributes.
    *
