@@ -226,6 +226,9 @@ object MultiFullJoin {
   /** What has been asked of each input, in terms of the output. */
   private val Asked = TreeNodeTag[Map[Int, ExpressionSet]]("skewext.asked")
 
+  /** On the projection that gives new ids to an input. */
+  private val Renewed = TreeNodeTag[Unit]("skewext.renewed")
+
   /** The output of the logical and of the physical node: one home for order and nullability. */
   def output(
       inputs: Seq[Seq[Attribute]],
@@ -263,7 +266,9 @@ object MultiFullJoin {
       i: Int): (LogicalPlan, Attribute => Attribute) = {
     val aliases = input.output.map(a => a -> Alias(a, s"${a.name}@$i")())
     val aliasOf = AttributeMap(aliases)
-    (Project(aliases.map(_._2), input), aliasOf(_).toAttribute)
+    val renewed = Project(aliases.map(_._2), input)
+    renewed.setTagValue(Renewed, ())
+    (renewed, aliasOf(_).toAttribute)
   }
 
   /**
@@ -271,7 +276,8 @@ object MultiFullJoin {
    * away aliases that change nothing but an id. These get other ids, all their columns.
    *
    *  - Inputs that have a column in common, somewhere in their plans. One that hides it behind an alias
-   *    would show it under the id that another one's has above the join.
+   *    would show it under the id that another one's has above the join. Not what has got new ids
+   *    before: those aliases stay.
    *  - An input that has two columns of one name. They could be aliases of one column; if one of them is
    *    the key, the other would be none of the values any more.
    *
@@ -281,7 +287,10 @@ object MultiFullJoin {
       inputs: Seq[LogicalPlan]): Seq[(LogicalPlan, Attribute => Attribute)] = {
     val firstWith = mutable.HashMap.empty[ExprId, Int]
     val sharing = mutable.BitSet.empty
-    for ((input, i) <- inputs.zipWithIndex; node <- input; column <- node.output) {
+    def visible(plan: LogicalPlan): Seq[LogicalPlan] =
+      if (plan.getTagValue(Renewed).isDefined) Seq(plan)
+      else plan +: plan.children.flatMap(visible)
+    for ((input, i) <- inputs.zipWithIndex; node <- visible(input); column <- node.output) {
       val first = firstWith.getOrElseUpdate(column.exprId, i)
       if (first != i) sharing ++= Seq(first, i)
     }
