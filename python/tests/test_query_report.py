@@ -332,7 +332,7 @@ def test_pictures() -> None:
     assert [bar.seconds for bar in task_bars(many)[:2]] == [10 * MOST_BARS, 10 * MOST_BARS - 10]
     assert len(task_bars(many)) == MOST_BARS
 
-    matplotlib = pytest.importorskip("matplotlib.figure")
+    matplotlib = pytest.importorskip("matplotlib.figure", reason="plots need matplotlib")
     axes = report.plot(matplotlib.Figure())
     assert len(axes) == MOST_STAGES
     assert len(axes[0].patches) == 200
