@@ -141,7 +141,7 @@ class SkewJoinSuite extends TechniqueTest {
         assert(auto(left, text, "inner") === Seq("adaptive"))
         assert(auto(left.where("a % 7 < 6"), right, "inner") === Seq("adaptive"))
         // Nor if it has a key with very many rows, unless the join ends at the first of them.
-        val hot = stored(12000, "e", key = "if(id % 4 = 0, 7, id)")
+        val hot = stored(12000, "e", key = "if(id % 200 = 0, 7, id)")
         val many = stored(2400, "f", key = "if(id % 2 = 0, 7, id)")
         withSQLConf(BroadcastBelow -> (size + 1).toString) {
           val df = check(hot, many, "k", "left", "auto")
