@@ -3,8 +3,7 @@
 
 PYTHON ?= python3
 ARGS ?=
-# A session each of Spark needs 1 to 2 GB.
-PYTEST_JOBS ?= 2
+export TEST_JOBS ?= $(shell $(PYTHON) build-tools/test_jobs.py)
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -53,7 +52,7 @@ test-scala: ## The Scala suites; ONLY='*ZipSuite' runs some
 # (Named beside its folder it would make pytest 8 forget the rest of the folder.)
 test-python: $(WHEEL) $(VENV_STAMP) ## pytest and the built wheel; ARGS='-k name' runs some, in one process
 	cd python && ../$(PY) -m pytest -o 'python_files=test_*.py smoke_*.py' \
-	  $(if $(ARGS),$(ARGS),-n $(PYTEST_JOBS) --dist loadfile --durations=15)
+	  $(if $(ARGS),$(ARGS),-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=15)
 
 # What takes too long for CI.
 test-spark: $(JAR_STAMP) $(VENV_STAMP) ## Spark's own suites and all of TPC-DS, all joins rewritten

@@ -29,8 +29,10 @@ val openedModules = Seq(
 // Java 8 bytecode and API. JDK 8 itself does not know the flag, and needs none.
 val hasReleaseFlag = sys.props("java.specification.version") != "1.8"
 
-// Test suites run in one JVM for each package, Spark's own suites in one more: two at a time, as many
-// as 2 cores and 7 GB can do with.
+// Test suites run in a JVM for each package, or several if it has many; Spark's own suites in others.
+// How many JVMs run at a time is for the Makefile to say.
+val suitesOfAJvm = 9
+
 def groupOf(suite: String): String = suite.split('.').reverse.toSeq match {
   case name +: _ if name.startsWith("Spark") => "spark"
   case _ +: "skewext" +: _ => "multijoin"
@@ -41,7 +43,7 @@ Global / concurrentRestrictions := {
   val cores = java.lang.Runtime.getRuntime.availableProcessors
   Seq(
     Tags.limitAll(cores),
-    Tags.limit(Tags.ForkedTestGroup, math.min(2, cores)),
+    Tags.limit(Tags.ForkedTestGroup, math.min(sys.env.get("TEST_JOBS").fold(2)(_.toInt), cores)),
     Tags.exclusiveGroup(Tags.Clean))
 }
 
@@ -94,20 +96,21 @@ lazy val skewext = (project in file("."))
     // Groups run side by side, the suites of each one after the other.
     Test / parallelExecution := true,
     Test / testForkedParallel := false,
-    Test / testGrouping := (Test / definedTests).value
-      .groupBy(test => groupOf(test.name))
-      .map { case (group, tests) =>
-        // A folder of its own for each, as Spark keeps tables in the one that it runs in.
-        val folder = target.value / "tests" / group
-        IO.createDirectory(folder)
-        val usual = (Test / forkOptions).value
-        // Spark's suites have tests that want the heap that Spark gives them.
-        val heap = if (group == "spark") Seq("-Xmx2g") else Nil
-        val options =
-          usual.withWorkingDirectory(folder).withRunJVMOptions(usual.runJVMOptions ++ heap)
-        Tests.Group(group, tests.sortBy(_.name), Tests.SubProcess(options))
-      }
-      .toSeq,
+    Test / testGrouping := (for {
+      (group, tests) <- (Test / definedTests).value.groupBy(test => groupOf(test.name)).toSeq
+      (part, i) <- tests.sortBy(_.name).grouped(suitesOfAJvm).zipWithIndex
+    } yield {
+      val name = s"$group-${i + 1}"
+      // A folder of its own for each, as Spark keeps tables in the one that it runs in.
+      val folder = target.value / "tests" / name
+      IO.createDirectory(folder)
+      val usual = (Test / forkOptions).value
+      // Spark's suites have tests that want the heap that Spark gives them.
+      val heap = if (group == "spark") Seq("-Xmx2g") else Nil
+      val options =
+        usual.withWorkingDirectory(folder).withRunJVMOptions(usual.runJVMOptions ++ heap)
+      Tests.Group(name, part, Tests.SubProcess(options))
+    }),
     // Most of the time goes into code that runs only a few times.
     Test / javaOptions ++= openedModules ++
       Seq("-Xmx1536m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),

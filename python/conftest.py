@@ -19,6 +19,30 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
+#: Files that take long, the longest first. Begun last, one of them would keep a process busy while
+#: the others have nothing to do any more.
+LONG = [
+    "test_skew.py",
+    "test_demo.py",
+    "test_random_sql.py",
+    "test_small_heap.py",
+    "test_sessions.py",
+    "test_buckets.py",
+    "test_tpcds.py",
+    "test_examples.py",
+    "test_property.py",
+    "test_cli.py",
+    "test_local_cluster.py",
+    "smoke_wheel.py",
+]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest."""
+    places = {name: place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.path.name, len(LONG)))
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     home: Path = tmp_path_factory.mktemp("spark")
