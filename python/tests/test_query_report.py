@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pictures import svg_of
 from pyspark.errors import AnalysisException, PySparkTypeError, PySparkValueError
 from pyspark.sql import SparkSession
 
@@ -320,9 +319,7 @@ def test_text() -> None:
 def test_pictures() -> None:
     report = made(stages=MOST_STAGES + 2)
     page = report._repr_html_()
-    found = re.search(r"<svg.*</svg>", page, re.DOTALL)
-    assert found
-    picture = ET.fromstring(found.group())
+    picture = svg_of(page)
     bars = [each for each in picture.iter() if each.tag.endswith("rect")]
     assert len(bars) == 200 * MOST_STAGES
     assert "task 1 of 200 by time: 40.0 s" in page

@@ -15,7 +15,7 @@ from random_sql.scope import pruned, tables_of
 from random_sql.tree import FULL, SPARK, Join, Select, leaves, statements
 
 # Few by default to keep the suite quick; `make test-random` has more.
-QUERIES = int(os.environ.get("SKEWEXT_RANDOM_QUERIES", "60"))
+QUERIES = int(os.environ.get("SKEWEXT_RANDOM_QUERIES", "200"))
 SEED = int(os.environ.get("SKEWEXT_RANDOM_SEED", "20240229"))
 
 

@@ -1,0 +1,224 @@
+"""What the report about a key's skew says and shows, of figures as the JVM gives them."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pictures import svg_of
+
+import pyspark_skewext as skewext
+from pyspark_skewext.report.bars import MOST_BARS, bars_of
+from pyspark_skewext.report.result import SkewReport
+from pyspark_skewext.report.values import shown
+
+
+def made(
+    partition_rows: list[int],
+    hot: list[tuple[Any, ...]],
+    nulls: list[int] | None = None,
+    other: list[int] | None = None,
+    output: list[int] | None = None,
+    row_bytes: int = 100,
+    other_key: str = "k",
+    **changes: Any,
+) -> SkewReport:
+    def table(rows: list[int], null_rows: list[int]) -> dict[str, Any]:
+        total = sum(rows) + sum(null_rows)
+        return {
+            "rows": total,
+            "untracked_rows": 0,
+            "max_error": 0,
+            "distinct_low": 900,
+            "distinct": 1000,
+            "distinct_high": 1100,
+            "row_bytes": row_bytes,
+            "partition_rows": rows,
+            "partition_null_rows": null_rows,
+            "partition_bytes": [row_bytes * sum(both) for both in zip(rows, null_rows)],
+            "split_above_bytes": 256 * 1024**2,
+            "slice_bytes": 64 * 1024**2,
+        }
+
+    none = [0] * len(partition_rows)
+    figures = {
+        "shuffle_partitions": len(partition_rows),
+        "spark_splits": True,
+        "skewext_splits": True,
+        "skewed_factor": 5.0,
+        "broadcast_bytes": 10 * 1024**2,
+        "output_cost": 0.05,
+        "inputs": [table(partition_rows, nulls or none)],
+        "output": None,
+    }
+    if other is not None:
+        figures["inputs"].append(table(other, none))
+        figures["output"] = {
+            "rows": sum(output or none),
+            "hot_low": 0,
+            "hot_high": 0,
+            "partition_rows": output or none,
+            "row_bytes": 2 * row_bytes,
+            "split_above_bytes": 256 * 1024**2,
+        }
+    figures.update(changes)
+    return SkewReport.of(["k"], [["k"], [other_key]], figures, hot)
+
+
+def advice(*args: Any, **kwargs: Any) -> str:
+    return "\n".join(made(*args, **kwargs).advice)
+
+
+EVEN = [10_000] * 8
+ONE_HOT = [10_000] * 7 + [9_000_000]
+HOT_KEY = [("a", 7, 8_990_000, 8_990_000)]
+
+
+@pytest.mark.parametrize(
+    ("said", "not_said", "arguments"),
+    [
+        ("nothing to do (the slowest task has 1.0 times", "skewext", {"partition_rows": EVEN}),
+        ("makes about 13 tasks of it", "set(", {}),
+        ("skewext.configure(builder)", "makes about", {"skewext_splits": False}),
+        (
+            '"spark.sql.adaptive.enabled", True',
+            "configure",
+            {"skewext_splits": False, "spark_splits": False},
+        ),
+        ('skewedPartitionThresholdInBytes", "85MB"', "Factor", {"row_bytes": 20}),
+        ("it is small", "set(", {"row_bytes": 1}),
+        ("but of several keys", "configure", {"hot": []}),
+        ("shuffle.partitions", "alone", {"hot": []}),
+        (
+            "2,000,000 of them to partition 2",
+            "alone",
+            {"partition_rows": EVEN, "nulls": [0, 0, 2_000_000, 0, 0, 0, 0, 0]},
+        ),
+        (
+            "skewext.multi_full_join(df, other, on='k')",
+            "alone",
+            {"partition_rows": EVEN, "nulls": [0, 0, 2_000_000, 0, 0, 0, 0, 0]},
+        ),
+        (
+            "df.join(F.broadcast(other), 'k', ...)",
+            "dropDuplicates",
+            {"other": [10] * 8, "hot": [(*HOT_KEY[0], 0, 0)]},
+        ),
+        (
+            "df.join(F.broadcast(other), df[...] == other[...], ...)",
+            "dropDuplicates",
+            {"other": [10] * 8, "hot": [(*HOT_KEY[0], 0, 0)], "other_key": "id"},
+        ),
+        (
+            "other.dropDuplicates(['id'])",
+            "['k']",
+            {
+                "other": [200_000] * 8,
+                "output": [9_000] * 7 + [17_980_000_000],
+                "hot": [(*HOT_KEY[0], 2_000, 2_000)],
+                "other_key": "id",
+            },
+        ),
+        (
+            "skewext.multi_full_join(df, (other, 'id'), on='k')",
+            "broadcast",
+            {"other": [200_000] * 8, "hot": [(*HOT_KEY[0], 0, 0)], "other_key": "id"},
+        ),
+        (
+            "the key 'a' has 8,990,000 rows in df and 2,000 in other, which makes 17,980,000,000",
+            "broadcast",
+            {
+                "other": [200_000] * 8,
+                "output": [9_000] * 7 + [17_980_000_000],
+                "hot": [(*HOT_KEY[0], 2_000, 2_000)],
+            },
+        ),
+        (
+            "divides what comes out of partition 7",
+            "There are no rows",
+            {
+                "other": [200_000] * 8,
+                "output": [9_000] * 7 + [17_980_000_000],
+                "hot": [(*HOT_KEY[0], 2_000, 2_000)],
+            },
+        ),
+    ],
+)
+def test_advice(said: str, not_said: str, arguments: dict[str, Any]) -> None:
+    text = advice(**{"partition_rows": ONE_HOT, "hot": HOT_KEY, **arguments})
+    assert said in text
+    assert not_said not in text
+    # Only what there is can be recommended.
+    assert set(re.findall(r"skewext\.([a-z_]+)\(", text)) <= set(skewext.__all__)
+
+
+def test_few_keys() -> None:
+    report = made([5] + [0] * 1999, [(1, 0, 5, 5)])
+    assert report.slowest.times is None
+    assert "most others have nothing to do" in str(report)
+    assert "1,100 different keys for 2,000 partitions: at least 900 tasks" in report.advice[-1]
+
+
+def test_as_a_table() -> None:
+    lines = str(made(ONE_HOT, [*HOT_KEY, ("b" * 60, 1, 5, 9_000)])).splitlines()
+    assert lines[0] == "Skew of k, 8 partitions"
+    assert "slowest task partition 7, 900 times the median" in [" ".join(x.split()) for x in lines]
+    table = lines[lines.index("Keys with the most rows") + 2 :]
+    assert table[0].split() == ["key", "rows", "share", "partition"]
+    assert table[2].split() == ["'a'", "8,990,000", "99.1%", "7"]
+    assert table[3].split() == ["'" + "b" * 36 + "...", "5", "to", "9,000", "<", "0.1%", "1"]
+    assert max(map(len, lines)) <= 96
+    assert repr(made(EVEN, [])) == str(made(EVEN, []))
+
+
+def test_html_is_escaped_and_the_picture_is_svg() -> None:
+    evil = "<script>alert('&')</script>"
+    report = made(ONE_HOT, [(evil, 7, 8_990_000, 8_990_000)], nulls=[0] * 7 + [5])
+    page = report._repr_html_()
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    picture = svg_of(report._repr_html_())
+    titles = [each.text for each in picture.iter("{http://www.w3.org/2000/svg}title")]
+    assert "partition 7: 8,990,000 rows" in titles
+    assert "partition 7: 5 rows" in titles
+    assert shown(evil)[:24] in [each.text for each in picture.iter() if each.text]
+
+
+def test_very_many_partitions_share_bars() -> None:
+    rows = [1] * 1000
+    rows[77] = 500
+    bars = bars_of(made(rows, [("a", 77, 400, 400)]))
+    assert len(bars) == MOST_BARS
+    assert bars[15].label == "partition 77, the largest of 75 to 79"
+    assert bars[15].parts == (100, 400, 0)
+
+
+def test_to_dict_is_json() -> None:
+    keys = [Decimal("1.50"), date(2024, 1, 2), b"\x01", float("nan"), [1, None], "s"]
+    report = made(EVEN, [(key, 0, 1, 1) for key in keys])
+    result = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    written = [key["key"] for key in result["hot_keys"]]
+    assert written == ["1.50", "2024-01-02", "01", "nan", [1, None], "s"]
+    assert result["hot_keys"][0]["rows"] == {"low": 1, "high": 1}
+    assert result["slowest"]["times"] == 1.0
+    assert result["df"]["skewed_partitions"] == []
+
+
+def test_plot(monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    axes = made(ONE_HOT, [("$a_$", 7, 8_990_000, 8_990_000)]).plot(figure)
+    assert len(axes[0].patches) == 3 * 8
+    assert max(patch.get_height() for patch in axes[0].patches) == 8_990_000
+    assert [label.get_text() for label in axes[1].get_yticklabels()] == ["'$a_$'"]
+    figure.canvas.draw()
+    made(EVEN, []).plot(Figure())[0].figure.canvas.draw()
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"pip install 'pyspark-skewext\[plot\]'"):
+        made(EVEN, []).plot()
