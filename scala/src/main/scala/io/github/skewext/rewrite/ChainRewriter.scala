@@ -113,6 +113,7 @@ private[rewrite] class ChainRewriter(
 
   private def groupOf(join: Join): JoinGroup = {
     RewriteReason.clear(join)
+    GroupPlan.remember(join)
     val left = groupOf(join.left)
     val right = groupOf(join.right)
     val joined = for {
@@ -212,6 +213,7 @@ private[rewrite] class ChainRewriter(
 
   /** A join that was asked for by name, or made before, is a chain as well. */
   private def groupOf(join: MultiFullJoin): JoinGroup = {
+    GroupPlan.remember(join)
     val children = join.children.map(groupOf)
     val keys = join.keys
     val isPlain = join.indicator.isEmpty && keys == join.keyColumns &&

@@ -1,11 +1,13 @@
 package io.github.skewext.rewrite
 
+import scala.collection.concurrent.TrieMap
 import scala.collection.mutable
 
 import io.github.skewext.multijoin.{KeyTypes, MultiFullJoin}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.DataType
@@ -27,8 +29,8 @@ private[rewrite] class GroupPlan(group: JoinGroup) {
 
   private val timeZone = Some(SQLConf.get.sessionLocalTimeZone)
 
-  private val keyOutput = group.keyTypes.zipWithIndex.map { case (t, j) =>
-    AttributeReference(nameOfKey(j), t)()
+  private val keyOutput = GroupPlan.asBefore(group) {
+    group.keyTypes.zipWithIndex.map { case (t, j) => AttributeReference(nameOfKey(j), t)() }
   }
 
   private val shownIds = group.shown.map(_.id)
@@ -171,5 +173,31 @@ private[rewrite] class GroupPlan(group: JoinGroup) {
     }
 
     def columns: Seq[Attribute] = input.plan.output ++ added.values.map(_.toAttribute)
+  }
+}
+
+private[rewrite] object GroupPlan {
+
+  private type Key = (Seq[ExprId], Seq[(String, DataType)])
+
+  /** The key columns that a join's rewrites have, by the tree's columns and the key's. */
+  private val Given = TreeNodeTag[TrieMap[Key, Seq[Attribute]]]("skewext.keyColumns")
+
+  /**
+   * A join may be rewritten many times. Where other predicates are to be pushed into a CTE, Spark takes
+   * its plan as it was before, until these predicates stay as they are: about new key columns, they
+   * never would.
+   */
+  def remember(join: LogicalPlan): Unit =
+    if (join.getTagValue(Given).isEmpty) join.setTagValue(Given, TrieMap.empty[Key, Seq[Attribute]])
+
+  /** The key columns that the same tree was given before. */
+  private def asBefore(group: JoinGroup)(made: Seq[Attribute]): Seq[Attribute] = {
+    group.top.flatMap(_.getTagValue(Given)) match {
+      case Some(given) =>
+        val key = made.map(a => (a.name, a.dataType))
+        given.getOrElseUpdate((group.original.output.map(_.exprId), key), made)
+      case None => made
+    }
   }
 }

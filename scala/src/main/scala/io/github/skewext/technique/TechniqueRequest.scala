@@ -87,10 +87,10 @@ case class TechniqueRequest(
       DeduplicateRelations(Join(original, unordered, Inner, None, JoinHint.NONE)) match {
         case Join(_, copy, _, _, _) => copy
       }
-    // Spark does not know of columns that nodes of ours make.
-    val copy =
-      if (renewed.outputSet.intersect(original.outputSet).isEmpty) renewed
-      else MultiFullJoin.withNewIds(renewed, if (side == BuildLeft) 0 else 1)._1
+    // Under names of their own. Spark does not give new ids to columns that nodes of ours make. And an
+    // alias that puts a name right is one that its optimizer does not take away: the join would show
+    // other ids each time that it is planned.
+    val (copy, _) = MultiFullJoin.withNewIds(renewed, if (side == BuildLeft) 0 else 1)
     val columnOf = AttributeMap(original.output.zip(copy.output))
     (copy, _.transform { case a: Attribute => columnOf(a) })
   }

@@ -184,6 +184,20 @@ class RewriteJoinChainsSuite extends RewriteTest {
       3)
   }
 
+  // Spark begins with the plan of a CTE anew when there are other predicates on it to push down: it
+  // would go on for ever if these were about columns that are made anew each time.
+  test("a CTE that is not a part of the query") {
+    def asked(joins: String) =
+      s"""WITH x AS (SELECT k, v0, rand() AS r FROM t0 $joins)
+         |SELECT k, v0, r >= 0 AS r FROM x WHERE k > 1
+         |UNION ALL SELECT k, v0, r < 0 AS r FROM x WHERE k <= 3 AND v0 > 0""".stripMargin
+    checkRewritten(asked("FULL JOIN t1 USING (k) FULL JOIN t2 USING (k)"), 3)
+    val noBroadcast = SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1"
+    withSQLConf(MinInputs -> "2", Mixed -> "true", noBroadcast) {
+      checkRewritten(asked("JOIN t1 USING (k)"), 2)
+    }
+  }
+
   // Spark's optimizer takes away aliases that are of no use to it below a node that is not its own.
   test("a table that hides its columns behind aliases, beside itself") {
     withTempView("computed") {
