@@ -34,18 +34,19 @@ private[multijoin] final class SpillableGroups(
   // of the memory is at least 16 of them.
   private[this] val reserve = 3 * pageSize
   private[this] val finished = new Array[Boolean](numFields.length)
-  private[this] val hashed = HashedGroups(keys, numFields, single, context)
+  private[this] val chunks = RowChunks(numFields.length, context)
+  private[this] val hashed = new HashedGroups(keys, numFields, single, chunks)
   private[this] var sorted: SortedGroups = _
   private[this] val written = mutable.ArrayBuffer.empty[(Int, UnsafeSorterSpillWriter)]
   private[this] var bytesWritten = 0L
 
   context.addTaskCompletionListener[Unit](_ => free())
-  hashed.whenAskedForMemory(() => write())
-  if (settings.sortAlways || !hashed.reserve(reserve)) goOver()
+  chunks.whenAskedForMemory(() => write())
+  if (settings.sortAlways || !chunks.reserve(reserve)) goOver()
 
   def insert(input: Int, hash: Long, row: UnsafeRow): Unit = {
     if (sorted == null) {
-      if (hashed.numRows < settings.maxRowsInMemory && hashed.insert(input, hash, row)) return
+      if (chunks.numRows < settings.maxRowsInMemory && chunks.insert(input, hash, row)) return
       goOver()
     }
     if (!inserted(input, hash, row)) {
@@ -59,7 +60,7 @@ private[multijoin] final class SpillableGroups(
 
   private def inserted(input: Int, hash: Long, row: UnsafeRow): Boolean =
     if (sorted == null) {
-      hashed.insert(input, hash, row)
+      chunks.insert(input, hash, row)
     } else {
       try {
         sorted.insert(input, hash, row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
@@ -78,7 +79,7 @@ private[multijoin] final class SpillableGroups(
   def result(): KeyGroups = {
     if (sorted == null && (written.nonEmpty || !hashed.finish())) sortAll()
     if (sorted == null) {
-      hashed.releaseReserve()
+      chunks.releaseReserve()
       hashed
     } else {
       sorted
@@ -100,14 +101,14 @@ private[multijoin] final class SpillableGroups(
 
   /** From hashing to sorting; to the disk, where there is no memory to sort with. */
   private def goOver(): Unit = {
-    hashed.releaseReserve()
-    if (written.isEmpty && hashed.reserve(2 * sorterPageSize)) sortAll() else write()
+    chunks.releaseReserve()
+    if (written.isEmpty && chunks.reserve(2 * sorterPageSize)) sortAll() else write()
   }
 
   private def sortAll(): Unit = {
     if (written.nonEmpty) write()
     sorted = new SortedGroups(keys, numFields, single, settings.groupRowsInMemory, sorterPageSize)
-    hashed.releaseReserve()
+    chunks.releaseReserve()
     var last = -1
     def take(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit = {
       // A finished input's sorter can be spilled for the memory of the next one.
@@ -124,22 +125,22 @@ private[multijoin] final class SpillableGroups(
       file.getFile.delete()
     }
     written.clear()
-    hashed.drain(take)
+    chunks.drain(take)
     hashed.free()
     finished.indices.filter(finished(_)).foreach(sorted.finishInput)
   }
 
   /** Writes the rows in memory to files, one for each input, and frees their memory. */
   private def write(): Unit = {
-    hashed.releaseReserve()
-    val inMemory = hashed.getUsed
+    chunks.releaseReserve()
+    val inMemory = chunks.getUsed
     val filesBefore = written.size
     var last = -1
-    hashed.drain { (input, hash, base, offset, size) =>
+    chunks.drain { (input, hash, base, offset, size) =>
       if (input != last) {
         if (last >= 0) written.last._2.close()
         last = input
-        written += input -> TaskInternals.spillWriter(hashed.numRowsOf(input))
+        written += input -> TaskInternals.spillWriter(chunks.numRowsOf(input))
       }
       written.last._2.write(base, offset, size, hash)
     }
