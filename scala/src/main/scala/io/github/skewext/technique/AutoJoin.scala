@@ -114,13 +114,26 @@ object AutoJoin extends SkewTechnique {
       !bySpark.contains(side) && isCheap(request, side)
     }
     bySpark.flatMap { side =>
-      broadcastable(request, side)
-        .orElse(quicklyBuilt(request, side))
-        .map(candidate(BroadcastJoin, side, _))
+      broadcastable(request, side) match {
+        case Some(why) => Seq(candidate(BroadcastJoin, side, why))
+        case None =>
+          quicklyBuilt(request, side).toSeq.flatMap { why =>
+            val inChunks = if (gainsByChunks(request, side)) Seq(IterativeBroadcastJoin) else Nil
+            (inChunks :+ BroadcastJoin).map(candidate(_, side, why))
+          }
+      }
     } ++ map.flatMap { side =>
       broadcastable(request, side).map(candidate(BroadcastMapJoin, side, _))
     }
   }
+
+  /**
+   * Whether several small tables are built sooner than one: side by side, if the driver has cores for
+   * that. The other side's rows pass them all, which costs little where these say no more than yes or no.
+   */
+  private def gainsByChunks(request: TechniqueRequest, small: BuildSide): Boolean =
+    endsAtFirstMatch(request) && isTable(request.plan(small)) &&
+      Runtime.getRuntime.availableProcessors > 1
 
   private def bySize(request: TechniqueRequest): Seq[BuildSide] =
     Seq(BuildRight, BuildLeft).sortBy(request.sizeOf)
