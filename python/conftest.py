@@ -22,9 +22,9 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 #: Files that take long, the longest first. Begun last, one of them would keep a process busy while
 #: the others have nothing to do any more.
 LONG = [
+    "test_random_sql.py",
     "test_skew.py",
     "test_demo.py",
-    "test_random_sql.py",
     "test_small_heap.py",
     "test_sessions.py",
     "test_buckets.py",

@@ -29,7 +29,6 @@ def engines(spark: SparkSession, tmp_path: Path) -> Iterator[Engines]:
 def test_random_queries(engines: Engines) -> None:
     found = hunt(engines, SEED, QUERIES)
     assert not found.failures, "\n".join(found.failures)
-    assert not found.not_ours, "\n".join(found.not_ours)
     # It is no proof if hardly anything was compared, or nothing of it was ours.
     assert found.compared >= 0.9 * QUERIES, str(found)
     assert found.rows >= 2 * QUERIES, str(found)

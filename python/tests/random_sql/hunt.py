@@ -41,8 +41,6 @@ class Found:
     rows: int = 0
     seconds: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
-    #: Answers that differ, and not because of the extension.
-    not_ours: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         many = ", ".join(f"{n} inputs: {times}" for n, times in sorted(self.inputs.items()))
@@ -50,8 +48,7 @@ class Found:
         spent = ", ".join(f"{who} {took:.0f} s" for who, took in self.seconds.items())
         return (
             f"{self.compared} queries compared, {self.rows} rows; rewritten: {self.rewritten} "
-            f"({many or 'none'}); left out: {left}; {spent}; {len(self.failures)} wrong, "
-            f"{len(self.not_ours)} wrong without us"
+            f"({many or 'none'}); left out: {left}; {spent}; {len(self.failures)} wrong"
         )
 
 
@@ -90,10 +87,7 @@ def hunt(
     """Ask `count` queries, which the seed decides on; ends early after some failures."""
     found = Found()
     for number, (example, label) in enumerate(examples(engines, seed, count), 1):
-        known = len(found.not_ours)
         fault = _compare(engines, example, found)
-        for each in found.not_ours[known:]:
-            tell(f"{label}: {each}")
         if fault is not None:
             tell(f"{label}: {fault}; making it smaller")
             small = reduced(example, partial(_fails_so, engines, fault), TRIES)
