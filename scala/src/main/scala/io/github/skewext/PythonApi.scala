@@ -26,10 +26,10 @@ object PythonApi {
   def sparkLine(): String = BuildInfo.sparkLine
 
   /** Whether the session was built with the extension, and so has all its rules. */
-  def isExtensionLoaded(session: SparkSession): Boolean = SkewExtensions.isLoaded(session)
+  def isExtensionLoaded(session: SparkSession): Boolean = LoadedExtension.isIn(session)
 
   /** Whether the session can run the operator: the extension is loaded, or was registered late. */
-  def isOperatorAvailable(session: SparkSession): Boolean = SkewExtensions.isRegistered(session)
+  def isOperatorAvailable(session: SparkSession): Boolean = LoadedExtension.canPlanIn(session)
 
   def isEnabled(session: SparkSession): Boolean = SkewConf.enabled(session.sessionState.conf)
 

@@ -152,17 +152,9 @@ object SkewExtensions {
    * Registers with a session that runs already what can be registered so late: the strategy and the
    * rules of the optimizer. Registering again does nothing.
    */
-  def register(session: SparkSession): Unit = if (!isRegistered(session)) {
+  def register(session: SparkSession): Unit = if (!LoadedExtension.canPlanIn(session)) {
     val experimental = session.experimental
     experimental.extraStrategies = experimental.extraStrategies ++ strategies
     experimental.extraOptimizations = experimental.extraOptimizations :+ lateOptimizerRules
   }
-
-  /** Whether the session was built with the extension. */
-  def isLoaded(session: SparkSession): Boolean =
-    strategies.forall(session.sessionState.planner.extraPlanningStrategies.contains)
-
-  /** Whether the session can plan our operator. */
-  def isRegistered(session: SparkSession): Boolean =
-    isLoaded(session) || strategies.forall(session.experimental.extraStrategies.contains)
 }

@@ -17,8 +17,9 @@ class SkewExtensionsSuite extends MultiJoinTest {
   private def b = table("k, w", "(2, 20), (3, 30)")
 
   test("a session that was built with the extension has it") {
-    assert(SkewExtensions.isLoaded(spark))
-    assert(SkewExtensions.isRegistered(spark))
+    assert(LoadedExtension.isIn(spark))
+    assert(LoadedExtension.canPlanIn(spark))
+    assert(LoadedExtension.className === classOf[SkewExtensions].getName)
     assert(PythonApi.isExtensionLoaded(spark))
     assert(PythonApi.isEnabled(spark))
   }
@@ -34,8 +35,8 @@ class SkewExtensionsSuite extends MultiJoinTest {
 
   test("a session without the extension registers late, once") {
     val bare = TestSessions.withoutExtensions(spark)
-    assert(!SkewExtensions.isLoaded(bare))
-    assert(!SkewExtensions.isRegistered(bare))
+    assert(!LoadedExtension.isIn(bare))
+    assert(!LoadedExtension.canPlanIn(bare))
     PythonApi.register(bare)
     val strategies = bare.experimental.extraStrategies
     assert(strategies.nonEmpty)

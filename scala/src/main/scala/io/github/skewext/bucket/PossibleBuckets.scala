@@ -1,7 +1,7 @@
 package io.github.skewext.bucket
 
 import io.github.skewext.bucket.BucketReason.{Given, HashUnknown, NoCondition, NotFixed, TooManyValues}
-import io.github.skewext.multijoin.JoinKeys
+import io.github.skewext.multijoin.KeyTypes
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
@@ -180,9 +180,9 @@ private[bucket] object PossibleBuckets {
 
   /** Types of which equal values have one hash, but for the zeros of floating-point numbers. */
   def hashIsOfValue(dataType: DataType): Boolean =
-    JoinKeys.comparedByBytes(dataType) || dataType == FloatType || dataType == DoubleType
+    KeyTypes.comparedByBytes(dataType) || dataType == FloatType || dataType == DoubleType
 
   /** Not so binary values, which are arrays, and NaN, which is not even equal to itself. */
   private def isComparedByScala(dataType: DataType): Boolean =
-    JoinKeys.comparedByBytes(dataType) && dataType != BinaryType
+    KeyTypes.comparedByBytes(dataType) && dataType != BinaryType
 }

@@ -1,7 +1,7 @@
 package io.github.skewext.bucket
 
 import io.github.skewext.SkewConf
-import io.github.skewext.multijoin.JoinKeys
+import io.github.skewext.multijoin.KeyTypes
 
 import org.apache.spark.sql.catalyst.catalog.BucketSpec
 import org.apache.spark.sql.catalyst.expressions._
@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, HashJoin}
-import org.apache.spark.sql.execution.skewext.BroadcastKeys
+import org.apache.spark.sql.execution.skewext.BroadcastTable
 import org.apache.spark.sql.types._
 import org.apache.spark.util.collection.BitSet
 
@@ -96,7 +96,7 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
 
   private def keyOf(column: Attribute, keys: Seq[Expression]): Option[Key] = {
     val index = keys.indexWhere {
-      case a: Attribute => a.exprId == column.exprId && JoinKeys.comparedByBytes(a.dataType)
+      case a: Attribute => a.exprId == column.exprId && KeyTypes.comparedByBytes(a.dataType)
       // An int that is compared with longs.
       case Cast(a: Attribute, to, _, _) =>
         a.exprId == column.exprId && isIntegral(a.dataType) && isIntegral(to) &&
@@ -116,7 +116,7 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
 
     /** None, if there are too many keys, or all buckets have some. */
     def buckets(columns: Seq[Key], numBuckets: Int, maxKeys: Int): Option[BitSet] =
-      BroadcastKeys.of(stage).flatMap { rows =>
+      BroadcastTable.of(stage.executeBroadcast[Any]().value).map(_.keys).flatMap { rows =>
         val buckets = new BitSet(numBuckets)
         val values = columns.map(c => valueOf(c.index))
         val inColumns = values.zip(columns).map { case (value, c) => cast(value, c.columnType) }

@@ -4,7 +4,7 @@ import scala.util.Try
 import scala.util.control.NonFatal
 
 import io.github.skewext.multijoin.MultiFullJoin
-import io.github.skewext.{Guard, SkewConf, SkewExtensions}
+import io.github.skewext.{Guard, LoadedExtension, SkewConf}
 
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
@@ -32,7 +32,7 @@ private class Explainer(query: QueryExecution) {
 
   private val session = query.sparkSession
   private val conf = session.sessionState.conf
-  private val loaded = SkewExtensions.isLoaded(session)
+  private val loaded = LoadedExtension.isIn(session)
 
   /** Why no join of the session's queries is rewritten. */
   private val off: Option[String] =
@@ -82,16 +82,16 @@ private class Explainer(query: QueryExecution) {
     val registration =
       if (loaded) {
         None
-      } else if (SkewExtensions.isRegistered(session)) {
+      } else if (LoadedExtension.canPlanIn(session)) {
         Some(
           "skewext was registered in a running session: what can be had only from the start is " +
             "missing, so no join of Spark's is rewritten, no partition is split, and rows with a " +
             "null key are not spread. Start the session with " +
-            s"spark.sql.extensions=${classOf[SkewExtensions].getName} to have them.")
+            s"spark.sql.extensions=${LoadedExtension.className} to have them.")
       } else {
         Some(
           "The session was started without skewext, so Spark plans all joins alone. Start it with " +
-            s"spark.sql.extensions=${classOf[SkewExtensions].getName}, or register skewext in it.")
+            s"spark.sql.extensions=${LoadedExtension.className}, or register skewext in it.")
       }
     val switchedOff =
       if (SkewConf.enabled(conf)) None

@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.command.ExecutedCommandExec
 import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec}
 import org.apache.spark.sql.execution.joins.BaseJoinExec
-import org.apache.spark.sql.execution.skewext.MarkedBroadcastJoinExec
+import io.github.skewext.technique.MarkedBroadcastJoinExec
 
 /**
  * A join of ours, or Spark's joins that follow each other with nothing in between that makes other

@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.plans.JoinType
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.BaseJoinExec
-import org.apache.spark.sql.execution.skewext.MarkedBroadcastJoinExec
+import io.github.skewext.technique.MarkedBroadcastJoinExec
 
 /** Joins in words. */
 private[explain] object Operators {

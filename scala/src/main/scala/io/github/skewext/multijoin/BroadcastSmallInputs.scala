@@ -21,20 +21,14 @@ import org.apache.spark.sql.internal.SQLConf
  */
 object BroadcastSmallInputs {
 
-  /** The input that the others are broadcast to. It stays, while adaptive execution plans again. */
-  private val Large = TreeNodeTag[Int]("skewext.largeInput")
-
   /** On Spark's joins that are planned for a multi-way join: that one. */
   private[skewext] val MadeFrom = TreeNodeTag[MultiFullJoin]("skewext.broadcastFrom")
 
   def unapply(join: MultiFullJoin): Option[LogicalPlan] =
-    join.getTagValue(Large).orElse(choose(join)).map { large =>
-      join.setTagValue(Large, large)
+    join.getTagValue(MultiFullJoin.LargeInput).orElse(choose(join)).map { large =>
+      join.setTagValue(MultiFullJoin.LargeInput, large)
       broadcastTo(large, join)
     }
-
-  /** For a join that differs from the one that it was chosen for. */
-  def forget(join: MultiFullJoin): Unit = join.unsetTagValue(Large)
 
   private def choose(join: MultiFullJoin): Option[Int] = {
     val conf = SQLConf.get
@@ -56,7 +50,7 @@ object BroadcastSmallInputs {
   /** Whether it makes no difference which input a key's value is taken from, and no indicator asks. */
   private def showsLargesKeys(join: MultiFullJoin): Boolean =
     join.indicator.isEmpty && join.keys == join.keyColumns &&
-      join.keys.forall(_.forall(JoinKeys.comparedByBytes(_)))
+      join.keys.forall(_.forall(KeyTypes.comparedByBytes(_)))
 
   private def broadcastTo(large: Int, join: MultiFullJoin): LogicalPlan = {
     val others = join.children.indices.filter(_ != large)

@@ -1,7 +1,6 @@
 package io.github.skewext.multijoin
 
 import org.apache.spark.sql.catalyst.expressions.{XXH64, _}
-import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.array.ByteArrayMethods
 
 /**
@@ -27,7 +26,7 @@ object JoinKeys {
    * @param hashBits how many bits of the hash to use: 64, fewer only in tests
    */
   def apply(keys: Seq[Seq[Expression]], hashBits: Int): JoinKeys = {
-    if (keys.forall(_.forall(comparedByBytes(_)))) {
+    if (keys.forall(_.forall(KeyTypes.comparedByBytes(_)))) {
       new ColumnKeys(
         keys.map(_.collect { case BoundReference(ordinal, _, _) => ordinal }.toArray).toArray,
         keys.head.map(e => UnsafeRow.isFixedLength(e.dataType)).toArray,
@@ -35,22 +34,6 @@ object JoinKeys {
     } else {
       new ComputedKeys(keys, hashBits)
     }
-  }
-
-  /** Whether a key is a column, and of a type whose equal values are identical. */
-  def comparedByBytes(key: Expression): Boolean = key match {
-    case BoundReference(_, dataType, _) => comparedByBytes(dataType)
-    case a: Attribute => comparedByBytes(a.dataType)
-    case _ => false
-  }
-
-  /** Types whose values are equal just when their bytes in an UnsafeRow are. */
-  private[skewext] def comparedByBytes(dataType: DataType): Boolean = dataType match {
-    case BooleanType | ByteType | ShortType | IntegerType | LongType | DateType | TimestampType |
-        TimestampNTZType | StringType | BinaryType =>
-      true
-    case _: DecimalType | _: YearMonthIntervalType | _: DayTimeIntervalType => true
-    case _ => false
   }
 
   private[multijoin] val Seed = 42L

@@ -31,6 +31,22 @@ private[skewext] case class KeyType(
  */
 private[skewext] object KeyTypes {
 
+  /** Whether a key is a column, and of a type whose equal values are identical. */
+  def comparedByBytes(key: Expression): Boolean = key match {
+    case BoundReference(_, dataType, _) => comparedByBytes(dataType)
+    case a: Attribute => comparedByBytes(a.dataType)
+    case _ => false
+  }
+
+  /** Types whose values are equal just when their bytes in an UnsafeRow are. */
+  def comparedByBytes(dataType: DataType): Boolean = dataType match {
+    case BooleanType | ByteType | ShortType | IntegerType | LongType | DateType | TimestampType |
+        TimestampNTZType | StringType | BinaryType =>
+      true
+    case _: DecimalType | _: YearMonthIntervalType | _: DayTimeIntervalType => true
+    case _ => false
+  }
+
   def common(session: SparkSession, name: String, columns: Seq[Attribute]): KeyType = {
     requireOrder(columns)
     val attributes = columns.map(c => AttributeReference("k", c.dataType)())

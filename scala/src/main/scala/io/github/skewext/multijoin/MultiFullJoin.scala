@@ -98,7 +98,7 @@ case class MultiFullJoin(
    */
   lazy val exactKeys: Seq[Int] = keyOutput.indices.filter { j =>
     keys.indices.forall { i =>
-      JoinKeys.comparedByBytes(keys(i)(j)) && keys(i)(j).semanticEquals(keyColumns(i)(j))
+      KeyTypes.comparedByBytes(keys(i)(j)) && keys(i)(j).semanticEquals(keyColumns(i)(j))
     }
   }
 
@@ -178,8 +178,7 @@ case class MultiFullJoin(
 
   private def changed(join: MultiFullJoin): MultiFullJoin = {
     join.copyTagsFrom(this)
-    BroadcastSmallInputs.forget(join)
-    RuntimeFilters.forget(join)
+    MultiFullJoin.ChosenByPlanner.foreach(join.unsetTagValue(_))
     join
   }
 
@@ -222,6 +221,16 @@ case class MultiFullJoin(
 }
 
 object MultiFullJoin {
+
+  /** The input that the others are broadcast to. It stays, while adaptive execution plans again. */
+  private[skewext] val LargeInput = TreeNodeTag[Int]("skewext.largeInput")
+
+  /** What larger inputs are asked while the query runs. It stays, too. */
+  private[skewext] val RuntimeFilters =
+    TreeNodeTag[Map[Int, Seq[Expression]]]("skewext.runtimeFilters")
+
+  /** What does not hold for a join that differs from the one that it was chosen for. */
+  private val ChosenByPlanner: Seq[TreeNodeTag[_]] = Seq(LargeInput, RuntimeFilters)
 
   /** What has been asked of each input, in terms of the output. */
   private val Asked = TreeNodeTag[Map[Int, ExpressionSet]]("skewext.asked")

@@ -8,7 +8,6 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.BloomFilterAggregate
 import org.apache.spark.sql.catalyst.optimizer.{ColumnPruning, ConstantFolding, PushDownPredicates}
 import org.apache.spark.sql.catalyst.planning.NodeWithOnlyDeterministicProjectAndFilter
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.{INVOKE, JSON_TO_STRUCT, LIKE_FAMLIY, PLAN_EXPRESSION, PYTHON_UDF, REGEXP_EXTRACT_FAMILY, REGEXP_REPLACE, SCALA_UDF}
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
@@ -33,8 +32,6 @@ import org.apache.spark.sql.internal.SQLConf
  */
 object RuntimeFilters extends PredicateHelper {
 
-  private val Made = TreeNodeTag[Map[Int, Seq[Expression]]]("skewext.runtimeFilters")
-
   /**
    * The plan of an input with what is asked of it.
    *
@@ -49,15 +46,12 @@ object RuntimeFilters extends PredicateHelper {
     }
   }
 
-  /** For a join that differs from the one that they were made for. */
-  def forget(join: MultiFullJoin): Unit = join.unsetTagValue(Made)
-
   private def filters(join: MultiFullJoin, broadcastTo: Option[Int]): Map[Int, Seq[Expression]] =
-    join.getTagValue(Made).getOrElse {
+    join.getTagValue(MultiFullJoin.RuntimeFilters).getOrElse {
       val made = Guard.protect("making runtime filters", Map.empty[Int, Seq[Expression]]) {
         make(join, broadcastTo)
       }
-      join.setTagValue(Made, made)
+      join.setTagValue(MultiFullJoin.RuntimeFilters, made)
       made
     }
 

@@ -4,7 +4,7 @@ import scala.util.Try
 
 import io.github.skewext.explain.FoundJoin
 import io.github.skewext.skew.AdaptiveSettings
-import io.github.skewext.{SkewConf, SkewExtensions}
+import io.github.skewext.{LoadedExtension, SkewConf}
 import org.json4s.jackson.JsonMethods.{compact, render}
 import org.json4s.{JArray, JBool, JDouble, JInt, JNull, JObject, JString, JValue}
 
@@ -175,7 +175,7 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
     given.foreach { case (key, value) => Try(conf.setConfString(key, value)) }
     val loaded = given
       .get(StaticSQLConf.SPARK_SESSION_EXTENSIONS.key)
-      .exists(_.split(",").map(_.trim).contains(classOf[SkewExtensions].getName))
+      .exists(_.split(",").map(_.trim).contains(LoadedExtension.className))
     val off = Seq(
       SQLConf.ADAPTIVE_EXECUTION_ENABLED,
       SQLConf.SKEW_JOIN_ENABLED,

@@ -1,7 +1,7 @@
 package io.github.skewext.report
 
 import io.github.skewext.skew.{AdaptiveSettings, SkewPlanner, SkewSettings}
-import io.github.skewext.{SkewConf, SkewExtensions}
+import io.github.skewext.{LoadedExtension, SkewConf}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
@@ -65,7 +65,7 @@ final class SkewReport private (
     val output = if (passes.size == 2) Json.fields(joined: _*) else "null"
     val conf = session.sessionState.conf
     val adaptive = conf.adaptiveExecutionEnabled && conf.getConf(SQLConf.SKEW_JOIN_ENABLED)
-    val ours = adaptive && SkewExtensions.isLoaded(session) && SkewConf.enabled(conf) &&
+    val ours = adaptive && LoadedExtension.isIn(session) && SkewConf.enabled(conf) &&
       conf.getConf(SkewConf.SKEW_ENABLED)
     Json.fields(
       "shuffle_partitions" -> numPartitions.toString,

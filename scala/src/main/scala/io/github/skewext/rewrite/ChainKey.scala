@@ -1,6 +1,6 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.multijoin.JoinKeys
+import io.github.skewext.multijoin.KeyTypes
 
 import org.apache.spark.sql.catalyst.expressions.{LeafExpression, Unevaluable}
 import org.apache.spark.sql.types._
@@ -26,7 +26,7 @@ private[rewrite] object ChainKey {
   def isExact(dataType: DataType): Boolean = dataType match {
     case ArrayType(element, _) => isExact(element)
     case struct: StructType => struct.forall(field => isExact(field.dataType))
-    case other => JoinKeys.comparedByBytes(other)
+    case other => KeyTypes.comparedByBytes(other)
   }
 }
 

@@ -1,6 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.multijoin.JoinKeys
+import io.github.skewext.multijoin.KeyTypes
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, Expression, UnsafeProjection, UnsafeRow}
@@ -74,5 +74,5 @@ object RowShare {
    * not compared by their bytes either.
    */
   private def columns(input: Seq[Attribute]): Seq[Attribute] =
-    input.filter(JoinKeys.comparedByBytes(_))
+    input.filter(KeyTypes.comparedByBytes(_))
 }

@@ -1,7 +1,7 @@
 package io.github.skewext.technique
 
 import io.github.skewext.skew.SkewSettings
-import io.github.skewext.{SkewConf, SkewExtensions}
+import io.github.skewext.{LoadedExtension, SkewConf}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.Join
@@ -40,7 +40,7 @@ object AdaptiveJoin extends SkewTechnique {
   /** Whether the session splits skewed partitions at all. */
   def isOn(session: SparkSession): Boolean = {
     val conf = session.sessionState.conf
-    conf.adaptiveExecutionEnabled && SkewExtensions.isLoaded(session) &&
+    conf.adaptiveExecutionEnabled && LoadedExtension.isIn(session) &&
     Seq(SkewConf.ENABLED, SkewConf.SKEW_ENABLED, SQLConf.SKEW_JOIN_ENABLED).forall(conf.getConf(_))
   }
 

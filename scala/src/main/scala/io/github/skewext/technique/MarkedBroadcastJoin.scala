@@ -7,7 +7,6 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
 import org.apache.spark.sql.catalyst.plans.{FullOuter, JoinType, LeftOuter, RightOuter}
 import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.skewext.MarkedBroadcastJoinExec
 
 /**
  * An outer join whose small side is broadcast, and preserved: each of its rows comes out. It has three

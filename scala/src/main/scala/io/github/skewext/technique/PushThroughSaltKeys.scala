@@ -1,6 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.multijoin.JoinKeys
+import io.github.skewext.multijoin.KeyTypes
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
@@ -31,5 +31,5 @@ object PushThroughSaltKeys extends Rule[LogicalPlan] with PredicateHelper {
 
   private def movable(salts: SaltKeys): AttributeSet =
     if (salts.hotRows == HotRows.Shown) salts.child.outputSet
-    else AttributeSet(salts.keys.collect { case a: Attribute if JoinKeys.comparedByBytes(a) => a })
+    else AttributeSet(salts.keys.collect { case a: Attribute if KeyTypes.comparedByBytes(a) => a })
 }

@@ -1,6 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.multijoin.JoinKeys
+import io.github.skewext.multijoin.KeyTypes
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -57,7 +57,7 @@ case class SaltKeysExec(
 
   private def salting: Salting = {
     val exact = AttributeSet(keys.collect {
-      case a: Attribute if JoinKeys.comparedByBytes(a) => a
+      case a: Attribute if KeyTypes.comparedByBytes(a) => a
     })
     Salting(
       boundKeys.zipWithIndex.map { case (key, i) => BoundReference(i, key.dataType, key.nullable) },

@@ -1,6 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.SkewExtensions
+import io.github.skewext.LoadedExtension
 
 import org.apache.spark.sql.catalyst.expressions.Alias
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -48,7 +48,7 @@ private[skewext] object SkewJoinBuilder {
       PlanSkewJoins.plan(session, asPlanned, wanted).left.foreach(refuse(named, _))
       // A session that was started without us has no rule that would do it later.
       val done =
-        if (SkewExtensions.isLoaded(session)) TechniqueHint.on(join, wanted)
+        if (LoadedExtension.isIn(session)) TechniqueHint.on(join, wanted)
         else PlanSkewJoins.plan(session, join, wanted).fold(refuse(named, _), PlanSkewJoins.saying)
       SqlInternals.dataFrame(session, plan.transformDown { case j: Join if j eq join => done })
     }

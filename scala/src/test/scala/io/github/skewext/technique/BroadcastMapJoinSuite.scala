@@ -1,7 +1,6 @@
 package io.github.skewext.technique
 
 import org.apache.spark.sql.execution.FileSourceScanExec
-import org.apache.spark.sql.execution.skewext.MarkedBroadcastJoinExec
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 

@@ -1,10 +1,7 @@
-package org.apache.spark.sql.execution.skewext
+package io.github.skewext.technique
 
 import java.util.concurrent.TimeUnit
 
-import io.github.skewext.technique.{CheckBroadcasts, MarkedBroadcastJoin, MarkedRows}
-
-import org.apache.spark.TaskContext
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -15,6 +12,8 @@ import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.skewext.BroadcastTable
+import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * Does a [[MarkedBroadcastJoin]]. Rows of the large side look for their matches in the relation that has
@@ -24,8 +23,6 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
  * These are known before: a job of its own reads the keys of the large side, and marks what they meet.
  * Its tasks give what they have marked as their results, of which Spark takes one for each partition
  * however often it runs, and to mark a row twice is to mark it once.
- *
- * Here because Spark shows its hash tables to `org.apache.spark.sql.execution` alone.
  */
 case class MarkedBroadcastJoinExec(
     large: SparkPlan,
@@ -93,11 +90,11 @@ case class MarkedBroadcastJoinExec(
 
   // A job is run for it; once, however often the plan is executed.
   @transient private lazy val rows: RDD[InternalRow] = {
-    val relation = small.executeBroadcast[HashedRelation]()
+    val relation = small.executeBroadcast[Any]()
     // Adaptive execution has asked this already.
     CheckBroadcasts.check(this, small)
     val marked = sparkContext.broadcast(mark(relation))
-    val ofLarge = session.withActive(counted(matched.execute()))
+    val ofLarge = SqlInternals.withActive(session)(counted(matched.execute()))
     sparkContext.union(ofLarge, unmatched(relation, marked))
   }
 
@@ -112,18 +109,18 @@ case class MarkedBroadcastJoinExec(
   }
 
   /** The rows of the small side that the large one has keys of. */
-  private def mark(relation: Broadcast[HashedRelation]): Array[Byte] = {
+  private def mark(relation: Broadcast[Any]): Array[Byte] = {
     val (keys, rowIdAt) = (bound(seenKeys, seen), ordinalOfRowId)
     val started = System.nanoTime()
     val marked = seen
       .execute()
       .mapPartitions { rows =>
-        val hashed = copyOf(relation)
+        val table = BroadcastTable.forTask(relation.value)
         val keyOf = UnsafeProjection.create(keys)
         val marks = new MarkedRows
         rows.foreach { row =>
           val key = keyOf(row)
-          val first = if (key.anyNull()) null else firstRow(hashed, key)
+          val first = if (key.anyNull()) null else table.firstRow(key)
           if (first != null) marks.add(first.getLong(rowIdAt))
         }
         Iterator.single(marks.toBytes)
@@ -139,7 +136,7 @@ case class MarkedBroadcastJoinExec(
   }
 
   private def unmatched(
-      relation: Broadcast[HashedRelation],
+      relation: Broadcast[Any],
       marked: Broadcast[Array[Byte]]): RDD[InternalRow] = {
     val rowIdAt = ordinalOfRowId
     // In the order of the output, over the relation's rows.
@@ -156,7 +153,7 @@ case class MarkedBroadcastJoinExec(
       slices.flatMap { slice =>
         val marks = MarkedRows.fromBytes(marked.value)
         val isMine = (key: InternalRow) => Math.floorMod(key.hashCode, tasks) == slice
-        unmatchedIn(copyOf(relation), marks, rowIdAt, isMine).map { row =>
+        unmatchedIn(BroadcastTable.forTask(relation.value), marks, rowIdAt, isMine).map { row =>
           outputRows += 1
           unmatchedRows += 1
           project(row)
@@ -177,22 +174,6 @@ object MarkedBroadcastJoinExec {
   /** Each of them looks through all the keys. */
   private val MaxUnmatchedTasks = 32
 
-  /** Of this task alone. */
-  private def copyOf(relation: Broadcast[HashedRelation]): HashedRelation = {
-    val copy = relation.value.asReadOnlyCopy()
-    TaskContext.get().taskMetrics().incPeakExecutionMemory(copy.estimatedSize)
-    copy
-  }
-
-  /** The first of the rows of a key: the one that is marked. Null if there is none. */
-  private def firstRow(relation: HashedRelation, key: InternalRow): InternalRow =
-    if (relation.keyIsUnique) {
-      relation.getValue(key)
-    } else {
-      val rows = relation.get(key)
-      if (rows == null) null else rows.next()
-    }
-
   /**
    * The rows of keys whose first is not marked. A key with several rows may come as often from the
    * relation.
@@ -200,15 +181,15 @@ object MarkedBroadcastJoinExec {
    * @param isMine whether this task is to give the rows of a key
    */
   private def unmatchedIn(
-      relation: HashedRelation,
+      table: BroadcastTable,
       marks: MarkedRows,
       rowIdAt: Int,
       isMine: InternalRow => Boolean): Iterator[InternalRow] = {
-    val isUnique = relation.keyIsUnique
+    val isUnique = table.keyIsUnique
     val given = new MarkedRows
-    relation.keys().filter(isMine).flatMap { key =>
-      val first = firstRow(relation, key).getLong(rowIdAt)
-      if (!marks.contains(first) && (isUnique || given.add(first))) relation.get(key)
+    table.keys.filter(isMine).flatMap { key =>
+      val first = table.firstRow(key).getLong(rowIdAt)
+      if (!marks.contains(first) && (isUnique || given.add(first))) table.rows(key)
       else Iterator.empty
     }
   }

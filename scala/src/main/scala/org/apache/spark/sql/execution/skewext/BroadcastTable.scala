@@ -1,0 +1,48 @@
+package org.apache.spark.sql.execution.skewext
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.execution.joins.{HashedRelation, HashedRelationWithAllNullKeys}
+
+/**
+ * The hash table of a broadcast. Here because Spark shows its hash tables to
+ * `org.apache.spark.sql.execution` alone.
+ */
+final class BroadcastTable private (table: HashedRelation) {
+
+  def keyIsUnique: Boolean = table.keyIsUnique
+
+  /**
+   * The keys as the table has them: integral ones may be packed into a long. A key may come more than
+   * once. Rows are one object.
+   */
+  def keys: Iterator[InternalRow] = table.keys()
+
+  /** The rows of a key; null if there are none. */
+  def rows(key: InternalRow): Iterator[InternalRow] = table.get(key)
+
+  /** The first row of a key; null if there is none. */
+  def firstRow(key: InternalRow): InternalRow = if (keyIsUnique) {
+    table.getValue(key)
+  } else {
+    val all = table.get(key)
+    if (all == null) null else all.next()
+  }
+}
+
+object BroadcastTable {
+
+  /** What has been broadcast, if that is a table of keys. */
+  def of(broadcast: Any): Option[BroadcastTable] = broadcast match {
+    case HashedRelationWithAllNullKeys => None
+    case table: HashedRelation => Some(new BroadcastTable(table))
+    case _ => None
+  }
+
+  /** The same for one task alone. */
+  def forTask(broadcast: Any): BroadcastTable = {
+    val copy = broadcast.asInstanceOf[HashedRelation].asReadOnlyCopy()
+    TaskContext.get().taskMetrics().incPeakExecutionMemory(copy.estimatedSize)
+    new BroadcastTable(copy)
+  }
+}
