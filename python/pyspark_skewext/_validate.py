@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 from pyspark_skewext import _jvm
 from pyspark_skewext._errors import analysis_error, type_error, value_error
@@ -13,6 +13,9 @@ from pyspark_skewext._errors import analysis_error, type_error, value_error
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
+
+#: A DataFrame, or one with the names of its key columns where they differ from `on`.
+JoinInput = Union["DataFrame", tuple["DataFrame", Union[str, Sequence[str]]]]
 
 _NAMES_SHOWN = 20
 

@@ -28,7 +28,7 @@ from stock import setting
 
 from pyspark_skewext import _jvm, skew_report
 from pyspark_skewext.cli import main
-from pyspark_skewext.report.result import Bounds
+from pyspark_skewext.report import Bounds
 
 
 @pytest.fixture(scope="module")
