@@ -173,7 +173,7 @@ def multi_join(
     """
     inputs, names = checked_inputs([df, *others], on)
     roles = roles_of(how, len(inputs))
-    checked = checked_suffixes(suffixes, len(inputs))
+    checked = checked_suffixes(suffixes)
     name = checked_indicator(indicator)
 
     spark = inputs[0].df.sparkSession

@@ -182,7 +182,7 @@ def skew_report(
     True
     """
     given = [df] if other is None else [df, other]
-    inputs, names = checked_inputs(given, on, least=1)
+    inputs, names = checked_inputs(given, on)
     _check(partitions, min_share, sizes, progress)
 
     spark = inputs[0].df.sparkSession
