@@ -38,7 +38,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(JAR_STAMP) $(VENV_STAMP) ## Join six real tables, beside stock Spark and DuckDB
-	$(PY) -m pyspark_skewext demo $(ARGS)
+	$(PY) -m demo $(ARGS)
 
 test: test-scala test-python ## All tests: Scala suites, pytest, the built wheel
 

@@ -21,10 +21,11 @@ Examples
 """
 
 from pyspark_skewext._jar import jar_path
+from pyspark_skewext._validate import JoinInput
 from pyspark_skewext._version import __version__
 from pyspark_skewext.buckets import Bucket, WrittenBuckets, write_bucketed
 from pyspark_skewext.explanation import Explanation, explain
-from pyspark_skewext.multijoin import JoinInput, multi_full_join, multi_join
+from pyspark_skewext.multijoin import multi_full_join, multi_join
 from pyspark_skewext.report import QueryReport, SkewReport, query_report, skew_report
 from pyspark_skewext.roles import Role
 from pyspark_skewext.session import configure, is_enabled, register

@@ -1,18 +1,20 @@
-"""What can be said about the arguments of a join before the JVM sees them."""
+"""What the JVM cannot say of arguments, or not as well: wrong types, and names nearly right."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union, cast
 
 from pyspark_skewext import _jvm
 from pyspark_skewext._errors import analysis_error, type_error, value_error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType
+
+#: A DataFrame, or one with the names of its key columns where they differ from `on`.
+JoinInput = Union["DataFrame", tuple["DataFrame", Union[str, Sequence[str]]]]
 
 _NAMES_SHOWN = 20
 
@@ -21,7 +23,6 @@ _NAMES_SHOWN = 20
 class Input:
     """One input of a join: the data and the names of its key columns."""
 
-    label: str
     df: DataFrame
     keys: list[str]
 
@@ -44,7 +45,9 @@ def checked_sides(left: Any, right: Any, on: Any) -> DataFrame:
     from pyspark.sql import Column
 
     if isinstance(on, Column):
-        return _checked_frames(left, right)
+        for position, each in enumerate((left, right)):
+            _split(position, each, side)
+        return cast("DataFrame", left)
     for position, each in enumerate((left, right)):
         if isinstance(each, tuple):
             raise type_error(
@@ -60,38 +63,22 @@ def checked_sides(left: Any, right: Any, on: Any) -> DataFrame:
     return inputs[0].df
 
 
-def _checked_frames(left: Any, right: Any) -> DataFrame:
-    frames = [_split(position, each, side)[0] for position, each in enumerate((left, right))]
-    for position, df in enumerate(frames):
-        _check_session(Input(side(position), df, []), frames[0].sparkSession)
-    return frames[0]
-
-
 def checked_inputs(
-    given: Sequence[Any],
-    on: Any,
-    least: int = 2,
-    label: Callable[[int], str] = label,
+    given: Sequence[Any], on: Any, label: Callable[[int], str] = label
 ) -> tuple[list[Input], list[str]]:
     """Return the inputs with resolved key columns, and the names of the keys in the output."""
     names = _names(on, "on")
     split = [_split(position, each, label) for position, each in enumerate(given)]
-    if len(split) < least:
-        raise value_error("A join needs at least two inputs, but only one was given.")
+    same = _same_name(split[0][0].sparkSession)
+    _refuse_repeated(names, same, "on")
     inputs = [
-        Input(label(position), df, names if keys is None else keys)
+        Input(df, _existing(df, names if keys is None else keys, same, f"{label(position)} has no"))
         for position, (df, keys) in enumerate(split)
     ]
-    session = inputs[0].df.sparkSession
-    same = _same_name(session)
-    _refuse_repeated(names, same)
-    for each in inputs:
-        _check_session(each, session)
-        _check_keys(each, names, same)
     return inputs, names
 
 
-def checked_suffixes(suffixes: Any, inputs: int) -> list[str | None] | None:
+def checked_suffixes(suffixes: Any) -> list[str | None] | None:
     if suffixes is None:
         return None
     if isinstance(suffixes, str) or not isinstance(suffixes, Sequence):
@@ -105,11 +92,6 @@ def checked_suffixes(suffixes: Any, inputs: int) -> list[str | None] | None:
                 f"The suffix of input {position} (counting from 0) must be a string or None, not "
                 f"{type(suffix).__name__}."
             )
-    if len(suffixes) != inputs:
-        raise value_error(
-            f"suffixes has {len(suffixes)} entries but there are {inputs} inputs: it needs one "
-            f"each, None for an input whose names are to stay."
-        )
     return list(suffixes)
 
 
@@ -216,51 +198,25 @@ def _same_name(spark: SparkSession) -> Callable[[str, str], bool]:
     return lambda one, other: one.lower() == other.lower()
 
 
-def _refuse_repeated(names: list[str], same: Callable[[str, str], bool], what: str = "on") -> None:
+def _refuse_repeated(names: list[str], same: Callable[[str, str], bool], what: str) -> None:
     for position, name in enumerate(names):
         if any(same(name, earlier) for earlier in names[:position]):
             raise value_error(f"{what} must not have the column {name!r} more than once.")
 
 
-def _check_session(each: Input, session: SparkSession) -> None:
-    if not session._jsparkSession.equals(each.df.sparkSession._jsparkSession):
-        raise value_error(
-            f"{each.label} belongs to another Spark session than input 0: all inputs must come "
-            f"from the same one."
-        )
-    if each.df.isStreaming:
-        raise analysis_error(f"{each.label} is a streaming DataFrame; only batch data will do.")
-
-
-def _check_keys(each: Input, names: list[str], same: Callable[[str, str], bool]) -> None:
-    """Check the key columns; replaces the names by those that the columns really have."""
-    if len(each.keys) != len(names):
-        raise value_error(
-            f"{each.label} has {len(each.keys)} key names but on has {len(names)}: they must "
-            f"correspond one by one."
-        )
-    fields = each.df.schema.fields
-    resolved = []
-    for key in each.keys:
-        found = [field for field in fields if same(field.name, key)]
-        if len(found) > 1:
+def _existing(
+    df: DataFrame, names: list[str], same: Callable[[str, str], bool], missing: str
+) -> list[str]:
+    """Return the names as the columns have them; where several have one, the JVM refuses it."""
+    columns = df.columns
+    found = [[column for column in columns if same(column, name)] for name in names]
+    for name, named in zip(names, found):
+        if not named:
             raise analysis_error(
-                f"{each.label} has {len(found)} columns named {key!r}, so the key is ambiguous; "
-                f"rename or drop all but one."
+                f"{missing} column {name!r}{_nearest(name, columns)}; its columns are "
+                f"{_listed(columns)}."
             )
-        if not found:
-            raise analysis_error(
-                f"{each.label} has no column {key!r}{_nearest(key, each.df.columns)}; its columns "
-                f"are {_listed(each.df.columns)}."
-            )
-        if _has_map(found[0].dataType):
-            raise analysis_error(
-                f"{each.label} has the key column {key!r} of type "
-                f"{found[0].dataType.simpleString()}: maps cannot be compared, so they cannot be "
-                f"keys."
-            )
-        resolved.append(found[0].name)
-    each.keys = resolved
+    return [named[0] if len(named) == 1 else name for name, named in zip(names, found)]
 
 
 def _nearest(name: str, columns: list[str]) -> str:
@@ -273,13 +229,3 @@ def _listed(columns: list[str]) -> str:
     shown = ", ".join(repr(column) for column in columns[:_NAMES_SHOWN])
     more = len(columns) - _NAMES_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown or "none"
-
-
-def _has_map(kind: DataType) -> bool:
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
-    if isinstance(kind, ArrayType):
-        return _has_map(kind.elementType)
-    if isinstance(kind, StructType):
-        return any(_has_map(field.dataType) for field in kind.fields)
-    return isinstance(kind, MapType)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import copy
-import html
 import json
 from typing import TYPE_CHECKING, Any
 
 from pyspark_skewext import _jvm
 from pyspark_skewext._errors import type_error
+from pyspark_skewext.render.explanation import as_html, as_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pyspark.sql import DataFrame
 
 
@@ -27,8 +25,7 @@ class Explanation:
     'asked for'
     """
 
-    def __init__(self, text: str, content: dict[str, Any]) -> None:
-        self._text = text
+    def __init__(self, content: dict[str, Any]) -> None:
         self._content = content
 
     @property
@@ -65,20 +62,12 @@ class Explanation:
         return copy.deepcopy(self._content)
 
     def __str__(self) -> str:
-        return self._text
+        return as_text(self._content)
 
-    def __repr__(self) -> str:
-        return self._text
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
-        joins, scans = self._content["joins"], self._content["scans"]
-        tables = "<p>No joins.</p>"
-        if joins:
-            tables = _table(("", "join", "why", "inputs", "plan"), [_row(join) for join in joins])
-        if scans:
-            tables += _table(("", "bucketed table", "buckets read", "why"), map(_scan, scans))
-        return f"<div>{notes}{tables}</div>"
+        return as_html(self._content)
 
 
 def explain(df: DataFrame) -> Explanation:
@@ -146,55 +135,6 @@ def explain(df: DataFrame) -> Explanation:
             "session with pyspark_skewext.configure(builder), or call "
             "pyspark_skewext.register(spark)."
         )
-        return Explanation(note, {"notes": [note], "joins": [], "scans": []})
+        return Explanation({"notes": [note], "joins": [], "scans": []})
     _jvm.check_versions(api)
-    text, content = api.explain(df._jdf)
-    return Explanation(str(text), json.loads(str(content)))
-
-
-def _table(names: Iterable[str], rows: Iterable[str]) -> str:
-    header = "".join(f"<th>{name}</th>" for name in names)
-    return f"<table><thead><tr>{header}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-
-
-def _scan(scan: dict[str, Any]) -> str:
-    source = f"{scan['source']}, by {', '.join(scan['by'])}"
-    read = f"{scan['read']} of {scan['buckets']}"
-    if scan["partitions"] is not None:
-        read += f", in {scan['partitions']} partitions"
-    why = scan["why"] if scan["advice"] is None else f"{scan['why']}. {scan['advice']}"
-    if scan["not_fewer"] is not None:
-        why += f"; not in fewer partitions: {scan['not_fewer']}"
-    cells = (str(scan["number"]), source, read, why)
-    return f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
-
-
-def _row(join: dict[str, Any]) -> str:
-    inputs = "<br>".join(html.escape(_input(each)) for each in join["inputs"])
-    origin = join["origin"]
-    why = f"<b>{html.escape(origin['status'])}</b>: {html.escape(origin['text'])}"
-    for each in (origin["detail"], origin["advice"]):
-        if each:
-            why += f"<br>{html.escape(each)}"
-    lines = [", ".join(join["operators"])]
-    if join["execution"] is not None:
-        lines += [join["execution"]["rows"], join["execution"]["null_keys"]]
-    for skew in join["skew"]:
-        lines.append(f"skew: {skew['status']}, {skew['text']}")
-        if skew["advice"]:
-            lines.append(skew["advice"])
-    plan = "<br>".join(html.escape(line) for line in lines if line)
-    title = html.escape(join["title"])
-    if join["place"] != "query":
-        title += f"<br>({html.escape(join['place'])})"
-    cells = "".join(f"<td>{cell}</td>" for cell in (join["number"], title, why, inputs, plan))
-    return f"<tr>{cells}</tr>"
-
-
-def _input(each: dict[str, Any]) -> str:
-    words = [str(each["position"]), each["role"] or "", each["source"]]
-    if each["narrowed_from"]:
-        words.append(f"(was {each['narrowed_from']})")
-    if each["pushed"]:
-        words.append(f"pushed: {', '.join(each['pushed'])}")
-    return " ".join(word for word in words if word)
+    return Explanation(json.loads(str(api.explain(df._jdf))))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
 from pyspark_skewext._jvm import api_of, java_list
 from pyspark_skewext._validate import (
+    JoinInput,
     checked_indicator,
     checked_inputs,
     checked_suffixes,
@@ -15,9 +16,6 @@ from pyspark_skewext.roles import How, roles_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-#: A DataFrame, or one with the names of its key columns where they differ from `on`.
-JoinInput = Union["DataFrame", tuple["DataFrame", Union[str, Sequence[str]]]]
 
 
 def multi_full_join(
@@ -175,7 +173,7 @@ def multi_join(
     """
     inputs, names = checked_inputs([df, *others], on)
     roles = roles_of(how, len(inputs))
-    checked = checked_suffixes(suffixes, len(inputs))
+    checked = checked_suffixes(suffixes)
     name = checked_indicator(indicator)
 
     spark = inputs[0].df.sparkSession

@@ -66,17 +66,7 @@ def roles_of(how: How, inputs: int) -> list[Role]:
         raise type_error(
             f"how must be 'full', 'left', 'inner' or a list of roles, not {type(how).__name__}."
         )
-    roles = [_role(role, position) for position, role in enumerate(how)]
-    if len(roles) != inputs:
-        raise value_error(
-            f"how has {len(roles)} roles but there are {inputs} inputs: it needs one role each."
-        )
-    if all(role is Role.EXCLUDED for role in roles):
-        raise value_error(
-            "Every input is excluded, so no key could come out: at least one input must be "
-            "optional or required."
-        )
-    return roles
+    return [_role(role, position) for position, role in enumerate(how)]
 
 
 def _role(role: object, position: int) -> Role:

@@ -12,9 +12,8 @@ from pyspark_skewext._validate import checked_sides
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-#: A key of one column as a value, one of several as a tuple of values.
-HotKey = Any
-Option = Union[str, int, float, Sequence[HotKey], None]
+#: Hot keys are a list: a key of one column as a value, one of several as a tuple of values.
+Option = Union[str, int, float, Sequence[Any], None]
 
 _HOWS = (
     *("inner", "full", "outer", "fullouter", "full_outer", "left", "leftouter", "left_outer"),

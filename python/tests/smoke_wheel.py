@@ -128,6 +128,9 @@ print(json.dumps({
     assert found["versions"] == [VERSION, VERSION]
     assert found["requires"] == []
     assert "pyspark_skewext/py.typed" in found["files"]
+    code = [path for path in found["files"] if path.endswith(".py")]
+    assert {path.split("/")[0] for path in code} == {"pyspark_skewext"}
+    assert not any("demo" in path for path in code)
     assert any(path.endswith("LICENSE") for path in found["files"])
 
 

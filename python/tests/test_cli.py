@@ -205,29 +205,12 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     out = capsys.readouterr().out
     assert "join files and write the result" in out
-    assert "demo" in out
+    assert "report" in out and "demo" not in out
     assert main(["join", "--help"]) == 0
     out = capsys.readouterr().out
     assert "examples:" in out
     assert "--on id --output out/" in out
     assert main(["--version"]) == 0
-
-
-def test_demo_gets_the_other_arguments(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    class Demo:
-        @staticmethod
-        def main(argv: list[str]) -> int:
-            return len(argv)
-
-    monkeypatch.setitem(sys.modules, "pyspark_skewext.demo", Demo)
-    monkeypatch.setattr("pyspark_skewext.demo", Demo, raising=False)
-    assert main(["demo", "--scale", "1", "--help"]) == 3
-    monkeypatch.delattr("pyspark_skewext.demo")
-    monkeypatch.setitem(sys.modules, "pyspark_skewext.demo", None)
-    assert main(["demo"]) == 1
-    assert "not installed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_skewext import demo, multi_full_join
-from pyspark_skewext.demo import contest, story
-from pyspark_skewext.demo.compare import fingerprint, only_in_first, setting
-from pyspark_skewext.demo.options import DemoError
-from pyspark_skewext.demo.session import demo_session
+import demo
+from demo import contest, story
+from demo.compare import fingerprint, only_in_first, setting
+from demo.options import DemoError
+from demo.session import demo_session
+from pyspark_skewext import multi_full_join
 
 PACKAGE_PARENT = Path(__file__).resolve().parents[1]
 TINY = ["--scale-factor", "0.01", "--shuffle-partitions", "2", "--cache-dir", "cache"]
@@ -42,7 +43,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ended(place: Path) -> subprocess.CompletedProcess[str]:
-    return run_python("-m", "pyspark_skewext", "demo", *TINY, "--output", "out", cwd=place)
+    return run_python("-m", "demo", *TINY, "--output", "out", cwd=place)
 
 
 def test_demo_ends_well(ended: subprocess.CompletedProcess[str]) -> None:

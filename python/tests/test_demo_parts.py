@@ -10,13 +10,13 @@ from types import SimpleNamespace
 import duckdb
 import pytest
 
-from pyspark_skewext import demo
-from pyspark_skewext.demo import console, data, options
-from pyspark_skewext.demo.compare import interleaved
-from pyspark_skewext.demo.inputs import CUSTOMER, DUPLICATES, INPUTS, KEY, VARIANTS, input_file
-from pyspark_skewext.demo.options import DemoError
-from pyspark_skewext.demo.picture import MOST_COMBINATIONS, Bars, Combination, draw
-from pyspark_skewext.demo.plans import PlanShape
+import demo
+from demo import console, data, options
+from demo.compare import interleaved
+from demo.inputs import CUSTOMER, DUPLICATES, INPUTS, KEY, VARIANTS, input_file
+from demo.options import DemoError
+from demo.picture import MOST_COMBINATIONS, Bars, Combination, draw
+from demo.plans import PlanShape
 
 TINY = 0.01
 

@@ -106,8 +106,8 @@ def test_repeated_names(t1: DataFrame, t2: DataFrame, on: Any) -> None:
 
 
 def test_one_input(t1: DataFrame) -> None:
-    refused(PySparkValueError, "at least two inputs", t1, on="k")
-    refused(PySparkValueError, "at least two inputs", (t1, "k"), on="x")
+    refused(AnalysisException, "at least two inputs, got 1", t1, on="k")
+    refused(AnalysisException, "at least two inputs, got 1", (t1, "k"), on="x")
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,8 @@ def test_type_of_key_names(t1: DataFrame, t2: DataFrame) -> None:
 
 
 def test_number_of_key_names(t1: DataFrame, t2: DataFrame) -> None:
-    refused(PySparkValueError, "2 key names but on has 1", t1, (t2, ["k", "b"]), on="k")
+    words = "Input 1 (counting from 0) has 2 key columns (k, b), the join has 1 (k)."
+    refused(AnalysisException, words, t1, (t2, ["k", "b"]), on="k")
 
 
 @pytest.mark.parametrize(
@@ -160,8 +161,9 @@ def test_number_of_key_names(t1: DataFrame, t2: DataFrame) -> None:
 )
 def test_map_keys(spark: SparkSession, kind: str, value: str) -> None:
     df = spark.sql(f"select {value} as k")
-    message = refused(AnalysisException, "maps cannot be compared", df, df, on="k")
-    assert kind in message
+    message = refused(AnalysisException, "which cannot be compared", df, df, on="k")
+    assert "Input 0 (counting from 0) has the key column 'k'" in message
+    assert kind in message.lower().replace(", ", ",").replace(": ", ":")
 
 
 def test_keys_of_types_that_do_not_meet(spark: SparkSession) -> None:
@@ -174,13 +176,13 @@ def test_keys_of_types_that_do_not_meet(spark: SparkSession) -> None:
 def test_streaming(spark: SparkSession, t1: DataFrame) -> None:
     stream = spark.readStream.format("rate").load().selectExpr("cast(value as int) as k")
     message = refused(AnalysisException, "streaming", t1, stream, on="k")
-    assert "Input 1" in message
+    assert "Input 1 (counting from 0)" in message
 
 
 def test_other_session(spark: SparkSession, t1: DataFrame) -> None:
     other = spark.newSession().range(1).toDF("k")
-    message = refused(PySparkValueError, "another Spark session", t1, other, on="k")
-    assert "Input 1" in message
+    message = refused(AnalysisException, "another SparkSession", t1, other, on="k")
+    assert "Input 1 (counting from 0)" in message
 
 
 class _ConnectDataFrame:
@@ -219,16 +221,18 @@ def test_unknown_how(t1: DataFrame, t2: DataFrame) -> None:
 
 
 def test_roles(t1: DataFrame, t2: DataFrame) -> None:
-    refused(PySparkValueError, "3 roles but there are 2", t1, t2, on="k", how=["required"] * 3)
+    words = "There are 2 inputs, but key columns for 2, roles for 3."
+    refused(AnalysisException, words, t1, t2, on="k", how=["required"] * 3)
     refused(
         PySparkValueError, "Unknown role 'maybe' for", t1, t2, on="k", how=["required", "maybe"]
     )
     refused(PySparkTypeError, "role of input 0", t1, t2, on="k", how=[None, "required"])
-    refused(PySparkValueError, "Every input is excluded", t1, t2, on="k", how=["excluded"] * 2)
+    refused(AnalysisException, "All inputs are excluded", t1, t2, on="k", how=["excluded"] * 2)
 
 
 def test_suffixes(t1: DataFrame, t2: DataFrame) -> None:
-    refused(PySparkValueError, "1 entries but there are 2", t1, t2, on="k", suffixes=["_a"])
+    words = "There are 2 inputs, but key columns for 2, roles for 2 and suffixes for 1."
+    refused(AnalysisException, words, t1, t2, on="k", suffixes=["_a"])
     refused(PySparkTypeError, "not str", t1, t2, on="k", suffixes="_a")
     refused(PySparkTypeError, "suffix of input 1", t1, t2, on="k", suffixes=["_a", 3])
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from stock import setting
 
-from pyspark_skewext import _jvm, explain, multi_full_join
+from pyspark_skewext import Explanation, _jvm, explain, multi_full_join
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +55,7 @@ def test_text_and_html(spark: SparkSession, joined: DataFrame) -> None:
     page = explanation._repr_html_()
     assert page.count("<tr>") == 2
     assert "pushed: id &gt; 4" in page
-    assert "<b>asked for</b>: one operator" in page
+    assert "<td>asked for: one operator</td>" in page
     named = spark.range(3).withColumnRenamed("id", "<b>")
     assert "<b>]" not in explain(multi_full_join(named, named, on="<b>"))._repr_html_()
     nothing = explain(spark.range(3))
@@ -121,3 +123,154 @@ def test_session_without_the_jar(joined: DataFrame, monkeypatch: pytest.MonkeyPa
     explanation = explain(joined)
     assert explanation.joins == []
     assert "skewext is not loaded in this session" in str(explanation)
+
+
+def origin(status: str = "asked for", **more: Any) -> dict[str, Any]:
+    return {"status": status, "text": "one operator", "detail": None, "advice": None, **more}
+
+
+def an_input(position: int, source: str, **more: Any) -> dict[str, Any]:
+    none: dict[str, Any] = {"key": [], "filters": [], "pushed": [], "read": []}
+    nameless = {"position": position, "role": None, "narrowed_from": None, "source": source}
+    return {**nameless, **none, **more}
+
+
+def skew(status: str, text: str, **more: Any) -> dict[str, Any]:
+    return {"operator": "MultiFullJoin", "status": status, "text": text, "advice": None, **more}
+
+
+def a_join(number: int, title: str, **more: Any) -> dict[str, Any]:
+    join = {"number": number, "place": "query", "title": title, "operators": ["MultiFullJoin"]}
+    return {**join, "origin": origin(), "inputs": [], "execution": None, "skew": [], **more}
+
+
+def a_scan(number: int, **more: Any) -> dict[str, Any]:
+    scan = {"number": number, "place": "query", "source": "parquet t", "by": ["a", "b"]}
+    why = {"why": "no condition", "advice": None, "not_fewer": None}
+    return {**scan, "buckets": 8, "read": 2, "partitions": None, **why, **more}
+
+
+CONTENT: dict[str, Any] = {
+    "notes": ["A note.", "Another one."],
+    "joins": [
+        a_join(
+            1,
+            "full outer join of 3 inputs on [k]",
+            inputs=[
+                an_input(0, "parquet t0", role="optional", key=["k", "l"]),
+                an_input(
+                    *(1, "t1"),
+                    role="required",
+                    narrowed_from="optional",
+                    key=["x"],
+                    filters=["x > 5", "y = '<b>'"],
+                    pushed=["x > 5"],
+                    read=["partitions: 3 of 8"],
+                ),
+                an_input(2, "join 2", role="excluded", filters=["z"]),
+            ],
+            execution={
+                **{"rows": "brought together by hash", "null_keys": "spread"},
+                **{"exchanges": 1, "bulk": 1, "counted": 0},
+            },
+            skew=[skew("split", "1 partition in 4 pieces")],
+        ),
+        a_join(
+            2,
+            "SortMergeJoin inner [a = b]",
+            place="cached data",
+            operators=["SortMergeJoin", "MultiFullJoin"],
+            origin=origin("not rewritten", detail="2 inputs", advice="Do that."),
+            inputs=[an_input(0, "t"), an_input(1, "t2")],
+            skew=[
+                skew("whole", "it streams", advice="Do this."),
+                skew("whole", "it streams", advice="Do this."),
+                skew("not run", "not yet", operator="SortMergeJoin"),
+            ],
+        ),
+        a_join(
+            3,
+            "no shuffle",
+            place="subquery",
+            execution={
+                **{"rows": "merged", "null_keys": "none"},
+                **{"exchanges": 0, "bulk": 0, "counted": 0},
+            },
+            skew=[skew("not looked at", "off")],
+        ),
+        a_join(
+            4,
+            "in a command",
+            place="command",
+            execution={
+                **{"rows": "merged", "null_keys": "none"},
+                **{"exchanges": 2, "bulk": 1, "counted": 1},
+            },
+        ),
+    ],
+    "scans": [
+        a_scan(1, partitions=2, advice="Write it anew.", not_fewer="keys differ"),
+        a_scan(2, place="cached data"),
+    ],
+}
+
+TEXT = """
+A note.
+
+Another one.
+
+Join 1: full outer join of 3 inputs on [k]
+  asked for: one operator
+  input 0  optional  parquet t0 [k, l]
+  input 1  required  t1 [x]             was optional; pushed: x > 5; filter: y = '<b>'; read by: \
+partitions: 3 of 8
+  input 2  excluded  join 2             filter: z
+  rows: brought together by hash; 1 exchange, 1 with bulk rows, keys counted below 0
+  null keys: spread
+  skew: split, 1 partition in 4 pieces
+
+Join 2 (in a cached table): SortMergeJoin inner [a = b]
+  not rewritten: one operator (2 inputs)
+    Do that.
+  input 0  t
+  input 1  t2
+  skew of MultiFullJoin: not split: it streams
+    Do this.
+  skew of SortMergeJoin: not run: not yet
+
+Join 3 (in a subquery): no shuffle
+  asked for: one operator
+  rows: merged; nothing is shuffled for it
+  null keys: none
+  skew: not looked at: off
+
+Join 4 (in a command): in a command
+  asked for: one operator
+  rows: merged; 2 exchanges, 1 with bulk rows, keys counted below 1
+  null keys: none
+
+Scan 1: parquet t, 8 buckets by [a, b]
+  reads 2 of 8 buckets, in 2 partitions: no condition
+    Write it anew.
+  not in fewer partitions: keys differ
+
+Scan 2 (in a cached table): parquet t, 8 buckets by [a, b]
+  reads 2 of 8 buckets: no condition
+"""
+
+
+def test_all_that_the_text_can_say() -> None:
+    assert str(Explanation(CONTENT)) == TEXT.strip()
+
+
+def test_the_page_says_what_the_text_says() -> None:
+    page = Explanation(CONTENT)._repr_html_()
+    assert page.count("<tr>") == 2 + 4 + 2
+    assert page.startswith("<div><p>A note.</p><p>Another one.</p><table>")
+    for line in TEXT.splitlines():
+        # Titles and places are in cells of their own.
+        if line.startswith("  "):
+            words = re.sub(" +", " ", html.escape(line.strip()))
+            assert words in re.sub(" +", " ", page)
+    assert "<td>SortMergeJoin inner [a = b]<br>(in a cached table)</td>" in page
+    assert "<td>SortMergeJoin, MultiFullJoin<br>skew of" in page

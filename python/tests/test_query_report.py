@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 
 import pyspark_skewext as skewext
 from pyspark_skewext.cli import main
-from pyspark_skewext.report.bars import MOST_BARS
-from pyspark_skewext.report.query.bars import MOST_STAGES, task_bars
-from pyspark_skewext.report.query.result import QueryReport
+from pyspark_skewext.render.picture import MOST_BARS
+from pyspark_skewext.render.query.bars import MOST_STAGES, task_bars
+from pyspark_skewext.report import QueryReport
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from stock import setting
 
 from pyspark_skewext import _jvm, skew_report
 from pyspark_skewext.cli import main
-from pyspark_skewext.report.result import Bounds
+from pyspark_skewext.report import Bounds
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +237,7 @@ def test_inputs_that_cannot_be(
     with pytest.raises(AnalysisException, match="streaming"):
         skew_report(stream, "k")
     maps = spark.sql("select map(1, 2) as k")
-    with pytest.raises(AnalysisException, match="maps cannot be compared"):
+    with pytest.raises(AnalysisException, match="MAP<INT, INT>, which cannot be compared"):
         skew_report(maps, "k")
     with pytest.raises(AnalysisException, match="cannot all be compared"):
         skew_report(visits, "k", spark.sql("select 'a' as k"))

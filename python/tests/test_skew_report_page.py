@@ -13,9 +13,10 @@ import pytest
 from pictures import svg_of
 
 import pyspark_skewext as skewext
-from pyspark_skewext.report.bars import MOST_BARS, bars_of
-from pyspark_skewext.report.result import SkewReport
-from pyspark_skewext.report.values import shown
+from pyspark_skewext.render.picture import MOST_BARS
+from pyspark_skewext.render.skew.bars import bars_of
+from pyspark_skewext.render.values import shown
+from pyspark_skewext.report import SkewReport
 
 
 def made(

@@ -34,13 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         0 if it worked, 1 if it failed, 2 if the command line was wrong.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["demo"]:
-        # The demo parses the rest, --help included.
-        return _demo(arguments[1:])
     parser = _parser()
     try:
-        options = parser.parse_args(arguments)
+        options = parser.parse_args(argv)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else FAILURE
     if options.command is None:
@@ -59,20 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
     add_join_parser(commands, f"{PROGRAM} join")
     add_report_parser(commands, f"{PROGRAM} report")
-    commands.add_parser(
-        "demo", help="see what it does: six real tables joined, next to stock Spark"
-    )
     return parser
-
-
-def _demo(arguments: list[str]) -> int:
-    try:
-        # Imported late: it needs DuckDB and matplotlib, which nothing else does.
-        from pyspark_skewext import demo
-    except ImportError as error:
-        return _fail(f"The demo needs a package that is not installed: {error}")
-    run: Any = demo.main
-    return int(run(arguments))
 
 
 def _run(options: argparse.Namespace) -> int:

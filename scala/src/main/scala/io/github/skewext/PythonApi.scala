@@ -110,11 +110,9 @@ object PythonApi {
     SkewJoinBuilder.build(left, right, condition, how, technique, given)
   }
 
-  /** What became of the joins of `df`: an array of a text and of the same as JSON. */
-  def explain(df: DataFrame): Array[String] = {
-    val explanation = SqlInternals.withActive(df.sparkSession)(Explainer.explain(df.queryExecution))
-    Array(explanation.text, explanation.json)
-  }
+  /** What became of the joins of `df`, as JSON. */
+  def explain(df: DataFrame): String =
+    SqlInternals.withActive(df.sparkSession)(Explainer.explain(df.queryExecution)).json
 
   /**
    * Where the skew of a key is: in one input, or in a join of two.
@@ -202,8 +200,8 @@ object PythonApi {
     frames.zipWithIndex.foreach { case (frame, i) =>
       if (frame.sparkSession ne session) {
         throw SqlInternals.analysisError(
-          s"Input $i belongs to another SparkSession than input 0; all inputs of $what " +
-            "must come from one session.")
+          s"Input $i (counting from 0) belongs to another SparkSession than input 0; all inputs " +
+            s"of $what must come from one session.")
       }
     }
     session

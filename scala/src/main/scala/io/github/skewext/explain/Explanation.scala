@@ -12,8 +12,6 @@ case class Explanation(
     joins: Seq[ExplainedJoin],
     scans: Seq[ExplainedScan] = Nil) {
 
-  def text: String = ExplanationText.of(this)
-
   def json: String = ExplanationJson.of(this)
 }
 

@@ -9,16 +9,19 @@ import org.apache.spark.sql.skewext.SqlInternals
 private[skewext] object KeyColumn {
 
   def of(input: LogicalPlan, position: Int, name: String, same: Resolver): Attribute = {
-    def columns = input.output.map(_.name).mkString("[", ", ", "]")
     input.output.filter(a => same(a.name, name)) match {
       case Seq(column) => column
       case Seq() =>
-        throw SqlInternals.analysisError(
-          s"Input $position has no column '$name'; its columns are $columns.")
+        val columns = input.output.map(_.name).mkString("[", ", ", "]")
+        fail(position, s"no column '$name'; its columns are $columns.")
       case several =>
-        throw SqlInternals.analysisError(
-          s"Input $position has ${several.size} columns named '$name' (its columns are $columns); " +
-            "the key is ambiguous.")
+        fail(
+          position,
+          s"${several.size} columns named '$name', so the key is ambiguous; rename or drop all " +
+            "but one.")
     }
   }
+
+  private def fail(position: Int, has: String): Nothing =
+    throw SqlInternals.analysisError(s"Input $position (counting from 0) has $has")
 }

@@ -97,8 +97,8 @@ private[skewext] object KeyTypes {
     case (c, i) =>
       if (!RowOrdering.isOrderable(c.dataType)) {
         throw SqlInternals.analysisError(
-          s"Key column '${c.name}' of input $i has the type ${c.dataType.sql}, which cannot be " +
-            "compared; it cannot be a key of a join.")
+          s"Input $i (counting from 0) has the key column '${c.name}' of type ${c.dataType.sql}, " +
+            "which cannot be compared, so it cannot be a key.")
       }
   }
 

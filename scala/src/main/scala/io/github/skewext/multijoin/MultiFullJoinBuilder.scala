@@ -73,14 +73,15 @@ private[skewext] class MultiFullJoinBuilder(
     keys.zipWithIndex.foreach { case (names, i) =>
       if (names.size != keyNames.size) {
         fail(
-          s"Input $i has ${names.size} key columns (${names.mkString(", ")}), the join has " +
-            s"${keyNames.size} (${keyNames.mkString(", ")}).")
+          s"Input $i (counting from 0) has ${names.size} key columns (${names.mkString(", ")}), " +
+            s"the join has ${keyNames.size} (${keyNames.mkString(", ")}).")
       }
     }
     if (roles.forall(_ == Excluded)) fail("All inputs are excluded; the join has no rows.")
     inputs.zipWithIndex.foreach { case (input, i) =>
-      if (input.isStreaming)
-        fail(s"Input $i is streaming; a multi-way join takes batch inputs only.")
+      if (input.isStreaming) {
+        fail(s"Input $i (counting from 0) is streaming; a multi-way join takes batch inputs only.")
+      }
     }
   }
 

@@ -113,7 +113,9 @@ private[report] object KeyPass {
       names: Seq[Seq[String]]): (Seq[Attribute], Seq[KeyPass]) = {
     val plans = inputs.map(_.queryExecution.analyzed)
     plans.zipWithIndex.foreach { case (plan, i) =>
-      if (plan.isStreaming) fail(s"Input $i is streaming; a report takes batch inputs only.")
+      if (plan.isStreaming) {
+        fail(s"Input $i (counting from 0) is streaming; a report takes batch inputs only.")
+      }
     }
     if (names.exists(_.isEmpty)) fail("The list of key columns is empty; a report needs a key.")
     if (names.map(_.size).distinct.size > 1) {

@@ -19,23 +19,24 @@ class BadInputSuite extends MultiJoinTest {
   test("inputs") {
     fails("A multi-way join needs at least two inputs, got 1.")(fullJoin("k")(a))
     fails("A multi-way join needs at least two inputs, got none.")(fullJoin("k")())
-    fails("Input 1 is streaming")(
+    fails("Input 1 (counting from 0) is streaming")(
       fullJoin("k")(a, spark.readStream.format("rate").load().selectExpr("value AS k")))
-    fails("Input 1 belongs to another SparkSession than input 0")(
+    fails("Input 1 (counting from 0) belongs to another SparkSession than input 0")(
       fullJoin("k")(a, spark.newSession().range(3).toDF("k")))
   }
 
   test("keys") {
     fails("The list of key columns is empty")(fullJoin()(a, b))
-    fails("Input 1 has no column 'v'; its columns are [k, w].")(fullJoin("k", "v")(a, b))
+    fails("Input 1 (counting from 0) has no column 'v'; its columns are [k, w].")(
+      fullJoin("k", "v")(a, b))
     fails("The key column 'K' is named twice.")(fullJoin("k", "K")(a, b))
-    fails("Input 0 has 2 columns named 'k'")(fullJoin("k")(a.select("k", "k"), b))
-    fails("Input 1 has 1 key columns (k), the join has 2 (k, v)")(
+    fails("Input 0 (counting from 0) has 2 columns named 'k'")(fullJoin("k")(a.select("k", "k"), b))
+    fails("Input 1 (counting from 0) has 1 key columns (k), the join has 2 (k, v)")(
       multiJoin(Seq(a, b), Seq("k", "v"), Seq(Seq("k", "v"), Seq("k"))))
-    fails("Key column 'm' of input 1 has the type MAP<INT, INT>")(
+    fails("Input 1 (counting from 0) has the key column 'm' of type MAP<INT, INT>")(
       multiJoin(Seq(a, spark.sql("SELECT map(1, 2) AS m")), Seq("k"), Seq(Seq("k"), Seq("m"))))
     withSQLConf("spark.sql.caseSensitive" -> "true") {
-      fails("Input 0 has no column 'K'")(fullJoin("K")(a, b))
+      fails("Input 0 (counting from 0) has no column 'K'")(fullJoin("K")(a, b))
     }
   }
 

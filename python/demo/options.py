@@ -44,7 +44,7 @@ def default_cache_dir() -> Path:
 def parse(argv: list[str]) -> Options:
     """Turn arguments into options; wrong ones end the program as argparse does."""
     parser = argparse.ArgumentParser(
-        prog="python -m pyspark_skewext demo",
+        prog="python -m demo",
         description=(
             "Joins six TPC-DS tables (sales and returns of three channels) into one customer "
             "table: with stock Spark's chain of full outer joins, with multi_full_join, and with "

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark_skewext.report.bars import MOST_BARS
-from pyspark_skewext.report.query.text import seconds
+from pyspark_skewext.render.picture import MOST_BARS
+from pyspark_skewext.render.values import seconds
 
 if TYPE_CHECKING:
-    from pyspark_skewext.report.query.result import JoinStage, QueryReport
+    from pyspark_skewext.results.query import JoinStage, QueryFigures
 
 #: More stages than this make no picture.
 MOST_STAGES = 4
@@ -23,7 +23,7 @@ class TaskBar(NamedTuple):
     seconds: float
 
 
-def stages_drawn(report: QueryReport) -> list[JoinStage]:
+def stages_drawn(report: QueryFigures) -> list[JoinStage]:
     """The stages with the slowest tasks, in the order of their numbers."""
     slowest = sorted(report.stages, key=lambda stage: stage.slowest.seconds, reverse=True)
     return sorted(slowest[:MOST_STAGES], key=lambda stage: stage.stage)

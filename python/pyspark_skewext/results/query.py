@@ -1,14 +1,9 @@
-"""What ``query_report`` returns."""
+"""What ``query_report`` finds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from pyspark_skewext.report.values import jsonable
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from typing import Any, NamedTuple
 
 
 class TaskFigures(NamedTuple):
@@ -188,35 +183,9 @@ class Settings:
         return self.skewext_loaded and not self.switched_off
 
 
-@dataclass(frozen=True, repr=False)
-class QueryReport:
-    """How the tasks of a query were in its joins.
-
-    Printing it shows a table, a notebook shows a picture as well.
-
-    Attributes
-    ----------
-    query, description
-        The number of the query in Spark's UI, and what stands there beside it.
-    seconds
-        How long it took.
-    failure
-        Why it failed; None if it did not.
-    join_count
-        How many joins its plan has.
-    stages
-        The stages that ran joins, in the order of their numbers.
-    other_seconds
-        How long the tasks of its other stages ran, added up.
-    rules
-        The rules of the extension that can be seen in its plan.
-    advice
-        What to do, in sentences.
-    settings
-        What the query was run with, as far as advice depends on it.
-    queries
-        All queries that are known, in the application or in its event log.
-    """
+@dataclass(frozen=True)
+class QueryFigures:
+    """How the tasks of a query were in its joins; ``QueryReport`` says what each is."""
 
     query: int
     description: str
@@ -226,16 +195,13 @@ class QueryReport:
     stages: list[JoinStage]
     other_seconds: float
     rules: list[FiredRule]
-    advice: list[str]
     settings: Settings
     queries: list[QuerySummary]
 
     @classmethod
-    def of(cls, figures: dict[str, Any]) -> QueryReport:
+    def of(cls, figures: dict[str, Any]) -> QueryFigures:
         """Put together what the JVM has found."""
-        from pyspark_skewext.report.query.advice import advise
-
-        report = cls(
+        return cls(
             query=figures["query"],
             description=figures["description"],
             seconds=figures["milliseconds"] / 1000,
@@ -244,7 +210,6 @@ class QueryReport:
             stages=list(map(JoinStage.of, figures["stages"])),
             other_seconds=figures["other_run_ms"] / 1000,
             rules=[FiredRule(**each) for each in figures["rules"]],
-            advice=[],
             settings=Settings(**figures["settings"]),
             queries=[
                 QuerySummary(
@@ -253,46 +218,3 @@ class QueryReport:
                 for each in figures["queries"]
             ],
         )
-        report.advice.extend(advise(report))
-        return report
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as dictionaries, lists, numbers and strings, as for JSON."""
-        result: dict[str, Any] = jsonable(self)
-        for each, stage in zip(result["stages"], self.stages):
-            each["times"] = stage.times
-        return result
-
-    def plot(self, figure: Any = None) -> list[Axes]:
-        """Draw the tasks of each stage with matplotlib.
-
-        Parameters
-        ----------
-        figure : matplotlib.figure.Figure, optional
-            Where to draw; by default a new figure of pyplot's.
-
-        Returns
-        -------
-        list of matplotlib.axes.Axes
-            One for each stage, those with the slowest tasks.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
-        from pyspark_skewext.report.query.plot import draw
-
-        return draw(self, figure)
-
-    def __str__(self) -> str:
-        from pyspark_skewext.report.query.text import as_text
-
-        return as_text(self)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        from pyspark_skewext.report.query.html import as_html
-
-        return as_html(self)

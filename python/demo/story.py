@@ -7,14 +7,14 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from demo import console
+from demo.contest import Outcome, contest
+from demo.data import cached_data, make_data
+from demo.inputs import INDICATOR, VARIANTS, Variant
+from demo.options import DemoError, Options
+from demo.result import check_table, draw_picture, show_first_rows, write_table
+from demo.session import demo_session
 from pyspark_skewext import __version__, is_enabled
-from pyspark_skewext.demo import console
-from pyspark_skewext.demo.contest import Outcome, contest
-from pyspark_skewext.demo.data import cached_data, make_data
-from pyspark_skewext.demo.inputs import INDICATOR, VARIANTS, Variant
-from pyspark_skewext.demo.options import DemoError, Options
-from pyspark_skewext.demo.result import check_table, draw_picture, show_first_rows, write_table
-from pyspark_skewext.demo.session import demo_session
 
 
 def tell(options: Options) -> int:

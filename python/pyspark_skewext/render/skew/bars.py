@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-if TYPE_CHECKING:
-    from pyspark_skewext.report.result import SkewReport
+from pyspark_skewext.render.picture import MOST_BARS
 
-# More bars than this cannot be told apart.
-MOST_BARS = 200
+if TYPE_CHECKING:
+    from pyspark_skewext.results.skew import SkewFigures
 
 #: What a bar is made of, from below, and in which colors.
 COLORS = (
@@ -26,7 +25,7 @@ class Bar(NamedTuple):
     parts: tuple[int, int, int]
 
 
-def bars_of(report: SkewReport) -> list[Bar]:
+def bars_of(report: SkewFigures) -> list[Bar]:
     """Make a bar for each partition of `df`; of very many partitions the largest of each few."""
     rows = report.df.partition_rows
     hot = [0.0] * len(rows)
@@ -46,6 +45,6 @@ def bars_of(report: SkewReport) -> list[Bar]:
     return bars
 
 
-def key_bars_of(report: SkewReport, most: int) -> list[tuple[Any, float]]:
+def key_bars_of(report: SkewFigures, most: int) -> list[tuple[Any, float]]:
     """List the keys of the table with their rows in `df`."""
     return [(key.key, key.rows.middle) for key in report.hot_keys[:most]]

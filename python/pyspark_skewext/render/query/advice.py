@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pyspark_skewext.report.query.text import join_shown, joins_shown, seconds
-from pyspark_skewext.report.text import times
-from pyspark_skewext.report.values import bytes_shown
+from pyspark_skewext.render.query.text import join_shown, joins_shown
+from pyspark_skewext.render.values import bytes_shown, seconds, times
 
 if TYPE_CHECKING:
-    from pyspark_skewext.report.query.result import JoinStage, QueryReport
+    from pyspark_skewext.results.query import JoinStage, QueryFigures
 
 # A slowest task below so many times the median is not worth a change,
 _UNEVEN = 2.0
@@ -25,7 +24,7 @@ _ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
 
-def advise(report: QueryReport) -> list[str]:
+def advise(report: QueryFigures) -> list[str]:
     """Say what to do, the stage first in which most time can be won."""
     if not report.stages:
         return [
@@ -59,7 +58,7 @@ def _ratio(one: float, other: float) -> str:
     return f"{times(one / other)} the median" if other else "where most others have nothing to do"
 
 
-def _slow(report: QueryReport, stage: JoinStage) -> str:
+def _slow(report: QueryFigures, stage: JoinStage) -> str:
     slowest, median = stage.slowest, stage.median
     said = (
         f"Stage {stage.stage} ({joins_shown(stage)}): the task of partition "
@@ -92,13 +91,13 @@ def _slow(report: QueryReport, stage: JoinStage) -> str:
     )
 
 
-def _output(report: QueryReport) -> str:
+def _output(report: QueryFigures) -> str:
     if report.settings.skewext_splits:
         return "spark.skewext.skew.output.enabled divides such partitions among several tasks."
     return _switch_on(report)
 
 
-def _switch_on(report: QueryReport) -> str:
+def _switch_on(report: QueryFigures) -> str:
     steps = [f'spark.conf.set("{key}", True)' for key in report.settings.switched_off]
     if not report.settings.skewext_loaded:
         steps.insert(0, "start the session with skewext.configure(builder)")
@@ -111,7 +110,7 @@ def _on(stage: JoinStage) -> str:
     return "on" if keys is None else repr(keys[0]) if len(keys) == 1 else repr(list(keys))
 
 
-def _larger(report: QueryReport, stage: JoinStage) -> str:
+def _larger(report: QueryFigures, stage: JoinStage) -> str:
     """What there is against a partition with more in it than others."""
     settings = report.settings
     if not stage.slowest.shuffle_bytes:
@@ -155,7 +154,7 @@ def _megabytes(size: float) -> int:
     return max(1, int(size / 1024**2))
 
 
-def _spilled(report: QueryReport, stage: JoinStage) -> str:
+def _spilled(report: QueryFigures, stage: JoinStage) -> str:
     settings = report.settings
     said = (
         f"Stage {stage.stage} spilled {bytes_shown(stage.total.memory_spilled)}, "

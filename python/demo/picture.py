@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from pyspark_skewext.demo.inputs import INPUTS
+from demo.inputs import INPUTS
 
 INK = "#22303c"
 FAINT = "#c9d1d8"

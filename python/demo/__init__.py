@@ -1,16 +1,10 @@
-"""The demo: six TPC-DS tables become one customer table, with stock Spark and with us.
-
->>> import inspect
->>> from pyspark_skewext import demo
->>> list(inspect.signature(demo.main).parameters)
-['argv']
-"""
+"""The demo: six TPC-DS tables become one customer table, with stock Spark and with us."""
 
 from __future__ import annotations
 
 import sys
 
-from pyspark_skewext.demo.options import DemoError, check_requirements, parse
+from demo.options import DemoError, check_requirements, parse
 
 __all__ = ["main"]
 
@@ -33,7 +27,7 @@ def main(argv: list[str]) -> int:
     try:
         check_requirements()
         # Only now, for these modules import what has just been looked for.
-        from pyspark_skewext.demo.story import tell
+        from demo.story import tell
 
         return tell(options)
     except DemoError as error:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark_skewext.report.text import bounds, numbers, percent, times
-from pyspark_skewext.report.values import bytes_shown, shown
+from pyspark_skewext.render.values import bounds, bytes_shown, numbers, percent, shown, times
 
 if TYPE_CHECKING:
-    from pyspark_skewext.report.result import Bounds, HotKey, KeySkew, SkewReport
+    from pyspark_skewext.results.skew import Bounds, HotKey, KeySkew, SkewFigures
 
 # A slowest task below so many times the median is not worth a change.
 _UNEVEN = 2.0
@@ -25,7 +24,7 @@ _THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
 _FACTOR = "spark.sql.adaptive.skewJoin.skewedPartitionFactor"
 
 
-def advise(report: SkewReport) -> list[str]:
+def advise(report: SkewFigures) -> list[str]:
     """Say what to do, the most important first."""
     inputs = [("df", report.df)] + ([("other", report.other)] if report.other else [])
     if not any(skew.rows for _, skew in inputs):
@@ -60,7 +59,7 @@ def _names(names: Sequence[str]) -> str:
     return repr(names[0]) if len(names) == 1 else repr(list(names))
 
 
-def _multi_full_join(report: SkewReport) -> str:
+def _multi_full_join(report: SkewFigures) -> str:
     inputs = [
         name if skew is None or skew.keys == report.on else f"({name}, {_names(skew.keys)})"
         for name, skew in (("df", report.df), ("other", report.other))
@@ -78,7 +77,7 @@ def _largest_and_median(skew: KeySkew) -> tuple[int, int]:
     return ordered[-1], ordered[len(ordered) // 2]
 
 
-def _broadcast(report: SkewReport) -> list[str]:
+def _broadcast(report: SkewFigures) -> list[str]:
     """Skew does not matter where nothing is shuffled."""
     if report.other is None or not (_uneven(report.df) or _uneven(report.other)):
         return []
@@ -103,7 +102,7 @@ def _broadcast(report: SkewReport) -> list[str]:
     ]
 
 
-def _nulls(report: SkewReport, name: str, skew: KeySkew) -> list[str]:
+def _nulls(report: SkewFigures, name: str, skew: KeySkew) -> list[str]:
     most = max(skew.partition_null_rows)
     _, median = _largest_and_median(skew)
     if skew.null_share < _NULLS or most <= _UNEVEN * median / 2:
@@ -125,7 +124,7 @@ def _nulls(report: SkewReport, name: str, skew: KeySkew) -> list[str]:
     return [said + f'join {name}.where("{where}") and add the other rows by unionByName.']
 
 
-def _large(report: SkewReport, name: str, skew: KeySkew) -> list[str]:
+def _large(report: SkewFigures, name: str, skew: KeySkew) -> list[str]:
     """What makes the largest partition large, and what becomes of it."""
     # Nulls have been spoken of, and may be dropped.
     rows = [every - nulls for every, nulls in zip(skew.partition_rows, skew.partition_null_rows)]
@@ -162,7 +161,7 @@ def _rows_of(key: HotKey, name: str) -> Bounds:
     return key.rows if name == "df" or key.other_rows is None else key.other_rows
 
 
-def _splitting(report: SkewReport, name: str, skew: KeySkew, partition: int) -> str:
+def _splitting(report: SkewFigures, name: str, skew: KeySkew, partition: int) -> str:
     size = skew.partition_bytes[partition]
     about = f"about {bytes_shown(size)} in memory"
     settings = report.settings
@@ -186,7 +185,7 @@ def _splitting(report: SkewReport, name: str, skew: KeySkew, partition: int) -> 
     )
 
 
-def _who_splits(report: SkewReport, skew: KeySkew, size: int) -> str:
+def _who_splits(report: SkewFigures, skew: KeySkew, size: int) -> str:
     pieces = max(2, round(size / max(1, skew.slice_bytes)))
     if report.settings.skewext_splits:
         return (
@@ -206,7 +205,7 @@ def _who_splits(report: SkewReport, skew: KeySkew, size: int) -> str:
     )
 
 
-def _output(report: SkewReport) -> list[str]:
+def _output(report: SkewFigures) -> list[str]:
     """Keys that have many rows on both sides."""
     if report.output is None or report.other is None:
         return []
@@ -246,7 +245,7 @@ def _output(report: SkewReport) -> list[str]:
     return [said]
 
 
-def _few_keys(report: SkewReport) -> list[str]:
+def _few_keys(report: SkewFigures) -> list[str]:
     keys = report.df.distinct_bounds.high
     if report.df.rows and keys < report.shuffle_partitions:
         return [

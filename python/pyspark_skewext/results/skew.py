@@ -1,4 +1,4 @@
-"""What ``skew_report`` returns."""
+"""What ``skew_report`` finds."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyspark_skewext.report.values import jsonable
-
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from pyspark.sql import Row
-
-__all__ = ["Bounds", "HotKey", "KeySkew", "OutputSkew", "SkewReport", "Slowest"]
 
 
 class Bounds(NamedTuple):
@@ -212,30 +207,9 @@ class Settings:
     broadcast_bytes: int
 
 
-@dataclass(frozen=True, repr=False)
-class SkewReport:
-    """Where the skew of a key is.
-
-    Printing it shows a table, a notebook shows a picture as well.
-
-    Attributes
-    ----------
-    on
-        The key columns.
-    shuffle_partitions
-        Into how many partitions the shuffle was taken to go.
-    df, other
-        How the rows lie; `other` is None if none was given.
-    output
-        What a join of both gives, if there are two.
-    hot_keys
-        The keys with the largest share of the rows of an input, or of the output, first those with
-        the largest.
-    slowest
-        The partition whose task is expected to take longest.
-    advice
-        What to do, in sentences.
-    """
+@dataclass(frozen=True)
+class SkewFigures:
+    """Where the skew of a key is; ``SkewReport`` says what each is."""
 
     on: tuple[str, ...]
     shuffle_partitions: int
@@ -245,7 +219,6 @@ class SkewReport:
     hot_keys: list[HotKey]
     slowest: Slowest
     settings: Settings
-    advice: list[str]
 
     @classmethod
     def of(
@@ -254,10 +227,8 @@ class SkewReport:
         keys: Sequence[Sequence[str]],
         figures: dict[str, Any],
         hot_rows: Sequence[Row],
-    ) -> SkewReport:
+    ) -> SkewFigures:
         """Put together what the JVM has found."""
-        from pyspark_skewext.report.advice import advise
-
         df, *others = (KeySkew.of(*each) for each in zip(keys, figures["inputs"]))
         other = others[0] if others else None
         output = OutputSkew.of(figures["output"]) if figures["output"] else None
@@ -270,7 +241,7 @@ class SkewReport:
             broadcast_bytes=figures["broadcast_bytes"],
         )
         slowest = Slowest.of(_sizes(df, other, output, figures["output_cost"]))
-        whole = cls(
+        return cls(
             on=tuple(names),
             shuffle_partitions=figures["shuffle_partitions"],
             df=df,
@@ -279,57 +250,7 @@ class SkewReport:
             hot_keys=hot_keys,
             slowest=slowest,
             settings=settings,
-            advice=[],
         )
-        whole.advice.extend(advise(whole))
-        return whole
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as dictionaries, lists, numbers and strings, as for JSON.
-
-        Values of keys that JSON has no type for become strings: dates in ISO form, decimals as they
-        are written, binary as hexadecimal digits.
-        """
-        result: dict[str, Any] = jsonable(self)
-        result["slowest"]["times"] = self.slowest.times
-        result["df"]["skewed_partitions"] = self.df.skewed_partitions
-        if self.other is not None:
-            result["other"]["skewed_partitions"] = self.other.skewed_partitions
-        return result
-
-    def plot(self, figure: Any = None) -> list[Axes]:
-        """Draw the partitions and the hot keys with matplotlib.
-
-        Parameters
-        ----------
-        figure : matplotlib.figure.Figure, optional
-            Where to draw; by default a new figure of pyplot's.
-
-        Returns
-        -------
-        list of matplotlib.axes.Axes
-            The partitions' axes and those of the keys.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
-        from pyspark_skewext.report.plot import draw
-
-        return draw(self, figure)
-
-    def __str__(self) -> str:
-        from pyspark_skewext.report.text import as_text
-
-        return as_text(self)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        from pyspark_skewext.report.html import as_html
-
-        return as_html(self)
 
 
 def _hot_key(names: Sequence[str], row: Row, df: KeySkew) -> HotKey:

@@ -5,15 +5,98 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark_skewext import _jvm
 from pyspark_skewext._errors import runtime_error, type_error, value_error
-from pyspark_skewext.report.query.result import QueryReport
+from pyspark_skewext.render.page import as_html, as_text
+from pyspark_skewext.render.query.advice import advise
+from pyspark_skewext.render.query.html import picture
+from pyspark_skewext.render.query.plot import draw
+from pyspark_skewext.render.query.text import stage_table, summary, title
+from pyspark_skewext.render.values import jsonable
 from pyspark_skewext.report.watch import polled
+from pyspark_skewext.results.query import QueryFigures
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, repr=False)
+class QueryReport(QueryFigures):
+    """How the tasks of a query were in its joins.
+
+    Printing it shows a table, a notebook shows a picture as well.
+
+    Attributes
+    ----------
+    query, description
+        The number of the query in Spark's UI, and what stands there beside it.
+    seconds
+        How long it took.
+    failure
+        Why it failed; None if it did not.
+    join_count
+        How many joins its plan has.
+    stages
+        The stages that ran joins, in the order of their numbers.
+    other_seconds
+        How long the tasks of its other stages ran, added up.
+    rules
+        The rules of the extension that can be seen in its plan.
+    advice
+        What to do, in sentences.
+    settings
+        What the query was run with, as far as advice depends on it.
+    queries
+        All queries that are known, in the application or in its event log.
+    """
+
+    advice: list[str]
+
+    @classmethod
+    def of(cls, figures: dict[str, Any]) -> QueryReport:
+        """Put together what the JVM has found."""
+        found = QueryFigures.of(figures)
+        return cls(**vars(found), advice=advise(found))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as dictionaries, lists, numbers and strings, as for JSON."""
+        result: dict[str, Any] = jsonable(self)
+        for each, stage in zip(result["stages"], self.stages):
+            each["times"] = stage.times
+        return result
+
+    def plot(self, figure: Any = None) -> list[Axes]:
+        """Draw the tasks of each stage with matplotlib.
+
+        Parameters
+        ----------
+        figure : matplotlib.figure.Figure, optional
+            Where to draw; by default a new figure of pyplot's.
+
+        Returns
+        -------
+        list of matplotlib.axes.Axes
+            One for each stage, those with the slowest tasks.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        return draw(self, figure)
+
+    def __str__(self) -> str:
+        table = stage_table(self)
+        return as_text(title(self), summary(self), "Stages with joins", table, self.advice)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return as_html(title(self), summary(self), picture(self), stage_table(self), self.advice)
 
 
 def query_report(

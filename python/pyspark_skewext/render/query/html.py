@@ -1,31 +1,22 @@
-"""The report on a query for notebooks: tables, and a picture that needs no library."""
+"""The picture of the report on a query for notebooks, which needs no library."""
 
 from __future__ import annotations
 
 from html import escape
 from typing import TYPE_CHECKING
 
-from pyspark_skewext.report.html import facts_table, listed, table
-from pyspark_skewext.report.query.bars import COLOR, MEDIAN_COLOR, stages_drawn, task_bars
-from pyspark_skewext.report.query.text import seconds, stage_shown, stage_table, summary, title
+from pyspark_skewext.render.query.bars import COLOR, MEDIAN_COLOR, stages_drawn, task_bars
+from pyspark_skewext.render.query.text import stage_shown, title
+from pyspark_skewext.render.values import seconds
 
 if TYPE_CHECKING:
-    from pyspark_skewext.report.query.result import JoinStage, QueryReport
+    from pyspark_skewext.results.query import JoinStage, QueryFigures
 
 _WIDTH, _HEIGHT = 880, 130
 _TOP, _BOTTOM = 24, 112
 
 
-def as_html(report: QueryReport) -> str:
-    """Write the report as a piece of a page."""
-    header, rows = stage_table(report)
-    return (
-        f"<div><h4>{escape(title(report))}</h4>{facts_table(summary(report))}{picture(report)}"
-        f"{table(header, rows) if rows else ''}{listed(report.advice)}</div>"
-    )
-
-
-def picture(report: QueryReport) -> str:
+def picture(report: QueryFigures) -> str:
     """Draw the tasks of each stage, the slowest first, as SVG."""
     stages = stages_drawn(report)
     if not stages:

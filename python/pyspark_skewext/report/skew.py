@@ -4,22 +4,111 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark_skewext._errors import type_error, value_error
 from pyspark_skewext._jvm import api_of, java_list
-from pyspark_skewext._validate import checked_inputs
-from pyspark_skewext.multijoin import JoinInput
-from pyspark_skewext.report.result import SkewReport
+from pyspark_skewext._validate import JoinInput, checked_inputs
+from pyspark_skewext.render.page import as_html, as_text
+from pyspark_skewext.render.skew.advice import advise
+from pyspark_skewext.render.skew.html import picture
+from pyspark_skewext.render.skew.plot import draw
+from pyspark_skewext.render.skew.text import key_table, summary, title
+from pyspark_skewext.render.values import jsonable
 from pyspark_skewext.report.watch import watched
+from pyspark_skewext.results.skew import SkewFigures
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from pyspark.sql import Row, SparkSession
 
 # For a smaller share the sketch would be larger than a task should hold.
 _LEAST_SHARE = 0.00001
 _LARGEST_SHARE = 0.5
 _MOST_PARTITIONS = 1_000_000
+
+
+@dataclass(frozen=True, repr=False)
+class SkewReport(SkewFigures):
+    """Where the skew of a key is.
+
+    Printing it shows a table, a notebook shows a picture as well.
+
+    Attributes
+    ----------
+    on
+        The key columns.
+    shuffle_partitions
+        Into how many partitions the shuffle was taken to go.
+    df, other
+        How the rows lie; `other` is None if none was given.
+    output
+        What a join of both gives, if there are two.
+    hot_keys
+        The keys with the largest share of the rows of an input, or of the output, first those with
+        the largest.
+    slowest
+        The partition whose task is expected to take longest.
+    advice
+        What to do, in sentences.
+    """
+
+    advice: list[str]
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        keys: Sequence[Sequence[str]],
+        figures: dict[str, Any],
+        hot_rows: Sequence[Row],
+    ) -> SkewReport:
+        """Put together what the JVM has found."""
+        found = SkewFigures.of(names, keys, figures, hot_rows)
+        return cls(**vars(found), advice=advise(found))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as dictionaries, lists, numbers and strings, as for JSON.
+
+        Values of keys that JSON has no type for become strings: dates in ISO form, decimals as they
+        are written, binary as hexadecimal digits.
+        """
+        result: dict[str, Any] = jsonable(self)
+        result["slowest"]["times"] = self.slowest.times
+        result["df"]["skewed_partitions"] = self.df.skewed_partitions
+        if self.other is not None:
+            result["other"]["skewed_partitions"] = self.other.skewed_partitions
+        return result
+
+    def plot(self, figure: Any = None) -> list[Axes]:
+        """Draw the partitions and the hot keys with matplotlib.
+
+        Parameters
+        ----------
+        figure : matplotlib.figure.Figure, optional
+            Where to draw; by default a new figure of pyplot's.
+
+        Returns
+        -------
+        list of matplotlib.axes.Axes
+            The partitions' axes and those of the keys.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        return draw(self, figure)
+
+    def __str__(self) -> str:
+        table = key_table(self)
+        return as_text(title(self), summary(self), "Keys with the most rows", table, self.advice)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return as_html(title(self), summary(self), picture(self), key_table(self), self.advice)
 
 
 def skew_report(
@@ -93,7 +182,7 @@ def skew_report(
     True
     """
     given = [df] if other is None else [df, other]
-    inputs, names = checked_inputs(given, on, least=1)
+    inputs, names = checked_inputs(given, on)
     _check(partitions, min_share, sizes, progress)
 
     spark = inputs[0].df.sparkSession

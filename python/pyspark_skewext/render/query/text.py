@@ -1,32 +1,19 @@
-"""The report on a query as lines of text."""
+"""What the report on a query says, as text and in notebooks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark_skewext.report.text import advice_lines, aligned, times
-from pyspark_skewext.report.values import bytes_shown
+from pyspark_skewext.render.values import bytes_shown, seconds, times
 
 if TYPE_CHECKING:
-    from pyspark_skewext.report.query.result import JoinStage, QueryReport, RanJoin
+    from pyspark_skewext.results.query import JoinStage, QueryFigures, RanJoin
 
 _DESCRIPTION = 60
 
 
-def as_text(report: QueryReport) -> str:
-    """Write the report as a table."""
-    facts = summary(report)
-    width = max(len(name) for name, _ in facts)
-    lines = [title(report), "", *(f"  {name:<{width}}  {what}".rstrip() for name, what in facts)]
-    header, rows = stage_table(report)
-    if rows:
-        lines += ["", "Stages with joins", ""]
-        lines += [f"  {line}" for line in aligned(header, rows)]
-    return "\n".join([*lines, "", "Advice", "", *advice_lines(report.advice)])
-
-
-def title(report: QueryReport) -> str:
+def title(report: QueryFigures) -> str:
     """Say what the report is about."""
     description = " ".join(report.description.split())
     if len(description) > _DESCRIPTION:
@@ -34,7 +21,7 @@ def title(report: QueryReport) -> str:
     return f"Query {report.query}, {description}"
 
 
-def summary(report: QueryReport) -> list[tuple[str, str]]:
+def summary(report: QueryFigures) -> list[tuple[str, str]]:
     """What is known besides single stages, as names and sentences."""
     facts = [("took", seconds(report.seconds))]
     if report.failure is not None:
@@ -52,7 +39,7 @@ def summary(report: QueryReport) -> list[tuple[str, str]]:
     return facts
 
 
-def stage_table(report: QueryReport) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+def stage_table(report: QueryFigures) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """Header and rows of the table of stages."""
     header = ["stage", "tasks", "slowest", "median", "times", "it read", "median", "its rows"]
     header += ["spilled", "on disk", "rows out"]
@@ -91,10 +78,3 @@ def joins_shown(stage: JoinStage) -> str:
 def join_shown(join: RanJoin) -> str:
     """Name a join by its operator and its key."""
     return f"{join.operator} on {', '.join(join.keys)}" if join.keys else join.operator
-
-
-def seconds(value: float) -> str:
-    """Write a time as people say it."""
-    if value < 1:
-        return f"{1000 * value:.0f} ms"
-    return f"{value:.1f} s" if value < 120 else f"{value / 60:,.1f} min"

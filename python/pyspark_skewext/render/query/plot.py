@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark_skewext.report.plot import figure_for
-from pyspark_skewext.report.query.bars import COLOR, MEDIAN_COLOR, stages_drawn, task_bars
-from pyspark_skewext.report.query.text import seconds, stage_shown, title
+from pyspark_skewext.render.picture import figure_for
+from pyspark_skewext.render.query.bars import COLOR, MEDIAN_COLOR, stages_drawn, task_bars
+from pyspark_skewext.render.query.text import stage_shown, title
+from pyspark_skewext.render.values import seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pyspark_skewext.report.query.result import JoinStage, QueryReport
+    from pyspark_skewext.results.query import JoinStage, QueryFigures
 
 
-def draw(report: QueryReport, figure: Any = None) -> list[Axes]:
+def draw(report: QueryFigures, figure: Any = None) -> list[Axes]:
     """Draw into `figure`, or into a new one."""
     stages = stages_drawn(report)
     figure = figure_for(figure, height=0.5 + 2.5 * max(1, len(stages)))

@@ -1,58 +1,23 @@
-"""The report for notebooks: tables, and a picture that needs no library."""
+"""The picture of the report for notebooks, which needs no library."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from pyspark_skewext.report.bars import COLORS, bars_of, key_bars_of
-from pyspark_skewext.report.text import KEYS_SHOWN, key_table, summary, title
-from pyspark_skewext.report.values import shown
+from pyspark_skewext.render.skew.bars import COLORS, bars_of, key_bars_of
+from pyspark_skewext.render.skew.text import KEYS_SHOWN, title
+from pyspark_skewext.render.values import shown
 
 if TYPE_CHECKING:
-    from pyspark_skewext.report.result import SkewReport
+    from pyspark_skewext.results.skew import SkewFigures
 
 _WIDTH, _HEIGHT = 880, 250
 _TOP, _BOTTOM = 24, 215
 _LEFT_END, _RIGHT_START, _RIGHT_END = 520, 700, 790
 
 
-def as_html(report: SkewReport) -> str:
-    """Write the report as a piece of a page."""
-    header, rows = key_table(report)
-    return (
-        f"<div><h4>{escape(title(report))}</h4>{facts_table(summary(report))}{picture(report)}"
-        f"{table(header, rows) if rows else ''}{listed(report.advice)}</div>"
-    )
-
-
-def facts_table(facts: Sequence[tuple[str, str]]) -> str:
-    """Write names and sentences."""
-    rows = "".join(
-        f"<tr><th style='text-align:left'>{escape(name.strip())}</th>"
-        f"<td style='text-align:left'>{escape(what)}</td></tr>"
-        for name, what in facts
-    )
-    return f"<table>{rows}</table>"
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Write a table with a header."""
-    lines = [_row("th", header), *(_row("td", row) for row in rows)]
-    return f"<table>{''.join(lines)}</table>"
-
-
-def listed(advice: Sequence[str]) -> str:
-    """Write sentences as a list."""
-    return f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in advice)}</ul>"
-
-
-def _row(tag: str, cells: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-
-def picture(report: SkewReport) -> str:
+def picture(report: SkewFigures) -> str:
     """Draw rows by partition, and the keys with the most rows, as SVG."""
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" '
@@ -64,7 +29,7 @@ def picture(report: SkewReport) -> str:
     return "".join(parts) + "</svg>"
 
 
-def _partitions(report: SkewReport) -> list[str]:
+def _partitions(report: SkewFigures) -> list[str]:
     bars = bars_of(report)
     tallest = max((sum(bar.parts) for bar in bars), default=0) or 1
     width = _LEFT_END / len(bars)
@@ -96,7 +61,7 @@ def _partitions(report: SkewReport) -> list[str]:
     return parts
 
 
-def _keys(report: SkewReport) -> list[str]:
+def _keys(report: SkewFigures) -> list[str]:
     bars = key_bars_of(report, KEYS_SHOWN)
     if not bars:
         return []

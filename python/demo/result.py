@@ -8,12 +8,12 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from demo import console
+from demo.compare import Fingerprint, fingerprint
+from demo.contest import Outcome, read_inputs
+from demo.inputs import INDICATOR, INPUTS, KEY, Variant
+from demo.picture import Bars, Combination, draw
 from pyspark_skewext import multi_full_join
-from pyspark_skewext.demo import console
-from pyspark_skewext.demo.compare import Fingerprint, fingerprint
-from pyspark_skewext.demo.contest import Outcome, read_inputs
-from pyspark_skewext.demo.inputs import INDICATOR, INPUTS, KEY, Variant
-from pyspark_skewext.demo.picture import Bars, Combination, draw
 
 
 def write_table(spark: SparkSession, data: Path, variant: Variant, file: Path) -> DataFrame:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import duckdb
 
-from pyspark_skewext.demo.inputs import CUSTOMER, INPUTS, KEY, VARIANTS, Input, Variant, input_file
-from pyspark_skewext.demo.options import DemoError
+from demo.inputs import CUSTOMER, INPUTS, KEY, VARIANTS, Input, Variant, input_file
+from demo.options import DemoError
 
 LAYOUT = 1
 """Part of the cache directory's name; raise it when the prepared files change."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from demo.options import DemoError
 from pyspark_skewext import configure
-from pyspark_skewext.demo.options import DemoError
 
 # The demo tells its story on the terminal; Spark's start-up warnings would drown it. The gateway
 # has a logger of its own because Spark announces the level it gives to one without.
@@ -43,7 +43,7 @@ def demo_session(master: str, shuffle_partitions: int) -> Iterator[tuple[SparkSe
     if SparkSession.getActiveSession() is not None:
         raise DemoError(
             "a Spark session is running in this process already, and the demo starts its own; "
-            "run it from a terminal: python -m pyspark_skewext demo"
+            "run it from a terminal: make demo"
         )
     with tempfile.TemporaryDirectory(prefix="skewext-demo-") as directory:
         work = Path(directory)

@@ -1,12 +1,15 @@
-"""Values of keys, shown and written down."""
+"""Values of keys and numbers, shown and written down."""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
+
+from pyspark_skewext.results.skew import Bounds
 
 _SHOWN = 40
 
@@ -61,3 +64,31 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+def bounds(given: Bounds) -> str:
+    """Write bounds as one number, or as two."""
+    return f"{given.low:,}" if given.is_exact else f"{given.low:,} to {given.high:,}"
+
+
+def percent(share: float) -> str:
+    """Write a share so that a small one does not look like none."""
+    return f"{share:.1%}" if share >= 0.001 or not share else "< 0.1%"
+
+
+def times(number: float) -> str:
+    """Write how many times something is something else."""
+    return f"{number:,.0f} times" if number >= 10 else f"{number:.1f} times"
+
+
+def seconds(value: float) -> str:
+    """Write a time as people say it."""
+    if value < 1:
+        return f"{1000 * value:.0f} ms"
+    return f"{value:.1f} s" if value < 120 else f"{value / 60:,.1f} min"
+
+
+def numbers(values: Sequence[int]) -> str:
+    """List numbers, not too many of them."""
+    listed = ", ".join(f"{value:,}" for value in values[:8])
+    return f"{listed} and {len(values) - 8:,} more" if len(values) > 8 else listed

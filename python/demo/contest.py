@@ -8,9 +8,8 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_skewext import multi_full_join
-from pyspark_skewext.demo import console
-from pyspark_skewext.demo.compare import (
+from demo import console
+from demo.compare import (
     Fingerprint,
     Timings,
     fingerprint,
@@ -19,9 +18,10 @@ from pyspark_skewext.demo.compare import (
     run,
     setting,
 )
-from pyspark_skewext.demo.data import facts, write_duckdb_answer
-from pyspark_skewext.demo.inputs import INPUTS, KEY, Variant, input_file
-from pyspark_skewext.demo.plans import OPERATOR, PlanShape, plan_shape
+from demo.data import facts, write_duckdb_answer
+from demo.inputs import INPUTS, KEY, Variant, input_file
+from demo.plans import OPERATOR, PlanShape, plan_shape
+from pyspark_skewext import multi_full_join
 
 STOCK = "stock Spark"
 OURS = "skewext"

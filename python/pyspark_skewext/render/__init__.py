@@ -1,0 +1,1 @@
+"""Text, pages, pictures and advice, made of what was found."""

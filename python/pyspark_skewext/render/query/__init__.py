@@ -1,0 +1,1 @@
+"""How a report on a query is shown."""

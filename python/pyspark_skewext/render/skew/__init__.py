@@ -1,0 +1,1 @@
+"""How a report on a key is shown."""
