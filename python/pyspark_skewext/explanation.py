@@ -163,8 +163,6 @@ def _scan(scan: dict[str, Any]) -> str:
     if scan["partitions"] is not None:
         read += f", in {scan['partitions']} partitions"
     why = scan["why"] if scan["advice"] is None else f"{scan['why']}. {scan['advice']}"
-    if scan["not_fewer"] is not None:
-        why += f"; not in fewer partitions: {scan['not_fewer']}"
     cells = (str(scan["number"]), source, read, why)
     return f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
 

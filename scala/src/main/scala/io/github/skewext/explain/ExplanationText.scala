@@ -76,8 +76,7 @@ private[explain] object ExplanationText {
       s"Scan ${scan.number}${inPlace(scan.place)}: ${scan.source}, ${scan.buckets} buckets by " +
         scan.by.mkString("[", ", ", "]"),
       s"reads ${scan.read} of ${scan.buckets} buckets$how: ${scan.why}") ++
-      scan.advice.map("  " + _) ++
-      scan.notFewer.map("not in fewer partitions: " + _)
+      scan.advice.map("  " + _)
     lines.head +: lines.tail.map("  " + _)
   }.mkString("\n")
 
