@@ -146,7 +146,7 @@ def a_join(number: int, title: str, **more: Any) -> dict[str, Any]:
 
 def a_scan(number: int, **more: Any) -> dict[str, Any]:
     scan = {"number": number, "place": "query", "source": "parquet t", "by": ["a", "b"]}
-    why = {"why": "no condition", "advice": None, "not_fewer": None}
+    why = {"why": "no condition", "advice": None}
     return {**scan, "buckets": 8, "read": 2, "partitions": None, **why, **more}
 
 
@@ -209,7 +209,7 @@ CONTENT: dict[str, Any] = {
         ),
     ],
     "scans": [
-        a_scan(1, partitions=2, advice="Write it anew.", not_fewer="keys differ"),
+        a_scan(1, partitions=2, advice="Write it anew."),
         a_scan(2, place="cached data"),
     ],
 }
@@ -252,7 +252,6 @@ Join 4 (in a command): in a command
 Scan 1: parquet t, 8 buckets by [a, b]
   reads 2 of 8 buckets, in 2 partitions: no condition
     Write it anew.
-  not in fewer partitions: keys differ
 
 Scan 2 (in a cached table): parquet t, 8 buckets by [a, b]
   reads 2 of 8 buckets: no condition

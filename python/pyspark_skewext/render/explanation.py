@@ -155,7 +155,4 @@ def _status(skew: dict[str, Any]) -> str:
 def _reading(scan: dict[str, Any]) -> list[str]:
     partitions = f", in {scan['partitions']} partitions" if scan["partitions"] is not None else ""
     lines = [f"reads {scan['read']} of {scan['buckets']} buckets{partitions}: {scan['why']}"]
-    lines += _advice(scan)
-    if scan["not_fewer"] is not None:
-        lines.append(f"not in fewer partitions: {scan['not_fewer']}")
-    return lines
+    return lines + _advice(scan)

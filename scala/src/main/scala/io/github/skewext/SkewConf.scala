@@ -293,17 +293,6 @@ object SkewConf {
     .checkValue(_ > 0, "At least one.")
     .createWithDefault(10000)
 
-  val BUCKET_COALESCE = buildConf("spark.skewext.bucket.coalesce.enabled")
-    .doc(
-      "Whether bucketed tables are read in fewer partitions than they have buckets, where a join " +
-        "with tables of fewer buckets then shuffles less. How many buckets one task may read is " +
-        "said by spark.sql.bucketing.coalesceBucketsInJoin.maxBucketRatio. Where Spark's own " +
-        "setting spark.sql.bucketing.coalesceBucketsInJoin.enabled is set, to true or to false, " +
-        "this is for multi-way joins alone.")
-    .version("0.1.0")
-    .booleanConf
-    .createWithDefault(true)
-
   val BUCKET_SKEW = buildConf("spark.skewext.bucket.skew.enabled")
     .doc(
       "Whether buckets that are far larger than others are read by several tasks of a join, by " +
@@ -347,7 +336,6 @@ object SkewConf {
     BUCKET_PRUNING,
     BUCKET_PRUNING_JOIN_KEYS,
     BUCKET_PRUNING_MAX_VALUES,
-    BUCKET_COALESCE,
     BUCKET_SKEW)
 
   def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)

@@ -47,8 +47,6 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *     ([[multijoin.RuntimeFilters]]).
  *  1. [[technique.SaltedJoinStrategy]] (the same): plans salts, and the join on them.
  *  1. [[technique.MarkedBroadcastJoinStrategy]] (the same): plans a join whose broadcast side is preserved.
- *  1. [[bucket.CoalesceBuckets]] (adaptive execution, before exchanges are planned; in other plans as
- *     a strategy for the whole query): reads tables in fewer partitions than they have buckets.
  *  1. [[multijoin.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
  *     with a null key from all going to one task.
  *  1. [[skew.WantedLayout]] (the same): remembers which joins' partitions the query asks for.
@@ -87,7 +85,6 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         extensions.injectRuntimeOptimizerRule(_ => GuardedRule(PropagateEmptyInputs.AtRuntime))
         SkewExtensions.strategies.foreach(strategy =>
           extensions.injectPlannerStrategy(_ => strategy))
-        extensions.injectPlannerStrategy(_ => CoalesceBuckets.InStaticPlans)
         extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
         extensions.injectQueryStagePrepRule(_ => CheckBroadcasts)
         // First: which sorts are left says what is wanted of a join.
@@ -133,7 +130,7 @@ object SkewExtensions {
   private val lateOptimizerRules: Rule[LogicalPlan] = new LogicalJoinRules(optimizerRules: _*)
 
   private val rulesBeforeExchanges: Rule[SparkPlan] =
-    new PhysicalJoinRules(CoalesceBuckets, SpreadNullKeys, WantedLayout)
+    new PhysicalJoinRules(SpreadNullKeys, WantedLayout)
 
   private val rulesOfExchanges: Rule[SparkPlan] =
     new PhysicalJoinRules(WantedLayout.Kept, ForceSkewedJoins, SketchJoinKeys, BulkExchanges)

@@ -1,7 +1,6 @@
 package io.github.skewext.bucket
 
 import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
-import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 
 /**
  * Why less is made of a table's buckets than could be. The one list of reasons; a node of the plan
@@ -27,39 +26,13 @@ object BucketReason {
       extends BucketReason(
         "conditions allow more values than spark.skewext.bucket.pruning.maxValues")
 
-  case object CountsApart
-      extends BucketReason(
-        "tables of a join have numbers of buckets that do not divide each other, or by more than " +
-          "spark.sql.bucketing.coalesceBucketsInJoin.maxBucketRatio")
-
-  case object FewTasks
-      extends BucketReason(
-        "so few tasks as another table has buckets would cost more than a shuffle")
-
-  case object KeyOrder
-      extends BucketReason("tables of a join have its keys as bucket columns in another order")
-
-  case object OtherPartitions
-      extends BucketReason("another input of the join brings partitions of its own")
-
-  /** All reasons, in the order of the documentation: why buckets are read, then why shuffled. */
-  val all: Seq[BucketReason] = Seq(
-    NoCondition,
-    NotFixed,
-    HashUnknown,
-    TooManyValues,
-    SwitchedOff,
-    CountsApart,
-    FewTasks,
-    KeyOrder,
-    OtherPartitions)
+  /** All reasons, in the order of the documentation. */
+  val all: Seq[BucketReason] = Seq(NoCondition, NotFixed, HashUnknown, TooManyValues, SwitchedOff)
 
   /** A reason as a node carries it. */
   case class Given(reason: BucketReason, detail: Option[String] = None) {
     def text: String = reason.text + detail.map(d => s" ($d)").getOrElse("")
   }
-
-  private val notCoalesced = TreeNodeTag[BucketReason]("skewext.bucketsNotCoalesced")
 
   private val joinKeys = TreeNodeTag[Unit]("skewext.bucketsOfJoinKeys")
 
@@ -76,13 +49,4 @@ object BucketReason {
 
   /** Whether a scan leaves buckets out in which no key of a join's other side can be. */
   def isByJoinKeys(node: TreeNode[_]): Boolean = node.getTagValue(joinKeys).isDefined
-
-  /** On the query's node, as Spark makes a new scan of one that it reads without regard to buckets. */
-  def setNotCoalesced(scan: SparkPlan, reason: BucketReason): Unit =
-    scan.logicalLink.foreach(_.setTagValue(notCoalesced, reason))
-
-  /** Why a scan is not read in as many partitions as another table of a join has buckets. */
-  def notCoalesced(scan: FileSourceScanExec): Option[BucketReason] =
-    if (scan.optionalNumCoalescedBuckets.isDefined) None
-    else scan.logicalLink.flatMap(_.getTagValue(notCoalesced))
 }

@@ -38,16 +38,4 @@ private[skewext] object BucketedScan {
       restricted
     }
   }
-
-  /**
-   * The scan, in fewer partitions. Read by the bucket, a file of no bucket is nobody's; here it would
-   * be taken for one of the bucket that is so many further on.
-   */
-  def inPartitions(scan: FileSourceScanExec, spec: BucketSpec, count: Int): FileSourceScanExec = {
-    val buckets = new BucketSet(spec.numBuckets, keepsOthers = false)
-    (0 until spec.numBuckets)
-      .filter(b => scan.optionalBucketSet.forall(_.get(b)))
-      .foreach(buckets.set)
-    scan.copy(optionalBucketSet = Some(buckets), optionalNumCoalescedBuckets = Some(count))
-  }
 }

@@ -61,17 +61,6 @@ private[skewext] object Advice {
     case BucketReason.TooManyValues =>
       "Allow more with that setting; but so many values are in nearly all buckets anyway."
     case BucketReason.SwitchedOff => "Switch it on for this query."
-    case BucketReason.CountsApart =>
-      "Give tables that are joined numbers of buckets that divide each other, or allow a larger " +
-        "ratio with that setting. Till then the smaller tables are shuffled."
-    case BucketReason.FewTasks =>
-      "Nothing: the cores (spark.default.parallelism) would have nothing to do."
-    case BucketReason.KeyOrder =>
-      "Write the table anew, with its bucket columns in the order of the other's; for multi_join " +
-        "the order of `on`."
-    case BucketReason.OtherPartitions =>
-      "An aggregate or a join in an input is shuffled in a way that is not known yet. Write its " +
-        "rows to a bucketed table, if they are wanted often."
   }
 
   def of(reason: RewriteReason): String = reason match {

@@ -38,7 +38,6 @@ private[explain] object ExplainedScans {
       read,
       if (scan.bucketedScan) Some(scan.outputPartitioning.numPartitions) else None,
       why,
-      advice,
-      BucketReason.notCoalesced(scan).map(reason => s"${reason.text}. ${Advice.of(reason)}"))
+      advice)
   }
 }

@@ -136,7 +136,6 @@ object ExplainedSkew {
  * @param partitions in how many partitions, if by the bucket; none if without regard to buckets
  * @param why what chose the buckets, or why all are read
  * @param advice what a user can do about it
- * @param notFewer why it is not read in as many partitions as another table of a join has buckets
  */
 case class ExplainedScan(
     number: Int,
@@ -147,5 +146,4 @@ case class ExplainedScan(
     read: Int,
     partitions: Option[Int],
     why: String,
-    advice: Option[String],
-    notFewer: Option[String] = None)
+    advice: Option[String])

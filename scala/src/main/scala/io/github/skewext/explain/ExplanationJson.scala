@@ -63,8 +63,7 @@ private[explain] object ExplanationJson {
     "read" -> JInt(scan.read),
     "partitions" -> scan.partitions.fold[JValue](JNull)(JInt(_)),
     "why" -> JString(scan.why),
-    "advice" -> optional(scan.advice),
-    "not_fewer" -> optional(scan.notFewer))
+    "advice" -> optional(scan.advice))
 
   private def strings(values: Seq[String]): JValue = JArray(values.map(JString(_)).toList)
 

@@ -2,8 +2,6 @@ package io.github.skewext.multijoin
 
 import scala.annotation.switch
 
-import io.github.skewext.RowBytes
-
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
@@ -12,9 +10,8 @@ import org.apache.spark.unsafe.bitset.BitSetMethods
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Makes rows of a batch's columns, as Spark's generated code makes them, but for strings that a
- * Parquet file has in a dictionary: Spark makes an array of bytes for every row of them, which is a
- * fifth of what a merge of sorted tables costs. Here each value of a dictionary is made once.
+ * Makes rows of a batch's columns, as Spark's generated code makes them, but only those that somebody
+ * asks for.
  *
  * @param types those of the row's columns
  * @param ordinals which column of the batch each is
@@ -35,14 +32,12 @@ private[skewext] final class BatchRowMaker(types: Array[DataType], ordinals: Arr
 
   private[this] val columns = new Array[ColumnVector](numColumns)
   private[this] val nullable = new Array[Boolean](numColumns)
-  private[this] val texts = Array.fill(numColumns)(new DictionaryTexts)
 
   def open(batch: ColumnarBatch): Unit = {
     var c = 0
     while (c < numColumns) {
       columns(c) = batch.column(ordinals(c))
       nullable(c) = columns(c).hasNull
-      if (kinds(c) == Text) texts(c).open(columns(c))
       c += 1
     }
   }
@@ -76,27 +71,13 @@ private[skewext] final class BatchRowMaker(types: Array[DataType], ordinals: Arr
   def column(c: Int): ColumnVector = columns(c)
 
   /** A string of the open batch, or the bytes of a binary value. */
-  def text(c: Int, r: Int): UTF8String = if (kinds(c) == Text) {
-    val kept = texts(c).place(r)
-    if (kept == DictionaryTexts.NotKept) columns(c).getUTF8String(r)
-    else UTF8String.fromAddress(texts(c).bytes, Start + (kept >>> 32), kept.toInt)
-  } else {
-    UTF8String.fromBytes(columns(c).getBinary(r))
-  }
+  def text(c: Int, r: Int): UTF8String =
+    if (kinds(c) == Text) columns(c).getUTF8String(r)
+    else UTF8String.fromBytes(columns(c).getBinary(r))
 
   private def put(c: Int, column: ColumnVector, r: Int): Unit = (kinds(c): @switch) match {
     case Int64 => putWord(c, column.getLong(r))
-    case Text =>
-      val kept = texts(c).place(r)
-      if (kept == DictionaryTexts.NotKept) {
-        putText(c, column.getUTF8String(r))
-      } else {
-        val bytes = kept.toInt
-        val padded = (bytes + 7) & ~7
-        makeRoom(padded)
-        RowBytes.copy(texts(c).bytes, Start + (kept >>> 32), buffer, position, padded)
-        putVarying(c, bytes, padded)
-      }
+    case Text => putText(c, column.getUTF8String(r))
     case Int32 => Platform.putInt(buffer, cleared(c), column.getInt(r))
     case Float64 => Platform.putDouble(buffer, cleared(c), column.getDouble(r))
     case Float32 => Platform.putFloat(buffer, cleared(c), column.getFloat(r))

@@ -25,8 +25,11 @@ private[skewext] trait InputSource {
   /** What it has of a partition, in blocks that can be read one by one. */
   def blocks(partition: Int): Seq[MapBlocks]
 
-  /** Whether it has the same rows if what it comes from runs again. */
-  def isStable: Boolean
+  /**
+   * Whether tasks may divide a block by what is in its rows: each reads all of it, and it must have
+   * the same rows if what it comes from runs again.
+   */
+  def canBeShared: Boolean
 
   /** Whether tasks can read ranges of its blocks, if nothing but its node is the input. */
   def canBeInRanges(input: SparkPlan): Boolean
@@ -69,7 +72,7 @@ private[skew] case class ShuffleSource(
     }
   }
 
-  override def isStable: Boolean = StableRows.areIn(stage.plan)
+  override def canBeShared: Boolean = StableRows.areIn(stage.plan)
 
   override def canBeInRanges(input: SparkPlan): Boolean = SplitReads.canBeInRanges(input, stage)
 

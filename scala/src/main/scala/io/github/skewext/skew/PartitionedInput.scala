@@ -50,7 +50,7 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[InputSource]) {
     sliced.fold(whole) { source =>
       // What is divided by must be there again when a map task runs again. And tasks that share a
       // block do all that is to be done with it, which is little if it is not joined.
-      val cuttable = !several && RowShare.possible(plan.output, keys) && source.isStable
+      val cuttable = !several && RowShare.possible(plan.output, keys) && source.canBeShared
       whole.copy(
         blocks = source.blocks,
         sliceable = true,

@@ -42,7 +42,7 @@ object SkewReason {
 
   case object OneBlock
       extends SkewReason(
-        "one map task wrote the skewed rows, or one row group of a file has them, and they cannot be " +
+        "one row group of a file has the skewed rows, or one map task wrote them and they cannot be " +
           "told apart by what is in them",
         true)
 

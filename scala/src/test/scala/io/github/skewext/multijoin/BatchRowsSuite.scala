@@ -89,10 +89,6 @@ class BatchRowsSuite extends MultiJoinTest {
     }
   }
 
-  test("strings of a dictionary can be seen, with this Spark") {
-    assert(DictionaryTexts.canBeSeen)
-  }
-
   test("plans that are not a scan of simple columns") {
     withTempPath { path =>
       wide(100).withColumn("x", array("a")).write.parquet(path.getPath)

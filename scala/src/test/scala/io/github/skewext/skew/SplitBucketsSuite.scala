@@ -136,7 +136,8 @@ class SplitBucketsSuite extends SkewTest {
   test("sorted files are merged also where they are read in row groups") {
     withTable("orcgroups") {
       val stripes = Map("orc.stripe.size" -> "4096", "orc.rows.between.memory.checks" -> "100")
-      write(tableOf(0, 2000, hot = 2, maps = 1), "orcgroups", format = "orc", options = stripes)
+      // A stripe has a thousand rows at least.
+      write(tableOf(0, 8000, hot = 2, maps = 1), "orcgroups", format = "orc", options = stripes)
       for (hot <- Seq("hotgroups", "orcgroups")) withClue(s"$hot: ") {
         val multi =
           checkSplitBuckets(fullJoin("k")(t(hot), t("sorted1"), t("sorted2")))
@@ -154,15 +155,15 @@ class SplitBucketsSuite extends SkewTest {
     compiled(checkSplitBuckets(fullJoin("k")(t("hotgroups"), t("sorted1"))))
   }
 
-  test("a row group is shared by tasks, if its rows can be told apart") {
-    val join = checkSplitBuckets(fullJoin("k")(t("hotfile"), t("sorted1")))
-    assert(slices(join).forall(_.shares > 1))
-    val alike = fullJoin("k")(t("hotfile").select("k"), t("sorted1"))
-    withSQLConf(Threshold -> "3000", Advisory -> "1500") {
-      checkWhole(alike)
-      assert(reasons(alike) === Seq(SkewReason.OneBlock))
-    }
-    assert(alike.queryExecution.executedPlan.toString.contains("one row group of a file has them"))
+  private def checkOneBlock(df: DataFrame): Unit = {
+    checkWhole(df)
+    assert(reasons(df) === Seq(SkewReason.OneBlock))
+  }
+
+  test("a row group is read by one task") {
+    val df = fullJoin("k")(t("hotfile"), t("sorted1"))
+    checkOneBlock(df)
+    assert(df.queryExecution.executedPlan.toString.contains(SkewReason.OneBlock.text))
   }
 
   test("beside a shuffle, below a broadcast join, and made of buckets") {
@@ -189,7 +190,8 @@ class SplitBucketsSuite extends SkewTest {
   test("tables in fewer partitions than buckets, of partitions, with missing buckets") {
     withTable("b2", "parts", "few") {
       write(tableOf(1, 200, maps = 1), "b2", buckets = 2)
-      withSQLConf(Factor -> "1.05") {
+      val coalesce = "spark.sql.bucketing.coalesceBucketsInJoin.enabled" -> "true"
+      withSQLConf(Factor -> "1.05", coalesce) {
         val coalesced = checkSplitBuckets(t("hot").join(t("b2"), Seq("k"), "full"))
         assert(reads(coalesced).map(_.child.outputPartitioning.numPartitions) === Seq(2, 2))
       }
@@ -212,19 +214,17 @@ class SplitBucketsSuite extends SkewTest {
   }
 
   test("ranges of files are not read where that could be seen") {
-    def wholeFiles(df: DataFrame): Unit =
-      assert(slices(checkSplitBuckets(df)).forall(_.shares > 1))
     val sorted = t("sorted1")
     withSQLConf("spark.sql.files.ignoreCorruptFiles" -> "true") {
-      wholeFiles(fullJoin("k")(t("hotgroups"), sorted))
+      checkOneBlock(fullJoin("k")(t("hotgroups"), sorted))
     }
     val start = t("hotgroups").select(col("*"), col("_metadata.file_block_start").as("start"))
-    wholeFiles(fullJoin("k")(start, sorted))
+    checkOneBlock(fullJoin("k")(start, sorted))
     val name = t("hotgroups").select(col("*"), col("_metadata.file_name").as("name"))
     assert(slices(checkSplitBuckets(fullJoin("k")(name, sorted))).forall(_.shares == 1))
     withTable("text") {
       write(tableOf(0, 2000, hot = 2, maps = 1), "text", format = "json")
-      wholeFiles(fullJoin("k")(t("text"), sorted))
+      checkOneBlock(fullJoin("k")(t("text"), sorted))
     }
   }
 
