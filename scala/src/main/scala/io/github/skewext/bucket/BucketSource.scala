@@ -24,9 +24,6 @@ private[skewext] case class BucketSource(node: SparkPlan, files: BucketFiles, sl
   /** Files do not change. */
   override def isStable: Boolean = true
 
-  /** A row group is read from its beginning. */
-  override def canBeInRanges(input: SparkPlan): Boolean = false
-
   override def dropCost: Double = SkewPlanner.FileStreamCost
 
   override def sketch: Option[KeySketch] = None
