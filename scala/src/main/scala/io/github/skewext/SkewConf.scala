@@ -112,7 +112,7 @@ object SkewConf {
   val SHUFFLE_BULK_ROWS = buildConf("spark.skewext.shuffle.bulkRows.enabled")
     .doc(
       "Whether the exchanges right below a multi-way join write and read rows by the buffer, and " +
-        "whether split joins read those of Spark so, and blocks that tasks share in ranges. " +
+        "whether split joins read those of Spark so. " +
         "What is written is what Spark's own exchange writes, in less time for each row. Only with " +
         "Spark's own shuffle manager, and without plugins (spark.plugins).")
     .version("0.1.0")
@@ -145,9 +145,10 @@ object SkewConf {
 
   val SKEW_MAX_REREAD_FACTOR = buildConf("spark.skewext.skew.maxRereadFactor")
     .doc(
-      "How much work the tasks of a split partition may do together, as a multiple of what one " +
-        "task would do: every slice reads what the other inputs have in the partition once more. " +
-        "With larger inputs on the other side there are fewer slices.")
+      "How much the tasks of a split partition may read together, as a multiple of what one task " +
+        "would read: every slice reads what the other inputs have in the partition once more, and " +
+        "tasks that share what one map task wrote read all of it, each. With larger inputs on the " +
+        "other side, or with fewer map tasks, there are fewer slices.")
     .version("0.1.0")
     .doubleConf
     .checkValue(_ >= 1, "A split never does less work than one task.")

@@ -24,9 +24,6 @@ private[skewext] case class BucketSource(node: SparkPlan, files: BucketFiles, sl
   /** A row group would be decoded by each task that shares it, which is most of the work. */
   override def canBeShared: Boolean = false
 
-  /** A row group is read from its beginning. */
-  override def canBeInRanges(input: SparkPlan): Boolean = false
-
   override def dropCost: Double = SkewPlanner.FileStreamCost
 
   override def sketch: Option[KeySketch] = None

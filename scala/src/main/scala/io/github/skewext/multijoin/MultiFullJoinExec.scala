@@ -174,7 +174,9 @@ case class MultiFullJoinExec(
   private def joined(makesRows: Boolean): RDD[InternalRow] = {
     val joinTask = task(makesRows)
     val rows = children.indices.map { i =>
-      joinTask.skew.map(tasks => SplitReads.execute(children(i), tasks.rangesOf(i))).getOrElse {
+      if (split.isDefined) {
+        SplitReads.execute(children(i))
+      } else {
         // Rows that come in order are not kept, so what they cost is mostly that of making them.
         (if (comesOrdered) BatchRows.of(children(i)) else None).getOrElse(children(i).execute())
       }
@@ -211,17 +213,14 @@ case class MultiFullJoinExec(
     val normalizedKeys = NormalizedKeys(
       boundKeys(SqlInternals.normalizeFloats),
       conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS))
-    val rowShares = children.map(c => RowShare.of(c.output))
     val started = System.nanoTime()
-    val found =
-      MarkKeys.run(sparkContext, children, roles, normalizedKeys, rowShares, splits, tasks)
+    val metKeys = MarkKeys.run(sparkContext, children, roles, normalizedKeys, splits, tasks)
     reportSplits(splits, TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - started))
     SkewJoinTasks(
       tasks,
       normalizedKeys,
-      rowShares,
-      found.metKeys,
-      found.ranges,
+      children.map(c => RowShare.of(c.output)),
+      metKeys,
       pieceRows = longMetric("numPieceRows"),
       residualRows = longMetric("numResidualRows"))
   }

@@ -1,7 +1,7 @@
 package io.github.skewext.multijoin
 
 import io.github.skewext.multijoin.InputRole.Required
-import io.github.skewext.skew.{RowRange, RowShare, SkewTask}
+import io.github.skewext.skew.{RowShare, SkewTask}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
@@ -14,14 +14,12 @@ import org.apache.spark.sql.execution.metric.SQLMetric
  * @param rowShares how a block of each input is divided
  * @param metKeys of partitions where tasks before the join looked for them: which keys of the others
  *                the skewed input has
- * @param ranges of blocks that tasks share and read in parts, by task
  */
 private[multijoin] case class SkewJoinTasks(
     tasks: IndexedSeq[SkewTask],
     keys: NormalizedKeys,
     rowShares: Seq[RowShare],
     metKeys: Map[Int, MetKeys],
-    ranges: Map[Int, RowRange],
     pieceRows: SQLMetric,
     residualRows: SQLMetric) {
 
@@ -38,10 +36,7 @@ private[multijoin] case class SkewJoinTasks(
       case SkewTask.Whole => new MultiJoinIterator(task, inputs.map(_())).toScala
       case SkewTask.Piece(input, slice) =>
         val opened = inputs.map(_())
-        val rows =
-          if (ranges.contains(partition)) opened(input)
-          else rowShares(input).filter(opened(input), slice)
-        val parts = opened.updated(input, rows)
+        val parts = opened.updated(input, rowShares(input).filter(opened(input), slice))
         val iterator =
           if (task.ordered.isDefined) {
             new MultiJoinIterator(partTask(pieceRows), parts)
@@ -58,13 +53,6 @@ private[multijoin] case class SkewJoinTasks(
         // The input is read last, whatever its order: its rows are not kept either way.
         val unordered = partTask(residualRows).copy(ordered = None)
         residual(unordered, input, inputs, read.flatMap(metKeys.get))
-    }
-  }
-
-  def rangesOf(input: Int): Map[Int, RowRange] = ranges.filter { case (t, _) =>
-    tasks(t) match {
-      case SkewTask.Piece(`input`, _) => true
-      case _ => false
     }
   }
 

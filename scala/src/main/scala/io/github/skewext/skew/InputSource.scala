@@ -31,9 +31,6 @@ private[skewext] trait InputSource {
    */
   def canBeShared: Boolean
 
-  /** Whether tasks can read ranges of its blocks, if nothing but its node is the input. */
-  def canBeInRanges(input: SparkPlan): Boolean
-
   /** What a byte costs that is read and dropped, where one that is joined costs 1. */
   def dropCost: Double = SkewPlanner.StreamCost
 
@@ -73,8 +70,6 @@ private[skew] case class ShuffleSource(
   }
 
   override def canBeShared: Boolean = StableRows.areIn(stage.plan)
-
-  override def canBeInRanges(input: SparkPlan): Boolean = SplitReads.canBeInRanges(input, stage)
 
   override def sketch: Option[KeySketch] = stage.shuffle.child match {
     case counted: KeySketchExec => counted.sketch

@@ -9,7 +9,7 @@ import io.github.skewext.multijoin.InputRole.{Excluded, Present, Required}
  *
  * @param longestTask the cost of the longest task, in bytes joined; of the longest two if one is
  *                    waited for by the other
- * @param work the cost of all tasks
+ * @param work what all tasks together read, and what comes out of them
  * @param marking the slices in which tasks before the join find the keys that the input has; if
  *                there are none, the residual reads the input itself
  * @param byOutput whether it is split for what comes out, and not for what goes in
@@ -43,9 +43,7 @@ case class PartitionSplit(
       if (!residual) 0L
       else if (marks.isEmpty) own + others
       else others
-    // Pieces and marks of a block have the same ranges to begin with.
-    val searched = Slice.searched(if (pieces.exists(_.inRange)) pieces else marks).sum
-    val read = (pieces ++ marks).map(_.bytesRead + others).sum + readByResidual + searched
+    val read = (pieces ++ marks).map(_.bytesRead + others).sum + readByResidual
     copy(slices = pieces, marking = marks, rereadBytes = read - own - others)
   }
 }

@@ -56,7 +56,6 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[InputSource]) {
         sliceable = true,
         wholeBytes = whole.wholeBytes.map(_.zip(source.bytes).map { case (all, s) => all - s }),
         cuttable = cuttable,
-        inRanges = cuttable && source.canBeInRanges(plan),
         dropCost = source.dropCost)
     }
   }

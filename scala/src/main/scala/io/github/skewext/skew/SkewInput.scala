@@ -9,8 +9,6 @@ import io.github.skewext.multijoin.InputRole
  * @param blocks what map tasks wrote for a partition, in their order; covers all map tasks
  * @param sliceable whether a join with a part of its shuffled rows is a part of the join
  * @param cuttable whether a block may be divided by what is in the rows
- * @param inRanges whether a task can read its share of a block alone, when it is known where rows
- *                 begin
  * @param wholeBytes if it is made of several shuffles, what of `bytes` is read whole by every slice
  * @param weights by how much the work with each partition is more than its bytes say, see
  *                [[RowWeights]]; nothing if that is not known
@@ -22,7 +20,6 @@ case class SkewInput(
     blocks: Int => Seq[MapBlocks],
     sliceable: Boolean = true,
     cuttable: Boolean = true,
-    inRanges: Boolean = false,
     wholeBytes: Option[IndexedSeq[Long]] = None,
     weights: IndexedSeq[Double] = IndexedSeq.empty,
     dropCost: Double = SkewPlanner.StreamCost) {

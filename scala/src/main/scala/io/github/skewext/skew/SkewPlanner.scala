@@ -38,9 +38,6 @@ object SkewPlanner {
   /** The same of a byte of a file, of which all columns are decoded before anything is dropped. */
   val FileStreamCost = 0.8
 
-  /** What a byte costs in a task that only finds where rows begin. */
-  val SearchCost = 0.13
-
   /**
    * What an estimated byte of output costs, where a byte of a shuffle that is joined costs 1: the
    * latter is compressed, and its row is read, hashed and looked up. Measured are 0.02 if nothing is
@@ -176,21 +173,24 @@ object SkewPlanner {
     // What comes out, comes out of the one task.
     val output = hot.map(_.cost).getOrElse(0.0)
     val streamed = others + skewed.streamCost * own + output
-    val plain = PartitionSplit(partition, input, Nil, residual = true, streamed, streamed)
-    val marks =
+    val atOnce = own + others + output
+    val plain = PartitionSplit(partition, input, Nil, residual = true, streamed, atOnce)
+    Right(
       marking(skewed, markingSlices(skewed, partition, target, settings), own, others, 0.0)
         .map { m =>
-          // Ranges have to be found first.
-          val search = if (m.slices.exists(_.inRange)) SearchCost * own else 0.0
-          m.copy(longestTask = m.longestTask + search + output, work = m.work + search + output)
+          plain
+            .copy(marking = m.slices, longestTask = m.longestTask + output, work = m.work + output)
         }
-    Right(
-      marks.filter(_.work <= settings.maxRereadFactor * (own + others + output)).fold(plain) { m =>
-        plain.copy(marking = m.slices, longestTask = m.longestTask, work = m.work)
-      })
+        .filter(_.work <= settings.maxRereadFactor * atOnce)
+        .getOrElse(plain))
   }
 
-  /** The keys that an input has, found by tasks of their own before the join. */
+  /**
+   * The keys that an input has, found by tasks of their own before the join.
+   *
+   * @param longestTask with the task of the join that waits for it
+   * @param work what its tasks read, and what a residual reads after them
+   */
   private case class Marking(slices: Seq[Slice], longestTask: Double, work: Double)
 
   /**
@@ -203,18 +203,9 @@ object SkewPlanner {
       target: Double,
       settings: SkewSettings): Seq[Slice] =
     if (settings.marking && input.sliceable && input.wholeBytes.isEmpty) {
-      val blocks = input.blocks(partition)
       val most = input.bytes(partition).toDouble / settings.maxSlices
       // A task that only looks at keys can do with more of them.
-      val whole =
-        Slice.cut(
-          blocks,
-          math.max(target / input.dropCost, most),
-          cuttable = false,
-          inRanges = false)
-      // Ranges have to be found before, and whole blocks need not.
-      if (whole.size >= 2 || !input.inRanges) whole
-      else Slice.cut(blocks, math.max(target, most), cuttable = true, inRanges = true)
+      Slice.cut(input.blocks(partition), math.max(target / input.dropCost, most), cuttable = false)
     } else {
       Nil
     }
@@ -230,8 +221,8 @@ object SkewPlanner {
       val works = slices.map(s => input.dropCost * (others + s.bytesRead))
       val longest = works.max + math.max(longestPiece, others)
       val streamed = math.max(longestPiece, others + input.dropCost * own)
-      if (streamed >= MarkingGain * longest) Some(Marking(slices, longest, works.sum + others))
-      else None
+      val read = slices.map(s => others + s.bytesRead).sum + others
+      if (streamed >= MarkingGain * longest) Some(Marking(slices, longest, read)) else None
     } else {
       None
     }
@@ -260,16 +251,15 @@ object SkewPlanner {
       val works = slices.map { s =>
         others + s.bytes + skewed.dropCost * (s.bytesRead - s.bytes) + divided * s.bytes / own
       }
-      // Tasks before the join find where the ranges of a block begin.
-      val searched = Slice.searched(slices)
-      val search = if (searched.isEmpty) 0.0 else SearchCost * searched.max
+      // However little is done with a byte that is dropped: it is fetched over the network.
+      val read = slices.map(s => others + s.bytesRead).sum
       val pieces = PartitionSplit(
         partition,
         input,
         slices,
         residual,
-        longestTask = search + works.max + whole,
-        work = works.sum + whole + SearchCost * searched.sum,
+        longestTask = works.max + whole,
+        work = read + divided + whole,
         byOutput = !bySize)
       if (!residual) {
         pieces
@@ -279,14 +269,13 @@ object SkewPlanner {
           .map { m =>
             pieces.copy(
               marking = m.slices,
-              longestTask = (if (m.slices.exists(_.inRange)) search + m.longestTask
-                             else math.max(m.longestTask, search + works.max)) + whole,
+              longestTask = math.max(m.longestTask, works.max) + whole,
               work = pieces.work + m.work)
           }
           .filter(_.work <= allowed)
           .getOrElse(pieces.copy(
-            longestTask = search + math.max(works.max, streamed) + whole,
-            work = pieces.work + streamed))
+            longestTask = math.max(works.max, streamed) + whole,
+            work = pieces.work + own + others))
       }
     }
 
@@ -301,7 +290,7 @@ object SkewPlanner {
     def grow(size: Double): Either[SkewReason, PartitionSplit] = {
       val slices =
         if (bySize || !skewed.cuttable) {
-          Slice.cut(blocks, size, skewed.cuttable, skewed.inRanges)
+          Slice.cut(blocks, size, skewed.cuttable)
         } else {
           Slice.evenly(blocks, size)
         }

@@ -5,8 +5,10 @@ case class MapBlocks(start: Int, end: Int, bytes: Long)
 
 /**
  * A part of an input's rows in one partition: those of the map tasks from `startMap` until `endMap`,
- * and of these one of `shares` shares: by what is in the row, or if it is `inRange`, a range of the
- * rows of one block.
+ * and of these one of `shares` shares, by what is in the row ([[RowShare]]).
+ *
+ * @param bytes its own
+ * @param bytesRead all that has to be fetched for it: a task with a share reads the others as well
  */
 case class Slice(
     startMap: Int,
@@ -14,14 +16,12 @@ case class Slice(
     share: Int,
     shares: Int,
     bytes: Long,
-    bytesRead: Long,
-    inRange: Boolean = false) {
+    bytesRead: Long) {
 
   /** The same slice where the blocks have these sizes. */
   def of(blocks: Seq[MapBlocks]): Slice = {
     val all = blocks.filter(b => b.start >= startMap && b.end <= endMap).map(_.bytes).sum
-    val own = Slice.shareOf(all, share, shares)
-    copy(bytes = own, bytesRead = if (inRange) own else all)
+    copy(bytes = Slice.shareOf(all, share, shares), bytesRead = all)
   }
 }
 
@@ -34,11 +34,7 @@ object Slice {
   private val SmallSlice = 0.2
 
   /** Packs neighbouring blocks into slices of about `target` bytes, and cuts blocks that are larger. */
-  def cut(
-      blocks: Seq[MapBlocks],
-      target: Double,
-      cuttable: Boolean,
-      inRanges: Boolean): Seq[Slice] = {
+  def cut(blocks: Seq[MapBlocks], target: Double, cuttable: Boolean): Seq[Slice] = {
     val slices = Seq.newBuilder[Slice]
     var open: Option[Slice] = None
     def close(): Unit = {
@@ -53,7 +49,7 @@ object Slice {
       }
       if (shares > 1) {
         close()
-        slices ++= shared(block, shares, inRanges && block.end == block.start + 1)
+        slices ++= shared(block, shares)
       } else {
         open match {
           case Some(s) if s.bytes + block.bytes <= target =>
@@ -74,20 +70,14 @@ object Slice {
     val bytes = blocks.map(_.bytes).sum
     // What is too much by rounding is not worth a slice.
     val shares = math.max(1, math.ceil(bytes / target - 1e-9).toInt)
-    // By what is in the rows: the hot ones may all be in one range.
-    shared(MapBlocks(blocks.head.start, blocks.last.end, bytes), shares, inRange = false)
+    shared(MapBlocks(blocks.head.start, blocks.last.end, bytes), shares)
   }
 
-  private def shared(block: MapBlocks, shares: Int, inRange: Boolean): Seq[Slice] =
+  private def shared(block: MapBlocks, shares: Int): Seq[Slice] =
     (0 until shares).map { share =>
       val bytes = shareOf(block.bytes, share, shares)
-      val read = if (inRange) bytes else block.bytes
-      Slice(block.start, block.end, share, shares, bytes, read, inRange)
+      Slice(block.start, block.end, share, shares, bytes, block.bytes)
     }
-
-  /** What tasks read that find where the ranges of blocks begin: for each block that is shared so. */
-  def searched(slices: Seq[Slice]): Seq[Long] =
-    slices.filter(_.inRange).groupBy(_.startMap).values.map(_.map(_.bytes).sum).toSeq
 
   /** The first shares take what does not divide. */
   private def shareOf(bytes: Long, share: Int, shares: Int): Long =

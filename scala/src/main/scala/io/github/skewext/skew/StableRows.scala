@@ -20,20 +20,6 @@ object StableRows {
     case node => !areMadeBy(node)
   }
 
-  /**
-   * Whether it gives them in the same order, too: no hashing that may run short of memory, no shuffle,
-   * nothing cached, and files, which are read as they are written.
-   */
-  def areInOrder(plan: SparkPlan): Boolean = areIn(plan) && !plan.exists(!isInOrder(_))
-
-  private def isInOrder(node: SparkPlan): Boolean = node match {
-    case _: FileSourceScanExec | _: LocalTableScanExec | _: RangeExec => true
-    case _: ProjectExec | _: FilterExec | _: ColumnarToRowExec | _: CoalesceExec | _: UnionExec |
-        _: ExpandExec | _: KeySketchExec | _: WholeStageCodegenExec | _: InputAdapter =>
-      true
-    case _ => false
-  }
-
   /** Whether one node keeps it so. */
   def areMadeBy(node: SparkPlan): Boolean = node match {
     case _: LimitExec | _: TakeOrderedAndProjectExec | _: SampleExec => false

@@ -47,7 +47,6 @@ class SkewJoinTasksSuite extends SharedSparkSession {
           NormalizedKeys(keys, 64),
           Seq.fill(2)(RowShare(Nil, allColumns = true)),
           Map.empty,
-          Map.empty,
           metric,
           metric)))
     def rows(of: Iterator[Long]): Iterator[InternalRow] = {

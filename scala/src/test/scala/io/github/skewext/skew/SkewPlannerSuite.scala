@@ -65,28 +65,29 @@ class SkewPlannerSuite extends AnyFunSuite {
         === Left(SkewReason.OneBlock))
     assert(
       only(SkewPlanner.plan(Seq(input(Optional, 400), input(Optional, 5)), settings)).slices
-        .map(s => (s.startMap, s.endMap)) === Seq.fill(7)((0, 1)))
+        .map(s => (s.startMap, s.endMap)) === Seq.fill(3)((0, 1)))
   }
 
-  test("tasks that share a block read ranges of it, where they can") {
-    val one = input(Optional, 400).copy(inRanges = true)
-    val split = only(SkewPlanner.plan(Seq(one, input(Optional, 5)), settings))
-    assert(split.slices.forall(s => s.inRange && s.bytesRead == s.bytes))
-    assert(split.slices.map(s => (s.share, s.shares)) === (0 until 7).map((_, 7)))
-    // The other input, the residual, and one task that finds the ranges.
-    assert(split.rereadBytes === 6 * 5 + 405 + 400)
-    val byRow = only(SkewPlanner.plan(Seq(input(Optional, 400), input(Optional, 5)), settings))
-    assert(byRow.slices.forall(s => !s.inRange && s.bytesRead == 400))
-    assert(split.work < byRow.work)
-    // Keys are marked in ranges as well, but not where there are blocks enough.
-    val marks = settings.copy(marking = true, maxRereadFactor = 10)
-    def marked(blocks: Long*) = only(
-      SkewPlanner
-        .plan(Seq(input(Optional, blocks: _*).copy(inRanges = true), input(Optional, 5)), marks))
-    assert(marked(4000).marking.size > 2 && marked(4000).marking.forall(_.inRange))
-    val several = marked(2000, 2000)
-    assert(several.marking.map(s => (s.startMap, s.endMap)) === Seq((0, 1), (1, 2)))
-    assert(several.slices.forall(_.inRange) && !several.marking.exists(_.inRange))
+  test("tasks that share a block read all of it, each: no more of them than may read it") {
+    def plan(role: InputRole, factor: Double) = SkewPlanner.plan(
+      Seq(input(role, 6400), input(Optional, 10)),
+      settings.copy(maxRereadFactor = factor))
+    // Slices of 64 bytes would be 100, and read 641,000 bytes.
+    val four = only(plan(Required, 4))
+    assert(
+      four.slices.map(s => (s.share, s.shares, s.bytes, s.bytesRead)) ===
+        (0 until 4).map((_, 4, 1600, 6400)))
+    assert((four.work, four.rereadBytes) === ((4 * 6410.0, 3 * 6410)))
+    // The residual reads it as well.
+    val three = only(plan(Optional, 4))
+    assert((three.slices.size, three.residual) === ((3, true)))
+    assert((three.work, three.rereadBytes) === ((4 * 6410.0, 3 * 6410)))
+    assert(only(plan(Required, 8)).slices.size === 7)
+    assert(plan(Required, 1.9) === Left(SkewReason.TooMuchReread))
+    // As many map tasks as slices: nothing is read twice but the other input.
+    val blocks = input(Required, Seq.fill(100)(64L): _*)
+    val whole = only(SkewPlanner.plan(Seq(blocks, input(Optional, 10)), settings))
+    assert((whole.slices.size, whole.rereadBytes) === ((100, 99 * 10)))
   }
 
   test("a residual only where the input can lack a key of another one") {
@@ -157,14 +158,14 @@ class SkewPlannerSuite extends AnyFunSuite {
       SkewPlanner.plan(Seq(hot.copy(weights = IndexedSeq.empty), input(Optional, 10)), settings)
         === Left(SkewReason.NotSkewed))
     val split = only(SkewPlanner.plan(Seq(hot, input(Optional, 10)), settings))
-    // Slices of 64 of 1,000 bytes; what is said of them is what they have.
+    // Slices of 100 of 1,000 bytes, as those of 64 would read too much; what is said of them is what
+    // they have.
     assert(
       split.slices.map(s => (s.startMap, s.share, s.shares, s.bytes, s.bytesRead)) ===
-        Seq(0 -> 30, 1 -> 20, 2 -> 20, 3 -> 30).flatMap {
-          case (m, 30) => Seq.fill(5)(6L).zipWithIndex.map { case (b, i) => (m, i, 5, b, 30L) }
-          case (m, _) => Seq.fill(4)(5L).zipWithIndex.map { case (b, i) => (m, i, 4, b, 20L) }
+        Seq(0 -> 30, 1 -> 20, 2 -> 20, 3 -> 30).flatMap { case (m, all) =>
+          (0 until all / 10).map(i => (m, i, all / 10, 10L, all.toLong))
         })
-    assert(split.rereadBytes === 2 * 5 * 30 + 2 * 4 * 20 + 18 * 10 + 100 + 10 - (100 + 10))
+    assert(split.rereadBytes === 2 * 3 * 30 + 2 * 2 * 20 + 10 * 10 + 100 + 10 - (100 + 10))
     // What is planned is the same as with as many bytes.
     val large = only(SkewPlanner.plan(Seq(hot.weighed, input(Optional, 10)), settings))
     assert((split.longestTask, split.work) === ((large.longestTask, large.work)))
@@ -456,7 +457,9 @@ class SkewPlannerSuite extends AnyFunSuite {
           assert(s.marking.map(_.bytes).sum === sizes(s.input))
         }
         if (s.slices.nonEmpty) {
-          assert(s.work <= c.settings.maxRereadFactor * (sizes.sum + SkewPlanner.OutputCost * out))
+          val allowed = c.settings.maxRereadFactor * (sizes.sum + SkewPlanner.OutputCost * out)
+          assert(s.work <= allowed)
+          assert(sizes.sum + s.rereadBytes <= s.work)
           assert(s.slices.map(_.bytes).sum === sizes(s.input))
           for (m <- 0 until maps) {
             val here = s.slices.filter(x => x.startMap <= m && m < x.endMap)

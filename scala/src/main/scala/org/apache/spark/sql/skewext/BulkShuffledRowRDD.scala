@@ -2,8 +2,6 @@ package org.apache.spark.sql.skewext
 
 import java.io.InputStream
 
-import io.github.skewext.skew.RowRange
-
 import org.apache.spark.internal.config._
 import org.apache.spark.rdd.RDD
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter
@@ -11,9 +9,8 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
-import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleExchangeLike}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLShuffleReadMetricsReporter}
-import org.apache.spark.storage.{BlockId, ShuffleBlockFetcherIterator}
+import org.apache.spark.storage.ShuffleBlockFetcherIterator
 import org.apache.spark.{Partition, ShuffleDependency, SparkEnv, TaskContext}
 
 /**
@@ -26,29 +23,27 @@ import org.apache.spark.{Partition, ShuffleDependency, SparkEnv, TaskContext}
  *
  * @param plain the same rows as Spark reads them
  * @param specs what each partition reads
- * @param ranges which part of it, for partitions that read a part of one block
  * @param metrics of the exchange
  */
 private final class BulkShuffledRowRDD(
     plain: ShuffledRowRDD,
     @transient private val specs: Seq[ShufflePartitionSpec],
-    @transient private val ranges: Map[Int, RowRange],
     numFields: Int,
     metrics: Map[String, SQLMetric])
     extends RDD[InternalRow](plain) {
 
   override protected def getPartitions: Array[Partition] =
     firstParent[InternalRow].partitions.zip(specs).map { case (partition, spec) =>
-      BulkShuffledRowPartition(partition.index, partition, spec, ranges.get(partition.index))
+      BulkShuffledRowPartition(partition.index, partition, spec)
     }
 
   override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
     val partition = split.asInstanceOf[BulkShuffledRowPartition]
     partition.spec match {
       case CoalescedPartitionSpec(start, end, _) if end == start + 1 =>
-        rows(start, 0, Int.MaxValue, None, context)
+        rows(start, 0, Int.MaxValue, context)
       case PartialReducerPartitionSpec(reducer, startMap, endMap, _) =>
-        rows(reducer, startMap, endMap, partition.range, context)
+        rows(reducer, startMap, endMap, context)
       // Spark knows how to fetch several small blocks of a map task as one.
       case _ => firstParent[InternalRow].iterator(partition.plain, context)
     }
@@ -58,7 +53,6 @@ private final class BulkShuffledRowRDD(
       reducer: Int,
       startMap: Int,
       endMap: Int,
-      range: Option[RowRange],
       context: TaskContext): Iterator[InternalRow] = {
     val env = SparkEnv.get
     val conf = env.conf
@@ -73,9 +67,7 @@ private final class BulkShuffledRowRDD(
       env.mapOutputTracker,
       env.mapOutputTracker
         .getMapSizesByExecutorId(shuffle.shuffleId, startMap, endMap, reducer, reducer + 1),
-      range.fold[(BlockId, InputStream) => InputStream](env.serializerManager.wrapStream(_, _)) {
-        BlockRanges.open(_)
-      },
+      env.serializerManager.wrapStream(_, _),
       maxBytesInFlight = conf.get(REDUCER_MAX_SIZE_IN_FLIGHT) << 20,
       maxReqsInFlight = conf.get(REDUCER_MAX_REQS_IN_FLIGHT),
       maxBlocksInFlightPerAddress = conf.get(REDUCER_MAX_BLOCKS_IN_FLIGHT_PER_ADDRESS),
@@ -83,8 +75,7 @@ private final class BulkShuffledRowRDD(
       maxAttemptsOnNettyOOM = conf.get(SHUFFLE_MAX_ATTEMPTS_ON_NETTY_OOM),
       detectCorrupt = conf.get(SHUFFLE_DETECT_CORRUPT),
       detectCorruptUseExtraMemory = conf.get(SHUFFLE_DETECT_CORRUPT_MEMORY),
-      // Only to tell why a block is corrupt; and whoever sums up must read what is skipped.
-      checksumEnabled = range.isEmpty && conf.get(SHUFFLE_CHECKSUM_ENABLED),
+      checksumEnabled = conf.get(SHUFFLE_CHECKSUM_ENABLED),
       checksumAlgorithm = conf.get(SHUFFLE_CHECKSUM_ALGORITHM),
       shuffleMetrics = reporter,
       doBatchFetch = false)
@@ -95,8 +86,7 @@ private final class BulkShuffledRowRDD(
 private case class BulkShuffledRowPartition(
     index: Int,
     plain: Partition,
-    spec: ShufflePartitionSpec,
-    range: Option[RowRange])
+    spec: ShufflePartitionSpec)
     extends Partition
 
 private final class BulkShuffledRows(
@@ -153,21 +143,15 @@ private object BulkShuffledRows {
 
 object BulkShuffledRowRDD {
 
-  /**
-   * The rows that a plan reads, if it does nothing but read a shuffle of Spark's.
-   *
-   * @param ranges what the partitions read that read a part of one block; none where there is any
-   *               doubt whether it is read here
-   */
-  def of(plan: SparkPlan, ranges: Map[Int, RowRange] = Map.empty): Option[RDD[InternalRow]] =
+  /** The rows that a plan reads, if it does nothing but read a shuffle of Spark's. */
+  def of(plan: SparkPlan): Option[RDD[InternalRow]] =
     plan match {
-      case InputAdapter(child) => of(child, ranges)
+      case InputAdapter(child) => of(child)
       case read @ AQEShuffleReadExec(stage: ShuffleQueryStageExec, specs) if isPossible =>
         read.execute() match {
           case plain: ShuffledRowRDD
               if plain.getClass == classOf[ShuffledRowRDD] && isReadable(plain.dependency) =>
-            Some(
-              new BulkShuffledRowRDD(plain, specs, ranges, plan.output.size, stage.shuffle.metrics))
+            Some(new BulkShuffledRowRDD(plain, specs, plan.output.size, stage.shuffle.metrics))
           case _ => None
         }
       case _ => None
@@ -180,13 +164,6 @@ object BulkShuffledRowRDD {
     .exists(_.getParameterCount == FetcherParameters)
 
   private val FetcherParameters = 18
-
-  /** Whether what is read of the exchange can be read here, in ranges, too. */
-  def canRead(shuffle: ShuffleExchangeLike): Boolean = isPossible && (shuffle match {
-    case exchange: ShuffleExchangeExec => isReadable(exchange.shuffleDependency)
-    case exchange: BulkShuffleExchangeExec => isReadable(exchange.shuffleDependency)
-    case _ => false
-  })
 
   private def isReadable(dependency: ShuffleDependency[_, _, _]): Boolean = {
     val serializer = dependency.serializer
