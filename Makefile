@@ -31,7 +31,7 @@ export LC_ALL := C.UTF-8
 # The order of prerequisites saves a start of sbt: after the Scala tests the jar is there.
 .NOTPARALLEL:
 
-.PHONY: help demo test test-scala test-python test-spark test-random bench fmt check check-scala \
+.PHONY: help demo test test-scala test-python test-spark test-random test-merge bench fmt check check-scala \
   check-python jar wheel docs notebooks clean distclean
 
 help: ## Show this list
@@ -63,6 +63,9 @@ test-spark: $(JAR_STAMP) $(VENV_STAMP) ## Spark's own suites and all of TPC-DS, 
 
 test-random: $(JAR_STAMP) $(VENV_STAMP) ## Random queries, three engines; ARGS='--seed 7 --count 5000'
 	cd python/tests && ../../$(PY) -m random_sql $(ARGS)
+
+test-merge: ## Random MERGEs into tables of Iceberg; MERGES=10000
+	SKEWEXT_RANDOM_MERGES=$(or $(MERGES),1000) $(SBT) "testOnly *RandomMergeSuite"
 
 bench: $(JAR_STAMP) $(VENV_STAMP) ## The benchmarks, or BENCH=case; ARGS='--help' lists them
 	$(PY) bench/run.py $(ARGS) $(BENCH)

@@ -86,6 +86,7 @@ lazy val skewext = (project in file("."))
       "org.apache.spark" %% "spark-core" % spark.spark % Test classifier "tests",
       "org.apache.spark" %% "spark-catalyst" % spark.spark % Test classifier "tests",
       "org.apache.spark" %% "spark-sql" % spark.spark % Test classifier "tests",
+      "org.apache.iceberg" %% s"iceberg-spark-runtime-${spark.line}" % spark.iceberg % Test,
       "org.scalatest" %% "scalatest" % SparkVersions.scalatest % Test,
       "org.scalatestplus" %% "scalacheck-1-18" % SparkVersions.scalacheckPlus % Test),
     // SettingsDoc is a tool of the build; the jar is not something to run.

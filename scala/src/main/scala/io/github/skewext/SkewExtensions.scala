@@ -5,7 +5,7 @@ import java.util.{Collections, WeakHashMap}
 import io.github.skewext.bucket._
 import io.github.skewext.multijoin._
 import io.github.skewext.rewrite.RewriteJoinChains
-import io.github.skewext.skew.{ForceSkewedJoins, SketchJoinKeys, SplitSkewedJoins, WantedLayout}
+import io.github.skewext.skew._
 import io.github.skewext.technique._
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -59,6 +59,8 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *     that are shuffled once more.
  *  1. [[technique.CheckBroadcasts]] (the same): stops a query that has built a broadcast that is too
  *     large.
+ *  1. [[skew.UndoReplicatingSplits]] (adaptive execution, when exchanges are planned, after Spark's
+ *     own rule for skewed joins): takes back its splits of a MERGE's source.
  *  1. [[skew.ForceSkewedJoins]] (adaptive execution, when exchanges are planned, after Spark's own
  *     rule for skewed joins): splits skewed joins at the price of a shuffle, if asked to.
  *  1. [[skew.SketchJoinKeys]] (adaptive execution, when exchanges are planned): counts keys below
@@ -133,7 +135,12 @@ object SkewExtensions {
     new PhysicalJoinRules(SpreadNullKeys, WantedLayout)
 
   private val rulesOfExchanges: Rule[SparkPlan] =
-    new PhysicalJoinRules(WantedLayout.Kept, ForceSkewedJoins, SketchJoinKeys, BulkExchanges)
+    new PhysicalJoinRules(
+      WantedLayout.Kept,
+      UndoReplicatingSplits,
+      ForceSkewedJoins,
+      SketchJoinKeys,
+      BulkExchanges)
 
   private val rulesOfBulkExchanges: Rule[SparkPlan] = new PhysicalJoinRules(BulkExchanges)
 

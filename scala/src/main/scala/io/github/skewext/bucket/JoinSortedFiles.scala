@@ -45,5 +45,5 @@ object JoinSortedFiles extends Rule[SparkPlan] {
     }
 
   private def isMerged(input: JoinedInputs.Input): Boolean =
-    input.plan.isInstanceOf[MergeSortedFilesExec]
+    input.plan.isInstanceOf[MergeSortedFilesExec] && input.replicable
 }

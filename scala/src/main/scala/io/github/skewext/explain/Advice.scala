@@ -44,6 +44,10 @@ private[skewext] object Advice {
       "The other inputs are large in that partition, too. Allow more with " +
         "spark.skewext.skew.maxRereadFactor."
     case SkewReason.LittleGain => "Allow less gain with spark.skewext.skew.minGain."
+    case SkewReason.MergeTarget =>
+      "Leave rows out of the source that neither match nor are inserted, as those with a key that " +
+        "stands for none. Without WHEN MATCHED, or with WHEN MATCHED THEN DELETE alone, any side is " +
+        "split."
     case SkewReason.KeysTogether =>
       "A group-by, a window or a join by the same key uses the partitions of this join. " +
         "spark.skewext.skew.force splits it at the price of a shuffle."
@@ -121,6 +125,8 @@ private[skewext] object Advice {
     case TechniqueReason.NotStable =>
       "There is rand(), limit, a sum of floating-point numbers, or the like in it. Cache it, write it " +
         "to a table first, or take a technique that reads each side once: adaptive, broadcast."
+    case TechniqueReason.MergeTarget =>
+      "Nothing: the extension splits the target where that is skewed. See merge.md."
     case TechniqueReason.WrongOption => "Correct the hint."
   }
 

@@ -3,7 +3,7 @@ package io.github.skewext.rewrite
 import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Required}
 import io.github.skewext.multijoin.{InputRole, MultiFullJoin}
 import io.github.skewext.rewrite.RewriteReason.Given
-import io.github.skewext.{JoinTypeName, SkewConf}
+import io.github.skewext.{JoinHints, JoinTypeName, SkewConf}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans._
@@ -150,7 +150,7 @@ private[rewrite] class ChainRewriter(
   }
 
   private def unhinted(join: Join): Either[Given, Unit] =
-    (join.hint.leftHint ++ join.hint.rightHint).flatMap(_.strategy).headOption match {
+    JoinHints.strategy(join) match {
       case Some(strategy) => Left(Given(RewriteReason.Hint, Some(strategy.displayName)))
       case None => Right(())
     }

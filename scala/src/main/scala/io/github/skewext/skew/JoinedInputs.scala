@@ -1,5 +1,6 @@
 package io.github.skewext.skew
 
+import io.github.skewext.JoinHints
 import io.github.skewext.bucket.MergeSortedFilesExec
 import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.multijoin.{InputRole, MultiFullJoinExec}
@@ -61,7 +62,12 @@ case class JoinedInputs(
 
 object JoinedInputs extends AliasHelper with PredicateHelper {
 
-  case class Input(plan: SparkPlan, keys: Seq[Expression], role: InputRole)
+  /** @param replicable whether several tasks may join the same rows of it */
+  case class Input(
+      plan: SparkPlan,
+      keys: Seq[Expression],
+      role: InputRole,
+      replicable: Boolean = true)
 
   def of(plan: SparkPlan): Either[SkewReason, JoinedInputs] = plan match {
     case join: MultiFullJoinExec => ofMultiJoin(join)
@@ -89,20 +95,23 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
       case LeftAnti => Some((Required, Excluded))
       case _ => None
     }
+    val (leftReplicable, rightReplicable) = JoinHints.mayReplicate(join)
+    def both(left: Chain, right: Chain): Chain =
+      left.withReplicable(leftReplicable).and(right.withReplicable(rightReplicable))
     roles match {
       case _ if join.isSkewJoin => Left(SkewReason.SplitBySpark)
       case None => Left(SkewReason.JoinType)
       case Some((leftRole, rightRole)) if join.joinType.isInstanceOf[InnerLike] =>
         val left = side(join.left, join.leftKeys, leftRole)
         val right = side(join.right, join.rightKeys, rightRole)
-        Right(left.and(right).joined(join.condition))
+        Right(both(left, right).joined(join.condition))
       case Some((leftRole, rightRole)) =>
         val (ofLeft, others) = conditions(join).partition(isOver(join.left))
         val (ofRight, ofBoth) = others.partition(isOver(join.right))
         if (ofBoth.isEmpty) {
           val left = side(join.left, keysIf(ofLeft, join.leftKeys), leftRole)
           val right = side(join.right, keysIf(ofRight, join.rightKeys), rightRole)
-          Right(left.and(right).joined(None))
+          Right(both(left, right).joined(None))
         } else {
           Left(SkewReason.OuterCondition)
         }
@@ -162,6 +171,9 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
         .find(order => !order.contains(-1) && order.sorted == inputs.head.keys.indices)
         .map(order => copy(inputs = inputs.map(i => i.copy(keys = order.map(i.keys)))))
     }
+
+    def withReplicable(replicable: Boolean): Chain =
+      copy(inputs = inputs.map(i => i.copy(replicable = i.replicable && replicable)))
 
     def and(right: Chain): Chain =
       Chain(inputs ++ right.inputs, conditions ++ right.conditions, output ++ right.output)

@@ -1,5 +1,6 @@
 package io.github.skewext.skew
 
+import io.github.skewext.JoinHints
 import io.github.skewext.bucket.{BucketSource, MergeSortedFilesExec}
 import io.github.skewext.multijoin.InputRole.Required
 import io.github.skewext.multijoin.{InputRole, MultiFullJoinExec}
@@ -204,7 +205,7 @@ object PartitionedInput {
           case BuildLeft => Some(Seq(j.right -> true))
           case BuildRight => Some(Seq(j.left -> true))
         }
-      case j: ShuffledJoin =>
+      case j: ShuffledJoin if !JoinHints.forbidsReplication(j) =>
         val (left, right) = j.joinType match {
           case _: InnerLike => (true, true)
           case LeftOuter | LeftExistence(_) => (true, false)

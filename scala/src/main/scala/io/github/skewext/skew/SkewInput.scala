@@ -12,6 +12,8 @@ import io.github.skewext.multijoin.InputRole
  * @param wholeBytes if it is made of several shuffles, what of `bytes` is read whole by every slice
  * @param weights by how much the work with each partition is more than its bytes say, see
  *                [[RowWeights]]; nothing if that is not known
+ * @param replicable whether several tasks may join the same rows of it; if not, no other input can be
+ *                   sliced
  * @param dropCost what a byte costs that is read and dropped, where one that is joined costs 1
  */
 case class SkewInput(
@@ -22,6 +24,7 @@ case class SkewInput(
     cuttable: Boolean = true,
     wholeBytes: Option[IndexedSeq[Long]] = None,
     weights: IndexedSeq[Double] = IndexedSeq.empty,
+    replicable: Boolean = true,
     dropCost: Double = SkewPlanner.StreamCost) {
 
   def slicedBytes(partition: Int): Long =

@@ -138,7 +138,9 @@ object SkewPlanner {
         h.byInput(i) > 0 && inputs(i).role.isShown && !skewed.contains(i)
       }
       // Hot rows need not be spread over the blocks as others are.
-      val (even, uneven) = having.partition(i => inputs(i).cuttable && inputs(i).sliceable)
+      val (even, uneven) = having.partition { i =>
+        inputs(i).cuttable && inputs(i).sliceable && mayBeSliced(inputs, i)
+      }
       val chosen = if (even.nonEmpty) even else uneven
       chosen.map(sliced(partition, inputs, _, Double.PositiveInfinity, hot, settings))
     }
@@ -279,6 +281,9 @@ object SkewPlanner {
       }
     }
 
+    if (!mayBeSliced(inputs, input)) {
+      return Left(SkewReason.MergeTarget)
+    }
     if (!skewed.sliceable || 2 * own < skewed.bytes(partition)) {
       return Left(SkewReason.InputNotSliceable)
     }
@@ -308,6 +313,10 @@ object SkewPlanner {
     }
     grow(smallest)
   }
+
+  /** Every slice meets all rows of the other inputs. */
+  private def mayBeSliced(inputs: Seq[SkewInput], input: Int): Boolean =
+    inputs.indices.forall(j => j == input || inputs(j).replicable)
 
   /**
    * Whether some key can come out that the input lacks: not if the input is required, nor if no

@@ -62,6 +62,11 @@ object SkewReason {
   case object UserRepartition
       extends SkewReason("a repartition above the join asks for its partitions as they are", true)
 
+  case object MergeTarget
+      extends SkewReason(
+        "a MERGE looks in each task for target rows that match twice, so only the target may be split",
+        true)
+
   case object BucketedWrite extends SkewReason("its rows are written to buckets", true)
 
   /** All reasons, in the order of the documentation. */
@@ -69,6 +74,7 @@ object SkewReason {
     KeysTogether,
     UserRepartition,
     BucketedWrite,
+    MergeTarget,
     OneBlock,
     InputNotSliceable,
     TooMuchReread,

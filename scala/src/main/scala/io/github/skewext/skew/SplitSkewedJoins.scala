@@ -116,7 +116,9 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
     inputs <- partitionedInputs(joined).right
     splits <- SkewPlanner
       .plan(
-        joined.inputs.zip(inputs).map { case (i, input) => input.toSkewInput(i.role, i.keys) },
+        joined.inputs.zip(inputs).map { case (i, input) =>
+          input.toSkewInput(i.role, i.keys).copy(replicable = i.replicable)
+        },
         AdaptiveJoin.settingsOf(join, AdaptiveSettings.of(conf)),
         output(joined, inputs))
       .right

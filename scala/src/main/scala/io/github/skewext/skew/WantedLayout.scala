@@ -1,5 +1,6 @@
 package io.github.skewext.skew
 
+import io.github.skewext.JoinHints
 import io.github.skewext.multijoin.MultiFullJoinExec
 
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
@@ -7,6 +8,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.datasources.WriteFilesExec
+import org.apache.spark.sql.execution.datasources.v2.MergeRowsExec
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.{SortExec, SparkPlan}
@@ -42,6 +44,10 @@ object WantedLayout extends Rule[SparkPlan] {
         demand(shuffle, shuffle.child, Some(SkewReason.UserRepartition))
       case write: WriteFilesExec if write.bucketSpec.isDefined =>
         demand(write, write.child, Some(SkewReason.BucketedWrite))
+      // Of a join whose hint says which side the target is, more may be sliced than nothing.
+      case merge: MergeRowsExec
+          if merge.checkCardinality && !merge.exists(JoinHints.forbidsReplication) =>
+        demand(merge, merge.child, Some(SkewReason.MergeTarget))
       case sort @ SortExec(_, false, child, _) =>
         demand(sort, child, None)
       case _ =>

@@ -1,10 +1,9 @@
 package io.github.skewext.technique
 
 import io.github.skewext.skew.SkewSettings
-import io.github.skewext.{LoadedExtension, SkewConf}
+import io.github.skewext.{JoinHints, LoadedExtension, SkewConf}
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
 
@@ -46,8 +45,8 @@ object AdaptiveJoin extends SkewTechnique {
 
   /** The settings for one join of a plan: those of the session, unless it was asked for with others. */
   def settingsOf(join: SparkPlan, session: SkewSettings): SkewSettings =
-    join.logicalLink
-      .collect { case j: Join => j }
+    JoinHints
+      .logicalJoin(join)
       .flatMap(TechniqueHint.of)
       .collect { case TechniqueHint.Made(`name`, options, _) => options }
       .fold(session)(changed(session, _))

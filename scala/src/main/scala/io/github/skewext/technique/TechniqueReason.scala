@@ -24,11 +24,15 @@ object TechniqueReason {
   case object NotStable
       extends TechniqueReason("a side is read twice, and may give other rows the second time")
 
+  case object MergeTarget
+      extends TechniqueReason(
+        "the join is that of a MERGE, which looks in each task for target rows that match twice")
+
   case object WrongOption extends TechniqueReason("an option is not what it should be")
 
   /** All reasons, in the order of the documentation. */
   val all: Seq[TechniqueReason] =
-    Seq(JoinType, NoEqualKeys, Condition, TooLarge, NotStable, WrongOption)
+    Seq(JoinType, NoEqualKeys, Condition, TooLarge, NotStable, MergeTarget, WrongOption)
 
   /** A reason as it is given for a join. */
   case class Given(reason: TechniqueReason, detail: Option[String]) {

@@ -2,8 +2,8 @@ package io.github.skewext.technique
 
 import java.util.Locale
 
-import io.github.skewext.JoinTypeName
 import io.github.skewext.multijoin.MultiFullJoin
+import io.github.skewext.{JoinHints, JoinTypeName}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.DeduplicateRelations
@@ -127,6 +127,7 @@ object TechniqueRequest {
       technique: String,
       options: TechniqueOptions): Either[TechniqueReason.Given, TechniqueRequest] =
     join.joinType match {
+      case _ if JoinHints.forbidsReplication(join) => Left(TechniqueReason.MergeTarget.given)
       case _: InnerLike | LeftOuter | RightOuter | FullOuter | LeftSemi | LeftAnti =>
         join match {
           case ExtractEquiJoinKeys(_, leftKeys, rightKeys, condition, _, _, _, _) =>

@@ -90,6 +90,23 @@ class SkewPlannerSuite extends AnyFunSuite {
     assert((whole.slices.size, whole.rereadBytes) === ((100, 99 * 10)))
   }
 
+  test("every slice meets all of the other inputs: not if one of them must not be in several tasks") {
+    val large = input(Optional, 100, 100, 100, 100)
+    val small = input(Optional, 8, 2)
+    val once = small.copy(replicable = false)
+    assert(SkewPlanner.plan(Seq(large, once), settings) === Left(SkewReason.MergeTarget))
+    assert(SkewPlanner.plan(Seq(large, small, once), settings) === Left(SkewReason.MergeTarget))
+    assert(only(SkewPlanner.plan(Seq(large, small), settings)).input === 0)
+    // The input itself may be sliced, also where another one is larger.
+    val largest = input(Optional, 200, 200, 200, 200)
+    val both = Seq(largest, large.copy(replicable = false))
+    assert(only(SkewPlanner.plan(both, settings.copy(minGain = 1))).input === 1)
+    assert(only(SkewPlanner.plan(Seq(largest, large), settings.copy(minGain = 1))).input === 0)
+    // Of an input that only says which keys come out, no rows do.
+    val asked = Seq(once, input(Excluded, 100, 100, 100, 100))
+    assert(only(SkewPlanner.plan(asked, settings)).slices === Nil)
+  }
+
   test("a residual only where the input can lack a key of another one") {
     def residual(roles: InputRole*) = only(
       SkewPlanner.plan(

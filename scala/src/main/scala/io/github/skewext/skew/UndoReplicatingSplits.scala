@@ -1,0 +1,50 @@
+package io.github.skewext.skew
+
+import io.github.skewext.{JoinHints, SkewConf}
+
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
+import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, ShuffledJoin, SortMergeJoinExec}
+import org.apache.spark.sql.execution.{PartialReducerPartitionSpec, SparkPlan}
+
+/**
+ * Takes back what Spark's own rule for skewed joins must not do. It slices the source of a MERGE and
+ * gives every slice the whole target, and then two source rows of one target row are found by nobody:
+ * see [[JoinHints]]. Runs right after that rule; [[SplitSkewedJoins]] may still slice the target.
+ */
+object UndoReplicatingSplits extends Rule[SparkPlan] {
+
+  override def apply(plan: SparkPlan): SparkPlan = if (SkewConf.enabled(conf)) {
+    plan.transformUp {
+      case join: ShuffledJoin if join.isSkewJoin && replicates(join) => whole(join)
+    }
+  } else {
+    plan
+  }
+
+  private def replicates(join: ShuffledJoin): Boolean = {
+    val (left, right) = JoinHints.mayReplicate(join)
+    !left && isSliced(join.right) || !right && isSliced(join.left)
+  }
+
+  private def isSliced(side: SparkPlan): Boolean = side.exists {
+    case read: AQEShuffleReadExec =>
+      read.partitionSpecs.exists(_.isInstanceOf[PartialReducerPartitionSpec])
+    case _ => false
+  }
+
+  /** Spark wraps nothing but whole shuffles when it splits a join. */
+  private def whole(join: ShuffledJoin): SparkPlan = {
+    val unsplit = join match {
+      case j: SortMergeJoinExec => j.copy(isSkewJoin = false)
+      case j: ShuffledHashJoinExec => j.copy(isSkewJoin = false)
+    }
+    val reading = unsplit.withNewChildren(unsplit.children.map(_.transform {
+      case read: AQEShuffleReadExec => read.child
+    }))
+    // Before another tag is set: Spark gives a node those of the one it replaces if it has none.
+    reading.copyTagsFrom(join)
+    SkewReason.set(reading, SkewReason.MergeTarget)
+    reading
+  }
+}

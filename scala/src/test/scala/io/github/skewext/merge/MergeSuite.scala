@@ -1,0 +1,177 @@
+package io.github.skewext.merge
+
+import io.github.skewext.explain.{Advice, ExplainedSkew, Explainer}
+import io.github.skewext.skew.SkewReason
+
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.{Column, DataFrame, Row}
+
+/**
+ * MERGE into tables of Iceberg: which side of its join is split, that target rows which match twice are
+ * found, and that contents are as without us.
+ */
+class MergeSuite extends MergeTest {
+
+  private val Hot = 1000L
+
+  /** A key of the target that is in one partition with the hot one. */
+  private lazy val beside = besideHot(0, 40)
+
+  private def besideHot(from: Long, until: Long): Long = {
+    def partition(key: String) = s"pmod(hash($key), $shufflePartitions)"
+    val in = spark.range(from, until).where(s"${partition("id")} = ${partition(s"${Hot}L")}")
+    in.head.longValue
+  }
+
+  private val clauses = Map(
+    'M' -> """WHEN MATCHED AND s.v % 3 = 0 THEN DELETE
+             |WHEN MATCHED THEN UPDATE SET v = s.v, txt = s.txt""".stripMargin,
+    'N' -> "WHEN NOT MATCHED THEN INSERT (k, v, txt) VALUES (s.k, s.v, s.txt)",
+    'S' -> """WHEN NOT MATCHED BY SOURCE AND t.k % 5 = 0 THEN DELETE
+             |WHEN NOT MATCHED BY SOURCE AND t.k % 5 = 1 THEN UPDATE SET v = -1""".stripMargin)
+
+  private def rows(n: Long, key: Column): DataFrame =
+    spark
+      .range(0, n, 1, 4)
+      .select(
+        key.as("k"),
+        col("id").as("v"),
+        md5(col("id").cast("string").cast("binary")).as("txt"))
+
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    val id = col("id")
+    val keys = when(id % 14 === 0, id / 14).when(id % 14 === 1, lit(null)).cast("bigint")
+    for ((name, key) <- Seq("plain" -> keys, "hot" -> when(id % 14 > 1, Hot).otherwise(keys))) {
+      write(rows(840, key).where("k IS NOT NULL OR v % 140 = 1"), s"ice.db.$name")
+    }
+    for (hot <- Seq(true, false); twice <- Seq(true, false)) {
+      val n = if (hot) 840 else 44
+      // The two rows of one key are written by the first and the last map task.
+      val key = when(id === 0, beside)
+        .when(id === n - 1, if (twice) beside else 999L)
+        .when(id === 1, Hot)
+        .when(id === 2, lit(null))
+        .otherwise(if (hot) when(id % 21 === 0, id / 21 + 40).otherwise(Hot) else id + 40)
+      rows(n, key.cast("bigint")).createOrReplaceTempView(source(hot, twice))
+    }
+  }
+
+  private def source(hot: Boolean, twice: Boolean) =
+    s"source_${if (hot) "hot" else "plain"}_${if (twice) "twice" else "once"}"
+
+  private def sql(table: String, source: String, kinds: String): String =
+    s"MERGE INTO $table t USING $source s ON t.k = s.k\n" + kinds.map(clauses).mkString("\n")
+
+  /** Does something with a table that is then as it was before. */
+  private def restoring[T](table: String)(body: => T): T = {
+    val before = iceberg(table).currentSnapshot().snapshotId()
+    try body
+    finally iceberg(table).manageSnapshots().rollbackTo(before).commit()
+  }
+
+  /** Contents and metrics after the MERGE, and the query. */
+  private def merged(table: String, sql: String): (Seq[Row], Map[String, String], DataFrame) =
+    restoring(table) {
+      val df = runMerge(sql)
+      (rowsOf(table), rowMetrics(table), df)
+    }
+
+  private def withSkewJoinsOff[T](body: => T): T = {
+    var result: Option[T] = None
+    withSQLConf(Off, "spark.sql.adaptive.skewJoin.enabled" -> "false") {
+      result = Some(body)
+    }
+    result.get
+  }
+
+  /** A legal MERGE does what it does without us. */
+  private def checkLegal(table: String, sql: String): DataFrame = {
+    val (rows, metrics, df) = merged(table, sql)
+    val (expected, expectedMetrics, _) = withSkewJoinsOff(merged(table, sql))
+    assertSameRows(rows, expected, "the MERGE without skew joins")
+    assert(metrics === expectedMetrics)
+    df
+  }
+
+  for {
+    mode <- Seq(CopyOnWrite, MergeOnRead)
+    kinds <- Seq("M", "MS", "MN", "MNS", "N", "S", "NS")
+  } {
+    val isChecked = kinds.contains('M')
+
+    test(s"$kinds, $mode, the source is skewed") {
+      setMode("ice.db.plain", mode)
+      val legal = sql("ice.db.plain", source(hot = true, twice = false), kinds)
+      val plan = planOf(checkLegal("ice.db.plain", legal))
+      assert((isSplitByUs(plan) || isSplitBySpark(plan)) === !isChecked, plan)
+      val found = collect(plan) { case node => SkewReason.of(node) }.flatten
+      assert(found.contains(SkewReason.MergeTarget) === isChecked, plan)
+      if (isChecked) {
+        val twice = sql("ice.db.plain", source(hot = true, twice = true), kinds)
+        assert(restoring("ice.db.plain")(findsTwice(runMerge(twice))))
+      }
+    }
+
+    test(s"$kinds, $mode, the target is skewed") {
+      setMode("ice.db.hot", mode)
+      val plan = planOf(
+        checkLegal("ice.db.hot", sql("ice.db.hot", source(hot = false, twice = false), kinds)))
+      assert(isSplitByUs(plan) || isSplitBySpark(plan), plan)
+      if (isChecked) {
+        val twice = sql("ice.db.hot", source(hot = false, twice = true), kinds)
+        assert(restoring("ice.db.hot")(findsTwice(runMerge(twice))))
+      }
+    }
+  }
+
+  for (kinds <- Seq("M", "MN")) {
+    test(s"$kinds, $MergeOnRead: Spark by itself slices the source, and we take it back") {
+      setMode("ice.db.plain", MergeOnRead)
+      for (hash <- Seq("0", "100MB")) {
+        withSQLConf("spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold" -> hash) {
+          val twice = sql("ice.db.plain", source(hot = true, twice = true), kinds)
+          withSQLConf(Off) {
+            val (_, _, df) = merged("ice.db.plain", twice)
+            assert(isSplitBySpark(planOf(df)))
+          }
+          assert(restoring("ice.db.plain")(findsTwice(runMerge(twice))))
+        }
+      }
+    }
+  }
+
+  test("both sides are skewed: the target alone is sliced") {
+    for (mode <- Seq(CopyOnWrite, MergeOnRead)) {
+      setMode("ice.db.hot", mode)
+      for (kinds <- Seq("M", "MNS")) {
+        // The hot key of the source matches nothing, and is in one partition with the target's.
+        val other = besideHot(2000, 2100)
+        for (twice <- Seq(true, false)) {
+          spark
+            .table(source(hot = true, twice))
+            .withColumn("k", when(col("k") === Hot, other).otherwise(col("k")))
+            .createOrReplaceTempView("both")
+          val merge = sql("ice.db.hot", "both", kinds)
+          if (twice) {
+            assert(restoring("ice.db.hot")(findsTwice(runMerge(merge))))
+          } else {
+            val plan = planOf(checkLegal("ice.db.hot", merge))
+            assert(isSplitByUs(plan) || isSplitBySpark(plan), plan)
+          }
+        }
+      }
+    }
+  }
+
+  test("explain says why the source is left whole") {
+    setMode("ice.db.plain", MergeOnRead)
+    val (_, _, df) =
+      merged("ice.db.plain", sql("ice.db.plain", source(hot = true, twice = false), "MN"))
+    val found = SqlInternals.withActive(spark)(Explainer.explain(df.queryExecution)).joins
+    val skew = found.flatMap(_.skew).filter(_.status == ExplainedSkew.Whole)
+    assert(skew.map(_.text) === Seq(SkewReason.MergeTarget.text))
+    assert(skew.head.advice === Some(Advice.of(SkewReason.MergeTarget)))
+  }
+}

@@ -1,0 +1,109 @@
+package io.github.skewext.merge
+
+import java.nio.file.Files
+
+import scala.collection.JavaConverters._
+
+import io.github.skewext.SkewExtensions
+import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.skew.SkewTest
+import org.apache.commons.io.FileUtils
+import org.apache.iceberg.Table
+import org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
+import org.apache.iceberg.spark.{Spark3Util, SparkCatalog}
+
+import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.execution.{CommandResultExec, SparkPlan}
+import org.apache.spark.sql.{DataFrame, Row}
+import org.apache.spark.{SparkConf, SparkThrowable}
+
+/** Tables of Iceberg, in a catalog of their own, beside the extension. */
+trait MergeTest extends SkewTest {
+
+  protected val CopyOnWrite = "copy-on-write"
+  protected val MergeOnRead = "merge-on-read"
+
+  private lazy val warehouse = Files.createTempDirectory("iceberg").toFile
+
+  override protected def sparkConf: SparkConf =
+    super.sparkConf
+      .set(
+        "spark.sql.extensions",
+        Seq(classOf[SkewExtensions], classOf[IcebergSparkSessionExtensions])
+          .map(_.getName)
+          .mkString(","))
+      .set("spark.sql.catalog.ice", classOf[SparkCatalog].getName)
+      .set("spark.sql.catalog.ice.type", "hadoop")
+      .set("spark.sql.catalog.ice.warehouse", warehouse.getPath)
+      // Compiling takes longer than running such queries.
+      .set("spark.sql.codegen.wholeStage", "false")
+      .set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+
+  override protected def afterAll(): Unit =
+    try super.afterAll()
+    finally FileUtils.deleteDirectory(warehouse)
+
+  /** A file of each task, each read by a task of its own. */
+  protected def write(df: DataFrame, name: String, distribution: String = "none"): Unit =
+    df.writeTo(name)
+      .using("iceberg")
+      .tableProperty("format-version", "2")
+      .tableProperty("write.distribution-mode", "none")
+      .tableProperty("write.merge.distribution-mode", distribution)
+      .tableProperty("read.split.target-size", "1000")
+      .tableProperty("read.split.open-file-cost", "1000")
+      .tableProperty("read.split.adaptive-size.enabled", "false")
+      .createOrReplace()
+
+  protected def iceberg(name: String): Table = Spark3Util.loadIcebergTable(spark, name)
+
+  protected def setMode(name: String, mode: String): Unit =
+    iceberg(name).updateProperties().set("write.merge.mode", mode).commit()
+
+  /** What the last write of a table says that it has done to rows. */
+  protected def rowMetrics(name: String): Map[String, String] =
+    iceberg(name)
+      .currentSnapshot()
+      .summary()
+      .asScala
+      .filter { case (metric, _) => metric.endsWith("records") || metric.endsWith("deletes") }
+      .toMap
+
+  /** Runs a MERGE; gives the plan that did it. */
+  protected def runMerge(sql: String): DataFrame = {
+    val df = spark.sql(sql)
+    assert(planOf(df).children.nonEmpty)
+    df
+  }
+
+  protected def planOf(merge: DataFrame): SparkPlan =
+    merge.queryExecution.executedPlan match {
+      case result: CommandResultExec => result.commandPhysicalPlan
+      case other => fail(s"not a command: $other")
+    }
+
+  /**
+   * Whether partitions of the MERGE's join were split, by Spark or by us. That of the subquery which
+   * finds the files that are concerned may be, either side of it.
+   */
+  protected def isSplitBySpark(plan: SparkPlan): Boolean =
+    collect(plan) { case join: ShuffledJoin if join.isSkewJoin => join }.nonEmpty
+
+  protected def isSplitByUs(plan: SparkPlan): Boolean =
+    collect(plan) { case join: MultiFullJoinExec if join.split.isDefined => join }.nonEmpty
+
+  /** Whether Spark finds that rows of the target match twice. Other errors are errors. */
+  protected def findsTwice(body: => Any): Boolean =
+    try {
+      body
+      false
+    } catch {
+      case e: Exception if Iterator.iterate[Throwable](e)(_.getCause).takeWhile(_ != null).exists {
+            case known: SparkThrowable => known.getErrorClass == "MERGE_CARDINALITY_VIOLATION"
+            case _ => false
+          } =>
+        true
+    }
+
+  protected def rowsOf(name: String): Seq[Row] = spark.table(name).collect().toSeq
+}

@@ -1,0 +1,201 @@
+package io.github.skewext.merge
+
+import io.github.skewext.SkewConf
+import org.scalacheck.Gen
+import org.scalacheck.rng.Seed
+
+import org.apache.spark.sql.{DataFrame, Row}
+
+/**
+ * Random MERGEs into random tables, by random settings, against [[MergeModel]]; a failure names its
+ * seed. SKEWEXT_RANDOM_MERGES says how many.
+ */
+class RandomMergeSuite extends MergeTest {
+
+  private val runs = sys.env.get("SKEWEXT_RANDOM_MERGES").fold(20)(_.toInt)
+
+  private case class Case(
+      model: MergeModel,
+      target: Seq[MergeRow],
+      targetFiles: Int,
+      source: Seq[MergeRow],
+      sourceTasks: Int,
+      mode: String,
+      distribution: String,
+      conf: Seq[(String, String)]) {
+    override def toString: String =
+      s"${model.sql("t", "s")}\n$mode, $distribution, ${target.size} rows in $targetFiles files, " +
+        s"${source.size} rows of $sourceTasks tasks, $conf"
+  }
+
+  private def condition(sql: String)(holds: (MergeRow, MergeRow) => Boolean) =
+    MergeCondition(sql, holds)
+
+  private val ofTarget = Gen.oneOf(
+    condition("t.a % 2 = 0")((t, _) => t.a % 2 == 0),
+    condition("t.a > 6")((t, _) => t.a > 6))
+
+  private val ofSource = Gen.oneOf(
+    condition("s.a % 2 = 0")((_, s) => s.a % 2 == 0),
+    condition("s.a < 7")((_, s) => s.a < 7))
+
+  private val ofBoth = Gen.oneOf(
+    condition("t.a < s.a")((t, s) => t.a < s.a),
+    condition("t.a % 4 = s.a % 4")((t, s) => t.a % 4 == s.a % 4))
+
+  /** Only the last of a kind may be without a condition. */
+  private def actions(
+      conditions: Gen[MergeCondition],
+      action: Gen[(String, (MergeRow, MergeRow) => Option[MergeRow])]): Gen[Seq[MergeAction]] =
+    for {
+      n <- Gen.frequency(1 -> 0, 2 -> 1, 1 -> 2)
+      given <- Gen.listOfN(n, conditions)
+      isLastFree <- Gen.oneOf(true, false)
+      done <- Gen.listOfN(n, action)
+    } yield given.zip(done).zipWithIndex.map { case ((c, (sql, result)), i) =>
+      MergeAction(if (i == n - 1 && isLastFree) None else Some(c), sql, result)
+    }
+
+  private type Result = (MergeRow, MergeRow) => Option[MergeRow]
+
+  private val delete: (String, Result) = (MergeModel.Delete, (_, _) => None)
+
+  private val onMatched: Gen[(String, Result)] = Gen.oneOf(
+    delete,
+    ("UPDATE SET a = s.a, txt = s.txt", (t, s) => Some(t.copy(a = s.a, txt = s.txt))): (
+        String,
+        Result),
+    (
+      "UPDATE SET k = s.a, a = t.a + s.a",
+      (t, s) => Some(t.copy(k = Some(s.a.toLong), a = t.a + s.a))): (String, Result))
+
+  private val onlySource: Gen[(String, Result)] = Gen.oneOf(
+    ("INSERT (id, k, a, txt) VALUES (s.id, s.k, s.a, s.txt)", (_, s) => Some(s)): (String, Result),
+    ("INSERT (id, k, a, txt) VALUES (s.id, s.k, -1, s.txt)", (_, s) => Some(s.copy(a = -1))): (
+        String,
+        Result))
+
+  private val onlyTarget: Gen[(String, Result)] = Gen.oneOf(
+    delete,
+    ("UPDATE SET a = t.a + 100", (t, _) => Some(t.copy(a = t.a + 100))): (String, Result))
+
+  private val models: Gen[MergeModel] = (for {
+    on <- Gen.frequency(
+      3 -> Gen.const(Nil),
+      1 -> Gen.oneOf(ofTarget, ofSource, ofBoth).flatMap(g => g).map(Seq(_)))
+    matched <- actions(Gen.oneOf(ofTarget, ofSource, ofBoth).flatMap(g => g), onMatched)
+    notMatched <- actions(ofSource, onlySource)
+    notMatchedBySource <- actions(ofTarget, onlyTarget)
+  } yield MergeModel(on, matched, notMatched, notMatchedBySource)).retryUntil { model =>
+    model.matched.nonEmpty || model.notMatched.nonEmpty || model.notMatchedBySource.nonEmpty
+  }
+
+  /** A key that only one side has, or one of both, or none. */
+  private val hotKeys = Gen.frequency(
+    3 -> Gen.const(Some(1000L)),
+    2 -> Gen.const(Some(2000L)),
+    2 -> Gen.choose(0L, 40L).map(Some(_)),
+    1 -> Gen.const(None))
+
+  private def rows(keys: Seq[Option[Long]], first: Long): Gen[Seq[MergeRow]] =
+    Gen.listOfN(keys.size, Gen.choose(0, 12)).map { as =>
+      keys.zip(as).zipWithIndex.map { case ((k, a), i) =>
+        MergeRow(first + i, k, a, f"${(first + i) * 2654435761L}%040d")
+      }
+    }
+
+  private def shuffled(keys: Seq[Option[Long]]): Gen[Seq[Option[Long]]] =
+    Gen.long.map(seed => new scala.util.Random(seed).shuffle(keys))
+
+  private val targets: Gen[Seq[MergeRow]] = for {
+    n <- Gen.choose(0, 60)
+    keys <- Gen.listOfN(n, Gen.frequency(10 -> Gen.choose(0L, 40L).map(Option(_)), 1 -> None))
+    key <- hotKeys
+    hot <- Gen.oneOf(0, 0, 150)
+    all <- shuffled(keys ++ Seq.fill(hot)(key))
+    made <- rows(all, 0)
+  } yield made
+
+  private val sources: Gen[Seq[MergeRow]] = for {
+    n <- Gen.choose(0, 40)
+    distinct <- shuffled((0L to 40L).map(Option(_)))
+    repeated <- Gen.oneOf(0, 0, 1, 2)
+    nulls <- Gen.oneOf(0, 3)
+    // Mostly one that matches nothing, or there would be few legal MERGEs.
+    key <- Gen.frequency(6 -> Gen.const(Some(3000L)), 1 -> hotKeys)
+    hot <- Gen.oneOf(0, 150, 150)
+    keys = distinct.take(n)
+    all <- shuffled(keys ++ keys.take(repeated) ++ Seq.fill(nulls)(None) ++ Seq.fill(hot)(key))
+    made <- rows(all, 100000)
+  } yield made
+
+  private val cases: Gen[Case] = for {
+    model <- models
+    target <- targets
+    targetFiles <- Gen.choose(1, 4)
+    source <- sources
+    sourceTasks <- Gen.choose(1, 4)
+    mode <- Gen.oneOf(CopyOnWrite, MergeOnRead)
+    distribution <- Gen.oneOf("none", "none", "hash")
+    partitions <- Gen.choose(1, 4)
+    coalesce <- Gen.oneOf("true", "false")
+    hash <- Gen.oneOf("0", "100MB")
+    gain <- Gen.oneOf("1.0", "1.5")
+    force <- Gen.oneOf("true", "false", "false")
+  } yield Case(
+    model,
+    target,
+    targetFiles,
+    source,
+    sourceTasks,
+    mode,
+    distribution,
+    Seq(
+      Threshold -> "600",
+      Factor -> "1.2",
+      Advisory -> "600",
+      "spark.sql.shuffle.partitions" -> partitions.toString,
+      "spark.sql.adaptive.coalescePartitions.enabled" -> coalesce,
+      "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold" -> hash,
+      SkewConf.SKEW_MIN_GAIN.key -> gain,
+      SkewConf.SKEW_FORCE.key -> force))
+
+  private def dataFrame(rows: Seq[MergeRow], partitions: Int): DataFrame =
+    frame("id bigint, k bigint, a int, txt string", partitions)(rows.map(asRow): _*)
+
+  private def asRow(row: MergeRow): Row =
+    Row(row.id, row.k.map(Long.box).orNull, row.a, row.txt)
+
+  private def run(c: Case): String = {
+    write(dataFrame(c.target, c.targetFiles), "ice.db.t", c.distribution)
+    setMode("ice.db.t", c.mode)
+    dataFrame(c.source, c.sourceTasks).createOrReplaceTempView("s")
+    var merge: Option[DataFrame] = None
+    val twice = findsTwice { merge = Some(runMerge(c.model.sql("ice.db.t", "s"))) }
+    val expected = c.model.run(c.target, c.source)
+    assert(twice === expected.isEmpty)
+    assertSameRows(rowsOf("ice.db.t"), expected.getOrElse(c.target).map(asRow), "the model")
+    merge.map(planOf) match {
+      case None => "twice"
+      case Some(plan) if isSplitByUs(plan) => "split by us"
+      case Some(plan) if isSplitBySpark(plan) => "split by Spark"
+      case _ => "whole"
+    }
+  }
+
+  test("random MERGEs") {
+    // Another seed every day, so that many days see many cases; the failure says which.
+    val first = java.time.LocalDate.now().toEpochDay * runs
+    val outcomes = (first until first + runs).map { seed =>
+      val c = cases.pureApply(Gen.Parameters.default, Seed(seed))
+      withClue(s"seed $seed, $c: ") {
+        var outcome = ""
+        withSQLConf(c.conf: _*) { outcome = run(c) }
+        outcome
+      }
+    }
+    val counts = outcomes.groupBy(identity).map { case (outcome, all) => outcome -> all.size }
+    info(counts.toSeq.sorted.map { case (outcome, n) => s"$n $outcome" }.mkString(", "))
+    assert(counts.contains("split by us") && counts.size > 1)
+  }
+}
