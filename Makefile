@@ -31,7 +31,8 @@ export LC_ALL := C.UTF-8
 # The order of prerequisites saves a start of sbt: after the Scala tests the jar is there.
 .NOTPARALLEL:
 
-.PHONY: help demo test test-scala test-python test-spark test-random test-merge bench fmt check check-scala \
+.PHONY: help demo test test-all test-scala test-python test-spark test-random test-merge bench fmt \
+  check check-scala \
   check-python jar wheel docs notebooks clean distclean
 
 help: ## Show this list
@@ -40,7 +41,10 @@ help: ## Show this list
 demo: $(JAR_STAMP) $(VENV_STAMP) ## Join six real tables, beside stock Spark and DuckDB
 	$(PY) -m demo $(ARGS)
 
-test: test-scala test-python ## All tests: Scala suites, pytest, the built wheel
+test: test-scala test-python ## The tests: Scala suites, pytest, the built wheel
+
+test-all: export SKEWEXT_TEST_ALL := 1
+test-all: test ## The same and more: Spark's own suites, all random queries, all combinations of settings
 
 # The report of an earlier run must not be counted.
 test-scala: ## The Scala suites; ONLY='*ZipSuite' runs some
@@ -52,9 +56,10 @@ test-scala: ## The Scala suites; ONLY='*ZipSuite' runs some
 # (Named beside its folder it would make pytest 8 forget the rest of the folder.)
 test-python: $(WHEEL) $(VENV_STAMP) ## pytest and the built wheel; ARGS='-k name' runs some, in one process
 	cd python && ../$(PY) -m pytest -o 'python_files=test_*.py smoke_*.py' \
-	  $(if $(ARGS),$(ARGS),-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=15)
+	  $(if $(ARGS),$(ARGS),-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=10)
 
 # What takes too long for CI.
+test-spark: export SKEWEXT_TEST_ALL := 1
 test-spark: $(JAR_STAMP) $(VENV_STAMP) ## Spark's own suites and all of TPC-DS, all joins rewritten
 	rm -f target/scalatest.txt
 	$(SBT) "testOnly io.github.skewext.sparktests.*"; status=$$?; \

@@ -29,15 +29,13 @@ val openedModules = Seq(
 // Java 8 bytecode and API. JDK 8 itself does not know the flag, and needs none.
 val hasReleaseFlag = sys.props("java.specification.version") != "1.8"
 
-// Test suites run in a JVM for each package, or several if it has many; Spark's own suites in others.
-// How many JVMs run at a time is for the Makefile to say.
-val suitesOfAJvm = 9
+// Test suites are dealt out to a few JVMs, as each takes its time until it is warm; Spark's own suites
+// have others. How many JVMs run at a time is for the Makefile to say.
+val jvmsOf = Map("ours" -> 4, "spark" -> 2)
 
-def groupOf(suite: String): String = suite.split('.').reverse.toSeq match {
-  case name +: _ if name.startsWith("Spark") => "spark"
-  case _ +: "skewext" +: _ => "multijoin"
-  case _ +: lastPackage +: _ => lastPackage
-}
+def groupOf(suite: String): String =
+  if (suite.contains(".sparktests.") || suite.split('.').last.startsWith("Spark")) "spark"
+  else "ours"
 
 Global / concurrentRestrictions := {
   val cores = java.lang.Runtime.getRuntime.availableProcessors
@@ -99,7 +97,7 @@ lazy val skewext = (project in file("."))
     Test / testForkedParallel := false,
     Test / testGrouping := (for {
       (group, tests) <- (Test / definedTests).value.groupBy(test => groupOf(test.name)).toSeq
-      (part, i) <- tests.sortBy(_.name).grouped(suitesOfAJvm).zipWithIndex
+      (part, i) <- tests.sortBy(_.name).zipWithIndex.groupBy(_._2 % jvmsOf(group)).toSeq
     } yield {
       val name = s"$group-${i + 1}"
       // A folder of its own for each, as Spark keeps tables in the one that it runs in.
@@ -110,11 +108,13 @@ lazy val skewext = (project in file("."))
       val heap = if (group == "spark") Seq("-Xmx2g") else Nil
       val options =
         usual.withWorkingDirectory(folder).withRunJVMOptions(usual.runJVMOptions ++ heap)
-      Tests.Group(name, part, Tests.SubProcess(options))
+      Tests.Group(name, part.map(_._1), Tests.SubProcess(options))
     }),
     // Most of the time goes into code that runs only a few times.
     Test / javaOptions ++= openedModules ++
-      Seq("-Xmx1536m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+      Seq("-Xmx1536m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") ++
+      // With the first compiler alone it is an eighth of the usual, which so many suites fill.
+      Seq("-XX:ReservedCodeCacheSize=256m"),
     Test / javaOptions += "-XX:+IgnoreUnrecognizedVMOptions",
     Test / run / outputStrategy := Some(OutputStrategy.StdoutOutput),
     // The file is for build-tools/count_tests.py.
@@ -122,9 +122,12 @@ lazy val skewext = (project in file("."))
       val report = target.value / "scalatest.txt"
       Tests.Argument(TestFrameworks.ScalaTest, "-oDF", "-fDW", report.getPath)
     },
-    // Spark's own suites that take long: `make test-spark` names them.
-    Test / test / testOptions +=
-      Tests.Filter(suite => !suite.startsWith("io.github.skewext.sparktests.full.")),
+    // Spark's own suites are for `make test-all`, those that take long for `make test-spark`.
+    Test / test / testOptions += {
+      val all = sys.env.contains("SKEWEXT_TEST_ALL")
+      Tests.Filter(suite =>
+        if (all) !suite.contains(".sparktests.full.") else groupOf(suite) != "spark")
+    },
     scalafixCheck := scalafixAll.toTask(" --check").value,
     bundleJar := {
       val jar = (Compile / packageBin).value

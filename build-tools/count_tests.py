@@ -1,4 +1,4 @@
-"""Print `N passed, N failed` of a ScalaTest run; fail where the run failed or did not end.
+"""Print the slowest tests and `N passed, N failed` of a ScalaTest run; fail where it failed.
 
 It reads the text that ScalaTest's file reporter leaves. The JUnit reports of sbt are not used:
 they show a cancelled test as one that passed, and nothing of a test JVM that died.
@@ -7,6 +7,30 @@ they show a cancelled test as one that passed, and nothing of a test JVM that di
 import re
 import sys
 from pathlib import Path
+
+SLOWEST = 10
+
+# As in `- name of a test (1 minute, 12 seconds)`; units that are zero are left out.
+DURATION = re.compile(
+    r"^\s*- (?P<test>.*?)(?: \*\*\* FAILED \*\*\*)?"
+    r" \((?P<time>\d+ (?:hour|minute|second|millisecond)s?(?:, \d+ [a-z]+)*)\)$"
+)
+SECONDS = {"hour": 3600.0, "minute": 60.0, "second": 1.0, "millisecond": 0.001}
+
+
+def slowest(text: str) -> list[str]:
+    """The tests that took longest, each with its seconds and its suite."""
+    found, suite = [], ""
+    for line in text.splitlines():
+        test = DURATION.match(line)
+        if test:
+            parts = re.findall(r"(\d+) ([a-z]+?)s?(?:,|$)", test["time"])
+            found.append((sum(int(n) * SECONDS[unit] for n, unit in parts), suite, test["test"]))
+        elif re.fullmatch(r"\S+:", line):
+            suite = line[:-1]
+    return [
+        f"{took:7.1f} s  {where}: {test}" for took, where, test in sorted(found)[::-1][:SLOWEST]
+    ]
 
 
 def main(report: str) -> int:
@@ -25,6 +49,7 @@ def main(report: str) -> int:
     aborted = int(suites.group(1))
     for line in re.findall(r"^.* \*\*\* (?:FAILED|ABORTED) \*\*\*.*$", text, re.MULTILINE):
         print(line)
+    print(f"The {SLOWEST} slowest Scala tests:", *slowest(text), sep="\n")
     if aborted:
         print(f"Suites aborted, counted as one failure each: {aborted}")
     if any(left_out):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from amount import TEST_ALL
 from pyspark.sql import SparkSession
 
 import pyspark_skewext as skewext
@@ -57,6 +58,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.warehouse.dir", str(home / "warehouse"))
         # Small tables would otherwise be broadcast where tests look at shuffles.
         .config("spark.sql.autoBroadcastJoinThreshold", -1)
+        # Compiling takes longer than running queries as small as those of tests.
+        .config("spark.sql.codegen.wholeStage", TEST_ALL)
+        .config("spark.sql.codegen.factoryMode", "FALLBACK" if TEST_ALL else "NO_CODEGEN")
     )
     session = skewext.configure(builder).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from amount import TEST_ALL
 from duck import duck_join
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ from stock import stock_join
 from pyspark_skewext import multi_join
 
 # Few by default to keep the suite quick; more in the environment for a thorough run.
-EXAMPLES = int(os.environ.get("SKEWEXT_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("SKEWEXT_EXAMPLES", "40" if TEST_ALL else "15"))
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from amount import TEST_ALL
 from pyspark.sql import SparkSession
 from random_sql.engines import Engines
 from random_sql.hunt import examples, hunt
@@ -14,9 +14,9 @@ from random_sql.reduce import Example, reduced
 from random_sql.scope import pruned, tables_of
 from random_sql.tree import FULL, SPARK, Join, Select, leaves, statements
 
-# Few by default to keep the suite quick; `make test-random` has more.
-QUERIES = int(os.environ.get("SKEWEXT_RANDOM_QUERIES", "200"))
-SEED = int(os.environ.get("SKEWEXT_RANDOM_SEED", "20240229"))
+# `make test-random` has as many as one likes.
+QUERIES = 200 if TEST_ALL else 40
+SEED = 20240229
 
 
 @pytest.fixture

@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from amount import some
 from duck import duck_join
 from harness.standalone import Standalone
 from multisets import assert_same_rows
@@ -55,31 +57,35 @@ def is_split(df: DataFrame) -> bool:
     return "MultiFullJoin (skew: " in df._jdf.queryExecution().executedPlan().toString()
 
 
-@pytest.mark.parametrize("maps", [1, 4])
+_ROLES = [
+    ["optional", "optional", "optional"],
+    ["required", "optional", "excluded"],
+    ["optional", "required", "optional"],
+    ["optional", "excluded", "optional"],
+]
+
+
 @pytest.mark.parametrize(
-    "roles",
-    [
-        ["optional", "optional", "optional"],
-        ["required", "optional", "excluded"],
-        ["optional", "required", "optional"],
-        ["optional", "excluded", "optional"],
-    ],
+    ("roles", "hot_input", "maps"), some(8, [*product(_ROLES, range(3), [1, 4])])
 )
-def test_one_hot_key_against_duckdb(spark: SparkSession, roles: list[str], maps: int) -> None:
-    for hot_input in range(3):
-        data = [rows(n, *((900, 0.5) if n == hot_input else (60, 0.03))) for n in range(3)]
-        inputs = [frame(spark, f"v{n}", data[n], maps) for n in range(3)]
-        joined = multi_join(*inputs, on="k", how=roles)
-        expected = duck_join([(["INT", "VARCHAR"], d) for d in data], 1, roles)
-        assert_same_rows(joined, expected)
-        # Of an excluded input only the keys are read, and equal ones need hardly any space.
-        assert is_split(joined) or roles[hot_input] == "excluded"
+def test_one_hot_key_against_duckdb(
+    spark: SparkSession, roles: list[str], hot_input: int, maps: int
+) -> None:
+    data = [rows(n, *((900, 0.5) if n == hot_input else (60, 0.03))) for n in range(3)]
+    inputs = [frame(spark, f"v{n}", data[n], maps) for n in range(3)]
+    joined = multi_join(*inputs, on="k", how=roles)
+    expected = duck_join([(["INT", "VARCHAR"], d) for d in data], 1, roles)
+    assert_same_rows(joined, expected)
+    # Of an excluded input only the keys are read, and equal ones need hardly any space.
+    assert is_split(joined) or roles[hot_input] == "excluded"
 
 
-@pytest.mark.parametrize("hint", ["merge", "shuffle_hash"])
+_JOINS = [("full", True), ("full", False), ("left", False), ("right", True), ("left_semi", True)]
+
+
 @pytest.mark.parametrize(
-    ("how", "hot_left"),
-    [("full", True), ("full", False), ("left", False), ("right", True), ("left_semi", True)],
+    ("how", "hot_left", "hint"),
+    some(8, [(*join, hint) for join in _JOINS for hint in ("merge", "shuffle_hash")]),
 )
 def test_joins_of_spark_against_duckdb(
     spark: SparkSession, how: str, hot_left: bool, hint: str

@@ -1,6 +1,7 @@
 package io.github.skewext
 
 import scala.collection.JavaConverters._
+import scala.util.Random
 
 import io.github.skewext.multijoin.{DropUnusedInputs, MultiFullJoinExec, PropagateEmptyInputs}
 
@@ -29,6 +30,24 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
       .set(SkewConf.MULTI_JOIN_BROADCAST.key, "false")
       // Joins are tested as they are written, also one of Spark's above ours, or ours above ours.
       .set(SkewConf.MULTI_JOIN_REWRITE.key, "false")
+      .setAll(if (generatesCode) Nil else Interpreted)
+
+  /** Whether `make test-all` runs, which tries all cases of what `make test` tries some of. */
+  protected def testAll: Boolean = sys.env.get("SKEWEXT_TEST_ALL").contains("1")
+
+  /** So many of the cases, chosen as it happens but always the same; `make test-all` has them all. */
+  protected def some[A](n: Int, cases: Seq[A]): Seq[A] =
+    if (testAll) cases else new Random(n).shuffle(cases).take(n)
+
+  /** Whether queries are compiled, which costs more than to run such small ones. */
+  protected def generatesCode: Boolean = testAll
+
+  /** A query where generated code is what is tested. */
+  protected def inGeneratedCode(body: => Unit): Unit =
+    withSQLConf(
+      "spark.sql.codegen.wholeStage" -> "true",
+      "spark.sql.codegen.factoryMode" -> "CODEGEN_ONLY",
+      "spark.sql.codegen.fallback" -> "false")(body)
 
   // It warns of the threads of Spark's own pools, after every suite.
   override protected def doThreadPostAudit(): Unit = ()
@@ -43,15 +62,18 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
 
   protected val Off: (String, String) = SkewConf.ENABLED.key -> "false"
 
+  private def Interpreted: Seq[(String, String)] =
+    Seq("spark.sql.codegen.wholeStage" -> "false", "spark.sql.codegen.factoryMode" -> "NO_CODEGEN")
+
+  // Oracles need no speed: they run in the way that starts soonest.
+  private def AsOracle: Seq[(String, String)] =
+    Interpreted :+ SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "false" :+ Off
+
   /** Joins stay joins, whatever is known of inputs without rows. */
   protected val KeepEmptyInputs: Seq[(String, String)] = Seq(
     SQLConf.OPTIMIZER_EXCLUDED_RULES.key ->
       Seq(PropagateEmptyInputs, DropUnusedInputs).map(_.ruleName).mkString(","),
     SQLConf.ADAPTIVE_OPTIMIZER_EXCLUDED_RULES.key -> PropagateEmptyInputs.AtRuntime.ruleName)
-
-  // Compiling costs more than running such small queries, and the oracles need no speed.
-  private val Interpreted =
-    Seq("spark.sql.codegen.wholeStage" -> "false", "spark.sql.codegen.factoryMode" -> "NO_CODEGEN")
 
   /** `table("k, v", "(1, 'a'), (2, null)")`: an inline table. */
   protected def table(columns: String, values: String): DataFrame =
@@ -105,7 +127,7 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
   /** The rows of the same query when it is planned as Spark's joins. */
   protected def rowsWhenOff(df: DataFrame): Seq[Row] = {
     var rows: Seq[Row] = Nil
-    withSQLConf(Interpreted :+ Off: _*) {
+    withSQLConf(AsOracle: _*) {
       val off = again(df)
       rows = off.collect().toSeq
       assert(operators(off).isEmpty, "switched off, our operator is still in the plan")
@@ -146,7 +168,7 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
     val df = fullJoin(on: _*)(inputs: _*)
     val rows = checkJoin(df)
     val stock = stockChain(on: _*)(inputs: _*)
-    withSQLConf(Interpreted :+ Off: _*) {
+    withSQLConf(AsOracle: _*) {
       assertSameRows(rows, stock.collect().toSeq, "Spark's chain of full outer joins")
     }
     assert(operators(stock).isEmpty)

@@ -14,12 +14,7 @@ import org.apache.spark.sql.{AnalysisException, DataFrame}
 /** What `explain` says of the joins of a query. */
 class ExplainSuite extends SkewTest {
 
-  // Compiling costs more than running such small queries.
-  override protected def beforeAll(): Unit = {
-    super.beforeAll()
-    spark.conf.set("spark.sql.codegen.wholeStage", "false")
-    spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-  }
+  override protected def generatesCode: Boolean = false
 
   override protected def sparkConf: SparkConf =
     super.sparkConf.set(SkewConf.MULTI_JOIN_REWRITE.key, "true")

@@ -11,6 +11,9 @@ import org.apache.spark.sql.functions._
 /** Rows that are made of a scan's columns by us are, byte by byte, those that Spark makes. */
 class BatchRowsSuite extends MultiJoinTest {
 
+  // Interpreted, Spark does not read files as batches of columns.
+  override protected def generatesCode: Boolean = true
+
   /** Of the types that are known, and of every width; some null, and some never. */
   private def wide(rows: Int): DataFrame = {
     val n = col("id")

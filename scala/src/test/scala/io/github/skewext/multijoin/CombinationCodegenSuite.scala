@@ -9,6 +9,8 @@ import org.apache.spark.sql.functions._
 /** Operators above a join that read its columns without a row in between. */
 class CombinationCodegenSuite extends MultiJoinTest {
 
+  override protected def generatesCode: Boolean = true
+
   private def input(i: Int): DataFrame = spark
     .range(0, 50, 1, 2)
     .select(

@@ -7,6 +7,8 @@ import org.apache.spark.sql.Row
 /** The answer, as the semantics define it: which rows come out, with which values and columns. */
 class MultiFullJoinSuite extends MultiJoinTest {
 
+  override protected def generatesCode: Boolean = true
+
   private def names(column: String, keys: String*) =
     table(s"k, $column", keys.map(k => s"('$k', '$column of $k')").mkString(", "))
 

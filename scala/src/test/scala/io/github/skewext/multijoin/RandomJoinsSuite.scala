@@ -9,6 +9,9 @@ import org.apache.spark.sql.{DataFrame, Row}
 /** Random inputs, roles and settings against Spark's own joins; a failure names its seed. */
 class RandomJoinsSuite extends MultiJoinTest {
 
+  // All of the operator as users have it.
+  override protected def generatesCode: Boolean = true
+
   private case class Case(
       keyTypes: Seq[String],
       inputs: Seq[Seq[Row]],
@@ -66,7 +69,7 @@ class RandomJoinsSuite extends MultiJoinTest {
     frame(columns.mkString(", "))(rows: _*)
   }
 
-  private val runs = 40
+  private val runs = if (testAll) 100 else 25
 
   test("random joins") {
     // Another seed every day, so that many days see many cases; the failure says which.

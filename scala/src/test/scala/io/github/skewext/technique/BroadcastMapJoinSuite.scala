@@ -85,10 +85,7 @@ class BroadcastMapJoinSuite extends TechniqueTest {
   }
 
   test("in generated code") {
-    withSQLConf(
-      "spark.sql.codegen.wholeStage" -> "true",
-      "spark.sql.codegen.factoryMode" -> "CODEGEN_ONLY",
-      "spark.sql.codegen.fallback" -> "false") {
+    inGeneratedCode {
       check(large, small, "k", "full", Technique, onSide("right"))
       check(small, large, Seq("k", "j"), "full", Technique, onSide("left"))
     }

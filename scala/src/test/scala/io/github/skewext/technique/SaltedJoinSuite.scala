@@ -237,10 +237,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     val wide = (0 to 25).foldLeft(left)((df, i) => df.withColumn(s"c$i", col("v0") % (i + 2)))
     val text = (df: DataFrame) => df.withColumn("k", concat(lit("key"), col("k")))
     val hotText = Seq("key3", "key9", "key60").map(k => Seq(lit(k)))
-    withSQLConf(
-      "spark.sql.codegen.wholeStage" -> "true",
-      "spark.sql.codegen.factoryMode" -> "CODEGEN_ONLY",
-      "spark.sql.codegen.fallback" -> "false") {
+    inGeneratedCode {
       for (how <- Seq("full", "left_anti")) {
         val df = checkSalted(wide, right, "k", how, Map("side" -> "both", "salts" -> "3"), Hot)
         val compiled = collectWithSubqueries(df.queryExecution.executedPlan) {

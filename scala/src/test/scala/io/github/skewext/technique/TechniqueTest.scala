@@ -11,12 +11,7 @@ import org.apache.spark.sql.{Column, DataFrame, Row}
 /** Joins by techniques, and what Spark makes of the same joins. */
 trait TechniqueTest extends SkewTest {
 
-  // Compiling costs more than running such small queries.
-  override protected def beforeAll(): Unit = {
-    super.beforeAll()
-    spark.conf.set("spark.sql.codegen.wholeStage", "false")
-    spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-  }
+  override protected def generatesCode: Boolean = false
 
   protected val Hows: Seq[String] =
     Seq("inner", "left", "right", "full", "left_semi", "left_anti")
