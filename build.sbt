@@ -87,8 +87,6 @@ lazy val skewext = (project in file("."))
       "org.apache.iceberg" %% s"iceberg-spark-runtime-${spark.line}" % spark.iceberg % Test,
       "org.scalatest" %% "scalatest" % SparkVersions.scalatest % Test,
       "org.scalatestplus" %% "scalacheck-1-18" % SparkVersions.scalacheckPlus % Test),
-    // SettingsDoc is a tool of the build; the jar is not something to run.
-    Compile / packageBin / mainClass := None,
     Compile / packageBin / mappings ++=
       Seq("LICENSE", "NOTICE").map(name => baseDirectory.value / name -> s"META-INF/$name"),
     Test / fork := true,

@@ -6,7 +6,7 @@ import org.apache.spark.sql.internal.SQLConf.buildConf
 
 /**
  * Every setting of skewext. The entries are Spark's own `ConfigEntry`s, so `SET -v` lists them and
- * a wrong value fails when it is set; `docs/settings.md` is generated from them ([[SettingsDoc]]).
+ * a wrong value fails when it is set; `docs/settings.md` is generated from them.
  * Settings are read per query.
  */
 object SkewConf {

@@ -3,7 +3,7 @@ package io.github.skewext.report
 import scala.util.Try
 
 import io.github.skewext.explain.FoundJoin
-import io.github.skewext.skew.AdaptiveSettings
+import io.github.skewext.skew.SkewSettings
 import io.github.skewext.{LoadedExtension, SkewConf}
 import org.json4s.jackson.JsonMethods.{compact, render}
 import org.json4s.{JArray, JBool, JDouble, JInt, JNull, JObject, JString, JValue}
@@ -181,7 +181,7 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
       SQLConf.SKEW_JOIN_ENABLED,
       SkewConf.ENABLED,
       SkewConf.SKEW_ENABLED).filterNot(conf.getConf(_)).map(_.key)
-    val skew = AdaptiveSettings.of(conf)
+    val skew = SkewSettings.of(conf)
     JObject(
       "skewext_loaded" -> JBool(loaded),
       "switched_off" -> strings(off),

@@ -1,6 +1,6 @@
 package io.github.skewext.report
 
-import io.github.skewext.skew.{AdaptiveSettings, SkewPlanner, SkewSettings}
+import io.github.skewext.skew.{SkewPlanner, SkewSettings}
 import io.github.skewext.{LoadedExtension, SkewConf}
 
 import org.apache.spark.sql.catalyst.InternalRow
@@ -168,7 +168,7 @@ object SkewReport {
       numPartitions,
       profiles.zip(passes).map { case (profile, pass) => Seen(profile, pass.typicalRowBytes) },
       hot,
-      AdaptiveSettings.of(conf))
+      SkewSettings.of(conf))
   }
 
   /** A key is in it if it has at least this share of the rows with a key. */

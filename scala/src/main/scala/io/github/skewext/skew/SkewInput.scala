@@ -43,34 +43,3 @@ case class SkewInput(
   /** What a byte of it costs that a residual drops; shuffles that make an input are joined for that. */
   def streamCost: Double = if (wholeBytes.isEmpty) dropCost else 1.0
 }
-
-/** The settings that decide about splits: Spark's own, and the limits that Spark has none for. */
-case class SkewSettings(
-    factor: Double,
-    thresholdBytes: Long,
-    advisoryBytes: Long,
-    maxSlices: Int,
-    maxRereadFactor: Double,
-    minGain: Double,
-    marking: Boolean) {
-
-  /** From which size on a partition is skewed: as Spark's own rule has it. */
-  def skewThreshold(sizes: Seq[Long]): Long =
-    math.max(thresholdBytes, (SkewSettings.median(sizes) * factor).toLong)
-
-  /** How large slices should be: as other partitions are, but at least the advisory size. */
-  def targetBytes(sizes: Seq[Long], threshold: Long): Long = {
-    val others = sizes.filter(_ <= threshold)
-    if (others.isEmpty) advisoryBytes else math.max(advisoryBytes, others.sum / others.size)
-  }
-}
-
-object SkewSettings {
-  private[skew] def median(sizes: Seq[Long]): Long = {
-    val sorted = sizes.sorted
-    val n = sorted.size
-    if (n == 0) 1L
-    else if (n % 2 == 0) math.max((sorted(n / 2) + sorted(n / 2 - 1)) / 2, 1L)
-    else math.max(sorted(n / 2), 1L)
-  }
-}

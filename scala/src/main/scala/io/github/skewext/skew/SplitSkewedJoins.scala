@@ -2,7 +2,6 @@ package io.github.skewext.skew
 
 import io.github.skewext.SkewConf
 import io.github.skewext.multijoin.MultiFullJoinExec
-import io.github.skewext.technique.AdaptiveJoin
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -119,7 +118,7 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
         joined.inputs.zip(inputs).map { case (i, input) =>
           input.toSkewInput(i.role, i.keys).copy(replicable = i.replicable)
         },
-        AdaptiveJoin.settingsOf(join, AdaptiveSettings.of(conf)),
+        SkewSettings.of(conf, join),
         output(joined, inputs))
       .right
     _ <- WantedLayout.reasonToLeaveWhole(join).toLeft(()).right

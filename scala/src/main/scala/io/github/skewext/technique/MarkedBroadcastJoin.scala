@@ -1,12 +1,10 @@
 package io.github.skewext.technique
 
-import org.apache.spark.sql.Strategy
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
 import org.apache.spark.sql.catalyst.plans.{FullOuter, JoinType, LeftOuter, RightOuter}
 import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
-import org.apache.spark.sql.execution.SparkPlan
 
 /**
  * An outer join whose small side is broadcast, and preserved: each of its rows comes out. It has three
@@ -72,22 +70,5 @@ object MarkedBroadcastJoin {
       case RightOuter => optional(left) ++ right
       case other => throw new IllegalArgumentException(s"No outer join: $other")
     }
-  }
-}
-
-object MarkedBroadcastJoinStrategy extends Strategy {
-  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-    case j: MarkedBroadcastJoin =>
-      MarkedBroadcastJoinExec(
-        planLater(j.large),
-        planLater(j.small),
-        planLater(j.seen),
-        j.largeKeys,
-        j.smallKeys,
-        j.seenKeys,
-        j.rowId,
-        j.joinType,
-        j.smallSide) :: Nil
-    case _ => Nil
   }
 }

@@ -53,7 +53,7 @@ object PlanSkewJoins {
   }
 
   private def prepared(technique: SkewTechnique, request: TechniqueRequest): TechniqueRequest = {
-    TechniqueOptions.check(technique, request.options)
+    TechniqueOptions.check(technique.name, technique.optionNames, request.options)
     request.copy(options = technique.preparedForHint(request))
   }
 

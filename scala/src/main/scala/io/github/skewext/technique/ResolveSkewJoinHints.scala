@@ -57,7 +57,7 @@ object ResolveSkewJoinHints extends Rule[LogicalPlan] {
       case Seq(technique) if words.forall(_.isDefined) =>
         val given = TechniqueOptions(options.toMap)
         try {
-          TechniqueOptions.check(technique, given)
+          TechniqueOptions.check(technique.name, technique.optionNames, given)
           Some((TechniqueHint.Wanted(technique.name, given, prepared = false), relations))
         } catch {
           case _: AnalysisException => None

@@ -26,7 +26,7 @@ private[skewext] object SkewJoinBuilder {
       .getOrElse(
         fail(s"There is no technique '$technique'; the techniques are " +
           s"${SkewTechniques.all.map(_.name).mkString(", ")}."))
-    TechniqueOptions.check(named, given)
+    TechniqueOptions.check(named.name, named.optionNames, given)
     if (how.equalsIgnoreCase("cross")) {
       fail("skew_join does no cross join, which has no key that could be skewed.")
     }

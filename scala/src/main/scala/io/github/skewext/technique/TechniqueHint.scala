@@ -34,6 +34,9 @@ final class TechniqueHint(val content: TechniqueHint.Content, ofSpark: Option[Jo
 
 object TechniqueHint {
 
+  /** The technique that is no other plan, but settings for the splits of this join. */
+  val Adaptive = "adaptive"
+
   sealed trait Content
 
   /**

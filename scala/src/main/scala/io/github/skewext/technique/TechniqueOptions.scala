@@ -44,14 +44,14 @@ case class TechniqueOptions(
 object TechniqueOptions {
 
   /** What refuses options that a technique does not take. */
-  def check(technique: SkewTechnique, options: TechniqueOptions): Unit = {
+  def check(technique: String, optionNames: Seq[String], options: TechniqueOptions): Unit = {
     val given = options.values.keys.toSeq.sorted ++ options.hotKeys.map(_ => HotKeys)
-    given.find(!technique.optionNames.contains(_)).foreach { name =>
+    given.find(!optionNames.contains(_)).foreach { name =>
       val known =
-        if (technique.optionNames.isEmpty) "it takes none"
-        else s"it takes ${technique.optionNames.mkString(", ")}"
+        if (optionNames.isEmpty) "it takes none"
+        else s"it takes ${optionNames.mkString(", ")}"
       throw SqlInternals.analysisError(
-        s"The technique ${technique.name} has no option '$name'; $known.")
+        s"The technique $technique has no option '$name'; $known.")
     }
   }
 
