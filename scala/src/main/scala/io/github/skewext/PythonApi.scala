@@ -65,7 +65,8 @@ object PythonApi {
     SkewExtensions.register(session)
     val builder = new MultiFullJoinBuilder(
       session,
-      frames.map(_.queryExecution.analyzed),
+      // What a command has given, where it is one: its analyzed plan would run it again.
+      frames.map(_.queryExecution.commandExecuted),
       keys.asScala.toSeq.map(_.asScala.toSeq),
       keyNames.asScala.toSeq,
       roles.asScala.toSeq.map { name =>

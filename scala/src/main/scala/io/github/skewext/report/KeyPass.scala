@@ -111,7 +111,8 @@ private[report] object KeyPass {
       session: SparkSession,
       inputs: Seq[DataFrame],
       names: Seq[Seq[String]]): (Seq[Attribute], Seq[KeyPass]) = {
-    val plans = inputs.map(_.queryExecution.analyzed)
+    // What a command has given, where it is one: its analyzed plan would run it again.
+    val plans = inputs.map(_.queryExecution.commandExecuted)
     plans.zipWithIndex.foreach { case (plan, i) =>
       if (plan.isStreaming) {
         fail(s"Input $i (counting from 0) is streaming; a report takes batch inputs only.")
