@@ -68,7 +68,8 @@ class SkewPlannerSuite extends AnyFunSuite {
         .map(s => (s.startMap, s.endMap)) === Seq.fill(7)((0, 1)))
   }
 
-  test("every slice meets all of the other inputs: not if one of them must not be in several tasks") {
+  test(
+    "every slice meets all of the other inputs: not if one of them must not be in several tasks") {
     val large = input(Optional, 100, 100, 100, 100)
     val small = input(Optional, 8, 2)
     val once = small.copy(replicable = false)
