@@ -90,7 +90,8 @@ class SkewPlannerSuite extends AnyFunSuite {
     assert((whole.slices.size, whole.rereadBytes) === ((100, 99 * 10)))
   }
 
-  test("every slice meets all of the other inputs: not if one of them must not be in several tasks") {
+  test(
+    "every slice meets all of the other inputs: not if one of them must not be in several tasks") {
     val large = input(Optional, 100, 100, 100, 100)
     val small = input(Optional, 8, 2)
     val once = small.copy(replicable = false)
