@@ -177,8 +177,10 @@ object SkewPlanner {
     val output = hot.map(_.cost).getOrElse(0.0)
     val streamed = others + skewed.streamCost * own + output
     val plain = PartitionSplit(partition, input, Nil, residual = true, streamed, streamed)
+    val toMark =
+      if (inputs.forall(_.stable)) markingSlices(skewed, partition, target, settings) else Nil
     val marks =
-      marking(skewed, markingSlices(skewed, partition, target, settings), own, others, 0.0)
+      marking(skewed, toMark, own, others, 0.0)
         .map { m =>
           // Ranges have to be found first.
           val search = if (m.slices.exists(_.inRange)) SearchCost * own else 0.0
@@ -293,6 +295,8 @@ object SkewPlanner {
     if (!skewed.sliceable || 2 * own < skewed.bytes(partition)) {
       return Left(SkewReason.InputNotSliceable)
     }
+    // Pieces and residual have to agree on which keys match.
+    if (residual && !inputs.forall(_.stable)) return Left(SkewReason.NotStable)
     val wanted = hot.map(h => own / math.min(h.slices, h.maxSlices(input)))
     val smallest = math.max(
       math.max(1.0, math.min(target, wanted.getOrElse(target))),

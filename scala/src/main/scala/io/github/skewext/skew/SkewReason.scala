@@ -40,6 +40,12 @@ object SkewReason {
         "between shuffle and join the skewed rows are aggregated, or joined as a part of them must not be",
         true)
 
+  case object NotStable
+      extends SkewReason(
+        "several tasks would have to agree on which keys match, and an input may have other rows when " +
+          "they are made again",
+        true)
+
   case object OneBlock
       extends SkewReason(
         "one map task wrote the skewed rows, or one row group of a file has them, and they cannot be " +
@@ -69,6 +75,7 @@ object SkewReason {
     KeysTogether,
     UserRepartition,
     BucketedWrite,
+    NotStable,
     OneBlock,
     InputNotSliceable,
     TooMuchReread,
