@@ -83,7 +83,7 @@ def skew_join(
     --------
     >>> visits = spark.createDataFrame([(1, "a"), (1, "b"), (1, "c"), (2, "d")], ["user", "page"])
     >>> users = spark.createDataFrame([(1, "ann"), (3, "eve")], ["user", "name"])
-    >>> joined = skewext.skew_join(visits, users, "user", "full", technique="broadcast_map")
+    >>> joined = skewext.skew_join(visits, users, "user", "full", technique="salted", hot_keys=[1])
     >>> joined.orderBy("user", "page").show()
     +----+----+----+
     |user|page|name|

@@ -41,7 +41,9 @@ class Case:
 
     def _frame(self, spark: SparkSession, rows: Rows, value: str) -> DataFrame:
         columns = [f"{name} {kind}" for name, kind in zip(self.keys, self.types)]
-        return spark.createDataFrame(list(rows), ", ".join([*columns, f"{value} int"]))
+        frame = spark.createDataFrame(list(rows), ", ".join([*columns, f"{value} int"]))
+        # Rows from Python may be others when they are made again, for all that Spark knows.
+        return frame.localCheckpoint()
 
     def by_duckdb(self, how: str) -> list[tuple[Any, ...]]:
         with duckdb.connect() as connection:

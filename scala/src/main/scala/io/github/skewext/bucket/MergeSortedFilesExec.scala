@@ -3,6 +3,7 @@ package io.github.skewext.bucket
 import scala.reflect.ClassTag
 
 import io.github.skewext.multijoin.{BatchScan, KeyOrder}
+import io.github.skewext.skew.KeepsStableRows
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -23,7 +24,8 @@ import org.apache.spark.sql.execution.{FileSourceScanExec, SortExec, SparkPlan, 
  * @param mostFiles the most files that one task merges
  */
 case class MergeSortedFilesExec(order: Seq[SortOrder], mostFiles: Int, child: SparkPlan)
-    extends UnaryExecNode {
+    extends UnaryExecNode
+    with KeepsStableRows {
 
   override def nodeName: String = "MergeSortedFiles"
 

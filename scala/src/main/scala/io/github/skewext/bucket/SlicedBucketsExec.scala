@@ -1,5 +1,7 @@
 package io.github.skewext.bucket
 
+import io.github.skewext.skew.KeepsStableRows
+
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
@@ -17,7 +19,8 @@ private[skewext] case class SlicedBucketsExec(
     specs: Seq[ShufflePartitionSpec],
     ranges: Map[Int, Seq[FileRange]],
     child: SparkPlan)
-    extends UnaryExecNode {
+    extends UnaryExecNode
+    with KeepsStableRows {
 
   override def nodeName: String = "SlicedBuckets"
 

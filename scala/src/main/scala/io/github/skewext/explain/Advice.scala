@@ -35,11 +35,15 @@ private[skewext] object Advice {
         "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes."
     case SkewReason.InputNotSliceable =>
       "Aggregate or join after this join, or repartition the aggregated rows by the key."
+    case SkewReason.NotStable =>
+      "Below its shuffle an input has rand(), first, a sum of floating-point numbers, a limit or the " +
+        "like, or comes from an RDD, a Python list or another system. Write it to a table first, or " +
+        "checkpoint it."
     case SkewReason.OneBlock =>
       "The rows have no columns but the key and such that may differ when they are computed again " +
         "(floating-point numbers, arrays, maps, structs), or come from something like first or " +
-        "collect_list. Read the input with more tasks; write a bucketed table with smaller row " +
-        "groups (parquet.block.size)."
+        "collect_list, an RDD, a Python list or another system. Read the input with more tasks; " +
+        "write it to a table, a bucketed one with smaller row groups (parquet.block.size)."
     case SkewReason.TooMuchReread =>
       "The other inputs are large in that partition, too. Allow more with " +
         "spark.skewext.skew.maxRereadFactor."
@@ -123,8 +127,9 @@ private[skewext] object Advice {
       "Take iterative_broadcast, adaptive or salted; or, where driver and executors have the memory, " +
         "allow more with spark.skewext.skewJoin.maxBroadcastBytes."
     case TechniqueReason.NotStable =>
-      "There is rand(), limit, a sum of floating-point numbers, or the like in it. Cache it, write it " +
-        "to a table first, or take a technique that reads each side once: adaptive, broadcast."
+      "There is rand(), limit, a sum of floating-point numbers, or the like in it, or it comes from an " +
+        "RDD, a Python list or another system. Checkpoint it, write it to a table first, or take a " +
+        "technique that reads each side once: adaptive, broadcast."
     case TechniqueReason.MergeTarget =>
       "Nothing: the extension splits the target where that is skewed. See merge.md."
     case TechniqueReason.WrongOption => "Correct the hint."

@@ -5,7 +5,7 @@ import java.util.concurrent.TimeUnit
 import io.github.skewext.SkewConf
 import io.github.skewext.multijoin.MultiFullJoinExec.{Natural, NoOrder}
 import io.github.skewext.rewrite.RewriteReason
-import io.github.skewext.skew.{PartitionedInput, RowShare, SkewReason, SkewSplits, SplitReads}
+import io.github.skewext.skew.{KeepsStableRows, PartitionedInput, RowShare, SkewReason, SkewSplits, SplitReads}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -25,7 +25,8 @@ import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
  * merged as they are.
  *
  * @param order whether the order of the keys matters; part of the plan, as what is above may rely on it
- * @param spreadNullKeys whether rows with a null key may be in any partition, see [[SpreadNullKeys]]
+ * @param spreadBy if defined, what the rows of each input are partitioned by besides the key, so that
+ *                 those with a null key may be in any partition, see [[SpreadNullKeys]]
  * @param split if defined, partitions that several tasks join: the inputs read them in parts
  * @param shown if defined, what is shown of the columns: those of a projection above, see `showing`
  */
@@ -37,11 +38,14 @@ case class MultiFullJoinExec(
     roles: Seq[InputRole],
     indicator: Option[Attribute],
     order: MultiFullJoinExec.Order,
-    spreadNullKeys: Boolean = false,
+    spreadBy: Seq[Expression] = Nil,
     split: Option[SkewSplits] = None,
     shown: Option[Seq[NamedExpression]] = None)
     extends CombinationCodegen
-    with AliasHelper {
+    with AliasHelper
+    with KeepsStableRows {
+
+  def spreadNullKeys: Boolean = spreadBy.nonEmpty
 
   override def nodeName: String =
     split.map(s => s"MultiFullJoin (skew: ${s.describe})").getOrElse("MultiFullJoin")
@@ -85,12 +89,10 @@ case class MultiFullJoinExec(
     // The reads see to it: a part of one input meets all that the others have of the partition.
     children.map(_ => UnspecifiedDistribution)
   } else {
-    keys.zip(children).map { case (key, child) =>
+    keys.zipWithIndex.map { case (key, i) =>
       // All of the key: Spark compares the partitionings of the children pairwise with one of them,
       // and with parts of the key two may agree with a third that do not agree with each other.
-      ClusteredDistribution(
-        if (spreadNullKeys) key :+ SpreadNullKeys.spreadBy(key, child.output) else key,
-        requireAllClusterKeys = true)
+      ClusteredDistribution(key ++ spreadBy.lift(i), requireAllClusterKeys = true)
     }
   }
 

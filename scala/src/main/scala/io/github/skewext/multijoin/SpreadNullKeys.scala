@@ -1,17 +1,18 @@
 package io.github.skewext.multijoin
 
 import io.github.skewext.SkewConf
+import io.github.skewext.skew.StableRows
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.catalyst.expressions.codegen.{CodeGenerator, CodegenContext, ExprCode, FalseLiteral}
-import org.apache.spark.sql.catalyst.plans.physical.{AllTuples, BroadcastDistribution, ClusteredDistribution, UnspecifiedDistribution}
+import org.apache.spark.sql.catalyst.plans.physical.{AllTuples, BroadcastDistribution, ClusteredDistribution, HashPartitioning, UnspecifiedDistribution}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
-import org.apache.spark.sql.types.{ArrayType, DataType, IntegerType, MapType, StructType}
+import org.apache.spark.sql.types.{DataType, IntegerType}
 
 /**
  * Tells a join to spread its rows with a null key over all tasks, where that costs nobody anything.
@@ -35,7 +36,7 @@ object SpreadNullKeys extends Rule[SparkPlan] {
 
   private def spread(plan: SparkPlan): SparkPlan = plan match {
     case join: MultiFullJoinExec if canSpread(join) =>
-      val told = join.copy(spreadNullKeys = true)
+      val told = join.copy(spreadBy = join.children.zip(join.keys).map((spreadBy _).tupled))
       // Adaptive execution finds the logical node of an operator by its tags.
       told.copyTagsFrom(join)
       told
@@ -67,20 +68,28 @@ object SpreadNullKeys extends Rule[SparkPlan] {
 
   /**
    * What to partition an input by besides its key: constant for keys without a null, so that equal
-   * keys stay together, else different from row to row. It depends on the row and on the task that
-   * writes it alone, so that a task that runs again sends its rows where they went before.
+   * keys stay together. Of the others each must go where it went before when its task runs again, or
+   * rows are lost and doubled. So their place depends on the task alone, and on what is in the row if
+   * that is sure to be there again.
    */
-  def spreadBy(keys: Seq[Expression], input: Seq[Attribute]): Expression = {
-    val nullable = nullableKeys(keys, input)
-    if (nullable.isEmpty) {
-      Literal(0L)
-    } else {
-      val values = input.filterNot(a => isNested(a.dataType)).take(MaxColumns)
-      SpreadNulls(
-        If(
-          nullable.map(k => IsNull(k): Expression).reduce(Or),
-          new XxHash64(values :+ MapTaskId()),
-          Literal(0L)))
+  private def spreadBy(input: SparkPlan, keys: Seq[Expression]): Expression = {
+    val nullable = nullableKeys(keys, input.output)
+    input.outputPartitioning match {
+      // It has been shuffled so, and the plan is made anew.
+      case HashPartitioning(by :+ (spread: SpreadNulls), _) if by == keys => spread
+      case _ if nullable.isEmpty => Literal(0L)
+      case _ =>
+        val values =
+          if (StableRows.areIn(input)) {
+            input.output.filter(KeyTypes.comparedByBytes(_)).take(MaxColumns)
+          } else {
+            Nil
+          }
+        SpreadNulls(
+          If(
+            nullable.map(k => IsNull(k): Expression).reduce(Or),
+            new XxHash64(values :+ MapTaskId()),
+            Literal(0L)))
     }
   }
 
@@ -88,11 +97,6 @@ object SpreadNullKeys extends Rule[SparkPlan] {
   private def nullableKeys(keys: Seq[Expression], input: Seq[Attribute]): Seq[Expression] = {
     val known = AttributeMap(input.map(a => a -> a))
     keys.filter(_.transform { case a: Attribute => known.getOrElse(a, a) }.nullable)
-  }
-
-  private def isNested(dataType: DataType): Boolean = dataType match {
-    case _: ArrayType | _: MapType | _: StructType => true
-    case _ => false
   }
 
   private val MaxColumns = 8

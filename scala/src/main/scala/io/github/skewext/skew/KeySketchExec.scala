@@ -20,7 +20,8 @@ import org.apache.spark.sql.execution.{CodegenSupport, SparkPlan, UnaryExecNode}
  */
 case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, child: SparkPlan)
     extends UnaryExecNode
-    with CodegenSupport {
+    with CodegenSupport
+    with KeepsStableRows {
 
   override def nodeName: String = "KeySketch"
 

@@ -45,6 +45,7 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[InputSource]) {
       blocks = _ => Nil,
       sliceable = false,
       cuttable = false,
+      stable = sources.forall(_.isStable),
       wholeBytes = if (several) Some(bytes) else None,
       weights =
         sketch.map(s => RowWeights.of(bytes, s.sampled, s.every)).getOrElse(IndexedSeq.empty))

@@ -177,8 +177,10 @@ object SkewPlanner {
     val streamed = others + skewed.streamCost * own + output
     val atOnce = own + others + output
     val plain = PartitionSplit(partition, input, Nil, residual = true, streamed, atOnce)
+    val toMark =
+      if (inputs.forall(_.stable)) markingSlices(skewed, partition, target, settings) else Nil
     Right(
-      marking(skewed, markingSlices(skewed, partition, target, settings), own, others, 0.0)
+      marking(skewed, toMark, own, others, 0.0)
         .map { m =>
           plain
             .copy(marking = m.slices, longestTask = m.longestTask + output, work = m.work + output)
@@ -287,6 +289,8 @@ object SkewPlanner {
     if (!skewed.sliceable || 2 * own < skewed.bytes(partition)) {
       return Left(SkewReason.InputNotSliceable)
     }
+    // Pieces and residual have to agree on which keys match.
+    if (residual && !inputs.forall(_.stable)) return Left(SkewReason.NotStable)
     val wanted = hot.map(h => own / math.min(h.slices, h.maxSlices(input)))
     val smallest = math.max(
       math.max(1.0, math.min(target, wanted.getOrElse(target))),

@@ -40,6 +40,12 @@ object SkewReason {
         "between shuffle and join the skewed rows are aggregated, or joined as a part of them must not be",
         true)
 
+  case object NotStable
+      extends SkewReason(
+        "several tasks would have to agree on which keys match, and an input may have other rows when " +
+          "they are made again",
+        true)
+
   case object OneBlock
       extends SkewReason(
         "one row group of a file has the skewed rows, or one map task wrote them and they cannot be " +
@@ -75,6 +81,7 @@ object SkewReason {
     UserRepartition,
     BucketedWrite,
     MergeTarget,
+    NotStable,
     OneBlock,
     InputNotSliceable,
     TooMuchReread,

@@ -43,8 +43,8 @@ object BroadcastMapJoin extends SkewTechnique {
       } else if (request.condition.isDefined) {
         Left(TechniqueReason.Condition.given)
       } else {
-        StablePlans
-          .check(request, Seq(BuildLeft, BuildRight))
+        request
+          .checkStable(Seq(BuildLeft, BuildRight))
           .map(_ => withUnmatched(request, small))
       }
     }

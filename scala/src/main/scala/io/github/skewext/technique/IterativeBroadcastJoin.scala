@@ -55,8 +55,7 @@ object IterativeBroadcastJoin extends SkewTechnique {
       passes = numPasses(request, cut, chunks)
       chunked = new ChunkedJoin(request, cut, chunks, passes)
       _ <- checkCondition(request, chunked)
-      _ <- StablePlans
-        .check(request, if (chunked.readsLargeOnce) Seq(cut) else Seq(BuildLeft, BuildRight))
+      _ <- request.checkStable(if (chunked.readsLargeOnce) Seq(cut) else Seq(BuildLeft, BuildRight))
     } yield TechniquePlan(chunked.plan, chunked.how)
   }
 

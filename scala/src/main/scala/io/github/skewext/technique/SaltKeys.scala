@@ -27,8 +27,8 @@ object HotRows {
  * The rows of one side of a salted join: each in the cells that [[SaltedKey]] tells, so that a join
  * on the keys and the cell brings every pair of rows with equal keys together once.
  *
- * Everything it gives for a row depends on the row and on the number of the task alone, as a multiset
- * on the rows of the task and on its number; so a task that runs again gives what it gave before.
+ * Where a row goes depends on the number of its task, and on what is in it only if that is sure to be
+ * there again; so a task that runs again gives each cell what it gave before.
  *
  * @param nullCells into how many cells rows with a null in the key are spread; 0 if they match
  *                  nothing and cannot come out, and are dropped

@@ -12,10 +12,12 @@ import org.apache.spark.sql.execution.metric.SQLMetric
  * What the tasks of [[SaltKeysExec]] need.
  *
  * @param keyTypes the columns of a key as a row of its own
+ * @param stable whether a task has the same rows when it runs again
  * @param keysAlone whether rows with equal keys are identical
  */
 private[technique] case class Salting(
     keyTypes: Seq[BoundReference],
+    stable: Boolean,
     keysAlone: Boolean,
     side: BuildSide,
     hot: Seq[SaltedKey],
@@ -31,6 +33,8 @@ private[technique] case class SaltingMetrics(
  * The cells of the rows of one task, one row after the other. A row of a hot key is put into a part by
  * a hash of all that is in it and of the task's number. Where rows are nothing but their key, this
  * would put all of them into one part; but then they cannot be told apart, and go to the parts in turn.
+ * Where a task may have other rows when it runs again, all of them go into one part, which the number of
+ * the task tells: reducers that have read before must find no row once more, and lack none.
  *
  * Most rows are of no hot key. Whoever asks need not make a row of a key to know that: its hash will do.
  */
@@ -100,7 +104,8 @@ private[technique] final class SaltedCells(salting: Salting, task: Int, metrics:
       val salts = salted.salts(side)
       val salt =
         if (salts == 1) 0
-        else if (salting.keysAlone) Math.floorMod(task + met.rows, salts.toLong).toInt
+        else if (salting.stable && salting.keysAlone)
+          Math.floorMod(task + met.rows, salts.toLong).toInt
         else part(rowHash, salts)
       if (salts > 1) metrics.saltedRows += 1
       val copies = salted.copies(side)
@@ -132,7 +137,7 @@ private[technique] final class SaltedCells(salting: Salting, task: Int, metrics:
   }
 
   private def part(rowHash: Long, parts: Int): Int = {
-    val h = XXH64.hashLong(rowHash, task.toLong)
+    val h = XXH64.hashLong(if (salting.stable) rowHash else 0L, task.toLong)
     Math.floorMod((h ^ (h >>> 32)).toInt, parts)
   }
 }

@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.types.{IntegerType, StructField, StructType}
 
 /**
- * The rows of one task with their cells, where no code is generated for the whole stage.
+ * The rows of one task with their cells.
  *
  * @param keys bound to the rows
  * @param isOfKey which columns of the rows the keys are made of

@@ -3,6 +3,7 @@ package io.github.skewext.technique
 import java.util.Locale
 
 import io.github.skewext.multijoin.MultiFullJoin
+import io.github.skewext.skew.StableRows
 import io.github.skewext.{JoinHints, JoinTypeName}
 
 import org.apache.spark.sql.SparkSession
@@ -70,6 +71,16 @@ case class TechniqueRequest(
   // Files may have to be opened for them.
   private lazy val leftRows = FileRows.of(session, left)
   private lazy val rightRows = FileRows.of(session, right)
+
+  /** Refuses sides that would be read twice and may have other rows the second time. */
+  def checkStable(sides: Seq[BuildSide]): Either[TechniqueReason.Given, Unit] =
+    sides.find(side => !StableRows.areIn(session, plan(side))) match {
+      case Some(side) =>
+        Left(
+          TechniqueReason.NotStable(
+            s"the ${BroadcastSide.nameOf(side)} side; write it to a table first"))
+      case None => Right(())
+    }
 
   /**
    * A side once more, for a plan that has it twice: its rows with other attributes.

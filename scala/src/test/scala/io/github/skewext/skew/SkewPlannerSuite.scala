@@ -169,6 +169,24 @@ class SkewPlannerSuite extends AnyFunSuite {
     assert(notMarked(hot.copy(role = Excluded, wholeBytes = Some(hot.bytes)), input(Required, 10)))
   }
 
+  test("nothing about which tasks must agree is done with inputs that may change") {
+    val (hot, small) = (input(Optional, 100, 100, 100, 100), input(Optional, 10))
+    for (inputs <- Seq(
+        Seq(hot, small.copy(stable = false)),
+        Seq(hot.copy(stable = false), small))) {
+      assert(SkewPlanner.plan(inputs, settings) === Left(SkewReason.NotStable))
+      // Without a residual, each row of the one input is in one piece.
+      val split = only(SkewPlanner.plan(inputs.head.copy(role = Required) +: inputs.tail, settings))
+      assert(split.slices.size >= 4 && !split.residual)
+    }
+    val keys = input(Excluded, Seq.fill(20)(60L): _*)
+    def marked(stable: Boolean) = only(
+      SkewPlanner.plan(
+        Seq(input(Required, 10).copy(stable = stable), keys),
+        settings.copy(marking = true))).marking
+    assert(marked(stable = true).nonEmpty && marked(stable = false).isEmpty)
+  }
+
   test("where rows were counted, a partition has as many bytes as they would have in others") {
     // 100 bytes, of rows that would be 1,000 elsewhere.
     val hot = input(Optional, 30, 20, 20, 30).copy(weights = IndexedSeq(1.0, 10.0, 1.0, 1.0))

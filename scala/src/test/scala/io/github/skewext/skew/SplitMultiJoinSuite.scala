@@ -99,9 +99,33 @@ class SplitMultiJoinSuite extends SkewTest {
       .groupBy(col("v0"))
       .agg(first("k").as("k"), first("s0").as("s0"))
       .coalesce(1)
-    val unstable = fullJoin("k")(firsts, skewed(1, 60))
-    checkWhole(unstable)
-    assert(reasons(unstable) === Seq(SkewReason.OneBlock))
+    def left(first: DataFrame) =
+      multiJoin(Seq(first, skewed(1, 60)), Seq("k"), roles = Seq("required", "optional"))
+    // As may all rows of an RDD.
+    val rdd = spark.createDataFrame(firsts.rdd.coalesce(1), firsts.schema)
+    for (hot <- Seq(firsts, rdd)) {
+      val unstable = left(hot)
+      checkWhole(unstable)
+      assert(reasons(unstable) === Seq(SkewReason.OneBlock))
+    }
+    checkSplit(left(skewed(0, 800, hot = 2, maps = 1)))
+  }
+
+  test("a residual only where all inputs have the same rows each time") {
+    val hot = skewed(0, 800, hot = 2)
+    val rdd = spark.createDataFrame(hot.rdd, hot.schema)
+    val other = skewed(1, 60)
+    def dropped(df: DataFrame) = df.where(rand(3) < 0.99)
+    for ((a, b) <- Seq((rdd, other), (dropped(hot), other), (hot, dropped(other)))) {
+      val df = fullJoin("k")(a, b)
+      checkWhole(df)
+      assert(reasons(df) === Seq(SkewReason.NotStable))
+      // Each row of the one is in one piece, which shows its matches whatever they are.
+      val split = checkSplit(multiJoin(Seq(a, b), Seq("k"), roles = Seq("required", "optional")))
+      val slices = split.split.get.partitions.flatMap(_.slices)
+      assert((a eq hot) || slices.forall(_.shares == 1))
+    }
+    checkSplit(fullJoin("k")(hot, other))
   }
 
   test("null keys: spread, or in the pieces") {

@@ -9,13 +9,20 @@ import scala.util.{Failure, Random, Success => Done, Try}
 
 import io.github.skewext.multijoin.MultiFullJoinExec
 import io.github.skewext.skew.SplitRetriesSuite._
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerTaskEnd}
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
+import org.apache.spark.sql.execution.datasources.PartitionedFile
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.expressions.UserDefinedFunction
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.{RetriedTasks, TestShuffles, WanderingRDD}
-import org.apache.spark.sql.{DataFrame, Row}
+import org.apache.spark.sql.sources.Filter
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.{DataFrame, Row, SparkSession}
 import org.apache.spark.{FetchFailed, SparkException, Success, TaskContext}
 
 /** Tasks of split joins that run again, because they fail or because what they read is lost. */
@@ -64,8 +71,11 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
   private def hot(maps: Int): DataFrame = skewed(0, 800, hot = 2, maps = maps)
 
   /** Its rows are watched in the tasks of the join. */
-  private def watchedJoin(hot: DataFrame): DataFrame =
-    fullJoin("k")(hot, skewed(1, 60), skewed(2, 60))
+  private def watchedJoin(hot: DataFrame, role: String = "optional"): DataFrame =
+    multiJoin(
+      Seq(hot, skewed(1, 60), skewed(2, 60)),
+      Seq("k"),
+      roles = Seq(role, "optional", "optional"))
       .withColumn("watched", watched(col("v0"), col("v1")))
 
   /** The shuffle of the only input that so many map tasks write. */
@@ -105,27 +115,34 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
   for (all <- Seq(true, false); maps <- Seq(1, 5)) {
     val what = if (all) "all shuffle files" else "a map task's shuffle file"
     test(s"$what of the skewed input lost while pieces read them, $maps map tasks") {
-      // Each time they run, map tasks write the same rows in another order.
-      val rows = hot(1).collect().toSeq
-      val unordered = spark.sparkContext
-        .parallelize(rows, maps)
-        .mapPartitions(part => new Random(System.nanoTime()).shuffle(part.toList).iterator)
-      val df = watchedJoin(spark.createDataFrame(unordered, hot(1).schema))
-      val done = checkRun(df) {
-        // As many run at a time, so one is done when the next one begins.
-        Watched.afterTasks = spark.sparkContext.defaultParallelism
-        Watched.once = Some { () =>
-          val shuffle = shuffleOf(df, maps)
-          if (all) TestShuffles.lose(shuffle) else TestShuffles.loseLast(shuffle)
+      withTempPath { path =>
+        hot(maps).write.parquet(path.getPath)
+        val unordered = spark.read
+          .format(classOf[InAnyOrder].getName)
+          .load(path.getPath)
+          // A plain scan is taken to keep the order of its files.
+          .select(col("*"), explode(array(lit(1))))
+          .drop("col")
+        // Of each file a task.
+        withSQLConf("spark.sql.files.maxPartitionBytes" -> "1") {
+          val df = watchedJoin(unordered)
+          val done = checkRun(df) {
+            // As many run at a time, so one is done when the next one begins.
+            Watched.afterTasks = spark.sparkContext.defaultParallelism
+            Watched.once = Some { () =>
+              val shuffle = shuffleOf(df, maps)
+              if (all) TestShuffles.lose(shuffle) else TestShuffles.loseLast(shuffle)
+            }
+          }
+          // Map tasks of the skewed input ran again, and pieces that read what those wrote.
+          assert(done.ends.fetchFailures > 0)
+          assert(done.ends.mapTasks === maps + 4 + 4 + (if (all) maps else 1))
+          val again = done.seen.filter(_.stageAttempt > 0)
+          assert(done.kinds(again).contains("piece"))
+          // Tasks that were done before are not done again.
+          assert(again.map(_.partition).size < done.joinTasks)
         }
       }
-      // Map tasks of the skewed input ran again, and pieces that read what those wrote.
-      assert(done.ends.fetchFailures > 0)
-      assert(done.ends.mapTasks === maps + 4 + 4 + (if (all) maps else 1))
-      val again = done.seen.filter(_.stageAttempt > 0)
-      assert(done.kinds(again).contains("piece"))
-      // Tasks that were done before are not done again.
-      assert(again.map(_.partition).size < done.joinTasks)
     }
   }
 
@@ -136,7 +153,8 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
     def df = {
       val wandering =
         new WanderingRDD(spark.sparkContext, rows, maps, () => Watched.generation.get)
-      watchedJoin(spark.createDataFrame(wandering, hot(1).schema))
+      // Without a residual: such an input has none.
+      watchedJoin(spark.createDataFrame(wandering, hot(1).schema), "required")
     }
     def loseOnce(df: DataFrame): Unit = Watched.once = Some { () =>
       Watched.generation.incrementAndGet()
@@ -149,7 +167,7 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
     val (first, again) = done.seen.partition(_.stageAttempt == 0)
     assert(first.nonEmpty)
     assert(first.map(_.partition).subsetOf(again.map(_.partition)))
-    assert(done.kinds(again) === AllKinds)
+    assert(done.kinds(again) === AllKinds - "residual")
     // What was given to the driver cannot.
     val top = df
     val expected = rowsWhenOff(top)
@@ -210,6 +228,36 @@ object SplitRetriesSuite {
   val watched: UserDefinedFunction = udf { (a: JLong, b: JLong) =>
     Watched.row()
     if (a == null) b else a
+  }
+
+  /** Parquet files, each by a task, whose rows come in another order each time. */
+  class InAnyOrder extends ParquetFileFormat {
+
+    override def isSplitable(
+        session: SparkSession,
+        options: Map[String, String],
+        path: Path): Boolean = false
+
+    override def supportBatch(session: SparkSession, schema: StructType): Boolean = false
+
+    override def buildReaderWithPartitionValues(
+        session: SparkSession,
+        dataSchema: StructType,
+        partitionSchema: StructType,
+        requiredSchema: StructType,
+        filters: Seq[Filter],
+        options: Map[String, String],
+        hadoopConf: Configuration): PartitionedFile => Iterator[InternalRow] = {
+      val read = super.buildReaderWithPartitionValues(
+        session,
+        dataSchema,
+        partitionSchema,
+        requiredSchema,
+        filters,
+        options,
+        hadoopConf)
+      file => new Random(System.nanoTime()).shuffle(read(file).map(_.copy()).toList).iterator
+    }
   }
 
   /** How tasks ended. */
