@@ -95,7 +95,7 @@ lazy val skewext = (project in file("."))
     Test / testForkedParallel := false,
     Test / testGrouping := (for {
       (group, tests) <- (Test / definedTests).value.groupBy(test => groupOf(test.name)).toSeq
-      (part, i) <- tests.sortBy(_.name).zipWithIndex.groupBy(_._2 % jvmsOf(group)).toSeq
+      (i, part) <- tests.sortBy(_.name).zipWithIndex.groupBy(_._2 % jvmsOf(group)).toSeq
     } yield {
       val name = s"$group-${i + 1}"
       // A folder of its own for each, as Spark keeps tables in the one that it runs in.

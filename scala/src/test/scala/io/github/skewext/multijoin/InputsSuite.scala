@@ -38,7 +38,10 @@ class InputsSuite extends MultiJoinTest {
           spark.read.schema(df.schema).format(format).load(path)
         }
         for (vectorized <- if (format == "json") Seq("false") else Seq("true", "false")) {
-          withSQLConf(s"spark.sql.$format.enableVectorizedReader" -> vectorized) {
+          // Interpreted, Spark does not read columns.
+          withSQLConf(
+            s"spark.sql.$format.enableVectorizedReader" -> vectorized,
+            "spark.sql.codegen.wholeStage" -> "true") {
             val joined = checkFullJoin("k")(files: _*)
             val scans = collect(joined.queryExecution.executedPlan) { case s: FileSourceScanExec =>
               s

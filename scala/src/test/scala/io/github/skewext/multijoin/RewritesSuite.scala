@@ -166,6 +166,7 @@ class RewritesSuite extends MultiJoinTest {
   test("rows with a null key are spread over the tasks") {
     val joined = checkFullJoin("k")(nulls(0), nulls(1), nulls(2))
     assert(spreads(joined))
+    inGeneratedCode(checkJoin(again(joined)))
     assert(exchanges(joined).size === 3)
     assert(nullPartitions(joined) === shufflePartitions)
     checkJoin(joined.where("v0 > 100").select("v0"))

@@ -230,11 +230,13 @@ class OutputSkewSuite extends SkewTest {
 
   test("the plan is otherwise the same: generated code below, shuffles that are used again") {
     val df = fullJoin("k")(input(0, Many), input(1, Many))
-    checkSplitByOutput(df)
-    assert(exchanges(df).forall(_.child match {
-      case WholeStageCodegenExec(_: KeySketchExec) => true
-      case _ => false
-    }))
+    inGeneratedCode {
+      checkSplitByOutput(df)
+      assert(exchanges(df).forall(_.child match {
+        case WholeStageCodegenExec(_: KeySketchExec) => true
+        case _ => false
+      }))
+    }
     assert(sketches(df).map(_.metrics("numSampledRows").value) === Seq(200 + Many, 200 + Many))
     withSQLConf("spark.sql.codegen.wholeStage" -> "false") {
       val plain = again(df)

@@ -20,7 +20,10 @@ class SkewJoinSuite extends TechniqueTest {
     SqlInternals.withActive(spark)(Explainer.explain(df.queryExecution)).joins
 
   test("every technique gives the rows and the columns of Spark's join") {
-    for (technique <- SkewTechniques.all.map(_.name); how <- Hows) {
+    val cases =
+      for (technique <- SkewTechniques.all.map(_.name); how <- Hows) yield (technique, how)
+    // Most techniques have a suite of their own.
+    for ((technique, how) <- some(20, cases)) {
       check(large, small, "k", how, technique)
     }
   }
