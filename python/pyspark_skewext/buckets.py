@@ -42,6 +42,9 @@ class WrittenBuckets:
     #: How many times the median of the rows is far more
     #: (``spark.sql.adaptive.skewJoin.skewedPartitionFactor``).
     factor: float
+    #: Whether files, rows and bytes are known. If not, all rows are there, and counting them failed:
+    #: writing once more would double them.
+    known: bool = True
 
     @property
     def files(self) -> int:
@@ -77,6 +80,8 @@ class WrittenBuckets:
         return f"<div><h4>{escape(self._title())}</h4><table>{header}{rows}</table>{remarks}</div>"
 
     def _title(self) -> str:
+        if not self.known:
+            return f"{self.table}: written; counting failed, so what is in its buckets is not known"
         return (
             f"{self.table}: {self.rows:,} rows in {self.files:,} files, "
             f"{len(self.buckets):,} buckets"
@@ -155,13 +160,13 @@ def write_bucketed(
     Returns
     -------
     WrittenBuckets
-        Files, rows and bytes of every bucket.
+        Files, rows and bytes of every bucket. If counting fails after the write, `known` is False.
 
     Raises
     ------
     AnalysisException
         If a column is missing, or the table is there and `mode` does not allow for it, or has
-        other buckets.
+        other buckets, or is not one of Spark's own files (Delta, Iceberg).
     PySparkTypeError, PySparkValueError
         If an argument is not what it should be.
     PySparkRuntimeError
@@ -226,6 +231,7 @@ def write_bucketed(
         [Bucket(**bucket) for bucket in written["buckets"]],
         written["skewed"],
         written["factor"],
+        written["known"],
     )
 
 

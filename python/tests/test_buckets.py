@@ -351,3 +351,10 @@ def test_a_skewed_bucket_is_read_by_several_tasks(spark: SparkSession) -> None:
             f"FROM {files[0]} AS t0 FULL OUTER JOIN {files[1]} AS t1 USING (user)"
         ).fetchall()
     assert_same_rows(rows, expected)
+
+
+def test_what_was_written_is_not_known() -> None:
+    written = WrittenBuckets("spark_catalog.default.t", [], [], 5.0, known=False)
+    assert "written" in str(written)
+    assert "not known" in str(written)
+    assert "0 rows" not in str(written)

@@ -1,5 +1,8 @@
 package io.github.skewext.bucket
 
+import scala.util.control.NonFatal
+
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
@@ -28,12 +31,14 @@ final class BucketedWriter(
     sortBy: Seq[String],
     mode: String,
     partitionBy: Seq[String],
-    options: Map[String, String]) {
+    options: Map[String, String])
+    extends Logging {
 
   private val session: SparkSession = df.sparkSession
 
   def write(): WrittenBuckets = SqlInternals.withActive(session) {
     val before = existing
+    before.flatMap(_.provider).foreach(checkFormat)
     val saveMode = mode match {
       // Where there is nothing to append to, a table is made.
       case "append" => SaveMode.Append
@@ -42,21 +47,42 @@ final class BucketedWriter(
       case "error" | "errorifexists" | "default" => SaveMode.ErrorIfExists
       case other => throw SqlInternals.analysisError(s"There is no mode '$other' of writing.")
     }
+    val factor = session.sessionState.conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR)
     if (saveMode == SaveMode.Ignore && before.isDefined) {
       WrittenBuckets.nothing(identifier.unquotedString, buckets)
     } else {
+      checkFormat(format.getOrElse(session.sessionState.conf.defaultDataSourceName))
       val appended = before.filter(_ => saveMode == SaveMode.Append)
       val filesBefore = appended.map(_ => files().map(_.getPath).toSet).getOrElse(Set.empty)
-      save(saveMode, appended)
-      val written = files().filterNot(file => filesBefore.contains(file.getPath))
-      WrittenBuckets.of(
-        identifier.unquotedString,
-        buckets,
-        written.map(file => file.getPath.getName -> file.getLen),
-        rowsByFile(written),
-        session.sessionState.conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR))
+      val rowsByTask = new RowsByTask
+      session.sparkContext.register(rowsByTask)
+      save(saveMode, appended, rowsByTask)
+      try {
+        val added = files().filterNot(file => filesBefore.contains(file.getPath))
+        val (own, rows) = writtenBy(rowsByTask.value, added)
+        WrittenBuckets.of(
+          identifier.unquotedString,
+          buckets,
+          own.map(file => file.getPath.getName -> file.getLen),
+          rows,
+          factor)
+      } catch {
+        // Whoever takes an error for a write that failed writes all rows a second time.
+        case e @ (NonFatal(_) | _: InterruptedException) =>
+          if (e.isInstanceOf[InterruptedException]) Thread.currentThread().interrupt()
+          logWarning(s"$identifier is written, but what is in its buckets is not known.", e)
+          WrittenBuckets.unknown(identifier.unquotedString, factor)
+      }
     }
   }
+
+  /** Before anything is written, as Spark would drop a table of another kind for an overwrite. */
+  private def checkFormat(provider: String): Unit =
+    if (!SqlInternals.writesByBucket(session, provider)) {
+      throw SqlInternals.analysisError(
+        s"'$table' cannot be written by bucket: buckets are made of files of Spark's own formats " +
+          s"(parquet, orc, ...), and not of '$provider'.")
+    }
 
   private lazy val identifier: TableIdentifier = {
     val parts = session.sessionState.sqlParser.parseMultipartIdentifier(table)
@@ -73,6 +99,12 @@ final class BucketedWriter(
         s"'$table' is not in the session catalog (${BucketedWriter.SessionCatalog}); Spark's own " +
           "bucketed tables are only there.")
     }
+    val isPath = parts.last.contains("/") &&
+      parts.dropRight(1).lastOption.exists(!session.sessionState.catalog.databaseExists(_))
+    if (isPath || SqlInternals.isOfOtherCatalog(session, parts.takeRight(2))) {
+      throw SqlInternals.analysisError(
+        s"'$table' cannot be written by bucket: it is not a table of Spark's own catalog.")
+    }
     session.sessionState.catalog
       .qualifyIdentifier(TableIdentifier(parts.last, parts.dropRight(1).lastOption))
   }
@@ -82,8 +114,14 @@ final class BucketedWriter(
     if (catalog.tableExists(identifier)) Some(catalog.getTableMetadata(identifier)) else None
   }
 
-  private def save(saveMode: SaveMode, appended: Option[CatalogTable]): Unit = {
-    val writer = together(appended).write
+  private def save(
+      saveMode: SaveMode,
+      appended: Option[CatalogTable],
+      rowsByTask: RowsByTask): Unit = {
+    val count = udf(() => rowsByTask.addRow()).asNondeterministic()
+    val writer = together(appended)
+      .where(count())
+      .write
       .mode(saveMode)
       .options(options)
       .bucketBy(buckets, by.head, by.tail: _*)
@@ -147,6 +185,32 @@ final class BucketedWriter(
     .getOrElse(throw SqlInternals.analysisError(
       s"The table ${identifier.unquotedString} is not made of files that Spark writes by bucket."))
 
+  /**
+   * Which of the files are of this write, and the rows of all of a name. Others may have written to
+   * the table meanwhile. A file's name has the number of its task, and an id of the write, which
+   * Spark tells nobody. So of several writes ours is the one whose tasks have written as many rows.
+   */
+  private def writtenBy(
+      rowsByTask: Map[Int, Long],
+      added: Seq[FileStatusWithMetadata]): (Seq[FileStatusWithMetadata], Map[String, Long]) = {
+    val rows = rowsByFile(added)
+    val own = added.groupBy(file => BucketedWriter.writeOf(file.getPath.getName)).filter {
+      case (Some(_), files) =>
+        files
+          .map(_.getPath.getName)
+          .distinct
+          .groupBy(BucketedWriter.taskOf)
+          .mapValues(_.map(rows.getOrElse(_, 0L)).sum)
+          .filter(_._2 > 0)
+          .toMap == rowsByTask.map { case (task, n) => (Option(task), n) }
+      case _ => false
+    }
+    if (own.isEmpty && rowsByTask.nonEmpty) {
+      throw new IllegalStateException("No write has as many rows in its files.")
+    }
+    (own.values.headOption.getOrElse(Nil), rows)
+  }
+
   /** From what the files say of themselves, where they do: no column is read. */
   private def rowsByFile(written: Seq[FileStatusWithMetadata]): Map[String, Long] =
     if (written.isEmpty) {
@@ -170,6 +234,15 @@ final class BucketedWriter(
 
 private object BucketedWriter {
   private val SessionCatalog = "spark_catalog"
+
+  /** Files are named part-<task>-<id of the write>_<bucket>..., whatever commits them. */
+  private val FileName = "part-(\\d+)-(.*)_\\d+(?:\\..*)?".r
+
+  private def taskOf(name: String): Option[Int] =
+    Option(name).collect { case FileName(task, _) => task.toInt }
+
+  private def writeOf(name: String): Option[String] =
+    Option(name).collect { case FileName(_, write) => write }
 
   private def quoted(name: String): String = s"`${name.replace("`", "``")}`"
 }

@@ -1,16 +1,21 @@
 package io.github.skewext.bucket
 
 import org.json4s.jackson.JsonMethods.{compact, render}
-import org.json4s.{JArray, JDouble, JInt, JObject, JString}
+import org.json4s.{JArray, JBool, JDouble, JInt, JObject, JString}
 
 import org.apache.spark.sql.execution.datasources.BucketingUtils
 
 /**
  * What a write has put into each bucket of a table.
  *
+ * @param buckets nothing if it is not known
  * @param factor a bucket with more rows than so many times the median is skewed
  */
-case class WrittenBuckets(table: String, buckets: Seq[WrittenBuckets.Bucket], factor: Double) {
+case class WrittenBuckets(
+    table: String,
+    buckets: Seq[WrittenBuckets.Bucket],
+    factor: Double,
+    isKnown: Boolean = true) {
 
   /** Buckets with far more rows than others, the largest first. */
   def skewed: Seq[WrittenBuckets.Bucket] = {
@@ -24,6 +29,7 @@ case class WrittenBuckets(table: String, buckets: Seq[WrittenBuckets.Bucket], fa
     render(
       JObject(
         "table" -> JString(table),
+        "known" -> JBool(isKnown),
         "factor" -> JDouble(factor),
         "skewed" -> JArray(skewed.map(b => JInt(b.number)).toList),
         "buckets" -> JArray(buckets.map { b =>
@@ -56,6 +62,10 @@ object WrittenBuckets {
     }
     WrittenBuckets(table, buckets, factor)
   }
+
+  /** Of a write that is done, and could not be counted. */
+  def unknown(table: String, factor: Double): WrittenBuckets =
+    WrittenBuckets(table, Nil, factor, isKnown = false)
 
   def nothing(table: String, numBuckets: Int): WrittenBuckets =
     of(table, numBuckets, Nil, Map.empty, factor = 1)

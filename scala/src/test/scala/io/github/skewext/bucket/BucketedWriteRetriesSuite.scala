@@ -28,7 +28,9 @@ class BucketedWriteRetriesSuite extends SortedBucketTest with RetriedTasks {
         FailsAtFirst.failed = false
         write(data, "t", Seq("k"), buckets = 2, mode = "overwrite", partitionBy = partitionBy)
         assert(FailsAtFirst.failed)
-        write(data, "t", Seq("k"), buckets = 2, mode = "append", partitionBy = partitionBy)
+        val appended =
+          write(data, "t", Seq("k"), buckets = 2, mode = "append", partitionBy = partitionBy)
+        assert(appended.isKnown && appended.buckets.map(_.rows).sum === 100)
         assert(filesPerBucket("t").values.toSet === Set(2))
         val written = spark.table("t").select("k", "p", "id", "v").collect()
         val expected = rows.withColumn("v", col("id"))

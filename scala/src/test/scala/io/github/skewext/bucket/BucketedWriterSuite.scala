@@ -1,8 +1,16 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.SkewConf
+import java.io.File
+import java.nio.file.Files
 
+import io.github.skewext.SkewConf
+import org.apache.hadoop.mapreduce.JobContext
+
+import org.apache.spark.internal.io.FileCommitProtocol.TaskCommitMessage
+import org.apache.spark.sql.connector.{FakeV2Provider, InMemoryTableSessionCatalog}
+import org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 
 /** One file a bucket, and per value of the partition columns, whatever is written. */
@@ -195,6 +203,79 @@ class BucketedWriterSuite extends SortedBucketTest {
     }
   }
 
+  private def withCommitted(f: => Unit)(body: => Unit): Unit = {
+    RunsAfterCommit.next = Some(() => f)
+    withSQLConf(SQLConf.FILE_COMMIT_PROTOCOL_CLASS.key -> classOf[RunsAfterCommit].getName)(body)
+    assert(RunsAfterCommit.next.isEmpty)
+  }
+
+  test("what others append to the table meanwhile is not counted") {
+    for (partitionBy <- Seq(Nil, Seq("p"))) withTable("t") {
+      def append(rows: Int): WrittenBuckets =
+        write(data(rows), "t", Seq("k"), buckets = 2, mode = "append", partitionBy = partitionBy)
+      append(10)
+      var other = WrittenBuckets.nothing("t", 2)
+      withCommitted { other = append(50) } {
+        val written = append(30)
+        assert(written.isKnown && written.buckets.map(_.rows).sum === 30)
+        assert(other.isKnown && other.buckets.map(_.rows).sum === 50)
+        val all = append(0).buckets ++ written.buckets ++ other.buckets
+        assert(all.map(_.files).sum === files("t").size - filesOf(10, partitionBy))
+      }
+      assert(spark.table("t").count() === 90)
+    }
+  }
+
+  private def filesOf(rows: Int, partitionBy: Seq[String]): Int = {
+    val folders = partitionBy.map(col) :+ expr("pmod(hash(k), 2)")
+    data(rows).select(folders: _*).distinct().count().toInt
+  }
+
+  test("no error after the commit, when all rows are there") {
+    withTable("t") {
+      write(data(10), "t", Seq("k"), buckets = 2)
+      val broken = new File(files("t").head.getParentFile, "part-00009-x_00001.c000.parquet")
+      withCommitted(Files.write(broken.toPath, "no footer".getBytes)) {
+        val written = write(data(20), "t", Seq("k"), buckets = 2, mode = "append")
+        assert(!written.isKnown && written.buckets.isEmpty && written.skewed.isEmpty)
+        assert(written.json.contains("\"known\":false"))
+      }
+      assert(broken.delete())
+      spark.catalog.refreshTable("t")
+      assert(spark.table("t").count() === 30)
+    }
+  }
+
+  test("tables of others are refused before anything happens") {
+    def refused(table: String, format: String = null): Unit =
+      for (mode <- Seq("overwrite", "append", "error", "ignore")) {
+        val error = intercept[AnalysisException](
+          write(data(1), table, Seq("k"), mode = mode, format = format))
+        assert(error.getMessage.contains("cannot be written by bucket"))
+      }
+    withTable("other") {
+      spark.sql(
+        "CREATE TABLE other USING org.apache.spark.sql.sources.SimpleScanSource " +
+          "OPTIONS (From '1', To '10')")
+      refused("other")
+      refused("other", format = "parquet")
+      assert(spark.table("other").count() === 10)
+    }
+    refused("u", format = "jdbc")
+    refused("u", format = "delta")
+    withSQLConf(SQLConf.DEFAULT_DATA_SOURCE_NAME.key -> "noop")(refused("u"))
+    refused("delta.`/tmp/nowhere`")
+    assert(!spark.catalog.tableExists("u"))
+    // A catalog that stands in for Spark's own, as those of Delta and Iceberg do.
+    val catalog = SQLConf.V2_SESSION_CATALOG_IMPLEMENTATION.key
+    withSQLConf(catalog -> classOf[InMemoryTableSessionCatalog].getName) {
+      spark.sql(s"CREATE TABLE mine (k BIGINT) USING ${classOf[FakeV2Provider].getName}")
+      refused("mine", format = "parquet")
+      refused("spark_catalog.default.mine", format = "parquet")
+      spark.sql("DROP TABLE mine")
+    }
+  }
+
   test("tables that cannot be written so") {
     withTable("t") {
       write(data(10), "t", Seq("k"))
@@ -209,4 +290,20 @@ class BucketedWriterSuite extends SortedBucketTest {
       assert(!spark.catalog.tableExists("u"))
     }
   }
+}
+
+/** Does something when a write has been committed, once. */
+class RunsAfterCommit(jobId: String, path: String, overwritesPartitions: Boolean)
+    extends SQLHadoopMapReduceCommitProtocol(jobId, path, overwritesPartitions) {
+
+  override def commitJob(job: JobContext, taskCommits: Seq[TaskCommitMessage]): Unit = {
+    super.commitJob(job, taskCommits)
+    val what = RunsAfterCommit.next
+    RunsAfterCommit.next = None
+    what.foreach(_())
+  }
+}
+
+object RunsAfterCommit {
+  @volatile var next: Option[() => Unit] = None
 }

@@ -1,8 +1,15 @@
 package org.apache.spark.sql.skewext
 
+import scala.util.Try
+
+import org.apache.spark.sql.catalyst.analysis.{NoSuchDatabaseException, NoSuchNamespaceException, NoSuchTableException}
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.connector.catalog.CatalogV2Implicits._
+import org.apache.spark.sql.connector.catalog.{CatalogManager, Identifier, V1Table}
+import org.apache.spark.sql.execution.datasources.v2.FileDataSourceV2
+import org.apache.spark.sql.execution.datasources.{DataSource, FileFormat}
 import org.apache.spark.sql.{AnalysisException, DataFrame, Dataset, SparkSession}
 
 /** The few calls into `private[sql]` members that need no class of their own. */
@@ -16,6 +23,30 @@ object SqlInternals {
 
   /** As Spark's joins compare floating-point values: -0.0 = 0.0 and all NaNs are one. */
   def normalizeFloats(expr: Expression): Expression = NormalizeFloatingNumbers.normalize(expr)
+
+  /** Whether a table of the provider is made of files that Spark's own writer makes. */
+  def writesByBucket(session: SparkSession, provider: String): Boolean =
+    Try(DataSource.lookupDataSource(provider, session.sessionState.conf)).toOption.exists {
+      source =>
+        classOf[FileFormat].isAssignableFrom(source) ||
+        classOf[FileDataSourceV2].isAssignableFrom(source)
+    }
+
+  /** Whether a name, without that of the catalog, is that of a table that is not Spark's own. */
+  def isOfOtherCatalog(session: SparkSession, name: Seq[String]): Boolean = {
+    val catalog = session.sessionState.catalogManager
+      .catalog(CatalogManager.SESSION_CATALOG_NAME)
+      .asTableCatalog
+    val namespace = if (name.size > 1) name.init else session.catalog.currentDatabase :: Nil
+    val found =
+      try {
+        Some(catalog.loadTable(Identifier.of(namespace.toArray, name.last)))
+      } catch {
+        case _: NoSuchTableException | _: NoSuchNamespaceException | _: NoSuchDatabaseException =>
+          None
+      }
+    found.exists(!_.isInstanceOf[V1Table])
+  }
 
   /** The error that users know for a query that cannot be analyzed, without an error class. */
   def analysisError(message: String, cause: Option[Throwable] = None): AnalysisException =
