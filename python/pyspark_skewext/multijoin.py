@@ -53,7 +53,8 @@ def multi_full_join(
     Raises
     ------
     AnalysisException
-        If an input lacks a key column, or the key cannot be joined on.
+        If an input lacks a key column, the key cannot be joined on, or there are more or fewer
+        keys, roles or suffixes than inputs need.
     PySparkTypeError, PySparkValueError
         If an argument is not what it should be.
     PySparkRuntimeError
@@ -128,7 +129,8 @@ def multi_join(
     Raises
     ------
     AnalysisException
-        If an input lacks a key column, or the key cannot be joined on.
+        If an input lacks a key column, the key cannot be joined on, or there are more or fewer
+        keys, roles or suffixes than inputs need.
     PySparkTypeError, PySparkValueError
         If an argument is not what it should be.
     PySparkRuntimeError
