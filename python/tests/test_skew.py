@@ -119,6 +119,7 @@ def test_many_rows_of_a_key_on_both_sides_against_duckdb(spark: SparkSession, ma
             "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": 100_000,
             "spark.sql.adaptive.advisoryPartitionSizeInBytes": 20_000,
             "spark.skewext.skew.output.sampleEvery": 1,
+            "spark.skewext.skew.output.sparkJoins.enabled": True,
         }.items():
             settings.enter_context(setting(spark, key, value))
         for how in ("full", "left", "inner"):

@@ -240,7 +240,8 @@ def _output(report: SkewFigures) -> list[str]:
     if skewed and report.settings.skewext_splits:
         said += (
             f" If it is, the extension divides what comes out of partition {numbers(skewed)} among "
-            f"several tasks (spark.skewext.skew.output.enabled)."
+            f"several tasks (spark.skewext.skew.output.enabled; for Spark's own joins "
+            f"spark.skewext.skew.output.sparkJoins.enabled)."
         )
     return [said]
 

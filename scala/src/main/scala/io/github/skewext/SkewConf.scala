@@ -170,26 +170,24 @@ object SkewConf {
     .booleanConf
     .createWithDefault(true)
 
-  val SKEW_FORCE = buildConf("spark.skewext.skew.force")
-    .doc(
-      "Whether a join is split even if an operator above then needs one more shuffle. Needs " +
-        "spark.sql.adaptive.customCostEvaluatorClass to be " +
-        "io.github.skewext.skew.SkewJoinCostEvaluator, or Spark rejects the plan as more " +
-        "expensive. spark.sql.adaptive.forceOptimizeSkewedJoin does the same for Spark's joins " +
-        "and ours.")
-    .version("0.1.0")
-    .booleanConf
-    .createWithDefault(false)
-
   val SKEW_OUTPUT_ENABLED = buildConf("spark.skewext.skew.output.enabled")
     .doc(
       "Whether partitions are split that are small, but out of which much comes (a key with " +
         "thousands of rows on both sides) or in which equal keys have many more rows than their " +
-        "bytes tell. The map tasks of joins then count the keys of one row in 64. Only with " +
-        "Spark's own shuffle manager, and without plugins (spark.plugins).")
+        "bytes tell. The map tasks of multi-way joins then count the keys of one row in 64. Only " +
+        "with Spark's own shuffle manager, and without plugins (spark.plugins).")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)
+
+  val SKEW_OUTPUT_SPARK_JOINS = buildConf("spark.skewext.skew.output.sparkJoins.enabled")
+    .doc(
+      "Whether the map tasks of Spark's own joins count keys as well " +
+        "(spark.skewext.skew.output.enabled). That takes some processor time of every join, and " +
+        "shortens only those that have such partitions.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(false)
 
   val SKEW_OUTPUT_SAMPLE_EVERY = buildConf("spark.skewext.skew.output.sampleEvery")
     .internal()
@@ -324,8 +322,8 @@ object SkewConf {
     SKEW_MAX_REREAD_FACTOR,
     SKEW_MIN_GAIN,
     SKEW_MARKING,
-    SKEW_FORCE,
     SKEW_OUTPUT_ENABLED,
+    SKEW_OUTPUT_SPARK_JOINS,
     SKEW_OUTPUT_SAMPLE_EVERY,
     SKEW_JOIN_MAX_BROADCAST,
     SKEW_JOIN_SAMPLE_ROWS,

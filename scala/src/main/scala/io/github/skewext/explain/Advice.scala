@@ -33,6 +33,11 @@ private[skewext] object Advice {
     case SkewReason.NotSkewed =>
       "If tasks lag behind all the same, lower " +
         "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes."
+    case SkewReason.KeysNotCounted =>
+      "Fewer partitions, 8,192 at most: times the number of map tasks 16.8 million at most."
+    case SkewReason.ConditionMayFail =>
+      "Spark evaluates it for rows with a match alone. With try_divide, try_cast and the like, where " +
+        "ANSI mode is on, it cannot fail; functions that are not known here are taken to fail."
     case SkewReason.InputNotSliceable =>
       "Aggregate or join after this join, or repartition the aggregated rows by the key."
     case SkewReason.NotStable =>
@@ -54,7 +59,8 @@ private[skewext] object Advice {
         "split."
     case SkewReason.KeysTogether =>
       "A group-by, a window or a join by the same key uses the partitions of this join. " +
-        "spark.skewext.skew.force splits it at the price of a shuffle."
+        "spark.sql.adaptive.forceOptimizeSkewedJoin splits it at the price of a shuffle, with the " +
+        "cost evaluator of docs/skew.md."
     case SkewReason.UserRepartition => "Drop the repartition if it is not needed."
     case SkewReason.BucketedWrite => "Write the rows to a table without buckets first."
   }

@@ -1,11 +1,16 @@
 package io.github.skewext.multijoin
 
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
 import io.github.skewext.StageName
 import io.github.skewext.multijoin.MarkKeys.Part
 import io.github.skewext.skew._
 
+import org.apache.spark.internal.Logging
+import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.execution.{PartialReducerPartitionSpec, ShufflePartitionSpec, SparkPlan}
+import org.apache.spark.sql.execution._
 import org.apache.spark.sql.skewext.MultiZipRDD
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.{SparkContext, TaskContext}
@@ -19,28 +24,41 @@ import org.apache.spark.{SparkContext, TaskContext}
  * slices together say which keys the input lacks.
  *
  * @param parts one for each partition of the RDD
+ * @param maxKeys about more of them a task says nothing
  */
 private[multijoin] case class MarkKeys(
     parts: IndexedSeq[Part],
     inputTypes: Seq[Seq[DataType]],
-    keys: NormalizedKeys)
-    extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[Option[MetKeys]]) {
+    keys: NormalizedKeys,
+    maxKeys: Int)
+    extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[Array[Long]]) {
 
+  /** One array, of [[MetKeys]] or of nothing. */
   override def apply(
       partition: Int,
-      inputs: Array[() => Iterator[InternalRow]]): Iterator[Option[MetKeys]] = {
+      inputs: Array[() => Iterator[InternalRow]]): Iterator[Array[Long]] = {
     val part = parts(partition)
     val asUnsafe = new UnsafeInputs(inputTypes)
     val wanted = new WantedKeys(keys, TaskContext.get())
     part.wantedOf.foreach(i => inputs(i)().foreach(row => wanted.add(i, asUnsafe(i, row))))
-    Iterator(wanted.metBy(part.input, inputs(part.input)().map(asUnsafe(part.input, _))))
+    def slice = inputs(part.input)().map(asUnsafe(part.input, _))
+    Iterator(wanted.metBy(part.input, slice, maxKeys).fold(Array.emptyLongArray)(_.toLongs))
   }
 }
 
-private[skewext] object MarkKeys {
+private[skewext] object MarkKeys extends Logging {
 
   /** The name of its stage in Spark's UI. */
   val Name = "skewext: keys before a split join"
+
+  /** The least that a row with a key of its own takes in a shuffle that is compressed. */
+  private val BytesOfKey = 4
+
+  /** What all tasks may send, as a part of what Spark lets a job send before it fails. */
+  private val PartOfResult = 4
+
+  /** The same where Spark sets no limit. */
+  private val MaxBytes = 1L << 28
 
   /**
    * @param partition of the shuffles
@@ -48,10 +66,22 @@ private[skewext] object MarkKeys {
    * @param wantedOf the inputs whose keys are looked for
    * @param reads what it reads of each input
    */
-  case class Part(partition: Int, input: Int, wantedOf: Seq[Int], reads: Seq[ShufflePartitionSpec])
+  case class Part(
+      partition: Int,
+      input: Int,
+      wantedOf: Seq[Int],
+      reads: Seq[ShufflePartitionSpec]) {
+
+    /** How much it sends, a bit for each key, if each row has another key. */
+    def expectedBytes: Long = wantedOf
+      .map(reads)
+      .collect { case CoalescedPartitionSpec(_, _, Some(bytes)) => bytes / BytesOfKey / 8 }
+      .sum
+  }
 
   /**
-   * Runs the tasks, if any are planned.
+   * Runs the tasks, if any are planned. If they fail nothing is known, and the residuals read the
+   * skewed inputs.
    *
    * @param inputs of the split join
    * @param tasks what the tasks of the join do
@@ -65,25 +95,49 @@ private[skewext] object MarkKeys {
       splits: SkewSplits,
       tasks: IndexedSeq[SkewTask]): Map[Int, MetKeys] = {
     val reads = inputs.map(PartitionedInput.reads)
-    val parts = tasks.zipWithIndex.flatMap {
+    val planned = tasks.zipWithIndex.flatMap {
       case (residual @ SkewTask.Residual(_, Some(p)), t) =>
         splits.of(p).toSeq.flatMap(_.marking).map(part(p, residual, _, roles, reads.map(_(t))))
       case _ => Nil
     }
-    lazy val rdds = inputs.indices.map { i =>
-      SplitReads.execute(PartitionedInput.withReads(inputs(i), parts.map(_.reads(i))))
-    }
-    // If the rows may be others for the join, nothing is known.
-    if (parts.isEmpty || rdds.exists(MultiZipRDD.isIndeterminate)) {
+    val maxBytes = maxBytesOf(sc)
+    val parts = within(maxBytes, planned)
+    if (parts.isEmpty) {
       Map.empty
     } else {
-      val marking =
-        new MultiZipRDD(sc, rdds, MarkKeys(parts, inputs.map(_.output.map(_.dataType)), keys))
-      val found = StageName.named(sc, Name) {
-        sc.runJob(marking, (results: Iterator[Option[MetKeys]]) => results.next())
+      try {
+        val rdds = inputs.indices.map { i =>
+          SplitReads.execute(PartitionedInput.withReads(inputs(i), parts.map(_.reads(i))))
+        }
+        val maxKeys = math.min(maxBytes / parts.size * 8, Int.MaxValue).toInt
+        val types = inputs.map(_.output.map(_.dataType))
+        // If the join may read other rows, nothing is known.
+        if (rdds.exists(MultiZipRDD.isIndeterminate)) Map.empty
+        else collect(sc, parts, new MultiZipRDD(sc, rdds, MarkKeys(parts, types, keys, maxKeys)))
+      } catch {
+        case NonFatal(e) if !isCancelled(e) =>
+          logWarning("The tasks before a split join failed; it does without them.", e)
+          Map.empty
       }
-      metKeys(parts.zip(found))
     }
+  }
+
+  private def maxBytesOf(sc: SparkContext): Long =
+    sc.getConf.getSizeAsBytes("spark.driver.maxResultSize", "1g") match {
+      case 0 => MaxBytes
+      case most => most / PartOfResult
+    }
+
+  /** The query is to end, and whatever is run in place of the job would not. Spark says it in words. */
+  private def isCancelled(e: Throwable): Boolean =
+    Option(e.getMessage).exists(_.matches("(?s)Job \\d+ cancelled.*"))
+
+  /** The tasks of as many partitions as may send what they find, those with few keys first. */
+  private[multijoin] def within(maxBytes: Long, parts: IndexedSeq[Part]): IndexedSeq[Part] = {
+    val bytes = parts.groupBy(_.partition).mapValues(_.map(_.expectedBytes).sum).toSeq.sortBy(_._2)
+    val sums = bytes.scanLeft(0L)(_ + _._2).tail
+    val chosen = bytes.zip(sums).collect { case ((p, _), sum) if sum <= maxBytes => p }.toSet
+    parts.filter(part => chosen(part.partition))
   }
 
   /** @param reads what the residual reads of each input */
@@ -102,11 +156,22 @@ private[skewext] object MarkKeys {
       reads.updated(residual.input, ofSlice))
   }
 
-  private def metKeys(found: Seq[(Part, Option[MetKeys])]): Map[Int, MetKeys] =
-    found.groupBy(_._1.partition).flatMap { case (p, ofSlices) =>
-      ofSlices
-        .map(_._2)
-        .reduce { (a, b) => for (x <- a; y <- b; both <- x.or(y)) yield both }
-        .map(p -> _)
+  /** Puts together what tasks have found, as it arrives. */
+  private def collect(
+      sc: SparkContext,
+      parts: IndexedSeq[Part],
+      marking: RDD[Array[Long]]): Map[Int, MetKeys] = {
+    val found = mutable.Map.empty[Int, Option[MetKeys]]
+    def add(task: Int, longs: Array[Long]): Unit = {
+      val p = parts(task).partition
+      val ofSlice = if (longs.isEmpty) None else Some(MetKeys.ofLongs(longs))
+      found(p) = found.get(p).fold(ofSlice) { before =>
+        for (a <- before; b <- ofSlice; both <- a.or(b)) yield both
+      }
     }
+    StageName.named(sc, Name) {
+      sc.runJob(marking, (sent: Iterator[Array[Long]]) => sent.next(), add _)
+    }
+    found.collect { case (p, Some(met)) => p -> met }.toMap
+  }
 }

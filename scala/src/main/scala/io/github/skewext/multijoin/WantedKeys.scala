@@ -107,10 +107,14 @@ private[multijoin] final class WantedKeys(keys: NormalizedKeys, context: TaskCon
       }
     }
 
-  /** Which of the keys the rows have; nothing if that cannot be told apart from other keys. */
-  def metBy(input: Int, rows: Iterator[InternalRow]): Option[MetKeys] = sortedHashes().map {
-    hashes =>
-      while (unmet > 0 && rows.hasNext) meet(input, rows.next().asInstanceOf[UnsafeRow])
+  /**
+   * Which of the keys the rows have; nothing if that cannot be told apart from other keys, or if there
+   * are more than so many of them. Then the rows are not read.
+   */
+  def metBy(input: Int, rows: => Iterator[InternalRow], maxKeys: Int): Option[MetKeys] =
+    (if (set != null && set.numKeys() > maxKeys) None else sortedHashes()).map { hashes =>
+      val opened = rows
+      while (unmet > 0 && opened.hasNext) meet(input, opened.next().asInstanceOf[UnsafeRow])
       val met = new BitSet(hashes.length)
       val found = set.iterator()
       while (found.hasNext) {
@@ -120,12 +124,12 @@ private[multijoin] final class WantedKeys(keys: NormalizedKeys, context: TaskCon
         }
       }
       free()
-      MetKeys(hashes.length, met)
-  }
+      MetKeys(KeySet.of(hashes), met)
+    }
 
   /** The keys that were met by others; nothing if they had not the same keys, or these are unknown. */
   def knownFrom(met: MetKeys): Option[KnownKeys] =
-    sortedHashes().filter(_.length == met.numKeys).map { hashes =>
+    sortedHashes().filter(KeySet.of(_) == met.keys).map { hashes =>
       free()
       new KnownKeys(keys, hashes, met.met)
     }
@@ -212,18 +216,38 @@ private[multijoin] case class NormalizedKeys(keys: Seq[Seq[Expression]], hashBit
 }
 
 /**
+ * What tells sets of keys apart: a task that runs again, or another one that reads the same input,
+ * may have found other keys where the input is not as stable as it seemed.
+ */
+private[multijoin] case class KeySet(size: Int, sumOfHashes: Long, xorOfHashes: Long)
+
+private[multijoin] object KeySet {
+  def of(hashes: Array[Long]): KeySet = KeySet(hashes.length, hashes.sum, hashes.fold(0L)(_ ^ _))
+}
+
+/**
  * Which keys of a set some rows have. The keys are known by their place in the order of their
  * hashes, so that a bit is enough for each.
  */
-private[multijoin] case class MetKeys(numKeys: Int, met: BitSet) {
+private[multijoin] case class MetKeys(keys: KeySet, met: BitSet) {
 
-  def or(other: MetKeys): Option[MetKeys] = if (numKeys == other.numKeys) {
+  /** Nothing if the keys are not the same ones. */
+  def or(other: MetKeys): Option[MetKeys] = if (keys == other.keys) {
     val both = met.clone().asInstanceOf[BitSet]
     both.or(other.met)
-    Some(MetKeys(numKeys, both))
+    Some(MetKeys(keys, both))
   } else {
     None
   }
+
+  /** As a task sends it: of a class that every serializer knows. */
+  def toLongs: Array[Long] =
+    Array(keys.size.toLong, keys.sumOfHashes, keys.xorOfHashes) ++ met.toLongArray
+}
+
+private[multijoin] object MetKeys {
+  def ofLongs(longs: Array[Long]): MetKeys =
+    MetKeys(KeySet(longs(0).toInt, longs(1), longs(2)), BitSet.valueOf(longs.drop(3)))
 }
 
 /** The keys of a set that were met, to be asked for by rows whose keys are in the set. */

@@ -37,6 +37,9 @@ private[skewext] trait InputSource {
   /** What is known of how often its keys occur. */
   def sketch: Option[KeySketch]
 
+  /** Whether it would be known, but for the number of counters that this takes. */
+  def keysNotCounted: Boolean = false
+
   /** How large its rows are in memory, on average, if that is known. */
   def rowBytes: Double
 
@@ -71,11 +74,15 @@ private[skew] case class ShuffleSource(
 
   override def canBeShared: Boolean = StableRows.areIn(stage.plan)
 
-  override def sketch: Option[KeySketch] = stage.shuffle.child match {
-    case counted: KeySketchExec => counted.sketch
-    case WholeStageCodegenExec(counted: KeySketchExec) => counted.sketch
+  private def counting: Option[KeySketchExec] = stage.shuffle.child match {
+    case counting: KeySketchExec => Some(counting)
+    case WholeStageCodegenExec(counting: KeySketchExec) => Some(counting)
     case _ => None
   }
+
+  override def sketch: Option[KeySketch] = counting.flatMap(_.sketch)
+
+  override def keysNotCounted: Boolean = counting.exists(_.isLeftOut)
 
   override def rowBytes: Double = {
     val shuffled = stage.shuffle.runtimeStatistics

@@ -19,13 +19,13 @@ import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkP
  * joins on either side: in `(a JOIN b ON a.k = b.k) JOIN (c JOIN d ON c.k = d.k) ON a.k = c.k` all
  * four are required.
  *
- * @param conditions what rows of the operator must fulfil besides
+ * @param condition what rows of the operator must fulfil besides
  * @param output what is shown of the operator's output
  * @param operator our operator over other children
  */
 case class JoinedInputs(
     inputs: Seq[JoinedInputs.Input],
-    conditions: Seq[Expression],
+    condition: Option[Expression],
     output: Seq[NamedExpression],
     operator: Seq[SparkPlan] => MultiFullJoinExec) {
 
@@ -38,7 +38,7 @@ case class JoinedInputs(
 
   /** The operator, and whatever gives it the output of the join it replaces. */
   def planOf(join: MultiFullJoinExec): SparkPlan = {
-    val filtered = conditions.foldLeft(join: SparkPlan)((plan, c) => FilterExec(c, plan))
+    val filtered = condition.fold(join: SparkPlan)(FilterExec(_, join))
     val sameOutput = output.forall(_.isInstanceOf[Attribute]) &&
       output.map(_.exprId) == join.output.map(_.exprId)
     if (sameOutput) {
@@ -82,7 +82,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
       val inputs = join.children.indices.map { i =>
         Input(join.children(i), join.keys(i), join.roles(i))
       }
-      Right(JoinedInputs(inputs, Nil, join.output, children => join.copy(children = children)))
+      Right(JoinedInputs(inputs, None, join.output, children => join.copy(children = children)))
     }
 
   private def ofShuffledJoin(join: ShuffledJoin): Either[SkewReason, JoinedInputs] = {
@@ -108,12 +108,14 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
       case Some((leftRole, rightRole)) =>
         val (ofLeft, others) = conditions(join).partition(isOver(join.left))
         val (ofRight, ofBoth) = others.partition(isOver(join.right))
-        if (ofBoth.isEmpty) {
+        if (ofBoth.nonEmpty) {
+          Left(SkewReason.OuterCondition)
+        } else if (!(ofLeft ++ ofRight).forall(CannotFail(_))) {
+          Left(SkewReason.ConditionMayFail)
+        } else {
           val left = side(join.left, keysIf(ofLeft, join.leftKeys), leftRole)
           val right = side(join.right, keysIf(ofRight, join.rightKeys), rightRole)
-          Right(both(left, right).joined(None))
-        } else {
-          Left(SkewReason.OuterCondition)
+            Right(both(left, right).joined(None))
         }
     }
   }
@@ -126,7 +128,8 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
 
   /**
    * The keys of a side of whose rows only some may match: a row that must not has no key, and so
-   * comes out, or not, as one that nothing matches.
+   * comes out, or not, as one that nothing matches. Spark evaluates the condition only for rows with a
+   * match, and here it is evaluated for all.
    */
   private def keysIf(conditions: Seq[Expression], keys: Seq[Expression]): Seq[Expression] =
     conditions.reduceOption(And).fold(keys) { mayMatch =>
@@ -138,24 +141,24 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
     val child = withoutSort(plan)
     val onSameKey = if (role == Required) chain(child).flatMap(_.by(keys)) else None
     onSameKey.getOrElse(
-      Chain(Seq(Input(child, keys, role)), Nil, if (role.isShown) child.output else Nil))
+      Chain(Seq(Input(child, keys, role)), if (role.isShown) child.output else Nil))
   }
 
-  /** Spark's joins on one key, whose result is a side of one more. */
+  /**
+   * Spark's joins on one key, whose result is a side of one more. Without conditions besides: they
+   * would be asked of the product of all inputs, where Spark asks them of that of two.
+   */
   private def chain(plan: SparkPlan): Option[Chain] = plan match {
     case ProjectExec(list, child) if list.forall(_.deterministic) =>
       chain(child).map(c => c.copy(output = list.map(replaceAliasButKeepName(_, c.aliases))))
-    case FilterExec(condition, child) if condition.deterministic =>
-      chain(child).map(c => c.copy(conditions = c.conditions :+ replaceAlias(condition, c.aliases)))
     case join: ShuffledJoin =>
-      ofShuffledJoin(join).right.toOption.map(j => Chain(j.inputs, j.conditions, j.output))
+      ofShuffledJoin(join).right.toOption
+        .filter(_.condition.isEmpty)
+        .map(j => Chain(j.inputs, j.output))
     case _ => None
   }
 
-  private case class Chain(
-      inputs: Seq[Input],
-      conditions: Seq[Expression],
-      output: Seq[NamedExpression]) {
+  private case class Chain(inputs: Seq[Input], output: Seq[NamedExpression]) {
 
     def aliases: AttributeMap[Alias] = getAliasMap(output)
 
@@ -176,13 +179,13 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
       copy(inputs = inputs.map(i => i.copy(replicable = i.replicable && replicable)))
 
     def and(right: Chain): Chain =
-      Chain(inputs ++ right.inputs, conditions ++ right.conditions, output ++ right.output)
+      Chain(inputs ++ right.inputs, output ++ right.output)
 
     def joined(condition: Option[Expression]): JoinedInputs = {
       val inOrder = inputs.forall(isMerged)
       JoinedInputs(
         if (inOrder) inputs else inputs.map(i => i.copy(plan = withoutMerge(i.plan))),
-        conditions ++ condition.map(replaceAlias(_, aliases)),
+        condition.map(replaceAlias(_, aliases)),
         output,
         children =>
           MultiFullJoinExec(

@@ -46,6 +46,9 @@ case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, 
   def sketch: Option[KeySketch] =
     sampling.counts.filterNot(_.isZero).map(c => KeySketch(c.layout, every, c.value))
 
+  /** Said when the map tasks are done. */
+  def isLeftOut: Boolean = sampling.counts.isEmpty
+
   private def begin(mapTasks: Int): Unit =
     if (sampling.counts.isEmpty) {
       sampling.counts = SketchLayout.of(numPartitions, mapTasks).map { layout =>

@@ -68,6 +68,8 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[InputSource]) {
     case _ => None
   }
 
+  def keysNotCounted: Boolean = sources.exists(_.keysNotCounted)
+
   /** How large its rows are in memory, on average: one of each source together. */
   def rowBytes: Double = sources.map(_.rowBytes).sum
 

@@ -17,7 +17,8 @@ import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
  * Puts a [[KeySketchExec]] below the shuffles of joins, so that [[SplitSkewedJoins]] knows of keys
  * that have many rows: on several sides, where sizes do not show what comes out, or on one side, where
  * they do not show how many equal keys there are ([[RowWeights]]). Not where the rows of an input are
- * put together by the key: each key is there once.
+ * put together by the key: each key is there once. And not below Spark's own joins, unless that is
+ * asked for: it would cost each of them.
  */
 object SketchJoinKeys extends Rule[SparkPlan] {
 
@@ -42,13 +43,16 @@ object SketchJoinKeys extends Rule[SparkPlan] {
     conf.getConf(SkewConf.SKEW_ENABLED) && conf.getConf(SkewConf.SKEW_OUTPUT_ENABLED) &&
     conf.getConf(SQLConf.SKEW_JOIN_ENABLED) && BulkShuffleExchangeExec.isPossible
 
+  private def isCounted(join: SparkPlan): Boolean =
+    join.isInstanceOf[MultiFullJoinExec] || conf.getConf(SkewConf.SKEW_OUTPUT_SPARK_JOINS)
+
   private case class Shuffle(plan: SparkPlan, by: HashPartitioning)
 
   /** Joins that are a part of a chain are looked at as that alone, or N of them are looked at N times. */
   private def shufflesIn(plan: SparkPlan): Seq[Shuffle] = plan match {
     case join @ (_: MultiFullJoinExec | _: ShuffledJoin) =>
       JoinedInputs.of(join) match {
-        case Right(joined) if WantedLayout.reasonToLeaveWhole(join).isEmpty =>
+        case Right(joined) if isCounted(join) && WantedLayout.reasonToLeaveWhole(join).isEmpty =>
           joined.inputs.flatMap { input =>
             shuffleOf(input.plan)
               .filter(s => isBy(s.by, input.keys) && !s.plan.isInstanceOf[ShuffleQueryStageExec])

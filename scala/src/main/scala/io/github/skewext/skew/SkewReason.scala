@@ -18,6 +18,11 @@ object SkewReason {
         "an outer, semi or anti join has a condition on both sides besides equal keys",
         false)
 
+  case object ConditionMayFail
+      extends SkewReason(
+        "an outer, semi or anti join has a condition on one side that may fail for rows without a match",
+        false)
+
   case object Ordered extends SkewReason("the join gives its rows in the order of the keys", false)
 
   case object InputNotPartitioned
@@ -34,6 +39,12 @@ object SkewReason {
   case object SplitBySpark extends SkewReason("Spark has split it", false)
 
   case object NotSkewed extends SkewReason("no partition is skewed", false)
+
+  case object KeysNotCounted
+      extends SkewReason(
+        "no partition is skewed by its size, and keys were not counted: there are too many partitions, " +
+          "or map tasks for them",
+        false)
 
   case object InputNotSliceable
       extends SkewReason(
@@ -87,9 +98,11 @@ object SkewReason {
     TooMuchReread,
     LittleGain,
     NotSkewed,
+    KeysNotCounted,
     SplitBySpark,
     JoinType,
     OuterCondition,
+    ConditionMayFail,
     Ordered,
     InputNotPartitioned,
     BucketsOff,

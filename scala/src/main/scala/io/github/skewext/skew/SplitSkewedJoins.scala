@@ -35,7 +35,8 @@ object SplitSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
 }
 
 /**
- * Splits joins although an operator above then needs one more shuffle, if that is asked for. Runs on
+ * Splits joins although an operator above then needs one more shuffle, if that is asked for as it is
+ * for Spark's joins, by `spark.sql.adaptive.forceOptimizeSkewedJoin`. Runs on
  * the whole plan, as long as there can be new shuffles; what needs no force is left to
  * [[SplitSkewedJoins]].
  */
@@ -53,8 +54,7 @@ object ForceSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
   }
 
   /** To another cost evaluator the plan is dearer; it would reject what else is new in it, too. */
-  private def isForced: Boolean = (conf.getConf(SkewConf.SKEW_FORCE) ||
-    conf.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN)) &&
+  private def isForced: Boolean = conf.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN) &&
     conf
       .getConf(SQLConf.ADAPTIVE_CUSTOM_COST_EVALUATOR_CLASS)
       .contains(classOf[SkewJoinCostEvaluator].getName)
@@ -120,6 +120,11 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
         },
         SkewSettings.of(conf, join),
         output(joined, inputs))
+      .left
+      .map {
+        case SkewReason.NotSkewed if inputs.exists(_.keysNotCounted) => SkewReason.KeysNotCounted
+        case reason => reason
+      }
       .right
     _ <- WantedLayout.reasonToLeaveWhole(join).toLeft(()).right
   } yield {

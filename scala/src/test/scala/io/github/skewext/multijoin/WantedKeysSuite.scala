@@ -87,7 +87,8 @@ class WantedKeysSuite extends SharedSparkSession {
       slices: Seq[Seq[Option[Long]]],
       hashBits: Int = 64,
       memory: => TestMemory = plenty,
-      askedOf: Seq[Option[Long]] = Nil): Option[Seq[Long]] = {
+      askedOf: Seq[Option[Long]] = Nil,
+      maxKeys: Int = Int.MaxValue): Option[Seq[Long]] = {
     val of = Seq.fill(2)(UnsafeProjection.create(types))
     def set(keys: Seq[Option[Long]])(body: WantedKeys => Option[_]) = TestTask.run(memory) {
       context =>
@@ -96,8 +97,10 @@ class WantedKeysSuite extends SharedSparkSession {
         body(wanted)
     }
     val met = slices.map { slice =>
-      set(small)(_.metBy(1, slice.iterator.map(k => row(of(1))(k, 0)))).map { case met: MetKeys =>
-        met
+      def rows = slice.iterator.map(k => row(of(1))(k, 0))
+      // As tasks send it.
+      set(small)(_.metBy(1, rows, maxKeys)).map { case met: MetKeys =>
+        MetKeys.ofLongs(met.toLongs)
       }
     }
     val together = met.reduce((a, b) => for (x <- a; y <- b; z <- x.or(y)) yield z)
@@ -120,6 +123,20 @@ class WantedKeysSuite extends SharedSparkSession {
     assert(known(Seq(None), Seq(some(9, 1)), askedOf = Seq(None)) === Some(Nil))
   }
 
+  test("nothing is known of more keys than may be sent") {
+    assert(known(some(1, 2, 3), Seq(some(1, 9)), maxKeys = 3) === Some(Seq(1L)))
+    assert(known(some(1, 2, 3), Seq(some(1, 9)), maxKeys = 2) === None)
+  }
+
+  test("slices whose tasks had other keys, if as many, tell nothing together") {
+    def met(keys: Long*) = MetKeys(KeySet.of(keys.toArray), new java.util.BitSet)
+    assert(met(1, 2, 3).or(met(1, 2, 3)).isDefined)
+    // Fewer; others; others with the same sum; others with the same xor.
+    for (other <- Seq(met(1, 2), met(1, 2, 4), met(0, 2, 4), met(1, 4, 5))) {
+      assert(met(1, 2, 3).or(other) === None)
+    }
+  }
+
   test("nothing is known of keys that are not told apart") {
     val slices = Seq(some(1, 9), some(3))
     // Two bits of hash for nine keys; one key needs none.
@@ -127,6 +144,7 @@ class WantedKeysSuite extends SharedSparkSession {
     assert(known(some(3), slices, hashBits = 0) === Some(Seq(3L)))
     // The asking task has other keys than those that looked for them.
     assert(known(some(1, 2, 3), slices, askedOf = some(1, 2)) === None)
+    assert(known(some(1, 2, 3), slices, askedOf = some(1, 2, 4)) === None)
     assert(known(some(0L until 20000L: _*), slices, memory = TestMemory.limited(1 << 17)) === None)
     // There is room for the keys, but not for their hashes as well.
     val keys = some(0L until 4000L: _*)

@@ -126,7 +126,7 @@ class QueryReportSuite extends SkewTest {
     assert((join \ "metrics" \ "number of pieces").extract[Int] === split.pieces)
     assert((join \ "metrics" \ "number of output rows").extract[Int] === df.count())
     assert(rules(found)("SplitSkewedJoins") === s"split ${split.describe}")
-    assert(rules(found).keySet === Set("SplitSkewedJoins", "SketchJoinKeys"))
+    assert(rules(found).keySet === Set("SplitSkewedJoins"))
     assert((found \ "settings" \ "skewext_loaded").extract[Boolean])
     assert(strings(found \ "settings" \ "switched_off") === Nil)
     assert((found \ "settings" \ "skewed_bytes").extract[Int] === 2500)

@@ -24,6 +24,7 @@ class OutputSkewSuite extends SkewTest {
     spark.conf.set(Threshold, "60000")
     spark.conf.set(Advisory, "10000")
     spark.conf.set(SampleEvery, "1")
+    spark.conf.set(SkewConf.SKEW_OUTPUT_SPARK_JOINS.key, "true")
   }
 
   private val Many = 90
@@ -217,6 +218,30 @@ class OutputSkewSuite extends SkewTest {
         l.repartition(col("l")) -> 0)) {
       checkWhole(df)
       assert(sketches(df).size === counted, df.queryExecution.executedPlan)
+    }
+  }
+
+  test("below Spark's own joins only where that is asked for") {
+    withSQLConf(SkewConf.SKEW_OUTPUT_SPARK_JOINS.key -> "false") {
+      val own = keyed(0, Many, "l").join(keyed(1, Many, "r"), col("l") === col("r"), "full")
+      checkWhole(own)
+      assert(sketches(own).isEmpty)
+      assert(reasons(own) === Seq(SkewReason.NotSkewed))
+      val ours = fullJoin("k")(input(0, Many), input(1, Many))
+      // A join of ours below one of Spark's.
+      val above = ours.join(keyed(2, 0, "r"), col("v0") === col("r"))
+      checkSplitByOutput(above)
+      assert(sketches(above).size === 2)
+    }
+    assert(SkewConf.SKEW_OUTPUT_SPARK_JOINS.defaultValue === Some(false))
+  }
+
+  test("more counters than there may be: keys are not counted, and that is the reason") {
+    withSQLConf("spark.sql.shuffle.partitions" -> "8200") {
+      val df = fullJoin("k")(input(0, Many, maps = 1), input(1, Many, maps = 1))
+      checkWhole(df)
+      assert(sketches(df).size === 2)
+      assert(reasons(df) === Seq(SkewReason.KeysNotCounted))
     }
   }
 

@@ -14,7 +14,11 @@ class RowSkewSuite extends SkewTest {
 
   override protected def beforeAll(): Unit = {
     super.beforeAll()
-    Seq(Threshold -> "50000", Advisory -> "5000", SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key -> "8")
+    Seq(
+      Threshold -> "50000",
+      Advisory -> "5000",
+      SkewConf.SKEW_OUTPUT_SPARK_JOINS.key -> "true",
+      SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key -> "8")
       .foreach { case (key, value) =>
         spark.conf.set(key, value)
       }

@@ -249,7 +249,7 @@ class SplitBucketsSuite extends SkewTest {
     }.size === 1)
     // If it is forced, what needs the keys is shuffled.
     withSQLConf(
-      SkewConf.SKEW_FORCE.key -> "true",
+      Force -> "true",
       "spark.sql.adaptive.customCostEvaluatorClass" -> classOf[SkewJoinCostEvaluator].getName) {
       val forced = grouped("k")
       checkSplit(forced)

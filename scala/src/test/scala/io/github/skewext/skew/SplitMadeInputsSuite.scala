@@ -1,6 +1,5 @@
 package io.github.skewext.skew
 
-import io.github.skewext.SkewConf
 import io.github.skewext.multijoin.MultiFullJoinExec
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
@@ -130,7 +129,7 @@ class SplitMadeInputsSuite extends SkewTest {
       checkWhole(grouped)
       assert(reasons(grouped).contains(SkewReason.KeysTogether))
       withSQLConf(
-        SkewConf.SKEW_FORCE.key -> "true",
+        Force -> "true",
         "spark.sql.adaptive.customCostEvaluatorClass" -> classOf[SkewJoinCostEvaluator].getName) {
         val df = again(grouped)
         checkSplit(df)

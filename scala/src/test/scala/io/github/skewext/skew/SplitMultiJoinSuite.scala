@@ -270,7 +270,7 @@ class SplitMultiJoinSuite extends SkewTest {
   test("force: one more shuffle above") {
     val joined = fullJoin("k")(hotFirst(3): _*)
     val grouped = joined.groupBy("k").agg(count("*"), sum("v0"))
-    withSQLConf(SkewConf.SKEW_FORCE.key -> "true") {
+    withSQLConf(Force -> "true") {
       // Spark's own cost evaluator does not adopt the plan.
       checkWhole(again(grouped))
       withSQLConf(

@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicInteger
 import scala.collection.JavaConverters._
 import scala.util.{Failure, Random, Success => Done, Try}
 
-import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.multijoin.{MarkKeys, MultiFullJoinExec}
 import io.github.skewext.skew.SplitRetriesSuite._
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -99,17 +99,47 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
   }
 
   test("tasks that mark keys fail once") {
-    // Watched between the shuffle and the join.
-    val read = skewed(1, 3000, hot = 3, maps = 12)
-      .repartition(col("k"))
-      .select(col("k"), watched(col("v1"), lit(0L)).as("v1"), col("s1"))
-    val done = checkRun(fullJoin("k")(skewed(0, 20), read, skewed(2, 20))) {
+    val done = checkRun(markedJoin) {
       Watched.onRow = at => if (at.attempt == 0) throw new TaskFails
     }
     val failed = done.seen.filter(_.attempt == 1).groupBy(_.stage).values.map(_.size).toSeq
     // Those that mark are the tasks of a stage of their own.
     assert(failed.size === 2)
     assert(failed.contains(done.join.split.get.markingTasks))
+  }
+
+  /** Of which keys are marked, in tasks in which its rows are watched: between shuffle and join. */
+  private def markedJoin: DataFrame = {
+    val read = skewed(1, 3000, hot = 3, maps = 12)
+      .repartition(col("k"))
+      .select(col("k"), watched(col("v1"), lit(0L)).as("v1"), col("s1"))
+    fullJoin("k")(skewed(0, 20), read, skewed(2, 20))
+  }
+
+  private def isMarking: Boolean =
+    TaskContext.get().getLocalProperty("callSite.short") == MarkKeys.Name
+
+  test("tasks that mark keys fail for good: the join is done without them") {
+    val done = checkRun(markedJoin) {
+      Watched.onRow = _ => if (isMarking) throw new TaskFails
+    }
+    assert(done.join.split.get.markingTasks > 1)
+    assert(done.ends.failed >= 4)
+  }
+
+  test("a query that is cancelled while keys are marked ends") {
+    Watched.reset()
+    Watched.onRow = _ =>
+      if (isMarking) {
+        spark.sparkContext.cancelAllJobs()
+        Thread.sleep(100)
+      }
+    val e =
+      try intercept[SparkException](run(markedJoin))
+      finally Watched.reset()
+    assert(Iterator.iterate[Throwable](e)(_.getCause).takeWhile(_ != null).exists { cause =>
+      String.valueOf(cause.getMessage).contains("cancelled")
+    })
   }
 
   for (all <- Seq(true, false); maps <- Seq(1, 5)) {

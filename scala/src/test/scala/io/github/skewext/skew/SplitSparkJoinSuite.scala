@@ -9,6 +9,7 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.internal.SQLConf
 
 /** Skewed partitions of Spark's own joins that Spark leaves whole. */
 class SplitSparkJoinSuite extends SkewTest {
@@ -220,6 +221,15 @@ class SplitSparkJoinSuite extends SkewTest {
         }
       }
     }
+    withSQLConf(SQLConf.ANSI_ENABLED.key -> "true") {
+      // No row of the key with v1 = 0 is in the left table: Spark divides by none.
+      val divides = keys && lit(100) / col("v1") > 1
+      val whole = left(2).join(right(0).hint("merge"), divides, "full")
+      checkWhole(whole)
+      assert(reasons(whole) === Seq(SkewReason.ConditionMayFail))
+      val compares = keys && (col("v1") > 7 || col("s1").startsWith("a")) && col("v0").isNotNull
+      checkSplit(left(2).join(right(0).hint("merge"), compares, "full"))
+    }
     // A row that matches nothing in one join may do so in the next on the key: they stay two.
     val chain = left(2)
       .join(right(0).hint("merge"), ofLeft, "left")
@@ -258,7 +268,6 @@ class SplitSparkJoinSuite extends SkewTest {
         inner.join(c.hint(hint), col("r") === col("c"), "left"),
         inner.join(c.hint(hint), col("l") === col("c"), "left_anti"),
         inner
-          .where("v0 + v1 > 30")
           .select(col("r").as("x"), (col("v0") * 2).as("y"))
           .join(c.hint(hint), col("x") === col("c") && col("y") > col("v2"), "inner")
           .select("y", "x", "s2"),
@@ -271,6 +280,22 @@ class SplitSparkJoinSuite extends SkewTest {
         assert(!splitBySpark(df))
         assert(df.schema === withSkewOff(again(df).schema))
       }
+    }
+  }
+
+  test("conditions of a lower join, and filters above it, stay where they are") {
+    val c = skewed(2, 60).withColumnRenamed("k", "c").hint("merge")
+    val inner = join(left(2), right(0), "inner", "merge")
+    for (lower <- Seq(
+        left(2).join(right(0).hint("merge"), col("l") === col("r") && col("v0") > col("v1") + 9),
+        inner.where("v0 + v1 > 30"),
+        inner.where("v0 + v1 > 30").select(col("l"), (col("v0") + col("v1")).as("v")))) {
+      val df = lower.join(c, col("l") === col("c"), "left")
+      val split = checkSplit(df)
+      assert(split.children.size === 2)
+      // All rows that the operator gets are those that Spark's lower join gives.
+      val Seq(below) = collect(split.children.head) { case j: ShuffledJoin => j }
+      assert(below.metrics("numOutputRows").value >= lower.count())
     }
   }
 

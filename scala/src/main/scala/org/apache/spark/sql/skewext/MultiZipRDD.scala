@@ -19,6 +19,13 @@ class MultiZipRDD[T: ClassTag](
     zip: (Int, Array[() => Iterator[InternalRow]]) => Iterator[T])
     extends ZippedPartitionsBaseRDD[T](sc, inputs) {
 
+  /** The order in which rows are brought together depends on how much memory there is for them. */
+  override protected def getOutputDeterministicLevel: DeterministicLevel.Value =
+    super.getOutputDeterministicLevel match {
+      case DeterministicLevel.DETERMINATE => DeterministicLevel.UNORDERED
+      case other => other
+    }
+
   override def compute(split: Partition, context: TaskContext): Iterator[T] = {
     val partitions = split.asInstanceOf[ZippedPartitionsPartition].partitions
     // Through `rdds`, which clearDependencies() drops, and not through the constructor's `inputs`:
