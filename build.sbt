@@ -113,7 +113,9 @@ lazy val skewext = (project in file("."))
       Seq("-Xmx1536m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") ++
       // With the first compiler alone it is an eighth of the usual, which so many suites fill.
       Seq("-XX:ReservedCodeCacheSize=256m"),
-    Test / javaOptions += "-XX:+IgnoreUnrecognizedVMOptions",
+    Test / javaOptions ++= Seq(
+      "-XX:+IgnoreUnrecognizedVMOptions",
+      s"-Dskewext.root=${baseDirectory.value}"),
     Test / run / outputStrategy := Some(OutputStrategy.StdoutOutput),
     // The file is for build-tools/count_tests.py.
     Test / testOptions += {

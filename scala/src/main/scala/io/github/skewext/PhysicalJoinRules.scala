@@ -1,6 +1,6 @@
 package io.github.skewext
 
-import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.multijoin.MultiJoinExec
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.joins.ShuffledJoin
 class PhysicalJoinRules(rules: Rule[SparkPlan]*) extends RuleGroup[SparkPlan](rules) {
 
   override protected def concerns(plan: SparkPlan): Boolean = plan.exists {
-    case _: MultiFullJoinExec | _: ShuffledJoin => true
+    case _: MultiJoinExec | _: ShuffledJoin => true
     case _ => false
   }
 }

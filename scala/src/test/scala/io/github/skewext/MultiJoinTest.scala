@@ -3,7 +3,7 @@ package io.github.skewext
 import scala.collection.JavaConverters._
 import scala.util.Random
 
-import io.github.skewext.multijoin.{DropUnusedInputs, MultiFullJoinExec, PropagateEmptyInputs}
+import io.github.skewext.multijoin.{DropUnusedInputs, MultiJoinExec, PropagateEmptyInputs}
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.execution.SparkPlan
@@ -105,14 +105,14 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
   protected def stockChain(on: String*)(inputs: DataFrame*): DataFrame =
     inputs.reduceLeft(_.join(_, on, "full"))
 
-  protected def operators(df: DataFrame): Seq[MultiFullJoinExec] = operators(
+  protected def operators(df: DataFrame): Seq[MultiJoinExec] = operators(
     df.queryExecution.executedPlan)
 
-  protected def operators(plan: SparkPlan): Seq[MultiFullJoinExec] =
-    collectWithSubqueries(plan) { case join: MultiFullJoinExec => join }
+  protected def operators(plan: SparkPlan): Seq[MultiJoinExec] =
+    collectWithSubqueries(plan) { case join: MultiJoinExec => join }
 
   /** The one multi-way join of a plan. */
-  protected def operator(df: DataFrame): MultiFullJoinExec = operators(df) match {
+  protected def operator(df: DataFrame): MultiJoinExec = operators(df) match {
     case Seq(one) => one
     case several => fail(s"${several.size} multi-way joins in ${df.queryExecution.executedPlan}")
   }

@@ -73,7 +73,7 @@ object MergeSortedFiles extends Rule[SparkPlan] {
       case (child, _) => scanBelow(child)
     }
     val needed = inputs.zip(scans).filterNot { case ((child, order), _) => isOrdered(child, order) }
-    if (needed.nonEmpty && !join.comesOrdered && join.split.isEmpty) {
+    if (needed.nonEmpty && !join.comesOrdered) {
       if (needed.forall(_._2.isDefined)) {
         val children = inputs.zip(scans).map {
           case ((child, order), Some(scan)) => merged(scan, child, order, hashedElse)

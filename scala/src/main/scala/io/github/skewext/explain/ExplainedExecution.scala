@@ -1,7 +1,7 @@
 package io.github.skewext.explain
 
 import io.github.skewext.SkewConf
-import io.github.skewext.multijoin.{MultiFullJoinExec, SpreadNullKeys}
+import io.github.skewext.multijoin.{MultiFullJoinExec, MultiJoinExec, SpreadNullKeys}
 import io.github.skewext.skew.KeySketchExec
 
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
@@ -14,7 +14,7 @@ import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 /** How our operator works, read from its plan. */
 private[explain] object ExplainedExecution {
 
-  def of(join: MultiFullJoinExec, adaptive: Boolean, conf: SQLConf): Execution = {
+  def of(join: MultiJoinExec, adaptive: Boolean, conf: SQLConf): Execution = {
     val exchanges = join.children.flatMap(exchangeOf)
     Execution(
       rows = rows(join, conf),
@@ -24,7 +24,7 @@ private[explain] object ExplainedExecution {
       counted = exchanges.count(_.exists(_.isInstanceOf[KeySketchExec])))
   }
 
-  private def rows(join: MultiFullJoinExec, conf: SQLConf): String =
+  private def rows(join: MultiJoinExec, conf: SQLConf): String =
     if (join.comesOrdered && join.order == MultiFullJoinExec.Natural) {
       "in the order of the keys, as spark.skewext.multiJoin.order asks for"
     } else if (join.comesOrdered) {
@@ -36,7 +36,7 @@ private[explain] object ExplainedExecution {
     }
 
   private def nullKeys(
-      join: MultiFullJoinExec,
+      join: MultiJoinExec,
       exchanges: Int,
       adaptive: Boolean,
       conf: SQLConf): String =

@@ -1,7 +1,7 @@
 package io.github.skewext.explain
 
 import io.github.skewext.bucket.{MergeReason, MergeSortedFilesExec}
-import io.github.skewext.multijoin.{MultiFullJoin, MultiFullJoinExec}
+import io.github.skewext.multijoin.{MultiFullJoin, MultiJoinExec}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
@@ -29,7 +29,7 @@ private[explain] class ExplainedInputs(
     .flatMap(join => join.keyOutput.headOption.map(_.exprId -> join))
     .toMap
 
-  def of(join: MultiFullJoinExec): Seq[ExplainedInput] = {
+  def of(join: MultiJoinExec): Seq[ExplainedInput] = {
     val before = join.keyOutput.headOption.flatMap(a => asked.get(a.exprId))
     join.children.indices.map { i =>
       val role = join.roles(i).name

@@ -1,7 +1,7 @@
 package io.github.skewext.explain
 
 import io.github.skewext.SkewConf
-import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.multijoin.{MultiJoinExec, SplitJoinExec}
 import io.github.skewext.skew.SkewReason
 
 import org.apache.spark.sql.execution.SparkPlan
@@ -29,8 +29,8 @@ private[explain] object ExplainedSkews {
         reason.text,
         advice = if (reason.ofSkewedJoin) Some(Advice.of(reason)) else None))
     join match {
-      case split: MultiFullJoinExec if split.split.isDefined =>
-        val splits = split.split.get
+      case split: SplitJoinExec =>
+        val splits = split.splits
         Some(
           ExplainedSkew(
             name,
@@ -44,7 +44,7 @@ private[explain] object ExplainedSkews {
             splits.residuals))
       case join: ShuffledJoin if join.isSkewJoin =>
         Some(ExplainedSkew(name, ExplainedSkew.Split, SkewReason.SplitBySpark.text))
-      case _: MultiFullJoinExec | _: ShuffledJoin =>
+      case _: MultiJoinExec | _: ShuffledJoin =>
         val off = Seq(SkewConf.ENABLED, SkewConf.SKEW_ENABLED, SQLConf.SKEW_JOIN_ENABLED)
           .find(!conf.getConf(_))
         SkewReason.of(join) match {

@@ -5,7 +5,7 @@ import java.util.{Collections, IdentityHashMap}
 import scala.collection.mutable
 
 import io.github.skewext.bucket.{BucketedScan, SlicedBucketsExec}
-import io.github.skewext.multijoin.{BroadcastSmallInputs, MultiFullJoin, MultiFullJoinExec}
+import io.github.skewext.multijoin.{BroadcastSmallInputs, MultiFullJoin, MultiJoinExec}
 import io.github.skewext.skew.KeySketchExec
 import io.github.skewext.technique.MarkedBroadcastJoin
 
@@ -37,8 +37,8 @@ private[skewext] case class FoundJoin(
     joins.head.logical.flatMap(_.getTagValue(BroadcastSmallInputs.MadeFrom))
 
   /** Our operator, where it is more than the split form of Spark's joins. */
-  def multiJoin: Option[MultiFullJoinExec] = joins.head.plan match {
-    case join: MultiFullJoinExec if FoundJoin.isMultiJoin(join) => Some(join)
+  def multiJoin: Option[MultiJoinExec] = joins.head.plan match {
+    case join: MultiJoinExec if FoundJoin.isMultiJoin(join) => Some(join)
     case _ => None
   }
 }
@@ -49,7 +49,7 @@ private[skewext] object FoundJoin {
   case class Operator(plan: SparkPlan, logical: Option[LogicalPlan])
 
   /** One of Spark's joins that was split has no key columns of its own. */
-  def isMultiJoin(join: MultiFullJoinExec): Boolean = join.keyOutput.nonEmpty
+  def isMultiJoin(join: MultiJoinExec): Boolean = join.keyOutput.nonEmpty
 
   /**
    * @param joins those of the plan, the uppermost first
@@ -188,7 +188,7 @@ private[skewext] object FoundJoin {
   /** How many joins are in a plan, where several may have become one for a split. */
   private def joinsOf(node: SparkPlan): Int = {
     val own = node match {
-      case join: MultiFullJoinExec if !isMultiJoin(join) => join.children.size - 1
+      case join: MultiJoinExec if !isMultiJoin(join) => join.children.size - 1
       case join if isJoin(join) => 1
       case _ => 0
     }
@@ -201,13 +201,13 @@ private[skewext] object FoundJoin {
   }
 
   def isJoin(node: SparkPlan): Boolean = node match {
-    case _: MultiFullJoinExec | _: MarkedBroadcastJoinExec | _: BaseJoinExec => true
+    case _: MultiJoinExec | _: MarkedBroadcastJoinExec | _: BaseJoinExec => true
     case _ => false
   }
 
   /** Whether the query has one of Spark's joins there, split or not. */
   private def isSparks(node: SparkPlan): Boolean = node match {
-    case join: MultiFullJoinExec => !isMultiJoin(join)
+    case join: MultiJoinExec => !isMultiJoin(join)
     case _: BaseJoinExec => true
     case _ => false
   }

@@ -4,7 +4,7 @@ import java.util.Locale
 
 import io.github.skewext.JoinTypeName
 import io.github.skewext.multijoin.InputRole.{Optional, Required}
-import io.github.skewext.multijoin.{InputRole, MultiFullJoin, MultiFullJoinExec}
+import io.github.skewext.multijoin.{InputRole, MultiFullJoin, MultiJoinExec}
 
 import org.apache.spark.sql.catalyst.expressions.EqualTo
 import org.apache.spark.sql.catalyst.plans.JoinType
@@ -17,7 +17,7 @@ import io.github.skewext.technique.MarkedBroadcastJoinExec
 private[explain] object Operators {
 
   def nameOf(join: SparkPlan): String = join match {
-    case _: MultiFullJoinExec => "MultiFullJoin"
+    case _: MultiJoinExec => "MultiFullJoin"
     // Spark adds to the name of a join that it has split.
     case other => other.nodeName.takeWhile(_ != '(')
   }
@@ -26,7 +26,7 @@ private[explain] object Operators {
   def describe(join: MultiFullJoin): String =
     describe(join.roles, join.keyOutput.map(_.name), join.indicator.map(_.name))
 
-  def describe(join: MultiFullJoinExec): String =
+  def describe(join: MultiJoinExec): String =
     describe(join.roles, join.keyOutput.map(_.name), join.indicator.map(_.name))
 
   private def describe(
@@ -50,7 +50,7 @@ private[explain] object Operators {
       case join: MarkedBroadcastJoinExec =>
         val pairs = join.largeKeys.zip(join.smallKeys).map { case (l, s) => EqualTo(l, s) }
         (typeOf(join.joinType), pairs)
-      case join: MultiFullJoinExec =>
+      case join: MultiJoinExec =>
         val pairs = join.keys.tail.flatMap(_.zip(join.keys.head).map { case (r, l) =>
           EqualTo(l, r)
         })

@@ -16,7 +16,7 @@ object BulkExchanges extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan =
     if (SkewConf.enabled(conf) && conf.getConf(SkewConf.SHUFFLE_BULK_ROWS) &&
       BulkShuffleExchangeExec.isPossible) {
-      plan.transformUp { case join: MultiFullJoinExec => join.mapChildren(bulk) }
+      plan.transformUp { case join: MultiJoinExec => join.mapChildren(bulk) }
     } else {
       plan
     }

@@ -94,7 +94,7 @@ private[skewext] object MarkKeys extends Logging {
       keys: NormalizedKeys,
       splits: SkewSplits,
       tasks: IndexedSeq[SkewTask]): Map[Int, MetKeys] = {
-    val reads = inputs.map(PartitionedInput.reads)
+    val reads = inputs.map(PartitionReads.readsOf)
     val planned = tasks.zipWithIndex.flatMap {
       case (residual @ SkewTask.Residual(_, Some(p)), t) =>
         splits.of(p).toSeq.flatMap(_.marking).map(part(p, residual, _, roles, reads.map(_(t))))
@@ -107,7 +107,7 @@ private[skewext] object MarkKeys extends Logging {
     } else {
       try {
         val rdds = inputs.indices.map { i =>
-          SplitReads.execute(PartitionedInput.withReads(inputs(i), parts.map(_.reads(i))))
+          SplitReads.execute(PartitionReads.replacedIn(inputs(i), parts.map(_.reads(i))))
         }
         val maxKeys = math.min(maxBytes / parts.size * 8, Int.MaxValue).toInt
         val types = inputs.map(_.output.map(_.dataType))

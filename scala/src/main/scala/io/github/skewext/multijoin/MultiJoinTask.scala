@@ -23,17 +23,13 @@ private[multijoin] case class MultiJoinTask(
     withIndicator: Boolean,
     ordered: Option[KeyOrder],
     grouping: GroupingSettings,
-    metrics: MultiJoinMetrics,
-    skew: Option[SkewJoinTasks] = None)
+    metrics: MultiJoinMetrics)
     extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[InternalRow]) {
 
   override def apply(
       partition: Int,
       inputs: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] =
-    skew match {
-      case Some(tasks) => tasks.join(this, partition, inputs)
-      case None => new MultiJoinIterator(this, inputs.map(_())).toScala
-    }
+    new MultiJoinIterator(this, inputs.map(_())).toScala
 }
 
 /**

@@ -30,7 +30,6 @@ private[multijoin] case class SkewJoinTasks(
     val part = tasks(partition)
     def partTask(rows: SQLMetric) = task.copy(
       roles = part.roles(task.roles),
-      skew = None,
       metrics = task.metrics.copy(ofKind = Some(rows)))
     part match {
       case SkewTask.Whole => new MultiJoinIterator(task, inputs.map(_())).toScala
@@ -85,6 +84,16 @@ private[multijoin] case class SkewJoinTasks(
       known = () => known,
       giveUpRest = () => wanted.giveUp()).toScala
   }
+}
+
+/** The zip function of the operator's RDD where partitions are split. */
+private[multijoin] case class SplitJoinTask(join: MultiJoinTask, tasks: SkewJoinTasks)
+    extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[InternalRow]) {
+
+  override def apply(
+      partition: Int,
+      inputs: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] =
+    tasks.join(join, partition, inputs)
 }
 
 private[multijoin] object SkewJoinTasks {

@@ -48,7 +48,7 @@ object SpreadNullKeys extends Rule[SparkPlan] {
   }
 
   /** Whether a row with a null key can come out of the join. */
-  private[skewext] def canComeOut(join: MultiFullJoinExec): Boolean =
+  private[skewext] def canComeOut(join: MultiJoinExec): Boolean =
     join.children.indices.exists { i =>
       InputRole.emitsNullKeys(join.roles, i) &&
       nullableKeys(join.keys(i), join.children(i).output).nonEmpty

@@ -5,7 +5,7 @@ import java.util.{Arrays, BitSet}
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeProjection, UnsafeRow, XXH64}
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.skewext.TaskInternals
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.map.BytesToBytesMap
@@ -200,22 +200,6 @@ private object WantedKeys {
 }
 
 /**
- * The keys of each input in a form in which equal keys have equal bytes.
- *
- * @param keys bound to the input's rows
- * @param hashBits as in [[JoinKeys]]
- */
-private[multijoin] case class NormalizedKeys(keys: Seq[Seq[Expression]], hashBits: Int) {
-
-  def inRows: JoinKeys = JoinKeys(keys, hashBits)
-
-  def projections: Array[UnsafeProjection] = keys.map(UnsafeProjection.create(_)).toArray
-
-  def hash(base: AnyRef, offset: Long, length: Int): Long =
-    JoinKeys.truncate(XXH64.hashUnsafeBytes(base, offset, length, JoinKeys.Seed), hashBits)
-}
-
-/**
  * What tells sets of keys apart: a task that runs again, or another one that reads the same input,
  * may have found other keys where the input is not as stable as it seemed.
  */
@@ -248,17 +232,4 @@ private[multijoin] case class MetKeys(keys: KeySet, met: BitSet) {
 private[multijoin] object MetKeys {
   def ofLongs(longs: Array[Long]): MetKeys =
     MetKeys(KeySet(longs(0).toInt, longs(1), longs(2)), BitSet.valueOf(longs.drop(3)))
-}
-
-/** The keys of a set that were met, to be asked for by rows whose keys are in the set. */
-private[multijoin] final class KnownKeys(keys: NormalizedKeys, hashes: Array[Long], met: BitSet) {
-
-  private[this] val projections = keys.projections
-
-  def contains(input: Int, row: UnsafeRow): Boolean = {
-    val key = projections(input)(row)
-    val hash = keys.hash(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
-    val i = Arrays.binarySearch(hashes, hash)
-    i >= 0 && met.get(i)
-  }
 }

@@ -25,11 +25,11 @@ private[skewext] trait InputSource {
   /** What it has of a partition, in blocks that can be read one by one. */
   def blocks(partition: Int): Seq[MapBlocks]
 
-  /**
-   * Whether tasks may divide a block by what is in its rows: each reads all of it, and it must have
-   * the same rows if what it comes from runs again.
-   */
-  def canBeShared: Boolean
+  /** Whether it has the same rows if what it comes from runs again. */
+  def isStable: Boolean
+
+  /** Whether tasks may divide a block by what is in its rows, each reading all of it. */
+  def canBeShared: Boolean = isStable
 
   /** What a byte costs that is read and dropped, where one that is joined costs 1. */
   def dropCost: Double = SkewPlanner.StreamCost
@@ -72,7 +72,7 @@ private[skew] case class ShuffleSource(
     }
   }
 
-  override def canBeShared: Boolean = StableRows.areIn(stage.plan)
+  override def isStable: Boolean = StableRows.areIn(stage.plan)
 
   private def counting: Option[KeySketchExec] = stage.shuffle.child match {
     case counting: KeySketchExec => Some(counting)

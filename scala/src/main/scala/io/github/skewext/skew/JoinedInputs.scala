@@ -3,7 +3,7 @@ package io.github.skewext.skew
 import io.github.skewext.JoinHints
 import io.github.skewext.bucket.MergeSortedFilesExec
 import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Present, Required}
-import io.github.skewext.multijoin.{InputRole, MultiFullJoinExec}
+import io.github.skewext.multijoin.{InputRole, MultiFullJoinExec, SplitJoinExec}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans._
@@ -11,8 +11,8 @@ import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkPlan}
 
 /**
- * A join, of Spark's or ours, as inputs with roles: what [[MultiFullJoinExec]] needs to take its
- * place, for a split or for good.
+ * A join, of Spark's or ours, as inputs with roles: what [[SplitJoinExec]] needs to take its
+ * place.
  *
  * Spark's joins on one key that follow each other without a shuffle become one: in
  * `(a JOIN b ON a.k = b.k) LEFT JOIN c ON a.k = c.k`, a and b are required and c is optional. So are
@@ -27,17 +27,11 @@ case class JoinedInputs(
     inputs: Seq[JoinedInputs.Input],
     condition: Option[Expression],
     output: Seq[NamedExpression],
-    operator: Seq[SparkPlan] => MultiFullJoinExec) {
+    operator: (Seq[SparkPlan], SkewSplits) => SplitJoinExec) {
 
-  /** The operator with split reads. */
-  def splitPlan(children: Seq[SparkPlan], splits: SkewSplits): SparkPlan =
-    planOf(operator(children).copy(split = Some(splits)))
-
-  /** The operator over the inputs as they are. */
-  def wholePlan: SparkPlan = planOf(operator(inputs.map(_.plan)))
-
-  /** The operator, and whatever gives it the output of the join it replaces. */
-  def planOf(join: MultiFullJoinExec): SparkPlan = {
+  /** The operator with split reads, and whatever gives it the output of the join it replaces. */
+  def splitPlan(children: Seq[SparkPlan], splits: SkewSplits): SparkPlan = {
+    val join = operator(children, splits)
     val filtered = condition.fold(join: SparkPlan)(FilterExec(_, join))
     val sameOutput = output.forall(_.isInstanceOf[Attribute]) &&
       output.map(_.exprId) == join.output.map(_.exprId)
@@ -46,7 +40,7 @@ case class JoinedInputs(
     } else {
       val shown = asJoined(join.output)
       filtered match {
-        case j: MultiFullJoinExec => j.showing(shown).getOrElse(ProjectExec(shown, j))
+        case j: SplitJoinExec => j.showing(shown).getOrElse(ProjectExec(shown, j))
         case other => ProjectExec(shown, other)
       }
     }
@@ -82,7 +76,22 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
       val inputs = join.children.indices.map { i =>
         Input(join.children(i), join.keys(i), join.roles(i))
       }
-      Right(JoinedInputs(inputs, None, join.output, children => join.copy(children = children)))
+      def split(children: Seq[SparkPlan], splits: SkewSplits): SplitJoinExec = {
+        val ours = SplitJoinExec(
+          children,
+          join.keys,
+          join.keyColumns,
+          join.keyOutput,
+          join.roles,
+          join.indicator,
+          join.order,
+          join.spreadNullKeys,
+          splits)
+        // It stays the join of the query that it was planned for.
+        ours.copyTagsFrom(join)
+        ours
+      }
+      Right(JoinedInputs(inputs, None, join.output, split))
     }
 
   private def ofShuffledJoin(join: ShuffledJoin): Either[SkewReason, JoinedInputs] = {
@@ -115,7 +124,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
         } else {
           val left = side(join.left, keysIf(ofLeft, join.leftKeys), leftRole)
           val right = side(join.right, keysIf(ofRight, join.rightKeys), rightRole)
-            Right(both(left, right).joined(None))
+          Right(both(left, right).joined(None))
         }
     }
   }
@@ -187,15 +196,17 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
         if (inOrder) inputs else inputs.map(i => i.copy(plan = withoutMerge(i.plan))),
         condition.map(replaceAlias(_, aliases)),
         output,
-        children =>
-          MultiFullJoinExec(
+        (children, splits) =>
+          SplitJoinExec(
             children,
             inputs.map(_.keys),
             keyColumns = inputs.map(_ => Nil),
             keyOutput = Nil,
             roles = inputs.map(_.role),
             indicator = None,
-            order = if (inOrder) MultiFullJoinExec.AutoOrder else MultiFullJoinExec.NoOrder))
+            order = if (inOrder) MultiFullJoinExec.AutoOrder else MultiFullJoinExec.NoOrder,
+            spreadNullKeys = false,
+            splits))
     }
   }
 

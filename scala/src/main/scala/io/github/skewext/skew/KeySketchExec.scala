@@ -1,6 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.multijoin.MultiJoinExec
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -69,7 +69,7 @@ case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, 
 
   /** Our join makes rows in a way of its own where nobody reads its columns. */
   override def supportCodegen: Boolean = child match {
-    case _: MultiFullJoinExec => false
+    case _: MultiJoinExec => false
     case c: CodegenSupport => c.supportCodegen
     case _ => false
   }

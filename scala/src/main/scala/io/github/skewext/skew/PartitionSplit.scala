@@ -30,22 +30,6 @@ case class PartitionSplit(
   def tasks: Seq[SkewTask] =
     (if (residual) Seq(SkewTask.Residual(input, Some(partition))) else Nil) ++
       slices.map(SkewTask.Piece(input, _))
-
-  /** The same split, of which sizes are those of these inputs. */
-  private[skew] def inBytesOf(inputs: Seq[SkewInput]): PartitionSplit = {
-    lazy val blocks = inputs(input).blocks(partition)
-    def inBytes(all: Seq[Slice]) =
-      if (inputs(input).weights.isEmpty) all else all.map(_.of(blocks))
-    val (pieces, marks) = (inBytes(slices), inBytes(marking))
-    val own = inputs(input).slicedBytes(partition)
-    val others = inputs.map(_.bytes(partition)).sum - own
-    val readByResidual =
-      if (!residual) 0L
-      else if (marks.isEmpty) own + others
-      else others
-    val read = (pieces ++ marks).map(_.bytesRead + others).sum + readByResidual
-    copy(slices = pieces, marking = marks, rereadBytes = read - own - others)
-  }
 }
 
 /** What one task of a join does. */

@@ -148,39 +148,6 @@ object PartitionedInput {
   def readAs(source: InputSource): (Int, Seq[(Int, Int)]) =
     (source.bytes.size, source.ranges.map(r => (r.startReducerIndex, r.endReducerIndex)))
 
-  /**
-   * An input of a split join with other reads; nodes may have come in between.
-   *
-   * @param specs parts only of an input that is made of one source
-   */
-  def withReads(input: SparkPlan, specs: Seq[ShufflePartitionSpec]): SparkPlan =
-    input.transformUp { case node @ PartitionReads(_) => PartitionReads.replaced(node, specs) }
-
-  /**
-   * What an input of a split join reads; looked for again, as nodes may have come in between. Of
-   * several sources each task reads the same partitions, of one perhaps a part.
-   */
-  def reads(input: SparkPlan): Seq[ShufflePartitionSpec] = {
-    def all(node: SparkPlan): Seq[Seq[ShufflePartitionSpec]] = node match {
-      case PartitionReads(specs) => Seq(specs)
-      case _ => node.children.flatMap(all)
-    }
-    def unexpected() = throw new IllegalStateException(
-      s"The sources of an input of a split join are not read alike:\n$input")
-    val specs = all(input)
-    if (specs.map(_.size).distinct.size != 1) unexpected()
-    specs.transpose.map { ofTask =>
-      val parts = ofTask.collect { case part: PartialReducerPartitionSpec => part }
-      val partitions = ofTask.map {
-        case CoalescedPartitionSpec(start, end, _) => (start, end)
-        case PartialReducerPartitionSpec(p, _, _, _) => (p, p + 1)
-        case _ => unexpected()
-      }
-      if (partitions.distinct.size != 1 || parts.size > 1) unexpected()
-      parts.headOption.getOrElse(ofTask.head)
-    }
-  }
-
   /** A user's `repartition` by the key as well: how many tasks read it is not seen by anybody. */
   private def isSplittable(stage: ShuffleQueryStageExec): Boolean =
     stage.isMaterialized && stage.shuffle.outputPartitioning != SinglePartition &&
@@ -216,7 +183,7 @@ object PartitionedInput {
           case _ => (false, false)
         }
         Some(Seq(j.left -> left, j.right -> right))
-      case j: MultiFullJoinExec if j.split.isEmpty =>
+      case j: MultiFullJoinExec =>
         Some(j.children.zip(j.roles.map(_ == Required)))
       case _ => None
     }

@@ -1,6 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.multijoin.SplitJoinExec
 
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{Cost, CostEvaluator}
@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.joins.ShuffledJoin
 class SkewJoinCostEvaluator extends CostEvaluator {
   override def evaluateCost(plan: SparkPlan): Cost = SkewJoinCost(
     splitJoins = plan.collect {
-      case join: MultiFullJoinExec if join.split.isDefined => join
+      case join: SplitJoinExec => join
       case join: ShuffledJoin if join.isSkewJoin => join
     }.size,
     shuffles = plan.collect { case shuffle: ShuffleExchangeLike => shuffle }.size)

@@ -63,7 +63,7 @@ object SkewPlanner {
       settings: SkewSettings,
       output: IndexedSeq[PartitionOutput] = IndexedSeq.empty)
       : Either[SkewReason, Seq[PartitionSplit]] =
-    decide(inputs.map(_.weighed), settings, output).right.map(_.map(_.inBytesOf(inputs)))
+    decide(inputs.map(_.weighed), settings, output).right.map(_.map(inBytesOf(_, inputs)))
 
   private def decide(
       inputs: Seq[SkewInput],
@@ -328,4 +328,20 @@ object SkewPlanner {
    */
   private def needsResidual(roles: Seq[InputRole], input: Int): Boolean =
     roles(input) == Optional && roles.indices.exists(j => j != input && roles(j).isShown)
+
+  /** The same split, of which sizes are those of these inputs. */
+  private def inBytesOf(split: PartitionSplit, inputs: Seq[SkewInput]): PartitionSplit = {
+    val skewed = inputs(split.input)
+    lazy val blocks = skewed.blocks(split.partition)
+    def inBytes(all: Seq[Slice]) = if (skewed.weights.isEmpty) all else all.map(_.of(blocks))
+    val (pieces, marks) = (inBytes(split.slices), inBytes(split.marking))
+    val own = skewed.slicedBytes(split.partition)
+    val others = inputs.map(_.bytes(split.partition)).sum - own
+    val readByResidual =
+      if (!split.residual) 0L
+      else if (marks.isEmpty) own + others
+      else others
+    val read = (pieces ++ marks).map(_.bytesRead + others).sum + readByResidual
+    split.copy(slices = pieces, marking = marks, rereadBytes = read - own - others)
+  }
 }

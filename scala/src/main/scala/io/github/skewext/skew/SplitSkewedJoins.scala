@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
 import io.github.skewext.SkewConf
-import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.multijoin.{MultiFullJoinExec, SplitJoinExec}
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -86,7 +86,7 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
       put: (SparkPlan, SparkPlan, Seq[SparkPlan]) => Either[SkewReason, SparkPlan]): SparkPlan = {
     var whole = plan
     def visit(node: SparkPlan): Unit = node match {
-      case join @ (_: MultiFullJoinExec | _: ShuffledJoin) if !isSplit(join) =>
+      case join @ (_: MultiFullJoinExec | _: ShuffledJoin) if !isSplitBySpark(join) =>
         split(join).right.flatMap(put(whole, join, _)) match {
           case Right(newPlan) =>
             logDebug(s"Splits skewed partitions of ${join.simpleStringWithNodeId()}")
@@ -97,16 +97,16 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
             join.children.foreach(visit)
         }
       // Joins that its inputs are made of read what it wants them to.
-      case join: MultiFullJoinExec if join.split.isDefined =>
+      case _: SplitJoinExec =>
       case _ => node.children.foreach(visit)
     }
     visit(plan)
     whole
   }
 
-  private def isSplit(join: SparkPlan): Boolean = join match {
-    case j: MultiFullJoinExec => j.split.isDefined
+  private def isSplitBySpark(join: SparkPlan): Boolean = join match {
     case j: ShuffledJoin => j.isSkewJoin
+    case _ => false
   }
 
   /** What may replace the join, the best first. */
@@ -173,7 +173,7 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
    * that it had before, though some of them several times, which is what Spark cannot know.
    */
   protected def withoutInputs(plan: SparkPlan): SparkPlan = plan.transformUp {
-    case join: MultiFullJoinExec if join.split.isDefined =>
+    case join: SplitJoinExec =>
       join.withNewChildren(join.children.map(SkewJoinChildWrapper))
   }
 
@@ -181,7 +181,7 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
   protected def replace(plan: SparkPlan, join: SparkPlan, by: SparkPlan): SparkPlan =
     plan.transformUp {
       case node if node eq join => by
-      case project @ ProjectExec(list, split: MultiFullJoinExec) =>
+      case project @ ProjectExec(list, split: SplitJoinExec) =>
         split.showing(list).getOrElse(project)
     }
 }

@@ -124,6 +124,3 @@ object StableRows {
   private def isFloatingPoint(dataType: DataType): Boolean =
     dataType == DoubleType || dataType == FloatType
 }
-
-/** An operator of ours that gives the same rows again if its children do. */
-trait KeepsStableRows extends SparkPlan

@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
 import io.github.skewext.JoinHints
-import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.multijoin.MultiJoinExec
 
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -100,7 +100,7 @@ object WantedLayout extends Rule[SparkPlan] {
   }
 
   private def isJoin(plan: SparkPlan): Boolean = plan match {
-    case _: MultiFullJoinExec | _: ShuffledJoin => true
+    case _: MultiJoinExec | _: ShuffledJoin => true
     case _ => false
   }
 

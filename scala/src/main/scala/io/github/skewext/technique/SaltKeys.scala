@@ -3,7 +3,7 @@ package io.github.skewext.technique
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.BuildSide
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
-import org.apache.spark.sql.types.{IntegerType, MetadataBuilder}
+import org.apache.spark.sql.types.IntegerType
 
 /** What a side of a salted join gives for the rows of a hot key. */
 sealed trait HotRows
@@ -80,20 +80,9 @@ object SaltKeys {
   /** Not a row: tells that rows of the key are there. */
   val Marker = -1
 
-  private val IsCell = "skewext.cell"
-
   /** A column for the cells of a side. */
   def newCell(): Attribute =
-    AttributeReference(
-      "cell",
-      IntegerType,
-      nullable = false,
-      new MetadataBuilder().putBoolean(IsCell, value = true).build())()
-
-  def isCell(key: Expression): Boolean = key match {
-    case a: Attribute => a.metadata.contains(IsCell)
-    case _ => false
-  }
+    AttributeReference("cell", IntegerType, nullable = false)()
 
   def keyColumns(keys: Seq[Expression]): AttributeSet =
     AttributeSet.fromAttributeSets(keys.map(_.references))

@@ -5,7 +5,7 @@ import java.nio.file.Files
 import scala.collection.JavaConverters._
 
 import io.github.skewext.SkewExtensions
-import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.multijoin.{MultiFullJoinExec, SplitJoinExec}
 import io.github.skewext.skew.SkewTest
 import org.apache.commons.io.FileUtils
 import org.apache.iceberg.Table
@@ -90,7 +90,7 @@ trait MergeTest extends SkewTest {
     collect(plan) { case join: ShuffledJoin if join.isSkewJoin => join }.nonEmpty
 
   protected def isSplitByUs(plan: SparkPlan): Boolean =
-    collect(plan) { case join: MultiFullJoinExec if join.split.isDefined => join }.nonEmpty
+    collect(plan) { case join: SplitJoinExec => join }.nonEmpty
 
   /** Whether Spark finds that rows of the target match twice. Other errors are errors. */
   protected def findsTwice(body: => Any): Boolean =

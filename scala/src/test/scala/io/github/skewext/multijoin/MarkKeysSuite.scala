@@ -19,12 +19,12 @@ class MarkKeysSuite extends SkewTest {
     val few = skewed(0, 40, keys = 9).withColumnRenamed("k", "l")
     for (how <- Seq("left_semi", "left_anti")) {
       val join = checkSplit(few.join(large.hint("merge"), col("l") === col("r"), how))
-      assert(join.split.get.markingTasks > 1)
+      assert(join.splits.markingTasks > 1)
       // Whole partitions alone are read by the join: keys were marked.
       assert(join.metrics("numRowsOfInput1").value < 750)
     }
     val full = checkSplit(fullJoin("k")(skewed(0, 20), skewed(1, 3000, hot = 3, maps = 12)))
-    assert(full.split.get.pieces > 1 && full.split.get.markingTasks > 1)
+    assert(full.splits.pieces > 1 && full.splits.markingTasks > 1)
   }
 
   test("no more tasks than may send a bit for each key, by the sizes of inputs") {

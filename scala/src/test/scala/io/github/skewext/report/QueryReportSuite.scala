@@ -116,7 +116,7 @@ class QueryReportSuite extends SkewTest {
     val r = skewed(1, 60).withColumnRenamed("k", "r")
     val df = l.join(r, col("l") === col("r"), "full")
     val found = checked(df)
-    val split = splitJoins(df).head.split.get
+    val split = splitJoins(df).head.splits
     val Seq(marking, stage) = stages(found)
     assert((marking \ "tasks").extract[Int] === split.markingTasks)
     assert(marking \ "joins" === stage \ "joins")

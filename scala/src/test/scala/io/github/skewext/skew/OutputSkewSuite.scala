@@ -51,11 +51,11 @@ class OutputSkewSuite extends SkewTest {
   /** It was split, and for its output. */
   private def checkSplitByOutput(df: DataFrame): PartitionSplit = {
     val join = checkSplit(df)
-    assert(join.split.get.partitions.size === 1)
-    assert(join.split.get.partitions.head.byOutput)
+    assert(join.splits.partitions.size === 1)
+    assert(join.splits.partitions.head.byOutput)
     assert(join.nodeName.contains("1 partition, 1 for its output, in "))
     assert(join.metrics("numOutputSkewed").value === 1)
-    join.split.get.partitions.head
+    join.splits.partitions.head
   }
 
   private def checkedSplit(df: DataFrame): DataFrame = {
@@ -124,10 +124,10 @@ class OutputSkewSuite extends SkewTest {
   test("a partition that is skewed in bytes, and in what comes out as well") {
     withSQLConf(Threshold -> "8000", Advisory -> "6000", SkewConf.SKEW_MIN_GAIN.key -> "1") {
       val join = checkSplit(fullJoin("k")(input(0, Many), input(1, 40)))
-      val withOutput = join.split.get
+      val withOutput = join.splits
       assert(withOutput.splitByOutput === 0)
       withSQLConf(Enabled -> "false") {
-        val bytesOnly = checkSplit(fullJoin("k")(input(0, Many), input(1, 40))).split.get
+        val bytesOnly = checkSplit(fullJoin("k")(input(0, Many), input(1, 40))).splits
         assert(withOutput.pieces > bytesOnly.pieces)
       }
     }
@@ -348,7 +348,7 @@ class OutputSkewSuite extends SkewTest {
         withSQLConf(Threshold -> "20000", Advisory -> advisory) {
           val df = multiJoin(inputs, Seq("k"), roles = roles)
           checkJoin(df)
-          fired = splitJoins(df).exists(_.split.get.splitByOutput > 0)
+          fired = splitJoins(df).exists(_.splits.splitByOutput > 0)
         }
         fired
       }

@@ -45,7 +45,7 @@ class RowSkewSuite extends SkewTest {
       withClue(s"$how $hint: ") {
         val df = join(few("l"), keys("r"), how, hint)
         val operator = checkSplit(df)
-        val Seq(split) = operator.split.get.partitions
+        val Seq(split) = operator.splits.partitions
         assert((split.slices, split.residual) === ((Nil, true)))
         assert(split.marking.size > 1)
         // Most of the rows are not read by the join; tasks before it have looked at them.
@@ -75,7 +75,7 @@ class RowSkewSuite extends SkewTest {
         val (left, right) =
           if (hotLeft) (keys("l"), few("r").drop("v")) else (few("l").drop("v"), keys("r"))
         val df = join(left, right, how, "merge").groupBy().agg(count("*"), sum("l"), sum("r"))
-        val Seq(split) = checkSplit(df).split.get.partitions
+        val Seq(split) = checkSplit(df).splits.partitions
         assert(split.input === (if (hotLeft) 0 else 1))
         assert(split.slices.size > 1 && split.slices.forall(_.shares == 1))
       }
@@ -88,7 +88,7 @@ class RowSkewSuite extends SkewTest {
   test("an excluded input of the multi-way join") {
     val inputs = Seq(few("k"), keys("k"), few("k").withColumnRenamed("v", "w"))
     val split = checkSplit(
-      multiJoin(inputs, Seq("k"), roles = Seq("required", "excluded", "optional"))).split.get
+      multiJoin(inputs, Seq("k"), roles = Seq("required", "excluded", "optional"))).splits
     assert(split.residuals === 1 && split.pieces === 0)
   }
 }

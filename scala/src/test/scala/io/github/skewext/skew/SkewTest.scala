@@ -1,6 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.multijoin.SplitJoinExec
 import io.github.skewext.{MultiJoinTest, SkewConf}
 
 import org.apache.spark.SparkConf
@@ -49,11 +49,11 @@ trait SkewTest extends MultiJoinTest {
         col("id").as(s"v$i"),
         md5((col("id") + i).cast("string").cast("binary")).as(s"s$i"))
 
-  protected def splitJoins(df: DataFrame): Seq[MultiFullJoinExec] =
-    operators(df).filter(_.split.isDefined)
+  protected def splitJoins(df: DataFrame): Seq[SplitJoinExec] =
+    operators(df).collect { case split: SplitJoinExec => split }
 
   /** Runs the query; its join must have been split, and its rows be those of Spark's own plan. */
-  protected def checkSplit(df: DataFrame): MultiFullJoinExec = {
+  protected def checkSplit(df: DataFrame): SplitJoinExec = {
     val rows = df.collect().toSeq
     val joins = splitJoins(df)
     assert(joins.size === 1, s"${reasons(df)} ${df.queryExecution.executedPlan}")
@@ -62,9 +62,9 @@ trait SkewTest extends MultiJoinTest {
     joins.head
   }
 
-  private def checkMetrics(join: MultiFullJoinExec): Unit = {
+  private def checkMetrics(join: SplitJoinExec): Unit = {
     def value(name: String) = join.metrics(name).value
-    val splits = join.split.get
+    val splits = join.splits
     assert(value("numSkewedPartitions") === splits.partitions.size)
     assert(value("numPieces") === splits.pieces)
     assert(value("numResiduals") === splits.residuals)

@@ -3,7 +3,7 @@ package io.github.skewext.skew
 import io.github.skewext.SkewConf
 import io.github.skewext.bucket.SlicedBucketsExec
 import io.github.skewext.explain.{ExplainedSkew, Explainer}
-import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.multijoin.SplitJoinExec
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
@@ -75,17 +75,17 @@ class SplitBucketsSuite extends SkewTest {
 
   private def t(name: String): DataFrame = spark.table(name)
 
-  private def reads(join: MultiFullJoinExec): Seq[SlicedBucketsExec] =
+  private def reads(join: SplitJoinExec): Seq[SlicedBucketsExec] =
     collect(join) { case read: SlicedBucketsExec => read }
 
-  private def slices(join: MultiFullJoinExec): Seq[Slice] =
-    join.split.get.partitions.flatMap(_.slices)
+  private def slices(join: SplitJoinExec): Seq[Slice] =
+    join.splits.partitions.flatMap(_.slices)
 
   private def explained(df: DataFrame): Seq[ExplainedSkew] =
     SqlInternals.withActive(spark)(Explainer.explain(df.queryExecution)).joins.flatMap(_.skew)
 
   /** Nothing is shuffled, and each of the inputs is read by the bucket. */
-  private def checkSplitBuckets(df: DataFrame): MultiFullJoinExec = {
+  private def checkSplitBuckets(df: DataFrame): SplitJoinExec = {
     val join = checkSplit(df)
     assert(exchanges(df).isEmpty, df.queryExecution.executedPlan)
     assert(reads(join).size === join.children.size)
@@ -128,7 +128,7 @@ class SplitBucketsSuite extends SkewTest {
       write(other.withColumn("k", when(col("k") === 3, lit(48L)).otherwise(col("k"))), "hot2")
       withSQLConf(Threshold -> "18000", Factor -> "1.2") {
         val join = checkSplitBuckets(t("hot").join(t("hot2"), Seq("k"), "full"))
-        assert(join.split.get.partitions.map(_.input).toSet === Set(0, 1))
+        assert(join.splits.partitions.map(_.input).toSet === Set(0, 1))
       }
     }
   }
@@ -297,12 +297,12 @@ class SplitBucketsSuite extends SkewTest {
         val parts = reads(join).head.specs.collect { case p: PartialReducerPartitionSpec => p }
         assert(parts.size === slices(join).size)
         // The tasks that mark keys read slices, too, so that the join reads no row a second time.
-        assert(join.split.get.markingTasks > 1)
+        assert(join.splits.markingTasks > 1)
         assert(join.metrics("numRowsOfInput0").value === 1200)
         // Nor where nothing but its keys matter, and no slice is joined.
         withSQLConf(Threshold -> "3000", Advisory -> "1000") {
           val marked = checkSplitBuckets(t("b").join(t("allhot"), Seq("k"), "left_semi"))
-          assert(slices(marked).isEmpty && marked.split.get.markingTasks > 1)
+          assert(slices(marked).isEmpty && marked.splits.markingTasks > 1)
         }
       }
     }

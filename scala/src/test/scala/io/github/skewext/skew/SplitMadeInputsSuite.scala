@@ -1,6 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.multijoin.SplitJoinExec
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 
@@ -23,7 +23,7 @@ class SplitMadeInputsSuite extends SkewTest {
   private def join(l: DataFrame, r: DataFrame, how: String, keys: (String, String)): DataFrame =
     l.join(r.hint("shuffle_hash"), col(keys._1) === col(keys._2), how)
 
-  private def inputsOf(join: MultiFullJoinExec): Seq[Int] =
+  private def inputsOf(join: SplitJoinExec): Seq[Int] =
     join.children.map(child => collect(child) { case read: AQEShuffleReadExec => read }.size)
 
   private val byKey = Window.partitionBy("r")
@@ -112,7 +112,7 @@ class SplitMadeInputsSuite extends SkewTest {
     for (how <- Seq("full", "right")) {
       val split = checkSplit(join(hot, nested, how, "l" -> "r"))
       assert(inputsOf(split) === (if (how == "full") Seq(1, 2) else Seq(1, 1, 1)))
-      assert(split.split.get.markingTasks > 1)
+      assert(split.splits.markingTasks > 1)
     }
   }
 
@@ -151,14 +151,14 @@ class SplitMadeInputsSuite extends SkewTest {
   test("the shuffles of an input must be read alike") {
     val nested = join(right(0), third(0), "inner", "r" -> "c")
     val input = checkSplit(join(left(2), nested, "full", "l" -> "r")).children(1)
-    assert(PartitionedInput.reads(input).nonEmpty)
+    assert(PartitionReads.readsOf(input).nonEmpty)
     var first = true
     val broken = input.transformUp {
       case AQEShuffleReadExec(stage, specs) if first =>
         first = false
         AQEShuffleReadExec(stage, specs.tail :+ specs.head)
     }
-    intercept[IllegalStateException](PartitionedInput.reads(broken))
+    intercept[IllegalStateException](PartitionReads.readsOf(broken))
   }
 
   test("joins on one key on both sides of a join become one") {
@@ -172,7 +172,7 @@ class SplitMadeInputsSuite extends SkewTest {
       val df = join(l, r, "inner", "l" -> key)
       val split = checkSplit(df)
       assert(split.children.size === 4)
-      assert(split.split.get.residuals === 0)
+      assert(split.splits.residuals === 0)
       assert(exchanges(df).size === 4)
     }
     // What is optional stays one input.
@@ -194,7 +194,7 @@ class SplitMadeInputsSuite extends SkewTest {
         val df = join(nested(inner), right(0), how, "l" -> "r")
         val split = checkSplit(df)
         assert(inputsOf(split) === Seq(2, 1))
-        assert(split.split.get.pieces > 2 && split.split.get.residuals === 0)
+        assert(split.splits.pieces > 2 && split.splits.residuals === 0)
         assert(exchanges(df).size === 3)
       }
     // Also through a broadcast join between two others.
@@ -227,7 +227,7 @@ class SplitMadeInputsSuite extends SkewTest {
   test("a left semi join whose right side is ranked or aggregated") {
     val ranked = right(2).withColumn("n", rank().over(byKey.orderBy("v1"))).where("n > 3")
     val split = checkSplit(join(left(0), ranked, "left_semi", "l" -> "r"))
-    assert(split.split.get.residuals > 0)
+    assert(split.splits.residuals > 0)
     // Of the hot key's 350 rows one is kept.
     assert(split.metrics("numRowsOfInput1").value < 350)
   }

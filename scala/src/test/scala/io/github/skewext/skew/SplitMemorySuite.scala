@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
 import io.github.skewext.SkewConf
-import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.multijoin.SplitJoinExec
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
@@ -41,11 +41,11 @@ trait SplitMemoryTest extends SkewTest {
   private def summary(df: DataFrame): DataFrame =
     df.select(count("*"), sum(hash(df.columns.map(col): _*)))
 
-  protected def check(inputs: Seq[DataFrame], first: String): MultiFullJoinExec =
+  protected def check(inputs: Seq[DataFrame], first: String): SplitJoinExec =
     checkSplit(
       summary(multiJoin(inputs, Seq("k"), roles = first +: inputs.tail.map(_ => "optional"))))
 
-  protected def value(join: MultiFullJoinExec, metric: String): Long = join.metrics(metric).value
+  protected def value(join: SplitJoinExec, metric: String): Long = join.metrics(metric).value
 }
 
 /**
@@ -58,7 +58,7 @@ class SplitMemorySuite extends SplitMemoryTest {
     withSQLConf(SkewConf.SKEW_MAX_SLICES.key -> "2") {
       val large = skewed(0, 600000, hot = 3)
       val join = check(Seq(large, others(1, 20000, 600), others(2, 20000, 700)), "required")
-      assert(join.split.get.pieces > 1 && join.split.get.residuals === 0)
+      assert(join.splits.pieces > 1 && join.splits.residuals === 0)
       assert(value(join, "spillSize") > 0)
     }
   }
@@ -67,8 +67,8 @@ class SplitMemorySuite extends SplitMemoryTest {
     val hot = skewed(0, 200000, hot = 3)
     // Each row of the skewed input is in one piece; of those that the residual reads, it takes
     // hardly any as long as it knows what it is looking for, and all of them if not.
-    def taken(join: MultiFullJoinExec): Double = {
-      assert(join.split.get.residuals > 0)
+    def taken(join: SplitJoinExec): Double = {
+      assert(join.splits.residuals > 0)
       value(join, "numRowsOfInput0") / 200000.0
     }
     val few = check(Seq(hot, others(1, 5000, 600)), "optional")
@@ -90,7 +90,7 @@ class SplitMemoryOfOneTaskSuite extends SplitMemoryTest {
     val join = check(
       Seq(hot, inHotPartition(others(1, 200000, 600)), inHotPartition(others(2, 200000, 700))),
       "required")
-    assert(join.split.get.pieces > 2)
+    assert(join.splits.pieces > 2)
     assert(value(join, "spillSize") === 0)
   }
 }

@@ -18,7 +18,7 @@ class SplitMultiJoinSuite extends SkewTest {
   test("a hot key in one of N inputs") {
     for (n <- Seq(2, 3, 5)) {
       val join = checkSplit(fullJoin("k")(hotFirst(n): _*))
-      assert(join.split.get.partitions.forall(s => s.input == 0 && s.residual))
+      assert(join.splits.partitions.forall(s => s.input == 0 && s.residual))
       assert(join.outputPartitioning.isInstanceOf[UnknownPartitioning])
       assert(join.metrics("numPieceRows").value > 0)
       assert(join.metrics("numResidualRows").value > 0)
@@ -32,7 +32,7 @@ class SplitMultiJoinSuite extends SkewTest {
     val cases = for (a <- roles; b <- roles; c <- roles) yield (a, b, c)
     for ((a, b, c) <- some(10, cases) if Set(a, b, c) != Set("excluded"))
       withClue(s"$a $b $c: ") {
-        val split = checkSplit(multiJoin(inputs, Seq("k"), roles = Seq(a, b, c))).split.get
+        val split = checkSplit(multiJoin(inputs, Seq("k"), roles = Seq(a, b, c))).splits
         if (b == "excluded") assert(split.pieces === 0)
         assert((split.residuals > 0) === (b match {
           case "required" => false
@@ -50,7 +50,7 @@ class SplitMultiJoinSuite extends SkewTest {
       val all = roles.split(" ").patch(1, Seq(hot), 0).toSeq
       withClue(s"$all: ") {
         val join = checkSplit(multiJoin(inputs, Seq("k"), roles = all))
-        val splits = join.split.get
+        val splits = join.splits
         assert(splits.markingTasks > splits.partitions.size)
         // Pieces read it once, residuals never; a quarter of its rows is in whole partitions.
         assert(join.metrics("numRowsOfInput1").value <= (if (hot == "excluded") 750 else 3000))
@@ -58,7 +58,7 @@ class SplitMultiJoinSuite extends SkewTest {
     }
     withSQLConf(SkewConf.SKEW_MARKING.key -> "false") {
       val join = checkSplit(fullJoin("k")(inputs: _*))
-      assert(join.split.get.markingTasks === 0)
+      assert(join.splits.markingTasks === 0)
       assert(join.metrics("markTime").value === 0)
       assert(join.metrics("numRowsOfInput1").value > 3000)
     }
@@ -66,7 +66,7 @@ class SplitMultiJoinSuite extends SkewTest {
     for (bits <- Seq("0", "3")) {
       withSQLConf(SkewConf.MULTI_JOIN_HASH_BITS.key -> bits) {
         val join = checkSplit(fullJoin("k")(inputs: _*))
-        assert(join.split.get.markingTasks > 0)
+        assert(join.splits.markingTasks > 0)
       }
     }
   }
@@ -78,7 +78,7 @@ class SplitMultiJoinSuite extends SkewTest {
       withSQLConf(SkewConf.SKEW_MIN_GAIN.key -> "1") {
         val df = fullJoin("k")(skewed(0, 400, hot = 1), tags, skewed(2, 20))
           .select("k", "v0", "v1", "v2")
-        val partitions = checkSplit(df).split.get.partitions.map(_.partition)
+        val partitions = checkSplit(df).splits.partitions.map(_.partition)
         assert(partitions.distinct.size === partitions.size)
       }
     }
@@ -87,7 +87,7 @@ class SplitMultiJoinSuite extends SkewTest {
   test("all of the input was written by one map task") {
     val inputs = Seq(skewed(0, 800, hot = 2, maps = 1), skewed(1, 60), skewed(2, 60))
     val join = checkSplit(fullJoin("k")(inputs: _*))
-    assert(join.split.get.partitions.flatMap(_.slices).forall(_.shares > 1))
+    assert(join.splits.partitions.flatMap(_.slices).forall(_.shares > 1))
   }
 
   test("a block is not cut where its rows look alike, or may look different the next time") {
@@ -123,7 +123,7 @@ class SplitMultiJoinSuite extends SkewTest {
       assert(reasons(df) === Seq(SkewReason.NotStable))
       // Each row of the one is in one piece, which shows its matches whatever they are.
       val split = checkSplit(multiJoin(Seq(a, b), Seq("k"), roles = Seq("required", "optional")))
-      val slices = split.split.get.partitions.flatMap(_.slices)
+      val slices = split.splits.partitions.flatMap(_.slices)
       assert((a eq hot) || slices.forall(_.shares == 1))
     }
     checkSplit(fullJoin("k")(hot, other))

@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicInteger
 import scala.collection.JavaConverters._
 import scala.util.{Failure, Random, Success => Done, Try}
 
-import io.github.skewext.multijoin.{MarkKeys, MultiFullJoinExec}
+import io.github.skewext.multijoin.{MarkKeys, SplitJoinExec}
 import io.github.skewext.skew.SplitRetriesSuite._
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -29,9 +29,9 @@ import org.apache.spark.{FetchFailed, SparkException, Success, TaskContext}
 class SplitRetriesSuite extends SkewTest with RetriedTasks {
 
   /** What was given, the join that was split, what tasks saw and how they ended. */
-  private case class Run(rows: Seq[Row], join: MultiFullJoinExec, seen: Set[At], ends: TaskEnds) {
+  private case class Run(rows: Seq[Row], join: SplitJoinExec, seen: Set[At], ends: TaskEnds) {
 
-    private val tasks = join.split.get.tasks(join.children.map(PartitionedInput.reads))
+    private val tasks = join.splits.tasks(join.children.map(PartitionReads.readsOf))
 
     def kinds(of: Set[At]): Set[String] = of.map(at => tasks(at.partition)).map {
       case SkewTask.Whole => "whole"
@@ -105,7 +105,7 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
     val failed = done.seen.filter(_.attempt == 1).groupBy(_.stage).values.map(_.size).toSeq
     // Those that mark are the tasks of a stage of their own.
     assert(failed.size === 2)
-    assert(failed.contains(done.join.split.get.markingTasks))
+    assert(failed.contains(done.join.splits.markingTasks))
   }
 
   /** Of which keys are marked, in tasks in which its rows are watched: between shuffle and join. */
@@ -123,7 +123,7 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
     val done = checkRun(markedJoin) {
       Watched.onRow = _ => if (isMarking) throw new TaskFails
     }
-    assert(done.join.split.get.markingTasks > 1)
+    assert(done.join.splits.markingTasks > 1)
     assert(done.ends.failed >= 4)
   }
 

@@ -34,7 +34,7 @@ class SplitSparkJoinSuite extends SkewTest {
     test(s"full outer, skew on either side, $hint") {
       for ((l, r) <- Seq((2, 0), (0, 2))) {
         val df = join(left(l), right(r), "full", hint)
-        val split = checkSplit(df).split.get
+        val split = checkSplit(df).splits
         assert(split.pieces > 2 && split.residuals > 0)
         assert(df.schema === withSkewOff(again(df).schema))
       }
@@ -47,7 +47,7 @@ class SplitSparkJoinSuite extends SkewTest {
     }
 
     test(s"left semi, skew on either side, $hint") {
-      val inRight = checkSplit(join(left(0), right(2), "left_semi", hint)).split.get
+      val inRight = checkSplit(join(left(0), right(2), "left_semi", hint)).splits
       assert(inRight.pieces === 0 && inRight.residuals > 0)
       // Keys that occur several times on both sides: one row of the hot one is kept of 350.
       val many = skewed(0, 240, keys = 20).withColumnRenamed("k", "l")
@@ -59,13 +59,13 @@ class SplitSparkJoinSuite extends SkewTest {
       val few = skewed(0, 40, keys = 9).withColumnRenamed("k", "l")
       for (how <- Seq("left_semi", "left_anti")) {
         val marked = checkSplit(join(few, large, how, hint))
-        assert(marked.split.get.markingTasks > 1)
+        assert(marked.splits.markingTasks > 1)
         // Whole partitions alone are read by the join.
         assert(marked.metrics("numRowsOfInput1").value < 750)
       }
       // One map task wrote the left side, so Spark leaves it whole.
       val oneMap = skewed(0, 800, 2, maps = 1).withColumnRenamed("k", "l")
-      val inLeft = checkSplit(join(oneMap, right(0), "left_semi", hint)).split.get
+      val inLeft = checkSplit(join(oneMap, right(0), "left_semi", hint)).splits
       assert(inLeft.pieces > 2 && inLeft.residuals === 0)
     }
   }
@@ -106,7 +106,7 @@ class SplitSparkJoinSuite extends SkewTest {
   }
 
   test("one map task wrote what is skewed: tasks share its block by what is in the rows") {
-    def slices(df: DataFrame) = checkSplit(df).split.get.partitions.flatMap(_.slices)
+    def slices(df: DataFrame) = checkSplit(df).splits.partitions.flatMap(_.slices)
     val oneMap = skewed(0, 800, 2, maps = 1).withColumnRenamed("k", "l")
     for (how <- Seq("inner", "left", "full")) {
       val df = join(oneMap, right(0), how, "merge")
@@ -129,7 +129,7 @@ class SplitSparkJoinSuite extends SkewTest {
   test("keys of what one map task wrote: each marking task would read all of it, so none does") {
     val oneMap = skewed(0, 6000, 3, maps = 1).withColumnRenamed("k", "l")
     for (how <- Seq("full", "right")) {
-      val split = checkSplit(join(oneMap, right(0), how, "merge")).split.get
+      val split = checkSplit(join(oneMap, right(0), how, "merge")).splits
       assert(split.residuals > 0 && split.markingTasks === 0)
     }
   }
@@ -139,7 +139,7 @@ class SplitSparkJoinSuite extends SkewTest {
     val other = skewed(1, 5000, keys = 20000).withColumnRenamed("k", "r")
     withSQLConf(Advisory -> "70000") {
       for (how <- Seq("full", "right")) {
-        val split = checkSplit(join(oneMap, other, how, "merge")).split.get
+        val split = checkSplit(join(oneMap, other, how, "merge")).splits
         assert(split.partitions.exists(_.slices.count(_.shares > 1) > 2))
       }
     }

@@ -1,5 +1,7 @@
 package io.github.skewext.skew
 
+import io.github.skewext.multijoin.SplitJoinExec
+
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.sql.DataFrame
@@ -46,7 +48,7 @@ class WantedLayoutSuite extends SkewTest {
       @volatile var split = false
       val listener = new QueryExecutionListener {
         override def onSuccess(name: String, query: QueryExecution, nanos: Long): Unit =
-          if (operators(query.executedPlan).exists(_.split.isDefined)) split = true
+          if (operators(query.executedPlan).exists(_.isInstanceOf[SplitJoinExec])) split = true
         override def onFailure(name: String, query: QueryExecution, e: Exception): Unit = ()
       }
       spark.listenerManager.register(listener)
