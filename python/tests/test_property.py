@@ -20,7 +20,7 @@ from stock import stock_join
 from pyspark_skewext import multi_join
 
 # Few by default to keep the suite quick; more in the environment for a thorough run.
-EXAMPLES = int(os.environ.get("SKEWEXT_EXAMPLES", "40" if TEST_ALL else "15"))
+EXAMPLES = int(os.environ.get("SKEWEXT_EXAMPLES", "20" if TEST_ALL else "12"))
 
 
 @dataclass(frozen=True)

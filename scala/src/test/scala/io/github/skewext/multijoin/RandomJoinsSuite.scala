@@ -69,7 +69,7 @@ class RandomJoinsSuite extends MultiJoinTest {
     frame(columns.mkString(", "))(rows: _*)
   }
 
-  private val runs = if (testAll) 100 else 25
+  private val runs = if (testAll) 40 else 25
 
   test("random joins") {
     // Another seed every day, so that many days see many cases; the failure says which.

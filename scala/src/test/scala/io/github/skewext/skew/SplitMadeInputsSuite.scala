@@ -282,7 +282,7 @@ class SplitMadeInputsSuite extends SkewTest {
   }
 
   test("random trees of joins") {
-    val runs = if (testAll) 28 else 8
+    val runs = if (testAll) 14 else 8
     val from = java.time.LocalDate.now().toEpochDay * runs
     val split = (from until from + runs).count { seed =>
       val df = shapes.pureApply(Gen.Parameters.default, Seed(seed))
