@@ -95,8 +95,8 @@ def _slow(report: QueryReport, stage: JoinStage) -> str:
 def _output(report: QueryReport) -> str:
     if report.settings.skewext_splits:
         return (
-            "spark.skewext.skew.output.enabled divides such partitions among several tasks, those of "
-            "Spark's own joins with spark.skewext.skew.output.sparkJoins.enabled."
+            "spark.skewext.skew.output.enabled divides such partitions among several tasks, those "
+            "of Spark's own joins with spark.skewext.skew.output.sparkJoins.enabled."
         )
     return _switch_on(report)
 
