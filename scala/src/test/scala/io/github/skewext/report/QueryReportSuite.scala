@@ -112,8 +112,8 @@ class QueryReportSuite extends SkewTest {
   }.toMap
 
   test("a split join, and the rules that the plan shows") {
-    val l = skewed(0, 800, 2).withColumnRenamed("k", "l")
-    val r = skewed(1, 60).withColumnRenamed("k", "r")
+    val l = skewed(0, 3000, 3, maps = 12).withColumnRenamed("k", "l")
+    val r = skewed(1, 20).withColumnRenamed("k", "r")
     val df = l.join(r, col("l") === col("r"), "full")
     val found = checked(df)
     val split = splitJoins(df).head.splits

@@ -238,7 +238,7 @@ class OutputSkewSuite extends SkewTest {
 
   test("more counters than there may be: keys are not counted, and that is the reason") {
     withSQLConf("spark.sql.shuffle.partitions" -> "8200") {
-      val df = fullJoin("k")(input(0, Many, maps = 1), input(1, Many, maps = 1))
+      val df = fullJoin("k")(input(0, Many, maps = 2), input(1, Many, maps = 2))
       checkWhole(df)
       assert(sketches(df).size === 2)
       assert(reasons(df) === Seq(SkewReason.KeysNotCounted))
