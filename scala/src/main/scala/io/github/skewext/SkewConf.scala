@@ -229,14 +229,6 @@ object SkewConf {
     .booleanConf
     .createWithDefault(true)
 
-  val BUCKET_MERGE_JOINS = buildConf("spark.skewext.bucket.merge.joins.enabled")
-    .doc(
-      "Whether joins of which all inputs are sorted files are done by our operator, which asks only " +
-        "for the rows that it shows, and not by Spark's sort-merge join.")
-    .version("0.1.0")
-    .booleanConf
-    .createWithDefault(true)
-
   val BUCKET_MERGE_MAX_FILES = buildConf("spark.skewext.bucket.merge.maxFiles")
     .doc(
       "How many files of a bucket are merged at most, and so are open at a time in a task, for each " +
@@ -329,7 +321,6 @@ object SkewConf {
     SKEW_JOIN_MAX_BROADCAST,
     SKEW_JOIN_SAMPLE_ROWS,
     BUCKET_MERGE,
-    BUCKET_MERGE_JOINS,
     BUCKET_MERGE_MAX_FILES,
     BUCKET_MERGE_MULTI_JOIN_MAX_FILES,
     BUCKET_MERGE_MAX_BYTES,

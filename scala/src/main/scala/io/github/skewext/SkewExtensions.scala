@@ -54,7 +54,6 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *     bucket columns.
  *  1. [[bucket.MergeSortedFiles]] (when exchanges are planned, and Spark has seen which scans need
  *     their buckets): merges sorted files where Spark would sort their rows.
- *  1. [[bucket.JoinSortedFiles]] (the same): does joins of such files by our operator.
  *  1. [[skew.WantedLayout.Kept]] (adaptive execution, when exchanges are planned): forgets those
  *     that are shuffled once more.
  *  1. [[technique.CheckBroadcasts]] (the same): stops a query that has built a broadcast that is too
@@ -137,9 +136,9 @@ object SkewExtensions {
 
   private val rulesOfBulkExchanges: Rule[SparkPlan] = new PhysicalJoinRules(BulkExchanges)
 
-  /** In this order: files of buckets that are not read need not be merged, nor joined. */
+  /** In this order: files of buckets that are not read need not be merged. */
   private val rulesOfScans: Rule[SparkPlan] =
-    new BucketedScanRules(PruneBuckets, MergeSortedFiles, JoinSortedFiles)
+    new BucketedScanRules(PruneBuckets, MergeSortedFiles)
 
   private val strategies: Seq[Strategy] =
     Seq(MultiFullJoinStrategy, SaltedJoinStrategy, MarkedBroadcastJoinStrategy).map(
