@@ -42,8 +42,8 @@ class WrittenBuckets:
     #: How many times the median of the rows is far more
     #: (``spark.sql.adaptive.skewJoin.skewedPartitionFactor``).
     factor: float
-    #: Whether files, rows and bytes are known. If not, all rows are there, and counting them failed:
-    #: writing once more would double them.
+    #: Whether files, rows and bytes are known. If not, all rows are there, and counting them
+    #: failed: writing once more would double them.
     known: bool = True
 
     @property
