@@ -66,6 +66,8 @@ class WrittenBuckets:
         return asdict(self)
 
     def __str__(self) -> str:
+        if not self.known:
+            return self._title()
         lines = [self._title(), "", " ".join(f"{name:>13}" for name in _HEADER)]
         lines += [" ".join(f"{cell:>13}" for cell in row) for row in self._cells()]
         return "\n".join([*lines, "", *self._remarks()]).rstrip()
