@@ -42,8 +42,8 @@ class WrittenBuckets:
     #: How many times the median of the rows is far more
     #: (``spark.sql.adaptive.skewJoin.skewedPartitionFactor``).
     factor: float
-    #: Whether files, rows and bytes are known. If not, all rows are there, and counting them failed:
-    #: writing once more would double them.
+    #: Whether files, rows and bytes are known. If not, all rows are there, and counting them
+    #: failed: writing once more would double them.
     known: bool = True
 
     @property
@@ -66,6 +66,8 @@ class WrittenBuckets:
         return asdict(self)
 
     def __str__(self) -> str:
+        if not self.known:
+            return self._title()
         lines = [self._title(), "", " ".join(f"{name:>13}" for name in _HEADER)]
         lines += [" ".join(f"{cell:>13}" for cell in row) for row in self._cells()]
         return "\n".join([*lines, "", *self._remarks()]).rstrip()
