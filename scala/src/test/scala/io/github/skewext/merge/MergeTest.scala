@@ -5,7 +5,7 @@ import java.nio.file.Files
 import scala.collection.JavaConverters._
 
 import io.github.skewext.SkewExtensions
-import io.github.skewext.multijoin.{MultiFullJoinExec, SplitJoinExec}
+import io.github.skewext.multijoin.SplitJoinExec
 import io.github.skewext.skew.SkewTest
 import org.apache.commons.io.FileUtils
 import org.apache.iceberg.Table

@@ -4,6 +4,7 @@ import io.github.skewext.SkewConf
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.{DataFrame, Row}
 
 /**
@@ -168,7 +169,7 @@ class RandomMergeSuite extends MergeTest {
       "spark.sql.adaptive.coalescePartitions.enabled" -> coalesce,
       "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold" -> hash,
       SkewConf.SKEW_MIN_GAIN.key -> gain,
-      SkewConf.SKEW_FORCE.key -> force))
+      SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN.key -> force))
 
   private def dataFrame(rows: Seq[MergeRow], partitions: Int): DataFrame =
     frame("id bigint, k bigint, a int, txt string", partitions)(rows.map(asRow): _*)

@@ -40,21 +40,20 @@ class SkewJoinTasksSuite extends SharedSparkSession {
       withIndicator = false,
       ordered = None,
       grouping = GroupingSettings(sortAlways = false, Long.MaxValue, 4096),
-      metrics = MultiJoinMetrics(metric, Seq(metric, rowsOfRight), metric, metric, metric, metric),
-      skew = Some(
-        SkewJoinTasks(
-          IndexedSeq(SkewTask.Residual(1, None)),
-          NormalizedKeys(keys, 64),
-          Seq.fill(2)(RowShare(Nil, allColumns = true)),
-          Map.empty,
-          metric,
-          metric)))
+      metrics = MultiJoinMetrics(metric, Seq(metric, rowsOfRight), metric, metric, metric, metric))
+    val tasks = SkewJoinTasks(
+      IndexedSeq(SkewTask.Residual(1, None)),
+      NormalizedKeys(keys, 64),
+      Seq.fill(2)(RowShare(Nil, allColumns = true)),
+      Map.empty,
+      metric,
+      metric)
     def rows(of: Iterator[Long]): Iterator[InternalRow] = {
       val projection = UnsafeProjection.create(types.toArray)
       of.zipWithIndex.map { case (k, v) => projection(InternalRow(k, v.toLong)) }
     }
     val shown = TestTask.run(memory) { _ =>
-      task(0, Array(() => rows(left), () => rows(right))).map(_.getLong(0)).toList
+      SplitJoinTask(task, tasks)(0, Array(() => rows(left), () => rows(right))).map(_.getLong(0)).toList
     }
     (shown, rowsOfRight.value)
   }
