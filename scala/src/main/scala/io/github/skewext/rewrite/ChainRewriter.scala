@@ -7,7 +7,7 @@ import io.github.skewext.{JoinTypeName, SkewConf}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans._
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, HintInfo, Join, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, OUTER_REFERENCE, PLAN_EXPRESSION}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -150,8 +150,11 @@ private[rewrite] class ChainRewriter(
   }
 
   private def unhinted(join: Join): Either[Given, Unit] =
-    (join.hint.leftHint ++ join.hint.rightHint).flatMap(_.strategy).headOption match {
-      case Some(strategy) => Left(Given(RewriteReason.Hint, Some(strategy.displayName)))
+    (join.hint.leftHint ++ join.hint.rightHint)
+      // Hints of ours are of a class of their own.
+      .find(hint => hint.strategy.isDefined || hint.getClass != classOf[HintInfo])
+      .map(hint => hint.strategy.fold(hint.toString)(_.displayName)) match {
+      case Some(hint) => Left(Given(RewriteReason.Hint, Some(hint)))
       case None => Right(())
     }
 
