@@ -1,7 +1,7 @@
 package io.github.skewext
 
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper
-import org.apache.spark.sql.catalyst.plans.logical.{Join, JoinHint, JoinStrategyHint}
+import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint}
 import org.apache.spark.sql.execution.SparkPlan
 
 /**
@@ -17,9 +17,12 @@ object JoinHints extends JoinSelectionHelper {
   def logicalJoin(join: SparkPlan): Option[Join] =
     join.logicalLink.collect { case logical: Join => logical }
 
-  /** How Spark is asked to do the join. */
-  def strategy(join: Join): Option[JoinStrategyHint] =
-    (join.hint.leftHint ++ join.hint.rightHint).flatMap(_.strategy).headOption
+  /** How the join is asked to be done, by a hint of Spark's or for a technique of ours. */
+  def asked(join: Join): Option[String] =
+    (join.hint.leftHint ++ join.hint.rightHint)
+      // Hints of ours are of a class of their own.
+      .find(hint => hint.strategy.isDefined || hint.getClass != classOf[HintInfo])
+      .map(hint => hint.strategy.fold(hint.toString)(_.displayName))
 
   /** Whether rows of the left side, and of the right side, may be read by several tasks. */
   def mayReplicate(join: SparkPlan): (Boolean, Boolean) = {

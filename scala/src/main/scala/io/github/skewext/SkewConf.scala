@@ -210,9 +210,8 @@ object SkewConf {
 
   val SKEW_JOIN_SAMPLE_ROWS = buildConf("spark.skewext.skewJoin.sampleRows")
     .doc("At how many rows of a side skew_join looks by a small job, when technique=\"auto\" has to know " +
-      "which keys are hot: of both sides where partitions cannot be split at run time and neither is " +
-      "small enough to broadcast, and of one that would be broadcast although it is larger than " +
-      "spark.sql.autoBroadcastJoinThreshold. The rows are the first ones of up to eight partitions. " +
+      "which keys are hot: where partitions cannot be split at run time and neither side is small " +
+      "enough to broadcast. The rows are the first ones of up to eight partitions. " +
       "Only of tables and files, with conditions or without; what would have to be computed first is " +
       "not looked at. A hint looks at nothing. 0 switches it off.")
     .version("0.1.0")

@@ -125,6 +125,9 @@ private[skewext] object Advice {
   def of(reason: TechniqueReason): String = reason match {
     case TechniqueReason.JoinType =>
       "Take another technique: adaptive does joins of every type."
+    case TechniqueReason.Streaming =>
+      "Nothing can be done: rows of a key come in many batches, which Spark's own join keeps together. In " +
+        "foreachBatch, each batch is a table."
     case TechniqueReason.NoEqualKeys =>
       "All techniques find the rows of a key by =. Compare with a column of the other side."
     case TechniqueReason.Condition =>

@@ -5,9 +5,9 @@ import java.util.Locale
 import io.github.skewext.SkewConf
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, Expression}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
 /** Which side is broadcast, and how large it may be. */
 private[technique] object BroadcastSide {
@@ -55,15 +55,27 @@ private[technique] object BroadcastSide {
     if (ofResult > 0) math.min(set, ofResult) else set
   }
 
-  /** What the hash table of a broadcast takes: rows, their keys, and what leads to them. */
-  def bytesInMemory(rows: Double, columns: Seq[Attribute], keys: Seq[Expression]): Long = {
-    val keyColumns = keys.map(key => AttributeReference("key", key.dataType)())
-    val ofRow = EstimationUtils.getSizePerRow(columns) + EstimationUtils.getSizePerRow(keyColumns)
-    (rows * (ofRow.toLong + BytesBesides)).toLong
+  /**
+   * About what a side takes in memory: by the number of its rows, if statistics tell it, else by its
+   * size, which of columnar files is that of the compressed file.
+   */
+  def bytesInMemory(request: TechniqueRequest, side: BuildSide): BigInt = {
+    val plan = request.plan(side)
+    def isCompressed = plan.collectLeaves().exists {
+      case LogicalRelation(_: HadoopFsRelation, _, _, _) => true
+      case _ => false
+    }
+    plan.stats.rowCount match {
+      case Some(rows) => rows * (EstimationUtils.getSizePerRow(plan.output) + BytesBesides)
+      case None => request.sizeOf(side) * (if (isCompressed) Compression else 1)
+    }
   }
 
-  /** Of a row in the table: lengths and a pointer, and up to four words of a sparse array. */
+  /** Of a row in a hash table: lengths and a pointer, and up to four words of a sparse array. */
   private val BytesBesides = 64
+
+  /** How many times as large as its file a table may be in memory, if nothing is known of its rows. */
+  private val Compression = 10
 
   def nameOf(side: BuildSide): String = if (side == BuildLeft) "left" else "right"
 

@@ -15,6 +15,9 @@ import org.apache.spark.sql.skewext.SqlInternals
  * before any executor has fetched it. Of a DataFrame that is not read from files Spark knows no size
  * beforehand, and of filtered or compressed ones a wrong one.
  *
+ * Only of a technique that was asked for by its name: what `auto` chooses fails no query that Spark would
+ * run.
+ *
  * It runs as often as adaptive execution plans the rest of a query. It is the one rule that is meant to
  * throw, so it is not guarded.
  */
@@ -35,7 +38,7 @@ object CheckBroadcasts extends Rule[SparkPlan] {
   /** Whether what a technique has broadcast, if it has been built, may go to the executors. */
   def check(join: SparkPlan, broadcast: SparkPlan): Unit = for {
     technique <- join.logicalLink.flatMap(TechniqueHint.of(_)).collect {
-      case TechniqueHint.Made(technique, _, _) => technique
+      case TechniqueHint.Made(technique, options, _) if !options.ofAuto => technique
     }
     bytes <- sizeOf(broadcast)
     limit = BroadcastSide.maxBytes(join.session) if bytes > limit

@@ -46,7 +46,8 @@ object PlanSkewJoins {
         .named(wanted.technique)
         .toRight(TechniqueReason.WrongOption(s"there is no technique ${wanted.technique}"))
       request <- TechniqueRequest.of(session, join, technique.name, wanted.options)
-      made <- technique.plan(if (wanted.prepared) request else prepared(technique, request))
+      made <- request.asHinted.fold(
+        technique.plan(if (wanted.prepared) request else prepared(technique, request)))(Right(_))
     } yield made
   } catch {
     case e: AnalysisException => Left(TechniqueReason.WrongOption(e.getMessage))

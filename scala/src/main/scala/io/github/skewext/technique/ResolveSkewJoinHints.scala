@@ -9,7 +9,6 @@ import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedRe
 import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.catalyst.trees.TreePattern.UNRESOLVED_HINT
 
 /**
  * The hint for a join by a technique: `SELECT /*+ SKEW_JOIN(t, salted, 'salts=8') */ ...`, or
@@ -21,7 +20,11 @@ object ResolveSkewJoinHints extends Rule[LogicalPlan] {
   val Name = "SKEW_JOIN"
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    plan.resolveOperatorsUpWithPruning(_.containsPattern(UNRESOLVED_HINT)) {
+    plan.resolveOperatorsUp {
+      // Spark puts hints of a side together, those above first; only ours keeps what the other says.
+      case ResolvedHint(ResolvedHint(child, ours: TechniqueHint), sparks)
+          if !sparks.isInstanceOf[TechniqueHint] =>
+        ResolvedHint(ResolvedHint(child, sparks), ours)
       case hint: UnresolvedHint
           if hint.name.equalsIgnoreCase(Name) && !hint.exists(_.isInstanceOf[UnresolvedRelation]) =>
         resolve(hint)
@@ -97,6 +100,11 @@ object ResolveSkewJoinHints extends Rule[LogicalPlan] {
       }
       found ++= matching
       if (matching.nonEmpty) ResolvedHint(alias, TechniqueHint(wanted)) else alias
+    case ResolvedHint(alias: SubqueryAlias, sparks) if !sparks.isInstanceOf[TechniqueHint] =>
+      onRelations(alias, wanted, relations, found) match {
+        case ResolvedHint(_, ours) => ResolvedHint(ResolvedHint(alias, sparks), ours)
+        case _ => plan
+      }
     case _: ResolvedHint | _: View => plan
     case other => other.mapChildren(onRelations(_, wanted, relations, found))
   }

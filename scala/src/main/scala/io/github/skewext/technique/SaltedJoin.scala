@@ -51,14 +51,28 @@ object SaltedJoin extends SkewTechnique {
   private val MaxRepeated = 0.02
 
   override def prepared(request: TechniqueRequest): TechniqueOptions = {
-    val options = request.options
-    val given = options.hotKeys.orElse(options.text(TechniqueOptions.HotKeys).map { text =>
-      keysIn(text, request.leftKeys.size)
-    })
-    options.copy(hotKeys = given.orElse(Some(found(request))))
+    val given = preparedForHint(request)
+    given.copy(hotKeys = given.hotKeys.orElse(Some(found(request))))
   }
 
-  override def plan(request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] = {
+  override def preparedForHint(request: TechniqueRequest): TechniqueOptions = {
+    val options = request.options
+    options.copy(hotKeys = options.hotKeys.orElse(options.text(TechniqueOptions.HotKeys).map {
+      keysIn(_, request.leftKeys.size)
+    }))
+  }
+
+  override def plan(request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] =
+    if (request.options.hotKeys.isDefined) {
+      withHotKeys(request)
+    } else {
+      Left(
+        TechniqueReason.WrongOption(
+          s"a hint has to say ${TechniqueOptions.HotKeys}, as it runs no job that would find them"))
+    }
+
+  private def withHotKeys(
+      request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] = {
     val hot = saltedKeys(request)
     val leftIsDivided = hot.exists(_.leftSalts > 1)
     val rightIsDivided = hot.exists(_.rightSalts > 1)

@@ -3,6 +3,7 @@ package io.github.skewext.technique
 import io.github.skewext.LoadedExtension
 
 import org.apache.spark.sql.catalyst.expressions.Alias
+import org.apache.spark.sql.catalyst.optimizer.EliminateResolvedHint
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{Column, DataFrame, SparkSession}
@@ -34,13 +35,16 @@ private[skewext] object SkewJoinBuilder {
       case Left(names) => left.join(right, names, how)
       case Right(condition) => left.join(right, condition, how)
     }
-    val plan = joined.queryExecution.analyzed
+    // Spark takes its own hints from the sides of joins that have none yet.
+    val plan = EliminateResolvedHint(joined.queryExecution.analyzed)
     if (plan.isStreaming) fail("skew_join takes batch DataFrames only.")
     val join = topJoin(plan)
     SqlInternals.withActive(session) {
       val options = TechniqueRequest
         .of(session, join, named.name, given)
-        .fold(reason => refuse(named, reason), named.prepared)
+        .fold(
+          reason => refuse(named, reason),
+          request => if (request.asHinted.isDefined) given else named.prepared(request))
       val wanted = TechniqueHint.Wanted(named.name, options, prepared = true)
       // The sides as the technique will see them, as far as that is known by now.
       val asPlanned =

@@ -21,8 +21,11 @@ trait SkewTechnique {
    */
   def prepared(request: TechniqueRequest): TechniqueOptions = request.options
 
-  /** The same for a join with a hint, of which it is asked whenever the query is planned. */
-  def preparedForHint(request: TechniqueRequest): TechniqueOptions = prepared(request)
+  /**
+   * The same for a join with a hint, of which it is asked whenever the query is planned or explained:
+   * without a job.
+   */
+  def preparedForHint(request: TechniqueRequest): TechniqueOptions = request.options
 
   /**
    * A plan with the rows and the output of `request.join`: the same attributes, in the same order.

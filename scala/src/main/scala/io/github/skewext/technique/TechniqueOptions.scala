@@ -11,10 +11,12 @@ import org.apache.spark.sql.skewext.SqlInternals
  * The options of a technique, as text: a hint has nothing else.
  *
  * @param hotKeys the keys that have many rows, if they were given or have been found
+ * @param ofAuto whether `auto` has chosen the technique, and nobody named it
  */
 case class TechniqueOptions(
     values: Map[String, String] = Map.empty,
-    hotKeys: Option[Seq[HotKey]] = None) {
+    hotKeys: Option[Seq[HotKey]] = None,
+    ofAuto: Boolean = false) {
 
   def text(name: String): Option[String] = values.get(name)
 

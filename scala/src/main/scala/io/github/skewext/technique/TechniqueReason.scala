@@ -13,6 +13,8 @@ object TechniqueReason {
 
   case object JoinType extends TechniqueReason("the technique does not do joins of this type")
 
+  case object Streaming extends TechniqueReason("a side is a stream")
+
   case object NoEqualKeys extends TechniqueReason("the join compares no columns with =")
 
   case object Condition
@@ -32,7 +34,7 @@ object TechniqueReason {
 
   /** All reasons, in the order of the documentation. */
   val all: Seq[TechniqueReason] =
-    Seq(JoinType, NoEqualKeys, Condition, TooLarge, NotStable, MergeTarget, WrongOption)
+    Seq(JoinType, Streaming, NoEqualKeys, Condition, TooLarge, NotStable, MergeTarget, WrongOption)
 
   /** A reason as it is given for a join. */
   case class Given(reason: TechniqueReason, detail: Option[String]) {

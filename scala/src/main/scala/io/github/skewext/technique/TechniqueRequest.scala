@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 
 /**
@@ -59,18 +60,26 @@ case class TechniqueRequest(
   /** What the optimizer knows of the size of a side, in bytes. */
   def sizeOf(side: BuildSide): BigInt = plan(side).stats.sizeInBytes
 
-  /** The rows of a side, as far as that can be told without a job. */
-  def rowsOf(side: BuildSide): Option[Double] = side match {
-    case BuildLeft => leftRows
-    case BuildRight => rightRows
+  /** The rows of a side by statistics, or else by its size. */
+  def estimatedRowsOf(side: BuildSide): Double = {
+    val stats = plan(side).stats
+    def bySize = stats.sizeInBytes / EstimationUtils.getSizePerRow(plan(side).output).max(1)
+    stats.rowCount.getOrElse(bySize).toDouble
   }
 
-  /** The same, or what its size says if that cannot be told. */
-  def estimatedRowsOf(side: BuildSide): Double = rowsOf(side).getOrElse(FileRows.bySize(plan(side)))
-
-  // Files may have to be opened for them.
-  private lazy val leftRows = FileRows.of(session, left)
-  private lazy val rightRows = FileRows.of(session, right)
+  /** The join as a hint of Spark's own asks for it, if Spark can do so: that goes before a technique. */
+  def asHinted: Option[TechniquePlan] = {
+    val sides = Seq[(BuildSide, Option[HintInfo])](
+      BuildLeft -> join.hint.leftHint,
+      BuildRight -> join.hint.rightHint)
+    sides
+      .flatMap { case (side, hint) => hint.flatMap(_.strategy).map(side -> _) }
+      .collectFirst {
+        case (side, BROADCAST) if BroadcastJoin.possible(joinType).contains(side) => BROADCAST
+        case (_, strategy) if strategy != BROADCAST => strategy
+      }
+      .map(strategy => TechniquePlan(sameJoin(), s"as the hint ${strategy.displayName} says"))
+  }
 
   /** Refuses sides that would be read twice and may have other rows the second time. */
   def checkStable(sides: Seq[BuildSide]): Either[TechniqueReason.Given, Unit] =
@@ -108,7 +117,8 @@ case class TechniqueRequest(
 
   /** The join as it is asked for, but for the side that has to be broadcast. */
   def sameJoin(broadcast: Option[BuildSide] = None): Join =
-    joined(left, right, joinType, join.condition, broadcast)
+    if (broadcast.isDefined) joined(left, right, joinType, join.condition, broadcast)
+    else TechniqueHint.on(join, TechniqueHint.Made(technique, options, ""))
 
   /**
    * One of Spark's joins, as a part of the technique's plan.
@@ -139,6 +149,8 @@ object TechniqueRequest {
       options: TechniqueOptions): Either[TechniqueReason.Given, TechniqueRequest] =
     join.joinType match {
       case _ if JoinHints.forbidsReplication(join) => Left(TechniqueReason.MergeTarget.given)
+      case _ if join.left.isStreaming || join.right.isStreaming =>
+        Left(TechniqueReason.Streaming.given)
       case _: InnerLike | LeftOuter | RightOuter | FullOuter | LeftSemi | LeftAnti =>
         join match {
           case ExtractEquiJoinKeys(_, leftKeys, rightKeys, condition, _, _, _, _) =>

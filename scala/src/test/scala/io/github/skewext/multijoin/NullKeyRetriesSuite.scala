@@ -4,7 +4,7 @@ import java.util.concurrent.atomic.AtomicInteger
 
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.multijoin.NullKeyRetriesSuite._
-import io.github.skewext.skew.SplitRetriesSuite.{watched, Watched}
+import io.github.skewext.skew.SplitRetriesSuite.{Watched, watched}
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.XxHash64

@@ -13,8 +13,9 @@ class BroadcastLimitsSuite extends TechniqueTest {
 
   private def smallBytes = small.queryExecution.optimizedPlan.stats.sizeInBytes.toLong
 
-  /** Of an RDD Spark knows no size. */
-  private lazy val unknown = frame("k long, w int")((0 until 40).map(k => Row(k.toLong, 1)): _*)
+  /** Of an RDD Spark knows no size; that it has a checkpoint makes it one that can be read twice. */
+  private lazy val unknown =
+    frame("k long, w int")((0 until 40).map(k => Row(k.toLong, 1)): _*).localCheckpoint()
 
   private case class Join(technique: String, how: String, options: Map[String, String]) {
     def of(right: DataFrame): DataFrame = skewJoin(large, right, "k", how, technique, options)

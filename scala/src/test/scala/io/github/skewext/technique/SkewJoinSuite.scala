@@ -1,12 +1,16 @@
 package io.github.skewext.technique
 
+import java.util.concurrent.atomic.AtomicInteger
+
 import io.github.skewext.explain.{ExplainedJoin, Explainer, Origin}
 import io.github.skewext.{SkewConf, SkewExtensions}
 
-import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoinExec}
+import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledHashJoinExec, SortMergeJoinExec}
+import org.apache.spark.sql.execution.streaming.MemoryStream
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
-import org.apache.spark.sql.{AnalysisException, DataFrame}
+import org.apache.spark.sql.skewext.{SqlInternals, TestSessions, TestShuffles}
+import org.apache.spark.sql.{AnalysisException, DataFrame, Encoder, Encoders}
 
 /** How techniques are asked for and chosen, and those that leave a join as it is. */
 class SkewJoinSuite extends TechniqueTest {
@@ -91,7 +95,6 @@ class SkewJoinSuite extends TechniqueTest {
       val full = check(large, small, "k", "full", "auto")
       assert(made(full).toSet === Set("broadcast_map"))
       assert(how(full).contains("smaller than spark.sql.autoBroadcastJoinThreshold"), how(full))
-      assert(how(full).contains("next would be adaptive"), how(full))
       assert(made(check(large, small, "k", "left", "auto")) === Seq("broadcast"))
       assert(made(check(small, large, "k", "left", "auto")).toSet === Set("broadcast_map"))
       // Where either side would do, the one that Spark can broadcast.
@@ -108,65 +111,150 @@ class SkewJoinSuite extends TechniqueTest {
     }
   }
 
-  test("auto broadcasts what the driver builds sooner than the cores shuffle it") {
+  test("auto goes by what sides take in memory, and not by their files") {
     withTempPath { path =>
-      def stored(
-          rows: Int,
-          as: String,
-          format: String = "parquet",
-          key: String = "id % 3000"): DataFrame = {
-        val file = s"$path/$as"
-        spark
-          .range(0, rows, 1, 2)
-          .selectExpr(s"$key AS k", s"id AS $as")
-          .write
-          .format(format)
-          .save(file)
-        spark.read.format(format).schema(s"k bigint, $as bigint").load(file)
+      def stored(rows: Int, as: String): DataFrame = {
+        spark.range(0, rows, 1, 1).selectExpr("id AS k", s"id AS $as").write.parquet(s"$path/$as")
+        spark.read.parquet(s"$path/$as")
       }
-      val (left, right) = (stored(3000, "a"), stored(600, "b"))
-      val other = stored(3000, "c")
-      val text = stored(3000, "d", "csv")
-      def auto(l: DataFrame, r: DataFrame, how: String) = made(skewJoin(l, r, "k", how, "auto"))
-      val size = right.queryExecution.optimizedPlan.stats.sizeInBytes
-      withSQLConf(BroadcastBelow -> (size - 1).toString) {
-        val df = check(left, right, "k", "inner", "auto")
-        assert(made(df) === Seq("broadcast"))
-        val how = explained(df).head.origin.text
-        assert(how.contains("hash table of the right side (about 600 rows, "), how)
-        assert(how.contains("next would be adaptive"), how)
-        assert(auto(left, right, "left_anti") === Seq("broadcast"))
-        // Neither if Spark cannot broadcast that side, nor if it is as large as the other, nor if
-        // nobody knows how many rows it has.
-        assert(auto(left, right, "full") === Seq("adaptive"))
-        assert(auto(left, right, "right") === Seq("adaptive"))
-        assert(auto(left, other, "inner") === Seq("adaptive"))
-        assert(auto(left, text, "inner") === Seq("adaptive"))
-        assert(auto(left.where("a % 7 < 6"), right, "inner") === Seq("adaptive"))
-        // Nor if it has a key with very many rows, unless the join ends at the first of them.
-        val hot = stored(12000, "e", key = "if(id % 200 = 0, 7, id)")
-        val many = stored(2400, "f", key = "if(id % 2 = 0, 7, id)")
-        withSQLConf(BroadcastBelow -> (size + 1).toString) {
-          val df = check(hot, many, "k", "left", "auto")
-          assert(made(df) === Seq("adaptive"))
-          val how = explained(df).head.origin.text
-          assert(how.contains("1 hot key, the most frequent with 8 % of all rows"), how)
-          // Two tables, built side by side.
-          for (how <- Seq("left_semi", "left_anti")) {
-            val df = check(hot, many, "k", how, "auto")
-            assert(made(df) === Seq("iterative_broadcast", "iterative_broadcast"))
-            assert(explained(df).head.origin.text.contains("next would be broadcast"))
-          }
-          withSQLConf(SkewConf.SKEW_JOIN_SAMPLE_ROWS.key -> "0") {
-            assert(auto(hot, many, "left") === Seq("broadcast"))
-          }
+      val (left, right) = (stored(40000, "a"), stored(600, "b"))
+      val size = right.queryExecution.optimizedPlan.stats.sizeInBytes.toLong
+      def auto(l: DataFrame, r: DataFrame, how: String, threshold: Long): Seq[String] = {
+        var techniques: Seq[String] = Nil
+        withSQLConf(BroadcastBelow -> threshold.toString) {
+          techniques = made(skewJoin(l, r, "k", how, "auto")).distinct
         }
-        // Nor if it is small in its file only.
-        withSQLConf(SkewConf.SKEW_JOIN_MAX_BROADCAST.key -> "30k") {
-          assert(size < 30000)
-          assert(auto(left, right, "inner") === Seq("adaptive"))
-        }
+        techniques
       }
+      // What Spark would broadcast as well.
+      assert(auto(left, right, "left", size) === Seq("broadcast"))
+      assert(auto(left, right, "left", size - 1) === Seq("adaptive"))
+      // Where it would not, the table may be much larger than its file.
+      assert(auto(left, right, "full", size) === Seq("adaptive"))
+      assert(auto(left, right, "full", size * 10) === Seq("broadcast_map"))
+      val rows = small.queryExecution.optimizedPlan.stats.sizeInBytes.toLong
+      assert(auto(large, small, "left", rows / 2) === Seq("broadcast"))
+      assert(auto(large, small, "left", rows / 10) === Seq("adaptive"))
+      // Nobody knows how large this side is.
+      val exploded = right.withColumn("c", explode(array_repeat(lit(1), 1000)))
+      assert(auto(left, exploded, "full", size * 100) === Seq("adaptive"))
+    }
+  }
+
+  test("what auto has chosen is not stopped, what was named is") {
+    val unknown = small.localCheckpoint()
+    val exploded = small.withColumn("c", explode(array_repeat(lit(1L), 100)))
+    withSQLConf(BroadcastBelow -> "10m", SkewConf.SKEW_JOIN_MAX_BROADCAST.key -> "20k") {
+      for (side <- Seq(unknown, exploded)) {
+        val df = check(large, side, "k", "left", "auto")
+        assert(made(df).nonEmpty)
+      }
+      assert(made(skewJoin(large, exploded, "k", "left", "auto")) === Seq("broadcast"))
+      val named = skewJoin(large, exploded, "k", "left", "broadcast")
+      assert(intercept[AnalysisException](named.collect()).getMessage.contains("has built"))
+    }
+  }
+
+  test("hints of Spark's own are obeyed, by whatever technique") {
+    def shape(df: DataFrame): Seq[String] = {
+      assertStock(df, large.join(small, Seq("k"), "left"))
+      collect(df.queryExecution.executedPlan) {
+        case _: BroadcastHashJoinExec => "broadcast"
+        case _: ShuffledHashJoinExec => "hash"
+        case _: SortMergeJoinExec => "merge"
+      }
+    }
+    for (technique <- SkewTechniques.all.map(_.name)) withClue(s"$technique: ") {
+      def byFunction(hint: String) =
+        skewJoin(large, small.hint(hint), "k", "left", technique, Map.empty, null)
+      val df = byFunction("broadcast")
+      assert(shape(df) === Seq("broadcast"))
+      assert(explained(df).head.origin.text.contains("as the hint broadcast says"))
+      assert(shape(byFunction("shuffle_hash")) === Seq("hash"))
+      val words = Seq(small.hint("broadcast").hint("skew_join", technique)) :+
+        small.hint("skew_join", technique).hint("broadcast")
+      for (side <- words) {
+        val hinted = large.join(side, Seq("k"), "left")
+        assert(shape(hinted) === Seq("broadcast"))
+        assert(made(hinted) === Seq(technique))
+      }
+    }
+    large.createOrReplaceTempView("l")
+    small.createOrReplaceTempView("s")
+    for (hints <- Seq("SKEW_JOIN(s, auto), BROADCAST(s)", "BROADCAST(s), SKEW_JOIN(s, auto)")) {
+      val df = spark.sql(s"SELECT /*+ $hints */ * FROM l LEFT JOIN s USING (k)")
+      assert(shape(df) === Seq("broadcast"))
+      assert(made(df) === Seq("auto"))
+    }
+    // Spark can broadcast no side of this one, the technique can.
+    val full = skewJoin(large, broadcast(small), "k", "full", "broadcast_map")
+    assert(made(full).toSet === Set("broadcast_map"))
+    // A hint on a join below.
+    val below = large.join(broadcast(small), "k").select("k", "v0")
+    val above = skewJoin(below, skewed(2, 60), "k", "full", "adaptive")
+    above.collect()
+    assert(collect(above.queryExecution.executedPlan) { case b: BroadcastHashJoinExec =>
+      b
+    }.size === 1)
+  }
+
+  test("a technique inside a chain of joins stays") {
+    val third = skewed(2, 60)
+    for (technique <- SkewTechniques.all.map(_.name) if technique != "auto") {
+      val hot = if (technique == "salted") Seq(Seq(lit(3))) else null
+      val words = technique +: (if (hot == null) Nil else Seq("hot_keys=3"))
+      for (first <- Seq(
+          skewJoin(large, small, "k", "full", technique, Map.empty, hot),
+          large.join(small.hint("skew_join", words: _*), Seq("k"), "full"))) {
+        val df = first.join(third, Seq("k"), "full")
+        assertStock(df, stockJoin(stockJoin(large, small, "k", "full"), third, "k", "full"))
+        assert(made(df).contains(technique))
+      }
+    }
+  }
+
+  test("a hint runs no job, whether its query is planned or explained") {
+    val jobs = new AtomicInteger
+    val listener = new SparkListener {
+      override def onJobStart(start: SparkListenerJobStart): Unit = jobs.incrementAndGet()
+    }
+    val sides = (large.localCheckpoint(), small.localCheckpoint())
+    spark.sparkContext.addSparkListener(listener)
+    try {
+      for (technique <- SkewTechniques.all.map(_.name)) {
+        for (adaptive <- Seq("true", "false"))
+          withSQLConf("spark.sql.adaptive.enabled" -> adaptive) {
+            val df = sides._1.join(sides._2.hint("skew_join", technique), Seq("k"), "left")
+            explained(df)
+            df.queryExecution.executedPlan
+            TestShuffles.awaitListeners(spark.sparkContext)
+            assert(jobs.get === 0, technique)
+            if (technique == "salted") assert(refusals(df) === Seq(TechniqueReason.WrongOption))
+          }
+      }
+    } finally {
+      spark.sparkContext.removeSparkListener(listener)
+    }
+  }
+
+  test("a hint on a join of streams is left out") {
+    implicit val ints: Encoder[Int] = Encoders.scalaInt
+    for (technique <- Seq("salted", "broadcast_map", "auto")) {
+      val (l, r) = (MemoryStream[Int], MemoryStream[Int])
+      val left = l.toDF().toDF("k")
+      val words = technique +: (if (technique == "broadcast_map") Nil else Seq("hot_keys=1"))
+      val joined = left.join(r.toDF().toDF("k").hint("skew_join", words: _*), "k")
+      val query = joined.writeStream.format("memory").queryName(s"joined_$technique").start()
+      try {
+        for (_ <- 0 until 2) {
+          l.addData(Seq.fill(20)(1))
+          r.addData(Seq.fill(20)(1))
+          query.processAllAvailable()
+        }
+      } finally {
+        query.stop()
+      }
+      assert(spark.table(s"joined_$technique").count() === 1600)
     }
   }
 
@@ -179,7 +267,6 @@ class SkewJoinSuite extends TechniqueTest {
         assert(made(df) === Seq("salted"))
         assert(how(df).contains("chosen as hot keys are found by a look at some rows"), how(df))
         assert(how(df).contains("1 hot key, the most frequent with"), how(df))
-        assert(how(df).contains("next would be none"), how(df))
       }
       // All keys have as many rows as others.
       assert(made(check(skewed(0, 800), small, "k", "full", "auto")) === Seq("none"))
