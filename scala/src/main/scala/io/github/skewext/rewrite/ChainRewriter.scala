@@ -7,7 +7,7 @@ import io.github.skewext.{JoinHints, JoinTypeName, SkewConf}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans._
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, HintInfo, Join, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, OUTER_REFERENCE, PLAN_EXPRESSION}
 import org.apache.spark.sql.internal.SQLConf
 

@@ -53,7 +53,7 @@ object BroadcastMapJoin extends SkewTechnique {
     val large = BroadcastSide.other(small)
     def said(reads: String) =
       s"${BroadcastSide.described(request, small)} is broadcast, the ${BroadcastSide.nameOf(large)} " +
-        s"side (${BroadcastSide.size(request.sizeOf(large))}) is not shuffled, and read $reads"
+        s"side (${BroadcastLimit.size(request.sizeOf(large))}) is not shuffled, and read $reads"
     request.joinType match {
       case joinType @ (LeftSemi | LeftAnti) =>
         val (met, metKeys) = keysMet(request, small)

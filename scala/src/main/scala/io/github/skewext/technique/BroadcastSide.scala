@@ -4,7 +4,6 @@ import java.util.Locale
 
 import io.github.skewext.SkewConf
 
-import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
@@ -24,16 +23,16 @@ private[technique] object BroadcastSide {
       request: TechniqueRequest,
       sides: Seq[BuildSide]): Either[TechniqueReason.Given, BuildSide] = {
     val side = wanted(request, sides)
-    val limit = maxBytes(request.session)
+    val limit = BroadcastLimit.maxBytes(request.session)
     if (!sides.contains(side)) {
       Left(TechniqueReason.JoinType(s"the ${nameOf(side)} side of a ${request.joinType.sql
           .toLowerCase(Locale.ROOT)} join cannot be broadcast by it"))
-    } else if (!isKnown(request.sizeOf(side))) {
+    } else if (!BroadcastLimit.isKnown(request.sizeOf(side))) {
       if (request.session.sessionState.conf.adaptiveExecutionEnabled) Right(side)
       else Left(TechniqueReason.TooLarge(described(request, side)))
     } else if (request.sizeOf(side) > limit) {
       Left(
-        TechniqueReason.TooLarge(s"${described(request, side)} is larger than ${size(limit)}; " +
+        TechniqueReason.TooLarge(s"${described(request, side)} is larger than ${BroadcastLimit.size(limit)}; " +
           s"${SkewConf.SKEW_JOIN_MAX_BROADCAST.key} allows more"))
     } else {
       Right(side)
@@ -47,13 +46,6 @@ private[technique] object BroadcastSide {
       case Some(_) => BuildRight
       case None => sides.minBy(request.sizeOf)
     }
-
-  /** What is set, but no more than the driver would take of a job's result. */
-  def maxBytes(session: SparkSession): Long = {
-    val set = session.sessionState.conf.getConf(SkewConf.SKEW_JOIN_MAX_BROADCAST)
-    val ofResult = session.sparkContext.getConf.getSizeAsBytes("spark.driver.maxResultSize", "1g")
-    if (ofResult > 0) math.min(set, ofResult) else set
-  }
 
   /**
    * About what a side takes in memory: by the number of its rows, if statistics tell it, else by its
@@ -83,16 +75,5 @@ private[technique] object BroadcastSide {
 
   /** `the right side (1.2 MiB)` */
   def described(request: TechniqueRequest, side: BuildSide): String =
-    s"the ${nameOf(side)} side (${size(request.sizeOf(side))})"
-
-  /** What Spark knows nothing of is larger than anything. */
-  def isKnown(bytes: BigInt): Boolean = bytes < Long.MaxValue / 2
-
-  def size(bytes: BigInt): String = {
-    val units = Seq("B", "KiB", "MiB", "GiB")
-    val unit = units.indices.reverse.find(u => bytes >= (BigInt(1) << (10 * u))).getOrElse(0)
-    if (!isKnown(bytes)) "of unknown size"
-    else if (unit == 0) s"$bytes B"
-    else f"${bytes.toDouble / (1L << (10 * unit))}%.1f ${units(unit)}"
-  }
+    s"the ${nameOf(side)} side (${BroadcastLimit.size(request.sizeOf(side))})"
 }

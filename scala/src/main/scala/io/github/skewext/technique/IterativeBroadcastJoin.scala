@@ -70,13 +70,13 @@ object IterativeBroadcastJoin extends SkewTechnique {
       request: TechniqueRequest,
       cut: BuildSide): Either[TechniqueReason.Given, Int] = {
     val size = request.sizeOf(cut)
-    val largest = BroadcastSide.maxBytes(request.session)
+    val largest = BroadcastLimit.maxBytes(request.session)
     val wanted = request.session.sessionState.conf.autoBroadcastJoinThreshold
     val asked = request.options.int(Chunks, 1, MaxChunks)
     def parts(bytes: Long) = ((size + bytes - 1) / bytes).max(1)
     lazy val chosen = parts(if (wanted > 0) math.min(wanted, largest) else largest)
     lazy val isChecked = request.session.sessionState.conf.adaptiveExecutionEnabled
-    if (asked.isDefined && !BroadcastSide.isKnown(size)) {
+    if (asked.isDefined && !BroadcastLimit.isKnown(size)) {
       // How large the chunks are is seen when they have been built.
       if (isChecked) Right(asked.get)
       else Left(TechniqueReason.TooLarge(BroadcastSide.described(request, cut)))
@@ -84,7 +84,7 @@ object IterativeBroadcastJoin extends SkewTechnique {
       Left(
         TechniqueReason.TooLarge(
           s"${BroadcastSide.described(request, cut)} in ${asked.get} chunks: each may take " +
-            s"${BroadcastSide.size(largest)}; the option $Chunks asks for more of them, and " +
+            s"${BroadcastLimit.size(largest)}; the option $Chunks asks for more of them, and " +
             s"${SkewConf.SKEW_JOIN_MAX_BROADCAST.key} allows larger ones"))
     } else if (asked.isDefined) Right(asked.get)
     else if (chosen <= ManyChunks) Right(chosen.toInt)
@@ -160,7 +160,7 @@ private[technique] final class ChunkedJoin(
     val inChunks = if (chunks == 1) "1 chunk" else s"$chunks chunks"
     s"${BroadcastSide.described(request, cut)} is broadcast in $inChunks" +
       s"${if (passes > 1) s" and $passes passes" else ""}, " +
-      s"the ${BroadcastSide.nameOf(large)} side (${BroadcastSide.size(request.sizeOf(large))}) is " +
+      s"the ${BroadcastSide.nameOf(large)} side (${BroadcastLimit.size(request.sizeOf(large))}) is " +
       s"not shuffled, and ${reads.flatten.mkString(", ")}"
   }
 

@@ -92,7 +92,7 @@ case class MarkedBroadcastJoinExec(
   @transient private lazy val rows: RDD[InternalRow] = {
     val relation = small.executeBroadcast[Any]()
     // Adaptive execution has asked this already.
-    CheckBroadcasts.check(this, small)
+    BroadcastLimit.check(this, small)
     val marked = sparkContext.broadcast(mark(relation))
     val ofLarge = SqlInternals.withActive(session)(counted(matched.execute()))
     sparkContext.union(ofLarge, unmatched(relation, marked))
