@@ -62,7 +62,7 @@ lazy val skewext = (project in file("."))
       val file = (Compile / sourceManaged).value / "BuildInfo.scala"
       IO.write(
         file,
-        s"""package io.github.skewext
+        s"""package io.github.skewext.internal
            |
            |/** What this jar is: written by the build. */
            |object BuildInfo {

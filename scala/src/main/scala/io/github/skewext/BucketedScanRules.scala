@@ -1,6 +1,6 @@
 package io.github.skewext
 
-import io.github.skewext.bucket.BucketedScan
+import io.github.skewext.execution.files.BucketedScan
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}

@@ -1,6 +1,6 @@
 package io.github.skewext
 
-import io.github.skewext.multijoin.MultiJoinExec
+import io.github.skewext.execution.MultiJoinExec
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan

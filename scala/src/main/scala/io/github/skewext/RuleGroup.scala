@@ -1,5 +1,8 @@
 package io.github.skewext
 
+import io.github.skewext.internal.Guard
+import io.github.skewext.internal.GuardedRule
+
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.rules.{PlanChangeLogger, Rule}

@@ -1,12 +1,41 @@
 package io.github.skewext
 
-import java.util.{Collections, WeakHashMap}
-
-import io.github.skewext.bucket._
-import io.github.skewext.multijoin._
+import io.github.skewext.bucket.MergeSortedFiles
+import io.github.skewext.bucket.PruneBuckets
+import io.github.skewext.bucket.PruneBucketsByKeys
+import io.github.skewext.internal.Guard
+import io.github.skewext.internal.GuardedRule
+import io.github.skewext.internal.GuardedStrategy
+import io.github.skewext.internal.LoadedExtension
+import io.github.skewext.optimizer.DropInputSorts
+import io.github.skewext.optimizer.DropUnusedInputs
+import io.github.skewext.optimizer.FilterNullKeys
+import io.github.skewext.optimizer.FoldPresentColumns
+import io.github.skewext.optimizer.InferKeyPredicates
+import io.github.skewext.optimizer.LimitRequiredInput
+import io.github.skewext.optimizer.LowerMultiFullJoin
+import io.github.skewext.optimizer.NarrowRoles
+import io.github.skewext.optimizer.PropagateEmptyInputs
+import io.github.skewext.optimizer.PruneNestedColumns
+import io.github.skewext.optimizer.PushKeyPredicates
+import io.github.skewext.optimizer.PushSemiJoins
+import io.github.skewext.planner.BulkExchanges
+import io.github.skewext.planner.MultiFullJoinStrategy
+import io.github.skewext.planner.SpreadNullKeys
 import io.github.skewext.rewrite.RewriteJoinChains
-import io.github.skewext.skew._
-import io.github.skewext.technique._
+import io.github.skewext.skew.ForceSkewedJoins
+import io.github.skewext.skew.SketchJoinKeys
+import io.github.skewext.skew.SplitSkewedJoins
+import io.github.skewext.skew.UndoReplicatingSplits
+import io.github.skewext.skew.RequiredLayout
+import io.github.skewext.technique.CheckBroadcasts
+import io.github.skewext.technique.MarkedBroadcastJoinStrategy
+import io.github.skewext.technique.PlanSkewJoins
+import io.github.skewext.technique.PushThroughSaltKeys
+import io.github.skewext.technique.ResolveSkewJoinHints
+import io.github.skewext.technique.SaltedJoinStrategy
+
+import java.util.{Collections, WeakHashMap}
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -21,40 +50,40 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *  1. [[technique.ResolveSkewJoinHints]] (analyzer): the hint for a join by a technique.
  *  1. [[technique.PlanSkewJoins]] (optimizer, operator optimization batch): does joins by the
  *     techniques that are wanted for them.
- *  1. [[multijoin.LowerMultiFullJoin]] (optimizer, operator optimization batch): plans a multi-way
+ *  1. [[optimizer.LowerMultiFullJoin]] (optimizer, operator optimization batch): plans a multi-way
  *     join as Spark's own joins when skewext is switched off.
  *  1. [[rewrite.RewriteJoinChains]] (optimizer, the same batch): makes one multi-way join of chains of
  *     Spark's joins.
- *  1. [[multijoin.PropagateEmptyInputs]] (optimizer, the same batch; and adaptive execution, when a
+ *  1. [[optimizer.PropagateEmptyInputs]] (optimizer, the same batch; and adaptive execution, when a
  *     part of the query is done): joins of which an input has no rows.
- *  1. [[multijoin.NarrowRoles]] (optimizer, the same batch): what is asked of an input's columns says
+ *  1. [[optimizer.NarrowRoles]] (optimizer, the same batch): what is asked of an input's columns says
  *     whether it must have the key.
- *  1. [[multijoin.FoldPresentColumns]] (the same): constant columns of required inputs.
- *  1. [[multijoin.PushKeyPredicates]] (the same): moves predicates into the inputs, those on keys into
+ *  1. [[optimizer.FoldPresentColumns]] (the same): constant columns of required inputs.
+ *  1. [[optimizer.PushKeyPredicates]] (the same): moves predicates into the inputs, those on keys into
  *     every one.
- *  1. [[multijoin.PushSemiJoins]] (the same): moves semi and anti joins into a required input.
- *  1. [[multijoin.FilterNullKeys]] (the same): drops rows that cannot come out.
- *  1. [[multijoin.InferKeyPredicates]] (the same): asks of every input what is known of the keys of
+ *  1. [[optimizer.PushSemiJoins]] (the same): moves semi and anti joins into a required input.
+ *  1. [[optimizer.FilterNullKeys]] (the same): drops rows that cannot come out.
+ *  1. [[optimizer.InferKeyPredicates]] (the same): asks of every input what is known of the keys of
  *     one that is required.
- *  1. [[multijoin.DropInputSorts]] (the same): leaves out the ORDER BY of inputs.
- *  1. [[multijoin.LimitRequiredInput]] (the same): moves a LIMIT into an input, where it may.
- *  1. [[multijoin.DropUnusedInputs]] (the same): leaves out inputs that make no difference.
- *  1. [[multijoin.PruneNestedColumns]] (the same): takes fields out of structs below the join.
+ *  1. [[optimizer.DropInputSorts]] (the same): leaves out the ORDER BY of inputs.
+ *  1. [[optimizer.LimitRequiredInput]] (the same): moves a LIMIT into an input, where it may.
+ *  1. [[optimizer.DropUnusedInputs]] (the same): leaves out inputs that make no difference.
+ *  1. [[optimizer.PruneNestedColumns]] (the same): takes fields out of structs below the join.
  *  1. [[technique.PushThroughSaltKeys]] (optimizer, the same batch): moves predicates below the salts
  *     of a salted join.
- *  1. [[multijoin.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a
+ *  1. [[planner.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a
  *     multi-way join as one operator, and what its inputs are asked while the query runs
- *     ([[multijoin.RuntimeFilters]]).
+ *     ([[planner.RuntimeFilters]]).
  *  1. [[technique.SaltedJoinStrategy]] (the same): plans salts, and the join on them.
  *  1. [[technique.MarkedBroadcastJoinStrategy]] (the same): plans a join whose broadcast side is preserved.
- *  1. [[multijoin.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
+ *  1. [[planner.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
  *     with a null key from all going to one task.
- *  1. [[skew.WantedLayout]] (the same): remembers which joins' partitions the query asks for.
+ *  1. [[skew.RequiredLayout]] (the same): remembers which joins' partitions the query asks for.
  *  1. [[bucket.PruneBuckets]] (when exchanges are planned): leaves out buckets by what is asked of
  *     bucket columns.
  *  1. [[bucket.MergeSortedFiles]] (when exchanges are planned, and Spark has seen which scans need
  *     their buckets): merges sorted files where Spark would sort their rows.
- *  1. [[skew.WantedLayout.Kept]] (adaptive execution, when exchanges are planned): forgets those
+ *  1. [[skew.RequiredLayout.AfterExchanges]] (adaptive execution, when exchanges are planned): forgets those
  *     that are shuffled once more.
  *  1. [[technique.CheckBroadcasts]] (the same): stops a query that has built a broadcast that is too
  *     large.
@@ -64,7 +93,7 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
  *     rule for skewed joins): splits skewed joins at the price of a shuffle, if asked to.
  *  1. [[skew.SketchJoinKeys]] (adaptive execution, when exchanges are planned): counts keys below
  *     the exchanges of joins.
- *  1. [[multijoin.BulkExchanges]] (when exchanges are planned): exchanges that do less for each row.
+ *  1. [[planner.BulkExchanges]] (when exchanges are planned): exchanges that do less for each row.
  *  1. [[bucket.PruneBucketsByKeys]] (adaptive execution, on a stage whose inputs are there, after
  *     Spark has coalesced partitions): leaves out buckets by the keys of a join's other side.
  *  1. [[skew.SplitSkewedJoins]] (the same): splits skewed partitions of joins.
@@ -131,11 +160,11 @@ object SkewExtensions {
   private val lateOptimizerRules: Rule[LogicalPlan] = new LogicalJoinRules(optimizerRules: _*)
 
   private val rulesBeforeExchanges: Rule[SparkPlan] =
-    new PhysicalJoinRules(SpreadNullKeys, WantedLayout)
+    new PhysicalJoinRules(SpreadNullKeys, RequiredLayout)
 
   private val rulesOfExchanges: Rule[SparkPlan] =
     new PhysicalJoinRules(
-      WantedLayout.Kept,
+      RequiredLayout.AfterExchanges,
       UndoReplicatingSplits,
       ForceSkewedJoins,
       SketchJoinKeys,

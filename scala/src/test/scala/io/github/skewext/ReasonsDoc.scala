@@ -1,10 +1,11 @@
 package io.github.skewext
 
-import io.github.skewext.bucket.{BucketReason, MergeReason}
 import io.github.skewext.explain.Advice
-import io.github.skewext.rewrite.RewriteReason
-import io.github.skewext.skew.SkewReason
-import io.github.skewext.technique.TechniqueReason
+import io.github.skewext.plan.BucketReason
+import io.github.skewext.plan.MergeReason
+import io.github.skewext.plan.RewriteReason
+import io.github.skewext.plan.SkewReason
+import io.github.skewext.plan.TechniqueReason
 
 /**
  * Writes the tables of reasons into the documentation, or checks that they are up to date.

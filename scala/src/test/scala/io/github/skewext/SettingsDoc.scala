@@ -1,5 +1,7 @@
 package io.github.skewext
 
+import io.github.skewext.internal.SkewConf
+
 /**
  * Writes the table of settings that the documentation shows, or checks that it is up to date.
  * {{{

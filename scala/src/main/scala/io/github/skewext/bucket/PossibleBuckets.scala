@@ -1,7 +1,7 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.bucket.BucketReason.{Given, HashUnknown, NoCondition, NotFixed, TooManyValues}
-import io.github.skewext.multijoin.KeyTypes
+import io.github.skewext.plan.BucketReason.{Detailed, HashUnknown, NoCondition, NotFixed, TooManyValues}
+import io.github.skewext.plan.KeyTypes
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
@@ -26,7 +26,7 @@ import org.apache.spark.util.collection.BitSet
  * @param columns the bucket columns, in their order
  * @param maxValues how many combinations of values are looked at
  */
-private[bucket] final class PossibleBuckets(
+private[skewext] final class PossibleBuckets(
     columns: Seq[Attribute],
     numBuckets: Int,
     maxValues: Int) {
@@ -37,18 +37,18 @@ private[bucket] final class PossibleBuckets(
   // Set where alternatives were given up for being too many.
   private var simplified = false
 
-  def of(conditions: Seq[Expression]): Either[Given, BitSet] = {
+  def of(conditions: Seq[Expression]): Either[Detailed, BitSet] = {
     val unknown = columns.filterNot(c => hashIsOfValue(c.dataType))
     val alternatives = conditions.map(alternativesOf).foldLeft(Anything)(both)
     val open = columns.indices.filter(i => alternatives.exists(!_.contains(i)))
     if (unknown.nonEmpty) {
-      Left(Given(HashUnknown, Some(unknown.map(_.name).mkString(", "))))
+      Left(Detailed(HashUnknown, Some(unknown.map(_.name).mkString(", "))))
     } else if (open.size == columns.size && !simplified) {
-      Left(Given(NoCondition))
+      Left(Detailed(NoCondition))
     } else if (open.nonEmpty && !simplified) {
-      Left(Given(NotFixed, Some(open.map(columns(_).name).mkString(", "))))
+      Left(Detailed(NotFixed, Some(open.map(columns(_).name).mkString(", "))))
     } else if (open.nonEmpty || combinations(alternatives) > maxValues) {
-      Left(Given(TooManyValues))
+      Left(Detailed(TooManyValues))
     } else {
       Right(bucketsOf(alternatives))
     }
@@ -170,7 +170,7 @@ private[bucket] final class PossibleBuckets(
   }
 }
 
-private[bucket] object PossibleBuckets {
+private[skewext] object PossibleBuckets {
 
   /** By the position of a bucket column, the values that it can have; of others it can be any. */
   private type Values = Map[Int, Set[Any]]

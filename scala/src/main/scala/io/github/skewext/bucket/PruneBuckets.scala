@@ -1,6 +1,8 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.SkewConf
+import io.github.skewext.execution.files.BucketedScan
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.BucketReason
 
 import org.apache.spark.sql.catalyst.catalog.BucketSpec
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -29,7 +31,7 @@ object PruneBuckets extends Rule[SparkPlan] {
 
   private def prune(scan: FileSourceScanExec, spec: BucketSpec): FileSourceScanExec = {
     val found = if (!conf.getConf(SkewConf.BUCKET_PRUNING)) {
-      Left(BucketReason.Given(BucketReason.SwitchedOff))
+      Left(BucketReason.Detailed(BucketReason.SwitchedOff))
     } else {
       BucketedScan.columns(scan, spec) match {
         case Some(columns) =>
@@ -40,9 +42,9 @@ object PruneBuckets extends Rule[SparkPlan] {
           // What conditions are on is read.
           val open = spec.bucketColumnNames.filter(BucketedScan.column(scan, _).isEmpty)
           if (open.size == spec.bucketColumnNames.size) {
-            Left(BucketReason.Given(BucketReason.NoCondition))
+            Left(BucketReason.Detailed(BucketReason.NoCondition))
           } else {
-            Left(BucketReason.Given(BucketReason.NotFixed, Some(open.mkString(", "))))
+            Left(BucketReason.Detailed(BucketReason.NotFixed, Some(open.mkString(", "))))
           }
       }
     }

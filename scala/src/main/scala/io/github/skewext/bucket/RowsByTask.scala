@@ -7,7 +7,7 @@ import org.apache.spark.util.AccumulatorV2
  * How many rows each task of a stage has seen, by the number of its partition. In the stage that
  * gives a job's result, Spark counts each task once, however often it has run.
  */
-private[bucket] class RowsByTask extends AccumulatorV2[Int, Map[Int, Long]] {
+private[skewext] class RowsByTask extends AccumulatorV2[Int, Map[Int, Long]] {
 
   private var rows = Map.empty[Int, Long]
 

@@ -1,9 +1,10 @@
 package io.github.skewext.explain
 
-import io.github.skewext.bucket.{BucketReason, MergeReason}
-import io.github.skewext.rewrite.RewriteReason
-import io.github.skewext.skew.SkewReason
-import io.github.skewext.technique.TechniqueReason
+import io.github.skewext.plan.BucketReason
+import io.github.skewext.plan.MergeReason
+import io.github.skewext.plan.RewriteReason
+import io.github.skewext.plan.SkewReason
+import io.github.skewext.plan.TechniqueReason
 
 /** What a user can do about a join that was left as it is, and what the reason means. */
 private[skewext] object Advice {

@@ -1,18 +1,20 @@
 package io.github.skewext.explain
 
-import io.github.skewext.SkewConf
-import io.github.skewext.multijoin.{MultiFullJoinExec, MultiJoinExec, SpreadNullKeys}
-import io.github.skewext.skew.KeySketchExec
+import io.github.skewext.execution.MultiFullJoinExec
+import io.github.skewext.execution.MultiJoinExec
+import io.github.skewext.execution.split.KeySketchExec
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.planner.SpreadNullKeys
+import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec}
 import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
 /** How our operator works, read from its plan. */
-private[explain] object ExplainedExecution {
+private[skewext] object ExplainedExecution {
 
   def of(join: MultiJoinExec, adaptive: Boolean, conf: SQLConf): Execution = {
     val exchanges = join.children.flatMap(exchangeOf)

@@ -1,7 +1,9 @@
 package io.github.skewext.explain
 
-import io.github.skewext.bucket.{MergeReason, MergeSortedFilesExec}
-import io.github.skewext.multijoin.{MultiFullJoin, MultiJoinExec}
+import io.github.skewext.execution.MultiJoinExec
+import io.github.skewext.execution.files.MergeSortedFilesExec
+import io.github.skewext.plan.MergeReason
+import io.github.skewext.plan.MultiFullJoin
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
@@ -18,7 +20,7 @@ import org.apache.spark.unsafe.types.UTF8String
  * @param analyzed the query as it was written; a condition that is not in it was pushed
  * @param numberOf the entry that a join has in the explanation
  */
-private[explain] class ExplainedInputs(
+private[skewext] class ExplainedInputs(
     analyzed: Seq[LogicalPlan],
     numberOf: SparkPlan => Option[Int])
     extends PredicateHelper {
@@ -96,17 +98,17 @@ private[explain] class ExplainedInputs(
 
   /** The nodes of an input, without those of joins in it: these have entries of their own. */
   private def nodesOf(node: SparkPlan): Seq[SparkPlan] = node match {
-    case join if FoundJoin.isJoin(join) => Nil
+    case join if PlannedJoin.isJoin(join) => Nil
     case other => other +: childrenOf(other).flatMap(nodesOf)
   }
 
   private def childrenOf(node: SparkPlan): Seq[SparkPlan] = node match {
     case reused: ReusedExchangeExec => Seq(reused.child)
-    case other => FoundJoin.below(other)
+    case other => PlannedJoin.below(other)
   }
 
   private def source(node: SparkPlan): String = node match {
-    case join if FoundJoin.isJoin(join) =>
+    case join if PlannedJoin.isJoin(join) =>
       numberOf(node).fold("another join")(n => s"join $n")
     case aggregate: BaseAggregateExec =>
       val rows = source(aggregate.child)
@@ -172,7 +174,7 @@ private[explain] class ExplainedInputs(
   private def sql(e: Expression): String = ExplainedInputs.sql(e)
 }
 
-private[explain] object ExplainedInputs {
+private[skewext] object ExplainedInputs {
 
   /** `parquet db.t` */
   def nameOf(scan: FileSourceScanExec): String = {

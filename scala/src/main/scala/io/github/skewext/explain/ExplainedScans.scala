@@ -1,11 +1,11 @@
 package io.github.skewext.explain
 
-import io.github.skewext.bucket.BucketReason
+import io.github.skewext.plan.BucketReason
 
 import org.apache.spark.sql.execution.FileSourceScanExec
 
 /** Which buckets of a table are read, and why. */
-private[explain] object ExplainedScans {
+private[skewext] object ExplainedScans {
 
   /** @param off why no rule looks at the session's scans */
   def of(

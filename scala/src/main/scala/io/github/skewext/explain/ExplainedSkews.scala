@@ -1,15 +1,16 @@
 package io.github.skewext.explain
 
-import io.github.skewext.SkewConf
-import io.github.skewext.multijoin.{MultiJoinExec, SplitJoinExec}
-import io.github.skewext.skew.SkewReason
+import io.github.skewext.execution.MultiJoinExec
+import io.github.skewext.execution.split.SplitJoinExec
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.SkewReason
 
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.internal.SQLConf
 
 /** Whether partitions of an operator were split, and if not, why. */
-private[explain] object ExplainedSkews {
+private[skewext] object ExplainedSkews {
 
   /**
    * @param adaptive whether the plan is adaptive, and if so, whether it has been run

@@ -1,10 +1,12 @@
 package io.github.skewext.explain
 
+import io.github.skewext.internal.Guard
+import io.github.skewext.internal.LoadedExtension
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.MultiFullJoin
+
 import scala.util.Try
 import scala.util.control.NonFatal
-
-import io.github.skewext.multijoin.MultiFullJoin
-import io.github.skewext.{Guard, LoadedExtension, SkewConf}
 
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
@@ -45,7 +47,7 @@ private class Explainer(query: QueryExecution) {
 
   def explanation: Explanation = planned match {
     case Right(plan) =>
-      val found = FoundJoin.in(plan, plannedInCommand)
+      val found = PlannedJoin.in(plan, plannedInCommand)
       Explanation(
         sessionNotes ++ goneNote(found.gone),
         explained(found.joins),
@@ -107,7 +109,7 @@ private class Explainer(query: QueryExecution) {
     None
   }
 
-  private def explained(found: Seq[FoundJoin]): Seq[ExplainedJoin] = {
+  private def explained(found: Seq[PlannedJoin]): Seq[ExplainedJoin] = {
     val numbers = found.zipWithIndex.flatMap { case (join, n) => join.joins.map(_.plan -> (n + 1)) }
     val inputs = new ExplainedInputs(
       (query +: commandQueries).map(_.analyzed),
@@ -115,7 +117,7 @@ private class Explainer(query: QueryExecution) {
     found.zipWithIndex.map { case (join, n) => explained(join, n + 1, inputs) }
   }
 
-  private def explained(found: FoundJoin, number: Int, inputs: ExplainedInputs): ExplainedJoin = {
+  private def explained(found: PlannedJoin, number: Int, inputs: ExplainedInputs): ExplainedJoin = {
     val adaptive = found.adaptive
     val base = ExplainedJoin(
       number,

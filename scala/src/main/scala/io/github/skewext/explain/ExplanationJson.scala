@@ -4,7 +4,7 @@ import org.json4s.jackson.JsonMethods.{compact, render}
 import org.json4s.{JArray, JInt, JNull, JObject, JString, JValue}
 
 /** An explanation for programs: what `Explanation.to_dict` gives in Python. */
-private[explain] object ExplanationJson {
+private[skewext] object ExplanationJson {
 
   def of(explanation: Explanation): String =
     compact(

@@ -1,20 +1,22 @@
 package io.github.skewext.explain
 
-import java.util.Locale
+import io.github.skewext.execution.MarkedBroadcastJoinExec
+import io.github.skewext.execution.MultiJoinExec
+import io.github.skewext.internal.JoinTypeName
+import io.github.skewext.plan.InputRole
+import io.github.skewext.plan.InputRole.{Optional, Required}
+import io.github.skewext.plan.MultiFullJoin
 
-import io.github.skewext.JoinTypeName
-import io.github.skewext.multijoin.InputRole.{Optional, Required}
-import io.github.skewext.multijoin.{InputRole, MultiFullJoin, MultiJoinExec}
+import java.util.Locale
 
 import org.apache.spark.sql.catalyst.expressions.EqualTo
 import org.apache.spark.sql.catalyst.plans.JoinType
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.BaseJoinExec
-import io.github.skewext.technique.MarkedBroadcastJoinExec
 
 /** Joins in words. */
-private[explain] object Operators {
+private[skewext] object Operators {
 
   def nameOf(join: SparkPlan): String = join match {
     case _: MultiJoinExec => "MultiFullJoin"
@@ -42,7 +44,7 @@ private[explain] object Operators {
   }
 
   /** `SortMergeJoin full outer [a = b]` */
-  def describe(operator: FoundJoin.Operator): String = {
+  def describe(operator: PlannedJoin.Operator): String = {
     val (joinType, keys) = operator.plan match {
       case join: BaseJoinExec =>
         val pairs = join.leftKeys.zip(join.rightKeys).map { case (l, r) => EqualTo(l, r) }

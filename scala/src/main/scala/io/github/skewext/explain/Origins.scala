@@ -1,15 +1,18 @@
 package io.github.skewext.explain
 
-import io.github.skewext.multijoin.{LowerMultiFullJoin, MultiFullJoin}
-import io.github.skewext.rewrite.{RewriteJoinChains, RewriteReason}
-import io.github.skewext.technique.TechniqueHint
-import io.github.skewext.{Guard, SkewConf}
+import io.github.skewext.internal.Guard
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.optimizer.LowerMultiFullJoin
+import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.plan.RewriteReason
+import io.github.skewext.plan.TechniqueHint
+import io.github.skewext.rewrite.RewriteJoinChains
 
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 
 /** How joins came to be planned as they are, from what our rules have left on their nodes. */
-private[explain] object Origins {
+private[skewext] object Origins {
 
   def ofMultiJoin(join: Option[LogicalPlan]): Origin =
     join.flatMap(RewriteReason.madeOf(_)) match {
@@ -83,10 +86,10 @@ private[explain] object Origins {
    * Rules of Spark's that make a new join of an old one lose its reason. The same join is left alone
    * for the same reason again.
    */
-  private def reasons(joins: Seq[LogicalPlan]): Seq[RewriteReason.Given] = {
+  private def reasons(joins: Seq[LogicalPlan]): Seq[RewriteReason.Detailed] = {
     val kept = joins.flatMap(RewriteReason.of(_))
     val lost = joins.headOption.filter(RewriteReason.of(_).isEmpty).toSeq.flatMap { top =>
-      Guard.protect("looking for the reason of a join", Seq.empty[RewriteReason.Given]) {
+      Guard.protect("looking for the reason of a join", Seq.empty[RewriteReason.Detailed]) {
         following(RewriteJoinChains(withoutStages(top))).flatMap(RewriteReason.of(_))
       }
     }

@@ -1,22 +1,25 @@
 package io.github.skewext.report
 
 import io.github.skewext.bucket.MergeSortedFiles
-import io.github.skewext.multijoin.{BulkExchanges, MultiFullJoinStrategy, SpreadNullKeys}
+import io.github.skewext.planner.BulkExchanges
+import io.github.skewext.planner.MultiFullJoinStrategy
+import io.github.skewext.planner.SpreadNullKeys
 import io.github.skewext.rewrite.RewriteJoinChains
-import io.github.skewext.skew.{SketchJoinKeys, SplitSkewedJoins}
+import io.github.skewext.skew.SketchJoinKeys
+import io.github.skewext.skew.SplitSkewedJoins
 import io.github.skewext.technique.SaltedJoin
-
-import org.apache.spark.sql.execution.ui.SparkPlanGraphNode
 import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
+import org.apache.spark.sql.execution.ui.SparkPlanGraphNode
+
 /** A rule of ours that has left something in a plan, and what that is. */
-private[report] case class FiredRule(rule: String, text: String)
+private[skewext] case class FiredRule(rule: String, text: String)
 
 /**
  * The rules of ours that can be seen in a plan that was run. All that is left of it are names and lines
  * of text, so each is known by what its nodes write of themselves.
  */
-private[report] object FiredRules {
+private[skewext] object FiredRules {
 
   private val Rewritten = """, rewritten from ([^,]+)""".r.unanchored
   private val Inputs = """ (\d+) inputs""".r.unanchored

@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.ui.{SparkPlanGraph, SparkPlanGraphCluster,
  * @param values of the operators' metrics, by the ids of their accumulators
  * @param operators the names that a stage's RDDs have
  */
-private[report] class JoinStages(
+private[skewext] class JoinStages(
     plan: SparkPlanGraph,
     values: Map[Long, String],
     operators: Int => Set[String]) {
@@ -48,7 +48,7 @@ private[report] class JoinStages(
   }
 }
 
-private[report] object JoinStages {
+private[skewext] object JoinStages {
 
   private val OfStage = """stage (\d+)\.\d+: task""".r
 

@@ -1,17 +1,24 @@
 package io.github.skewext.report
 
+import io.github.skewext.explain.PlannedJoin
+import io.github.skewext.internal.LoadedExtension
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.SkewSettings
+import io.github.skewext.sketch.KeyPass
+import org.apache.spark.sql.skewext.EventLog
+import org.apache.spark.sql.skewext.QueryStatus
+import org.apache.spark.sql.skewext.QuerySummary
+import org.apache.spark.sql.skewext.SqlInternals
+
 import scala.util.Try
 
-import io.github.skewext.explain.FoundJoin
-import io.github.skewext.skew.SkewSettings
-import io.github.skewext.{LoadedExtension, SkewConf}
 import org.json4s.jackson.JsonMethods.{compact, render}
 import org.json4s.{JArray, JBool, JDouble, JInt, JNull, JObject, JString, JValue}
 
 import org.apache.spark.sql.execution.ui.{SQLExecutionUIData, SparkPlanGraphNode}
 import org.apache.spark.sql.execution.{CommandResultExec, SparkPlan}
 import org.apache.spark.sql.internal.{SQLConf, StaticSQLConf}
-import org.apache.spark.sql.skewext.{EventLog, QueryStatus, QuerySummary, SqlInternals}
+
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
 /**
@@ -85,7 +92,7 @@ object QueryReport {
   /** The accumulators of a plan's own operators, not of cached data that it reads. */
   private def metricsOf(plan: SparkPlan): Set[Long] = plan match {
     case result: CommandResultExec => metricsOf(result.commandPhysicalPlan)
-    case _ => plan.metrics.values.map(_.id).toSet ++ FoundJoin.below(plan).flatMap(metricsOf)
+    case _ => plan.metrics.values.map(_.id).toSet ++ PlannedJoin.below(plan).flatMap(metricsOf)
   }
 
   private def fail(message: String): Nothing = throw SqlInternals.analysisError(message)

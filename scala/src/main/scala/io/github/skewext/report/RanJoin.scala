@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.ui.SparkPlanGraphNode
  * @param notSplit why the extension has not, although it is skewed
  * @param metrics by their names: numbers, or with units as text
  */
-private[report] case class RanJoin(
+private[skewext] case class RanJoin(
     name: String,
     text: String,
     keys: Option[Seq[String]],
@@ -21,7 +21,7 @@ private[report] case class RanJoin(
     notSplit: Option[String],
     metrics: Seq[(String, Either[String, Long])])
 
-private[report] object RanJoin {
+private[skewext] object RanJoin {
 
   val MultiFullJoin = "MultiFullJoin"
 

@@ -1,13 +1,19 @@
 package io.github.skewext.report
 
-import io.github.skewext.skew.{SkewPlanner, SkewSettings}
-import io.github.skewext.{LoadedExtension, SkewConf}
+import io.github.skewext.internal.LoadedExtension
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.SkewSettings
+import io.github.skewext.sketch.KeyPass
+import io.github.skewext.sketch.KeyProfile
+import io.github.skewext.sketch.ReportedKey
+import io.github.skewext.skew.SkewPlanner
+import org.apache.spark.sql.skewext.SqlInternals
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.skewext.SqlInternals
+
 import org.apache.spark.sql.types.LongType
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
@@ -113,7 +119,7 @@ final class SkewReport private (
 
 object SkewReport {
 
-  private[report] case class Seen(profile: KeyProfile, typicalRowBytes: Long) {
+  private[skewext] case class Seen(profile: KeyProfile, typicalRowBytes: Long) {
     val rowBytes: Long =
       if (profile.bytes.isEmpty || profile.numRows == 0) typicalRowBytes
       else profile.bytes.sum / profile.numRows
@@ -125,7 +131,7 @@ object SkewReport {
   }
 
   /** A key that has many rows in some input, with bounds for each. */
-  private[report] case class HotKey(key: ReportedKey, partition: Int, bounds: Seq[(Long, Long)]) {
+  private[skewext] case class HotKey(key: ReportedKey, partition: Int, bounds: Seq[(Long, Long)]) {
     def middle: Seq[Double] = bounds.map { case (low, high) => (low + high) / 2.0 }
   }
 
@@ -179,7 +185,7 @@ object SkewReport {
 }
 
 /** Numbers and booleans as JSON; there are no strings in it. */
-private[report] object Json {
+private[skewext] object Json {
   def fields(fields: (String, String)*): String =
     fields.map { case (name, value) => s""""$name":$value""" }.mkString("{", ",", "}")
 

@@ -1,12 +1,12 @@
 package io.github.skewext.report
 
-import io.github.skewext.multijoin.MarkKeys
-
+import io.github.skewext.execution.split.MarkKeys
 import org.apache.spark.sql.skewext.QueryStatus
+
 import org.apache.spark.status.api.v1.TaskData
 
 /** What a task did that ended well; times in milliseconds. */
-private[report] case class RanTask(
+private[skewext] case class RanTask(
     partition: Int,
     host: String,
     run: Long,
@@ -18,7 +18,7 @@ private[report] case class RanTask(
     memorySpilled: Long,
     diskSpilled: Long)
 
-private[report] object RanTask {
+private[skewext] object RanTask {
 
   /** The figures of a task by their names. */
   val Figures: Seq[(String, RanTask => Long)] = Seq(
@@ -56,7 +56,7 @@ private[report] object RanTask {
  * @param failed how many failed, and were run again
  * @param ran those that ended well, one for each partition, the slowest first
  */
-private[report] case class StageTasks(
+private[skewext] case class StageTasks(
     stage: Int,
     prepares: Boolean,
     planned: Int,
@@ -71,7 +71,7 @@ private[report] case class StageTasks(
   }
 }
 
-private[report] object StageTasks {
+private[skewext] object StageTasks {
 
   /** None of a stage that did not run, as its output was there already, or that is not remembered. */
   def of(status: QueryStatus, stage: Int): Option[StageTasks] = {

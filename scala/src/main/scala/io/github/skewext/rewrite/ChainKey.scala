@@ -1,6 +1,6 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.multijoin.KeyTypes
+import io.github.skewext.plan.KeyTypes
 
 import org.apache.spark.sql.catalyst.expressions.{LeafExpression, Unevaluable}
 import org.apache.spark.sql.types._
@@ -14,13 +14,13 @@ import org.apache.spark.sql.types._
  * @param inputs the ids of the inputs, in the order in which they are asked
  * @param dataType the type that the column has in this place; the key may have become a wider one
  */
-private[rewrite] case class ChainKey(column: Int, inputs: Seq[Int], dataType: DataType)
+private[skewext] case class ChainKey(column: Int, inputs: Seq[Int], dataType: DataType)
     extends LeafExpression
     with Unevaluable {
   override def nullable: Boolean = true
 }
 
-private[rewrite] object ChainKey {
+private[skewext] object ChainKey {
 
   /** Whether values of the type that are equal are identical: -0.0 and 0.0 are not. */
   def isExact(dataType: DataType): Boolean = dataType match {
@@ -31,7 +31,7 @@ private[rewrite] object ChainKey {
 }
 
 /** Whether any of these inputs has the row. Occurs in no plan, as [[ChainKey]]. */
-private[rewrite] case class ChainPresence(inputs: Seq[Int])
+private[skewext] case class ChainPresence(inputs: Seq[Int])
     extends LeafExpression
     with Unevaluable {
   override def nullable: Boolean = false

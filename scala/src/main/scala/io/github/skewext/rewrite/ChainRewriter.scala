@@ -1,9 +1,13 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Required}
-import io.github.skewext.multijoin.{InputRole, MultiFullJoin}
-import io.github.skewext.rewrite.RewriteReason.Given
-import io.github.skewext.{JoinHints, JoinTypeName, SkewConf}
+import io.github.skewext.internal.JoinTypeName
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.InputRole
+import io.github.skewext.plan.InputRole.{Excluded, Optional, Required}
+import io.github.skewext.plan.JoinHints
+import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.plan.RewriteReason
+import io.github.skewext.plan.RewriteReason.Detailed
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans._
@@ -17,7 +21,7 @@ import org.apache.spark.sql.internal.SQLConf
  * @param hasMultiJoins whether there are multi-way joins already
  * @param scans those of which Spark will read a part, as joins of the plan tell
  */
-private[rewrite] class ChainRewriter(
+private[skewext] class ChainRewriter(
     conf: SQLConf,
     hasMultiJoins: Boolean,
     scans: => Seq[LogicalPlan])
@@ -33,16 +37,16 @@ private[rewrite] class ChainRewriter(
 
   def rewrite(plan: LogicalPlan): LogicalPlan = planOf(groupOf(plan))
 
-  private def single(plan: LogicalPlan, obstacles: List[Given] = Nil): JoinGroup = {
+  private def single(plan: LogicalPlan, obstacles: List[Detailed] = Nil): JoinTree = {
     numInputs += 1
-    JoinGroup(plan, Seq(GroupInput(numInputs, plan, Optional, Nil)), obstacles = obstacles)
+    JoinTree(plan, Seq(JoinTreeInput(numInputs, plan, Optional, Nil)), obstacles = obstacles)
   }
 
   /** The group as one input, of which the keys are not known. */
-  private def nest(group: JoinGroup, why: Given): JoinGroup =
+  private def nest(group: JoinTree, why: Detailed): JoinTree =
     single(planOf(group), why :: group.obstacles)
 
-  private def groupOf(plan: LogicalPlan): JoinGroup = plan match {
+  private def groupOf(plan: LogicalPlan): JoinTree = plan match {
     case plan if !hasMultiJoins && !plan.containsPattern(JOIN) => single(plan)
     case project: Project =>
       val group = groupOf(project.child)
@@ -67,19 +71,19 @@ private[rewrite] class ChainRewriter(
   }
 
   /** Why the expressions cannot be computed above the multi-way join of the group. */
-  private def obstacle(group: JoinGroup, expressions: Seq[Expression]): Option[Given] =
+  private def obstacle(group: JoinTree, expressions: Seq[Expression]): Option[Detailed] =
     if (group.isSingle) None
     else {
       expressions
         .collectFirst {
-          case e if !e.deterministic => Given(RewriteReason.NonDeterministic, Some(e.sql))
-          case e if e.containsPattern(PLAN_EXPRESSION) => Given(RewriteReason.Subquery, None)
+          case e if !e.deterministic => Detailed(RewriteReason.NonDeterministic, Some(e.sql))
+          case e if e.containsPattern(PLAN_EXPRESSION) => Detailed(RewriteReason.Subquery, None)
         }
         .orElse(repeated(group, expressions))
     }
 
   /** What is computed once and used often is not computed often, or plans would grow like 2^N. */
-  private def repeated(group: JoinGroup, expressions: Seq[Expression]): Option[Given] = {
+  private def repeated(group: JoinTree, expressions: Seq[Expression]): Option[Detailed] = {
     lazy val uses = expressions.flatMap(_.collect {
       case a: Attribute if group.computed.contains(a.exprId) => a
     })
@@ -88,14 +92,14 @@ private[rewrite] class ChainRewriter(
     } else {
       uses.groupBy(_.exprId).collectFirst {
         case (id, several) if several.size > 1 && isLarge(group.columns(id)) =>
-          Given(RewriteReason.RepeatedExpression, Some(several.head.sql))
+          Detailed(RewriteReason.RepeatedExpression, Some(several.head.sql))
       }
     }
   }
 
   private def isLarge(e: Expression): Boolean = e.collect { case node => node }.size > 8
 
-  private def through(project: Project, group: JoinGroup): JoinGroup = {
+  private def through(project: Project, group: JoinTree): JoinTree = {
     val defined = project.projectList.collect { case alias: Alias =>
       alias.exprId -> group.translate(alias.child)
     }
@@ -111,9 +115,9 @@ private[rewrite] class ChainRewriter(
       computed = (computed ++ stillComputed).toSet)
   }
 
-  private def groupOf(join: Join): JoinGroup = {
+  private def groupOf(join: Join): JoinTree = {
     RewriteReason.clear(join)
-    GroupPlan.remember(join)
+    JoinTreePlanner.remember(join)
     val left = groupOf(join.left)
     val right = groupOf(join.right)
     val joined = for {
@@ -124,7 +128,7 @@ private[rewrite] class ChainRewriter(
       sides = Seq(
         JoinSide(left, roles._1, keys.map(_._1)),
         JoinSide(right, roles._2, keys.map(_._2)))
-      found <- GroupJoin.of(sides, nest)
+      found <- JoinTreeMerger.of(sides, nest)
       _ <- folds(join, left, right, found)
     } yield {
       val original = join.withNewChildren(found.originals)
@@ -140,70 +144,70 @@ private[rewrite] class ChainRewriter(
     }
   }
 
-  private def rolesOf(join: Join): Either[Given, (InputRole, InputRole)] = join.joinType match {
+  private def rolesOf(join: Join): Either[Detailed, (InputRole, InputRole)] = join.joinType match {
     case FullOuter => Right((Optional, Optional))
     case Inner => Right((Required, Required))
     case LeftOuter => Right((Required, Optional))
     case RightOuter => Right((Optional, Required))
     case LeftAnti => Right((Required, Excluded))
-    case other => Left(Given(RewriteReason.JoinType, Some(JoinTypeName.of(other))))
+    case other => Left(Detailed(RewriteReason.JoinType, Some(JoinTypeName.of(other))))
   }
 
-  private def unhinted(join: Join): Either[Given, Unit] =
+  private def unhinted(join: Join): Either[Detailed, Unit] =
     JoinHints.asked(join) match {
-      case Some(hint) => Left(Given(RewriteReason.Hint, Some(hint)))
+      case Some(hint) => Left(Detailed(RewriteReason.Hint, Some(hint)))
       case None => Right(())
     }
 
   /** What the join compares: expressions over the left and over the right. */
-  private def equalKeys(join: Join): Either[Given, Seq[(Expression, Expression)]] = {
+  private def equalKeys(join: Join): Either[Detailed, Seq[(Expression, Expression)]] = {
     def isOver(e: Expression, side: LogicalPlan): Boolean =
       e.references.nonEmpty && e.references.subsetOf(side.outputSet)
     val keys = join.condition.toSeq.flatMap(splitConjunctivePredicates).map {
-      case e if !e.deterministic => Left(Given(RewriteReason.NonDeterministic, Some(e.sql)))
-      case e if e.containsPattern(PLAN_EXPRESSION) => Left(Given(RewriteReason.Subquery, None))
+      case e if !e.deterministic => Left(Detailed(RewriteReason.NonDeterministic, Some(e.sql)))
+      case e if e.containsPattern(PLAN_EXPRESSION) => Left(Detailed(RewriteReason.Subquery, None))
       case EqualTo(l, r) if isOver(l, join.left) && isOver(r, join.right) => Right(l -> r)
       case EqualTo(l, r) if isOver(r, join.left) && isOver(l, join.right) => Right(r -> l)
-      case e: EqualNullSafe => Left(Given(RewriteReason.NullSafeEquality, Some(e.sql)))
-      case e => Left(Given(RewriteReason.ResidualCondition, Some(e.sql)))
+      case e: EqualNullSafe => Left(Detailed(RewriteReason.NullSafeEquality, Some(e.sql)))
+      case e => Left(Detailed(RewriteReason.ResidualCondition, Some(e.sql)))
     }
     if (keys.isEmpty) {
-      Left(Given(RewriteReason.NoCondition, None))
+      Left(Detailed(RewriteReason.NoCondition, None))
     } else {
       keys.collectFirst { case Left(why) => why }.toLeft(keys.collect { case Right(key) => key })
     }
   }
 
   /** Says no to most joins of most queries before they cost more. */
-  private def mayFold(join: Join, left: JoinGroup, right: JoinGroup): Either[Given, Unit] =
+  private def mayFold(join: Join, left: JoinTree, right: JoinTree): Either[Detailed, Unit] =
     if (join.joinType == FullOuter || foldsMixed || !left.isSingle || !right.isSingle) Right(())
-    else Left(Given(RewriteReason.MixedOff, Some(describe(join.joinType))))
+    else Left(Detailed(RewriteReason.MixedOff, Some(describe(join.joinType))))
 
   /** Whether a join that is not full outer becomes part of the chain. */
   private def folds(
       join: Join,
-      left: JoinGroup,
-      right: JoinGroup,
-      found: GroupJoin): Either[Given, Unit] =
+      left: JoinTree,
+      right: JoinTree,
+      found: JoinTreeMerger): Either[Detailed, Unit] =
     if (join.joinType == FullOuter) {
       Right(())
     } else if ((foldsMixed || found.isPaying) && Seq(left, right).exists(isPruned)) {
-      Left(Given(RewriteReason.PartitionPruning, Some(describe(join.joinType))))
+      Left(Detailed(RewriteReason.PartitionPruning, Some(describe(join.joinType))))
     } else if (found.isPaying) {
       Right(())
     } else if (!foldsMixed) {
-      Left(Given(RewriteReason.MixedOff, Some(describe(join.joinType))))
+      Left(Detailed(RewriteReason.MixedOff, Some(describe(join.joinType))))
     } else {
       val small = Seq(
         left -> (join.joinType == Inner || join.joinType == RightOuter),
         right -> (join.joinType != RightOuter)).collectFirst {
         case (side, true) if side.isSingle && isSmall(side.original) => side
       }
-      small.map(_ => Given(RewriteReason.Broadcast, Some(describe(join.joinType)))).toLeft(())
+      small.map(_ => Detailed(RewriteReason.Broadcast, Some(describe(join.joinType)))).toLeft(())
     }
 
   /** Scans of several inputs have been looked at, or are below full outer joins, which read it all. */
-  private def isPruned(side: JoinGroup): Boolean =
+  private def isPruned(side: JoinTree): Boolean =
     side.isSingle && prunedScans.exists(scan => side.original.exists(_ eq scan))
 
   private def isSmall(plan: LogicalPlan): Boolean = {
@@ -212,15 +216,15 @@ private[rewrite] class ChainRewriter(
   }
 
   /** A join that was asked for by name, or made before, is a chain as well. */
-  private def groupOf(join: MultiFullJoin): JoinGroup = {
-    GroupPlan.remember(join)
+  private def groupOf(join: MultiFullJoin): JoinTree = {
+    JoinTreePlanner.remember(join)
     val children = join.children.map(groupOf)
     val keys = join.keys
     val isPlain = join.indicator.isEmpty && keys == join.keyColumns &&
       keys.forall(_.map(_.dataType) == join.keyOutput.map(_.dataType))
     val found = if (isPlain) {
       val sides = children.indices.map(i => JoinSide(children(i), join.roles(i), keys(i)))
-      GroupJoin.of(sides, nest).toOption
+      JoinTreeMerger.of(sides, nest).toOption
     } else {
       None
     }
@@ -246,20 +250,20 @@ private[rewrite] class ChainRewriter(
   private val NamedJoin = "multi-way join"
 
   /** The plan of a group that will have no more inputs. */
-  private def planOf(group: JoinGroup): LogicalPlan =
+  private def planOf(group: JoinTree): LogicalPlan =
     if (group.isSingle || group.joins == Seq(NamedJoin)) {
       group.original
     } else {
       val why = if (group.original.isStreaming) {
-        Some(Given(RewriteReason.Streaming, None))
+        Some(Detailed(RewriteReason.Streaming, None))
       } else if (group.original.containsPattern(OUTER_REFERENCE)) {
-        Some(Given(RewriteReason.OuterReference, None))
+        Some(Detailed(RewriteReason.OuterReference, None))
       } else if (group.inputs.size < minInputs && !group.joins.contains(NamedJoin)) {
         Some(
           group.obstacles.headOption.getOrElse(
-            Given(RewriteReason.FewInputs, Some(s"${group.inputs.size} inputs"))))
+            Detailed(RewriteReason.FewInputs, Some(s"${group.inputs.size} inputs"))))
       } else if (!isEnabled) {
-        Some(Given(RewriteReason.SwitchedOff, None))
+        Some(Detailed(RewriteReason.SwitchedOff, None))
       } else {
         None
       }
@@ -268,7 +272,7 @@ private[rewrite] class ChainRewriter(
           group.top.foreach(RewriteReason.set(_, given))
           group.original
         case None =>
-          val (plan, join) = new GroupPlan(group).plan()
+          val (plan, join) = new JoinTreePlanner(group).plan()
           RewriteReason.setMadeOf(join, madeOf(group.joins))
           plan
       }

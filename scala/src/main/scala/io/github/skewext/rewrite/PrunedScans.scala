@@ -11,7 +11,7 @@ import org.apache.spark.sql.internal.SQLConf
  * runs: `PartitionPruning`, which comes after the rewrite and goes through Spark's joins alone. To read
  * a whole table is dearer than a shuffle more.
  */
-private[rewrite] object PrunedScans extends PredicateHelper with JoinSelectionHelper {
+private[skewext] object PrunedScans extends PredicateHelper with JoinSelectionHelper {
 
   def of(plan: LogicalPlan, conf: SQLConf): Seq[LogicalPlan] =
     if (conf.dynamicPartitionPruningEnabled) {

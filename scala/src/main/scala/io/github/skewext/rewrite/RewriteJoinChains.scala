@@ -1,7 +1,7 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.SkewConf
-import io.github.skewext.multijoin.MultiFullJoin
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.MultiFullJoin
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -20,10 +20,10 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
  *    :     +- b
  *    +- c
  * }}}
- * The rule goes up the plan. Two inputs that are joined on equal keys are a group ([[JoinGroup]]), and
- * so are two groups that are joined on the whole key of both ([[GroupJoin]]). Projections in between
+ * The rule goes up the plan. Two inputs that are joined on equal keys are a group ([[JoinTree]]), and
+ * so are two groups that are joined on the whole key of both ([[JoinTreeMerger]]). Projections in between
  * say what the columns are in terms of the inputs. Where nothing more can be joined, the group becomes
- * a plan ([[GroupPlan]]), or stays as it is if it has too few inputs; either way it is an input of
+ * a plan ([[JoinTreePlanner]]), or stays as it is if it has too few inputs; either way it is an input of
  * what is above.
  *
  * It is in the batch of Spark's own rules about operators, so that these see the new node.

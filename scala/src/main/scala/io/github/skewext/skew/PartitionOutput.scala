@@ -1,5 +1,8 @@
 package io.github.skewext.skew
 
+import io.github.skewext.sketch.KeySketch
+import io.github.skewext.sketch.SketchLayout
+
 /**
  * What the join of one partition is estimated to give for keys that have many rows in several
  * inputs. Only what stands out: the other rows that come out are not known, and not many.

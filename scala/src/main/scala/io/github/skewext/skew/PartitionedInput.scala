@@ -1,9 +1,14 @@
 package io.github.skewext.skew
 
-import io.github.skewext.JoinHints
-import io.github.skewext.bucket.{BucketSource, MergeSortedFilesExec}
-import io.github.skewext.multijoin.InputRole.Required
-import io.github.skewext.multijoin.{InputRole, MultiFullJoinExec}
+import io.github.skewext.execution.MultiFullJoinExec
+import io.github.skewext.execution.files.MergeSortedFilesExec
+import io.github.skewext.execution.split.RowShare
+import io.github.skewext.plan.InputRole
+import io.github.skewext.plan.InputRole.Required
+import io.github.skewext.plan.JoinHints
+import io.github.skewext.plan.SkewReason
+import io.github.skewext.plan.StableRows
+import io.github.skewext.sketch.KeySketch
 
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight}
@@ -20,7 +25,7 @@ import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
  * An input of a join that comes out of one shuffle or the buckets of one table, or of several that
  * are partitioned and read alike, as where it is a join itself.
  */
-case class PartitionedInput(plan: SparkPlan, sources: Seq[InputSource]) {
+case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
 
   def ranges: Seq[CoalescedPartitionSpec] = sources.head.ranges
 
@@ -33,7 +38,7 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[InputSource]) {
    * The source that is sliced where the input is: that with the largest partition. What is there
    * twice cannot be told apart.
    */
-  private val sliced: Option[InputSource] = sources
+  private val sliced: Option[PartitionSource] = sources
     .filter(s => s.sliceable && sources.count(_.node eq s.node) == 1)
     .reduceOption((a, b) => if (b.bytes.max > a.bytes.max) b else a)
 
@@ -89,7 +94,7 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[InputSource]) {
 
   /** Every slice of the one source meets all that the others have of the partition. */
   private def specsOf(
-      source: InputSource,
+      source: PartitionSource,
       specs: Seq[ShufflePartitionSpec]): Seq[ShufflePartitionSpec] = {
     def whole(start: Int, end: Int) =
       CoalescedPartitionSpec(start, end, source.bytes.slice(start, end).sum)
@@ -111,7 +116,7 @@ object PartitionedInput {
    * @param buckets whether buckets are to be read in parts
    */
   def of(plan: SparkPlan, buckets: Boolean): Either[SkewReason, PartitionedInput] = {
-    def find(node: SparkPlan, sliceable: Boolean): Either[SkewReason, Seq[InputSource]] =
+    def find(node: SparkPlan, sliceable: Boolean): Either[SkewReason, Seq[PartitionSource]] =
       node match {
         case stage: ShuffleQueryStageExec if isSplittable(stage) =>
           val all = (0 until stage.shuffle.numPartitions).map(p => CoalescedPartitionSpec(p, p + 1))
@@ -145,7 +150,7 @@ object PartitionedInput {
   }
 
   /** The partitions of a source, and how they are read. */
-  def readAs(source: InputSource): (Int, Seq[(Int, Int)]) =
+  def readAs(source: PartitionSource): (Int, Seq[(Int, Int)]) =
     (source.bytes.size, source.ranges.map(r => (r.startReducerIndex, r.endReducerIndex)))
 
   /** A user's `repartition` by the key as well: how many tasks read it is not seen by anybody. */

@@ -11,7 +11,7 @@ package io.github.skewext.skew
  * For example, four partitions of 1,000 rows in 8,000 bytes, and one of 50,000 rows in 9,000 bytes,
  * 49,000 of them with one key: the last weighs as much as 400,000 bytes, 44 times what it has.
  */
-private[skew] object RowWeights {
+private[skewext] object RowWeights {
 
   /** How far from its expectation the number of samples is taken to be, in standard deviations. */
   private val Deviations = 3.0

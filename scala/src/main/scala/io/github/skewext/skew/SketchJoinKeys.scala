@@ -1,7 +1,10 @@
 package io.github.skewext.skew
 
-import io.github.skewext.SkewConf
-import io.github.skewext.multijoin.MultiFullJoinExec
+import io.github.skewext.execution.MultiFullJoinExec
+import io.github.skewext.execution.split.JoinedInputs
+import io.github.skewext.execution.split.KeySketchExec
+import io.github.skewext.internal.SkewConf
+import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
@@ -11,7 +14,6 @@ import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQuery
 import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleExchangeLike}
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
 /**
  * Puts a [[KeySketchExec]] below the shuffles of joins, so that [[SplitSkewedJoins]] knows of keys
@@ -52,7 +54,7 @@ object SketchJoinKeys extends Rule[SparkPlan] {
   private def shufflesIn(plan: SparkPlan): Seq[Shuffle] = plan match {
     case join @ (_: MultiFullJoinExec | _: ShuffledJoin) =>
       JoinedInputs.of(join) match {
-        case Right(joined) if isCounted(join) && WantedLayout.reasonToLeaveWhole(join).isEmpty =>
+        case Right(joined) if isCounted(join) && RequiredLayout.reasonToLeaveWhole(join).isEmpty =>
           joined.inputs.flatMap { input =>
             shuffleOf(input.plan)
               .filter(s => isBy(s.by, input.keys) && !s.plan.isInstanceOf[ShuffleQueryStageExec])

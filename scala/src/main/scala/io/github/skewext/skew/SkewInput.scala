@@ -1,6 +1,7 @@
 package io.github.skewext.skew
 
-import io.github.skewext.multijoin.InputRole
+import io.github.skewext.execution.split.MapBlocks
+import io.github.skewext.plan.InputRole
 
 /**
  * What the planner knows of an input.

@@ -1,6 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.multijoin.SplitJoinExec
+import io.github.skewext.execution.split.SplitJoinExec
 
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{Cost, CostEvaluator}
@@ -21,7 +21,7 @@ class SkewJoinCostEvaluator extends CostEvaluator {
     shuffles = plan.collect { case shuffle: ShuffleExchangeLike => shuffle }.size)
 }
 
-private[skew] case class SkewJoinCost(splitJoins: Int, shuffles: Int) extends Cost {
+private[skewext] case class SkewJoinCost(splitJoins: Int, shuffles: Int) extends Cost {
   override def compare(that: Cost): Int = that match {
     case SkewJoinCost(joins, others) if joins == splitJoins => shuffles.compareTo(others)
     case SkewJoinCost(joins, _) => joins.compareTo(splitJoins)

@@ -1,7 +1,11 @@
 package io.github.skewext.skew
 
-import io.github.skewext.multijoin.InputRole
-import io.github.skewext.multijoin.InputRole.Optional
+import io.github.skewext.execution.split.PartitionSplit
+import io.github.skewext.execution.split.Slice
+import io.github.skewext.plan.InputRole
+import io.github.skewext.plan.InputRole.Optional
+import io.github.skewext.plan.SkewReason
+import io.github.skewext.plan.SkewSettings
 
 /**
  * Decides which partitions of a join are split, and how: from sizes to tasks, without Spark.
@@ -10,7 +14,7 @@ import io.github.skewext.multijoin.InputRole.Optional
  * that input, as a required one, with all rows that the other inputs have in the partition: together
  * they give exactly the keys that the input has. The residual joins the other inputs with that one
  * excluded: it gives exactly the keys that the input lacks. That holds for any number of inputs and
- * for any roles of the others, see [[SkewTask.roles]].
+ * for any roles of the others, see [[SplitTask.roles]].
  *
  * For example, a full outer join of A (400 MB in partition 7, in map blocks of 100 MB) and B (20 MB)
  * with slices of 100 MB: four pieces read 100 MB of A and 20 MB of B each. The residual reads 20 MB

@@ -1,7 +1,12 @@
 package io.github.skewext.skew
 
-import io.github.skewext.SkewConf
-import io.github.skewext.multijoin.{MultiFullJoinExec, SplitJoinExec}
+import io.github.skewext.execution.MultiFullJoinExec
+import io.github.skewext.execution.split.JoinedInputs
+import io.github.skewext.execution.split.SkewSplits
+import io.github.skewext.execution.split.SplitJoinExec
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.SkewReason
+import io.github.skewext.plan.SkewSettings
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -68,7 +73,7 @@ object ForceSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
 }
 
 /** What the rules that split joins have in common. */
-private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
+private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
 
   /** See [[SkewSplits.reads]]. */
   protected def splitFirst: Boolean
@@ -126,7 +131,7 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
         case reason => reason
       }
       .right
-    _ <- WantedLayout.reasonToLeaveWhole(join).toLeft(()).right
+    _ <- RequiredLayout.reasonToLeaveWhole(join).toLeft(()).right
   } yield {
     val reads = SkewSplits(splits).reads(inputs.head.ranges, inputs.map(_.bytes), splitFirst)
     val children = inputs.zip(reads).map { case (input, specs) => input.reading(specs) }
@@ -135,7 +140,7 @@ private[skew] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
       Seq(unordered)
     } else {
       val ordered = SortExec(join.outputOrdering, global = false, unordered)
-      if (WantedLayout.isOrderWanted(join)) Seq(ordered) else Seq(unordered, ordered)
+      if (RequiredLayout.isOrderWanted(join)) Seq(ordered) else Seq(unordered, ordered)
     }
   }
 

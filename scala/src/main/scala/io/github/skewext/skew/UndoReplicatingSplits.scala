@@ -1,6 +1,8 @@
 package io.github.skewext.skew
 
-import io.github.skewext.{JoinHints, SkewConf}
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.JoinHints
+import io.github.skewext.plan.SkewReason
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec

@@ -1,7 +1,10 @@
 package io.github.skewext.technique
 
-import io.github.skewext.skew.SkewSettings
-import io.github.skewext.{LoadedExtension, SkewConf}
+import io.github.skewext.internal.LoadedExtension
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.SkewSettings
+import io.github.skewext.plan.TechniqueHint
+import io.github.skewext.plan.TechniqueReason
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.internal.SQLConf
@@ -16,7 +19,7 @@ object AdaptiveJoin extends SkewTechnique {
 
   override def optionNames: Seq[String] = SkewSettings.optionNames
 
-  override def plan(request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] = {
+  override def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] = {
     // Wrong options are to be found before the query runs.
     SkewSettings.of(SQLConf.get).changedBy(request.options)
     val own = request.options.values.toSeq.sorted.map { case (k, v) => s"$k=$v" }

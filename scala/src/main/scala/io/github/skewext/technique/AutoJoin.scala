@@ -1,8 +1,10 @@
 package io.github.skewext.technique
 
-import io.github.skewext.SkewConf
-import io.github.skewext.report.FrequentKeys
-import io.github.skewext.technique.TechniqueReason.Given
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.HotKey
+import io.github.skewext.plan.TechniqueOptions
+import io.github.skewext.plan.TechniqueReason.Detailed
+import io.github.skewext.sketch.FrequentKeys
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -47,7 +49,7 @@ object AutoJoin extends SkewTechnique {
   override def preparedForHint(request: TechniqueRequest): TechniqueOptions =
     SaltedJoin.preparedForHint(request)
 
-  override def plan(request: TechniqueRequest): Either[Given, TechniquePlan] = {
+  override def plan(request: TechniqueRequest): Either[Detailed, TechniquePlan] = {
     val tried = candidates(request).toStream.map { c =>
       c.technique
         .plan(request.copy(technique = c.technique.name, options = c.options.copy(ofAuto = true)))

@@ -1,5 +1,7 @@
 package io.github.skewext.technique
 
+import io.github.skewext.plan.TechniqueReason
+
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans._
 
@@ -13,7 +15,7 @@ object BroadcastJoin extends SkewTechnique {
 
   override def optionNames: Seq[String] = Seq(BroadcastSide.OptionName)
 
-  override def plan(request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] = {
+  override def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] = {
     val sides = possible(request.joinType)
     if (sides.isEmpty) {
       BroadcastMapJoin.plan(request)
@@ -31,7 +33,7 @@ object BroadcastJoin extends SkewTechnique {
   }
 
   /** Spark's own join with a broadcast side. */
-  private[technique] def sparks(request: TechniqueRequest, side: BuildSide): TechniquePlan =
+  private[skewext] def sparks(request: TechniqueRequest, side: BuildSide): TechniquePlan =
     TechniquePlan(
       request.sameJoin(broadcast = Some(side)),
       s"${BroadcastSide.described(request, side)} is broadcast")

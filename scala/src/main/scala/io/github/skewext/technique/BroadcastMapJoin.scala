@@ -1,10 +1,15 @@
 package io.github.skewext.technique
 
+import io.github.skewext.execution.BroadcastLimit
+import io.github.skewext.plan.MarkedBroadcastJoin
+import io.github.skewext.plan.TechniqueHint
+import io.github.skewext.plan.TechniqueReason
+import org.apache.spark.sql.skewext.SqlInternals
+
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * A join with a side that is broadcast, whatever the type of the join: full outer, and the side of
@@ -36,7 +41,7 @@ object BroadcastMapJoin extends SkewTechnique {
 
   override def optionNames: Seq[String] = Seq(BroadcastSide.OptionName)
 
-  override def plan(request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] =
+  override def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] =
     BroadcastSide.choose(request, Seq(BuildRight, BuildLeft)).flatMap { small =>
       if (BroadcastJoin.possible(request.joinType).contains(small)) {
         Right(BroadcastJoin.sparks(request, small))

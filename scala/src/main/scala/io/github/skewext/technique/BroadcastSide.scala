@@ -1,15 +1,17 @@
 package io.github.skewext.technique
 
-import java.util.Locale
+import io.github.skewext.execution.BroadcastLimit
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.TechniqueReason
 
-import io.github.skewext.SkewConf
+import java.util.Locale
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
 /** Which side is broadcast, and how large it may be. */
-private[technique] object BroadcastSide {
+private[skewext] object BroadcastSide {
 
   /** `side=left`, for techniques that broadcast one. */
   val OptionName = "side"
@@ -21,7 +23,7 @@ private[technique] object BroadcastSide {
    */
   def choose(
       request: TechniqueRequest,
-      sides: Seq[BuildSide]): Either[TechniqueReason.Given, BuildSide] = {
+      sides: Seq[BuildSide]): Either[TechniqueReason.Detailed, BuildSide] = {
     val side = wanted(request, sides)
     val limit = BroadcastLimit.maxBytes(request.session)
     if (!sides.contains(side)) {
@@ -32,8 +34,9 @@ private[technique] object BroadcastSide {
       else Left(TechniqueReason.TooLarge(described(request, side)))
     } else if (request.sizeOf(side) > limit) {
       Left(
-        TechniqueReason.TooLarge(s"${described(request, side)} is larger than ${BroadcastLimit.size(limit)}; " +
-          s"${SkewConf.SKEW_JOIN_MAX_BROADCAST.key} allows more"))
+        TechniqueReason.TooLarge(
+          s"${described(request, side)} is larger than ${BroadcastLimit.size(limit)}; " +
+            s"${SkewConf.SKEW_JOIN_MAX_BROADCAST.key} allows more"))
     } else {
       Right(side)
     }

@@ -1,6 +1,8 @@
 package io.github.skewext.technique
 
-import io.github.skewext.SkewConf
+import io.github.skewext.execution.BroadcastLimit
+import io.github.skewext.execution.MarkedBroadcastJoinExec
+import io.github.skewext.internal.SkewConf
 
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -23,7 +25,8 @@ object CheckBroadcasts extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan = {
     if (SkewConf.enabled(conf)) {
       plan.foreach {
-        case join: BroadcastHashJoinExec if join.buildSide == BuildLeft => BroadcastLimit.check(join, join.left)
+        case join: BroadcastHashJoinExec if join.buildSide == BuildLeft =>
+          BroadcastLimit.check(join, join.left)
         case join: BroadcastHashJoinExec => BroadcastLimit.check(join, join.right)
         case join: MarkedBroadcastJoinExec => BroadcastLimit.check(join, join.small)
         case _ =>

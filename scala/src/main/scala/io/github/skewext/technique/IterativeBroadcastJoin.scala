@@ -1,12 +1,15 @@
 package io.github.skewext.technique
 
-import io.github.skewext.SkewConf
+import io.github.skewext.execution.BroadcastLimit
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.TechniqueReason
+import org.apache.spark.sql.skewext.SqlInternals
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.skewext.SqlInternals
+
 import org.apache.spark.sql.types.BooleanType
 
 /**
@@ -48,7 +51,7 @@ object IterativeBroadcastJoin extends SkewTechnique {
   /** How much of an executor's memory may hold chunks. */
   private val MemoryShare = 0.3
 
-  override def plan(request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] = {
+  override def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] = {
     val cut = BroadcastSide.wanted(request, Seq(BuildRight, BuildLeft))
     for {
       chunks <- numChunks(request, cut)
@@ -61,14 +64,14 @@ object IterativeBroadcastJoin extends SkewTechnique {
 
   private def checkCondition(
       request: TechniqueRequest,
-      chunked: ChunkedJoin): Either[TechniqueReason.Given, Unit] =
+      chunked: ChunkedJoin): Either[TechniqueReason.Detailed, Unit] =
     if (request.condition.isDefined && chunked.needsKeysMet) Left(TechniqueReason.Condition.given)
     else Right(())
 
   /** So many that each is as small as what Spark would broadcast. */
   private def numChunks(
       request: TechniqueRequest,
-      cut: BuildSide): Either[TechniqueReason.Given, Int] = {
+      cut: BuildSide): Either[TechniqueReason.Detailed, Int] = {
     val size = request.sizeOf(cut)
     val largest = BroadcastLimit.maxBytes(request.session)
     val wanted = request.session.sessionState.conf.autoBroadcastJoinThreshold
@@ -113,7 +116,7 @@ object IterativeBroadcastJoin extends SkewTechnique {
  *
  * @param cut the side that is broadcast in chunks
  */
-private[technique] final class ChunkedJoin(
+private[skewext] final class ChunkedJoin(
     request: TechniqueRequest,
     cut: BuildSide,
     chunks: Int,
@@ -323,7 +326,7 @@ private[technique] final class ChunkedJoin(
   }
 }
 
-private[technique] object ChunkedJoin {
+private[skewext] object ChunkedJoin {
 
   /**
    * Rows of the large side.

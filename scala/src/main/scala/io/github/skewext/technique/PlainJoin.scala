@@ -1,10 +1,12 @@
 package io.github.skewext.technique
 
+import io.github.skewext.plan.TechniqueReason
+
 /** Spark's join as it is. */
 object PlainJoin extends SkewTechnique {
 
   override val name: String = "none"
 
-  override def plan(request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] =
+  override def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] =
     Right(TechniquePlan(request.sameJoin(), "Spark's join as it is"))
 }

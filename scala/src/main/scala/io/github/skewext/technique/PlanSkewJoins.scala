@@ -1,6 +1,11 @@
 package io.github.skewext.technique
 
-import io.github.skewext.{Guard, SkewConf}
+import io.github.skewext.internal.Guard
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.MarkedBroadcastJoin
+import io.github.skewext.plan.TechniqueHint
+import io.github.skewext.plan.TechniqueOptions
+import io.github.skewext.plan.TechniqueReason
 
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -40,7 +45,7 @@ object PlanSkewJoins {
   def plan(
       session: SparkSession,
       join: Join,
-      wanted: TechniqueHint.Wanted): Either[TechniqueReason.Given, TechniquePlan] = try {
+      wanted: TechniqueHint.Wanted): Either[TechniqueReason.Detailed, TechniquePlan] = try {
     for {
       technique <- SkewTechniques
         .named(wanted.technique)
@@ -59,7 +64,7 @@ object PlanSkewJoins {
   }
 
   /** The plan whose joins know what they are a part of. */
-  private[technique] def saying(made: TechniquePlan): LogicalPlan = made.plan.transform {
+  private[skewext] def saying(made: TechniquePlan): LogicalPlan = made.plan.transform {
     case join: Join =>
       TechniqueHint.of(join) match {
         case Some(part @ TechniqueHint.Made(_, _, "")) =>

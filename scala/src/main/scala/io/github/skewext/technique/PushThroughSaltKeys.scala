@@ -1,6 +1,8 @@
 package io.github.skewext.technique
 
-import io.github.skewext.multijoin.KeyTypes
+import io.github.skewext.plan.HotRows
+import io.github.skewext.plan.KeyTypes
+import io.github.skewext.plan.SaltKeys
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}

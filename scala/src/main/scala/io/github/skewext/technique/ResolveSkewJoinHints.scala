@@ -1,5 +1,8 @@
 package io.github.skewext.technique
 
+import io.github.skewext.plan.TechniqueHint
+import io.github.skewext.plan.TechniqueOptions
+
 import java.util.Locale
 
 import scala.collection.mutable

@@ -1,12 +1,20 @@
 package io.github.skewext.technique
 
-import io.github.skewext.report.FrequentKeys
+import io.github.skewext.execution.SaltKeysExec
+import io.github.skewext.plan.HotKey
+import io.github.skewext.plan.HotRows
+import io.github.skewext.plan.SaltKeys
+import io.github.skewext.plan.SaltedKey
+import io.github.skewext.plan.TechniqueOptions
+import io.github.skewext.plan.TechniqueReason
+import io.github.skewext.sketch.FrequentKeys
+import org.apache.spark.sql.skewext.SqlInternals
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
-import org.apache.spark.sql.skewext.SqlInternals
+
 import org.apache.spark.sql.types.IntegerType
 
 /**
@@ -62,7 +70,7 @@ object SaltedJoin extends SkewTechnique {
     }))
   }
 
-  override def plan(request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] =
+  override def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] =
     if (request.options.hotKeys.isDefined) {
       withHotKeys(request)
     } else {
@@ -72,7 +80,7 @@ object SaltedJoin extends SkewTechnique {
     }
 
   private def withHotKeys(
-      request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan] = {
+      request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] = {
     val hot = saltedKeys(request)
     val leftIsDivided = hot.exists(_.leftSalts > 1)
     val rightIsDivided = hot.exists(_.rightSalts > 1)

@@ -1,11 +1,15 @@
 package io.github.skewext.technique
 
-import io.github.skewext.LoadedExtension
+import io.github.skewext.internal.LoadedExtension
+import io.github.skewext.plan.TechniqueHint
+import io.github.skewext.plan.TechniqueOptions
+import io.github.skewext.plan.TechniqueReason
+import org.apache.spark.sql.skewext.SqlInternals
 
 import org.apache.spark.sql.catalyst.expressions.Alias
 import org.apache.spark.sql.catalyst.optimizer.EliminateResolvedHint
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.skewext.SqlInternals
+
 import org.apache.spark.sql.{Column, DataFrame, SparkSession}
 
 /**
@@ -79,7 +83,7 @@ private[skewext] object SkewJoinBuilder {
     case other => fail(s"skew_join cannot do a join that Spark has made a ${other.nodeName} of.")
   }
 
-  private def refuse(technique: SkewTechnique, reason: TechniqueReason.Given): Nothing =
+  private def refuse(technique: SkewTechnique, reason: TechniqueReason.Detailed): Nothing =
     fail(s"The technique ${technique.name} cannot do this join: ${reason.text}.")
 
   private def fail(message: String): Nothing = throw SqlInternals.analysisError(message)

@@ -1,5 +1,8 @@
 package io.github.skewext.technique
 
+import io.github.skewext.plan.TechniqueOptions
+import io.github.skewext.plan.TechniqueReason
+
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 /**
@@ -31,7 +34,7 @@ trait SkewTechnique {
    * A plan with the rows and the output of `request.join`: the same attributes, in the same order.
    * Joins in it come from `request.joined`, so that an explanation knows them.
    */
-  def plan(request: TechniqueRequest): Either[TechniqueReason.Given, TechniquePlan]
+  def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan]
 }
 
 /**

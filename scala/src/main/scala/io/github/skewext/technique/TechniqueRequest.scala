@@ -1,10 +1,14 @@
 package io.github.skewext.technique
 
-import java.util.Locale
+import io.github.skewext.internal.JoinTypeName
+import io.github.skewext.plan.JoinHints
+import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.plan.StableRows
+import io.github.skewext.plan.TechniqueHint
+import io.github.skewext.plan.TechniqueOptions
+import io.github.skewext.plan.TechniqueReason
 
-import io.github.skewext.multijoin.MultiFullJoin
-import io.github.skewext.skew.StableRows
-import io.github.skewext.{JoinHints, JoinTypeName}
+import java.util.Locale
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.DeduplicateRelations
@@ -82,7 +86,7 @@ case class TechniqueRequest(
   }
 
   /** Refuses sides that would be read twice and may have other rows the second time. */
-  def checkStable(sides: Seq[BuildSide]): Either[TechniqueReason.Given, Unit] =
+  def checkStable(sides: Seq[BuildSide]): Either[TechniqueReason.Detailed, Unit] =
     sides.find(side => !StableRows.areIn(session, plan(side))) match {
       case Some(side) =>
         Left(
@@ -146,7 +150,7 @@ object TechniqueRequest {
       session: SparkSession,
       join: Join,
       technique: String,
-      options: TechniqueOptions): Either[TechniqueReason.Given, TechniqueRequest] =
+      options: TechniqueOptions): Either[TechniqueReason.Detailed, TechniqueRequest] =
     join.joinType match {
       case _ if JoinHints.forbidsReplication(join) => Left(TechniqueReason.MergeTarget.given)
       case _ if join.left.isStreaming || join.right.isStreaming =>

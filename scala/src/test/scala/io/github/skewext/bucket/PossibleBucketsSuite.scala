@@ -1,5 +1,8 @@
 package io.github.skewext.bucket
 
+import io.github.skewext.execution.files.BucketSet
+import io.github.skewext.plan.BucketReason
+
 import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite

@@ -1,14 +1,18 @@
 package io.github.skewext.explain
 
-import io.github.skewext.multijoin.MultiFullJoin
-import io.github.skewext.rewrite.RewriteReason
-import io.github.skewext.skew.{SkewReason, SkewTest}
-import io.github.skewext.{PythonApi, SkewConf}
+import io.github.skewext.PythonApi
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.plan.RewriteReason
+import io.github.skewext.plan.SkewReason
+import io.github.skewext.skew.SkewTest
+import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.skewext.TestSessions
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
+
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 
 /** What `explain` says of the joins of a query. */
@@ -106,7 +110,7 @@ class ExplainSuite extends SkewTest {
     val alone = stock(left(), "full")
     alone.queryExecution.optimizedPlan.foreach {
       case join: Join =>
-        RewriteReason.set(join, RewriteReason.Given(RewriteReason.PartialKey, Some("l = k")))
+        RewriteReason.set(join, RewriteReason.Detailed(RewriteReason.PartialKey, Some("l = k")))
       case _ =>
     }
     for (run <- Seq(false, true)) {

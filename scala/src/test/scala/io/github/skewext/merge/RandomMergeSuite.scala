@@ -1,6 +1,7 @@
 package io.github.skewext.merge
 
-import io.github.skewext.SkewConf
+import io.github.skewext.internal.SkewConf
+
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 

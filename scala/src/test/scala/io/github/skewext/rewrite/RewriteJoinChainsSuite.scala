@@ -1,6 +1,7 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.multijoin.MultiFullJoin
+import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.plan.RewriteReason
 
 import org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation
 import org.apache.spark.sql.functions._

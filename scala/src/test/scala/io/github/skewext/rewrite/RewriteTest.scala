@@ -1,7 +1,9 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.rewrite.RewriteReason.Given
-import io.github.skewext.{MultiJoinTest, SkewConf}
+import io.github.skewext.MultiJoinTest
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.RewriteReason
+import io.github.skewext.plan.RewriteReason.Detailed
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
@@ -64,7 +66,7 @@ trait RewriteTest extends MultiJoinTest {
   protected def checkLeft(query: String, reason: RewriteReason): DataFrame =
     checkLeft(sql(query), reason)
 
-  protected def reasons(df: DataFrame): Seq[Given] = joins(df).flatMap(RewriteReason.of(_))
+  protected def reasons(df: DataFrame): Seq[Detailed] = joins(df).flatMap(RewriteReason.of(_))
 
   protected def joins(df: DataFrame): Seq[LogicalPlan] =
     df.queryExecution.optimizedPlan.collect { case join: Join => join }

@@ -1,5 +1,9 @@
 package io.github.skewext.skew
 
+import io.github.skewext.sketch.KeyCounts
+import io.github.skewext.sketch.KeySketch
+import io.github.skewext.sketch.SketchLayout
+
 import scala.util.Random
 
 import org.scalacheck.Gen

@@ -1,6 +1,7 @@
 package io.github.skewext.skew
 
-import io.github.skewext.SkewConf
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.SkewReason
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame

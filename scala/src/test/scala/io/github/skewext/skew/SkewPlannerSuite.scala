@@ -1,7 +1,15 @@
 package io.github.skewext.skew
 
-import io.github.skewext.multijoin.InputRole
-import io.github.skewext.multijoin.InputRole.{Excluded, Optional, Present, Required}
+import io.github.skewext.execution.split.MapBlocks
+import io.github.skewext.execution.split.PartitionSplit
+import io.github.skewext.execution.split.SkewSplits
+import io.github.skewext.execution.split.SplitTask
+import io.github.skewext.execution.split.Slice
+import io.github.skewext.plan.InputRole
+import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
+import io.github.skewext.plan.SkewReason
+import io.github.skewext.plan.SkewSettings
+
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 import org.scalatest.funsuite.AnyFunSuite
@@ -533,16 +541,16 @@ class SkewPlannerSuite extends AnyFunSuite {
             }
           }
           val read = tasks(t) match {
-            case SkewTask.Piece(i, slice) =>
+            case SplitTask.Piece(i, slice) =>
               if (slice.shares > 1) cut += 1
               rows.updated(i, rows(i).filter(_.id % slice.shares == slice.share))
-            case SkewTask.Residual(i, p) =>
+            case SplitTask.Residual(i, p) =>
               assert(
                 p === Some(reads.head(t).asInstanceOf[CoalescedPartitionSpec].startReducerIndex))
               residuals += 1
               if (c.roles(i) == Present) present += 1
               rows
-            case SkewTask.Whole => rows
+            case SplitTask.Whole => rows
           }
           join(read, tasks(t).roles(c.roles))
         }
@@ -582,9 +590,9 @@ class SkewPlannerSuite extends AnyFunSuite {
     val first = splits.reads(ranges, bytes, splitFirst = true)
     assert(first === reads.map(r => r.slice(2, 6) ++ r.take(2) ++ r.drop(6)))
     val tasks = splits.tasks(reads)
-    val expected = SkewTask.Residual(1, Some(3)) +: slices.map(SkewTask.Piece(1, _))
-    assert(splits.tasks(first) === expected ++ Seq.fill(3)(SkewTask.Whole))
-    assert(tasks === (SkewTask.Whole +: SkewTask.Whole +: expected :+ SkewTask.Whole))
+    val expected = SplitTask.Residual(1, Some(3)) +: slices.map(SplitTask.Piece(1, _))
+    assert(splits.tasks(first) === expected ++ Seq.fill(3)(SplitTask.Whole))
+    assert(tasks === (SplitTask.Whole +: SplitTask.Whole +: expected :+ SplitTask.Whole))
     // Other partitions may have been put together, or left out as they are empty.
     assert(splits.tasks(reads.map(_.patch(1, Nil, 1))).size === 6)
     // But no task of the split may be missing, doubled, or changed.

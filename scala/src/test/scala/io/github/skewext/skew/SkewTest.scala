@@ -1,7 +1,9 @@
 package io.github.skewext.skew
 
-import io.github.skewext.multijoin.SplitJoinExec
-import io.github.skewext.{MultiJoinTest, SkewConf}
+import io.github.skewext.MultiJoinTest
+import io.github.skewext.execution.split.SplitJoinExec
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.SkewReason
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.functions._

@@ -1,6 +1,9 @@
 package io.github.skewext.skew
 
-import io.github.skewext.multijoin.SplitJoinExec
+import io.github.skewext.execution.split.SplitReadSpecs
+import io.github.skewext.execution.split.SplitJoinExec
+import io.github.skewext.plan.SkewReason
+
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 
@@ -160,14 +163,14 @@ class SplitMadeInputsSuite extends SkewTest {
   test("the shuffles of an input must be read alike") {
     val nested = join(right(0), third(0), "inner", "r" -> "c")
     val input = checkSplit(join(left(2), nested, "full", "l" -> "r")).children(1)
-    assert(PartitionReads.readsOf(input).nonEmpty)
+    assert(SplitReadSpecs.readsOf(input).nonEmpty)
     var first = true
     val broken = input.transformUp {
       case AQEShuffleReadExec(stage, specs) if first =>
         first = false
         AQEShuffleReadExec(stage, specs.tail :+ specs.head)
     }
-    intercept[IllegalStateException](PartitionReads.readsOf(broken))
+    intercept[IllegalStateException](SplitReadSpecs.readsOf(broken))
   }
 
   test("joins on one key on both sides of a join become one") {

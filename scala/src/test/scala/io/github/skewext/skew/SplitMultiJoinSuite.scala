@@ -1,6 +1,8 @@
 package io.github.skewext.skew
 
-import io.github.skewext.SkewConf
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.SkewReason
+
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 

@@ -1,5 +1,14 @@
 package io.github.skewext.skew
 
+import io.github.skewext.execution.split.MarkKeys
+import io.github.skewext.execution.split.SplitReadSpecs
+import io.github.skewext.execution.split.SplitTask
+import io.github.skewext.execution.split.SplitJoinExec
+import io.github.skewext.skew.SplitRetriesSuite._
+import org.apache.spark.sql.skewext.RetriedTasks
+import org.apache.spark.sql.skewext.TestShuffles
+import org.apache.spark.sql.skewext.WanderingRDD
+
 import java.lang.{Long => JLong}
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicInteger
@@ -7,8 +16,6 @@ import java.util.concurrent.atomic.AtomicInteger
 import scala.collection.JavaConverters._
 import scala.util.{Failure, Random, Success => Done, Try}
 
-import io.github.skewext.multijoin.{MarkKeys, SplitJoinExec}
-import io.github.skewext.skew.SplitRetriesSuite._
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
@@ -19,7 +26,7 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.expressions.UserDefinedFunction
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.{RetriedTasks, TestShuffles, WanderingRDD}
+
 import org.apache.spark.sql.sources.Filter
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.{DataFrame, Row, SparkSession}
@@ -31,12 +38,12 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
   /** What was given, the join that was split, what tasks saw and how they ended. */
   private case class Run(rows: Seq[Row], join: SplitJoinExec, seen: Set[At], ends: TaskEnds) {
 
-    private val tasks = join.splits.tasks(join.children.map(PartitionReads.readsOf))
+    private val tasks = join.splits.tasks(join.children.map(SplitReadSpecs.readsOf))
 
     def kinds(of: Set[At]): Set[String] = of.map(at => tasks(at.partition)).map {
-      case SkewTask.Whole => "whole"
-      case _: SkewTask.Piece => "piece"
-      case _: SkewTask.Residual => "residual"
+      case SplitTask.Whole => "whole"
+      case _: SplitTask.Piece => "piece"
+      case _: SplitTask.Residual => "residual"
     }
 
     def joinTasks: Int = tasks.size

@@ -1,7 +1,8 @@
 package io.github.skewext.skew
 
-import io.github.skewext.SkewConf
-import io.github.skewext.multijoin.InputRole
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.InputRole
+import io.github.skewext.plan.SkewReason
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.SortExec

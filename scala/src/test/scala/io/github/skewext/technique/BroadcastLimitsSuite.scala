@@ -1,5 +1,7 @@
 package io.github.skewext.technique
 
+import io.github.skewext.plan.TechniqueReason
+
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
 
 /** Sides that are too large to broadcast: an error of the query, before anything else can go wrong. */

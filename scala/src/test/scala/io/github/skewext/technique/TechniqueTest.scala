@@ -1,9 +1,11 @@
 package io.github.skewext.technique
 
-import scala.collection.JavaConverters._
-
 import io.github.skewext.PythonApi
+import io.github.skewext.plan.TechniqueHint
+import io.github.skewext.plan.TechniqueReason
 import io.github.skewext.skew.SkewTest
+
+import scala.collection.JavaConverters._
 
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
 import org.apache.spark.sql.{Column, DataFrame, Row}

@@ -1,0 +1,117 @@
+package io.github.skewext.execution
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.codegen.Block._
+import org.apache.spark.sql.catalyst.expressions.codegen.{CodeGenerator, CodegenContext, ExprCode}
+import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, LeafExpression, UnsafeRow}
+import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.types.DataType
+
+/**
+ * One combination of rows, one of every input: what the output's projection reads. It is a row only
+ * because projections take rows; the expressions below read it.
+ */
+final class InputRows(numInputs: Int, assembler: RowAssembler)
+    extends GenericInternalRow(Array.empty[Any]) {
+
+  /** The first input with another row than in the output's row that was made last. */
+  private[this] var changed = 0
+
+  /** The output's row; overwritten by the next one. */
+  def toUnsafeRow: UnsafeRow = {
+    val row = assembler(this, changed)
+    changed = numInputs
+    row
+  }
+
+  /** To be called before the rows are read: those of the inputs from this one on are others now. */
+  def changedFrom(input: Int): Unit = if (input < changed) changed = input
+
+  /** The row of each input, null where the input does not have the key. */
+  val rows = new Array[UnsafeRow](numInputs)
+
+  /** The first input that has the key. */
+  var first: Int = 0
+
+  /** The positions of the inputs that have the key; only kept up where the output shows it. */
+  var indicator: ArrayData = _
+}
+
+/** Column `ordinal` of the row of one input; null where the input does not have the key. */
+case class InputColumn(input: Int, ordinal: Int, dataType: DataType, nullable: Boolean)
+    extends LeafExpression {
+
+  @transient private lazy val accessor = InternalRow.getAccessor(dataType)
+
+  override def eval(combination: InternalRow): Any = {
+    val row = combination.asInstanceOf[InputRows].rows(input)
+    if ((row eq null) || row.isNullAt(ordinal)) null else accessor(row, ordinal)
+  }
+
+  override def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
+    val row = ctx.freshName("row")
+    val get = CodeGenerator.getValue(row, dataType, ordinal.toString)
+    val javaType = CodeGenerator.javaType(dataType)
+    ev.copy(code = code"""
+      UnsafeRow $row = ((${classOf[InputRows].getName}) ${ctx.INPUT_ROW}).rows()[$input];
+      boolean ${ev.isNull} = $row == null || $row.isNullAt($ordinal);
+      $javaType ${ev.value} = ${ev.isNull} ? ${CodeGenerator.defaultValue(dataType)} : $get;
+      """)
+  }
+
+  override def toString: String = s"input[$input].column[$ordinal]"
+}
+
+/**
+ * A key column: its value in the first input that has the key.
+ *
+ * @param ordinals where each input has the column
+ */
+case class FirstPresentColumn(ordinals: Seq[Int], dataType: DataType, nullable: Boolean)
+    extends LeafExpression {
+
+  @transient private lazy val accessor = InternalRow.getAccessor(dataType)
+
+  override def eval(combination: InternalRow): Any = {
+    val rows = combination.asInstanceOf[InputRows]
+    val row = rows.rows(rows.first)
+    val ordinal = ordinals(rows.first)
+    if (row.isNullAt(ordinal)) null else accessor(row, ordinal)
+  }
+
+  override def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
+    val positions = ctx.addReferenceObj("ordinals", ordinals.toArray, "int[]")
+    val rows = ctx.freshName("rows")
+    val row = ctx.freshName("row")
+    val ordinal = ctx.freshName("ordinal")
+    val get = CodeGenerator.getValue(row, dataType, ordinal)
+    val javaType = CodeGenerator.javaType(dataType)
+    val combination = classOf[InputRows].getName
+    ev.copy(code = code"""
+      $combination $rows = ($combination) ${ctx.INPUT_ROW};
+      UnsafeRow $row = $rows.rows()[$rows.first()];
+      int $ordinal = $positions[$rows.first()];
+      boolean ${ev.isNull} = $row.isNullAt($ordinal);
+      $javaType ${ev.value} = ${ev.isNull} ? ${CodeGenerator.defaultValue(dataType)} : $get;
+      """)
+  }
+
+  override def toString: String = s"first present of ${ordinals.mkString("column[", ", ", "]")}"
+}
+
+/** The positions of the inputs that have the key. */
+case class IndicatorColumn(dataType: DataType) extends LeafExpression {
+
+  override def nullable: Boolean = false
+
+  override def eval(combination: InternalRow): Any = combination.asInstanceOf[InputRows].indicator
+
+  override def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
+    val combination = classOf[InputRows].getName
+    ev.copy(
+      code = code"""
+        ArrayData ${ev.value} = (($combination) ${ctx.INPUT_ROW}).indicator();
+        """,
+      isNull = org.apache.spark.sql.catalyst.expressions.codegen.FalseLiteral)
+  }
+}

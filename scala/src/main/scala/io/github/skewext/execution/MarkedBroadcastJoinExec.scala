@@ -1,0 +1,198 @@
+package io.github.skewext.execution
+
+import io.github.skewext.plan.MarkedBroadcastJoin
+import org.apache.spark.sql.execution.skewext.BroadcastTable
+import org.apache.spark.sql.skewext.SqlInternals
+
+import java.util.concurrent.TimeUnit
+
+import org.apache.spark.broadcast.Broadcast
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.physical._
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.joins._
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+
+/**
+ * Does a [[MarkedBroadcastJoin]]. Rows of the large side look for their matches in the relation that has
+ * been broadcast, as in Spark's join of that name. Some more tasks read the relation itself, and give the
+ * rows of the small side that match nothing.
+ *
+ * These are known before: a job of its own reads the keys of the large side, and marks what they meet.
+ * Its tasks give what they have marked as their results, of which Spark takes one for each partition
+ * however often it runs, and to mark a row twice is to mark it once.
+ */
+case class MarkedBroadcastJoinExec(
+    large: SparkPlan,
+    small: SparkPlan,
+    seen: SparkPlan,
+    largeKeys: Seq[Expression],
+    smallKeys: Seq[Expression],
+    seenKeys: Seq[Expression],
+    rowId: Attribute,
+    joinType: JoinType,
+    smallSide: BuildSide)
+    extends SparkPlan {
+
+  import MarkedBroadcastJoinExec._
+
+  override def children: Seq[SparkPlan] = Seq(large, small, seen)
+
+  override def nodeName: String = "MarkedBroadcastJoin"
+
+  override def output: Seq[Attribute] =
+    MarkedBroadcastJoin.output(large.output, small.output, rowId, joinType, smallSide)
+
+  override lazy val metrics: Map[String, SQLMetric] = Map(
+    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
+    "numUnmatchedRows" ->
+      SQLMetrics.createMetric(sparkContext, "number of rows of the small side without a match"),
+    "markTime" -> SQLMetrics.createTimingMetric(sparkContext, "time to mark rows"))
+
+  override def requiredChildDistribution: Seq[Distribution] = Seq(
+    UnspecifiedDistribution,
+    BroadcastDistribution(HashedRelationBroadcastMode(bound(smallKeys, small))),
+    UnspecifiedDistribution)
+
+  /** As Spark's join has them: the large side's must be looked up in the relation of the small one's. */
+  private def bound(keys: Seq[Expression], input: SparkPlan): Seq[Expression] =
+    BindReferences.bindReferences(HashJoin.rewriteKeyExpr(keys), input.output)
+
+  /** Spark's own join, of all that matches and of what is unmatched of the large side. */
+  private def matched: SparkPlan = {
+    val isCompiled =
+      conf.wholeStageEnabled && !WholeStageCodegenExec.isTooManyFields(conf, large.schema)
+    def input(plan: SparkPlan) = if (isCompiled) InputAdapter(plan) else plan
+    val ofLarge = (joinType, smallSide) match {
+      case (FullOuter, BuildRight) => LeftOuter
+      case (FullOuter, BuildLeft) => RightOuter
+      case _ => Inner
+    }
+    val ((left, leftKeys), (right, rightKeys)) = smallSide match {
+      case BuildLeft => (small -> smallKeys, large -> largeKeys)
+      case BuildRight => (large -> largeKeys, small -> smallKeys)
+    }
+    val join = BroadcastHashJoinExec(
+      leftKeys,
+      rightKeys,
+      ofLarge,
+      smallSide,
+      None,
+      input(left),
+      input(right))
+    val shown = ProjectExec(join.output.filter(_.exprId != rowId.exprId), join)
+    if (isCompiled) WholeStageCodegenExec(shown)(codegenStageId = 0) else shown
+  }
+
+  override protected def doExecute(): RDD[InternalRow] = rows
+
+  // A job is run for it; once, however often the plan is executed.
+  @transient private lazy val rows: RDD[InternalRow] = {
+    val relation = small.executeBroadcast[Any]()
+    // Adaptive execution has asked this already.
+    BroadcastLimit.check(this, small)
+    val marked = sparkContext.broadcast(mark(relation))
+    val ofLarge = SqlInternals.withActive(session)(counted(matched.execute()))
+    sparkContext.union(ofLarge, unmatched(relation, marked))
+  }
+
+  private def counted(of: RDD[InternalRow]): RDD[InternalRow] = {
+    val outputRows = longMetric("numOutputRows")
+    of.mapPartitions { rows =>
+      rows.map { row =>
+        outputRows += 1
+        row
+      }
+    }
+  }
+
+  /** The rows of the small side that the large one has keys of. */
+  private def mark(relation: Broadcast[Any]): Array[Byte] = {
+    val (keys, rowIdAt) = (bound(seenKeys, seen), ordinalOfRowId)
+    val started = System.nanoTime()
+    val marked = seen
+      .execute()
+      .mapPartitions { rows =>
+        val table = BroadcastTable.forTask(relation.value)
+        val keyOf = UnsafeProjection.create(keys)
+        val marks = new MarkedRows
+        rows.foreach { row =>
+          val key = keyOf(row)
+          val first = if (key.anyNull()) null else table.firstRow(key)
+          if (first != null) marks.add(first.getLong(rowIdAt))
+        }
+        Iterator.single(marks.toBytes)
+      }
+      .treeAggregate(Array.emptyByteArray)(MarkedRows.merge, MarkedRows.merge)
+    val markTime = longMetric("markTime")
+    markTime.set(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - started))
+    SQLMetrics.postDriverMetricUpdates(
+      sparkContext,
+      sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY),
+      Seq(markTime))
+    marked
+  }
+
+  private def unmatched(
+      relation: Broadcast[Any],
+      marked: Broadcast[Array[Byte]]): RDD[InternalRow] = {
+    val rowIdAt = ordinalOfRowId
+    // In the order of the output, over the relation's rows.
+    val columns = output.map { a =>
+      small.output.indexWhere(_.exprId == a.exprId) match {
+        case -1 => Literal(null, a.dataType)
+        case i => BoundReference(i, a.dataType, small.output(i).nullable)
+      }
+    }
+    val (outputRows, unmatchedRows) = (longMetric("numOutputRows"), longMetric("numUnmatchedRows"))
+    val tasks = math.min(sparkContext.defaultParallelism, MaxUnmatchedTasks)
+    sparkContext.parallelize(0 until tasks, tasks).mapPartitions { slices =>
+      val project = UnsafeProjection.create(columns)
+      slices.flatMap { slice =>
+        val marks = MarkedRows.fromBytes(marked.value)
+        val isMine = (key: InternalRow) => Math.floorMod(key.hashCode, tasks) == slice
+        unmatchedIn(BroadcastTable.forTask(relation.value), marks, rowIdAt, isMine).map { row =>
+          outputRows += 1
+          unmatchedRows += 1
+          project(row)
+        }
+      }
+    }
+  }
+
+  private def ordinalOfRowId: Int = small.output.indexWhere(_.exprId == rowId.exprId)
+
+  override protected def withNewChildrenInternal(
+      newChildren: IndexedSeq[SparkPlan]): MarkedBroadcastJoinExec =
+    copy(large = newChildren(0), small = newChildren(1), seen = newChildren(2))
+}
+
+object MarkedBroadcastJoinExec {
+
+  /** Each of them looks through all the keys. */
+  private val MaxUnmatchedTasks = 32
+
+  /**
+   * The rows of keys whose first is not marked. A key with several rows may come as often from the
+   * relation.
+   *
+   * @param isMine whether this task is to give the rows of a key
+   */
+  private def unmatchedIn(
+      table: BroadcastTable,
+      marks: MarkedRows,
+      rowIdAt: Int,
+      isMine: InternalRow => Boolean): Iterator[InternalRow] = {
+    val isUnique = table.keyIsUnique
+    val given = new MarkedRows
+    table.keys.filter(isMine).flatMap { key =>
+      val first = table.firstRow(key).getLong(rowIdAt)
+      if (!marks.contains(first) && (isUnique || given.add(first))) table.rows(key)
+      else Iterator.empty
+    }
+  }
+}

@@ -1,0 +1,118 @@
+package io.github.skewext.execution
+
+import io.github.skewext.execution.MultiFullJoinExec.Natural
+import io.github.skewext.execution.grouping.BatchRows
+import io.github.skewext.plan.InputRole
+import io.github.skewext.plan.SkewReason
+import org.apache.spark.sql.skewext.MultiZipRDD
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.physical._
+import org.apache.spark.sql.execution.SparkPlan
+
+/**
+ * Joins N inputs that are partitioned by their keys in one pass.
+ *
+ * The exchanges are the direct children: rows are brought together by key inside, because sorting
+ * them before, with a `SortExec` each, means to copy and to hash every row twice, and to read them
+ * in an order that misses the processor's caches. Inputs that are sorted by their keys already are
+ * merged as they are.
+ *
+ * @param spreadBy if defined, what the rows of each input are partitioned by besides the key, so that
+ *                 those with a null key may be in any partition, see [[SpreadNullKeys]]
+ */
+case class MultiFullJoinExec(
+    children: Seq[SparkPlan],
+    keys: Seq[Seq[Expression]],
+    keyColumns: Seq[Seq[Attribute]],
+    keyOutput: Seq[Attribute],
+    roles: Seq[InputRole],
+    indicator: Option[Attribute],
+    order: MultiFullJoinExec.Order,
+    spreadBy: Seq[Expression] = Nil)
+    extends MultiJoinExec {
+
+  override def spreadNullKeys: Boolean = spreadBy.nonEmpty
+
+  override def nodeName: String = "MultiFullJoin"
+
+  override def requiredChildDistribution: Seq[Distribution] =
+    keys.zipWithIndex.map { case (key, i) =>
+      // All of the key: Spark compares the partitionings of the children pairwise with one of them,
+      // and with parts of the key two may agree with a third that do not agree with each other.
+      ClusteredDistribution(key ++ spreadBy.lift(i), requireAllClusterKeys = true)
+    }
+
+  override def requiredChildOrdering: Seq[Seq[SortOrder]] =
+    if (order == Natural) naturalOrder else children.map(_ => Nil)
+
+  override def outputOrdering: Seq[SortOrder] =
+    if (comesOrdered && showsComparedKeys) keyOutput.map(SortOrder(_, Ascending)) else Nil
+
+  /** Not where a key is computed for the comparison: the output does not show it. */
+  private def showsComparedKeys: Boolean =
+    keys.flatten.zip(keyColumns.flatten).forall { case (k, c) => k.semanticEquals(c) }
+
+  /**
+   * All inputs are partitioned alike and every key comes out of its own partition, so what is true
+   * of one input's keys is true of the output's, if it shows them. Not of an input that has one column
+   * as two keys: what its partitioning says of that column, it would say of either.
+   */
+  override def outputPartitioning: Partitioning =
+    children.indices.view
+      .filter(_ => showsComparedKeys)
+      .filter(i => keys(i).map(_.canonicalized).distinct.size == keys(i).size)
+      .flatMap(i => overKeyOutput(i, children(i).outputPartitioning))
+      .headOption
+      .getOrElse(UnknownPartitioning(children.head.outputPartitioning.numPartitions))
+
+  private def overKeyOutput(input: Int, partitioning: Partitioning): Option[Partitioning] = {
+    def translate(expressions: Seq[Expression]): Option[Seq[Expression]] = {
+      val translated = expressions.map { e =>
+        keyOutput.lift(keys(input).indexWhere(_.semanticEquals(e)))
+      }
+      if (translated.forall(_.isDefined)) Some(translated.flatten) else None
+    }
+    partitioning match {
+      case h: HashPartitioning => translate(h.expressions).map(e => h.copy(expressions = e))
+      case c: CoalescedHashPartitioning =>
+        translate(c.from.expressions).map(e => c.copy(from = c.from.copy(expressions = e)))
+      case SinglePartition => Some(SinglePartition)
+      case PartitioningCollection(all) => all.flatMap(overKeyOutput(input, _)).headOption
+      case _ => None
+    }
+  }
+
+  override protected def joined(makesRows: Boolean): RDD[InternalRow] = {
+    val rows = children.map { child =>
+      // Rows that come in order are not kept, so what they cost is mostly that of making them.
+      (if (comesOrdered) BatchRows.of(child) else None).getOrElse(child.execute())
+    }
+    new MultiZipRDD[InternalRow](sparkContext, rows, task(makesRows))
+  }
+
+  override def simpleString(maxFields: Int): String = super.simpleString(maxFields) +
+    SkewReason.of(this).filter(_.ofSkewedJoin).map(r => s", not split: ${r.text}").getOrElse("")
+
+  override protected def withNewChildrenInternal(
+      newChildren: IndexedSeq[SparkPlan]): MultiFullJoinExec = copy(children = newChildren)
+}
+
+object MultiFullJoinExec {
+
+  /** Whether keys come out in order. */
+  sealed abstract class Order(val name: String) extends Serializable
+
+  /** In their natural order where the inputs come sorted by them. */
+  case object AutoOrder extends Order("auto")
+
+  /** In their natural order; inputs that are not sorted are sorted. */
+  case object Natural extends Order("natural")
+
+  /** In no order, even where the inputs come sorted. */
+  case object NoOrder extends Order("none")
+
+  val orders: Seq[Order] = Seq(AutoOrder, Natural, NoOrder)
+}

@@ -1,0 +1,256 @@
+package io.github.skewext.execution
+
+import io.github.skewext.execution.grouping.KeyGroups
+import io.github.skewext.execution.grouping.KeyOrder
+import io.github.skewext.execution.grouping.KeySortedGroups
+import io.github.skewext.execution.grouping.RowCursor
+import io.github.skewext.execution.grouping.SortedRowIterator
+import io.github.skewext.execution.grouping.SpillableGroups
+import io.github.skewext.execution.grouping.UnsafeInputs
+import io.github.skewext.plan.InputRole
+import io.github.skewext.plan.InputRole.Excluded
+import org.apache.spark.sql.skewext.TaskInternals
+
+import scala.collection.mutable
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeRow}
+import org.apache.spark.sql.execution.RowIterator
+
+/**
+ * The rows of one partition of a [[MultiFullJoinExec]].
+ *
+ * Inputs that come sorted by the key are merged as they are. Others are first drained, one after the
+ * other. A row whose key has a null matches nothing, so it comes out (or not) there and then and
+ * takes no memory, however many of them there are. Then the other rows come out key by key.
+ *
+ * @param slice an input that is drained before all others, or -1: no key comes out that it lacks, so
+ *              rows of other keys need not be kept
+ * @param sliceKeys for the keys of that input
+ * @param drainedLast an input that is drained after all others, or -1
+ * @param known which keys that input has, if that need not be seen in its rows; asked for when the
+ *              inputs are drained
+ * @param giveUpRest frees what the inputs keep and can do without, if there is no memory for rows
+ */
+private[skewext] final class MultiJoinIterator(
+    task: MultiJoinTask,
+    inputs: Array[Iterator[InternalRow]],
+    slice: Int = -1,
+    sliceKeys: KeyFilter = null,
+    drainedLast: Int = -1,
+    known: () => Option[MatchedKeyFilter] = () => None,
+    giveUpRest: () => Unit = () => ())
+    extends RowIterator {
+
+  private[this] val n = inputs.length
+  private[this] val keys = task.keys
+  private[this] val roles = task.roles.toArray
+  private[this] val emitsNullKeys = Array.tabulate(n)(InputRole.emitsNullKeys(task.roles, _))
+  private[this] val needed = roles.indices.filter(roles(_).isNeeded).toArray
+  private[this] val excluded = roles.indices.filter(roles(_) == Excluded).toArray
+  private[this] val asUnsafe = new UnsafeInputs(task.inputTypes)
+
+  private[this] val combination =
+    new InputRows(n, new RowAssembler(task.inputTypes, task.output))
+  private[this] val indicators = if (task.withIndicator) new Indicators(n) else null
+
+  private[this] val numFields = task.inputTypes.map(_.size).toArray
+  private[this] val single = roles.map(!_.isShown)
+  private[this] val gathered =
+    if (task.ordered.isDefined) null
+    else new SpillableGroups(keys, numFields, single, task.grouping, giveUpRest)
+
+  /** Null until the inputs are drained. */
+  private[this] var groups: KeyGroups = _
+  private[this] var knownKeys: MatchedKeyFilter = _
+  private[this] var numDrained = 0
+  private[this] val drainOrder = inputs.indices.toArray.sortBy {
+    case `slice` => -1
+    case `drainedLast` => 1
+    case _ => 0
+  }
+  private[this] var draining = drainOrder(0)
+  private[this] val inputRows = new Array[Long](n)
+
+  /** Inputs that count their rows themselves. */
+  private[this] val sortedInputs = mutable.Map.empty[Int, SortedRowIterator]
+  private[this] var numGroups = 0L
+  private[this] var numNullKeys = 0L
+  private[this] var outputRows = 0L
+  private[this] var current: InternalRow = _
+
+  /** Whether a group's combinations are being shown. */
+  private[this] var shown = false
+
+  TaskContext.get().addTaskCompletionListener[Unit](reportMetrics(_))
+
+  override def getRow: InternalRow = current
+
+  override def advanceNext(): Boolean = {
+    if (groups == null) {
+      groups = task.ordered match {
+        case Some(order) => orderedGroups(order)
+        case None =>
+          if (drain()) return true
+          knownKeys = known().orNull
+          gathered.result()
+      }
+    } else if (shown && groups.nextCombination()) {
+      showGroup(groups.firstChanged)
+      return true
+    }
+    while (groups.nextGroup()) {
+      if (!groups.keyHasNull) numGroups += 1
+      if (comesOut()) {
+        combination.first = firstPresent()
+        if (indicators != null) combination.indicator = indicators.of(groups.rows)
+        if (groups.keyHasNull) numNullKeys += 1
+        shown = true
+        showGroup(changedFrom = 0)
+        return true
+      }
+    }
+    shown = false
+    // Not only when the task ends: it may go on with other partitions, as in a coalesced RDD.
+    if (gathered != null) gathered.free()
+    false
+  }
+
+  private def orderedGroups(order: KeyOrder): KeySortedGroups = {
+    val sources: Array[RowCursor] = Array.tabulate(n) { i =>
+      inputs(i) match {
+        // Sorted by the same column, or the join would not rely on its order.
+        case sorted: SortedRowIterator
+            if sorted.order.ofColumn.isDefined && order.ofColumn.isDefined =>
+          sorted.source.advance()
+          sortedInputs += i -> sorted
+          sorted.source
+        case rows => new RowCursor.Ordered(i, rows, asUnsafe, order, inputRows)
+      }
+    }
+    new KeySortedGroups(
+      keys,
+      numFields,
+      single,
+      task.grouping.groupRowsInMemory,
+      order,
+      sources,
+      roles.map(_.isNeeded))
+  }
+
+  /** Reads on until a row with a null key comes out (true), or all inputs are at their ends. */
+  private def drain(): Boolean = {
+    while (numDrained < n) {
+      draining = drainOrder(numDrained)
+      val input = inputs(draining)
+      var rows = 0L
+      while (input.hasNext) {
+        val row = asUnsafe(draining, input.next())
+        rows += 1
+        if (!keys.hasNull(draining, row)) {
+          val hash = keys.hash(draining, row)
+          if (draining == slice) sliceKeys.add(hash)
+          if (slice < 0 || sliceKeys.mayHave(hash)) gathered.insert(draining, hash, row)
+        } else if (emitsNullKeys(draining)) {
+          inputRows(draining) += rows
+          showAlone(row)
+          return true
+        }
+      }
+      inputRows(draining) += rows
+      gathered.finishInput(draining)
+      numDrained += 1
+    }
+    false
+  }
+
+  private def comesOut(): Boolean = {
+    val rows = groups.rows
+    var i = 0
+    while (i < needed.length) {
+      if (rows(needed(i)) == null && (knownKeys == null || needed(i) != drainedLast)) return false
+      i += 1
+    }
+    i = 0
+    while (i < excluded.length) {
+      if (rows(excluded(i)) != null) return false
+      i += 1
+    }
+    // Not a key that only inputs have that show nothing.
+    i = 0
+    while (i < n && (rows(i) == null || single(i))) i += 1
+    i < n && (knownKeys == null || knownKeys.contains(i, rows(i)) == roles(drainedLast).isNeeded)
+  }
+
+  private def firstPresent(): Int = {
+    val rows = groups.rows
+    var i = 0
+    while (rows(i) == null) i += 1
+    i
+  }
+
+  private def showGroup(changedFrom: Int): Unit = {
+    System.arraycopy(groups.rows, 0, combination.rows, 0, n)
+    combination.changedFrom(changedFrom)
+    showCombination()
+  }
+
+  private def showAlone(row: UnsafeRow): Unit = {
+    java.util.Arrays.fill(combination.rows.asInstanceOf[Array[AnyRef]], null)
+    combination.rows(draining) = row
+    combination.changedFrom(0)
+    combination.first = draining
+    if (indicators != null) combination.indicator = indicators.of(combination.rows)
+    numNullKeys += 1
+    showCombination()
+  }
+
+  private def showCombination(): Unit = {
+    current = if (task.makesRows) combination.toUnsafeRow else combination
+    outputRows += 1
+  }
+
+  private def reportMetrics(context: TaskContext): Unit = {
+    val metrics = task.metrics
+    metrics.outputRows.add(outputRows)
+    metrics.ofKind.foreach(_.add(outputRows))
+    sortedInputs.foreach { case (i, rows) => inputRows(i) = rows.numRead }
+    inputRows.indices.foreach(i => metrics.inputRows(i).add(inputRows(i)))
+    metrics.groups.add(numGroups)
+    metrics.nullKeys.add(numNullKeys)
+    val (spillSize, peakMemory) =
+      if (gathered != null) (gathered.spillSize, gathered.peakMemory)
+      else if (groups != null) (groups.spillSize, groups.peakMemory)
+      else (0L, 0L)
+    metrics.spillSize.add(spillSize)
+    metrics.peakMemory.add(peakMemory)
+    TaskInternals.reportPeakMemory(context, peakMemory)
+  }
+}
+
+/** Positions of the inputs with the key, as arrays that are made once for every pattern met. */
+private[skewext] final class Indicators(n: Int) {
+  private[this] val known = new java.util.HashMap[java.util.BitSet, UnsafeArrayData]()
+  private[this] val present = new java.util.BitSet(n)
+
+  def of(rows: Array[UnsafeRow]): UnsafeArrayData = {
+    present.clear()
+    var i = 0
+    while (i < n) {
+      if (rows(i) != null) present.set(i)
+      i += 1
+    }
+    var positions = known.get(present)
+    if (positions == null) {
+      positions = UnsafeArrayData.fromPrimitiveArray(present.stream().toArray)
+      if (known.size >= Indicators.MaxKnown) known.clear()
+      known.put(present.clone().asInstanceOf[java.util.BitSet], positions)
+    }
+    positions
+  }
+}
+
+private object Indicators {
+  private val MaxKnown = 4096
+}

@@ -1,0 +1,52 @@
+package io.github.skewext.execution
+
+import io.github.skewext.execution.grouping.GroupingSettings
+import io.github.skewext.execution.grouping.JoinKeys
+import io.github.skewext.execution.grouping.KeyOrder
+import io.github.skewext.plan.InputRole
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.types.DataType
+
+/**
+ * What a task needs to join one partition: the zip function of the operator's RDD. It carries no
+ * plan, so that a task is small on the wire.
+ *
+ * @param inputTypes the columns of each input
+ * @param output the output's columns, over [[InputRows]]
+ * @param makesRows whether the output is UnsafeRows, or the [[InputRows]] that these are made from
+ * @param ordered if defined, all inputs come sorted by their keys in this order
+ */
+private[skewext] case class MultiJoinTask(
+    inputTypes: Seq[Seq[DataType]],
+    keys: JoinKeys,
+    roles: Seq[InputRole],
+    output: Seq[Expression],
+    makesRows: Boolean,
+    withIndicator: Boolean,
+    ordered: Option[KeyOrder],
+    grouping: GroupingSettings,
+    metrics: MultiJoinMetrics)
+    extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[InternalRow]) {
+
+  override def apply(
+      partition: Int,
+      inputs: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] =
+    new MultiJoinIterator(this, inputs.map(_())).toScala
+}
+
+/**
+ * The operator's SQL metrics; a task adds to them once, when it ends.
+ *
+ * @param ofKind output rows of tasks that do the same part of a split partition
+ */
+private[skewext] case class MultiJoinMetrics(
+    outputRows: SQLMetric,
+    inputRows: Seq[SQLMetric],
+    groups: SQLMetric,
+    nullKeys: SQLMetric,
+    spillSize: SQLMetric,
+    peakMemory: SQLMetric,
+    ofKind: Option[SQLMetric] = None)

@@ -1,0 +1,93 @@
+package io.github.skewext.execution
+
+import io.github.skewext.plan.HotRows
+import io.github.skewext.plan.KeepsStableRows
+import io.github.skewext.plan.KeyTypes
+import io.github.skewext.plan.SaltKeys
+import io.github.skewext.plan.SaltedKey
+import io.github.skewext.plan.StableRows
+import org.apache.spark.sql.skewext.SqlInternals
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.optimizer.BuildSide
+import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, UnknownPartitioning}
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+
+/** Gives rows the cells of a salted join, see [[SaltKeys]]. */
+case class SaltKeysExec(
+    keys: Seq[Expression],
+    side: BuildSide,
+    hot: Seq[SaltedKey],
+    hotRows: HotRows,
+    nullCells: Int,
+    cell: Attribute,
+    kind: Option[Attribute],
+    child: SparkPlan)
+    extends UnaryExecNode
+    with KeepsStableRows {
+
+  override def nodeName: String = "SaltKeys"
+
+  override lazy val metrics: Map[String, SQLMetric] = Map(
+    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
+    "numSaltedRows" -> SQLMetrics.createMetric(sparkContext, "number of salted rows"),
+    "numCopies" -> SQLMetrics.createMetric(sparkContext, "number of copies of rows"),
+    "numMarkers" -> SQLMetrics.createMetric(sparkContext, "number of markers"))
+
+  override def output: Seq[Attribute] = SaltKeys.output(child.output, keys, hotRows, cell, kind)
+
+  override def producedAttributes: AttributeSet = AttributeSet(cell +: kind.toSeq)
+
+  /**
+   * Not that of the input: where that has the rows of a key in one partition, a join on the key and
+   * the cell would be content with it, and the rows of a hot key would stay there.
+   */
+  override def outputPartitioning: Partitioning =
+    UnknownPartitioning(child.outputPartitioning.numPartitions)
+
+  override def outputOrdering: Seq[SortOrder] = Nil
+
+  override protected def stringArgs: Iterator[Any] = SaltKeys.stringArgs(keys, side, hot, hotRows)
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    val boundKeys = keys.map(SaltKeysExec.bound(_, child.output))
+    val ofKeys = SaltKeys.keyColumns(keys)
+    val exact = AttributeSet(keys.collect {
+      case a: Attribute if KeyTypes.comparedByBytes(a) => a
+    })
+    val salting = Salting(
+      boundKeys.zipWithIndex.map { case (key, i) => BoundReference(i, key.dataType, key.nullable) },
+      stable = StableRows.areIn(child),
+      keysAlone = child.output.forall(exact.contains),
+      side,
+      hot,
+      hotRows,
+      nullCells)
+    val (schema, isOfKey, withKind) =
+      (child.schema, child.output.map(ofKeys.contains), kind.isDefined)
+    val outputRows = longMetric("numOutputRows")
+    val counters =
+      SaltingMetrics(longMetric("numSaltedRows"), longMetric("numCopies"), longMetric("numMarkers"))
+    child.execute().mapPartitionsWithIndex { (task, rows) =>
+      val cells = new SaltedCells(salting, task, counters)
+      new SaltedRows(boundKeys, schema, isOfKey, withKind, cells, outputRows, rows)
+    }
+  }
+
+  override protected def withNewChildInternal(newChild: SparkPlan): SaltKeysExec =
+    copy(child = newChild)
+}
+
+object SaltKeysExec {
+
+  /** A key, so that equal values have the same bytes. */
+  private def bound(key: Expression, input: Seq[Attribute]): Expression =
+    BindReferences.bindReference(SqlInternals.normalizeFloats(key), input)
+
+  /** Literals as the key of a row that has them in its key columns. */
+  def keyOf(values: Seq[Expression]): UnsafeRow =
+    UnsafeProjection.create(values.map(bound(_, Nil))).apply(InternalRow.empty).copy()
+}

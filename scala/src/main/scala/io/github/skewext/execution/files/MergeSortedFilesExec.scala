@@ -1,0 +1,93 @@
+package io.github.skewext.execution.files
+
+import io.github.skewext.execution.grouping.BatchScan
+import io.github.skewext.execution.grouping.KeyOrder
+import io.github.skewext.plan.KeepsStableRows
+
+import scala.reflect.ClassTag
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, SortOrder}
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.{FileSourceScanExec, SortExec, SparkPlan, UnaryExecNode}
+
+/**
+ * The rows of a scan whose files are sorted, in that order: each task reads its files side by side
+ * and merges them. What is between the scan and this node is computed file by file: mostly by this
+ * node itself, of the scan's columns ([[BatchScan]]), else by the compiled code that Spark makes of it.
+ *
+ * The order of each file is checked row by row. A file that is not sorted as the table says fails the
+ * query, since rows have been used by then that should have come later.
+ *
+ * @param order how each file is sorted, ascending and nulls first; that of the rows that come out
+ * @param mostFiles the most files that one task merges
+ */
+case class MergeSortedFilesExec(order: Seq[SortOrder], mostFiles: Int, child: SparkPlan)
+    extends UnaryExecNode
+    with KeepsStableRows {
+
+  override def nodeName: String = "MergeSortedFiles"
+
+  override def output: Seq[Attribute] = child.output
+
+  override def outputPartitioning: Partitioning = child.outputPartitioning
+
+  override def outputOrdering: Seq[SortOrder] = order
+
+  override lazy val metrics: Map[String, SQLMetric] = Map(
+    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
+    "numFiles" -> SQLMetrics.createMetric(sparkContext, "number of sorted files"))
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    val keyOrder = KeyOrder(
+      Seq(order.map(o => BindReferences.bindReference(o.child, child.output))))
+    (BatchScan.of(child), keyOrder.ofColumn) match {
+      case (Some(read), Some(columnOrder)) =>
+        val wanted = new BatchFilter(
+          read.condition,
+          read.toRows.longMetric("numOutputRows"),
+          read.toRows.longMetric("numInputBatches"),
+          read.filter.map(_.longMetric("numOutputRows")))
+        merged(
+          read.scan.executeColumnar(),
+          BatchFileCursors(columnOrder, read.columns, wanted),
+          keyOrder)
+      case _ =>
+        merged(
+          child.execute(),
+          RowFileCursors(keyOrder, child.output.map(_.dataType).toArray),
+          keyOrder)
+    }
+  }
+
+  private def merged[T: ClassTag](
+      files: RDD[T],
+      runs: FileCursors[T],
+      keyOrder: KeyOrder): RDD[InternalRow] = if (SortedFilesRDD.canRead(files)) {
+    new SortedFilesRDD(
+      files,
+      runs,
+      keyOrder,
+      description,
+      longMetric("numOutputRows"),
+      longMetric("numFiles"))
+  } else {
+    // Somebody else reads the files in place of Spark.
+    SortExec(order, global = false, child).execute()
+  }
+
+  private def description: String = {
+    val table = child.collectFirst { case scan: FileSourceScanExec => scan.tableIdentifier }.flatten
+    s"the table ${table.fold("")(_.unquotedString)} sorts its buckets by " +
+      order.map(_.child.sql).mkString(", ")
+  }
+
+  override def simpleString(maxFields: Int): String =
+    s"$nodeName ${order.map(_.simpleString(maxFields)).mkString("[", ", ", "]")}, up to $mostFiles " +
+      (if (mostFiles == 1) "file" else "files")
+
+  override protected def withNewChildInternal(newChild: SparkPlan): MergeSortedFilesExec =
+    copy(child = newChild)
+}

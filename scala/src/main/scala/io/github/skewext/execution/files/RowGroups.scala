@@ -1,0 +1,71 @@
+package io.github.skewext.execution.files
+
+import scala.collection.JavaConverters._
+import scala.util.Try
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.orc.OrcFile
+import org.apache.parquet.format.converter.ParquetMetadataConverter
+
+import org.apache.spark.sql.catalyst.FileSourceOptions
+import org.apache.spark.sql.catalyst.expressions.FileSourceConstantMetadataAttribute
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
+import org.apache.spark.sql.execution.FileSourceScanExec
+import org.apache.spark.sql.execution.datasources.FileFormat
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.{ParquetFileFormat, ParquetFooterReader}
+
+/**
+ * Where the row groups of a Parquet file begin, or the stripes of an ORC file, by the file's footer.
+ * Of a range of a file Spark reads those that begin in it, of Parquet those with their middle in it.
+ */
+private[skewext] object RowGroups {
+
+  case class Group(start: Long, bytes: Long)
+
+  /**
+   * Not where rows say which range was read, nor where what is corrupt is left out: after that a
+   * whole file is not read on, and one in ranges is.
+   */
+  def mayDivide(scan: FileSourceScanExec): Boolean = {
+    val options = new FileSourceOptions(CaseInsensitiveMap(scan.relation.options))
+    !options.ignoreCorruptFiles && !scan.output.exists {
+      case FileSourceConstantMetadataAttribute(a) => TellRange.contains(a.name)
+      case _ => false
+    }
+  }
+
+  private val TellRange = Set(FileFormat.FILE_BLOCK_START, FileFormat.FILE_BLOCK_LENGTH)
+
+  /** None if the file cannot be read in ranges. */
+  def of(scan: FileSourceScanExec, path: Path): Seq[Group] = {
+    val relation = scan.relation
+    val session = relation.sparkSession
+    lazy val conf = session.sessionState.newHadoopConfWithOptions(relation.options)
+    // A file that cannot be read is a matter of the task that is to read it.
+    val found = Try(relation.fileFormat match {
+      case format if !format.isSplitable(session, relation.options, path) => Nil
+      case _: ParquetFileFormat => parquet(conf, path)
+      case _: OrcFileFormat => orc(conf, path)
+      case _ => Nil
+    })
+    found.getOrElse(Nil).sortBy(_.start)
+  }
+
+  private def parquet(conf: Configuration, path: Path): Seq[Group] = {
+    val footer = ParquetFooterReader.readFooter(conf, path, ParquetMetadataConverter.NO_FILTER)
+    footer.getBlocks.asScala.map { group =>
+      Group(group.getStartingPos, math.max(1L, group.getCompressedSize))
+    }
+  }
+
+  private def orc(conf: Configuration, path: Path): Seq[Group] = {
+    val reader = OrcFile.createReader(path, OrcFile.readerOptions(conf))
+    try {
+      reader.getStripes.asScala.map(stripe => Group(stripe.getOffset, stripe.getLength))
+    } finally {
+      reader.close()
+    }
+  }
+}

@@ -1,0 +1,149 @@
+package io.github.skewext.execution.grouping
+
+import org.apache.spark.sql.skewext.SpillableRowArray
+import org.apache.spark.sql.skewext.TaskInternals
+
+import org.apache.spark.TaskContext
+
+import org.apache.spark.util.collection.unsafe.sort.UnsafeExternalSorter
+
+/**
+ * Groups rows by sorting every input by the hash of its key with Spark's external sorter, which
+ * spills, and merging the sorted inputs. Sorting by the hash is one radix sort, whatever the key's
+ * type. A run is the rows of one hash; those of it that do not have the key of its first row (a
+ * collision) are set aside, in spillable arrays, and form groups of their own before the next run is
+ * looked at.
+ * {{{
+ * val groups = new HashSortedGroups(keys, numFields, single, rowsInMemory, pageSize)
+ * for (i <- inputs) { for (row <- i) groups.insert(i, hash, row...); groups.finishInput(i) }
+ * while (groups.nextGroup()) do { use(groups.rows) } while (groups.nextCombination())
+ * }}}
+ */
+private[skewext] final class HashSortedGroups(
+    keys: JoinKeys,
+    numFields: Array[Int],
+    single: Array[Boolean],
+    groupRowsInMemory: Int,
+    pageSize: Long)
+    extends SortMergeGroups(numFields, single, groupRowsInMemory) {
+
+  private[this] val sorters = new Array[UnsafeExternalSorter](n)
+  private[this] val sortedInputs = sources
+  private[this] var runHash = 0L
+
+  /** The first input of the current group; its first row has the group's key. */
+  private[this] var reference = 0
+
+  // Two sets, as groups that are formed of one set rows aside to the other.
+  private[this] var leftovers = new Array[SpillableRowArray](n)
+  private[this] var nextLeftovers = new Array[SpillableRowArray](n)
+  private[this] var anyLeftover = false
+
+  def insert(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit = {
+    if (sorters(input) == null) {
+      sorters(input) = TaskInternals.prefixSorter(TaskContext.get(), pageSize)
+    }
+    sorters(input).insertRecord(base, offset, size, hash, false)
+  }
+
+  /**
+   * No more rows of this input come. Inputs are inserted one after the other, as a sorter can be
+   * spilled on behalf of another only when it is being read.
+   */
+  def finishInput(input: Int): Unit =
+    if (sorters(input) != null && (sortedInputs(input) eq RowCursor.empty)) {
+      sortedInputs(input) = RowCursor.sorted(sorters(input).getSortedIterator, numFields(input))
+    }
+
+  override def keyHasNull: Boolean = false
+
+  override def free(): Unit = {
+    super.free()
+    (leftovers ++ nextLeftovers).foreach(array => if (array != null) array.clear())
+    sorters.foreach(sorter => if (sorter != null) sorter.cleanupResources())
+  }
+
+  override def spillSize: Long =
+    super.spillSize +
+      (leftovers.iterator ++ nextLeftovers).filter(_ != null).map(_.spillSize).sum +
+      sorters.iterator.filter(_ != null).map(_.getSpillSize).sum
+
+  override def peakMemory: Long =
+    sorters.iterator.filter(_ != null).map(_.getPeakMemoryUsedBytes).sum
+
+  override protected[this] def openGroup(): Boolean = {
+    val opened = if (anyLeftover) {
+      openLeftovers()
+      true
+    } else {
+      sources = sortedInputs
+      openNextRun()
+    }
+    if (opened) takeMembers()
+    opened
+  }
+
+  private def openLeftovers(): Unit = {
+    val opened = leftovers
+    leftovers = nextLeftovers
+    nextLeftovers = opened
+    leftovers.foreach(array => if (array != null) array.clear())
+    anyLeftover = false
+    sources = opened.map { array =>
+      if (array == null || array.isEmpty) RowCursor.empty else RowCursor.sameRun(array.iterator)
+    }
+  }
+
+  /** Goes to the run of the lowest hash that a source stands at. */
+  private def openNextRun(): Boolean = {
+    var found = false
+    var i = 0
+    while (i < n) {
+      val source = sources(i)
+      if (source.live && (!found || source.prefix < runHash)) {
+        found = true
+        runHash = source.prefix
+      }
+      i += 1
+    }
+    found
+  }
+
+  /** Takes the first row of every input that has the key of the first one in the run. */
+  private def takeMembers(): Unit = {
+    reference = -1
+    var i = 0
+    while (i < n) {
+      if (reference < 0) {
+        if (inRun(sources(i))) {
+          reference = i
+          take(i)
+        }
+      } else if (seek(i)) {
+        take(i)
+      }
+      i += 1
+    }
+  }
+
+  /** Sets rows of other keys aside on its way. */
+  override protected[this] def seek(input: Int): Boolean = {
+    val source = sources(input)
+    while (inRun(source)) {
+      if (keys.equal(reference, first(reference), input, source.row)) {
+        return true
+      }
+      if (leftovers(input) == null) {
+        leftovers(input) = new SpillableRowArray(groupRowsInMemory)
+      }
+      leftovers(input).add(source.row)
+      anyLeftover = true
+      source.advance()
+    }
+    false
+  }
+
+  // A source of rows that were set aside has no other rows than those of the run.
+  private def inRun(source: RowCursor): Boolean =
+    source.live && (source.oneRun || source.prefix == runHash)
+}

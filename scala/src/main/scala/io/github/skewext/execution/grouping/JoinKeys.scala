@@ -1,0 +1,129 @@
+package io.github.skewext.execution.grouping
+
+import io.github.skewext.plan.KeyTypes
+
+import org.apache.spark.sql.catalyst.expressions.{XXH64, _}
+import org.apache.spark.unsafe.array.ByteArrayMethods
+
+/**
+ * Reads the keys of the inputs' rows: their hash, and whether two are equal. Equal keys have equal
+ * hashes; unequal keys may, so whoever groups by the hash compares as well. Not thread-safe.
+ */
+abstract class JoinKeys extends Serializable {
+
+  /** Whether a part of the key is null; such a key equals no other, itself included. */
+  def hasNull(input: Int, row: UnsafeRow): Boolean
+
+  /** The hash of a key without nulls. */
+  def hash(input: Int, row: UnsafeRow): Long
+
+  /** Whether the keys, both without nulls, of rows of two inputs are equal. */
+  def equal(inputA: Int, a: UnsafeRow, inputB: Int, b: UnsafeRow): Boolean
+}
+
+object JoinKeys {
+
+  /**
+   * @param keys the key expressions of each input, bound to its rows
+   * @param hashBits how many bits of the hash to use: 64, fewer only in tests
+   */
+  def apply(keys: Seq[Seq[Expression]], hashBits: Int): JoinKeys = {
+    if (keys.forall(_.forall(KeyTypes.comparedByBytes(_)))) {
+      new ColumnKeys(
+        keys.map(_.collect { case BoundReference(ordinal, _, _) => ordinal }.toArray).toArray,
+        keys.head.map(e => UnsafeRow.isFixedLength(e.dataType)).toArray,
+        hashBits)
+    } else {
+      new ComputedKeys(keys, hashBits)
+    }
+  }
+
+  private[skewext] val Seed = 42L
+
+  private[skewext] def truncate(hash: Long, bits: Int): Long =
+    if (bits == 64) hash else if (bits == 0) 0L else hash << (64 - bits)
+}
+
+/** Keys that are columns of byte-comparable types: read where they stand in the row. */
+private final class ColumnKeys(ordinals: Array[Array[Int]], fixed: Array[Boolean], hashBits: Int)
+    extends JoinKeys {
+
+  private[this] val numKeys = fixed.length
+
+  override def hasNull(input: Int, row: UnsafeRow): Boolean = {
+    val columns = ordinals(input)
+    var k = 0
+    while (k < numKeys) {
+      if (row.isNullAt(columns(k))) return true
+      k += 1
+    }
+    false
+  }
+
+  override def hash(input: Int, row: UnsafeRow): Long = {
+    val columns = ordinals(input)
+    val base = row.getBaseObject
+    val offset = row.getBaseOffset
+    var hash = JoinKeys.Seed
+    var k = 0
+    while (k < numKeys) {
+      val word = row.getLong(columns(k))
+      hash = if (fixed(k)) {
+        XXH64.hashLong(word, hash)
+      } else {
+        XXH64.hashUnsafeBytes(base, offset + (word >>> 32), word.toInt, hash)
+      }
+      k += 1
+    }
+    JoinKeys.truncate(hash, hashBits)
+  }
+
+  override def equal(inputA: Int, a: UnsafeRow, inputB: Int, b: UnsafeRow): Boolean = {
+    val columnsA = ordinals(inputA)
+    val columnsB = ordinals(inputB)
+    var k = 0
+    while (k < numKeys) {
+      val wordA = a.getLong(columnsA(k))
+      val wordB = b.getLong(columnsB(k))
+      if (fixed(k)) {
+        if (wordA != wordB) return false
+      } else {
+        // A word of a variable-length column is its offset and its length in bytes.
+        val length = wordA.toInt
+        if (length != wordB.toInt || !ByteArrayMethods.arrayEquals(
+            a.getBaseObject,
+            a.getBaseOffset + (wordA >>> 32),
+            b.getBaseObject,
+            b.getBaseOffset + (wordB >>> 32),
+            length)) {
+          return false
+        }
+      }
+      k += 1
+    }
+    true
+  }
+}
+
+/**
+ * Keys that must be computed, because they are expressions, or because values of different bytes are
+ * equal (-0.0 and 0.0, the NaNs): projected in normal form, then compared by their bytes.
+ */
+private final class ComputedKeys(keys: Seq[Seq[Expression]], hashBits: Int) extends JoinKeys {
+
+  @transient private[this] lazy val projections = keys.map(UnsafeProjection.create(_)).toArray
+  // Two rows of one input can be compared, and a projection has one result row.
+  @transient private[this] lazy val others = keys.map(UnsafeProjection.create(_)).toArray
+
+  override def hasNull(input: Int, row: UnsafeRow): Boolean = projections(input)(row).anyNull()
+
+  override def hash(input: Int, row: UnsafeRow): Long = {
+    val key = projections(input)(row)
+    val hash =
+      XXH64.hashUnsafeBytes(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes, JoinKeys.Seed)
+    JoinKeys.truncate(hash, hashBits)
+  }
+
+  override def equal(inputA: Int, a: UnsafeRow, inputB: Int, b: UnsafeRow): Boolean =
+    projections(inputA)(a) == others(inputB)(b)
+}

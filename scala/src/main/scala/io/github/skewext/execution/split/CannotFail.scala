@@ -1,0 +1,38 @@
+package io.github.skewext.execution.split
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.types._
+
+/**
+ * Tells conditions that have a value, or null, for every row: they may be evaluated for rows for which
+ * Spark's join does not evaluate them. What is not known to be so is taken to fail.
+ */
+private[skewext] object CannotFail {
+
+  def apply(condition: Expression): Boolean = !condition.exists(mayFail)
+
+  private def mayFail(e: Expression): Boolean = e match {
+    case _: Attribute | _: Literal | _: And | _: Or | _: Not | _: IsNull | _: IsNotNull |
+        _: BinaryComparison | _: In | _: InSet | _: StringPredicate | _: Coalesce | _: If |
+        _: CaseWhen | _: GetStructField =>
+      false
+    case Add(_, _, mode) => fails(e, mode)
+    case Subtract(_, _, mode) => fails(e, mode)
+    case Multiply(_, _, mode) => fails(e, mode)
+    case Divide(_, _, mode) => fails(e, mode)
+    case Remainder(_, _, mode) => fails(e, mode)
+    case cast: Cast =>
+      val (from, to) = (cast.child.dataType, cast.dataType)
+      !isPlain(from) || !isPlain(to) ||
+      (cast.evalMode == EvalMode.ANSI && !Cast.canUpCast(from, to))
+    case _ => true
+  }
+
+  private def fails(arithmetic: Expression, mode: EvalMode.Value): Boolean =
+    mode == EvalMode.ANSI || !arithmetic.dataType.isInstanceOf[NumericType]
+
+  private def isPlain(dataType: DataType): Boolean = dataType match {
+    case _: NumericType | StringType | BooleanType | DateType => true
+    case _ => false
+  }
+}

@@ -1,0 +1,231 @@
+package io.github.skewext.execution.split
+
+import io.github.skewext.execution.MultiFullJoinExec
+import io.github.skewext.execution.files.MergeSortedFilesExec
+import io.github.skewext.plan.InputRole
+import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
+import io.github.skewext.plan.JoinHints
+import io.github.skewext.plan.SkewReason
+
+import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkPlan}
+
+/**
+ * A join, of Spark's or ours, as inputs with roles: what [[SplitJoinExec]] needs to take its
+ * place.
+ *
+ * Spark's joins on one key that follow each other without a shuffle become one: in
+ * `(a JOIN b ON a.k = b.k) LEFT JOIN c ON a.k = c.k`, a and b are required and c is optional. So are
+ * joins on either side: in `(a JOIN b ON a.k = b.k) JOIN (c JOIN d ON c.k = d.k) ON a.k = c.k` all
+ * four are required.
+ *
+ * @param condition what rows of the operator must fulfil besides
+ * @param output what is shown of the operator's output
+ * @param operator our operator over other children
+ */
+case class JoinedInputs(
+    inputs: Seq[JoinedInputs.Input],
+    condition: Option[Expression],
+    output: Seq[NamedExpression],
+    operator: (Seq[SparkPlan], SkewSplits) => SplitJoinExec) {
+
+  /** The operator with split reads, and whatever gives it the output of the join it replaces. */
+  def splitPlan(children: Seq[SparkPlan], splits: SkewSplits): SparkPlan = {
+    val join = operator(children, splits)
+    val filtered = condition.fold(join: SparkPlan)(FilterExec(_, join))
+    val sameOutput = output.forall(_.isInstanceOf[Attribute]) &&
+      output.map(_.exprId) == join.output.map(_.exprId)
+    if (sameOutput) {
+      filtered
+    } else {
+      val shown = asJoined(join.output)
+      filtered match {
+        case j: SplitJoinExec => j.showing(shown).getOrElse(ProjectExec(shown, j))
+        case other => ProjectExec(shown, other)
+      }
+    }
+  }
+
+  /** The output over what the operator says of its columns: those of optional inputs are nullable. */
+  private def asJoined(columns: Seq[Attribute]): Seq[NamedExpression] = {
+    val known = AttributeMap(columns.map(a => a -> a))
+    output.map(
+      _.transform { case a: Attribute => known.getOrElse(a, a) }.asInstanceOf[NamedExpression])
+  }
+}
+
+object JoinedInputs extends AliasHelper with PredicateHelper {
+
+  /** @param replicable whether several tasks may join the same rows of it */
+  case class Input(
+      plan: SparkPlan,
+      keys: Seq[Expression],
+      role: InputRole,
+      replicable: Boolean = true)
+
+  def of(plan: SparkPlan): Either[SkewReason, JoinedInputs] = plan match {
+    case join: MultiFullJoinExec => ofMultiJoin(join)
+    case join: ShuffledJoin => ofShuffledJoin(join)
+    case _ => Left(SkewReason.JoinType)
+  }
+
+  private def ofMultiJoin(join: MultiFullJoinExec): Either[SkewReason, JoinedInputs] =
+    if (join.order == MultiFullJoinExec.Natural) {
+      Left(SkewReason.Ordered)
+    } else {
+      val inputs = join.children.indices.map { i =>
+        Input(join.children(i), join.keys(i), join.roles(i))
+      }
+      def split(children: Seq[SparkPlan], splits: SkewSplits): SplitJoinExec = {
+        val ours = SplitJoinExec(
+          children,
+          join.keys,
+          join.keyColumns,
+          join.keyOutput,
+          join.roles,
+          join.indicator,
+          join.order,
+          join.spreadNullKeys,
+          splits)
+        // It stays the join of the query that it was planned for.
+        ours.copyTagsFrom(join)
+        ours
+      }
+      Right(JoinedInputs(inputs, None, join.output, split))
+    }
+
+  private def ofShuffledJoin(join: ShuffledJoin): Either[SkewReason, JoinedInputs] = {
+    val roles = join.joinType match {
+      case _: InnerLike => Some((Required, Required))
+      case LeftOuter => Some((Required, Optional))
+      case RightOuter => Some((Optional, Required))
+      case FullOuter => Some((Optional, Optional))
+      case LeftSemi => Some((Required, Present))
+      case LeftAnti => Some((Required, Excluded))
+      case _ => None
+    }
+    val (leftReplicable, rightReplicable) = JoinHints.mayReplicate(join)
+    def both(left: Chain, right: Chain): Chain =
+      left.withReplicable(leftReplicable).and(right.withReplicable(rightReplicable))
+    roles match {
+      case _ if join.isSkewJoin => Left(SkewReason.SplitBySpark)
+      case None => Left(SkewReason.JoinType)
+      case Some((leftRole, rightRole)) if join.joinType.isInstanceOf[InnerLike] =>
+        val left = side(join.left, join.leftKeys, leftRole)
+        val right = side(join.right, join.rightKeys, rightRole)
+        Right(both(left, right).joined(join.condition))
+      case Some((leftRole, rightRole)) =>
+        val (ofLeft, others) = conditions(join).partition(isOver(join.left))
+        val (ofRight, ofBoth) = others.partition(isOver(join.right))
+        if (ofBoth.nonEmpty) {
+          Left(SkewReason.OuterCondition)
+        } else if (!(ofLeft ++ ofRight).forall(CannotFail(_))) {
+          Left(SkewReason.ConditionMayFail)
+        } else {
+          val left = side(join.left, keysIf(ofLeft, join.leftKeys), leftRole)
+          val right = side(join.right, keysIf(ofRight, join.rightKeys), rightRole)
+          Right(both(left, right).joined(None))
+        }
+    }
+  }
+
+  private def conditions(join: ShuffledJoin): Seq[Expression] =
+    join.condition.toSeq.flatMap(splitConjunctivePredicates)
+
+  private def isOver(side: SparkPlan)(condition: Expression): Boolean =
+    condition.deterministic && condition.references.subsetOf(side.outputSet)
+
+  /**
+   * The keys of a side of whose rows only some may match: a row that must not has no key, and so
+   * comes out, or not, as one that nothing matches. Spark evaluates the condition only for rows with a
+   * match, and here it is evaluated for all.
+   */
+  private def keysIf(conditions: Seq[Expression], keys: Seq[Expression]): Seq[Expression] =
+    conditions.reduceOption(And).fold(keys) { mayMatch =>
+      If(mayMatch, keys.head, Literal(null, keys.head.dataType)) +: keys.tail
+    }
+
+  /** One side of a join: joins on the same key of which each row is required, or one input. */
+  private def side(plan: SparkPlan, keys: Seq[Expression], role: InputRole): Chain = {
+    val child = withoutSort(plan)
+    val onSameKey = if (role == Required) chain(child).flatMap(_.by(keys)) else None
+    onSameKey.getOrElse(
+      Chain(Seq(Input(child, keys, role)), if (role.isShown) child.output else Nil))
+  }
+
+  /**
+   * Spark's joins on one key, whose result is a side of one more. Without conditions besides: they
+   * would be asked of the product of all inputs, where Spark asks them of that of two.
+   */
+  private def chain(plan: SparkPlan): Option[Chain] = plan match {
+    case ProjectExec(list, child) if list.forall(_.deterministic) =>
+      chain(child).map(c => c.copy(output = list.map(replaceAliasButKeepName(_, c.aliases))))
+    case join: ShuffledJoin =>
+      ofShuffledJoin(join).right.toOption
+        .filter(_.condition.isEmpty)
+        .map(j => Chain(j.inputs, j.output))
+    case _ => None
+  }
+
+  private case class Chain(inputs: Seq[Input], output: Seq[NamedExpression]) {
+
+    def aliases: AttributeMap[Alias] = getAliasMap(output)
+
+    /**
+     * With the keys of all inputs in the order of these, if they are the key of an input that each
+     * row has.
+     */
+    def by(keys: Seq[Expression]): Option[Chain] = {
+      val wanted = keys.map(replaceAlias(_, aliases))
+      inputs
+        .filter(_.role == Required)
+        .map(input => wanted.map(k => input.keys.indexWhere(_.semanticEquals(k))))
+        .find(order => !order.contains(-1) && order.sorted == inputs.head.keys.indices)
+        .map(order => copy(inputs = inputs.map(i => i.copy(keys = order.map(i.keys)))))
+    }
+
+    def withReplicable(replicable: Boolean): Chain =
+      copy(inputs = inputs.map(i => i.copy(replicable = i.replicable && replicable)))
+
+    def and(right: Chain): Chain =
+      Chain(inputs ++ right.inputs, output ++ right.output)
+
+    def joined(condition: Option[Expression]): JoinedInputs = {
+      val inOrder = inputs.forall(isMerged)
+      JoinedInputs(
+        if (inOrder) inputs else inputs.map(i => i.copy(plan = withoutMerge(i.plan))),
+        condition.map(replaceAlias(_, aliases)),
+        output,
+        (children, splits) =>
+          SplitJoinExec(
+            children,
+            inputs.map(_.keys),
+            keyColumns = inputs.map(_ => Nil),
+            keyOutput = Nil,
+            roles = inputs.map(_.role),
+            indicator = None,
+            order = if (inOrder) MultiFullJoinExec.AutoOrder else MultiFullJoinExec.NoOrder,
+            spreadNullKeys = false,
+            splits))
+    }
+  }
+
+  /** Whether its rows come from sorted files in the order of the keys. */
+  private def isMerged(input: Input): Boolean = input.plan match {
+    case merge: MergeSortedFilesExec =>
+      SortOrder.orderingSatisfies(merge.outputOrdering, input.keys.map(SortOrder(_, Ascending)))
+    case _ => false
+  }
+
+  private def withoutMerge(plan: SparkPlan): SparkPlan = plan match {
+    case MergeSortedFilesExec(_, _, child) => child
+    case other => other
+  }
+
+  private def withoutSort(plan: SparkPlan): SparkPlan = plan match {
+    case SortExec(_, false, child, _) => child
+    case other => other
+  }
+}

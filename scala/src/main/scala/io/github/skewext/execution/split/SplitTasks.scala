@@ -1,0 +1,113 @@
+package io.github.skewext.execution.split
+
+import io.github.skewext.execution.KeyFilter
+import io.github.skewext.execution.MultiJoinIterator
+import io.github.skewext.execution.MultiJoinTask
+import io.github.skewext.execution.NormalizedKeys
+import io.github.skewext.execution.grouping.UnsafeInputs
+import io.github.skewext.plan.InputRole
+import io.github.skewext.plan.InputRole.Required
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.execution.metric.SQLMetric
+
+/**
+ * What the tasks of a join with split partitions do, each in the roles that are its own.
+ *
+ * @param tasks one for each partition of the join's RDD
+ * @param rowShares how a block of each input is divided
+ * @param metKeys of partitions where tasks before the join looked for them: which keys of the others
+ *                the skewed input has
+ */
+private[skewext] case class SplitTasks(
+    tasks: IndexedSeq[SplitTask],
+    keys: NormalizedKeys,
+    rowShares: Seq[RowShare],
+    metKeys: Map[Int, MatchedKeys],
+    pieceRows: SQLMetric,
+    residualRows: SQLMetric) {
+
+  def join(
+      task: MultiJoinTask,
+      partition: Int,
+      inputs: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] = {
+    val part = tasks(partition)
+    def partTask(rows: SQLMetric) =
+      task.copy(roles = part.roles(task.roles), metrics = task.metrics.copy(ofKind = Some(rows)))
+    part match {
+      case SplitTask.Whole => new MultiJoinIterator(task, inputs.map(_())).toScala
+      case SplitTask.Piece(input, slice) =>
+        val opened = inputs.map(_())
+        val parts = opened.updated(input, rowShares(input).filter(opened(input), slice))
+        val iterator =
+          if (task.ordered.isDefined) {
+            new MultiJoinIterator(partTask(pieceRows), parts)
+          } else {
+            new MultiJoinIterator(
+              partTask(pieceRows),
+              parts,
+              slice = input,
+              // The other inputs are there as a whole, and only a part of their keys are in the slice.
+              sliceKeys = KeyFilter.ofBytes(slice.bytes))
+          }
+        iterator.toScala
+      case SplitTask.Residual(input, read) =>
+        // The input is read last, whatever its order: its rows are not kept either way.
+        val unordered = partTask(residualRows).copy(ordered = None)
+        residual(unordered, input, inputs, read.flatMap(metKeys.get))
+    }
+  }
+
+  /**
+   * Of an input that is not shown only keys matter that the others have, and each only once: so it is
+   * read last, and of its rows hardly any are kept. If its keys are known, it is not read at all.
+   */
+  private def residual(
+      task: MultiJoinTask,
+      input: Int,
+      inputs: Array[() => Iterator[InternalRow]],
+      met: Option[MatchedKeys]): Iterator[InternalRow] = {
+    val asUnsafe = new UnsafeInputs(task.inputTypes)
+    val wanted = new KeyLookup(keys, TaskContext.get())
+    val asked = SplitTasks.keysThatMatter(task.roles)
+    // When all others are drained.
+    lazy val known = met.flatMap(wanted.knownFrom)
+    val wrapped = inputs.indices.map { i =>
+      def rows = inputs(i)().map(asUnsafe(i, _))
+      if (i == input) SplitTasks.lazily {
+        if (known.isDefined) Iterator.empty else wanted.firstOfEach(i, rows)
+      }
+      else if (asked.contains(i)) rows.map { row => wanted.add(i, row); row }
+      else rows
+    }
+    new MultiJoinIterator(
+      task,
+      wrapped.toArray,
+      drainedLast = input,
+      known = () => known,
+      giveUpRest = () => wanted.giveUp()).toScala
+  }
+}
+
+/** The zip function of the operator's RDD where partitions are split. */
+private[skewext] case class SplitJoinTask(join: MultiJoinTask, tasks: SplitTasks)
+    extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[InternalRow]) {
+
+  override def apply(
+      partition: Int,
+      inputs: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] =
+    tasks.join(join, partition, inputs)
+}
+
+private[skewext] object SplitTasks {
+
+  /** The inputs whose keys can come out. */
+  def keysThatMatter(roles: Seq[InputRole]): Seq[Int] = {
+    // Where an input is required, no key comes out that it does not have.
+    val required = roles.indices.find(roles(_) == Required)
+    required.map(Seq(_)).getOrElse(roles.indices.filter(roles(_).isShown))
+  }
+
+  private def lazily[T](rows: => Iterator[T]): Iterator[T] = Iterator.empty ++ rows
+}

@@ -1,0 +1,217 @@
+package io.github.skewext.explain
+
+import io.github.skewext.execution.MarkedBroadcastJoinExec
+import io.github.skewext.execution.MultiJoinExec
+import io.github.skewext.execution.files.BucketedScan
+import io.github.skewext.execution.files.SlicedBucketsExec
+import io.github.skewext.execution.split.KeySketchExec
+import io.github.skewext.plan.MarkedBroadcastJoin
+import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.planner.BroadcastSmallInputs
+
+import java.util.{Collections, IdentityHashMap}
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, AdaptiveSparkPlanExec, QueryStageExec}
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
+import org.apache.spark.sql.execution.command.ExecutedCommandExec
+import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec}
+import org.apache.spark.sql.execution.joins.BaseJoinExec
+
+/**
+ * A join of ours, or Spark's joins that follow each other with nothing in between that makes other
+ * rows of theirs.
+ *
+ * @param joins the operators, the uppermost first
+ * @param inputs what they join
+ * @param adaptive whether the plan is adaptive, and if so, whether it has been run
+ */
+private[skewext] case class PlannedJoin(
+    joins: Seq[PlannedJoin.Operator],
+    inputs: Seq[SparkPlan],
+    place: String,
+    adaptive: Option[Boolean]) {
+
+  /** The multi-way join that was asked for, or made of others, where Spark's joins do it. */
+  def broadcast: Option[MultiFullJoin] =
+    joins.head.logical.flatMap(_.getTagValue(BroadcastSmallInputs.MadeFrom))
+
+  /** Our operator, where it is more than the split form of Spark's joins. */
+  def multiJoin: Option[MultiJoinExec] = joins.head.plan match {
+    case join: MultiJoinExec if PlannedJoin.isMultiJoin(join) => Some(join)
+    case _ => None
+  }
+}
+
+private[skewext] object PlannedJoin {
+
+  /** @param logical the node of the optimized query that the operator was planned for */
+  case class Operator(plan: SparkPlan, logical: Option[LogicalPlan])
+
+  /** One of Spark's joins that was split has no key columns of its own. */
+  def isMultiJoin(join: MultiJoinExec): Boolean = join.keyOutput.nonEmpty
+
+  /**
+   * @param joins those of the plan, the uppermost first
+   * @param gone how many the plan had that Spark began with, and has not any more
+   * @param scans scans of bucketed tables, and where they are
+   */
+  case class Result(joins: Seq[PlannedJoin], gone: Int, scans: Seq[(FileSourceScanExec, String)])
+
+  /** @param planned gives the plan of a query in a command that has none yet */
+  def in(plan: SparkPlan, planned: LogicalPlan => Option[SparkPlan]): Result = {
+    val search = new Search(planned)
+    search.visit(plan, Place.Query, None, None)
+    Result(search.found.toSeq, search.gone, search.scans.toSeq)
+  }
+
+  /** What is below a node, also where Spark hides it. */
+  def below(node: SparkPlan): Seq[SparkPlan] = node match {
+    case adaptive: AdaptiveSparkPlanExec => Seq(adaptive.executedPlan)
+    case stage: QueryStageExec => Seq(stage.plan)
+    case _ => node.children
+  }
+
+  /** Whether the rows that come out are those that go in, or some of them, or parts of them. */
+  private def isBetween(node: SparkPlan): Boolean = node match {
+    case _: ReusedExchangeExec => false
+    case sort: SortExec => !sort.global
+    case _: ProjectExec | _: FilterExec | _: Exchange | _: QueryStageExec | _: AQEShuffleReadExec |
+        _: WholeStageCodegenExec | _: InputAdapter | _: KeySketchExec | _: SlicedBucketsExec |
+        _: ColumnarToRowExec =>
+      true
+    case _ => false
+  }
+
+  private class Search(planned: LogicalPlan => Option[SparkPlan]) {
+
+    val found: mutable.Buffer[PlannedJoin] = mutable.Buffer.empty
+
+    val scans: mutable.Buffer[(FileSourceScanExec, String)] = mutable.Buffer.empty
+
+    var gone = 0
+
+    // Plans are compared by all that is in them, and a cached one may be read more than once.
+    private val seen =
+      Collections.newSetFromMap(new IdentityHashMap[SparkPlan, java.lang.Boolean])
+
+    /** @param above the join that the nodes right above were planned for */
+    def visit(
+        node: SparkPlan,
+        place: String,
+        adaptive: Option[Boolean],
+        above: Option[LogicalPlan]): Unit =
+      if (seen.add(node)) {
+        node match {
+          case scan @ BucketedScan(_) => scans += ((scan, place))
+          case join if isJoin(join) => visitJoins(join, place, adaptive, above)
+          case plan: AdaptiveSparkPlanExec =>
+            gone += math.max(0, joinsOf(plan.initialPlan) - joinsOf(plan.executedPlan))
+            visit(plan.executedPlan, place, Some(plan.isFinalPlan), None)
+          case scan: InMemoryTableScanExec =>
+            visit(scan.relation.cachedPlan, Place.Cached, None, None)
+          case result: CommandResultExec =>
+            visit(result.commandPhysicalPlan, Place.Command, None, None)
+          case ExecutedCommandExec(command) =>
+            command.innerChildren.foreach {
+              case query: LogicalPlan =>
+                planned(query).foreach(visit(_, Place.Command, None, None))
+              case _ =>
+            }
+          case other =>
+            val link = if (isBetween(other)) joinOf(other).orElse(above) else None
+            below(other).foreach(visit(_, place, adaptive, link))
+        }
+        visitSubqueries(node, adaptive)
+      }
+
+    private def visitSubqueries(node: SparkPlan, adaptive: Option[Boolean]): Unit =
+      node.subqueries.foreach {
+        // Their joins are those of the query, whose keys they look at.
+        case _: SubqueryBroadcastExec | _: SubqueryAdaptiveBroadcastExec | _: ReusedSubqueryExec =>
+        case subquery => visit(subquery, Place.Subquery, adaptive, None)
+      }
+
+    private def visitJoins(
+        top: SparkPlan,
+        place: String,
+        adaptive: Option[Boolean],
+        above: Option[LogicalPlan]): Unit = {
+      val joins = Seq.newBuilder[Operator]
+      val inputs = Seq.newBuilder[SparkPlan]
+      val withSubqueries = Seq.newBuilder[SparkPlan]
+      // What replaced a join that was split has its tags, and may be a node above the new one.
+      val first = Operator(top, joinOf(top).orElse(above))
+      def madeFrom(join: Operator): Option[MultiFullJoin] =
+        join.logical.flatMap(_.getTagValue(BroadcastSmallInputs.MadeFrom))
+      def belongs(join: Operator): Boolean = (madeFrom(first), madeFrom(join)) match {
+        case (Some(a), Some(b)) => a eq b
+        case (None, None) => true
+        case _ => false
+      }
+      def collect(join: Operator): Unit = {
+        seen.add(join.plan)
+        joins += join
+        join.plan.children.foreach { child =>
+          val path = Iterator
+            .iterate[Option[SparkPlan]](Some(child)) {
+              case Some(node) if isBetween(node) => below(node).headOption
+              case _ => None
+            }
+            .takeWhile(_.isDefined)
+            .flatten
+            .toSeq
+          path.last match {
+            case next if isSparks(next) && isSparks(top) && !seen.contains(next) =>
+              val operator =
+                Operator(next, path.reverseIterator.flatMap(joinOf(_)).toSeq.headOption)
+              if (belongs(operator)) {
+                withSubqueries ++= path.init
+                path.init.foreach(seen.add)
+                collect(operator)
+              } else {
+                inputs += child
+              }
+            case _ => inputs += child
+          }
+        }
+        withSubqueries += join.plan
+      }
+      collect(first)
+      found += PlannedJoin(joins.result(), inputs.result(), place, adaptive)
+      inputs.result().foreach(visit(_, place, adaptive, None))
+      // Those of the uppermost one are visited by whoever visits it.
+      withSubqueries.result().filterNot(_ eq top).foreach(visitSubqueries(_, adaptive))
+    }
+  }
+
+  /** How many joins are in a plan, where several may have become one for a split. */
+  private def joinsOf(node: SparkPlan): Int = {
+    val own = node match {
+      case join: MultiJoinExec if !isMultiJoin(join) => join.children.size - 1
+      case join if isJoin(join) => 1
+      case _ => 0
+    }
+    own + below(node).map(joinsOf).sum
+  }
+
+  private def joinOf(node: SparkPlan): Option[LogicalPlan] = node.logicalLink.filter {
+    case _: Join | _: MultiFullJoin | _: MarkedBroadcastJoin => true
+    case _ => false
+  }
+
+  def isJoin(node: SparkPlan): Boolean = node match {
+    case _: MultiJoinExec | _: MarkedBroadcastJoinExec | _: BaseJoinExec => true
+    case _ => false
+  }
+
+  /** Whether the query has one of Spark's joins there, split or not. */
+  private def isSparks(node: SparkPlan): Boolean = node match {
+    case join: MultiJoinExec => !isMultiJoin(join)
+    case _: BaseJoinExec => true
+    case _ => false
+  }
+}

@@ -1,0 +1,65 @@
+package io.github.skewext.internal
+
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.collection.JavaConverters._
+import scala.util.control.NonFatal
+
+import org.apache.spark.SPARK_VERSION
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.Strategy
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreeNode
+import org.apache.spark.sql.execution.SparkPlan
+
+/**
+ * Keeps a failure of ours from becoming a failure of the session: what goes wrong is logged once,
+ * and the plan stays as it was. A `LinkageError` means that this Spark is not the one the jar was
+ * built for.
+ */
+object Guard extends Logging {
+
+  private val reported = ConcurrentHashMap.newKeySet[String]()
+
+  /** Whether the running Spark is of the line that the jar was built for. */
+  def sparkIsSupported: Boolean = SPARK_VERSION.startsWith(BuildInfo.sparkLine + ".")
+
+  def unsupportedSpark: String =
+    s"skewext ${BuildInfo.version} is built for Spark ${BuildInfo.sparkLine} and this is Spark " +
+      s"$SPARK_VERSION; use the jar of this Spark's line."
+
+  def protect[T](what: => String, fallback: => T)(body: => T): T =
+    try {
+      body
+    } catch {
+      case e @ (_: LinkageError | NonFatal(_)) =>
+        logOnce(s"skewext: $what failed and is left out.", Some(e))
+        fallback
+    }
+
+  /** What was logged so far. A failure that changes no answer shows nowhere else. */
+  private[skewext] def failures: Set[String] = reported.asScala.toSet
+
+  def logOnce(message: String, cause: Option[Throwable] = None): Unit =
+    if (reported.add(message)) {
+      cause match {
+        case Some(e) => logWarning(message, e)
+        case None => logWarning(message)
+      }
+    }
+}
+
+/** A rule that leaves the plan as it was when it fails. */
+case class GuardedRule[P <: TreeNode[_]](rule: Rule[P]) extends Rule[P] {
+  override val ruleName: String = rule.ruleName
+  override def apply(plan: P): P =
+    Guard.protect(s"the rule $ruleName", plan)(rule(plan))
+}
+
+/** A strategy that plans nothing when it fails. */
+case class GuardedStrategy(strategy: Strategy) extends Strategy {
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] =
+    Guard.protect(s"the strategy ${strategy.getClass.getSimpleName}", Seq.empty[SparkPlan])(
+      strategy(plan))
+}

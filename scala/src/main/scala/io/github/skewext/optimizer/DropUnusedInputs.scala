@@ -1,0 +1,59 @@
+package io.github.skewext.optimizer
+
+import io.github.skewext.plan.InputRole.{Optional, Required}
+import io.github.skewext.plan.MultiFullJoin
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.optimizer.EliminateDistinct
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
+
+/**
+ * Leaves out optional inputs of which nothing is used, where a required one says which keys come
+ * out. All that such an input does is to repeat rows for its duplicates, so it must have none, or
+ * what is above must not count them (DISTINCT, min and max). As Spark's `EliminateOuterJoin` does
+ * for its own joins:
+ * {{{
+ * SELECT DISTINCT k, va FROM a LEFT JOIN b USING (k)   =>   SELECT DISTINCT k, va FROM a
+ * }}}
+ */
+object DropUnusedInputs extends Rule[LogicalPlan] {
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    plan.transformWithPruning(_.containsPattern(JOIN)) {
+      case a @ Aggregate(_, _, child) if ignoresDuplicates(a) =>
+        dropped(child, a.references, countsRows = false).map(c => a.copy(child = c)).getOrElse(a)
+      case p @ Project(_, _) =>
+        dropped(p, AttributeSet.empty, countsRows = true).getOrElse(p)
+      // Where all that is left of the columns is used there is no projection.
+      case join: MultiFullJoin =>
+        dropped(join, join.outputSet, countsRows = true).getOrElse(join)
+    }
+
+  private def ignoresDuplicates(a: Aggregate): Boolean =
+    a.aggregateExpressions.flatMap(_.collect { case e: AggregateExpression => e }).forall { e =>
+      e.isDistinct || EliminateDistinct.isDuplicateAgnostic(e.aggregateFunction)
+    }
+
+  /** The plan with fewer inputs of the join that it shows, if there are such. */
+  private def dropped(
+      plan: LogicalPlan,
+      used: AttributeSet,
+      countsRows: Boolean): Option[LogicalPlan] = plan match {
+    case p @ Project(list, child) if list.forall(_.deterministic) =>
+      dropped(child, p.references, countsRows).map(c => p.copy(child = c))
+    case f @ Filter(condition, child) if condition.deterministic =>
+      dropped(child, used ++ condition.references, countsRows).map(c => f.copy(child = c))
+    case join: MultiFullJoin
+        if join.roles.contains(Required) && join.hasExactKeys &&
+          !join.indicator.exists(used.contains) =>
+      val unused = join.children.indices.filter { i =>
+        join.roles(i) == Optional && !join.valueColumns(i).exists(used.contains) &&
+        (!countsRows || join.hasDistinctKeys(i))
+      }
+      if (unused.isEmpty) None else Some(join.without(unused.toSet))
+    case _ => None
+  }
+}

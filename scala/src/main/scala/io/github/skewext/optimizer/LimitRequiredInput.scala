@@ -1,0 +1,45 @@
+package io.github.skewext.optimizer
+
+import io.github.skewext.plan.InputRole.{Optional, Required}
+import io.github.skewext.plan.MultiFullJoin
+
+import org.apache.spark.sql.catalyst.expressions.{Expression, IntegerLiteral}
+import org.apache.spark.sql.catalyst.plans.logical.{LocalLimit, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, LIMIT}
+
+/**
+ * Moves a LIMIT into the one required input of a join whose others are optional: each of its rows
+ * comes out at least once, whatever the others have, so that many of them are enough. As Spark does
+ * for the left side of a left join.
+ *
+ * Not with all inputs optional. What is cut off one input would be missing in rows of the others,
+ * which then are rows that the join does not have. Not with two that are required or one that is
+ * excluded either: the rows that are left may be those without a match, or those that have one.
+ */
+object LimitRequiredInput extends Rule[LogicalPlan] {
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    plan.transformWithPruning(_.containsAllPatterns(LIMIT, JOIN)) {
+      case limit @ LocalLimit(rows, join: MultiFullJoin) =>
+        limited(rows, join).map(j => limit.copy(child = j)).getOrElse(limit)
+      case limit @ LocalLimit(rows, project @ Project(_, join: MultiFullJoin)) =>
+        limited(rows, join)
+          .map(j => limit.copy(child = project.copy(child = j)))
+          .getOrElse(limit)
+    }
+
+  private def limited(rows: Expression, join: MultiFullJoin): Option[MultiFullJoin] =
+    join.roles.partition(_ == Required) match {
+      case (Seq(_), others) if others.forall(_ == Optional) =>
+        val i = join.roles.indexOf(Required)
+        val input = join.children(i)
+        val few = (rows, input.maxRowsPerPartition) match {
+          case (IntegerLiteral(n), Some(most)) => most <= n
+          case (_, most) => most.isDefined
+        }
+        if (few) None
+        else Some(join.withInputs(join.children.updated(i, LocalLimit(rows, input))))
+      case _ => None
+    }
+}

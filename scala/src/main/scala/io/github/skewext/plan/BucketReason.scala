@@ -1,0 +1,52 @@
+package io.github.skewext.plan
+
+import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
+
+/**
+ * Why less is made of a table's buckets than could be. The one list of reasons; a node of the plan
+ * carries its reason as a tag, with a detail that says which columns it is about.
+ */
+sealed abstract class BucketReason(val text: String) extends Product with Serializable
+
+object BucketReason {
+
+  case object SwitchedOff extends BucketReason("spark.skewext.bucket.pruning.enabled is false")
+
+  case object NoCondition extends BucketReason("no condition gives values to a bucket column")
+
+  case object NotFixed
+      extends BucketReason(
+        "conditions leave a bucket column open, and only all of them tell a bucket")
+
+  case object HashUnknown
+      extends BucketReason(
+        "a bucket column has a type of which equal values may be in several buckets")
+
+  case object TooManyValues
+      extends BucketReason(
+        "conditions allow more values than spark.skewext.bucket.pruning.maxValues")
+
+  /** All reasons, in the order of the documentation. */
+  val all: Seq[BucketReason] = Seq(NoCondition, NotFixed, HashUnknown, TooManyValues, SwitchedOff)
+
+  /** A reason as a node carries it. */
+  case class Detailed(reason: BucketReason, detail: Option[String] = None) {
+    def text: String = reason.text + detail.map(d => s" ($d)").getOrElse("")
+  }
+
+  private val joinKeys = TreeNodeTag[Unit]("skewext.bucketsOfJoinKeys")
+
+  private val notPruned = TreeNodeTag[Detailed]("skewext.bucketsNotPruned")
+
+  def set(node: TreeNode[_], given: Detailed): Unit = node.setTagValue(notPruned, given)
+
+  def clear(node: TreeNode[_]): Unit = node.unsetTagValue(notPruned)
+
+  /** Why the conditions of a query left no bucket of a scan out. */
+  def of(node: TreeNode[_]): Option[Detailed] = node.getTagValue(notPruned)
+
+  def setByJoinKeys(node: TreeNode[_]): Unit = node.setTagValue(joinKeys, ())
+
+  /** Whether a scan leaves buckets out in which no key of a join's other side can be. */
+  def isByJoinKeys(node: TreeNode[_]): Boolean = node.getTagValue(joinKeys).isDefined
+}

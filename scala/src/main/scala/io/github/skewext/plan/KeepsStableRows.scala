@@ -1,0 +1,6 @@
+package io.github.skewext.plan
+
+import org.apache.spark.sql.execution.SparkPlan
+
+/** An operator of ours that gives the same rows again if its children do. */
+trait KeepsStableRows extends SparkPlan

@@ -1,0 +1,160 @@
+package io.github.skewext.plan
+
+import org.apache.spark.sql.skewext.SqlInternals
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, Project}
+import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils
+import org.apache.spark.sql.internal.SQLConf
+
+import org.apache.spark.sql.types._
+import org.apache.spark.sql.{AnalysisException, SparkSession}
+
+/** The type in which a key column of all inputs is compared, and shown. */
+private[skewext] case class KeyType(
+    dataType: DataType,
+    padded: Option[Seq[Attribute => Expression]]) {
+
+  /** The column in this type. */
+  def typed(column: Attribute, timeZone: String): Expression =
+    if (DataTypeUtils.sameType(column.dataType, dataType)) column
+    else Cast(column, dataType, Some(timeZone))
+}
+
+/**
+ * Finds the common type of a key column by asking Spark's analyzer what the chain of joins would do:
+ * in which types `coalesce(k1, k2) = k3` compares and `coalesce(k1, k2, k3)` results.
+ *
+ * A chain compares two by two, each comparison in a type of its own; one operator compares all in
+ * one type. That is the same where casting to it keeps different values different (int to long,
+ * decimal to wider decimal, date to timestamp), and it is refused where it may not be the same:
+ * long and double from three inputs on, or a string with a number.
+ */
+private[skewext] object KeyTypes {
+
+  /** Whether a key is a column, and of a type whose equal values are identical. */
+  def comparedByBytes(key: Expression): Boolean = key match {
+    case BoundReference(_, dataType, _) => comparedByBytes(dataType)
+    case a: Attribute => comparedByBytes(a.dataType)
+    case _ => false
+  }
+
+  /** Types whose values are equal just when their bytes in an UnsafeRow are. */
+  def comparedByBytes(dataType: DataType): Boolean = dataType match {
+    case BooleanType | ByteType | ShortType | IntegerType | LongType | DateType | TimestampType |
+        TimestampNTZType | StringType | BinaryType =>
+      true
+    case _: DecimalType | _: YearMonthIntervalType | _: DayTimeIntervalType => true
+    case _ => false
+  }
+
+  def common(session: SparkSession, name: String, columns: Seq[Attribute]): KeyType = {
+    requireOrder(columns)
+    val attributes = columns.map(c => AttributeReference("k", c.dataType)())
+    val (value, comparisons) =
+      attributes.tail.foldLeft((attributes.head: Expression, Seq.empty[Expression])) {
+        case ((value, comparisons), next) =>
+          (Coalesce(Seq(value, next)), comparisons :+ EqualTo(value, next))
+      }
+    val project =
+      Project((value +: comparisons).map(e => Alias(e, "e")()), LocalRelation(attributes))
+    val analyzed =
+      try {
+        session.sessionState.executePlan(project).analyzed
+      } catch {
+        case e: AnalysisException => throw mismatch(name, columns, Some(e))
+      }
+    val result = analyzed.expressions.map { case a: Alias => a.child }
+    val dataType = result.head.dataType
+    // The types of the chain's results, input by input: the last one is the type of all.
+    val comparedAlike = result.tail.forall {
+      case EqualTo(l, r) =>
+        canHold(l.dataType, dataType) && canHold(r.dataType, dataType) &&
+        (columns.size > 2 || DataTypeUtils.sameType(l.dataType, dataType))
+      case _ => false
+    }
+    val castKeepsValues = columns.forall(c => canHold(c.dataType, dataType))
+    if (!comparedAlike || (columns.size > 2 && !castKeepsValues)) {
+      throw mismatch(name, columns, None)
+    }
+    KeyType(dataType, padded(name, columns))
+  }
+
+  /** The key columns of one input or of two, as a join of them would compare them. */
+  def compared(session: SparkSession, name: String, columns: Seq[Attribute]): Seq[Expression] =
+    if (columns.size < 2) {
+      requireOrder(columns)
+      columns
+    } else {
+      val keyType = common(session, name, columns)
+      columns.zipWithIndex.map { case (c, i) =>
+        keyType.padded
+          .map(_(i)(c))
+          .getOrElse(keyType.typed(c, session.sessionState.conf.sessionLocalTimeZone))
+      }
+    }
+
+  private def requireOrder(columns: Seq[Attribute]): Unit = columns.zipWithIndex.foreach {
+    case (c, i) =>
+      if (!RowOrdering.isOrderable(c.dataType)) {
+        throw SqlInternals.analysisError(
+          s"Input $i (counting from 0) has the key column '${c.name}' of type ${c.dataType.sql}, " +
+            "which cannot be compared, so it cannot be a key.")
+      }
+  }
+
+  /** Whether a cast keeps different values different, and what compares as equal equal. */
+  def canHold(from: DataType, to: DataType): Boolean = (from, to) match {
+    case _ if DataTypeUtils.sameType(from, to) => true
+    case (NullType, _) => true
+    case (ByteType | ShortType, FloatType) => true
+    case (ByteType | ShortType | IntegerType | FloatType, DoubleType) => true
+    case (ByteType | ShortType | IntegerType | LongType | _: DecimalType, _: DecimalType) =>
+      Cast.canUpCast(from, to)
+    case (ByteType | ShortType | IntegerType, ShortType | IntegerType | LongType) =>
+      Cast.canUpCast(from, to)
+    case (DateType, TimestampType | TimestampNTZType) => true
+    case (ArrayType(f, _), ArrayType(t, _)) => canHold(f, t)
+    case (f: StructType, t: StructType) =>
+      f.length == t.length && f.zip(t).forall { case (a, b) => canHold(a.dataType, b.dataType) }
+    case _ => false
+  }
+
+  /**
+   * Columns of `char(n)`, also inside of structs and arrays, are compared as if padded to one length.
+   * A chain does so only where it compares two columns: the first two inputs, not a coalesce with a
+   * third.
+   */
+  private def padded(
+      name: String,
+      columns: Seq[Attribute]): Option[Seq[Attribute => Expression]] = {
+    val firstTwo = columns.take(2)
+    val paddings = CharVarcharUtils.addPaddingInStringComparison(
+      firstTwo,
+      !SQLConf.get.readSideCharPadding &&
+        !SQLConf.get.getConf(SQLConf.LEGACY_NO_CHAR_PADDING_IN_PREDICATE))
+    if (paddings == firstTwo) {
+      None
+    } else if (columns.size == 2) {
+      Some(firstTwo.zip(paddings).map { case (column, padding) =>
+        (key: Attribute) =>
+          padding.transform { case a: Attribute if a.exprId == column.exprId => key }
+      })
+    } else {
+      val types = firstTwo.flatMap(c => CharVarcharUtils.getRawType(c.metadata)).map(_.sql)
+      throw SqlInternals.analysisError(
+        s"Key column '$name' is char(n) with different lengths (${types.mkString(", ")}): from " +
+          "three inputs on Spark compares such keys two by two with different padding. Pad or " +
+          "trim them to one length before the join.")
+    }
+  }
+
+  private def mismatch(name: String, columns: Seq[Attribute], cause: Option[Throwable]) = {
+    val types = columns.zipWithIndex.map { case (c, i) => s"input $i: ${c.name} ${c.dataType.sql}" }
+    SqlInternals.analysisError(
+      s"Key column '$name' has types that cannot all be compared in one type without changing " +
+        s"what is equal (${types.mkString(", ")}). Cast the columns to one type before the join.",
+      cause)
+  }
+}

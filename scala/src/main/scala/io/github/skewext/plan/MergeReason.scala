@@ -1,0 +1,58 @@
+package io.github.skewext.plan
+
+import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
+
+/**
+ * Why the rows of a table with sorted buckets are sorted, and its files not merged. The one list of
+ * reasons; the scan of the table carries its reason as a tag.
+ */
+sealed abstract class MergeReason(val text: String) extends Product with Serializable
+
+object MergeReason {
+
+  case object SwitchedOff extends MergeReason("spark.skewext.bucket.merge.enabled is false")
+
+  case object OtherOrder
+      extends MergeReason("the files are sorted by other columns than the query wants")
+
+  case object Format extends MergeReason("only Parquet and ORC files keep what they were sorted by")
+
+  case object NonDeterministic extends MergeReason("an expression in between is not deterministic")
+
+  case object FileNames extends MergeReason("a file's name does not tell its bucket")
+
+  case object ManyFiles
+      extends MergeReason("a bucket has more files than spark.skewext.bucket.merge.maxFiles")
+
+  case object ManyFilesOfMultiJoin
+      extends MergeReason(
+        "a bucket has more files than spark.skewext.bucket.merge.multiJoin.maxFiles")
+
+  case object LargeFiles
+      extends MergeReason(
+        "reading the files of a bucket side by side could take more memory than " +
+          "spark.skewext.bucket.merge.maxBytes")
+
+  case object OtherInputs extends MergeReason("another input of the join does not come sorted")
+
+  /** All reasons, in the order of the documentation. */
+  val all: Seq[MergeReason] = Seq(
+    OtherOrder,
+    ManyFiles,
+    ManyFilesOfMultiJoin,
+    LargeFiles,
+    OtherInputs,
+    NonDeterministic,
+    Format,
+    FileNames,
+    SwitchedOff)
+
+  private val tag = TreeNodeTag[MergeReason]("skewext.notMerged")
+
+  def set(scan: TreeNode[_], reason: MergeReason): Unit = scan.setTagValue(tag, reason)
+
+  def clear(scan: TreeNode[_]): Unit = scan.unsetTagValue(tag)
+
+  /** The reason that the scan of a table with sorted buckets has a sort above it for. */
+  def of(scan: TreeNode[_]): Option[MergeReason] = scan.getTagValue(tag)
+}

@@ -1,0 +1,182 @@
+package io.github.skewext.plan
+
+import io.github.skewext.plan.InputRole.Excluded
+import org.apache.spark.sql.skewext.SqlInternals
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+
+import org.apache.spark.sql.types.{ArrayType, IntegerType}
+
+/**
+ * Makes the logical plan of a multi-way join that was asked for by name. Checks the arguments, casts
+ * the keys to their common types, and gives the columns their names.
+ *
+ * @param inputs analyzed plans
+ * @param keys names of the key columns of each input
+ * @param keyNames names of the key columns in the output
+ * @param suffixes if given, what each input appends to names that occur elsewhere too
+ */
+private[skewext] class MultiFullJoinBuilder(
+    session: SparkSession,
+    inputs: Seq[LogicalPlan],
+    keys: Seq[Seq[String]],
+    keyNames: Seq[String],
+    roles: Seq[InputRole],
+    suffixes: Option[Seq[String]],
+    indicator: Option[String]) {
+
+  private val same = session.sessionState.conf.resolver
+  private val timeZone = session.sessionState.conf.sessionLocalTimeZone
+
+  def build(): LogicalPlan = SqlInternals.withActive(session) {
+    checkArguments()
+    val columns = inputs.indices.map(i => keys(i).map(KeyColumn.of(inputs(i), i, _, same)))
+    val keyTypes = keyNames.indices.map { j =>
+      KeyTypes.common(session, keyNames(j), columns.map(_(j)))
+    }
+    val (cast, castKeys) = inputs.indices.map(i => castKeysOf(i, columns(i), keyTypes)).unzip
+    val (children, childKeys) = separate(cast, castKeys)
+    val keyOutput = keyNames.zip(keyTypes).map { case (name, keyType) =>
+      AttributeReference(name, keyType.dataType)()
+    }
+    val join = MultiFullJoin(
+      children,
+      childKeys.zipWithIndex.map { case (inputKeys, i) =>
+        inputKeys.zip(keyTypes).map { case (key, keyType) => compared(key, keyType, i) }
+      },
+      childKeys,
+      keyOutput,
+      roles,
+      indicator.map { name =>
+        AttributeReference(name, ArrayType(IntegerType, containsNull = false), nullable = false)()
+      })
+    named(join, columns)
+  }
+
+  private def checkArguments(): Unit = {
+    if (inputs.size < 2) {
+      fail(s"A multi-way join needs at least two inputs, got ${inputs.size}.")
+    }
+    if (keyNames.isEmpty) fail("The list of key columns is empty; a multi-way join needs a key.")
+    keyNames.indices.foreach { j =>
+      if (keyNames.take(j).exists(same(_, keyNames(j)))) {
+        fail(s"The key column '${keyNames(j)}' is named twice.")
+      }
+    }
+    if (keys.size != inputs.size || roles.size != inputs.size ||
+      suffixes.exists(_.size != inputs.size)) {
+      fail(
+        s"There are ${inputs.size} inputs, but key columns for ${keys.size}, roles for " +
+          s"${roles.size}${suffixes.map(s => s" and suffixes for ${s.size}").getOrElse("")}.")
+    }
+    keys.zipWithIndex.foreach { case (names, i) =>
+      if (names.size != keyNames.size) {
+        fail(
+          s"Input $i (counting from 0) has ${names.size} key columns (${names.mkString(", ")}), " +
+            s"the join has ${keyNames.size} (${keyNames.mkString(", ")}).")
+      }
+    }
+    if (roles.forall(_ == Excluded)) fail("All inputs are excluded; the join has no rows.")
+    inputs.zipWithIndex.foreach { case (input, i) =>
+      if (input.isStreaming) {
+        fail(s"Input $i (counting from 0) is streaming; a multi-way join takes batch inputs only.")
+      }
+    }
+  }
+
+  /**
+   * The input with its keys in their common types. A column that is several keys becomes as many
+   * columns: each has a type of its own, and says something of its own about the partitioning. The
+   * name of a copy differs from the column's, as for `separate`.
+   */
+  private def castKeysOf(
+      i: Int,
+      columns: Seq[Attribute],
+      types: Seq[KeyType]): (LogicalPlan, Seq[Attribute]) = {
+    def typed(c: Attribute, t: KeyType): Expression = t.typed(c, timeZone)
+    val isCopy = columns.indices.map(j => columns.take(j).exists(_.semanticEquals(columns(j))))
+    val casts = columns.indices.collect {
+      case j if !isCopy(j) && typed(columns(j), types(j)) != columns(j) =>
+        columns(j) -> Alias(typed(columns(j), types(j)), columns(j).name)()
+    }
+    val copies = columns.indices.collect {
+      case j if isCopy(j) => j -> Alias(typed(columns(j), types(j)), s"${columns(j).name}@key$j")()
+    }.toMap
+    if (casts.isEmpty && copies.isEmpty) {
+      (inputs(i), columns)
+    } else {
+      val castOf = AttributeMap(casts)
+      val list = inputs(i).output.map(a => castOf.getOrElse(a, a))
+      (
+        Project(list ++ copies.toSeq.sortBy(_._1).map(_._2), inputs(i)),
+        columns.indices.map { j =>
+          copies.get(j).orElse(castOf.get(columns(j))).map(_.toAttribute).getOrElse(columns(j))
+        })
+    }
+  }
+
+  private def compared(key: Attribute, keyType: KeyType, input: Int): Expression =
+    keyType.padded.map(_(input)(key)).getOrElse(key)
+
+  /**
+   * Gives new ids to the columns of inputs that come from one DataFrame, and other names, which the
+   * projection above the join puts right.
+   */
+  private def separate(
+      plans: Seq[LogicalPlan],
+      keyColumns: Seq[Seq[Attribute]]): (Seq[LogicalPlan], Seq[Seq[Attribute]]) = {
+    MultiFullJoin
+      .separated(plans)
+      .zip(keyColumns)
+      .map { case ((plan, columnOf), keys) =>
+        (plan, keys.map(columnOf))
+      }
+      .unzip
+  }
+
+  /**
+   * The join's columns under their final names. The key columns get aliases in any case, as in
+   * Spark's own USING joins: Spark renews aliases, not the columns that a node of ours makes, where
+   * the result is joined with itself.
+   */
+  private def named(join: MultiFullJoin, keyColumns: Seq[Seq[Attribute]]): LogicalPlan = {
+    val shown = inputs.indices.filter(roles(_) != Excluded)
+    // Position by position: the children's columns may have got new ids, but not a new order.
+    val valueNames = shown.map { i =>
+      i -> MultiFullJoin.valueColumns(inputs(i).output, keyColumns(i)).map(_.name)
+    }
+    val all = keyNames.map(None -> _) ++ valueNames.flatMap { case (i, names) =>
+      names.map(Some(i) -> _)
+    }
+    def occursElsewhere(i: Int, name: String) =
+      all.exists { case (other, n) => !other.contains(i) && same(n, name) }
+    val finalNames = valueNames.flatMap { case (i, names) =>
+      names.map { name =>
+        if (suffixes.isDefined && occursElsewhere(i, name)) name + suffixes.get(i) else name
+      }
+    }
+    suffixes.foreach { _ =>
+      val names = keyNames ++ finalNames
+      names.indices.find(x => names.take(x).exists(same(_, names(x)))).foreach { x =>
+        fail(
+          s"With these suffixes the result would have two columns named '${names(x)}'; give " +
+            "the inputs that share a name different suffixes.")
+      }
+    }
+    indicator.foreach { name =>
+      if ((keyNames ++ finalNames).exists(same(_, name))) {
+        fail(s"The indicator '$name' has the name of a column of the result.")
+      }
+    }
+    val keyOutput = join.keyOutput.map(a => Alias(a, a.name)())
+    val values = join.output.slice(keyOutput.size, keyOutput.size + finalNames.size)
+    val renamed = values.zip(finalNames).map { case (a, name) =>
+      if (a.name == name) a else Alias(a, name)()
+    }
+    Project(keyOutput ++ renamed ++ join.indicator.map(a => Alias(a, a.name)()), join)
+  }
+
+  private def fail(message: String): Nothing = throw SqlInternals.analysisError(message)
+}

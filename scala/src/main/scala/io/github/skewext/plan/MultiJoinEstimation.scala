@@ -1,0 +1,85 @@
+package io.github.skewext.plan
+
+import io.github.skewext.plan.InputRole.{Optional, Required}
+
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeMap}
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
+import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, Statistics}
+
+/**
+ * How much comes out of a [[MultiFullJoin]].
+ *
+ * The sum of the inputs, not their product: keys are nearly unique where tables are integrated on a
+ * key, and an estimate that explodes with N would drive every choice above wrong. Where the inputs'
+ * rows are known, and with `spark.sql.cbo.enabled` those are of filtered inputs too, no more rows
+ * come out than the largest required input has.
+ */
+private[skewext] object MultiJoinEstimation {
+
+  def apply(join: MultiFullJoin): Statistics = {
+    val shown = join.children.indices.filter(join.roles(_).isShown)
+    val inputs = shown.map(join.children(_).stats)
+    val size = inputs.map(_.sizeInBytes).sum.max(1)
+    if (inputs.nonEmpty && inputs.forall(_.rowCount.isDefined)) {
+      val rows =
+        rowCount(join, shown.map(i => join.roles(i) -> join.children(i).stats.rowCount.get))
+      if (join.conf.cboEnabled) {
+        val columns = columnStats(join, rows)
+        Statistics(
+          sizeInBytes = EstimationUtils.getOutputSize(join.output, rows, columns),
+          rowCount = Some(rows),
+          attributeStats = columns)
+      } else {
+        Statistics(sizeInBytes = size, rowCount = Some(rows))
+      }
+    } else {
+      Statistics(sizeInBytes = size)
+    }
+  }
+
+  private def rowCount(join: MultiFullJoin, inputs: Seq[(InputRole, BigInt)]): BigInt = {
+    val required = inputs.collect { case (Required, rows) => rows }
+    val estimate = if (required.isEmpty) inputs.map(_._2).sum else required.max
+    join.maxRows.map(BigInt(_).min(estimate)).getOrElse(estimate)
+  }
+
+  /** Of an optional input's columns we know how many values there are, and that the rest is null. */
+  private def columnStats(join: MultiFullJoin, rows: BigInt): AttributeMap[ColumnStat] = {
+    val values = for {
+      i <- join.children.indices if join.roles(i).isShown
+      input = join.children(i).stats
+      column <- join.valueColumns(i)
+      stat <- input.attributeStats.get(column)
+    } yield {
+      val absent = if (join.roles(i) == Optional) (rows - input.rowCount.get).max(0) else BigInt(0)
+      column -> stat.copy(
+        distinctCount = stat.distinctCount.map(_.min(rows)),
+        nullCount = stat.nullCount.map(n => (n + absent).min(rows)),
+        // It says how many rows each of its parts has.
+        histogram = if (absent > 0) None else stat.histogram)
+    }
+    AttributeMap(values ++ keyStats(join, rows))
+  }
+
+  /** A key that each row shows has no more values than a required input has of it. */
+  private def keyStats(join: MultiFullJoin, rows: BigInt): Seq[(Attribute, ColumnStat)] =
+    for {
+      j <- join.exactKeys
+      of = join.children.indices.filter(join.roles(_).isShown).map { i =>
+        join.roles(i) -> join.children(i).stats.attributeStats.get(join.keyColumns(i)(j))
+      }
+      if of.forall(_._2.exists(_.distinctCount.isDefined))
+    } yield {
+      val required = of.collect { case (Required, stat) => stat.get }
+      val all = of.map(_._2.get)
+      val distinct =
+        if (required.nonEmpty) required.map(_.distinctCount.get).min
+        else all.map(_.distinctCount.get).sum
+      val nulls = if (required.isEmpty) all.flatMap(_.nullCount).sum else BigInt(0)
+      join.keyOutput(j) -> ColumnStat(
+        distinctCount = Some(distinct.min(rows)),
+        nullCount = Some(nulls.min(rows)),
+        avgLen = all.flatMap(_.avgLen).reduceOption(_ max _),
+        maxLen = all.flatMap(_.maxLen).reduceOption(_ max _))
+    }
+}

@@ -1,0 +1,131 @@
+package io.github.skewext.plan
+
+import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
+
+/**
+ * Why a chain of joins is left to Spark. The one list of reasons; the top join of a chain carries its
+ * reason as a tag, with a detail that says which join or expression it is about.
+ */
+sealed abstract class RewriteReason(val text: String) extends Product with Serializable
+
+object RewriteReason {
+
+  case object SwitchedOff extends RewriteReason("spark.skewext.multiJoin.rewrite.enabled is false")
+
+  case object FewInputs
+      extends RewriteReason(
+        "it has fewer inputs on one key than spark.skewext.multiJoin.rewrite.minInputs")
+
+  case object MixedOff
+      extends RewriteReason(
+        "it has inner, left, right or anti joins that Spark does without a shuffle more, and " +
+          "spark.skewext.multiJoin.rewrite.mixed.enabled is false")
+
+  case object Broadcast extends RewriteReason("an input is small enough for Spark to broadcast it")
+
+  case object PartitionPruning
+      extends RewriteReason("Spark reads only the partitions of an input that a join asks for")
+
+  case object JoinType
+      extends RewriteReason(
+        "a join is of a type that is not rewritten: cross, left semi, existence")
+
+  case object Hint extends RewriteReason("a hint says how one of its joins is to be done")
+
+  case object NoCondition extends RewriteReason("a join has no equal keys")
+
+  case object ResidualCondition
+      extends RewriteReason("a join has a condition besides equal keys of both its sides")
+
+  case object NullSafeEquality
+      extends RewriteReason("a join compares with <=>, for which nulls are equal")
+
+  case object RepeatedKey
+      extends RewriteReason("a join compares one key column with several columns of the other side")
+
+  case object PartialKey
+      extends RewriteReason(
+        "a join compares with the keys of some inputs only, where others may have the row")
+
+  case object DifferentKeys extends RewriteReason("its joins are on different keys")
+
+  case object KeyExpression
+      extends RewriteReason("a join compares with an expression over the key of the joins below")
+
+  case object LossyCast
+      extends RewriteReason(
+        "a join compares with a cast of the key that may make different keys equal")
+
+  case object KeyType
+      extends RewriteReason("the key has a type that the multi-way join cannot compare")
+
+  case object NonDeterministic
+      extends RewriteReason("an expression in between is not deterministic")
+
+  case object PythonFunction
+      extends RewriteReason(
+        "a Python function in between would be called for rows that it does not see now")
+
+  case object RepeatedExpression
+      extends RewriteReason("an expression in between would be computed several times")
+
+  case object Subquery extends RewriteReason("an expression in between has a subquery")
+
+  case object FilterBetween extends RewriteReason("a filter between its joins keeps them apart")
+
+  case object RolesDiffer
+      extends RewriteReason(
+        "a join wants a row of the joins below as a whole, whichever of their inputs it is from")
+
+  case object OuterReference extends RewriteReason("it refers to columns of the query around it")
+
+  case object Streaming extends RewriteReason("it is a streaming query")
+
+  /** All reasons, in the order of the documentation. */
+  val all: Seq[RewriteReason] = Seq(
+    SwitchedOff,
+    FewInputs,
+    MixedOff,
+    Broadcast,
+    PartitionPruning,
+    JoinType,
+    Hint,
+    NoCondition,
+    ResidualCondition,
+    NullSafeEquality,
+    RepeatedKey,
+    PartialKey,
+    DifferentKeys,
+    KeyExpression,
+    LossyCast,
+    KeyType,
+    NonDeterministic,
+    PythonFunction,
+    RepeatedExpression,
+    Subquery,
+    FilterBetween,
+    RolesDiffer,
+    OuterReference,
+    Streaming)
+
+  /** A reason as a join carries it. */
+  case class Detailed(reason: RewriteReason, detail: Option[String]) {
+    def text: String = reason.text + detail.map(d => s" ($d)").getOrElse("")
+  }
+
+  private val notRewritten = TreeNodeTag[Detailed]("skewext.notRewritten")
+
+  private val rewritten = TreeNodeTag[String]("skewext.rewritten")
+
+  def set(node: TreeNode[_], given: Detailed): Unit = node.setTagValue(notRewritten, given)
+
+  def clear(node: TreeNode[_]): Unit = node.unsetTagValue(notRewritten)
+
+  /** The reason that the top join of a chain was left to Spark for. */
+  def of(node: TreeNode[_]): Option[Detailed] = node.getTagValue(notRewritten)
+
+  def setMadeOf(node: TreeNode[_], joins: String): Unit = node.setTagValue(rewritten, joins)
+
+  /** What a multi-way join was made of, `3 full outer joins`, if it was not asked for by name. */
+  def madeOf(node: TreeNode[_]): Option[String] = node.getTagValue(rewritten)
+}

@@ -1,0 +1,43 @@
+package io.github.skewext.plan
+
+/** Why a technique does not do a join. The one list of reasons. */
+sealed abstract class TechniqueReason(val text: String) extends Product with Serializable {
+
+  /** The reason in this query. */
+  def apply(detail: String): TechniqueReason.Detailed = TechniqueReason.Detailed(this, Some(detail))
+
+  def given: TechniqueReason.Detailed = TechniqueReason.Detailed(this, None)
+}
+
+object TechniqueReason {
+
+  case object JoinType extends TechniqueReason("the technique does not do joins of this type")
+
+  case object Streaming extends TechniqueReason("a side is a stream")
+
+  case object NoEqualKeys extends TechniqueReason("the join compares no columns with =")
+
+  case object Condition
+      extends TechniqueReason(
+        "the join has a condition besides equal keys, which decides about unmatched rows")
+
+  case object TooLarge extends TechniqueReason("no side is known to be small enough to broadcast")
+
+  case object NotStable
+      extends TechniqueReason("a side is read twice, and may give other rows the second time")
+
+  case object MergeTarget
+      extends TechniqueReason(
+        "the join is that of a MERGE, which looks in each task for target rows that match twice")
+
+  case object WrongOption extends TechniqueReason("an option is not what it should be")
+
+  /** All reasons, in the order of the documentation. */
+  val all: Seq[TechniqueReason] =
+    Seq(JoinType, Streaming, NoEqualKeys, Condition, TooLarge, NotStable, MergeTarget, WrongOption)
+
+  /** A reason as it is given for a join. */
+  case class Detailed(reason: TechniqueReason, detail: Option[String]) {
+    def text: String = reason.text + detail.map(d => s" ($d)").getOrElse("")
+  }
+}

@@ -1,0 +1,79 @@
+package io.github.skewext.planner
+
+import io.github.skewext.execution.MultiFullJoinExec
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
+import io.github.skewext.plan.KeyTypes
+import io.github.skewext.plan.MultiFullJoin
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.plans.{Inner, LeftAnti, LeftOuter, LeftSemi}
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * The join of one large input with small ones, where the large one is required: a fact table and its
+ * dimensions on one key. All keys that come out are the large input's, so the small ones can be
+ * broadcast and nothing is shuffled: a left outer join with each that is optional, an inner join with
+ * each that is required, a left anti join with each that is excluded.
+ *
+ * With two large inputs there is a shuffle anyway, in which the small ones cost next to nothing; so
+ * that stays one join.
+ */
+object BroadcastSmallInputs {
+
+  /** On Spark's joins that are planned for a multi-way join: that one. */
+  private[skewext] val MadeFrom = TreeNodeTag[MultiFullJoin]("skewext.broadcastFrom")
+
+  def unapply(join: MultiFullJoin): Option[LogicalPlan] =
+    join.getTagValue(MultiFullJoin.LargeInput).orElse(choose(join)).map { large =>
+      join.setTagValue(MultiFullJoin.LargeInput, large)
+      broadcastTo(large, join)
+    }
+
+  private def choose(join: MultiFullJoin): Option[Int] = {
+    val conf = SQLConf.get
+    def small(plan: LogicalPlan): Boolean =
+      plan.stats.sizeInBytes >= 0 && plan.stats.sizeInBytes <= conf.autoBroadcastJoinThreshold
+    val required = join.roles.indices.filter(join.roles(_) == Required)
+    if (conf.getConf(SkewConf.MULTI_JOIN_BROADCAST) && required.nonEmpty && showsLargesKeys(join) &&
+      conf.getConf(SkewConf.MULTI_JOIN_ORDER) != MultiFullJoinExec.Natural.name &&
+      // Shuffles that have been done would be done for nothing.
+      !join.exists(_.isInstanceOf[LogicalQueryStage])) {
+      val large = required.maxBy(join.children(_).stats.sizeInBytes)
+      val others = join.children.patch(large, Nil, 1)
+      if (others.nonEmpty && others.forall(small)) Some(large) else None
+    } else {
+      None
+    }
+  }
+
+  /** Whether it makes no difference which input a key's value is taken from, and no indicator asks. */
+  private def showsLargesKeys(join: MultiFullJoin): Boolean =
+    join.indicator.isEmpty && join.keys == join.keyColumns &&
+      join.keys.forall(_.forall(KeyTypes.comparedByBytes(_)))
+
+  private def broadcastTo(large: Int, join: MultiFullJoin): LogicalPlan = {
+    val others = join.children.indices.filter(_ != large)
+    val filtered = RuntimeFilters.filtered(join, large, broadcastTo = Some(large))
+    val joined = others.foldLeft(filtered) { (left, i) =>
+      val condition = join.keys(large).zip(join.keys(i)).map { case (l, r) => EqualTo(l, r) }
+      val joinType = join.roles(i) match {
+        case Required => Inner
+        case Optional => LeftOuter
+        case Excluded => LeftAnti
+        case Present => LeftSemi
+      }
+      val hint = JoinHint(None, Some(HintInfo(strategy = Some(BROADCAST))))
+      val two = Join(left, join.children(i), joinType, Some(condition.reduce(And)), hint)
+      two.setTagValue(MadeFrom, join)
+      two
+    }
+    val keyOutput = join.keyOutput.zip(join.keyColumns(large)).map { case (out, value) =>
+      Alias(value, out.name)(exprId = out.exprId, qualifier = out.qualifier)
+    }
+    Project(keyOutput ++ join.output.drop(keyOutput.size), joined)
+  }
+}

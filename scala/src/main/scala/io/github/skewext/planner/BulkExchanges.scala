@@ -1,0 +1,30 @@
+package io.github.skewext.planner
+
+import io.github.skewext.execution.MultiJoinExec
+import io.github.skewext.internal.SkewConf
+import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
+
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+
+/**
+ * Gives the exchanges below our joins a serializer that does less for each row. After the last rule
+ * that plans or removes exchanges, as those know Spark's own by its class.
+ */
+object BulkExchanges extends Rule[SparkPlan] {
+
+  override def apply(plan: SparkPlan): SparkPlan =
+    if (SkewConf.enabled(conf) && conf.getConf(SkewConf.SHUFFLE_BULK_ROWS) &&
+      BulkShuffleExchangeExec.isPossible) {
+      plan.transformUp { case join: MultiJoinExec => join.mapChildren(bulk) }
+    } else {
+      plan
+    }
+
+  private def bulk(input: SparkPlan): SparkPlan = input match {
+    case ShuffleExchangeExec(partitioning, child, origin, advisoryPartitionSize) =>
+      BulkShuffleExchangeExec(partitioning, child, origin, advisoryPartitionSize)
+    case other => other
+  }
+}

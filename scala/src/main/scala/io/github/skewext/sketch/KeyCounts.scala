@@ -1,0 +1,121 @@
+package io.github.skewext.sketch
+
+import java.io.ByteArrayOutputStream
+
+import scala.collection.mutable
+
+import org.apache.spark.util.AccumulatorV2
+
+/**
+ * Brings what map tasks have counted to the driver, and adds it up there. Each map task is counted
+ * once: one that ran twice, because it was slow or its output was lost, has seen the same rows.
+ */
+final class KeyCounts(val layout: SketchLayout)
+    extends AccumulatorV2[KeyCounts.OfTask, Array[Int]] {
+
+  /** In a task: what it will send. Nothing until the task ends, as heartbeats send it, too. */
+  private var ofTask: Option[KeyCounts.OfTask] = None
+
+  /** On the driver: what was sent so far. */
+  @transient private var sums: Array[Int] = _
+  @transient private var counted: mutable.BitSet = _
+
+  override def isZero: Boolean = ofTask.isEmpty && sums == null
+
+  override def add(counts: KeyCounts.OfTask): Unit = ofTask = Some(counts)
+
+  override def merge(other: AccumulatorV2[KeyCounts.OfTask, Array[Int]]): Unit = other match {
+    case counts: KeyCounts => counts.ofTask.foreach(addUp)
+    case _ => throw new IllegalArgumentException(s"Not counts of keys: ${other.getClass.getName}")
+  }
+
+  private def addUp(counts: KeyCounts.OfTask): Unit = synchronized {
+    if (sums == null) {
+      sums = new Array[Int](layout.size)
+      counted = mutable.BitSet()
+    }
+    if (counted.add(counts.mapTask)) counts.addTo(sums)
+  }
+
+  /** The sums of all tasks so far. Only to be read. */
+  override def value: Array[Int] = synchronized {
+    if (sums == null) Array.empty else sums
+  }
+
+  override def copyAndReset(): KeyCounts = new KeyCounts(layout)
+
+  override def copy(): KeyCounts = synchronized {
+    val copied = new KeyCounts(layout)
+    copied.ofTask = ofTask
+    if (sums != null) {
+      copied.sums = sums.clone()
+      copied.counted = counted.clone()
+    }
+    copied
+  }
+
+  override def reset(): Unit = synchronized {
+    ofTask = None
+    sums = null
+    counted = null
+  }
+}
+
+object KeyCounts {
+
+  /**
+   * What one map task has counted.
+   *
+   * @param bytes for each counter that is not 0, how many cells it comes after the last one, and what
+   *              it says; numbers of seven bits a byte, the lowest first
+   */
+  final class OfTask(val mapTask: Int, bytes: Array[Byte]) extends Serializable {
+
+    def size: Int = bytes.length
+
+    def addTo(sums: Array[Int]): Unit = {
+      var position = 0
+      def next(): Int = {
+        var number = 0
+        var shift = 0
+        while (bytes(position) < 0) {
+          number |= (bytes(position) & 0x7f) << shift
+          shift += 7
+          position += 1
+        }
+        position += 1
+        number | bytes(position - 1) << shift
+      }
+      var cell = -1
+      while (position < bytes.length) {
+        cell += next()
+        sums(cell) += next()
+      }
+    }
+  }
+
+  object OfTask {
+    def apply(mapTask: Int, counts: Array[Int]): OfTask = {
+      val out = new ByteArrayOutputStream(1024)
+      def write(number: Int): Unit = {
+        var left = number
+        while (left > 0x7f) {
+          out.write(left & 0x7f | 0x80)
+          left >>>= 7
+        }
+        out.write(left)
+      }
+      var last = -1
+      var cell = 0
+      while (cell < counts.length) {
+        if (counts(cell) != 0) {
+          write(cell - last)
+          write(counts(cell))
+          last = cell
+        }
+        cell += 1
+      }
+      new OfTask(mapTask, out.toByteArray)
+    }
+  }
+}

@@ -1,0 +1,143 @@
+package io.github.skewext.sketch
+
+import io.github.skewext.internal.StageName
+import io.github.skewext.plan.KeyColumn
+import io.github.skewext.plan.KeyTypes
+import org.apache.spark.sql.skewext.SqlInternals
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import org.apache.spark.sql.execution.{QueryExecution, SQLExecution}
+
+import org.apache.spark.sql.{DataFrame, SparkSession}
+
+/**
+ * One pass over a DataFrame: reads its keys in every partition, and brings what was seen of them to
+ * the driver, merged on the way where there are many partitions. Nothing is shuffled but that.
+ *
+ * @param keys the keys as a join would compare them
+ */
+private[skewext] final class KeyPass(
+    session: SparkSession,
+    plan: LogicalPlan,
+    keys: Seq[Expression]) {
+
+  /** What a row takes in memory, by the types of its columns. */
+  def typicalRowBytes: Long = EstimationUtils.getSizePerRow(plan.output).toLong
+
+  /**
+   * @param withBytes whether to measure rows, for which all columns have to be read
+   * @param asked keys whose rows are counted one by one
+   */
+  def run(
+      numPartitions: Int,
+      sketchSize: Int,
+      withBytes: Boolean,
+      asked: Seq[ReportedKey]): KeyProfile = {
+    val query = reading(withBytes)
+    val output = query.analyzed.output
+    val profiling = KeyProfiling(
+      if (withBytes) BindReferences.bindReferences(keys, output) else columns(output),
+      if (withBytes) Some(output.map(_.dataType)) else None,
+      numPartitions,
+      sketchSize,
+      asked.toArray)
+    val merged = StageName.named(session.sparkContext, KeyPass.Name) {
+      SQLExecution.withNewExecutionId(query, Some(KeyPass.Name)) {
+        // As bytes, whatever serializer the session has been given, and whatever classes it knows.
+        query.toRdd
+          .mapPartitions(rows => Iterator.single(profiling.profile(rows).toBytes))
+          .treeAggregate(Array.emptyByteArray)(KeyProfile.merge, KeyProfile.merge)
+      }
+    }
+    if (merged.isEmpty) KeyProfile.empty(numPartitions, sketchSize, withBytes, asked.size)
+    else KeyProfile.fromBytes(merged)
+  }
+
+  /**
+   * The same of no more than so many rows: of those that a few partitions, which lie apart from each
+   * other, begin with.
+   *
+   * @return what was seen, and whether these were all the rows
+   */
+  def sample(numPartitions: Int, sketchSize: Int, maxRows: Int): (KeyProfile, Boolean) = {
+    val query = reading(wholeRows = false)
+    val profiling =
+      KeyProfiling(columns(query.analyzed.output), None, numPartitions, sketchSize, Array.empty)
+    StageName.named(session.sparkContext, KeyPass.Name) {
+      SQLExecution.withNewExecutionId(query, Some(KeyPass.Name)) {
+        val rows = query.toRdd
+        val all = rows.getNumPartitions
+        val some = math.min(all, KeyPass.SampledPartitions)
+        val most = math.max(1, maxRows / math.max(1, some))
+        val seen = session.sparkContext.runJob(
+          rows,
+          (ofTask: Iterator[InternalRow]) => {
+            val profile = profiling.profile(ofTask.take(most))
+            (profile.toBytes, profile.numRows < most)
+          },
+          (0 until some).map(n => (n.toLong * all / some).toInt))
+        val none = KeyProfile.empty(numPartitions, sketchSize, withBytes = false, asked = 0)
+        val merged = seen.foldLeft(none) { case (sum, (bytes, _)) =>
+          sum.merge(KeyProfile.fromBytes(bytes))
+        }
+        (merged, some == all && seen.forall(_._2))
+      }
+    }
+  }
+
+  /** The rows, or nothing but their keys. */
+  private def reading(wholeRows: Boolean): QueryExecution = {
+    val read =
+      if (wholeRows) plan
+      else Project(keys.zipWithIndex.map { case (k, i) => Alias(k, s"key$i")() }, plan)
+    SqlInternals.dataFrame(session, read).queryExecution
+  }
+
+  private def columns(output: Seq[Attribute]): Seq[Expression] =
+    output.zipWithIndex.map { case (a, i) => BoundReference(i, a.dataType, a.nullable) }
+}
+
+private[skewext] object KeyPass {
+
+  /** The name of its stages, by which the report's progress is told. */
+  val Name = "skew_report"
+
+  /** Of how many partitions a sample has rows. */
+  private val SampledPartitions = 8
+
+  /** The passes over one DataFrame, or over two whose keys are compared as a join of them would. */
+  def over(
+      session: SparkSession,
+      inputs: Seq[DataFrame],
+      names: Seq[Seq[String]]): (Seq[Attribute], Seq[KeyPass]) = {
+    // What a command has given, where it is one: its analyzed plan would run it again.
+    val plans = inputs.map(_.queryExecution.commandExecuted)
+    plans.zipWithIndex.foreach { case (plan, i) =>
+      if (plan.isStreaming) {
+        fail(s"Input $i (counting from 0) is streaming; a report takes batch inputs only.")
+      }
+    }
+    if (names.exists(_.isEmpty)) fail("The list of key columns is empty; a report needs a key.")
+    if (names.map(_.size).distinct.size > 1) {
+      fail(
+        s"The inputs have different numbers of key columns: ${names.map(_.size).mkString(", ")}.")
+    }
+    val same = session.sessionState.conf.resolver
+    val columns = plans.indices.map(i => names(i).map(KeyColumn.of(plans(i), i, _, same)))
+    val compared = names.head.indices.map { j =>
+      KeyTypes.compared(session, names.head(j), columns.map(_(j)))
+    }
+    val output = names.head.zip(compared).map { case (name, expressions) =>
+      AttributeReference(name, expressions.head.dataType)()
+    }
+    val passes = plans.indices.map { i =>
+      new KeyPass(session, plans(i), compared.map(each => SqlInternals.normalizeFloats(each(i))))
+    }
+    (output, passes)
+  }
+
+  private def fail(message: String): Nothing = throw SqlInternals.analysisError(message)
+}

@@ -1,0 +1,132 @@
+package io.github.skewext.sketch
+
+import java.util.HashMap
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression, Murmur3Hash, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.types.DataType
+import org.apache.spark.unsafe.Platform
+import org.apache.spark.unsafe.array.ByteArrayMethods
+
+/**
+ * What tasks need to look at the keys of their rows.
+ *
+ * @param keys the key columns, bound to the rows
+ * @param rowTypes the columns of the rows, if their size is to be known
+ * @param asked keys whose rows are counted one by one
+ */
+private[skewext] final case class KeyProfiling(
+    keys: Seq[Expression],
+    rowTypes: Option[Seq[DataType]],
+    numPartitions: Int,
+    sketchSize: Int,
+    asked: Array[ReportedKey]) {
+
+  def profile(rows: Iterator[InternalRow]): KeyProfile = {
+    val profiler = new KeyProfiler(this)
+    rows.foreach(profiler.add)
+    profiler.result()
+  }
+}
+
+/**
+ * Looks at the keys of one task's rows. Before the sketches is a small table of keys that were just
+ * met, so that a hot key costs little more than being compared.
+ */
+private[skewext] final class KeyProfiler(profiling: KeyProfiling) {
+  import KeyProfiler._
+
+  private[this] val numPartitions = profiling.numPartitions
+  private[this] val profile = KeyProfile.empty(
+    numPartitions,
+    profiling.sketchSize,
+    profiling.rowTypes.isDefined,
+    profiling.asked.length)
+  private[this] val rows = profile.rows
+  private[this] val nullRows = profile.nullRows
+  private[this] val bytes = profile.bytes
+
+  private[this] val keyOf = UnsafeProjection.create(profiling.keys)
+  private[this] val hashOf =
+    UnsafeProjection.create(Seq(new Murmur3Hash(profiling.keys.zipWithIndex.map { case (key, i) =>
+      BoundReference(i, key.dataType, key.nullable)
+    })))
+  private[this] lazy val wholeRow = UnsafeProjection.create(profiling.rowTypes.get.toArray)
+
+  private[this] val asked = new HashMap[ReportedKey, Integer]
+  profiling.asked.zipWithIndex.foreach { case (key, i) => asked.put(key, i) }
+
+  private[this] val recent = new Array[ReportedKey](RecentKeys)
+  private[this] val recentRows = new Array[Long](RecentKeys)
+
+  def add(row: InternalRow): Unit = {
+    val key = keyOf(row)
+    val hash = hashOf(key).getInt(0)
+    val partition = Math.floorMod(hash, numPartitions)
+    if (bytes.length > 0) bytes(partition) += sizeOf(row)
+    if (key.anyNull()) {
+      nullRows(partition) += 1
+    } else {
+      rows(partition) += 1
+      // The low bits are the partition, where their number is a power of two.
+      val slot = (hash * Spread) >>> (32 - LgRecentKeys)
+      val known = recent(slot)
+      if (known != null && known.hash == hash && same(known.bytes, key)) {
+        recentRows(slot) += 1
+      } else {
+        flush(slot)
+        recent(slot) = new ReportedKey(hash, bytesOf(key))
+        recentRows(slot) = 1
+      }
+    }
+  }
+
+  def result(): KeyProfile = {
+    recent.indices.foreach(flush)
+    profile
+  }
+
+  private def same(known: Array[Byte], key: UnsafeRow): Boolean =
+    known.length == key.getSizeInBytes && ByteArrayMethods.arrayEquals(
+      known,
+      Platform.BYTE_ARRAY_OFFSET,
+      key.getBaseObject,
+      key.getBaseOffset,
+      known.length)
+
+  /** `UnsafeRow.getBytes` may give the very bytes that the next key will be written to. */
+  private def bytesOf(key: UnsafeRow): Array[Byte] = {
+    val copy = new Array[Byte](key.getSizeInBytes)
+    key.writeToMemory(copy, Platform.BYTE_ARRAY_OFFSET)
+    copy
+  }
+
+  private def flush(slot: Int): Unit = {
+    val key = recent(slot)
+    if (key != null) {
+      recent(slot) = null
+      profile.distinct.update(key.bytes)
+      if (key.bytes.length <= KeyProfile.MaxKeyBytes) {
+        profile.keys.update(key, recentRows(slot))
+        if (!asked.isEmpty) {
+          val position = asked.get(key)
+          if (position != null) profile.asked(position) += recentRows(slot)
+        }
+      } else {
+        profile.untracked += recentRows(slot)
+      }
+    }
+  }
+
+  /** As a shuffle writes it, before it is compressed: with its length. */
+  private def sizeOf(row: InternalRow): Int = row match {
+    case unsafe: UnsafeRow => 4 + unsafe.getSizeInBytes
+    case other => 4 + wholeRow(other).getSizeInBytes
+  }
+}
+
+private[skewext] object KeyProfiler {
+  private val LgRecentKeys = 10
+  private val RecentKeys = 1 << LgRecentKeys
+  private val Spread = 0x9e3779b9
+}

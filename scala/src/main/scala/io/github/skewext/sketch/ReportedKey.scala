@@ -1,0 +1,53 @@
+package io.github.skewext.sketch
+
+import java.nio.ByteBuffer
+import java.util.Arrays
+
+import org.apache.datasketches.ArrayOfItemsSerDe
+import org.apache.datasketches.memory.Memory
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+
+/** A key as Spark has it in a row, with Spark's hash of it, which says the partition. */
+private[skewext] final class ReportedKey(val hash: Int, val bytes: Array[Byte])
+    extends Serializable {
+
+  override def hashCode: Int = hash
+
+  override def equals(other: Any): Boolean = other match {
+    case key: ReportedKey => key.hash == hash && Arrays.equals(key.bytes, bytes)
+    case _ => false
+  }
+
+  def partition(numPartitions: Int): Int = Math.floorMod(hash, numPartitions)
+
+  def row(numFields: Int): UnsafeRow = {
+    val row = new UnsafeRow(numFields)
+    row.pointTo(bytes, bytes.length)
+    row
+  }
+}
+
+/** Keys as bytes, for the sketch: of each its hash, its length, and itself. */
+private[skewext] object ReportedKeySerDe extends ArrayOfItemsSerDe[ReportedKey] {
+
+  override def serializeToByteArray(keys: Array[ReportedKey with Object]): Array[Byte] = {
+    val out = ByteBuffer.allocate(keys.map(8 + _.bytes.length).sum)
+    keys.foreach(key => out.putInt(key.hash).putInt(key.bytes.length).put(key.bytes))
+    out.array()
+  }
+
+  override def deserializeFromMemory(
+      memory: Memory,
+      numKeys: Int): Array[ReportedKey with Object] = {
+    val all = new Array[Byte](memory.getCapacity.toInt)
+    memory.getByteArray(0, all, 0, all.length)
+    val in = ByteBuffer.wrap(all)
+    Array.fill[ReportedKey with Object](numKeys) {
+      val hash = in.getInt()
+      val bytes = new Array[Byte](in.getInt())
+      in.get(bytes)
+      new ReportedKey(hash, bytes)
+    }
+  }
+}

@@ -1,6 +1,0 @@
-package io.github.skewext.skew
-
-import org.apache.spark.sql.execution.SparkPlan
-
-/** An operator of ours that gives the same rows again if its children do. */
-trait KeepsStableRows extends SparkPlan

@@ -1,0 +1,64 @@
+package io.github.skewext
+
+import io.github.skewext.plan.BucketReason
+import io.github.skewext.plan.MergeReason
+import io.github.skewext.plan.RewriteReason
+import io.github.skewext.plan.SkewReason
+import io.github.skewext.plan.TechniqueReason
+
+import scala.reflect.runtime.universe._
+
+import org.scalatest.funsuite.AnyFunSuite
+
+/** Every reason is in the documentation, once, with what to do about it. */
+class ReasonsDocSuite extends AnyFunSuite {
+
+  private def objectsOf(symbol: Symbol): Set[String] =
+    symbol.asClass.knownDirectSubclasses.map(_.name.toString)
+
+  test("the lists of reasons are complete") {
+    assert(SkewReason.all.map(_.toString).toSet === objectsOf(symbolOf[SkewReason]))
+    assert(RewriteReason.all.map(_.toString).toSet === objectsOf(symbolOf[RewriteReason]))
+    assert(MergeReason.all.map(_.toString).toSet === objectsOf(symbolOf[MergeReason]))
+    assert(TechniqueReason.all.map(_.toString).toSet === objectsOf(symbolOf[TechniqueReason]))
+    assert(BucketReason.all.map(_.toString).toSet === objectsOf(symbolOf[BucketReason]))
+  }
+
+  test("every reason has a row of its own") {
+    val tables = ReasonsDoc.tables
+    val texts = Map(
+      "rewrite" -> RewriteReason.all.map(_.text),
+      "skew" -> SkewReason.all.map(_.text),
+      "merge" -> MergeReason.all.map(_.text),
+      "technique" -> TechniqueReason.all.map(_.text),
+      "buckets" -> BucketReason.all.map(_.text))
+    for ((name, reasons) <- texts; reason <- reasons) {
+      val rows = tables(name).split("\n").filter(_.startsWith(s"| $reason | "))
+      assert(rows.length === 1, reason)
+      assert(rows.head.split(" \\| ")(1).length > 10, reason)
+    }
+  }
+
+  test("tables are put between their marks, and nothing else changes") {
+    val page = Seq(
+      "a",
+      "<!-- reasons: rewrite -->",
+      "as it was",
+      "<!-- end of reasons -->",
+      "b",
+      "<!-- reasons: skew -->",
+      "<!-- end of reasons -->",
+      "<!-- reasons: technique -->",
+      "<!-- end of reasons -->",
+      "<!-- reasons: merge -->",
+      "<!-- end of reasons -->",
+      "<!-- reasons: buckets -->",
+      "<!-- end of reasons -->",
+      "c").mkString("\n")
+    val written = ReasonsDoc.withTables(page)
+    assert(ReasonsDoc.withTables(written) === written)
+    assert(!written.contains("as it was"))
+    assert(written.startsWith("a\n") && written.endsWith("-->\nc"))
+    intercept[IllegalArgumentException](ReasonsDoc.withTables("no marks"))
+  }
+}

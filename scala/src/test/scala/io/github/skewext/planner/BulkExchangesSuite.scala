@@ -1,0 +1,158 @@
+package io.github.skewext.planner
+
+import io.github.skewext.MultiJoinTest
+import io.github.skewext.internal.SkewConf
+import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
+
+import org.apache.spark.SparkEnv
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
+import org.apache.spark.sql.functions._
+
+/** Exchanges that write by the buffer: where they are planned, and that nothing else changes. */
+class BulkExchangesSuite extends MultiJoinTest {
+
+  private val On = SkewConf.SHUFFLE_BULK_ROWS.key -> "true"
+  private val NotOn = SkewConf.SHUFFLE_BULK_ROWS.key -> "false"
+
+  private def input(i: Int, rows: Int = 60): DataFrame = spark
+    .range(0, rows.toLong, 1, 2)
+    .select(
+      when(col("id") % 11 =!= i, (col("id") * (i + 2)) % 23).as("k"),
+      concat(lit("v"), col("id") + 1000 * i).as(s"v$i"))
+
+  private def joined(n: Int): DataFrame = fullJoin("k")((0 until n).map(input(_)): _*)
+
+  private def bulk(df: DataFrame): Int =
+    exchanges(df).count(_.isInstanceOf[BulkShuffleExchangeExec])
+
+  private def withAdaptive(body: => Unit): Unit = Seq("true", "false").foreach { adaptive =>
+    withClue(s"adaptive execution $adaptive: ") {
+      withSQLConf("spark.sql.adaptive.enabled" -> adaptive)(body)
+    }
+  }
+
+  test("on by default, and shown in the plan; Spark's exchange when it is switched off") {
+    withAdaptive {
+      val df = joined(3)
+      checkJoin(df)
+      assert(exchanges(df).size === 3 && bulk(df) === 3)
+      assert(exchanges(df).forall(_.simpleString(100).contains(BulkShuffleExchangeExec.Mark)))
+      withSQLConf(NotOn) {
+        val off = again(df)
+        checkJoin(off)
+        assert(exchanges(off).size === 3 && bulk(off) === 0)
+      }
+    }
+  }
+
+  test("Spark's exchanges where a plugin is loaded") {
+    val conf = SparkEnv.get.conf
+    conf.set("spark.plugins", "some.Plugin")
+    try {
+      val df = joined(2)
+      checkJoin(df)
+      assert(bulk(df) === 0)
+    } finally conf.remove("spark.plugins")
+    val df = joined(2)
+    checkJoin(df)
+    assert(bulk(df) === 2)
+  }
+
+  for (n <- Seq(2, 3, 6)) test(s"all exchanges of a join of $n inputs, and the same rows") {
+    withAdaptive {
+      withSQLConf(On) {
+        val df = checkFullJoin("k")((0 until n).map(input(_)): _*)
+        assert(exchanges(df).size === n && bulk(df) === n)
+      }
+    }
+  }
+
+  test("only right below the join") {
+    withAdaptive {
+      withSQLConf(On) {
+        val grouped = input(1).groupBy("k").agg(max("v1").as("v1"))
+        val df = fullJoin("k")(input(0), grouped, input(2)).repartition(3, col("v0"))
+        checkJoin(df)
+        // The group-by's exchange is below an aggregate, and the user's is above the join.
+        assert(exchanges(df).size === 4 && bulk(df) === 2)
+      }
+    }
+  }
+
+  test("equal exchanges are still reused") {
+    withAdaptive {
+      withSQLConf(On) {
+        val one = input(0)
+        val df = fullJoin("k")(one, input(1), one.withColumnRenamed("v0", "w0"))
+        checkJoin(df)
+        val reused = collectWithSubqueries(df.queryExecution.executedPlan) {
+          case r: ReusedExchangeExec => r
+        }
+        assert(reused.size === 1, df.queryExecution.executedPlan)
+      }
+    }
+  }
+
+  test("adaptive execution knows the sizes and puts partitions together") {
+    withSQLConf(
+      On,
+      "spark.sql.shuffle.partitions" -> "20",
+      "spark.sql.adaptive.coalescePartitions.parallelismFirst" -> "false") {
+      val df = joined(3)
+      checkJoin(df)
+      val plan = df.queryExecution.executedPlan
+      val reads = collect(plan) { case r: AQEShuffleReadExec if r.hasCoalescedPartition => r }
+      assert(reads.size === 3)
+      val stages = collect(plan) { case s: ShuffleQueryStageExec => s }
+      assert(stages.map(_.getRuntimeStatistics.rowCount).forall(_.contains(BigInt(60))))
+      assert(stages.forall(_.getRuntimeStatistics.sizeInBytes > 60 * 16))
+    }
+  }
+
+  test("more partitions than Spark writes a file each for") {
+    withSQLConf(On, "spark.sql.shuffle.partitions" -> "300") {
+      val df = fullJoin("k")(input(0, 2000), input(1, 3000))
+      checkJoin(df)
+      assert(bulk(df) === 2)
+    }
+  }
+
+  test("inputs without rows, without partitions, and with rows that are large") {
+    withAdaptive {
+      withSQLConf(On) {
+        val none = input(1).where("false")
+        val noPartition = spark.emptyDataFrame.select(lit(1L).as("k"), lit("x").as("v2"))
+        val large = spark.range(20).select(col("id").as("k"), repeat(lit("y"), 100000).as("v3"))
+        checkJoin(fullJoin("k")(input(0), none, noPartition, large))
+      }
+    }
+  }
+
+  test("metrics are those of Spark's exchange") {
+    def metrics(df: DataFrame): Seq[Map[String, Long]] = exchanges(df).map(
+      _.metrics
+        .filterKeys(
+          Set(
+            "dataSize",
+            "numPartitions",
+            "shuffleRecordsWritten",
+            "recordsRead",
+            "shuffleBytesWritten"))
+        .map(m => m._1 -> m._2.value)
+        .toMap)
+    withSQLConf("spark.sql.adaptive.enabled" -> "false") {
+      val on = joined(3)
+      on.collect()
+      assert(bulk(on) === 3)
+      assert(metrics(on).forall(_("recordsRead") == 60))
+      withSQLConf(NotOn) {
+        val off = joined(3)
+        off.collect()
+        assert(bulk(off) === 0)
+        assert(metrics(off) === metrics(on))
+      }
+    }
+  }
+}

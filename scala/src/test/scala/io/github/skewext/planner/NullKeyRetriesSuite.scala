@@ -1,0 +1,87 @@
+package io.github.skewext.planner
+
+import io.github.skewext.MultiJoinTest
+import io.github.skewext.planner.NullKeyRetriesSuite._
+import io.github.skewext.skew.SplitRetriesSuite.{Watched, watched}
+import org.apache.spark.sql.skewext.RetriedTasks
+import org.apache.spark.sql.skewext.TestShuffles
+
+import java.util.concurrent.atomic.AtomicInteger
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.expressions.XxHash64
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
+import org.apache.spark.sql.expressions.UserDefinedFunction
+import org.apache.spark.sql.functions._
+
+/** Rows with a null key go where they went before when their map task runs again. */
+class NullKeyRetriesSuite extends MultiJoinTest with RetriedTasks {
+
+  override protected val shufflePartitions = 8
+
+  private def input(i: Int, maps: Int = 4): DataFrame = spark
+    .range(0, 400, 1, maps)
+    .select(when(col("id") % 4 === 0, col("id") * (i + 1)).as("k"), col("id").as(s"v$i"))
+
+  /** The columns by which rows with a null key are spread, of each input. */
+  private def spreadBy(df: DataFrame): Seq[Set[String]] = {
+    df.collect()
+    for {
+      exchange <- collect(df.queryExecution.executedPlan) { case e: ShuffleExchangeLike => e }
+      HashPartitioning(_ :+ (spread: SpreadNulls), _) <- Seq(exchange.outputPartitioning)
+    } yield {
+      assert(spread.exists(_.isInstanceOf[MapTaskId]))
+      spread.collect { case hash: XxHash64 => hash.references.map(_.name).toSet }.flatten.toSet
+    }
+  }
+
+  test("by their columns where these are sure to be there again, else by their task alone") {
+    val unstable = Seq(
+      input(1).withColumn("v1", rand()),
+      input(1).withColumn("v1", monotonically_increasing_id()).repartition(4),
+      input(1).sample(0.9, 1),
+      spark.createDataFrame(input(1).rdd, input(1).schema))
+    for (other <- unstable) {
+      assert(spreadBy(fullJoin("k")(input(0), other)) === Seq(Set("k", "v0"), Set.empty))
+    }
+    val withDouble = input(1).withColumn("d", col("v1") / 7.0d)
+    assert(spreadBy(fullJoin("k")(input(0), withDouble)) === Seq(Set("k", "v0"), Set("k", "v1")))
+  }
+
+  test("map tasks that run again with other values lose no row and double none") {
+    val renewed = input(0).repartition(6).withColumn("v0", changing(col("v0")))
+    val df = fullJoin("k")(renewed, input(1), input(2)).withColumn("w", watched(col("v1"), lit(1L)))
+    withSQLConf("spark.sql.adaptive.coalescePartitions.enabled" -> "false") {
+      var lost = false
+      Watched.once = Some { () =>
+        generation.incrementAndGet()
+        val shuffles = collect(df.queryExecution.executedPlan) {
+          case s: ShuffleQueryStageExec if s.shuffle.numMappers == 6 => s.mapStats.get.shuffleId
+        }
+        // The tasks of the join that run now read what was written before, the next ones do not.
+        shuffles.foreach(TestShuffles.loseLast)
+        lost = shuffles.nonEmpty
+      }
+      try {
+        val rows = df.collect()
+        assert(lost && operators(df).exists(_.spreadNullKeys))
+        val keys = (0 to 2).flatMap(i => (0 until 400 by 4).map(_ * (i + 1))).distinct
+        assert(rows.count(_.isNullAt(0)) === 3 * 300)
+        assert(rows.length === 3 * 300 + keys.size)
+      } finally {
+        Watched.reset()
+      }
+    }
+  }
+}
+
+object NullKeyRetriesSuite {
+
+  private val generation = new AtomicInteger
+
+  /** Another value each time. */
+  private val changing: UserDefinedFunction =
+    udf((v: Long) => v * 31 + generation.get * 1000003L).asNondeterministic()
+}
