@@ -1,28 +1,18 @@
 package io.github.skewext
 
-import io.github.skewext.bucket.BucketedWriter
-import io.github.skewext.bucket.WrittenBuckets
-import io.github.skewext.explain.Explainer
-import io.github.skewext.internal.BuildInfo
-import io.github.skewext.internal.Guard
-import io.github.skewext.internal.LoadedExtension
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.HotKey
-import io.github.skewext.plan.InputRole
-import io.github.skewext.plan.MultiFullJoinBuilder
-import io.github.skewext.plan.TechniqueOptions
-import io.github.skewext.report.QueryReport
-import io.github.skewext.report.SkewReport
-import io.github.skewext.technique.SkewJoinBuilder
-import io.github.skewext.technique.SkewTechniques
-import org.apache.spark.sql.skewext.EventLog
-import org.apache.spark.sql.skewext.SqlInternals
-
 import java.lang.{Long => JLong}
 import java.util.{List => JList, Map => JMap}
 
 import scala.collection.JavaConverters._
 
+import io.github.skewext.bucket.{BucketedWriter, WrittenBuckets}
+import io.github.skewext.explain.Explainer
+import io.github.skewext.internal.{BuildInfo, Guard, LoadedExtension, SkewConf}
+import io.github.skewext.plan.{HotKey, InputRole, MultiFullJoinBuilder, TechniqueOptions}
+import io.github.skewext.report.{QueryReport, SkewReport}
+import io.github.skewext.technique.{SkewJoinBuilder, SkewTechniques}
+
+import org.apache.spark.sql.skewext.{EventLog, SqlInternals}
 import org.apache.spark.sql.{Column, DataFrame, SparkSession}
 
 /**

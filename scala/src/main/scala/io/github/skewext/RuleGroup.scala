@@ -1,7 +1,6 @@
 package io.github.skewext
 
-import io.github.skewext.internal.Guard
-import io.github.skewext.internal.GuardedRule
+import io.github.skewext.internal.{Guard, GuardedRule}
 
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.catalyst.plans.QueryPlan

@@ -1,41 +1,14 @@
 package io.github.skewext
 
-import io.github.skewext.bucket.MergeSortedFiles
-import io.github.skewext.bucket.PruneBuckets
-import io.github.skewext.bucket.PruneBucketsByKeys
-import io.github.skewext.internal.Guard
-import io.github.skewext.internal.GuardedRule
-import io.github.skewext.internal.GuardedStrategy
-import io.github.skewext.internal.LoadedExtension
-import io.github.skewext.optimizer.DropInputSorts
-import io.github.skewext.optimizer.DropUnusedInputs
-import io.github.skewext.optimizer.FilterNullKeys
-import io.github.skewext.optimizer.FoldPresentColumns
-import io.github.skewext.optimizer.InferKeyPredicates
-import io.github.skewext.optimizer.LimitRequiredInput
-import io.github.skewext.optimizer.LowerMultiFullJoin
-import io.github.skewext.optimizer.NarrowRoles
-import io.github.skewext.optimizer.PropagateEmptyInputs
-import io.github.skewext.optimizer.PruneNestedColumns
-import io.github.skewext.optimizer.PushKeyPredicates
-import io.github.skewext.optimizer.PushSemiJoins
-import io.github.skewext.planner.BulkExchanges
-import io.github.skewext.planner.MultiFullJoinStrategy
-import io.github.skewext.planner.SpreadNullKeys
-import io.github.skewext.rewrite.RewriteJoinChains
-import io.github.skewext.skew.ForceSkewedJoins
-import io.github.skewext.skew.SketchJoinKeys
-import io.github.skewext.skew.SplitSkewedJoins
-import io.github.skewext.skew.UndoReplicatingSplits
-import io.github.skewext.skew.RequiredLayout
-import io.github.skewext.technique.CheckBroadcasts
-import io.github.skewext.technique.MarkedBroadcastJoinStrategy
-import io.github.skewext.technique.PlanSkewJoins
-import io.github.skewext.technique.PushThroughSaltKeys
-import io.github.skewext.technique.ResolveSkewJoinHints
-import io.github.skewext.technique.SaltedJoinStrategy
-
 import java.util.{Collections, WeakHashMap}
+
+import io.github.skewext.bucket.{MergeSortedFiles, PruneBuckets, PruneBucketsByKeys}
+import io.github.skewext.internal.{Guard, GuardedRule, GuardedStrategy, LoadedExtension}
+import io.github.skewext.optimizer.{DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
+import io.github.skewext.planner.{BulkExchanges, MultiFullJoinStrategy, SpreadNullKeys}
+import io.github.skewext.rewrite.RewriteJoinChains
+import io.github.skewext.skew.{ForceSkewedJoins, RequiredLayout, SketchJoinKeys, SplitSkewedJoins, UndoReplicatingSplits}
+import io.github.skewext.technique.{CheckBroadcasts, MarkedBroadcastJoinStrategy, PlanSkewJoins, PushThroughSaltKeys, ResolveSkewJoinHints, SaltedJoinStrategy}
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule

@@ -1,20 +1,18 @@
 package io.github.skewext
 
-import io.github.skewext.execution.MultiJoinExec
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.optimizer.DropUnusedInputs
-import io.github.skewext.optimizer.PropagateEmptyInputs
-import org.apache.spark.sql.skewext.SqlInternals
-
 import scala.collection.JavaConverters._
 import scala.util.Random
+
+import io.github.skewext.execution.MultiJoinExec
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.optimizer.{DropUnusedInputs, PropagateEmptyInputs}
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.internal.SQLConf
-
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.test.SharedSparkSession
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.{DataFrame, QueryTest, Row}

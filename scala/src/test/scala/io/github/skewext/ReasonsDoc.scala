@@ -1,11 +1,7 @@
 package io.github.skewext
 
 import io.github.skewext.explain.Advice
-import io.github.skewext.plan.BucketReason
-import io.github.skewext.plan.MergeReason
-import io.github.skewext.plan.RewriteReason
-import io.github.skewext.plan.SkewReason
-import io.github.skewext.plan.TechniqueReason
+import io.github.skewext.plan.{BucketReason, MergeReason, RewriteReason, SkewReason, TechniqueReason}
 
 /**
  * Writes the tables of reasons into the documentation, or checks that they are up to date.

@@ -1,13 +1,8 @@
 package io.github.skewext
 
-import io.github.skewext.plan.BucketReason
-import io.github.skewext.plan.MergeReason
-import io.github.skewext.plan.RewriteReason
-import io.github.skewext.plan.SkewReason
-import io.github.skewext.plan.TechniqueReason
-
 import scala.reflect.runtime.universe._
 
+import io.github.skewext.plan.{BucketReason, MergeReason, RewriteReason, SkewReason, TechniqueReason}
 import org.scalatest.funsuite.AnyFunSuite
 
 /** Every reason is in the documentation, once, with what to do about it. */

@@ -1,21 +1,14 @@
 package io.github.skewext
 
-import io.github.skewext.internal.Guard
-import io.github.skewext.internal.GuardedRule
-import io.github.skewext.internal.LoadedExtension
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.optimizer.LowerMultiFullJoin
-import io.github.skewext.optimizer.PruneNestedColumns
-import io.github.skewext.optimizer.PushKeyPredicates
+import io.github.skewext.internal.{Guard, GuardedRule, LoadedExtension, SkewConf}
+import io.github.skewext.optimizer.{LowerMultiFullJoin, PruneNestedColumns, PushKeyPredicates}
 import io.github.skewext.technique.ResolveSkewJoinHints
-import org.apache.spark.sql.skewext.SqlInternals
-import org.apache.spark.sql.skewext.TestSessions
 
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
-
+import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 import org.apache.spark.sql.{DataFrame, SparkSessionExtensions}
 
 /** Loading, loading twice, registering late, switching off, and failing without harm. */

@@ -1,7 +1,5 @@
 package io.github.skewext.bucket
 
-import org.apache.spark.sql.skewext.SqlInternals
-
 import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
@@ -11,7 +9,7 @@ import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.execution.datasources.{DataSource, FileStatusWithMetadata, HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
-
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.{Column, DataFrame, SaveMode, SparkSession}
 

@@ -1,12 +1,11 @@
 package io.github.skewext.bucket
 
+import scala.annotation.tailrec
+
 import io.github.skewext.execution.MultiFullJoinExec
-import io.github.skewext.execution.files.MergeSortedFilesExec
-import io.github.skewext.execution.files.SortedFiles
+import io.github.skewext.execution.files.{MergeSortedFilesExec, SortedFiles}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.MergeReason
-
-import scala.annotation.tailrec
 
 import org.apache.spark.sql.catalyst.expressions.{Ascending, Attribute, SortOrder}
 import org.apache.spark.sql.catalyst.rules.Rule

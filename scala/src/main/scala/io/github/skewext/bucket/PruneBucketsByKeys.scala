@@ -1,11 +1,8 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.execution.files.BucketedScan
-import io.github.skewext.execution.files.MergeSortedFilesExec
+import io.github.skewext.execution.files.{BucketedScan, MergeSortedFilesExec}
 import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.BucketReason
-import io.github.skewext.plan.KeyTypes
-import org.apache.spark.sql.execution.skewext.BroadcastTable
+import io.github.skewext.plan.{BucketReason, KeyTypes}
 
 import org.apache.spark.sql.catalyst.catalog.BucketSpec
 import org.apache.spark.sql.catalyst.expressions._
@@ -16,7 +13,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, HashJoin}
-
+import org.apache.spark.sql.execution.skewext.BroadcastTable
 import org.apache.spark.sql.types._
 import org.apache.spark.util.collection.BitSet
 

@@ -2,12 +2,12 @@ package io.github.skewext.execution
 
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.TechniqueHint
-import org.apache.spark.sql.skewext.SqlInternals
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
 import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, ReusedExchangeExec}
+import org.apache.spark.sql.skewext.SqlInternals
 
 /** How large what a technique broadcasts may be, before it is built and after. */
 object BroadcastLimit {

@@ -1,10 +1,8 @@
 package io.github.skewext.execution
 
-import io.github.skewext.plan.MarkedBroadcastJoin
-import org.apache.spark.sql.execution.skewext.BroadcastTable
-import org.apache.spark.sql.skewext.SqlInternals
-
 import java.util.concurrent.TimeUnit
+
+import io.github.skewext.plan.MarkedBroadcastJoin
 
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
@@ -16,6 +14,8 @@ import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.skewext.BroadcastTable
+import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * Does a [[MarkedBroadcastJoin]]. Rows of the large side look for their matches in the relation that has

@@ -2,15 +2,14 @@ package io.github.skewext.execution
 
 import io.github.skewext.execution.MultiFullJoinExec.Natural
 import io.github.skewext.execution.grouping.BatchRows
-import io.github.skewext.plan.InputRole
-import io.github.skewext.plan.SkewReason
-import org.apache.spark.sql.skewext.MultiZipRDD
+import io.github.skewext.plan.{InputRole, SkewReason}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.skewext.MultiZipRDD
 
 /**
  * Joins N inputs that are partitioned by their keys in one pass.

@@ -1,21 +1,16 @@
 package io.github.skewext.execution
 
 import io.github.skewext.execution.MultiFullJoinExec.NoOrder
-import io.github.skewext.execution.grouping.GroupingSettings
-import io.github.skewext.execution.grouping.JoinKeys
-import io.github.skewext.execution.grouping.KeyOrder
+import io.github.skewext.execution.grouping.{GroupingSettings, JoinKeys, KeyOrder}
 import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.InputRole
-import io.github.skewext.plan.KeepsStableRows
-import io.github.skewext.plan.MultiFullJoin
-import io.github.skewext.plan.RewriteReason
-import org.apache.spark.sql.skewext.SqlInternals
+import io.github.skewext.plan.{InputRole, KeepsStableRows, MultiFullJoin, RewriteReason}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.execution.ExplainUtils
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * What joins of N inputs have in common, whether partitions of theirs are split or not: rows of one key

@@ -1,22 +1,16 @@
 package io.github.skewext.execution
 
-import io.github.skewext.execution.grouping.KeyGroups
-import io.github.skewext.execution.grouping.KeyOrder
-import io.github.skewext.execution.grouping.KeySortedGroups
-import io.github.skewext.execution.grouping.RowCursor
-import io.github.skewext.execution.grouping.SortedRowIterator
-import io.github.skewext.execution.grouping.SpillableGroups
-import io.github.skewext.execution.grouping.UnsafeInputs
+import scala.collection.mutable
+
+import io.github.skewext.execution.grouping.{KeyGroups, KeyOrder, KeySortedGroups, RowCursor, SortedRowIterator, SpillableGroups, UnsafeInputs}
 import io.github.skewext.plan.InputRole
 import io.github.skewext.plan.InputRole.Excluded
-import org.apache.spark.sql.skewext.TaskInternals
-
-import scala.collection.mutable
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeRow}
 import org.apache.spark.sql.execution.RowIterator
+import org.apache.spark.sql.skewext.TaskInternals
 
 /**
  * The rows of one partition of a [[MultiFullJoinExec]].

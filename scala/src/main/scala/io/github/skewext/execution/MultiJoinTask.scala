@@ -1,8 +1,6 @@
 package io.github.skewext.execution
 
-import io.github.skewext.execution.grouping.GroupingSettings
-import io.github.skewext.execution.grouping.JoinKeys
-import io.github.skewext.execution.grouping.KeyOrder
+import io.github.skewext.execution.grouping.{GroupingSettings, JoinKeys, KeyOrder}
 import io.github.skewext.plan.InputRole
 
 import org.apache.spark.sql.catalyst.InternalRow

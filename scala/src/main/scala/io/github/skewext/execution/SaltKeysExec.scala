@@ -1,12 +1,6 @@
 package io.github.skewext.execution
 
-import io.github.skewext.plan.HotRows
-import io.github.skewext.plan.KeepsStableRows
-import io.github.skewext.plan.KeyTypes
-import io.github.skewext.plan.SaltKeys
-import io.github.skewext.plan.SaltedKey
-import io.github.skewext.plan.StableRows
-import org.apache.spark.sql.skewext.SqlInternals
+import io.github.skewext.plan.{HotRows, KeepsStableRows, KeyTypes, SaltKeys, SaltedKey, StableRows}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -15,6 +9,7 @@ import org.apache.spark.sql.catalyst.optimizer.BuildSide
 import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, UnknownPartitioning}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.skewext.SqlInternals
 
 /** Gives rows the cells of a salted join, see [[SaltKeys]]. */
 case class SaltKeysExec(

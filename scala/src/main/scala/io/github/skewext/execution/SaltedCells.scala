@@ -1,10 +1,8 @@
 package io.github.skewext.execution
 
-import io.github.skewext.plan.HotRows
-import io.github.skewext.plan.SaltKeys
-import io.github.skewext.plan.SaltedKey
-
 import java.util.HashMap
+
+import io.github.skewext.plan.{HotRows, SaltKeys, SaltedKey}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.BuildSide

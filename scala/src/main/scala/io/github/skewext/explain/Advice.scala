@@ -1,10 +1,6 @@
 package io.github.skewext.explain
 
-import io.github.skewext.plan.BucketReason
-import io.github.skewext.plan.MergeReason
-import io.github.skewext.plan.RewriteReason
-import io.github.skewext.plan.SkewReason
-import io.github.skewext.plan.TechniqueReason
+import io.github.skewext.plan.{BucketReason, MergeReason, RewriteReason, SkewReason, TechniqueReason}
 
 /** What a user can do about a join that was left as it is, and what the reason means. */
 private[skewext] object Advice {

@@ -1,17 +1,16 @@
 package io.github.skewext.explain
 
-import io.github.skewext.execution.MultiFullJoinExec
-import io.github.skewext.execution.MultiJoinExec
 import io.github.skewext.execution.split.KeySketchExec
+import io.github.skewext.execution.{MultiFullJoinExec, MultiJoinExec}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.planner.SpreadNullKeys
-import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec}
 import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
 /** How our operator works, read from its plan. */
 private[skewext] object ExplainedExecution {

@@ -2,8 +2,7 @@ package io.github.skewext.explain
 
 import io.github.skewext.execution.MultiJoinExec
 import io.github.skewext.execution.files.MergeSortedFilesExec
-import io.github.skewext.plan.MergeReason
-import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.plan.{MergeReason, MultiFullJoin}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}

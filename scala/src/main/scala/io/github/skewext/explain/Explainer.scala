@@ -1,12 +1,10 @@
 package io.github.skewext.explain
 
-import io.github.skewext.internal.Guard
-import io.github.skewext.internal.LoadedExtension
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.MultiFullJoin
-
 import scala.util.Try
 import scala.util.control.NonFatal
+
+import io.github.skewext.internal.{Guard, LoadedExtension, SkewConf}
+import io.github.skewext.plan.MultiFullJoin
 
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}

@@ -1,13 +1,11 @@
 package io.github.skewext.explain
 
-import io.github.skewext.execution.MarkedBroadcastJoinExec
-import io.github.skewext.execution.MultiJoinExec
-import io.github.skewext.internal.JoinTypeName
-import io.github.skewext.plan.InputRole
-import io.github.skewext.plan.InputRole.{Optional, Required}
-import io.github.skewext.plan.MultiFullJoin
-
 import java.util.Locale
+
+import io.github.skewext.execution.{MarkedBroadcastJoinExec, MultiJoinExec}
+import io.github.skewext.internal.JoinTypeName
+import io.github.skewext.plan.InputRole.{Optional, Required}
+import io.github.skewext.plan.{InputRole, MultiFullJoin}
 
 import org.apache.spark.sql.catalyst.expressions.EqualTo
 import org.apache.spark.sql.catalyst.plans.JoinType

@@ -1,11 +1,8 @@
 package io.github.skewext.explain
 
-import io.github.skewext.internal.Guard
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.internal.{Guard, SkewConf}
 import io.github.skewext.optimizer.LowerMultiFullJoin
-import io.github.skewext.plan.MultiFullJoin
-import io.github.skewext.plan.RewriteReason
-import io.github.skewext.plan.TechniqueHint
+import io.github.skewext.plan.{MultiFullJoin, RewriteReason, TechniqueHint}
 import io.github.skewext.rewrite.RewriteJoinChains
 
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}

@@ -1,17 +1,14 @@
 package io.github.skewext.explain
 
-import io.github.skewext.execution.MarkedBroadcastJoinExec
-import io.github.skewext.execution.MultiJoinExec
-import io.github.skewext.execution.files.BucketedScan
-import io.github.skewext.execution.files.SlicedBucketsExec
-import io.github.skewext.execution.split.KeySketchExec
-import io.github.skewext.plan.MarkedBroadcastJoin
-import io.github.skewext.plan.MultiFullJoin
-import io.github.skewext.planner.BroadcastSmallInputs
-
 import java.util.{Collections, IdentityHashMap}
 
 import scala.collection.mutable
+
+import io.github.skewext.execution.files.{BucketedScan, SlicedBucketsExec}
+import io.github.skewext.execution.split.KeySketchExec
+import io.github.skewext.execution.{MarkedBroadcastJoinExec, MultiJoinExec}
+import io.github.skewext.plan.{MarkedBroadcastJoin, MultiFullJoin}
+import io.github.skewext.planner.BroadcastSmallInputs
 
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution._

@@ -1,7 +1,6 @@
 package io.github.skewext.optimizer
 
-import io.github.skewext.plan.InputRole
-import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.plan.{InputRole, MultiFullJoin}
 
 import org.apache.spark.sql.catalyst.expressions.IsNotNull
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan

@@ -1,8 +1,7 @@
 package io.github.skewext.optimizer
 
 import io.github.skewext.plan.InputRole.Required
-import io.github.skewext.plan.MultiFullJoin
-import io.github.skewext.plan.PresenceFolding
+import io.github.skewext.plan.{MultiFullJoin, PresenceFolding}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}

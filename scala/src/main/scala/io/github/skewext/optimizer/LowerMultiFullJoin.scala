@@ -1,9 +1,8 @@
 package io.github.skewext.optimizer
 
 import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.InputRole
 import io.github.skewext.plan.InputRole.{Excluded, Required}
-import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.plan.{InputRole, MultiFullJoin}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers

@@ -1,10 +1,9 @@
 package io.github.skewext.plan
 
-import org.apache.spark.sql.skewext.SqlInternals
-
 import org.apache.spark.sql.catalyst.analysis.Resolver
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.skewext.SqlInternals
 
 /** Finds a key column of an input by its name; says what the input has if there is no such column. */
 private[skewext] object KeyColumn {

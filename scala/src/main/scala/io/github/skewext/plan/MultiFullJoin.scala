@@ -1,8 +1,8 @@
 package io.github.skewext.plan
 
-import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
-
 import scala.collection.mutable
+
+import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan, Project, Statistics}

@@ -1,12 +1,11 @@
 package io.github.skewext.plan
 
 import io.github.skewext.plan.InputRole.Excluded
-import org.apache.spark.sql.skewext.SqlInternals
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
-
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types.{ArrayType, IntegerType}
 
 /**

@@ -1,12 +1,11 @@
 package io.github.skewext.plan
 
-import org.apache.spark.sql.skewext.SqlInternals
-
 import java.util.Locale
 
 import scala.util.Try
 
 import org.apache.spark.network.util.JavaUtils
+import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * The options of a technique, as text: a hint has nothing else.

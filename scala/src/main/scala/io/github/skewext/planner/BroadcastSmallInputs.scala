@@ -3,8 +3,7 @@ package io.github.skewext.planner
 import io.github.skewext.execution.MultiFullJoinExec
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
-import io.github.skewext.plan.KeyTypes
-import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.plan.{KeyTypes, MultiFullJoin}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._

@@ -2,11 +2,11 @@ package io.github.skewext.planner
 
 import io.github.skewext.execution.MultiJoinExec
 import io.github.skewext.internal.SkewConf
-import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
 /**
  * Gives the exchanges below our joins a serializer that does less for each row. After the last rule

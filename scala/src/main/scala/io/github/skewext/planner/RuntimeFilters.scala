@@ -1,7 +1,6 @@
 package io.github.skewext.planner
 
-import io.github.skewext.internal.Guard
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.internal.{Guard, SkewConf}
 import io.github.skewext.plan.InputRole.Required
 import io.github.skewext.plan.MultiFullJoin
 

@@ -1,11 +1,8 @@
 package io.github.skewext.planner
 
-import io.github.skewext.execution.MultiFullJoinExec
-import io.github.skewext.execution.MultiJoinExec
+import io.github.skewext.execution.{MultiFullJoinExec, MultiJoinExec}
 import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.InputRole
-import io.github.skewext.plan.KeyTypes
-import io.github.skewext.plan.StableRows
+import io.github.skewext.plan.{InputRole, KeyTypes, StableRows}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow

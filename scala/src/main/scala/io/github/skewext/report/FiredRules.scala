@@ -1,16 +1,13 @@
 package io.github.skewext.report
 
 import io.github.skewext.bucket.MergeSortedFiles
-import io.github.skewext.planner.BulkExchanges
-import io.github.skewext.planner.MultiFullJoinStrategy
-import io.github.skewext.planner.SpreadNullKeys
+import io.github.skewext.planner.{BulkExchanges, MultiFullJoinStrategy, SpreadNullKeys}
 import io.github.skewext.rewrite.RewriteJoinChains
-import io.github.skewext.skew.SketchJoinKeys
-import io.github.skewext.skew.SplitSkewedJoins
+import io.github.skewext.skew.{SketchJoinKeys, SplitSkewedJoins}
 import io.github.skewext.technique.SaltedJoin
-import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
 import org.apache.spark.sql.execution.ui.SparkPlanGraphNode
+import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
 /** A rule of ours that has left something in a plan, and what that is. */
 private[skewext] case class FiredRule(rule: String, text: String)

@@ -1,24 +1,18 @@
 package io.github.skewext.report
 
-import io.github.skewext.explain.PlannedJoin
-import io.github.skewext.internal.LoadedExtension
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.SkewSettings
-import io.github.skewext.sketch.KeyPass
-import org.apache.spark.sql.skewext.EventLog
-import org.apache.spark.sql.skewext.QueryStatus
-import org.apache.spark.sql.skewext.QuerySummary
-import org.apache.spark.sql.skewext.SqlInternals
-
 import scala.util.Try
 
+import io.github.skewext.explain.PlannedJoin
+import io.github.skewext.internal.{LoadedExtension, SkewConf}
+import io.github.skewext.plan.SkewSettings
+import io.github.skewext.sketch.KeyPass
 import org.json4s.jackson.JsonMethods.{compact, render}
 import org.json4s.{JArray, JBool, JDouble, JInt, JNull, JObject, JString, JValue}
 
 import org.apache.spark.sql.execution.ui.{SQLExecutionUIData, SparkPlanGraphNode}
 import org.apache.spark.sql.execution.{CommandResultExec, SparkPlan}
 import org.apache.spark.sql.internal.{SQLConf, StaticSQLConf}
-
+import org.apache.spark.sql.skewext.{EventLog, QueryStatus, QuerySummary, SqlInternals}
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
 /**

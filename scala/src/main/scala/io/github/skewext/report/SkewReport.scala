@@ -1,19 +1,15 @@
 package io.github.skewext.report
 
-import io.github.skewext.internal.LoadedExtension
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.internal.{LoadedExtension, SkewConf}
 import io.github.skewext.plan.SkewSettings
-import io.github.skewext.sketch.KeyPass
-import io.github.skewext.sketch.KeyProfile
-import io.github.skewext.sketch.ReportedKey
+import io.github.skewext.sketch.{KeyPass, KeyProfile, ReportedKey}
 import io.github.skewext.skew.SkewPlanner
-import org.apache.spark.sql.skewext.SqlInternals
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
 import org.apache.spark.sql.internal.SQLConf
-
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types.LongType
 import org.apache.spark.sql.{DataFrame, SparkSession}
 

@@ -1,8 +1,8 @@
 package io.github.skewext.report
 
 import io.github.skewext.execution.split.MarkKeys
-import org.apache.spark.sql.skewext.QueryStatus
 
+import org.apache.spark.sql.skewext.QueryStatus
 import org.apache.spark.status.api.v1.TaskData
 
 /** What a task did that ended well; times in milliseconds. */

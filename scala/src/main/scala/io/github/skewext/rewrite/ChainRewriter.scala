@@ -1,13 +1,9 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.internal.JoinTypeName
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.InputRole
+import io.github.skewext.internal.{JoinTypeName, SkewConf}
 import io.github.skewext.plan.InputRole.{Excluded, Optional, Required}
-import io.github.skewext.plan.JoinHints
-import io.github.skewext.plan.MultiFullJoin
-import io.github.skewext.plan.RewriteReason
 import io.github.skewext.plan.RewriteReason.Detailed
+import io.github.skewext.plan.{InputRole, JoinHints, MultiFullJoin, RewriteReason}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans._

@@ -1,9 +1,8 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.plan.InputRole
 import io.github.skewext.plan.InputRole.{Optional, Required}
-import io.github.skewext.plan.KeyTypes
 import io.github.skewext.plan.RewriteReason.Detailed
+import io.github.skewext.plan.{InputRole, KeyTypes}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan

@@ -1,13 +1,10 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.plan.InputRole
-import io.github.skewext.plan.InputRole.{Excluded, Optional}
-import io.github.skewext.plan.KeyTypes
-import io.github.skewext.plan.MultiFullJoin
-import io.github.skewext.plan.RewriteReason
-import io.github.skewext.plan.RewriteReason.Detailed
-
 import scala.collection.mutable
+
+import io.github.skewext.plan.InputRole.{Excluded, Optional}
+import io.github.skewext.plan.RewriteReason.Detailed
+import io.github.skewext.plan.{InputRole, KeyTypes, MultiFullJoin, RewriteReason}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan

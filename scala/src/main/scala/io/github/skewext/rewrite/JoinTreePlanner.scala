@@ -1,10 +1,9 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.plan.KeyTypes
-import io.github.skewext.plan.MultiFullJoin
-
 import scala.collection.concurrent.TrieMap
 import scala.collection.mutable
+
+import io.github.skewext.plan.{KeyTypes, MultiFullJoin}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}

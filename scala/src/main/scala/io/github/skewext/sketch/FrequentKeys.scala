@@ -1,10 +1,9 @@
 package io.github.skewext.sketch
 
-import org.apache.spark.sql.skewext.SqlInternals
-
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * The keys that have many rows in some input, found as a report finds them: by one pass over the keys

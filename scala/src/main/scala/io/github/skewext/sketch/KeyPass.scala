@@ -1,16 +1,14 @@
 package io.github.skewext.sketch
 
 import io.github.skewext.internal.StageName
-import io.github.skewext.plan.KeyColumn
-import io.github.skewext.plan.KeyTypes
-import org.apache.spark.sql.skewext.SqlInternals
+import io.github.skewext.plan.{KeyColumn, KeyTypes}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.execution.{QueryExecution, SQLExecution}
-
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
 /**

@@ -1,7 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.files.BucketFiles
-import io.github.skewext.execution.files.SlicedBucketsExec
+import io.github.skewext.execution.files.{BucketFiles, SlicedBucketsExec}
 import io.github.skewext.execution.split.MapBlocks
 import io.github.skewext.sketch.KeySketch
 

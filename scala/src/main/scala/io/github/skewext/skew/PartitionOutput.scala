@@ -1,7 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.sketch.KeySketch
-import io.github.skewext.sketch.SketchLayout
+import io.github.skewext.sketch.{KeySketch, SketchLayout}
 
 /**
  * What the join of one partition is estimated to give for keys that have many rows in several

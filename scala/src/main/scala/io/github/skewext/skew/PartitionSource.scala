@@ -1,14 +1,12 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.KeySketchExec
-import io.github.skewext.execution.split.MapBlocks
-import io.github.skewext.execution.split.SplitReadSpecs
+import io.github.skewext.execution.split.{KeySketchExec, MapBlocks, SplitReadSpecs}
 import io.github.skewext.plan.StableRows
 import io.github.skewext.sketch.KeySketch
-import org.apache.spark.sql.skewext.ShuffleBlocks
 
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ShufflePartitionSpec, SparkPlan, WholeStageCodegenExec}
+import org.apache.spark.sql.skewext.ShuffleBlocks
 
 /**
  * What rows of a join's input come from, and what can be read in parts: a shuffle that is done, or

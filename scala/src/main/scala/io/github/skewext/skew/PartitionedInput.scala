@@ -3,11 +3,8 @@ package io.github.skewext.skew
 import io.github.skewext.execution.MultiFullJoinExec
 import io.github.skewext.execution.files.MergeSortedFilesExec
 import io.github.skewext.execution.split.RowShare
-import io.github.skewext.plan.InputRole
 import io.github.skewext.plan.InputRole.Required
-import io.github.skewext.plan.JoinHints
-import io.github.skewext.plan.SkewReason
-import io.github.skewext.plan.StableRows
+import io.github.skewext.plan.{InputRole, JoinHints, SkewReason, StableRows}
 import io.github.skewext.sketch.KeySketch
 
 import org.apache.spark.sql.catalyst.expressions.Expression

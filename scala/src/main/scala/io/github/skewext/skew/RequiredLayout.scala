@@ -1,8 +1,7 @@
 package io.github.skewext.skew
 
 import io.github.skewext.execution.MultiJoinExec
-import io.github.skewext.plan.JoinHints
-import io.github.skewext.plan.SkewReason
+import io.github.skewext.plan.{JoinHints, SkewReason}
 
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.catalyst.rules.Rule

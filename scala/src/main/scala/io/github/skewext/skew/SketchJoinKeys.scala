@@ -1,10 +1,8 @@
 package io.github.skewext.skew
 
 import io.github.skewext.execution.MultiFullJoinExec
-import io.github.skewext.execution.split.JoinedInputs
-import io.github.skewext.execution.split.KeySketchExec
+import io.github.skewext.execution.split.{JoinedInputs, KeySketchExec}
 import io.github.skewext.internal.SkewConf
-import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
@@ -14,6 +12,7 @@ import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQuery
 import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleExchangeLike}
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
 /**
  * Puts a [[KeySketchExec]] below the shuffles of joins, so that [[SplitSkewedJoins]] knows of keys

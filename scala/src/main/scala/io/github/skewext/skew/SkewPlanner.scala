@@ -1,11 +1,8 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.PartitionSplit
-import io.github.skewext.execution.split.Slice
-import io.github.skewext.plan.InputRole
+import io.github.skewext.execution.split.{PartitionSplit, Slice}
 import io.github.skewext.plan.InputRole.Optional
-import io.github.skewext.plan.SkewReason
-import io.github.skewext.plan.SkewSettings
+import io.github.skewext.plan.{InputRole, SkewReason, SkewSettings}
 
 /**
  * Decides which partitions of a join are split, and how: from sizes to tasks, without Spark.

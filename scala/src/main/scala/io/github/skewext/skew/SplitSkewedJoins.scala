@@ -1,12 +1,9 @@
 package io.github.skewext.skew
 
 import io.github.skewext.execution.MultiFullJoinExec
-import io.github.skewext.execution.split.JoinedInputs
-import io.github.skewext.execution.split.SkewSplits
-import io.github.skewext.execution.split.SplitJoinExec
+import io.github.skewext.execution.split.{JoinedInputs, SkewSplits, SplitJoinExec}
 import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.SkewReason
-import io.github.skewext.plan.SkewSettings
+import io.github.skewext.plan.{SkewReason, SkewSettings}
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.rules.Rule

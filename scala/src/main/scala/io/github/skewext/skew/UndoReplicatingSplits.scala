@@ -1,8 +1,7 @@
 package io.github.skewext.skew
 
 import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.JoinHints
-import io.github.skewext.plan.SkewReason
+import io.github.skewext.plan.{JoinHints, SkewReason}
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec

@@ -1,10 +1,7 @@
 package io.github.skewext.technique
 
-import io.github.skewext.internal.LoadedExtension
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.SkewSettings
-import io.github.skewext.plan.TechniqueHint
-import io.github.skewext.plan.TechniqueReason
+import io.github.skewext.internal.{LoadedExtension, SkewConf}
+import io.github.skewext.plan.{SkewSettings, TechniqueHint, TechniqueReason}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.internal.SQLConf

@@ -1,9 +1,8 @@
 package io.github.skewext.technique
 
 import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.HotKey
-import io.github.skewext.plan.TechniqueOptions
 import io.github.skewext.plan.TechniqueReason.Detailed
+import io.github.skewext.plan.{HotKey, TechniqueOptions}
 import io.github.skewext.sketch.FrequentKeys
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}

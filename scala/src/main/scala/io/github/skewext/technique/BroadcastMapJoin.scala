@@ -1,15 +1,13 @@
 package io.github.skewext.technique
 
 import io.github.skewext.execution.BroadcastLimit
-import io.github.skewext.plan.MarkedBroadcastJoin
-import io.github.skewext.plan.TechniqueHint
-import io.github.skewext.plan.TechniqueReason
-import org.apache.spark.sql.skewext.SqlInternals
+import io.github.skewext.plan.{MarkedBroadcastJoin, TechniqueHint, TechniqueReason}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * A join with a side that is broadcast, whatever the type of the join: full outer, and the side of

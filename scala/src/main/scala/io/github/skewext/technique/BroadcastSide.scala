@@ -1,10 +1,10 @@
 package io.github.skewext.technique
 
+import java.util.Locale
+
 import io.github.skewext.execution.BroadcastLimit
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.TechniqueReason
-
-import java.util.Locale
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils

@@ -1,7 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.execution.BroadcastLimit
-import io.github.skewext.execution.MarkedBroadcastJoinExec
+import io.github.skewext.execution.{BroadcastLimit, MarkedBroadcastJoinExec}
 import io.github.skewext.internal.SkewConf
 
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft

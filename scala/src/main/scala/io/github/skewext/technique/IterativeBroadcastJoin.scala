@@ -3,13 +3,12 @@ package io.github.skewext.technique
 import io.github.skewext.execution.BroadcastLimit
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.TechniqueReason
-import org.apache.spark.sql.skewext.SqlInternals
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
-
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types.BooleanType
 
 /**

@@ -1,11 +1,7 @@
 package io.github.skewext.technique
 
-import io.github.skewext.internal.Guard
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.MarkedBroadcastJoin
-import io.github.skewext.plan.TechniqueHint
-import io.github.skewext.plan.TechniqueOptions
-import io.github.skewext.plan.TechniqueReason
+import io.github.skewext.internal.{Guard, SkewConf}
+import io.github.skewext.plan.{MarkedBroadcastJoin, TechniqueHint, TechniqueOptions, TechniqueReason}
 
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule

@@ -1,8 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.plan.HotRows
-import io.github.skewext.plan.KeyTypes
-import io.github.skewext.plan.SaltKeys
+import io.github.skewext.plan.{HotRows, KeyTypes, SaltKeys}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}

@@ -1,11 +1,10 @@
 package io.github.skewext.technique
 
-import io.github.skewext.plan.TechniqueHint
-import io.github.skewext.plan.TechniqueOptions
-
 import java.util.Locale
 
 import scala.collection.mutable
+
+import io.github.skewext.plan.{TechniqueHint, TechniqueOptions}
 
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedRelation}

@@ -1,20 +1,14 @@
 package io.github.skewext.technique
 
 import io.github.skewext.execution.SaltKeysExec
-import io.github.skewext.plan.HotKey
-import io.github.skewext.plan.HotRows
-import io.github.skewext.plan.SaltKeys
-import io.github.skewext.plan.SaltedKey
-import io.github.skewext.plan.TechniqueOptions
-import io.github.skewext.plan.TechniqueReason
+import io.github.skewext.plan.{HotKey, HotRows, SaltKeys, SaltedKey, TechniqueOptions, TechniqueReason}
 import io.github.skewext.sketch.FrequentKeys
-import org.apache.spark.sql.skewext.SqlInternals
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
-
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types.IntegerType
 
 /**

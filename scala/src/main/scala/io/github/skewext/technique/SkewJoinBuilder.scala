@@ -1,15 +1,12 @@
 package io.github.skewext.technique
 
 import io.github.skewext.internal.LoadedExtension
-import io.github.skewext.plan.TechniqueHint
-import io.github.skewext.plan.TechniqueOptions
-import io.github.skewext.plan.TechniqueReason
-import org.apache.spark.sql.skewext.SqlInternals
+import io.github.skewext.plan.{TechniqueHint, TechniqueOptions, TechniqueReason}
 
 import org.apache.spark.sql.catalyst.expressions.Alias
 import org.apache.spark.sql.catalyst.optimizer.EliminateResolvedHint
 import org.apache.spark.sql.catalyst.plans.logical._
-
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{Column, DataFrame, SparkSession}
 
 /**

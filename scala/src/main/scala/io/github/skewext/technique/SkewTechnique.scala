@@ -1,7 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.plan.TechniqueOptions
-import io.github.skewext.plan.TechniqueReason
+import io.github.skewext.plan.{TechniqueOptions, TechniqueReason}
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 

@@ -1,14 +1,9 @@
 package io.github.skewext.technique
 
-import io.github.skewext.internal.JoinTypeName
-import io.github.skewext.plan.JoinHints
-import io.github.skewext.plan.MultiFullJoin
-import io.github.skewext.plan.StableRows
-import io.github.skewext.plan.TechniqueHint
-import io.github.skewext.plan.TechniqueOptions
-import io.github.skewext.plan.TechniqueReason
-
 import java.util.Locale
+
+import io.github.skewext.internal.JoinTypeName
+import io.github.skewext.plan.{JoinHints, MultiFullJoin, StableRows, TechniqueHint, TechniqueOptions, TechniqueReason}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.DeduplicateRelations

@@ -1,9 +1,9 @@
 package io.github.skewext.bucket
 
+import java.io.File
+
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.MergeReason
-
-import java.io.File
 
 import org.apache.spark.SparkException
 import org.apache.spark.sql.DataFrame

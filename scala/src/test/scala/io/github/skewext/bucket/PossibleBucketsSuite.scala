@@ -1,10 +1,9 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.execution.files.BucketSet
-import io.github.skewext.plan.BucketReason
-
 import scala.util.Random
 
+import io.github.skewext.execution.files.BucketSet
+import io.github.skewext.plan.BucketReason
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.catalyst.InternalRow

@@ -1,9 +1,9 @@
 package io.github.skewext.bucket
 
+import java.io.File
+
 import io.github.skewext.explain.Place
 import io.github.skewext.internal.SkewConf
-
-import java.io.File
 
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.functions._

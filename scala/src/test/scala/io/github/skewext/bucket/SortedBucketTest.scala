@@ -1,14 +1,13 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.MultiJoinTest
-import io.github.skewext.PythonApi
-import io.github.skewext.execution.files.MergeSortedFilesExec
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.MergeReason
-
 import java.io.File
 
 import scala.collection.JavaConverters._
+
+import io.github.skewext.execution.files.MergeSortedFilesExec
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.MergeReason
+import io.github.skewext.{MultiJoinTest, PythonApi}
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.catalyst.TableIdentifier

@@ -2,7 +2,6 @@ package io.github.skewext.execution
 
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.internal.SkewConf
-
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 

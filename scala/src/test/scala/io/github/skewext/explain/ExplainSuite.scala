@@ -2,17 +2,13 @@ package io.github.skewext.explain
 
 import io.github.skewext.PythonApi
 import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.MultiFullJoin
-import io.github.skewext.plan.RewriteReason
-import io.github.skewext.plan.SkewReason
+import io.github.skewext.plan.{MultiFullJoin, RewriteReason, SkewReason}
 import io.github.skewext.skew.SkewTest
-import org.apache.spark.sql.skewext.SqlInternals
-import org.apache.spark.sql.skewext.TestSessions
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.functions._
-
+import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 
 /** What `explain` says of the joins of a query. */

@@ -1,13 +1,10 @@
 package io.github.skewext.merge
 
-import io.github.skewext.explain.Advice
-import io.github.skewext.explain.ExplainedSkew
-import io.github.skewext.explain.Explainer
+import io.github.skewext.explain.{Advice, ExplainedSkew, Explainer}
 import io.github.skewext.plan.SkewReason
-import org.apache.spark.sql.skewext.SqlInternals
 
 import org.apache.spark.sql.functions._
-
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{Column, DataFrame, Row}
 
 /**

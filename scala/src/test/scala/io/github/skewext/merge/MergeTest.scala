@@ -1,13 +1,12 @@
 package io.github.skewext.merge
 
-import io.github.skewext.SkewExtensions
-import io.github.skewext.execution.split.SplitJoinExec
-import io.github.skewext.skew.SkewTest
-
 import java.nio.file.Files
 
 import scala.collection.JavaConverters._
 
+import io.github.skewext.SkewExtensions
+import io.github.skewext.execution.split.SplitJoinExec
+import io.github.skewext.skew.SkewTest
 import org.apache.commons.io.FileUtils
 import org.apache.iceberg.Table
 import org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions

@@ -1,7 +1,6 @@
 package io.github.skewext.merge
 
 import io.github.skewext.internal.SkewConf
-
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 

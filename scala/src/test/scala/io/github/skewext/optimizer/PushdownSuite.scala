@@ -1,9 +1,8 @@
 package io.github.skewext.optimizer
 
 import io.github.skewext.MultiJoinTest
-import io.github.skewext.plan.InputRole
 import io.github.skewext.plan.InputRole.{Excluded, Optional, Required}
-import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.plan.{InputRole, MultiFullJoin}
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join}

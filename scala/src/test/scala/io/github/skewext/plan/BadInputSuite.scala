@@ -1,7 +1,6 @@
 package io.github.skewext.plan
 
-import io.github.skewext.MultiJoinTest
-import io.github.skewext.PythonApi
+import io.github.skewext.{MultiJoinTest, PythonApi}
 
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 

@@ -1,8 +1,8 @@
 package io.github.skewext.plan
 
-import io.github.skewext.MultiJoinTest
-
 import scala.util.{Failure, Success, Try}
+
+import io.github.skewext.MultiJoinTest
 
 import org.apache.spark.sql.types.{DataType, DataTypes, DecimalType}
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}

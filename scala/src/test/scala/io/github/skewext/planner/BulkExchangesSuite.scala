@@ -2,13 +2,13 @@ package io.github.skewext.planner
 
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.internal.SkewConf
-import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
 /** Exchanges that write by the buffer: where they are planned, and that nothing else changes. */
 class BulkExchangesSuite extends MultiJoinTest {

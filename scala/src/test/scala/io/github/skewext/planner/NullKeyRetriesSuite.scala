@@ -1,12 +1,10 @@
 package io.github.skewext.planner
 
+import java.util.concurrent.atomic.AtomicInteger
+
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.planner.NullKeyRetriesSuite._
 import io.github.skewext.skew.SplitRetriesSuite.{Watched, watched}
-import org.apache.spark.sql.skewext.RetriedTasks
-import org.apache.spark.sql.skewext.TestShuffles
-
-import java.util.concurrent.atomic.AtomicInteger
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.XxHash64
@@ -15,6 +13,7 @@ import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.expressions.UserDefinedFunction
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.{RetriedTasks, TestShuffles}
 
 /** Rows with a null key go where they went before when their map task runs again. */
 class NullKeyRetriesSuite extends MultiJoinTest with RetriedTasks {

@@ -1,10 +1,10 @@
 package io.github.skewext.planner
 
-import io.github.skewext.MultiJoinTest
-import io.github.skewext.internal.SkewConf
-
 import java.io.File
 import java.nio.file.Files
+
+import io.github.skewext.MultiJoinTest
+import io.github.skewext.internal.SkewConf
 
 import org.apache.spark.SparkConf
 import org.apache.spark.network.util.JavaUtils

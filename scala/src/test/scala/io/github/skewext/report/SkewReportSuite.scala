@@ -1,10 +1,8 @@
 package io.github.skewext.report
 
-import io.github.skewext.MultiJoinTest
-import io.github.skewext.PythonApi
-
 import scala.collection.JavaConverters._
 
+import io.github.skewext.{MultiJoinTest, PythonApi}
 import org.json4s._
 import org.json4s.jackson.JsonMethods
 import org.scalatest.time.SpanSugar._

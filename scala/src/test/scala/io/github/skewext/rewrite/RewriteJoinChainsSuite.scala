@@ -1,7 +1,6 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.plan.MultiFullJoin
-import io.github.skewext.plan.RewriteReason
+import io.github.skewext.plan.{MultiFullJoin, RewriteReason}
 
 import org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation
 import org.apache.spark.sql.functions._

@@ -1,10 +1,10 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.{MultiFullJoin, RewriteReason}
-import io.github.skewext.plan.RewriteReason.{OuterReference => _, _}
-
 import scala.collection.mutable
+
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.RewriteReason.{OuterReference => _, _}
+import io.github.skewext.plan.{MultiFullJoin, RewriteReason}
 
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases
 import org.apache.spark.sql.catalyst.expressions.{Coalesce, EqualTo, OuterReference, PythonUDF}

@@ -1,11 +1,8 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.KeySketchExec
-import io.github.skewext.execution.split.PartitionSplit
+import io.github.skewext.execution.split.{KeySketchExec, PartitionSplit}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.SkewReason
-import org.apache.spark.sql.skewext.TestShuffles
-
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 
@@ -15,6 +12,7 @@ import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
 import org.apache.spark.sql.execution.{SparkPlan, WholeStageCodegenExec}
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.TestShuffles
 
 /** Partitions that are small, and out of which much comes. */
 class OutputSkewSuite extends SkewTest {

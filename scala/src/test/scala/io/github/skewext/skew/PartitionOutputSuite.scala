@@ -1,11 +1,8 @@
 package io.github.skewext.skew
 
-import io.github.skewext.sketch.KeyCounts
-import io.github.skewext.sketch.KeySketch
-import io.github.skewext.sketch.SketchLayout
-
 import scala.util.Random
 
+import io.github.skewext.sketch.{KeyCounts, KeySketch, SketchLayout}
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 import org.scalatest.funsuite.AnyFunSuite

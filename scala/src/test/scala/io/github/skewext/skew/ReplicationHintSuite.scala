@@ -1,11 +1,8 @@
 package io.github.skewext.skew
 
 import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.SkewReason
-import io.github.skewext.plan.TechniqueOptions
-import io.github.skewext.plan.TechniqueReason
+import io.github.skewext.plan.{SkewReason, TechniqueOptions, TechniqueReason}
 import io.github.skewext.technique.TechniqueRequest
-import org.apache.spark.sql.skewext.SqlInternals
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.IsNotNull
@@ -14,6 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.MergeRows.Keep
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.SqlInternals
 
 /** Joins of which one side must not be in several tasks: Spark gives MERGE such joins. */
 class ReplicationHintSuite extends SkewTest {

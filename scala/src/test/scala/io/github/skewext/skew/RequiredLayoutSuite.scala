@@ -2,7 +2,6 @@ package io.github.skewext.skew
 
 import io.github.skewext.execution.split.SplitJoinExec
 import io.github.skewext.plan.SkewReason
-
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.sql.DataFrame

@@ -1,15 +1,8 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.MapBlocks
-import io.github.skewext.execution.split.PartitionSplit
-import io.github.skewext.execution.split.SkewSplits
-import io.github.skewext.execution.split.SplitTask
-import io.github.skewext.execution.split.Slice
-import io.github.skewext.plan.InputRole
+import io.github.skewext.execution.split.{MapBlocks, PartitionSplit, SkewSplits, Slice, SplitTask}
 import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
-import io.github.skewext.plan.SkewReason
-import io.github.skewext.plan.SkewSettings
-
+import io.github.skewext.plan.{InputRole, SkewReason, SkewSettings}
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 import org.scalatest.funsuite.AnyFunSuite

@@ -1,7 +1,6 @@
 package io.github.skewext.skew
 
 import io.github.skewext.SkewExtensions
-
 import org.scalactic.source.Position
 import org.scalatest.Tag
 

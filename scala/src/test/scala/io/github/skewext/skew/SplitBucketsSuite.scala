@@ -1,18 +1,16 @@
 package io.github.skewext.skew
 
 import io.github.skewext.execution.files.SlicedBucketsExec
-import io.github.skewext.execution.split.Slice
-import io.github.skewext.execution.split.SplitJoinExec
-import io.github.skewext.explain.ExplainedSkew
-import io.github.skewext.explain.Explainer
+import io.github.skewext.execution.split.{Slice, SplitJoinExec}
+import io.github.skewext.explain.{ExplainedSkew, Explainer}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.SkewReason
-import org.apache.spark.sql.skewext.SqlInternals
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.{CoalescedPartitionSpec, PartialReducerPartitionSpec, ShufflePartitionSpec, SortExec}
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.SqlInternals
 
 /** Joins of bucketed tables, which have no shuffles: large buckets are read in slices. */
 class SplitBucketsSuite extends SkewTest {

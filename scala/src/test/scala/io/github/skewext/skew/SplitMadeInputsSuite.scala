@@ -1,9 +1,7 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.SplitReadSpecs
-import io.github.skewext.execution.split.SplitJoinExec
+import io.github.skewext.execution.split.{SplitJoinExec, SplitReadSpecs}
 import io.github.skewext.plan.SkewReason
-
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 

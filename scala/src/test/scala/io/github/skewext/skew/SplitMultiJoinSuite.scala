@@ -2,7 +2,6 @@ package io.github.skewext.skew
 
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.SkewReason
-
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 

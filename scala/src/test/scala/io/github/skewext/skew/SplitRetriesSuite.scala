@@ -1,14 +1,5 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.MarkKeys
-import io.github.skewext.execution.split.SplitReadSpecs
-import io.github.skewext.execution.split.SplitTask
-import io.github.skewext.execution.split.SplitJoinExec
-import io.github.skewext.skew.SplitRetriesSuite._
-import org.apache.spark.sql.skewext.RetriedTasks
-import org.apache.spark.sql.skewext.TestShuffles
-import org.apache.spark.sql.skewext.WanderingRDD
-
 import java.lang.{Long => JLong}
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicInteger
@@ -16,6 +7,8 @@ import java.util.concurrent.atomic.AtomicInteger
 import scala.collection.JavaConverters._
 import scala.util.{Failure, Random, Success => Done, Try}
 
+import io.github.skewext.execution.split.{MarkKeys, SplitJoinExec, SplitReadSpecs, SplitTask}
+import io.github.skewext.skew.SplitRetriesSuite._
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
@@ -26,7 +19,7 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.expressions.UserDefinedFunction
 import org.apache.spark.sql.functions._
-
+import org.apache.spark.sql.skewext.{RetriedTasks, TestShuffles, WanderingRDD}
 import org.apache.spark.sql.sources.Filter
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.{DataFrame, Row, SparkSession}

@@ -1,8 +1,7 @@
 package io.github.skewext.skew
 
 import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.InputRole
-import io.github.skewext.plan.SkewReason
+import io.github.skewext.plan.{InputRole, SkewReason}
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.SortExec

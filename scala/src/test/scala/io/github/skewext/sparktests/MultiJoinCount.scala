@@ -1,8 +1,8 @@
 package io.github.skewext.sparktests
 
-import io.github.skewext.plan.MultiFullJoin
-
 import java.util.concurrent.atomic.AtomicLong
+
+import io.github.skewext.plan.MultiFullJoin
 
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan

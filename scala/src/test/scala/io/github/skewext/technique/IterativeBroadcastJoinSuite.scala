@@ -1,14 +1,12 @@
 package io.github.skewext.technique
 
 import io.github.skewext.explain.Explainer
-import io.github.skewext.plan.TechniqueHint
-import io.github.skewext.plan.TechniqueReason
-import org.apache.spark.sql.skewext.SqlInternals
+import io.github.skewext.plan.{TechniqueHint, TechniqueReason}
 
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.functions._
-
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 
 /** Joins with a side that is broadcast in chunks. */

@@ -1,16 +1,11 @@
 package io.github.skewext.technique
 
-import io.github.skewext.execution.SaltKeysExec
-import io.github.skewext.plan.HotRows
-import io.github.skewext.plan.SaltKeys
-import io.github.skewext.plan.TechniqueHint
-import io.github.skewext.plan.TechniqueReason
-import org.apache.spark.sql.skewext.RetriedTasks
-import org.apache.spark.sql.skewext.TestShuffles
-
 import java.util.concurrent.atomic.{AtomicBoolean, AtomicInteger}
 
 import scala.util.Random
+
+import io.github.skewext.execution.SaltKeysExec
+import io.github.skewext.plan.{HotRows, SaltKeys, TechniqueHint, TechniqueReason}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
@@ -20,7 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.expressions.UserDefinedFunction
 import org.apache.spark.sql.functions._
-
+import org.apache.spark.sql.skewext.{RetriedTasks, TestShuffles}
 import org.apache.spark.sql.types.IntegerType
 import org.apache.spark.sql.{AnalysisException, Column, DataFrame, Row}
 import org.apache.spark.unsafe.types.UTF8String

@@ -1,22 +1,17 @@
 package io.github.skewext.technique
 
+import java.util.concurrent.atomic.AtomicInteger
+
 import io.github.skewext.SkewExtensions
-import io.github.skewext.explain.ExplainedJoin
-import io.github.skewext.explain.Explainer
-import io.github.skewext.explain.Origin
+import io.github.skewext.explain.{ExplainedJoin, Explainer, Origin}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.TechniqueReason
-import org.apache.spark.sql.skewext.SqlInternals
-import org.apache.spark.sql.skewext.TestSessions
-import org.apache.spark.sql.skewext.TestShuffles
-
-import java.util.concurrent.atomic.AtomicInteger
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledHashJoinExec, SortMergeJoinExec}
 import org.apache.spark.sql.execution.streaming.MemoryStream
 import org.apache.spark.sql.functions._
-
+import org.apache.spark.sql.skewext.{SqlInternals, TestSessions, TestShuffles}
 import org.apache.spark.sql.{AnalysisException, DataFrame, Encoder, Encoders}
 
 /** How techniques are asked for and chosen, and those that leave a join as it is. */

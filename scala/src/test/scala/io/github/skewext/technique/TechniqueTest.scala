@@ -1,11 +1,10 @@
 package io.github.skewext.technique
 
-import io.github.skewext.PythonApi
-import io.github.skewext.plan.TechniqueHint
-import io.github.skewext.plan.TechniqueReason
-import io.github.skewext.skew.SkewTest
-
 import scala.collection.JavaConverters._
+
+import io.github.skewext.PythonApi
+import io.github.skewext.plan.{TechniqueHint, TechniqueReason}
+import io.github.skewext.skew.SkewTest
 
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
 import org.apache.spark.sql.{Column, DataFrame, Row}

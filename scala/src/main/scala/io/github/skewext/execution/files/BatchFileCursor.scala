@@ -1,8 +1,6 @@
 package io.github.skewext.execution.files
 
-import io.github.skewext.execution.grouping.BatchRowMaker
-import io.github.skewext.execution.grouping.ColumnOrder
-import io.github.skewext.execution.grouping.RowCursor
+import io.github.skewext.execution.grouping.{BatchRowMaker, ColumnOrder, RowCursor}
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.vectorized.ColumnarBatch

@@ -1,9 +1,6 @@
 package io.github.skewext.execution.files
 
-import io.github.skewext.execution.grouping.BatchScan
-import io.github.skewext.execution.grouping.ColumnOrder
-import io.github.skewext.execution.grouping.KeyOrder
-import io.github.skewext.execution.grouping.RowCursor
+import io.github.skewext.execution.grouping.{BatchScan, ColumnOrder, KeyOrder, RowCursor}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.DataType

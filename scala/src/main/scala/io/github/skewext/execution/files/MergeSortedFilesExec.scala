@@ -1,10 +1,9 @@
 package io.github.skewext.execution.files
 
-import io.github.skewext.execution.grouping.BatchScan
-import io.github.skewext.execution.grouping.KeyOrder
-import io.github.skewext.plan.KeepsStableRows
-
 import scala.reflect.ClassTag
+
+import io.github.skewext.execution.grouping.{BatchScan, KeyOrder}
+import io.github.skewext.plan.KeepsStableRows
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow

@@ -1,7 +1,6 @@
 package io.github.skewext.execution.files
 
-import io.github.skewext.execution.grouping.KeyOrder
-import io.github.skewext.execution.grouping.RowCursor
+import io.github.skewext.execution.grouping.{KeyOrder, RowCursor}
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.metric.SQLMetric

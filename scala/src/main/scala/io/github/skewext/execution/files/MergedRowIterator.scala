@@ -1,7 +1,6 @@
 package io.github.skewext.execution.files
 
-import io.github.skewext.execution.grouping.KeyOrder
-import io.github.skewext.execution.grouping.SortedRowIterator
+import io.github.skewext.execution.grouping.{KeyOrder, SortedRowIterator}
 
 import org.apache.spark.sql.catalyst.InternalRow
 

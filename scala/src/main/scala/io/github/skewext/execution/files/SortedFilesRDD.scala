@@ -1,9 +1,9 @@
 package io.github.skewext.execution.files
 
-import io.github.skewext.execution.grouping.KeyOrder
-
 import scala.annotation.tailrec
 import scala.reflect.ClassTag
+
+import io.github.skewext.execution.grouping.KeyOrder
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow

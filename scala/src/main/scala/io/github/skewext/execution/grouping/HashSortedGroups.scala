@@ -1,10 +1,7 @@
 package io.github.skewext.execution.grouping
 
-import org.apache.spark.sql.skewext.SpillableRowArray
-import org.apache.spark.sql.skewext.TaskInternals
-
 import org.apache.spark.TaskContext
-
+import org.apache.spark.sql.skewext.{SpillableRowArray, TaskInternals}
 import org.apache.spark.util.collection.unsafe.sort.UnsafeExternalSorter
 
 /**

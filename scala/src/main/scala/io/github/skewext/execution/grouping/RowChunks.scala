@@ -1,12 +1,11 @@
 package io.github.skewext.execution.grouping
 
 import io.github.skewext.internal.RowBytes
-import org.apache.spark.sql.skewext.TaskInternals
 
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.{MemoryConsumer, SparkOutOfMemoryError, TaskMemoryManager}
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-
+import org.apache.spark.sql.skewext.TaskInternals
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.memory.MemoryBlock
 

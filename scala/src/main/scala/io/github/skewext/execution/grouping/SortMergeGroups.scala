@@ -1,8 +1,7 @@
 package io.github.skewext.execution.grouping
 
-import org.apache.spark.sql.skewext.SpillableRowArray
-
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.skewext.SpillableRowArray
 
 /**
  * Groups rows by merging inputs that are ordered, whatever the order is: a subclass says which rows

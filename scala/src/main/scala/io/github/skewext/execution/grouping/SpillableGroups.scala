@@ -1,13 +1,11 @@
 package io.github.skewext.execution.grouping
 
-import org.apache.spark.sql.skewext.TaskInternals
-
 import scala.collection.mutable
 
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-
+import org.apache.spark.sql.skewext.TaskInternals
 import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterSpillWriter
 
 /**

@@ -2,10 +2,8 @@ package io.github.skewext.execution.split
 
 import io.github.skewext.execution.MultiFullJoinExec
 import io.github.skewext.execution.files.MergeSortedFilesExec
-import io.github.skewext.plan.InputRole
 import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
-import io.github.skewext.plan.JoinHints
-import io.github.skewext.plan.SkewReason
+import io.github.skewext.plan.{InputRole, JoinHints, SkewReason}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans._

@@ -1,17 +1,14 @@
 package io.github.skewext.execution.split
 
-import io.github.skewext.execution.KeyFilter
-import io.github.skewext.execution.MatchedKeyFilter
-import io.github.skewext.execution.NormalizedKeys
-import org.apache.spark.sql.skewext.TaskInternals
-
 import java.util.{Arrays, BitSet}
+
+import io.github.skewext.execution.{KeyFilter, MatchedKeyFilter, NormalizedKeys}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-
+import org.apache.spark.sql.skewext.TaskInternals
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.map.BytesToBytesMap
 

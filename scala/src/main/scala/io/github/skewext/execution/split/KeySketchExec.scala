@@ -2,11 +2,7 @@ package io.github.skewext.execution.split
 
 import io.github.skewext.execution.MultiJoinExec
 import io.github.skewext.plan.KeepsStableRows
-import io.github.skewext.sketch.KeyCounts
-import io.github.skewext.sketch.KeySampler
-import io.github.skewext.sketch.KeySampling
-import io.github.skewext.sketch.KeySketch
-import io.github.skewext.sketch.SketchLayout
+import io.github.skewext.sketch.{KeyCounts, KeySampler, KeySampling, KeySketch, SketchLayout}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow

@@ -1,20 +1,19 @@
 package io.github.skewext.execution.split
 
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
 import io.github.skewext.execution.NormalizedKeys
 import io.github.skewext.execution.grouping.UnsafeInputs
 import io.github.skewext.execution.split.MarkKeys.Part
 import io.github.skewext.internal.StageName
 import io.github.skewext.plan.InputRole
-import org.apache.spark.sql.skewext.MultiZipRDD
-
-import scala.collection.mutable
-import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution._
-
+import org.apache.spark.sql.skewext.MultiZipRDD
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.{SparkContext, TaskContext}
 

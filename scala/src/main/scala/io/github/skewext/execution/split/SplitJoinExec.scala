@@ -1,14 +1,10 @@
 package io.github.skewext.execution.split
 
-import io.github.skewext.execution.InputColumn
-import io.github.skewext.execution.MultiFullJoinExec
-import io.github.skewext.execution.MultiJoinExec
-import io.github.skewext.execution.NormalizedKeys
+import java.util.concurrent.TimeUnit
+
+import io.github.skewext.execution.{InputColumn, MultiFullJoinExec, MultiJoinExec, NormalizedKeys}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.InputRole
-import org.apache.spark.sql.skewext.MultiZipRDD
-
-import java.util.concurrent.TimeUnit
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -16,6 +12,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
+import org.apache.spark.sql.skewext.MultiZipRDD
 
 /**
  * A join of which some partitions are joined by several tasks each: the inputs read them in parts. It

@@ -2,8 +2,8 @@ package io.github.skewext.execution.split
 
 import io.github.skewext.execution.files.SlicedBucketsExec
 
-import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 
 /** The nodes that say what each task reads of a source: Spark's for shuffles, ours for buckets. */
 private[skewext] object SplitReadSpecs {

@@ -1,12 +1,12 @@
 package io.github.skewext.execution.split
 
 import io.github.skewext.internal.SkewConf
-import org.apache.spark.sql.skewext.BulkShuffledRowRDD
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.BulkShuffledRowRDD
 
 /** How the inputs of a split join are read, where that is not left to Spark. */
 object SplitReads {

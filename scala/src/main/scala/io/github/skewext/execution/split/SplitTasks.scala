@@ -1,10 +1,7 @@
 package io.github.skewext.execution.split
 
-import io.github.skewext.execution.KeyFilter
-import io.github.skewext.execution.MultiJoinIterator
-import io.github.skewext.execution.MultiJoinTask
-import io.github.skewext.execution.NormalizedKeys
 import io.github.skewext.execution.grouping.UnsafeInputs
+import io.github.skewext.execution.{KeyFilter, MultiJoinIterator, MultiJoinTask, NormalizedKeys}
 import io.github.skewext.plan.InputRole
 import io.github.skewext.plan.InputRole.Required
 

@@ -1,11 +1,11 @@
 package org.apache.spark.sql.skewext
 
-import io.github.skewext.internal.RowBytes
-
 import java.io.{EOFException, IOException, InputStream, OutputStream}
 import java.nio.{ByteBuffer, ByteOrder}
 
 import scala.reflect.ClassTag
+
+import io.github.skewext.internal.RowBytes
 
 import org.apache.spark.serializer.{DeserializationStream, SerializationStream, Serializer, SerializerInstance}
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow

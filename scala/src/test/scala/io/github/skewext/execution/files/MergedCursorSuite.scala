@@ -1,11 +1,8 @@
 package io.github.skewext.execution.files
 
-import io.github.skewext.execution.grouping.BatchRowMaker
-import io.github.skewext.execution.grouping.KeyOrder
-import io.github.skewext.execution.grouping.RowCursor
-
 import scala.util.Random
 
+import io.github.skewext.execution.grouping.{BatchRowMaker, KeyOrder, RowCursor}
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.catalyst.InternalRow

@@ -1,14 +1,12 @@
 package io.github.skewext.execution.grouping
 
-import io.github.skewext.MultiJoinTest
-import org.apache.spark.sql.skewext.TestMemory
-import org.apache.spark.sql.skewext.TestTask
-
 import scala.collection.mutable
+
+import io.github.skewext.MultiJoinTest
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
-
+import org.apache.spark.sql.skewext.{TestMemory, TestTask}
 import org.apache.spark.sql.types.{DataType, IntegerType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 

@@ -1,12 +1,10 @@
 package io.github.skewext.execution.split
 
 import io.github.skewext.execution.NormalizedKeys
-import org.apache.spark.sql.skewext.TestMemory
-import org.apache.spark.sql.skewext.TestTask
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
-
+import org.apache.spark.sql.skewext.{TestMemory, TestTask}
 import org.apache.spark.sql.test.SharedSparkSession
 import org.apache.spark.sql.types.{DataType, IntegerType, LongType}
 

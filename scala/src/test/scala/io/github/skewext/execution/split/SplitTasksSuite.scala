@@ -1,20 +1,14 @@
 package io.github.skewext.execution.split
 
-import io.github.skewext.execution.InputColumn
-import io.github.skewext.execution.MultiJoinMetrics
-import io.github.skewext.execution.MultiJoinTask
-import io.github.skewext.execution.NormalizedKeys
-import io.github.skewext.execution.grouping.GroupingSettings
-import io.github.skewext.execution.grouping.JoinKeys
+import io.github.skewext.execution.grouping.{GroupingSettings, JoinKeys}
+import io.github.skewext.execution.{InputColumn, MultiJoinMetrics, MultiJoinTask, NormalizedKeys}
 import io.github.skewext.plan.InputRole
 import io.github.skewext.plan.InputRole.{Excluded, Present, Required}
-import org.apache.spark.sql.skewext.TestMemory
-import org.apache.spark.sql.skewext.TestTask
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection}
 import org.apache.spark.sql.execution.metric.SQLMetrics
-
+import org.apache.spark.sql.skewext.{TestMemory, TestTask}
 import org.apache.spark.sql.test.SharedSparkSession
 import org.apache.spark.sql.types.{DataType, LongType}
 
