@@ -74,6 +74,11 @@ class Point:
         """Whether a partition of the join is much larger than the others."""
         return self.kind in SKEWED
 
+    @property
+    def skewed_in_rows(self) -> bool:
+        """Whether bytes do not show it: much comes out of little, or equal keys are compressed."""
+        return self.kind in ("product", "both") or (self.how in ("semi", "anti") and self.swapped)
+
 
 @dataclass(frozen=True)
 class Goal:

@@ -25,6 +25,7 @@ from harness.technique_plans import FAMILY, technique_of
 from harness.variants import (
     BUCKET_SKEW,
     BULK_ROWS,
+    COUNTING,
     MARKING,
     MAX_BROADCAST,
     SKEW,
@@ -163,6 +164,8 @@ class Worker:
             BULK_ROWS: "true",
             SKEW: "true",
             MARKING: "true",
+            # By default, keys of Spark's own joins are not counted.
+            COUNTING: str(where.skewed_in_rows).lower(),
             BUCKET_SKEW: "true",
             # Without these two, Spark does not believe that a bucket's one file is in order.
             "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",

@@ -50,7 +50,8 @@ def rows(seed: int, size: int, hot: float) -> list[tuple[int | None, str]]:
 
 def frame(spark: SparkSession, name: str, data: list[Any], maps: int) -> DataFrame:
     parallel = spark.sparkContext.parallelize(data, maps)
-    return spark.createDataFrame(parallel, f"k int, {name} string")
+    # Rows from Python may be others when they are made again, for all that Spark knows.
+    return spark.createDataFrame(parallel, f"k int, {name} string").localCheckpoint()
 
 
 def is_split(df: DataFrame) -> bool:

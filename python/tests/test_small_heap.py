@@ -93,7 +93,7 @@ assert result[6] == 128 * OTHERS, result
 
 def joins(node):
     kind = node.getClass().getSimpleName()
-    if kind == "MultiFullJoinExec":
+    if kind == "SplitJoinExec":
         return [node]
     if kind == "AdaptiveSparkPlanExec":
         return joins(node.executedPlan())
