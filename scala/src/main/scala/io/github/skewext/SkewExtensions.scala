@@ -150,8 +150,11 @@ object SkewExtensions {
     new BucketedScanRules(PruneBuckets, MergeSortedFiles)
 
   private val strategies: Seq[Strategy] =
-    Seq(MultiFullJoinStrategy, SaltedJoinStrategy, MarkedBroadcastJoinStrategy).map(
-      GuardedStrategy(_))
+    Seq(
+      MultiFullJoinStrategy,
+      MultiFullJoinStrategy.AsSparksJoins,
+      SaltedJoinStrategy,
+      MarkedBroadcastJoinStrategy).map(GuardedStrategy(_))
 
   /**
    * Registers with a session that runs already what can be registered so late: the strategy and the

@@ -1,7 +1,8 @@
 package io.github.skewext
 
-import io.github.skewext.internal.{Guard, GuardedRule, LoadedExtension, SkewConf}
+import io.github.skewext.internal.{Guard, GuardedRule, GuardedStrategy, LoadedExtension, SkewConf}
 import io.github.skewext.optimizer.{LowerMultiFullJoin, PruneNestedColumns, PushKeyPredicates}
+import io.github.skewext.plan.MultiFullJoin
 import io.github.skewext.technique.ResolveSkewJoinHints
 
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan}
@@ -9,7 +10,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
-import org.apache.spark.sql.{DataFrame, SparkSessionExtensions}
+import org.apache.spark.sql.{DataFrame, SparkSessionExtensions, Strategy}
 
 /** Loading, loading twice, registering late, switching off, and failing without harm. */
 class SkewExtensionsSuite extends MultiJoinTest {
@@ -78,6 +79,25 @@ class SkewExtensionsSuite extends MultiJoinTest {
       assert(failing(plan) eq plan)
     }
     intercept[OutOfMemoryError](Guard.protect("x", 1)(throw new OutOfMemoryError))
+  }
+
+  test("a strategy that fails leaves the join to Spark's own") {
+    val bare = TestSessions.withoutExtensions(spark)
+    PythonApi.register(bare)
+    val failing = GuardedStrategy(new Strategy {
+      override def apply(plan: LogicalPlan): Seq[SparkPlan] =
+        if (plan.isInstanceOf[MultiFullJoin]) throw new IllegalStateException("a bug") else Nil
+    })
+    bare.experimental.extraStrategies = failing +: bare.experimental.extraStrategies.tail
+    SqlInternals.withActive(bare) {
+      val one = bare.sql("SELECT * FROM VALUES (0.0D, 1), (2.0D, 3) AS t(k, v)")
+      val other = bare.sql("SELECT * FROM VALUES (-0.0D, 2) AS t(k, w)")
+      val joined = multiJoin(Seq(one, other, one), Seq("k"), indicator = "i")
+      assert(
+        joined.collect().map(_.toSeq).toSet ===
+          Set(Seq(0.0, 1, 2, 1, Seq(0, 1, 2)), Seq(2.0, 3, null, 3, Seq(0, 2))))
+      assert(operators(joined).isEmpty)
+    }
   }
 
   test("a query without a join runs none of our rules") {

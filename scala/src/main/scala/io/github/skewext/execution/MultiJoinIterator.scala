@@ -77,11 +77,17 @@ private[skewext] final class MultiJoinIterator(
   /** Whether a group's combinations are being shown. */
   private[this] var shown = false
 
-  TaskContext.get().addTaskCompletionListener[Unit](reportMetrics(_))
+  private[this] val context = TaskContext.get()
+
+  /** Steps without a look whether the task has been killed. */
+  private[this] var unchecked = 0
+
+  context.addTaskCompletionListener[Unit](reportMetrics(_))
 
   override def getRow: InternalRow = current
 
   override def advanceNext(): Boolean = {
+    checkInterrupted()
     if (groups == null) {
       groups = task.ordered match {
         case Some(order) => orderedGroups(order)
@@ -95,6 +101,7 @@ private[skewext] final class MultiJoinIterator(
       return true
     }
     while (groups.nextGroup()) {
+      checkInterrupted()
       if (!groups.keyHasNull) numGroups += 1
       if (comesOut()) {
         combination.first = firstPresent()
@@ -109,6 +116,18 @@ private[skewext] final class MultiJoinIterator(
     // Not only when the task ends: it may go on with other partitions, as in a coalesced RDD.
     if (gathered != null) gathered.free()
     false
+  }
+
+  /**
+   * Reads of a shuffle see that a task has been killed; what comes out of rows that are here already
+   * may go on for long.
+   */
+  private def checkInterrupted(): Unit = {
+    unchecked += 1
+    if (unchecked == MultiJoinIterator.StepsUnchecked) {
+      unchecked = 0
+      TaskInternals.endIfKilled(context)
+    }
   }
 
   private def orderedGroups(order: KeyOrder): KeySortedGroups = {
@@ -221,6 +240,10 @@ private[skewext] final class MultiJoinIterator(
     metrics.peakMemory.add(peakMemory)
     TaskInternals.reportPeakMemory(context, peakMemory)
   }
+}
+
+private[skewext] object MultiJoinIterator {
+  final val StepsUnchecked = 4096
 }
 
 /** Positions of the inputs with the key, as arrays that are made once for every pattern met. */

@@ -26,10 +26,12 @@ object LowerMultiFullJoin extends Rule[LogicalPlan] {
     if (SkewConf.enabled(conf) || !plan.exists(_.isInstanceOf[MultiFullJoin])) {
       plan
     } else {
-      // In a session that registered late this rule runs after Spark's batch that normalizes the
-      // float keys of joins.
-      NormalizeFloatingNumbers(plan.transformUp { case j: MultiFullJoin => lower(j) })
+      normalized(plan)
     }
+
+  /** Also where it runs after Spark's batch that normalizes the floating-point keys of joins. */
+  def normalized(plan: LogicalPlan): LogicalPlan =
+    NormalizeFloatingNumbers(plan.transformUp { case j: MultiFullJoin => lower(j) })
 
   def lower(join: MultiFullJoin): LogicalPlan = {
     val needPresence = join.indicator.isDefined || join.roles.exists(_ != InputRole.Optional)

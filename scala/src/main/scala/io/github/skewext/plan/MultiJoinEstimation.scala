@@ -9,22 +9,26 @@ import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, Statistics}
 /**
  * How much comes out of a [[MultiFullJoin]].
  *
- * The sum of the inputs, not their product: keys are nearly unique where tables are integrated on a
- * key, and an estimate that explodes with N would drive every choice above wrong. Where the inputs'
- * rows are known, and with `spark.sql.cbo.enabled` those are of filtered inputs too, no more rows
- * come out than the largest required input has.
+ * The sum of the inputs where no more than one of them can have a key twice. Of those that can, the
+ * product, as Spark has it for joins of two: a join above must not broadcast what it takes for small.
+ * With column statistics (`spark.sql.cbo.enabled`) the product is divided by the number of keys.
  */
 private[skewext] object MultiJoinEstimation {
 
   def apply(join: MultiFullJoin): Statistics = {
     val shown = join.children.indices.filter(join.roles(_).isShown)
     val inputs = shown.map(join.children(_).stats)
-    val size = inputs.map(_.sizeInBytes).sum.max(1)
-    if (inputs.nonEmpty && inputs.forall(_.rowCount.isDefined)) {
-      val rows =
+    val (once, repeated) = shown.partition(join.hasDistinctKeys)
+    def sizes(of: Seq[Int]) = of.map(join.children(_).stats.sizeInBytes)
+    val size = (sizes(once).sum + (if (repeated.isEmpty) 0 else sizes(repeated).product)).max(1)
+    val product = if (repeated.size > 1) productOf(join, repeated) else Some(BigInt(0))
+    if (inputs.nonEmpty && inputs.forall(_.rowCount.isDefined) && product.isDefined) {
+      val sum =
         rowCount(join, shown.map(i => join.roles(i) -> join.children(i).stats.rowCount.get))
+      val most = join.maxRows.map(BigInt(_))
+      val rows = most.fold(sum.max(product.get))(_.min(sum.max(product.get)))
       if (join.conf.cboEnabled) {
-        val columns = columnStats(join, rows)
+        val columns = columnStats(join, rows, sum)
         Statistics(
           sizeInBytes = EstimationUtils.getOutputSize(join.output, rows, columns),
           rowCount = Some(rows),
@@ -37,6 +41,24 @@ private[skewext] object MultiJoinEstimation {
     }
   }
 
+  /** How many rows inputs give that have keys several times, if it is known how many keys there are. */
+  private def productOf(join: MultiFullJoin, inputs: Seq[Int]): Option[BigInt] = {
+    val keys = inputs.map { i =>
+      val stats = join.children(i).stats
+      val ofColumns = join.keyColumns(i).map(stats.attributeStats.get(_).flatMap(_.distinctCount))
+      for {
+        rows <- stats.rowCount
+        counts <- if (ofColumns.forall(_.isDefined)) Some(ofColumns.flatten) else None
+      } yield rows -> counts.product.min(rows)
+    }
+    if (keys.forall(_.isDefined)) {
+      val (rows, distinct) = keys.flatten.unzip
+      Some(rows.product / distinct.max.max(1).pow(inputs.size - 1))
+    } else {
+      None
+    }
+  }
+
   private def rowCount(join: MultiFullJoin, inputs: Seq[(InputRole, BigInt)]): BigInt = {
     val required = inputs.collect { case (Required, rows) => rows }
     val estimate = if (required.isEmpty) inputs.map(_._2).sum else required.max
@@ -44,14 +66,17 @@ private[skewext] object MultiJoinEstimation {
   }
 
   /** Of an optional input's columns we know how many values there are, and that the rest is null. */
-  private def columnStats(join: MultiFullJoin, rows: BigInt): AttributeMap[ColumnStat] = {
+  private def columnStats(
+      join: MultiFullJoin,
+      rows: BigInt,
+      sum: BigInt): AttributeMap[ColumnStat] = {
     val values = for {
       i <- join.children.indices if join.roles(i).isShown
       input = join.children(i).stats
       column <- join.valueColumns(i)
       stat <- input.attributeStats.get(column)
     } yield {
-      val absent = if (join.roles(i) == Optional) (rows - input.rowCount.get).max(0) else BigInt(0)
+      val absent = if (join.roles(i) == Optional) (sum - input.rowCount.get).max(0) else BigInt(0)
       column -> stat.copy(
         distinctCount = stat.distinctCount.map(_.min(rows)),
         nullCount = stat.nullCount.map(n => (n + absent).min(rows)),

@@ -2,6 +2,7 @@ package io.github.skewext.planner
 
 import io.github.skewext.execution.MultiFullJoinExec
 import io.github.skewext.internal.SkewConf
+import io.github.skewext.optimizer.LowerMultiFullJoin
 import io.github.skewext.plan.MultiFullJoin
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -23,6 +24,17 @@ object MultiFullJoinStrategy extends Strategy {
         j.indicator,
         order) :: Nil
     case _ => Nil
+  }
+
+  /**
+   * Spark asks for it only where the strategy above has planned nothing, because it failed: then the
+   * join is done by Spark's own.
+   */
+  object AsSparksJoins extends Strategy {
+    override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+      case j: MultiFullJoin => planLater(LowerMultiFullJoin.normalized(j)) :: Nil
+      case _ => Nil
+    }
   }
 
   /**

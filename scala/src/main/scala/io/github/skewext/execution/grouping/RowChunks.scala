@@ -295,7 +295,9 @@ private[skewext] object RowChunks {
   /** The line after a record may be read, wherever it ends. */
   final val CacheLine = 64
   private final val PageTail = CacheLine + 8
-  private final val PageSize = 1L << 22
+
+  /** With the header of the array that it is, no more than 4 MiB: G1 would give it 8. */
+  private final val PageSize = (1L << 22) - Platform.LONG_ARRAY_OFFSET
 
   def apply(numInputs: Int, context: TaskContext): RowChunks = {
     val memory = TaskInternals.memory(context)

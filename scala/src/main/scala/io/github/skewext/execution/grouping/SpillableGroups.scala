@@ -6,6 +6,7 @@ import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.skewext.TaskInternals
+import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterSpillWriter
 
 /**
@@ -153,7 +154,9 @@ private[skewext] final class SpillableGroups(
 }
 
 private[skewext] object SpillableGroups {
-  private val SorterPageSize = 1L << 22
+
+  /** As in [[RowChunks]]. */
+  private val SorterPageSize = (1L << 22) - Platform.LONG_ARRAY_OFFSET
 }
 
 /**

@@ -195,7 +195,7 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
 private object KeyLookup {
   private val Met = 1L
   private val InitialCapacity = 1024
-  private val PageSize = 1L << 20
+  private val PageSize = (1L << 20) - Platform.LONG_ARRAY_OFFSET
 
   /** 128 KB: what a core has close by. */
   private val FilterBits = 20

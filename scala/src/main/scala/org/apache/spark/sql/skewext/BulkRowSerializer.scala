@@ -11,6 +11,7 @@ import org.apache.spark.serializer.{DeserializationStream, SerializationStream, 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.unsafe.Platform
+import org.apache.spark.unsafe.array.ByteArrayMethods
 
 /**
  * Writes the bytes that Spark's `UnsafeRowSerializer` writes, a row's size in four bytes (highest
@@ -67,18 +68,29 @@ private final class BulkRowOutput(out: OutputStream, dataSize: SQLMetric)
   override def writeValue[T: ClassTag](value: T): SerializationStream = {
     val row = value.asInstanceOf[UnsafeRow]
     val size = row.getSizeInBytes
-    if (used + 4 + size > buffer.length) makeRoom(4 + size)
-    val position = Platform.BYTE_ARRAY_OFFSET + used
-    Platform.putInt(buffer, position, BulkRowSerializer.bigEndian(size))
-    RowBytes.copy(row.getBaseObject, row.getBaseOffset, buffer, position + 4, size)
-    used += 4 + size
+    if (size > buffer.length - 4) {
+      writeThrough(row, size)
+    } else {
+      if (used + 4 + size > buffer.length) writeOut()
+      write(row, size)
+    }
     rowBytes += size
     this
   }
 
-  private def makeRoom(needed: Int): Unit = {
+  private def write(row: UnsafeRow, size: Int): Unit = {
+    val position = Platform.BYTE_ARRAY_OFFSET + used
+    Platform.putInt(buffer, position, BulkRowSerializer.bigEndian(size))
+    RowBytes.copy(row.getBaseObject, row.getBaseOffset, buffer, position + 4, size)
+    used += 4 + size
+  }
+
+  /** A row that is larger than the buffer, of which there are as many as partitions. */
+  private def writeThrough(row: UnsafeRow, size: Int): Unit = {
     writeOut()
-    if (needed > buffer.length) buffer = new Array[Byte](needed)
+    Platform.putInt(buffer, Platform.BYTE_ARRAY_OFFSET, BulkRowSerializer.bigEndian(size))
+    out.write(buffer, 0, 4)
+    row.writeToStream(out, buffer)
   }
 
   private def writeOut(): Unit = {
@@ -183,7 +195,8 @@ private final class BulkRowReader(in: InputStream, val row: UnsafeRow, first: Ar
   /** Reads on until `needed` bytes are there, or all that there are. */
   private def fill(needed: Int): Unit = {
     val rest = end - position
-    val target = if (needed > buffer.length) new Array[Byte](2 * needed) else buffer
+    val target =
+      if (needed > buffer.length) new Array[Byte](BulkRowReader.grown(needed)) else buffer
     System.arraycopy(buffer, position, target, 0, rest)
     buffer = target
     position = 0
@@ -198,6 +211,10 @@ private final class BulkRowReader(in: InputStream, val row: UnsafeRow, first: Ar
 
 private object BulkRowReader {
   private val BufferSize = 1 << 16
+
+  /** Twice as much as is needed, as far as an array can have it. */
+  def grown(needed: Int): Int =
+    math.min(2L * needed, ByteArrayMethods.MAX_ROUNDED_ARRAY_LENGTH.toLong).toInt
 
   def newBuffer: Array[Byte] = new Array[Byte](BufferSize)
 }

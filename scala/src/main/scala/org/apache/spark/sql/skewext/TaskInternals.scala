@@ -13,6 +13,8 @@ object TaskInternals {
 
   def memory(context: TaskContext): TaskMemoryManager = context.taskMemoryManager()
 
+  def endIfKilled(context: TaskContext): Unit = context.killTaskIfInterrupted()
+
   def reportPeakMemory(context: TaskContext, bytes: Long): Unit =
     context.taskMetrics().incPeakExecutionMemory(bytes)
 

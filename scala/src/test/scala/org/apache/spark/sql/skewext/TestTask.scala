@@ -12,6 +12,10 @@ import org.apache.spark.{SparkConf, SparkEnv, TaskContext, TaskContextImpl}
  */
 object TestTask {
 
+  /** What Spark does to a task whose query is cancelled. */
+  def kill(context: TaskContext): Unit =
+    context.asInstanceOf[TaskContextImpl].markInterrupted("killed")
+
   /** Runs `body` as a task; fails if memory is left when the task has ended. */
   def run[T](memory: TestMemory)(body: TaskContext => T): T = {
     val manager = new TaskMemoryManager(memory.manager, 0)
