@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Union
 from pyspark_skewext._errors import type_error, value_error
 from pyspark_skewext._jvm import api_of, java_list, java_map
 from pyspark_skewext._validate import checked_sides
+from pyspark_skewext.results.skew import HotKey
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -156,11 +157,9 @@ def _texts(options: dict[str, Option]) -> dict[str, str]:
 def _literals(spark: SparkSession, keys: object) -> Any:
     from pyspark.sql.functions import lit
 
-    from pyspark_skewext.report import HotKey as ReportedKey
-
     if isinstance(keys, str) or not isinstance(keys, Sequence):
         raise type_error(f"hot_keys must be a list of keys, not {type(keys).__name__}.")
     jvm: Any = spark._jvm
-    values = [key.key if isinstance(key, ReportedKey) else key for key in keys]
+    values = [key.key if isinstance(key, HotKey) else key for key in keys]
     rows = [key if isinstance(key, tuple) else (key,) for key in values]
     return java_list(jvm, [java_list(jvm, [lit(value)._jc for value in row]) for row in rows])

@@ -181,7 +181,7 @@ def test_scans_are_explained(spark: SparkSession) -> None:
     assert "reads 1 of 16 buckets: those that the conditions allow" in str(explanation)
     page = explanation._repr_html_()
     assert "<p>No joins.</p>" in page
-    assert "<td>1 of 16</td>" in page
+    assert "<td>reads 1 of 16 buckets: those that the conditions allow</td>" in page
     (scan,) = explain(spark.sql("SELECT v FROM pruned_is WHERE i = 7 AND s > 'a'")).scans
     assert scan["read"] == BUCKETS
     assert scan["why"].endswith("(s)")

@@ -14,7 +14,8 @@ _PLACES = {"query": "", "cached data": " (in a cached table)"}
 
 def as_text(content: dict[str, Any]) -> str:
     """Write an entry for each join and each scan, below the notes."""
-    entries = [
+    entries = [*content["notes"], *_nothing(content)]
+    entries += [
         _entry(
             f"Join {join['number']}{_place(join)}: {join['title']}",
             [*_origin(join["origin"]), *_inputs(join["inputs"]), *_work(join)],
@@ -29,12 +30,13 @@ def as_text(content: dict[str, Any]) -> str:
         )
         for scan in content["scans"]
     ]
-    return "\n\n".join([*content["notes"], *entries]) or _NOTHING
+    return "\n\n".join(entries)
 
 
 def as_html(content: dict[str, Any]) -> str:
     """Write a table of the joins and one of the scans, below the notes."""
-    parts = [f"<p>{html.escape(note)}</p>" for note in content["notes"]]
+    said = [*content["notes"], *_nothing(content)]
+    parts = [f"<p>{html.escape(each)}</p>" for each in said]
     if content["joins"]:
         rows = [
             (
@@ -57,10 +59,12 @@ def as_html(content: dict[str, Any]) -> str:
             for scan in content["scans"]
         ]
         parts.append(_table(("", "bucketed table", "buckets read"), scans))
-    return f"<div>{''.join(parts) or f'<p>{_NOTHING}</p>'}</div>"
+    return f"<div>{''.join(parts)}</div>"
 
 
-_NOTHING = "No joins."
+def _nothing(content: dict[str, Any]) -> list[str]:
+    """Where a note says that nothing was looked at, nobody knows what joins there are."""
+    return [] if content["notes"] or content["joins"] else ["No joins."]
 
 
 def _entry(title: str, lines: Iterable[str]) -> str:
