@@ -28,9 +28,8 @@ private[multijoin] case class SkewJoinTasks(
       partition: Int,
       inputs: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] = {
     val part = tasks(partition)
-    def partTask(rows: SQLMetric) = task.copy(
-      roles = part.roles(task.roles),
-      metrics = task.metrics.copy(ofKind = Some(rows)))
+    def partTask(rows: SQLMetric) =
+      task.copy(roles = part.roles(task.roles), metrics = task.metrics.copy(ofKind = Some(rows)))
     part match {
       case SkewTask.Whole => new MultiJoinIterator(task, inputs.map(_())).toScala
       case SkewTask.Piece(input, slice) =>

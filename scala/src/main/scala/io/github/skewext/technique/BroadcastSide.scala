@@ -32,8 +32,9 @@ private[technique] object BroadcastSide {
       else Left(TechniqueReason.TooLarge(described(request, side)))
     } else if (request.sizeOf(side) > limit) {
       Left(
-        TechniqueReason.TooLarge(s"${described(request, side)} is larger than ${BroadcastLimit.size(limit)}; " +
-          s"${SkewConf.SKEW_JOIN_MAX_BROADCAST.key} allows more"))
+        TechniqueReason.TooLarge(
+          s"${described(request, side)} is larger than ${BroadcastLimit.size(limit)}; " +
+            s"${SkewConf.SKEW_JOIN_MAX_BROADCAST.key} allows more"))
     } else {
       Right(side)
     }

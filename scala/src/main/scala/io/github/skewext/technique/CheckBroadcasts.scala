@@ -23,7 +23,8 @@ object CheckBroadcasts extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan = {
     if (SkewConf.enabled(conf)) {
       plan.foreach {
-        case join: BroadcastHashJoinExec if join.buildSide == BuildLeft => BroadcastLimit.check(join, join.left)
+        case join: BroadcastHashJoinExec if join.buildSide == BuildLeft =>
+          BroadcastLimit.check(join, join.left)
         case join: BroadcastHashJoinExec => BroadcastLimit.check(join, join.right)
         case join: MarkedBroadcastJoinExec => BroadcastLimit.check(join, join.small)
         case _ =>

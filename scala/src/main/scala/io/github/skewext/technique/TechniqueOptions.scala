@@ -52,8 +52,7 @@ object TechniqueOptions {
       val known =
         if (optionNames.isEmpty) "it takes none"
         else s"it takes ${optionNames.mkString(", ")}"
-      throw SqlInternals.analysisError(
-        s"The technique $technique has no option '$name'; $known.")
+      throw SqlInternals.analysisError(s"The technique $technique has no option '$name'; $known.")
     }
   }
 

@@ -53,7 +53,9 @@ class SkewJoinTasksSuite extends SharedSparkSession {
       of.zipWithIndex.map { case (k, v) => projection(InternalRow(k, v.toLong)) }
     }
     val shown = TestTask.run(memory) { _ =>
-      SplitJoinTask(task, tasks)(0, Array(() => rows(left), () => rows(right))).map(_.getLong(0)).toList
+      SplitJoinTask(task, tasks)(0, Array(() => rows(left), () => rows(right)))
+        .map(_.getLong(0))
+        .toList
     }
     (shown, rowsOfRight.value)
   }
