@@ -197,15 +197,19 @@ class RandomMergeSuite extends MergeTest {
   test("random MERGEs") {
     // Another seed every day, so that many days see many cases; the failure says which.
     val first = java.time.LocalDate.now().toEpochDay * runs
-    val outcomes = (first until first + runs).map { seed =>
+    var counts = Map.empty[String, Int]
+    // Few are split by us: it goes on until one is.
+    def isEnough(n: Int) = n >= runs && (counts.contains("split by us") || n >= 10 * runs)
+    Iterator.from(0).takeWhile(!isEnough(_)).foreach { n =>
+      val seed = first + n
       val c = cases.pureApply(Gen.Parameters.default, Seed(seed))
       withClue(s"seed $seed, $c: ") {
-        var outcome = ""
-        withSQLConf(c.conf: _*) { outcome = run(c) }
-        outcome
+        withSQLConf(c.conf: _*) {
+          val outcome = run(c)
+          counts += outcome -> (counts.getOrElse(outcome, 0) + 1)
+        }
       }
     }
-    val counts = outcomes.groupBy(identity).map { case (outcome, all) => outcome -> all.size }
     info(counts.toSeq.sorted.map { case (outcome, n) => s"$n $outcome" }.mkString(", "))
     assert(counts.contains("split by us") && counts.size > 1)
   }

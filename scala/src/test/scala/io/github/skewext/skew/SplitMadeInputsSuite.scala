@@ -1,6 +1,7 @@
 package io.github.skewext.skew
 
 import io.github.skewext.execution.split.{SplitJoinExec, SplitReadSpecs}
+import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.SkewReason
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
@@ -79,9 +80,11 @@ class SplitMadeInputsSuite extends SkewTest {
       .withColumn("n", row_number().over(Window.partitionBy("v1").orderBy("s1")))
       .where("n <= 2")
       .coalesce(1)
-    val cut = join(oneMap, left(0), "full", "r" -> "l")
-    checkWhole(cut)
-    assert(reasons(cut) === Seq(SkewReason.OneBlock))
+    for ((how, reason) <- Seq("left" -> SkewReason.OneBlock, "full" -> SkewReason.NotStable)) {
+      val cut = join(oneMap, left(0), how, "r" -> "l")
+      checkWhole(cut)
+      assert(reasons(cut) === Seq(reason))
+    }
   }
 
   test("the other input is a join") {
@@ -110,7 +113,7 @@ class SplitMadeInputsSuite extends SkewTest {
     val hot = skewed(0, 3000, hot = 3, maps = 12).withColumnRenamed("k", "l")
     val few =
       skewed(1, 20).withColumnRenamed("k", "r").withColumn("n", rank().over(byKey.orderBy("v1")))
-    val nested = join(few, third(0).limit(20), "left", "r" -> "c")
+    val nested = join(few, third(0).where("v2 < 20"), "left", "r" -> "c")
     for (how <- Seq("full", "right")) {
       val split = checkSplit(join(hot, nested, how, "l" -> "r"))
       assert(inputsOf(split) === (if (how == "full") Seq(1, 2) else Seq(1, 1, 1)))
@@ -297,7 +300,10 @@ class SplitMadeInputsSuite extends SkewTest {
     val split = (from until from + runs).count { seed =>
       val df = shapes.pureApply(Gen.Parameters.default, Seed(seed))
       withClue(s"seed $seed: ${df.queryExecution.analyzed}") {
-        withSQLConf(Advisory -> "1000", "spark.sql.codegen.wholeStage" -> "false") {
+        withSQLConf(
+          Advisory -> "1000",
+          SkewConf.SKEW_MIN_GAIN.key -> "1",
+          SkewConf.SKEW_MAX_REREAD_FACTOR.key -> "20") {
           assertSameRows(df.collect().toSeq, rowsWhenOff(df), "the same query with skewext off")
         }
         splitJoins(df).nonEmpty

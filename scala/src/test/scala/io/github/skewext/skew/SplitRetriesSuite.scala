@@ -8,6 +8,7 @@ import scala.collection.JavaConverters._
 import scala.util.{Failure, Random, Success => Done, Try}
 
 import io.github.skewext.execution.split.{MarkKeys, SplitJoinExec, SplitReadSpecs, SplitTask}
+import io.github.skewext.internal.SkewConf
 import io.github.skewext.skew.SplitRetriesSuite._
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -153,8 +154,10 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
           // A plain scan is taken to keep the order of its files.
           .select(col("*"), explode(array(lit(1))))
           .drop("col")
-        // Of each file a task.
-        withSQLConf("spark.sql.files.maxPartitionBytes" -> "1") {
+        // Of each file a task; and so many pieces that some are left when the files are lost.
+        withSQLConf(
+          "spark.sql.files.maxPartitionBytes" -> "1",
+          SkewConf.SKEW_MAX_REREAD_FACTOR.key -> "20") {
           val df = watchedJoin(unordered)
           val done = checkRun(df) {
             // As many run at a time, so one is done when the next one begins.
