@@ -16,8 +16,16 @@ import pyspark_skewext as skewext
 # Python workers must be of the driver's version.
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
-# Most of the time goes into code that runs only a few times, also in sessions of their own.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Most of the time goes into code that runs only a few times, also in sessions of their own, where
+# compiling takes longer than running queries as small as those of tests.
+OPTIONS = [
+    *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+    "-Dspark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1",
+]
+if not TEST_ALL:
+    OPTIONS.append("-Dspark.sql.codegen.wholeStage=false")
+    OPTIONS.append("-Dspark.sql.codegen.factoryMode=NO_CODEGEN")
+os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(OPTIONS))
 
 
 #: Files that take long, the longest first. Begun last, one of them would keep a process busy while
@@ -58,9 +66,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.warehouse.dir", str(home / "warehouse"))
         # Small tables would otherwise be broadcast where tests look at shuffles.
         .config("spark.sql.autoBroadcastJoinThreshold", -1)
-        # Compiling takes longer than running queries as small as those of tests.
-        .config("spark.sql.codegen.wholeStage", TEST_ALL)
-        .config("spark.sql.codegen.factoryMode", "FALLBACK" if TEST_ALL else "NO_CODEGEN")
     )
     session = skewext.configure(builder).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

@@ -74,8 +74,6 @@ def run(tmp_path: Path) -> RunScript:
             env={
                 **os.environ,
                 "PYTHONPATH": python_path,
-                # Short runs do not repay the optimizing compiler.
-                "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
                 **(env or {}),
             },
             cwd=tmp_path,
