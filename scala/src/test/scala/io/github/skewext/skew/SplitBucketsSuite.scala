@@ -49,6 +49,9 @@ class SplitBucketsSuite extends SkewTest {
   private def tableOf(i: Int, rows: Int, hot: Int = 0, maps: Int = Files): DataFrame =
     skewed(i, rows, hot, maps = maps)
 
+  /** With two rows of a key, so that joins with it give few. */
+  private def pairs(i: Int, maps: Int): DataFrame = skewed(i, 200, keys = 100, maps = maps)
+
   override protected def beforeAll(): Unit = {
     super.beforeAll()
     // What is gained depends on how many files and row groups so little data is in.
@@ -56,13 +59,13 @@ class SplitBucketsSuite extends SkewTest {
       case (key, value) => spark.conf.set(key, value)
     }
     write(tableOf(0, 2000, hot = 2), "hot")
-    write(tableOf(1, 200, maps = 2), "b")
-    write(tableOf(2, 200, maps = 2), "c")
+    write(pairs(1, maps = 2), "b")
+    write(pairs(2, maps = 2), "c")
     // Sorted, one file a bucket; of several row groups, or one.
     write(tableOf(0, 2000, hot = 2, maps = 1), "hotgroups", options = SmallGroups)
     write(tableOf(0, 2000, hot = 2, maps = 1), "hotfile")
-    write(tableOf(1, 200, maps = 1), "sorted1")
-    write(tableOf(2, 200, maps = 1), "sorted2")
+    write(pairs(1, maps = 1), "sorted1")
+    write(pairs(2, maps = 1), "sorted2")
   }
 
   override protected def afterAll(): Unit =
@@ -138,7 +141,7 @@ class SplitBucketsSuite extends SkewTest {
     withTable("orcgroups") {
       val stripes = Map("orc.stripe.size" -> "4096", "orc.rows.between.memory.checks" -> "100")
       // A stripe has a thousand rows at least.
-      write(tableOf(0, 8000, hot = 2, maps = 1), "orcgroups", format = "orc", options = stripes)
+      write(tableOf(0, 4000, hot = 3, maps = 1), "orcgroups", format = "orc", options = stripes)
       for (hot <- Seq("hotgroups", "orcgroups")) withClue(s"$hot: ") {
         val multi =
           checkSplitBuckets(fullJoin("k")(t(hot), t("sorted1"), t("sorted2")))
