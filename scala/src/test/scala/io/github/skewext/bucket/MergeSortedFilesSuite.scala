@@ -17,7 +17,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
   private val Adaptive = "spark.sql.adaptive.enabled"
   private val TwoTables = Seq("t0", "t1")
 
-  private def data(i: Int, from: Int = 0, rows: Int = 60): DataFrame = spark
+  private def data(i: Int, from: Int = 0, rows: Int = 20): DataFrame = spark
     .range(from, from + rows, 1, 2)
     .select(
       when(col("id") % 9 =!= i, concat(lit("device-"), (col("id") * (i + 2)) % 23)).as("k"),
@@ -30,7 +30,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
   override protected def beforeAll(): Unit = {
     super.beforeAll()
     for ((name, i) <- Tables.zipWithIndex; n <- 0 until 3) {
-      write(data(i, n * 50), name, Seq("k"), mode = "append")
+      write(data(i, n * 15), name, Seq("k"), mode = "append")
     }
   }
 
@@ -46,7 +46,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
       format: String = null)(f: (DataFrame, DataFrame) => Unit): Unit = withTable(TwoTables: _*) {
     for ((name, i) <- TwoTables.zipWithIndex; n <- 0 until 2) {
       write(
-        data(i, n * 50),
+        data(i, n * 15),
         name,
         by,
         sortBy = sortBy,
@@ -150,7 +150,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
   test("tables that Spark wrote by itself") {
     withTable("t0") {
       for (n <- 0 until 2) {
-        data(0, n * 30).write
+        data(0, n * 30, rows = 60).write
           .mode("append")
           .option("maxRecordsPerFile", "4")
           .bucketBy(3, "k")
@@ -256,7 +256,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     for (key <- keys) withClue(key) {
       withTable("t0") {
         for (n <- 0 until 2) {
-          val rows = spark.range(40 * n, 40 * n + 60, 1, 2).selectExpr(s"$key AS k", "id AS v0")
+          val rows = spark.range(15 * n, 15 * n + 20, 1, 2).selectExpr(s"$key AS k", "id AS v0")
           write(rows, "t0", Seq("k"), buckets = 2, mode = "append")
         }
         val (t0, t1) = (spark.table("t0"), spark.table("t0").withColumnRenamed("v0", "v1"))
@@ -269,7 +269,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
   test("floating-point keys, which Spark normalizes and so does not join by bucket") {
     withTable("t0") {
       val value = "element_at(array(-0D, 0D, double('NaN'), null, 1.5D), cast(id % 5 as int) + 1)"
-      val rows = spark.range(0, 60, 1, 2).selectExpr(s"$value AS k", "id AS v0")
+      val rows = spark.range(0, 20, 1, 2).selectExpr(s"$value AS k", "id AS v0")
       for (_ <- 0 until 2) write(rows, "t0", Seq("k"), mode = "append")
       checkNotMerged(spark.table("t0").join(spark.table("t0"), Seq("k"), "full"))
     }
