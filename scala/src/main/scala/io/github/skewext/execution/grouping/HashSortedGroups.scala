@@ -1,6 +1,7 @@
 package io.github.skewext.execution.grouping
 
 import org.apache.spark.TaskContext
+import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.skewext.{SpillableRowArray, TaskInternals}
 import org.apache.spark.util.collection.unsafe.sort.UnsafeExternalSorter
 
@@ -36,10 +37,21 @@ private[skewext] final class HashSortedGroups(
   private[this] var nextLeftovers = new Array[SpillableRowArray](n)
   private[this] var anyLeftover = false
 
-  def insert(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit = {
-    if (sorters(input) == null) {
-      sorters(input) = TaskInternals.prefixSorter(TaskContext.get(), pageSize)
+  /** Whether there is memory for the first row. */
+  def canBegin: Boolean =
+    try {
+      begin(0)
+      true
+    } catch {
+      case _: SparkOutOfMemoryError => false
     }
+
+  private def begin(input: Int): Unit = if (sorters(input) == null) {
+    sorters(input) = TaskInternals.prefixSorter(TaskContext.get(), pageSize)
+  }
+
+  def insert(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit = {
+    begin(input)
     sorters(input).insertRecord(base, offset, size, hash, false)
   }
 

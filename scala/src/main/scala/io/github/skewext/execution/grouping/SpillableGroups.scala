@@ -111,6 +111,8 @@ private[skewext] final class SpillableGroups(
     sorted =
       new HashSortedGroups(keys, numFields, single, settings.groupRowsInMemory, sorterPageSize)
     chunks.releaseReserve()
+    // Another task may have taken what was given up for the first sorter.
+    if (written.isEmpty && !sorted.canBegin) write()
     var last = -1
     def take(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit = {
       // A finished input's sorter can be spilled for the memory of the next one.
