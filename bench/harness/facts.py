@@ -52,7 +52,12 @@ class Watch:
             jvm.com.fasterxml.jackson.module.scala.DefaultScalaModule()
         )
         self._settle()
-        self._before = int(self._sql.executionsCount())
+        self._before = self._newest()
+
+    def _newest(self) -> int:
+        """The id of the newest execution: their number stands still when Spark forgets old ones."""
+        count = int(self._sql.executionsCount())
+        return int(self._sql.executionsList(count - 1, 1).apply(0).executionId()) if count else -1
 
     def _settle(self) -> None:
         self._context.listenerBus().waitUntilEmpty()
@@ -60,12 +65,14 @@ class Watch:
     def facts(self) -> dict[str, Any]:
         """Sum up the SQL executions since."""
         self._settle()
-        executions = self._sql.executionsList(self._before, 10_000)
+        executions = self._sql.executionsList(0, 1_000_000)
         operators: Counter[str] = Counter()
         splits: list[str] = []
         stages: set[int] = set()
-        for i in range(executions.size()):
+        for i in reversed(range(executions.size())):
             execution = executions.apply(i)
+            if int(execution.executionId()) <= self._before:
+                break
             found, described = self._operators(execution.executionId())
             operators += found
             splits += described

@@ -102,7 +102,7 @@ def test_cases_say_who_splits() -> None:
     by_bucket = {"Exchange": 0}
     assert plans("buckets-skew") == ({**whole, **by_bucket}, {**ours, **by_bucket})
     counted = {name for name, case in by_name.items() if case.points[0].skewed_in_rows}
-    assert counted == {"skew-product", "skew-semi-right", "skew-anti-right"}
+    assert counted == {"skew-product", "skew-semi-right", "skew-anti-right", "technique-both"}
     # Where we may do either, nothing is said.
     either = replace(by_name["skew-product"].points[0], split=None)
     assert expected_plan(split, either) is None
