@@ -38,9 +38,9 @@ private[skewext] object Advice {
     case SkewReason.InputNotSliceable =>
       "Aggregate or join after this join, or repartition the aggregated rows by the key."
     case SkewReason.NotStable =>
-      "Below its shuffle an input has rand(), first, a sum of floating-point numbers, a limit or the " +
-        "like, or comes from an RDD, a Python list or another system. Write it to a table first, or " +
-        "checkpoint it."
+      "Below its shuffle the keys of an input, or which rows it has, depend on rand(), first, a sum of " +
+        "floating-point numbers, a limit or the like, or it comes from an RDD, a Python list or " +
+        "another system. Write it to a table first, or checkpoint it."
     case SkewReason.OneBlock =>
       "The rows have no columns but the key and such that may differ when they are computed again " +
         "(floating-point numbers, arrays, maps, structs), or come from something like first or " +

@@ -53,8 +53,8 @@ object SkewReason {
 
   case object NotStable
       extends SkewReason(
-        "several tasks would have to agree on which keys match, and an input may have other rows when " +
-          "they are made again",
+        "several tasks would have to agree on which keys match, and an input may have other keys when " +
+          "its rows are made again",
         true)
 
   case object OneBlock

@@ -5,15 +5,18 @@ import scala.util.Try
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.catalyst.plans.ExistenceJoin
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.plans.physical.RoundRobinPartitioning
+import org.apache.spark.sql.connector.read.Scan
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive._
-import org.apache.spark.sql.execution.aggregate.{HashAggregateExec, ObjectHashAggregateExec, SortAggregateExec}
+import org.apache.spark.sql.execution.aggregate.{BaseAggregateExec, HashAggregateExec, ObjectHashAggregateExec, SortAggregateExec}
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
+import org.apache.spark.sql.execution.datasources.v2.{BatchScanExec, FileScan}
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins._
-import org.apache.spark.sql.execution.python.{ArrowEvalPythonExec, BatchEvalPythonExec}
+import org.apache.spark.sql.execution.python.{ArrowEvalPythonExec, BatchEvalPythonExec, EvalPythonExec}
 import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
 import org.apache.spark.sql.types._
 
@@ -26,12 +29,35 @@ import org.apache.spark.sql.types._
  */
 object StableRows {
 
-  def areIn(plan: SparkPlan): Boolean = plan match {
-    case stage: QueryStageExec => areIn(stage.plan)
-    case reused: ReusedExchangeExec => areIn(reused.child)
-    case adaptive: AdaptiveSparkPlanExec => areIn(adaptive.executedPlan)
+  def areIn(plan: SparkPlan): Boolean = areIn(plan, plan.outputSet)
+
+  /**
+   * Whether it gives these columns of the same rows, whatever its other columns are: the number that a
+   * MERGE gives each row of its target does not concern the keys.
+   */
+  def areIn(plan: SparkPlan, columns: AttributeSet): Boolean = plan match {
+    case stage: QueryStageExec => areIn(stage.plan, columns)
+    case ReusedExchangeExec(output, child) => areIn(child, sameColumns(output, child, columns))
+    case adaptive: AdaptiveSparkPlanExec => areIn(adaptive.executedPlan, columns)
     // What is cached may be lost, and is made again.
-    case cached: InMemoryTableScanExec => areMadeBy(cached) && areIn(cached.relation.cachedPlan)
+    case cached: InMemoryTableScanExec =>
+      val made = cached.relation.cachedPlan
+      areMadeBy(cached) && areIn(made, sameColumns(cached.relation.output, made, columns))
+    case ProjectExec(list, child) =>
+      val shown = list.filter(column => columns.contains(column.toAttribute))
+      shown.forall(isSame) && areIn(child, references(shown))
+    case union: UnionExec =>
+      union.children.forall(child => areIn(child, sameColumns(union.output, child, columns)))
+    case groups: BaseAggregateExec if ofGroupsAlone(groups, columns) =>
+      groups.groupingExpressions.forall(isSame) &&
+      areIn(groups.child, references(groups.groupingExpressions))
+    // They have the rows of their child, and more columns.
+    case node @ (_: WindowExec | _: EvalPythonExec)
+        if columns.subsetOf(node.children.head.outputSet) =>
+      areIn(node.children.head, columns)
+    case node if areMadeBy(node) && passesColumns(node) =>
+      val wanted = columns ++ references(node.expressions)
+      node.children.forall(child => areIn(child, wanted.intersect(child.outputSet)))
     case node => areMadeBy(node) && node.children.forall(areIn)
   }
 
@@ -45,12 +71,47 @@ object StableRows {
   }.getOrElse(false)
 
   /** Whether one node keeps it so. */
-  def areMadeBy(node: SparkPlan): Boolean = isKnown(node) &&
-    node.expressions.forall(e => e.deterministic && !e.exists(dependsOnOrder))
+  def areMadeBy(node: SparkPlan): Boolean = isKnown(node) && node.expressions.forall(isSame)
+
+  private def isSame(e: Expression): Boolean = e.deterministic && !e.exists(dependsOnOrder)
+
+  /**
+   * Whether its columns are its children's, and its expressions all there is to say which of their rows
+   * it has, and in which task.
+   */
+  private def passesColumns(node: SparkPlan): Boolean = node match {
+    case _: FilterExec | _: SortExec | _: CoalesceExec | _: BroadcastExchangeLike |
+        _: AQEShuffleReadExec | _: WholeStageCodegenExec | _: InputAdapter | _: ColumnarToRowExec |
+        _: RowToColumnarExec =>
+      true
+    case shuffle: ShuffleExchangeLike =>
+      !shuffle.outputPartitioning.isInstanceOf[RoundRobinPartitioning]
+    case join: BaseJoinExec => !join.joinType.isInstanceOf[ExistenceJoin]
+    case ours: KeepsStableRows => ours.passesColumns
+    case _ => false
+  }
+
+  /** Whether these columns tell one group from the other, and nothing of what is in it. */
+  private def ofGroupsAlone(groups: BaseAggregateExec, columns: AttributeSet): Boolean = {
+    val shown = groups.resultExpressions.filter(e => columns.contains(e.toAttribute))
+    shown.forall(isSame) &&
+    references(shown).subsetOf(AttributeSet(groups.groupingExpressions.map(_.toAttribute)))
+  }
+
+  private def references(expressions: Seq[Expression]): AttributeSet =
+    AttributeSet.fromAttributeSets(expressions.map(_.references))
+
+  /** The columns of one who has the rows of another under other names. */
+  private def sameColumns(
+      output: Seq[Attribute],
+      of: SparkPlan,
+      columns: AttributeSet): AttributeSet =
+    AttributeSet(output.zip(of.output).collect { case (a, b) if columns.contains(a) => b })
 
   private def isKnown(node: SparkPlan): Boolean = node match {
     case _: FileSourceScanExec | _: LocalTableScanExec | _: RangeExec | _: InMemoryTableScanExec =>
       true
+    case scan: BatchScanExec => readsFixedFiles(scan.scan)
     // Rows of a checkpoint are not made again: without its files, the query fails.
     case scan: RDDScanExec => scan.rdd.isCheckpointed || scan.name == "OneRowRelation"
     case _: ProjectExec | _: FilterExec | _: ExpandExec | _: GenerateExec | _: SortExec |
@@ -74,6 +135,12 @@ object StableRows {
     case _: BatchEvalPythonExec | _: ArrowEvalPythonExec => true
     case _: KeepsStableRows => true
     case _ => false
+  }
+
+  /** Files that are named when the query is planned: Spark's own, and those of one snapshot. */
+  private def readsFixedFiles(scan: Scan): Boolean = scan match {
+    case _: FileScan => true
+    case _ => scan.getClass.getName.startsWith("org.apache.iceberg.spark.source.")
   }
 
   private def dependsOnOrder(e: Expression): Boolean = e match {

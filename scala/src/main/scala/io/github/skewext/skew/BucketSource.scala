@@ -23,8 +23,6 @@ private[skewext] case class BucketSource(node: SparkPlan, files: BucketFiles, sl
   override def blocks(partition: Int): Seq[MapBlocks] =
     files.ranges(partition).zipWithIndex.map { case (range, i) => MapBlocks(i, i + 1, range.bytes) }
 
-  override def isStable: Boolean = true
-
   /** A row group would be decoded by each task that shares it, which is most of the work. */
   override def canBeShared: Boolean = false
 

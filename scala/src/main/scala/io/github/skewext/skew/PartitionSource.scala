@@ -29,11 +29,11 @@ private[skewext] trait PartitionSource {
   /** What it has of a partition, in blocks that can be read one by one. */
   def blocks(partition: Int): Seq[MapBlocks]
 
-  /** Whether it has the same rows if what it comes from runs again. */
-  def isStable: Boolean
-
-  /** Whether tasks may divide a block by what is in its rows, each reading all of it. */
-  def canBeShared: Boolean = isStable
+  /**
+   * Whether tasks may divide a block by what is in its rows, each reading all of it: only if they are
+   * the same rows when what it comes from runs again.
+   */
+  def canBeShared: Boolean
 
   /** What a byte costs that is read and dropped, where one that is joined costs 1. */
   def dropCost: Double = SkewPlanner.StreamCost
@@ -76,7 +76,7 @@ private[skewext] case class ShuffleSource(
     }
   }
 
-  override def isStable: Boolean = StableRows.areIn(stage.plan)
+  override def canBeShared: Boolean = StableRows.areIn(stage.plan)
 
   private def counting: Option[KeySketchExec] = stage.shuffle.child match {
     case counting: KeySketchExec => Some(counting)

@@ -7,7 +7,7 @@ import io.github.skewext.plan.InputRole.Required
 import io.github.skewext.plan.{InputRole, JoinHints, SkewReason, StableRows}
 import io.github.skewext.sketch.KeySketch
 
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
@@ -47,7 +47,7 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
       blocks = _ => Nil,
       sliceable = false,
       cuttable = false,
-      stable = sources.forall(_.isStable),
+      stable = StableRows.areIn(plan, AttributeSet.fromAttributeSets(keys.map(_.references))),
       wholeBytes = if (several) Some(bytes) else None,
       weights =
         sketch.map(s => RowWeights.of(bytes, s.sampled, s.every)).getOrElse(IndexedSeq.empty))

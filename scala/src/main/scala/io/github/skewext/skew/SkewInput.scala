@@ -10,8 +10,8 @@ import io.github.skewext.plan.InputRole
  * @param blocks what map tasks wrote for a partition, in their order; covers all map tasks
  * @param sliceable whether a join with a part of its shuffled rows is a part of the join
  * @param cuttable whether a block may be divided by what is in the rows
- * @param stable whether it has the same rows when they are made again, so that tasks that read them at
- *               different times agree on which keys it has
+ * @param stable whether it has the same keys when its rows are made again, so that tasks that read them
+ *               at different times agree on them
  * @param wholeBytes if it is made of several shuffles, what of `bytes` is read whole by every slice
  * @param weights by how much the work with each partition is more than its bytes say, see
  *                [[RowWeights]]; nothing if that is not known

@@ -5,10 +5,12 @@ import io.github.skewext.plan.StableRowsSuite._
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql._
+import org.apache.spark.sql.catalyst.expressions.AttributeSet
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
+import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.sources.{BaseRelation, TableScan}
 import org.apache.spark.sql.types.{LongType, StructType}
@@ -44,7 +46,7 @@ class StableRowsSuite extends MultiJoinTest {
       withSQLConf("spark.sql.sources.useV1SourceList" -> "") {
         val v2 = spark.read.parquet(path.toString)
         assert(v2.queryExecution.sparkPlan.exists(_.isInstanceOf[BatchScanExec]))
-        unstable(v2)
+        stable(v2)
       }
       unstable(spark.read.parquet(path.toString).withColumn("f", input_file_name()))
     }
@@ -169,6 +171,54 @@ class StableRowsSuite extends MultiJoinTest {
         assert(collect(plan) { case r: ReusedExchangeExec => r }.nonEmpty, plan)
         assert(StableRows.areIn(plan) === known)
       }
+    }
+  }
+
+  test("some columns of rows whose others may differ") {
+    def isStable(df: DataFrame, columns: String*): Boolean = {
+      val plan = df.queryExecution.executedPlan
+      StableRows.areIn(plan, AttributeSet(plan.output.filter(a => columns.contains(a.name))))
+    }
+    def onlyKeys(dfs: DataFrame*): Unit = for (df <- dfs) {
+      assert(isStable(df, "k"), df.queryExecution.executedPlan)
+      assert(!isStable(df, df.columns: _*), df.queryExecution.executedPlan)
+    }
+    val random = rows.withColumn("r", rand(3))
+    val other = rows.select(col("k"), col("v").as("w"))
+    val ranked = row_number().over(Window.partitionBy("k").orderBy("d"))
+    onlyKeys(
+      random,
+      rows.withColumn("r", monotonically_increasing_id()).repartition(3, col("k")),
+      random.where("v > 3").sort("v").coalesce(1),
+      random.union(rows.withColumn("r", lit(1.0d))),
+      random.join(other, "k"),
+      other.join(random, Seq("k"), "left"),
+      rows.groupBy("k").agg(sum("d").as("s"), first("v").as("f")),
+      rows.dropDuplicates("k"),
+      rows.groupBy("k").agg(sum("d").as("s")).groupBy("k").agg(first("s").as("s")),
+      rows.withColumn("n", ranked))
+    for (df <- Seq(
+        random.where("r > 0.5"),
+        random.repartition(3, col("r")),
+        // Where a row goes is decided by all that is in it.
+        random.repartition(3),
+        random.join(other, col("v") < col("r"), "left"),
+        rows.withColumn("n", ranked).where("n < 2"),
+        random.groupBy("k", "r").count(),
+        random.limit(3),
+        unknown)) {
+      assert(!isStable(df, "k"), df.queryExecution.executedPlan)
+    }
+    val cached = random.cache()
+    try onlyKeys(cached, cached.select(col("k"), col("r")))
+    finally cached.unpersist()
+    withSQLConf("spark.sql.autoBroadcastJoinThreshold" -> "-1") {
+      val counted = random.groupBy("k").agg(sum("r").as("s"))
+      val df = counted.join(counted.withColumnRenamed("s", "t"), "k")
+      df.collect()
+      val plan = df.queryExecution.executedPlan
+      assert(collect(plan) { case r: ReusedExchangeExec => r }.nonEmpty, plan)
+      onlyKeys(df)
     }
   }
 

@@ -29,6 +29,8 @@ case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, 
 
   override def output: Seq[Attribute] = child.output
 
+  override def passesColumns: Boolean = true
+
   override def outputPartitioning: Partitioning = child.outputPartitioning
 
   override def outputOrdering: Seq[SortOrder] = child.outputOrdering
