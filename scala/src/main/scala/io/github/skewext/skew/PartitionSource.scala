@@ -29,7 +29,7 @@ private[skewext] trait PartitionSource {
   /** What it has of a partition, in blocks that can be read one by one. */
   def blocks(partition: Int): Seq[MapBlocks]
 
-  /** Whether it has the same rows if what it comes from runs again. */
+  /** Whether it has the same rows if what it comes from runs again. Looks at all of the plan. */
   def isStable: Boolean
 
   /** Whether tasks may divide a block by what is in its rows, each reading all of it. */
@@ -76,7 +76,7 @@ private[skewext] case class ShuffleSource(
     }
   }
 
-  override def isStable: Boolean = StableRows.areIn(stage.plan)
+  override lazy val isStable: Boolean = StableRows.areIn(stage.plan)
 
   private def counting: Option[KeySketchExec] = stage.shuffle.child match {
     case counting: KeySketchExec => Some(counting)

@@ -46,20 +46,20 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
       bytes,
       blocks = _ => Nil,
       sliceable = false,
-      cuttable = false,
-      stable = sources.forall(_.isStable),
+      cuttable = () => false,
+      stable = () => sources.forall(_.isStable),
       wholeBytes = if (several) Some(bytes) else None,
       weights =
         sketch.map(s => RowWeights.of(bytes, s.sampled, s.every)).getOrElse(IndexedSeq.empty))
     sliced.fold(whole) { source =>
       // What is divided by must be there again when a map task runs again. And tasks that share a
       // block do all that is to be done with it, which is little if it is not joined.
-      val cuttable = !several && RowShare.possible(plan.output, keys) && source.canBeShared
+      def cuttable = !several && RowShare.possible(plan.output, keys) && source.canBeShared
       whole.copy(
         blocks = source.blocks,
         sliceable = true,
         wholeBytes = whole.wholeBytes.map(_.zip(source.bytes).map { case (all, s) => all - s }),
-        cuttable = cuttable,
+        cuttable = () => cuttable,
         dropCost = source.dropCost)
     }
   }
