@@ -3,7 +3,7 @@ package io.github.skewext.bucket
 import scala.annotation.tailrec
 
 import io.github.skewext.execution.MultiFullJoinExec
-import io.github.skewext.execution.files.{MergeSortedFilesExec, SortedFiles}
+import io.github.skewext.execution.files.{BucketFiles, MergeSortedFilesExec, SortedFiles}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.MergeReason
 
@@ -104,7 +104,7 @@ object MergeSortedFiles extends Rule[SparkPlan] {
       _ <- check(isOrdered(withOrder(chain), order), MergeReason.OtherOrder)
       _ <- check(SortedFiles.keepsValues(scan), MergeReason.Format)
       _ <- check(isDeterministic(chain), MergeReason.NonDeterministic)
-      files <- SortedFiles.of(scan).toRight(MergeReason.FileNames)
+      files <- BucketFiles.of(scan).map(_.sorted).toRight(MergeReason.FileNames)
       _ <- check(files.most <= limit.files, limit.otherwise)
       _ <- check(
         files.most <= 1 || files.bytes <= conf.getConf(SkewConf.BUCKET_MERGE_MAX_BYTES),
