@@ -123,7 +123,8 @@ class MadeOfSuite extends AnyFunSuite {
     val exchange = ShuffleExchangeExec(SinglePartition, a)
     val stage = ShuffleQueryStageExec(0, exchange, exchange.canonicalized)
     assert(Wrapped.unapply(stage).contains(exchange))
-    assert(Wrapped.unapply(AQEShuffleReadExec(stage, Seq(CoalescedPartitionSpec(0, 1)))).contains(stage))
+    assert(
+      Wrapped.unapply(AQEShuffleReadExec(stage, Seq(CoalescedPartitionSpec(0, 1)))).contains(stage))
     assert(Wrapped.unapply(ReusedExchangeExec(a.output, exchange)).contains(exchange))
     assert(parts(compiled).isEmpty)
   }
