@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.{MadeOf, MultiFullJoinExec}
 import io.github.skewext.execution.split.{JoinedInputs, KeySketchExec}
+import io.github.skewext.execution.{MadeOf, MultiFullJoinExec}
 import io.github.skewext.internal.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions.Expression
