@@ -2,8 +2,8 @@ package io.github.skewext.bucket
 
 import scala.annotation.tailrec
 
-import io.github.skewext.execution.MultiFullJoinExec
-import io.github.skewext.execution.files.{MergeSortedFilesExec, SortedFiles}
+import io.github.skewext.execution.files.{BucketFiles, MergeSortedFilesExec, SortedFiles}
+import io.github.skewext.execution.{MadeOf, MultiFullJoinExec}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.MergeReason
 
@@ -62,8 +62,7 @@ object MergeSortedFiles extends Rule[SparkPlan] {
   @tailrec
   private def scanBelow(plan: SparkPlan): Option[FileSourceScanExec] = plan match {
     case scan: FileSourceScanExec if isCandidate(scan) => Some(scan)
-    case project: ProjectExec => scanBelow(project.child)
-    case filter: FilterExec => scanBelow(filter.child)
+    case MadeOf(Seq(part)) if part.inOrder => scanBelow(part.child)
     case _ => None
   }
 
@@ -104,7 +103,7 @@ object MergeSortedFiles extends Rule[SparkPlan] {
       _ <- check(isOrdered(withOrder(chain), order), MergeReason.OtherOrder)
       _ <- check(SortedFiles.keepsValues(scan), MergeReason.Format)
       _ <- check(isDeterministic(chain), MergeReason.NonDeterministic)
-      files <- SortedFiles.of(scan).toRight(MergeReason.FileNames)
+      files <- BucketFiles.of(scan).map(_.sorted).toRight(MergeReason.FileNames)
       _ <- check(files.most <= limit.files, limit.otherwise)
       _ <- check(
         files.most <= 1 || files.bytes <= conf.getConf(SkewConf.BUCKET_MERGE_MAX_BYTES),

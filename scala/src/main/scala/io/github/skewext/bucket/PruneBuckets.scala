@@ -18,16 +18,11 @@ import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 object PruneBuckets extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
-    if (SkewConf.enabled(conf) && conf.bucketingEnabled && plan.exists(isBucketed)) {
+    if (SkewConf.enabled(conf) && conf.bucketingEnabled) {
       plan.transform { case scan @ BucketedScan(spec) if spec.numBuckets > 1 => prune(scan, spec) }
     } else {
       plan
     }
-
-  private def isBucketed(node: SparkPlan): Boolean = node match {
-    case BucketedScan(_) => true
-    case _ => false
-  }
 
   private def prune(scan: FileSourceScanExec, spec: BucketSpec): FileSourceScanExec = {
     val found = if (!conf.getConf(SkewConf.BUCKET_PRUNING)) {

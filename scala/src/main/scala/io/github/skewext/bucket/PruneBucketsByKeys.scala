@@ -1,6 +1,7 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.execution.files.{BucketedScan, MergeSortedFilesExec}
+import io.github.skewext.execution.MadeOf
+import io.github.skewext.execution.files.BucketedScan
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.{BucketReason, KeyTypes}
 
@@ -51,27 +52,21 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
     }
   }
 
-  /** Down to the scan, through nodes of which a row is made of one row of the child's. */
-  private def restrict(node: SparkPlan, keys: Seq[Expression], to: Broadcast): SparkPlan = {
-    def below(child: SparkPlan, keys: Seq[Expression]): SparkPlan = {
-      val restricted = restrict(child, keys, to)
-      if (restricted eq child) node
-      else node.withNewChildren(node.children.map(c => if (c eq child) restricted else c))
-    }
+  /** Down to the scan, where rows that are not read there are none that others were made with. */
+  private def restrict(node: SparkPlan, keys: Seq[Expression], to: Broadcast): SparkPlan =
     node match {
       case scan @ BucketedScan(spec) if spec.numBuckets > 1 => restrict(scan, spec, keys, to)
       // What is counted, or drawn by lot, must see all rows.
-      case ProjectExec(list, child) if list.forall(_.deterministic) =>
-        below(child, keys.map(replaceAlias(_, getAliasMap(list))))
-      case FilterExec(condition, child) if condition.deterministic => below(child, keys)
-      case SortExec(_, false, child, _) => below(child, keys)
-      case MergeSortedFilesExec(_, _, child) => below(child, keys)
-      case join: BroadcastHashJoinExec =>
-        val streamed = if (join.buildSide == BuildLeft) join.right else join.left
-        below(streamed, keys)
+      case MadeOf(Seq(part)) if part.linear && node.expressions.forall(_.deterministic) =>
+        val below = node match {
+          case ProjectExec(list, _) => keys.map(replaceAlias(_, getAliasMap(list)))
+          case _ => keys
+        }
+        val restricted = restrict(part.child, below, to)
+        if (restricted eq part.child) node
+        else node.withNewChildren(node.children.map(c => if (c eq part.child) restricted else c))
       case _ => node
     }
-  }
 
   private def restrict(
       scan: FileSourceScanExec,

@@ -1,7 +1,6 @@
 package io.github.skewext.execution
 
 import io.github.skewext.execution.MultiFullJoinExec.Natural
-import io.github.skewext.execution.grouping.BatchRows
 import io.github.skewext.plan.{InputRole, SkewReason}
 
 import org.apache.spark.rdd.RDD
@@ -84,13 +83,8 @@ case class MultiFullJoinExec(
     }
   }
 
-  override protected def joined(makesRows: Boolean): RDD[InternalRow] = {
-    val rows = children.map { child =>
-      // Rows that come in order are not kept, so what they cost is mostly that of making them.
-      (if (comesOrdered) BatchRows.of(child) else None).getOrElse(child.execute())
-    }
-    new MultiZipRDD[InternalRow](sparkContext, rows, task(makesRows))
-  }
+  override protected def joined(makesRows: Boolean): RDD[InternalRow] =
+    new MultiZipRDD[InternalRow](sparkContext, children.map(_.execute()), task(makesRows))
 
   override def simpleString(maxFields: Int): String = super.simpleString(maxFields) +
     SkewReason.of(this).filter(_.ofSkewedJoin).map(r => s", not split: ${r.text}").getOrElse("")

@@ -15,6 +15,7 @@ import org.apache.spark.sql.skewext.SqlInternals
 /**
  * What joins of N inputs have in common, whether partitions of theirs are split or not: rows of one key
  * are brought together, and columns made of them. See [[MultiFullJoin]] for what the parameters mean.
+ * Each operator has all of them itself: in a class of their own, Spark would not find expressions.
  */
 abstract class MultiJoinExec extends CombinationCodegen with KeepsStableRows {
 

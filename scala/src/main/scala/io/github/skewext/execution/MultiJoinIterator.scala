@@ -1,8 +1,6 @@
 package io.github.skewext.execution
 
-import scala.collection.mutable
-
-import io.github.skewext.execution.grouping.{KeyGroups, KeyOrder, KeySortedGroups, RowCursor, SortedRowIterator, SpillableGroups, UnsafeInputs}
+import io.github.skewext.execution.grouping.{KeyGroups, KeyOrder, KeySortedGroups, RowCursor, SpillableGroups, UnsafeInputs}
 import io.github.skewext.plan.InputRole
 import io.github.skewext.plan.InputRole.Excluded
 
@@ -67,8 +65,6 @@ private[skewext] final class MultiJoinIterator(
   private[this] var draining = drainOrder(0)
   private[this] val inputRows = new Array[Long](n)
 
-  /** Inputs that count their rows themselves. */
-  private[this] val sortedInputs = mutable.Map.empty[Int, SortedRowIterator]
   private[this] var numGroups = 0L
   private[this] var numNullKeys = 0L
   private[this] var outputRows = 0L
@@ -131,17 +127,8 @@ private[skewext] final class MultiJoinIterator(
   }
 
   private def orderedGroups(order: KeyOrder): KeySortedGroups = {
-    val sources: Array[RowCursor] = Array.tabulate(n) { i =>
-      inputs(i) match {
-        // Sorted by the same column, or the join would not rely on its order.
-        case sorted: SortedRowIterator
-            if sorted.order.ofColumn.isDefined && order.ofColumn.isDefined =>
-          sorted.source.advance()
-          sortedInputs += i -> sorted
-          sorted.source
-        case rows => new RowCursor.Ordered(i, rows, asUnsafe, order, inputRows)
-      }
-    }
+    val sources: Array[RowCursor] =
+      Array.tabulate(n)(i => new RowCursor.Ordered(i, inputs(i), asUnsafe, order, inputRows))
     new KeySortedGroups(
       keys,
       numFields,
@@ -228,7 +215,6 @@ private[skewext] final class MultiJoinIterator(
     val metrics = task.metrics
     metrics.outputRows.add(outputRows)
     metrics.ofKind.foreach(_.add(outputRows))
-    sortedInputs.foreach { case (i, rows) => inputRows(i) = rows.numRead }
     inputRows.indices.foreach(i => metrics.inputRows(i).add(inputRows(i)))
     metrics.groups.add(numGroups)
     metrics.nullKeys.add(numNullKeys)

@@ -1,14 +1,13 @@
 package io.github.skewext.explain
 
 import io.github.skewext.execution.split.KeySketchExec
-import io.github.skewext.execution.{MultiFullJoinExec, MultiJoinExec}
+import io.github.skewext.execution.{MadeOf, MultiFullJoinExec, MultiJoinExec}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.planner.SpreadNullKeys
 
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
 import org.apache.spark.sql.execution._
-import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec}
-import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
@@ -62,11 +61,7 @@ private[skewext] object ExplainedExecution {
 
   private def exchangeOf(input: SparkPlan): Option[ShuffleExchangeLike] = input match {
     case exchange: ShuffleExchangeLike => Some(exchange)
-    case reused: ReusedExchangeExec => exchangeOf(reused.child)
-    case stage: QueryStageExec => exchangeOf(stage.plan)
-    case read: AQEShuffleReadExec => exchangeOf(read.child)
-    case WholeStageCodegenExec(child) => exchangeOf(child)
-    case InputAdapter(child) => exchangeOf(child)
+    case MadeOf.Wrapped(plan) => exchangeOf(plan)
     case SortExec(_, false, child, _) => exchangeOf(child)
     case _ => None
   }

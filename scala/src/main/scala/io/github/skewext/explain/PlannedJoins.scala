@@ -6,13 +6,13 @@ import scala.collection.mutable
 
 import io.github.skewext.execution.files.{BucketedScan, SlicedBucketsExec}
 import io.github.skewext.execution.split.KeySketchExec
-import io.github.skewext.execution.{MarkedBroadcastJoinExec, MultiJoinExec}
+import io.github.skewext.execution.{MadeOf, MarkedBroadcastJoinExec, MultiJoinExec}
 import io.github.skewext.plan.{MarkedBroadcastJoin, MultiFullJoin}
 import io.github.skewext.planner.BroadcastSmallInputs
 
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution._
-import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, AdaptiveSparkPlanExec, QueryStageExec}
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.command.ExecutedCommandExec
 import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec}
@@ -76,9 +76,8 @@ private[skewext] object PlannedJoin {
   private def isBetween(node: SparkPlan): Boolean = node match {
     case _: ReusedExchangeExec => false
     case sort: SortExec => !sort.global
-    case _: ProjectExec | _: FilterExec | _: Exchange | _: QueryStageExec | _: AQEShuffleReadExec |
-        _: WholeStageCodegenExec | _: InputAdapter | _: KeySketchExec | _: SlicedBucketsExec |
-        _: ColumnarToRowExec =>
+    case MadeOf.Wrapped(_) | _: ProjectExec | _: FilterExec | _: Exchange | _: KeySketchExec |
+        _: SlicedBucketsExec | _: ColumnarToRowExec =>
       true
     case _ => false
   }

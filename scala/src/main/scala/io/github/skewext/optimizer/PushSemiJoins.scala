@@ -1,11 +1,11 @@
 package io.github.skewext.optimizer
 
 import io.github.skewext.plan.InputRole.Required
-import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.plan.{MultiFullJoin, TechniqueHint}
 
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.LeftSemiOrAnti
-import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, LEFT_SEMI_OR_ANTI_JOIN}
 
@@ -26,8 +26,9 @@ object PushSemiJoins extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     plan.transformWithPruning(_.containsAllPatterns(JOIN, LEFT_SEMI_OR_ANTI_JOIN)) {
-      case semi @ Join(join: MultiFullJoin, right, LeftSemiOrAnti(_), Some(condition), hint)
-          if condition.deterministic && isSparks(hint) =>
+      case semi @ Join(join: MultiFullJoin, right, LeftSemiOrAnti(_), Some(condition), _)
+          // A join that a technique is wanted for is done where it is.
+          if condition.deterministic && TechniqueHint.of(semi).isEmpty =>
         owner(join, right, condition) match {
           case Some(i) =>
             val over = join.overInput(i, condition)
@@ -36,10 +37,6 @@ object PushSemiJoins extends Rule[LogicalPlan] {
           case None => semi
         }
     }
-
-  /** A join that a technique is wanted for is done where it is. */
-  private def isSparks(hint: JoinHint): Boolean =
-    (hint.leftHint ++ hint.rightHint).forall(_.getClass == classOf[HintInfo])
 
   private def owner(join: MultiFullJoin, right: LogicalPlan, condition: Expression): Option[Int] = {
     val compared = condition.references -- right.outputSet

@@ -1,7 +1,7 @@
 package io.github.skewext.plan
 
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper
-import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint}
+import org.apache.spark.sql.catalyst.plans.logical.{Join, JoinHint}
 import org.apache.spark.sql.execution.SparkPlan
 
 /**
@@ -20,8 +20,7 @@ object JoinHints extends JoinSelectionHelper {
   /** How the join is asked to be done, by a hint of Spark's or for a technique of ours. */
   def asked(join: Join): Option[String] =
     (join.hint.leftHint ++ join.hint.rightHint)
-      // Hints of ours are of a class of their own.
-      .find(hint => hint.strategy.isDefined || hint.getClass != classOf[HintInfo])
+      .find(hint => hint.strategy.isDefined || hint.isInstanceOf[TechniqueHint])
       .map(hint => hint.strategy.fold(hint.toString)(_.displayName))
 
   /** Whether rows of the left side, and of the right side, may be read by several tasks. */

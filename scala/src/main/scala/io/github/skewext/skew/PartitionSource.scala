@@ -31,7 +31,7 @@ private[skewext] trait PartitionSource {
 
   /**
    * Whether tasks may divide a block by what is in its rows, each reading all of it: only if they are
-   * the same rows when what it comes from runs again.
+   * the same rows when what it comes from runs again. Looks at all of the plan.
    */
   def canBeShared: Boolean
 
@@ -76,7 +76,7 @@ private[skewext] case class ShuffleSource(
     }
   }
 
-  override def canBeShared: Boolean = StableRows.areIn(stage.plan)
+  override lazy val canBeShared: Boolean = StableRows.areIn(stage.plan)
 
   private def counting: Option[KeySketchExec] = stage.shuffle.child match {
     case counting: KeySketchExec => Some(counting)

@@ -1,22 +1,15 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.MultiFullJoinExec
-import io.github.skewext.execution.files.MergeSortedFilesExec
+import io.github.skewext.execution.MadeOf
 import io.github.skewext.execution.split.RowShare
-import io.github.skewext.plan.InputRole.Required
-import io.github.skewext.plan.{InputRole, JoinHints, SkewReason, StableRows}
+import io.github.skewext.plan.{InputRole, SkewReason, StableRows}
 import io.github.skewext.sketch.KeySketch
 
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}
-import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight}
-import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
-import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.exchange._
-import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledJoin}
-import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
 
 /**
  * An input of a join that comes out of one shuffle or the buckets of one table, or of several that
@@ -41,25 +34,27 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
 
   def toSkewInput(role: InputRole, keys: Seq[Expression]): SkewInput = {
     val several = sources.size > 1
+    lazy val keysStay =
+      StableRows.areIn(plan, AttributeSet.fromAttributeSets(keys.map(_.references)))
     val whole = SkewInput(
       role,
       bytes,
       blocks = _ => Nil,
       sliceable = false,
-      cuttable = false,
-      stable = StableRows.areIn(plan, AttributeSet.fromAttributeSets(keys.map(_.references))),
+      cuttable = () => false,
+      stable = () => keysStay,
       wholeBytes = if (several) Some(bytes) else None,
       weights =
         sketch.map(s => RowWeights.of(bytes, s.sampled, s.every)).getOrElse(IndexedSeq.empty))
     sliced.fold(whole) { source =>
       // What is divided by must be there again when a map task runs again. And tasks that share a
       // block do all that is to be done with it, which is little if it is not joined.
-      val cuttable = !several && RowShare.possible(plan.output, keys) && source.canBeShared
+      def cuttable = !several && RowShare.possible(plan.output, keys) && source.canBeShared
       whole.copy(
         blocks = source.blocks,
         sliceable = true,
         wholeBytes = whole.wholeBytes.map(_.zip(source.bytes).map { case (all, s) => all - s }),
-        cuttable = cuttable,
+        cuttable = () => cuttable,
         dropCost = source.dropCost)
     }
   }
@@ -80,9 +75,9 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
     def replace(node: SparkPlan): SparkPlan =
       sources.find(_.node eq node).map(s => s.reading(specsOf(s, specs))).getOrElse {
         node match {
-          case PartitionedInput.MadeOf(parts) =>
+          case MadeOf(parts) =>
             node.withNewChildren(node.children.map { child =>
-              if (parts.exists(_._1 eq child)) replace(child) else child
+              if (parts.exists(_.child eq child)) replace(child) else child
             })
         }
       }
@@ -128,7 +123,7 @@ object PartitionedInput {
         case MadeOf(parts) =>
           // Every task of a split partition makes the rows anew, and they must be the same ones.
           if (StableRows.areMadeBy(node)) {
-            val found = parts.map { case (child, linear) => find(child, sliceable && linear) }
+            val found = parts.map(part => find(part.child, sliceable && part.linear))
             found.collectFirst { case Left(reason) => Left(reason) }.getOrElse {
               found.flatMap(_.right.get) match {
                 case Seq(one) if parts.size == 1 => Right(Seq(one.below(node)))
@@ -157,37 +152,4 @@ object PartitionedInput {
         case ENSURE_REQUIREMENTS | REPARTITION_BY_COL | REPARTITION_BY_NUM => true
         case _ => false
       })
-
-  /**
-   * A node that makes each partition of its rows of the same partition of some children; and of each
-   * child, whether what is made of a part of the child's rows is a part of what is made of all.
-   */
-  object MadeOf {
-    def unapply(plan: SparkPlan): Option[Seq[(SparkPlan, Boolean)]] = plan match {
-      case p: ProjectExec => Some(Seq(p.child -> true))
-      case f: FilterExec => Some(Seq(f.child -> true))
-      case g: GenerateExec => Some(Seq(g.child -> true))
-      case s: SortExec if !s.global => Some(Seq(s.child -> true))
-      case m: MergeSortedFilesExec => Some(Seq(m.child -> true))
-      case a: BaseAggregateExec => Some(Seq(a.child -> false))
-      case w: WindowExec => Some(Seq(w.child -> false))
-      case w: WindowGroupLimitExec => Some(Seq(w.child -> false))
-      case j: BroadcastHashJoinExec =>
-        j.buildSide match {
-          case BuildLeft => Some(Seq(j.right -> true))
-          case BuildRight => Some(Seq(j.left -> true))
-        }
-      case j: ShuffledJoin if !JoinHints.forbidsReplication(j) =>
-        val (left, right) = j.joinType match {
-          case _: InnerLike => (true, true)
-          case LeftOuter | LeftExistence(_) => (true, false)
-          case RightOuter => (false, true)
-          case _ => (false, false)
-        }
-        Some(Seq(j.left -> left, j.right -> right))
-      case j: MultiFullJoinExec =>
-        Some(j.children.zip(j.roles.map(_ == Required)))
-      case _ => None
-    }
-  }
 }

@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.MultiFullJoinExec
 import io.github.skewext.execution.split.{JoinedInputs, KeySketchExec}
+import io.github.skewext.execution.{MadeOf, MultiFullJoinExec}
 import io.github.skewext.internal.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions.Expression
@@ -69,7 +69,7 @@ object SketchJoinKeys extends Rule[SparkPlan] {
     case AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) => hashed(stage, stage.shuffle)
     case shuffle @ (_: ShuffleExchangeExec | _: BulkShuffleExchangeExec) =>
       hashed(shuffle, shuffle.asInstanceOf[ShuffleExchangeLike])
-    case PartitionedInput.MadeOf(Seq((child, true))) => shuffleOf(child)
+    case MadeOf(Seq(part)) if part.linear => shuffleOf(part.child)
     case _ => None
   }
 

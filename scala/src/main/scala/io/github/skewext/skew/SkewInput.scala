@@ -9,7 +9,8 @@ import io.github.skewext.plan.InputRole
  * @param bytes its size in every partition
  * @param blocks what map tasks wrote for a partition, in their order; covers all map tasks
  * @param sliceable whether a join with a part of its shuffled rows is a part of the join
- * @param cuttable whether a block may be divided by what is in the rows
+ * @param cuttable whether a block may be divided by what is in the rows; asked where something is
+ *                 skewed, as `stable` is
  * @param stable whether it has the same keys when its rows are made again, so that tasks that read them
  *               at different times agree on them
  * @param wholeBytes if it is made of several shuffles, what of `bytes` is read whole by every slice
@@ -24,8 +25,8 @@ case class SkewInput(
     bytes: IndexedSeq[Long],
     blocks: Int => Seq[MapBlocks],
     sliceable: Boolean = true,
-    cuttable: Boolean = true,
-    stable: Boolean = true,
+    cuttable: () => Boolean = () => true,
+    stable: () => Boolean = () => true,
     wholeBytes: Option[IndexedSeq[Long]] = None,
     weights: IndexedSeq[Double] = IndexedSeq.empty,
     replicable: Boolean = true,

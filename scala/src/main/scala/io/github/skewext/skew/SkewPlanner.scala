@@ -140,7 +140,7 @@ object SkewPlanner {
       }
       // Hot rows need not be spread over the blocks as others are.
       val (even, uneven) = having.partition { i =>
-        inputs(i).cuttable && inputs(i).sliceable && mayBeSliced(inputs, i)
+        inputs(i).sliceable && mayBeSliced(inputs, i) && inputs(i).cuttable()
       }
       val chosen = if (even.nonEmpty) even else uneven
       chosen.map(sliced(partition, inputs, _, Double.PositiveInfinity, hot, settings))
@@ -178,8 +178,8 @@ object SkewPlanner {
     val streamed = others + skewed.streamCost * own + output
     val atOnce = own + others + output
     val plain = PartitionSplit(partition, input, Nil, residual = true, streamed, atOnce)
-    val toMark =
-      if (inputs.forall(_.stable)) markingSlices(skewed, partition, target, settings) else Nil
+    val possible = markingSlices(skewed, partition, target, settings)
+    val toMark = if (possible.nonEmpty && inputs.forall(_.stable())) possible else Nil
     Right(
       marking(skewed, toMark, own, others, 0.0)
         .map { m =>
@@ -250,6 +250,7 @@ object SkewPlanner {
     val allowed = settings.maxRereadFactor * (own + others + divided + whole)
     val bySize = !target.isInfinite
     lazy val blocks = skewed.blocks(partition)
+    lazy val cuttable = skewed.cuttable()
     lazy val toMark = markingSlices(skewed, partition, target, settings)
 
     def split(slices: Seq[Slice]): PartitionSplit = {
@@ -291,7 +292,7 @@ object SkewPlanner {
       return Left(SkewReason.InputNotSliceable)
     }
     // Pieces and residual have to agree on which keys match.
-    if (residual && !inputs.forall(_.stable)) return Left(SkewReason.NotStable)
+    if (residual && !inputs.forall(_.stable())) return Left(SkewReason.NotStable)
     val wanted = hot.map(h => own / math.min(h.slices, h.maxSlices(input)))
     val smallest = math.max(
       math.max(1.0, math.min(target, wanted.getOrElse(target))),
@@ -299,8 +300,8 @@ object SkewPlanner {
     // Larger and larger slices, until there are few enough of them.
     def grow(size: Double): Either[SkewReason, PartitionSplit] = {
       val slices =
-        if (bySize || !skewed.cuttable) {
-          Slice.cut(blocks, size, skewed.cuttable)
+        if (bySize || !cuttable) {
+          Slice.cut(blocks, size, cuttable)
         } else {
           Slice.evenly(blocks, size)
         }

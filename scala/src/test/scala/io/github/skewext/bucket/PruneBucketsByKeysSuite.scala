@@ -90,6 +90,8 @@ class PruneBucketsByKeysSuite extends BucketScanTest {
       .join(broadcast(other), Seq("x"), "left")
       .join(broadcast(d), col("x") === col("a") && col("y") === col("b"))
     check(joined, d)
+    val exploded = spark.table("f").select(col("*"), explode(array(col("v"), lit(1L))).as("e"))
+    check(exploded.join(broadcast(d), Seq("a", "b")), d)
     // By the bucket, as the rows are aggregated by it.
     val grouped = spark.table("f").join(broadcast(d), Seq("a", "b")).groupBy("a", "b").count()
     check(grouped, d)

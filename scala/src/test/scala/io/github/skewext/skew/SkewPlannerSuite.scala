@@ -28,7 +28,7 @@ class SkewPlannerSuite extends AnyFunSuite {
     role,
     IndexedSeq(10L, blocks.sum, 10L, 10L),
     _ => blocks.zipWithIndex.map { case (b, m) => MapBlocks(m, m + 1, b) },
-    cuttable = cuttable)
+    cuttable = () => cuttable)
 
   private def only(plan: Either[SkewReason, Seq[PartitionSplit]]): PartitionSplit = plan match {
     case Right(Seq(split)) => split
@@ -173,8 +173,8 @@ class SkewPlannerSuite extends AnyFunSuite {
   test("nothing about which tasks must agree is done with inputs that may change") {
     val (hot, small) = (input(Optional, 100, 100, 100, 100), input(Optional, 10))
     for (inputs <- Seq(
-        Seq(hot, small.copy(stable = false)),
-        Seq(hot.copy(stable = false), small))) {
+        Seq(hot, small.copy(stable = () => false)),
+        Seq(hot.copy(stable = () => false), small))) {
       assert(SkewPlanner.plan(inputs, settings) === Left(SkewReason.NotStable))
       // Without a residual, each row of the one input is in one piece.
       val split = only(SkewPlanner.plan(inputs.head.copy(role = Required) +: inputs.tail, settings))
@@ -183,9 +183,22 @@ class SkewPlannerSuite extends AnyFunSuite {
     val keys = input(Excluded, Seq.fill(20)(60L): _*)
     def marked(stable: Boolean) = only(
       SkewPlanner.plan(
-        Seq(input(Required, 10).copy(stable = stable), keys),
+        Seq(input(Required, 10).copy(stable = () => stable), keys),
         settings.copy(marking = true))).marking
     assert(marked(stable = true).nonEmpty && marked(stable = false).isEmpty)
+  }
+
+  test("whether inputs may change is asked where something is skewed") {
+    def asked(blocks: Long*): Set[String] = {
+      var asked = Set.empty[String]
+      def answer(what: String) = { asked += what; true }
+      val one = input(Optional, blocks: _*)
+        .copy(stable = () => answer("stable"), cuttable = () => answer("cuttable"))
+      SkewPlanner.plan(Seq(one, input(Optional, 10)), settings)
+      asked
+    }
+    assert(asked(10).isEmpty)
+    assert(asked(100, 100, 100, 100) === Set("stable", "cuttable"))
   }
 
   test("where rows were counted, a partition has as many bytes as they would have in others") {

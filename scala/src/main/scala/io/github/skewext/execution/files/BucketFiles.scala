@@ -5,6 +5,8 @@ import scala.collection.mutable
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.paths.SparkPath
+import org.apache.spark.sql.catalyst.expressions.PlanExpression
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.datasources.BucketingUtils
 import org.apache.spark.sql.internal.SQLConf
@@ -23,6 +25,9 @@ private[skewext] class BucketFiles(
 
   val bytes: IndexedSeq[Long] = files.map(_.map(file => read(file.length)).sum)
 
+  /** What a task has to open that reads the files of its partition side by side. */
+  def sorted: SortedFiles = SortedFiles.estimate(files.map(_.map(_.length)), share)
+
   /**
    * The files of a partition, and the larger ones by their row groups, in the order in which they are
    * read.
@@ -35,60 +40,82 @@ private[skewext] class BucketFiles(
 
   private def divide(files: Seq[BucketFiles.File]): Seq[FileRange] = {
     val slice = SQLConf.get.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES)
-    val large = if (RowGroups.mayDivide(scan)) files.filter(f => read(f.length) > slice) else Nil
     // With so many files, these will do as slices.
-    val divided = large.take(BucketFiles.MostFooters).toSet
-    files.flatMap { file =>
-      rangesOf(file, if (divided.contains(file)) RowGroups.of(scan, file.path) else Nil)
-    }
+    val large = files.filter(f => read(f.length) > slice).take(BucketFiles.MostFooters)
+    val groups = RowGroups.of(scan, large.map(_.path))
+    files.flatMap(file => rangesOf(file, groups.getOrElse(file.path, Nil)))
   }
 
-  private def rangesOf(file: BucketFiles.File, groups: Seq[RowGroups.Group]): Seq[FileRange] =
+  private def rangesOf(file: BucketFiles.File, groups: Seq[RowGroups.Group]): Seq[FileRange] = {
+    val name = SparkPath.fromPath(file.path).urlEncoded
     if (groups.size < 2) {
-      Seq(FileRange(file.name, 0, file.length, file.length, read(file.length)))
+      Seq(FileRange(name, 0, file.length, file.length, read(file.length)))
     } else {
       // What is between row groups, before the first and after the last, has no rows.
       val starts = 0L +: groups.tail.map(_.start) :+ file.length
       val all = groups.map(_.bytes).sum.toDouble
       groups.indices.map { i =>
         FileRange(
-          file.name,
+          name,
           starts(i),
           starts(i + 1) - starts(i),
           file.length,
           (read(file.length) * (groups(i).bytes / all)).toLong)
       }
     }
+  }
 
   private def read(bytes: Long): Long = (bytes * share).toLong
 }
 
 private[skewext] object BucketFiles {
 
-  case class File(path: Path, name: String, length: Long)
+  case class File(path: Path, length: Long)
 
   private val MostFooters = 64
 
+  /**
+   * The files of a scan by their buckets, kept on the scan: several rules ask for them, and each as
+   * often as a join is looked at. A copy with fewer buckets has them as well. Not for tasks, which may
+   * be given the plan.
+   *
+   * @param byBucket None if a name has no bucket in it
+   */
+  private[files] class Listing(@transient val byBucket: Option[Map[Int, Seq[File]]])
+      extends Serializable
+
+  private val listing = TreeNodeTag[Listing]("skewext.bucketFiles")
+
+  /** None if a name has no bucket in it, at which the scan is going to fail. */
   def of(scan: FileSourceScanExec): Option[BucketFiles] = {
-    val numBuckets = scan.relation.bucketSpec.get.numBuckets
-    // Those that are left when subqueries have pruned partitions are fewer. A copy is asked: the
-    // scan counts its files when it is asked first, which has to be when the query runs.
-    val files = scan.copy().selectedPartitions.toSeq.flatMap(_.files).map { file =>
-      val path = file.getPath
-      File(path, SparkPath.fromPath(path).urlEncoded, file.getLen)
+    if (scan.getTagValue(listing).isEmpty) scan.setTagValue(listing, new Listing(list(scan)))
+    scan.getTagValue(listing).get.byBucket.map { byBucket =>
+      val numBuckets = scan.relation.bucketSpec.get.numBuckets
+      val partitions = scan.optionalNumCoalescedBuckets.getOrElse(numBuckets)
+      val read = (0 until numBuckets).filter(b => scan.optionalBucketSet.forall(_.get(b)))
+      val byPartition = read.groupBy(_ % partitions)
+      new BucketFiles(
+        scan,
+        (0 until partitions).map { p =>
+          byPartition.getOrElse(p, Nil).flatMap(byBucket.getOrElse(_, Nil))
+        })
     }
-    val buckets = files.map(file => BucketingUtils.getBucketId(file.path.getName))
-    if (buckets.forall(_.isDefined)) {
-      val byPartition = files
-        .zip(buckets.flatten)
-        .filter { case (_, bucket) => scan.optionalBucketSet.forall(_.get(bucket)) }
-        .groupBy { case (_, bucket) => scan.optionalNumCoalescedBuckets.fold(bucket)(bucket % _) }
-      val partitions = (0 until scan.optionalNumCoalescedBuckets.getOrElse(numBuckets)).map { p =>
-        byPartition.getOrElse(p, Nil).map(_._1).distinct
-      }
-      Some(new BucketFiles(scan, partitions))
-    } else {
+  }
+
+  /**
+   * As the scan lists them, which would count them as read. Those that are left when subqueries have
+   * pruned partitions are fewer.
+   */
+  private def list(scan: FileSourceScanExec): Option[Map[Int, Seq[File]]] = {
+    val known = scan.partitionFilters.filterNot(_.exists(_.isInstanceOf[PlanExpression[_]]))
+    val files = scan.relation.location.listFiles(known, scan.dataFilters).flatMap(_.files)
+    val byBucket = files.groupBy(file => BucketingUtils.getBucketId(file.getPath.getName))
+    if (byBucket.contains(None)) {
       None
+    } else {
+      Some(byBucket.collect { case (Some(bucket), own) =>
+        bucket -> own.map(file => File(file.getPath, file.getLen)).distinct
+      })
     }
   }
 }

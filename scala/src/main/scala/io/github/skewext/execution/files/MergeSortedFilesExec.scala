@@ -1,8 +1,6 @@
 package io.github.skewext.execution.files
 
-import scala.reflect.ClassTag
-
-import io.github.skewext.execution.grouping.{BatchScan, KeyOrder}
+import io.github.skewext.execution.grouping.KeyOrder
 import io.github.skewext.plan.KeepsStableRows
 
 import org.apache.spark.rdd.RDD
@@ -14,8 +12,7 @@ import org.apache.spark.sql.execution.{FileSourceScanExec, SortExec, SparkPlan, 
 
 /**
  * The rows of a scan whose files are sorted, in that order: each task reads its files side by side
- * and merges them. What is between the scan and this node is computed file by file: mostly by this
- * node itself, of the scan's columns ([[BatchScan]]), else by the compiled code that Spark makes of it.
+ * and merges them. What is between the scan and this node is computed file by file.
  *
  * The order of each file is checked row by row. A file that is not sorted as the table says fails the
  * query, since rows have been used by then that should have come later.
@@ -40,41 +37,19 @@ case class MergeSortedFilesExec(order: Seq[SortOrder], mostFiles: Int, child: Sp
     "numFiles" -> SQLMetrics.createMetric(sparkContext, "number of sorted files"))
 
   override protected def doExecute(): RDD[InternalRow] = {
-    val keyOrder = KeyOrder(
-      Seq(order.map(o => BindReferences.bindReference(o.child, child.output))))
-    (BatchScan.of(child), keyOrder.ofColumn) match {
-      case (Some(read), Some(columnOrder)) =>
-        val wanted = new BatchFilter(
-          read.condition,
-          read.toRows.longMetric("numOutputRows"),
-          read.toRows.longMetric("numInputBatches"),
-          read.filter.map(_.longMetric("numOutputRows")))
-        merged(
-          read.scan.executeColumnar(),
-          BatchFileCursors(columnOrder, read.columns, wanted),
-          keyOrder)
-      case _ =>
-        merged(
-          child.execute(),
-          RowFileCursors(keyOrder, child.output.map(_.dataType).toArray),
-          keyOrder)
+    val files = child.execute()
+    if (SortedFilesRDD.canRead(files)) {
+      new SortedFilesRDD(
+        files,
+        child.output.map(_.dataType).toArray,
+        KeyOrder(Seq(order.map(o => BindReferences.bindReference(o.child, child.output)))),
+        description,
+        longMetric("numOutputRows"),
+        longMetric("numFiles"))
+    } else {
+      // Somebody else reads the files in place of Spark.
+      SortExec(order, global = false, child).execute()
     }
-  }
-
-  private def merged[T: ClassTag](
-      files: RDD[T],
-      runs: FileCursors[T],
-      keyOrder: KeyOrder): RDD[InternalRow] = if (SortedFilesRDD.canRead(files)) {
-    new SortedFilesRDD(
-      files,
-      runs,
-      keyOrder,
-      description,
-      longMetric("numOutputRows"),
-      longMetric("numFiles"))
-  } else {
-    // Somebody else reads the files in place of Spark.
-    SortExec(order, global = false, child).execute()
   }
 
   private def description: String = {

@@ -28,9 +28,6 @@ private[skewext] final class MergedCursor(
   /** The loser at each node; at 0, the winner. The children of node i are 2i and 2i + 1. */
   private[this] val tree = Array.fill(math.max(n, 1))(Nobody)
 
-  /** How many rows the merge has come to. */
-  var numRead: Long = 0L
-
   override def row: UnsafeRow = runs(tree(0)).row
 
   override def advance(): Unit = {
@@ -47,7 +44,6 @@ private[skewext] final class MergedCursor(
     if (live) {
       prefix = prefixes(tree(0))
       numRows += 1
-      numRead += 1
     }
   }
 

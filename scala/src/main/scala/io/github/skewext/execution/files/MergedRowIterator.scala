@@ -1,19 +1,12 @@
 package io.github.skewext.execution.files
 
-import io.github.skewext.execution.grouping.{KeyOrder, SortedRowIterator}
-
 import org.apache.spark.sql.catalyst.InternalRow
 
 /** The rows of a source that begins before its first row. */
-private[skewext] final class MergedRowIterator(
-    override val source: MergedCursor,
-    override val order: KeyOrder)
-    extends SortedRowIterator {
+private[skewext] final class MergedRowIterator(source: MergedCursor) extends Iterator[InternalRow] {
 
   /** Whether the source stands at a row that has not been given away. */
   private[this] var isAtNext = false
-
-  override def numRead: Long = source.numRead
 
   override def hasNext: Boolean = {
     if (!isAtNext) {

@@ -15,6 +15,7 @@ import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.datasources.FileFormat
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.{ParquetFileFormat, ParquetFooterReader}
+import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * Where the row groups of a Parquet file begin, or the stripes of an ORC file, by the file's footer.
@@ -24,11 +25,37 @@ private[skewext] object RowGroups {
 
   case class Group(start: Long, bytes: Long)
 
+  /** As Spark reads footers. */
+  private val Threads = 8
+
+  /** Of each file; nothing if it cannot be read in ranges. Footers are read several at a time. */
+  def of(scan: FileSourceScanExec, paths: Seq[Path]): Map[Path, Seq[Group]] = {
+    val relation = scan.relation
+    val session = relation.sparkSession
+    val format = relation.fileFormat
+    val reader: Option[(Configuration, Path) => Seq[Group]] = format match {
+      case _: ParquetFileFormat => Some(parquet)
+      case _: OrcFileFormat => Some(orc)
+      case _ => None
+    }
+    reader.filter(_ => paths.nonEmpty && mayDivide(scan)).fold(Map.empty[Path, Seq[Group]]) {
+      read =>
+        val conf = session.sessionState.newHadoopConfWithOptions(relation.options)
+        val groups = SqlInternals.inThreads(paths, "skewext-footers", Threads) { path =>
+          // A file that cannot be read is a matter of the task that is to read it.
+          Try(if (format.isSplitable(session, relation.options, path)) read(conf, path) else Nil)
+            .getOrElse(Nil)
+            .sortBy(_.start)
+        }
+        paths.zip(groups).toMap
+    }
+  }
+
   /**
    * Not where rows say which range was read, nor where what is corrupt is left out: after that a
    * whole file is not read on, and one in ranges is.
    */
-  def mayDivide(scan: FileSourceScanExec): Boolean = {
+  private def mayDivide(scan: FileSourceScanExec): Boolean = {
     val options = new FileSourceOptions(CaseInsensitiveMap(scan.relation.options))
     !options.ignoreCorruptFiles && !scan.output.exists {
       case FileSourceConstantMetadataAttribute(a) => TellRange.contains(a.name)
@@ -37,21 +64,6 @@ private[skewext] object RowGroups {
   }
 
   private val TellRange = Set(FileFormat.FILE_BLOCK_START, FileFormat.FILE_BLOCK_LENGTH)
-
-  /** None if the file cannot be read in ranges. */
-  def of(scan: FileSourceScanExec, path: Path): Seq[Group] = {
-    val relation = scan.relation
-    val session = relation.sparkSession
-    lazy val conf = session.sessionState.newHadoopConfWithOptions(relation.options)
-    // A file that cannot be read is a matter of the task that is to read it.
-    val found = Try(relation.fileFormat match {
-      case format if !format.isSplitable(session, relation.options, path) => Nil
-      case _: ParquetFileFormat => parquet(conf, path)
-      case _: OrcFileFormat => orc(conf, path)
-      case _ => Nil
-    })
-    found.getOrElse(Nil).sortBy(_.start)
-  }
 
   private def parquet(conf: Configuration, path: Path): Seq[Group] = {
     val footer = ParquetFooterReader.readFooter(conf, path, ParquetMetadataConverter.NO_FILTER)

@@ -2,7 +2,6 @@ package io.github.skewext.execution.files
 
 import org.apache.spark.sql.catalyst.expressions.{Ascending, SortOrder}
 import org.apache.spark.sql.execution.FileSourceScanExec
-import org.apache.spark.sql.execution.datasources.BucketingUtils
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.types.StructType
@@ -40,26 +39,6 @@ private[skewext] object SortedFiles {
   def keepsValues(scan: FileSourceScanExec): Boolean = scan.relation.fileFormat match {
     case _: ParquetFileFormat | _: OrcFileFormat => true
     case _ => false
-  }
-
-  /** The scan's files by the task that reads them; none if a name has no bucket in it. */
-  def of(scan: FileSourceScanExec): Option[SortedFiles] = {
-    // Those that are left when subqueries have pruned partitions are fewer. A copy is asked: the
-    // scan counts its files when it is asked first, which has to be when the query runs.
-    val files = scan.copy().selectedPartitions.toSeq.flatMap(_.files)
-    val buckets = files.map(file => BucketingUtils.getBucketId(file.getPath.getName))
-    if (buckets.forall(_.isDefined)) {
-      val read = buckets.flatten.zip(files.map(_.getLen)).filter { case (bucket, _) =>
-        scan.optionalBucketSet.forall(_.get(bucket))
-      }
-      val byTask = read
-        .groupBy { case (bucket, _) => scan.optionalNumCoalescedBuckets.fold(bucket)(bucket % _) }
-        .values
-        .map(_.map(_._2))
-      Some(estimate(byTask, share(scan.requiredSchema, scan.relation.dataSchema)))
-    } else {
-      None
-    }
   }
 
   /**

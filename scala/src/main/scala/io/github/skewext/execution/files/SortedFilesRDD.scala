@@ -1,14 +1,14 @@
 package io.github.skewext.execution.files
 
 import scala.annotation.tailrec
-import scala.reflect.ClassTag
 
-import io.github.skewext.execution.grouping.KeyOrder
+import io.github.skewext.execution.grouping.{KeyOrder, RowCursor}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.datasources.{FilePartition, FileScanRDD, PartitionedFile}
 import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.types.DataType
 import org.apache.spark.{OneToOneDependency, Partition, TaskContext}
 
 /**
@@ -16,28 +16,27 @@ import org.apache.spark.{OneToOneDependency, Partition, TaskContext}
  * partitions of a `FileScanRDD` are lists of files, and those of RDDs over it are the same, so
  * that a partition with one file is computed as one with several is.
  *
- * @param runs makes a run of what the parent gives of a file
  * @param description how files are sorted, for the error if one is not
  */
-private[skewext] class SortedFilesRDD[T: ClassTag](
-    parent: RDD[T],
-    runs: FileCursors[T],
+private[skewext] class SortedFilesRDD(
+    parent: RDD[InternalRow],
+    types: Array[DataType],
     order: KeyOrder,
     description: String,
     numRows: SQLMetric,
     numFiles: SQLMetric)
     extends RDD[InternalRow](parent) {
 
-  override protected def getPartitions: Array[Partition] = firstParent[T].partitions
+  override protected def getPartitions: Array[Partition] = firstParent[InternalRow].partitions
 
   override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
     val FilePartition(index, files) = split
-    val runOf = runs.forTask()
     val opened = files.map { file =>
-      runOf(firstParent[T].iterator(FilePartition(index, Array(file)), context), notSorted(file))
+      val rows = firstParent[InternalRow].iterator(FilePartition(index, Array(file)), context)
+      new RowFileCursor(rows, order, types, notSorted(file)): RowCursor
     }
     numFiles += files.length
-    new MergedRowIterator(new MergedCursor(opened, order, numRows), order)
+    new MergedRowIterator(new MergedCursor(opened, order, numRows))
   }
 
   private def notSorted(file: PartitionedFile): () => Exception = () =>

@@ -5,7 +5,6 @@ import scala.annotation.switch
 import org.apache.spark.sql.catalyst.expressions.codegen.GenerateOrdering
 import org.apache.spark.sql.catalyst.expressions.{Ascending, BaseOrdering, BoundReference, Expression, SortOrder, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.types._
-import org.apache.spark.sql.vectorized.ColumnVector
 import org.apache.spark.unsafe.types.UTF8String
 import org.apache.spark.util.collection.unsafe.sort.PrefixComparators.{DoublePrefixComparator, StringPrefixComparator}
 
@@ -27,9 +26,6 @@ private[skewext] abstract class KeyOrder extends Serializable {
 
   /** Whether a key of this prefix may have a null in it. */
   def mayHaveNull(prefix: Long): Boolean
-
-  /** The same order, where prefixes are those of a column as it stands: the first of the key's. */
-  def ofColumn: Option[ColumnOrder] = None
 
   def compare(inputA: Int, a: UnsafeRow, inputB: Int, b: UnsafeRow): Int
 }
@@ -60,25 +56,13 @@ private[skewext] object KeyOrder {
 }
 
 /** Keys that are columns of simple types: compared where they stand in the rows. */
-private[skewext] final class ColumnOrder(ordinals: Array[Array[Int]], kinds: Array[Int])
-    extends KeyOrder {
+private final class ColumnOrder(ordinals: Array[Array[Int]], kinds: Array[Int]) extends KeyOrder {
   import ColumnOrder._
 
   override val prefixIsKey: Boolean = kinds.length == 1 && kinds(0) != Bytes
 
   override def mayHaveNull(prefix: Long): Boolean =
     kinds.length > 1 || prefix == KeyOrder.NullPrefix
-
-  override def ofColumn: Option[ColumnOrder] = Some(this)
-
-  /** The prefix of a row that need not be made. */
-  def prefix(input: Int, rows: BatchRowMaker, r: Int): Long = {
-    val ordinal = ordinals(input)(0)
-    val column = rows.column(ordinal)
-    if (column.isNullAt(r)) KeyOrder.NullPrefix
-    else if (kinds(0) == Bytes) textPrefix(rows.text(ordinal, r))
-    else number(kinds(0), column, r)
-  }
 
   override def prefix(input: Int, row: UnsafeRow): Long = {
     val ordinal = ordinals(input)(0)
@@ -120,19 +104,6 @@ private[skewext] final class ColumnOrder(ordinals: Array[Array[Int]], kinds: Arr
     case Int64 | Unscaled => row.getLong(ordinal)
     case Float32 => signed(DoublePrefixComparator.computePrefix(row.getFloat(ordinal).toDouble))
     case Float64 => signed(DoublePrefixComparator.computePrefix(row.getDouble(ordinal)))
-  }
-
-  private def number(kind: Int, column: ColumnVector, r: Int): Long = (kind: @switch) match {
-    case Bit => if (column.getBoolean(r)) 1L else 0L
-    case Int8 => column.getByte(r).toLong
-    case Int16 => column.getShort(r).toLong
-    case Int32 => column.getInt(r).toLong
-    case Int64 => column.getLong(r)
-    case Unscaled =>
-      val decimal = column.dataType.asInstanceOf[DecimalType]
-      column.getDecimal(r, decimal.precision, decimal.scale).toUnscaledLong
-    case Float32 => signed(DoublePrefixComparator.computePrefix(column.getFloat(r).toDouble))
-    case Float64 => signed(DoublePrefixComparator.computePrefix(column.getDouble(r)))
   }
 
   private def textPrefix(text: UTF8String): Long =

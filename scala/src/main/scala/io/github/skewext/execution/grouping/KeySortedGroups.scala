@@ -44,7 +44,7 @@ private[skewext] final class KeySortedGroups(
     findLowest()
     if (numNeeded > 0) {
       if (anyNeededEnded) return false
-      // Nobody asks for the rows of a key that cannot come out, so they are not made.
+      // A key that cannot come out is passed over.
       while (numMembers > 0 && !hasNeeded) {
         passMembers()
         if (anyNeededEnded) return false

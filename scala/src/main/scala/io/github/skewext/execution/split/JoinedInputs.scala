@@ -155,7 +155,8 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
 
   /**
    * Spark's joins on one key, whose result is a side of one more. Without conditions besides: they
-   * would be asked of the product of all inputs, where Spark asks them of that of two.
+   * would be asked of the product of all inputs, where Spark asks them of that of two. These nodes go,
+   * and what takes their place does their work: so there are not more than it can do, as in `MadeOf`.
    */
   private def chain(plan: SparkPlan): Option[Chain] = plan match {
     case ProjectExec(list, child) if list.forall(_.deterministic) =>

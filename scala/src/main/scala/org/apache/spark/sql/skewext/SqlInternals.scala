@@ -11,6 +11,7 @@ import org.apache.spark.sql.connector.catalog.{CatalogManager, Identifier, V1Tab
 import org.apache.spark.sql.execution.datasources.v2.FileDataSourceV2
 import org.apache.spark.sql.execution.datasources.{DataSource, FileFormat}
 import org.apache.spark.sql.{AnalysisException, DataFrame, Dataset, SparkSession}
+import org.apache.spark.util.ThreadUtils
 
 /** The few calls into `private[sql]` members that need no class of their own. */
 object SqlInternals {
@@ -47,6 +48,10 @@ object SqlInternals {
       }
     found.exists(!_.isInstanceOf[V1Table])
   }
+
+  /** What `f` gives of each, in the same order; several are asked at a time, in threads of their own. */
+  def inThreads[A, B](all: Seq[A], name: String, threads: Int)(f: A => B): Seq[B] =
+    ThreadUtils.parmap(all, name, threads)(f)
 
   /** The error that users know for a query that cannot be analyzed, without an error class. */
   def analysisError(message: String, cause: Option[Throwable] = None): AnalysisException =

@@ -2,15 +2,13 @@ package io.github.skewext.execution.files
 
 import scala.util.Random
 
-import io.github.skewext.execution.grouping.{BatchRowMaker, KeyOrder, RowCursor}
+import io.github.skewext.execution.grouping.{KeyOrder, RowCursor}
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector
 import org.apache.spark.sql.types._
-import org.apache.spark.sql.vectorized.ColumnarBatch
 import org.apache.spark.unsafe.types.UTF8String
 
 class MergedCursorSuite extends AnyFunSuite {
@@ -31,44 +29,12 @@ class MergedCursorSuite extends AnyFunSuite {
     values.iterator.map { case (s, n) => projection(InternalRow(text(s), n)) }
   }
 
-  /** The same rows as batches of columns, all of them in the same place. */
-  private def batches(values: Seq[(String, Any)], size: Int): Iterator[ColumnarBatch] = {
-    val strings = new OnHeapColumnVector(size, StringType)
-    val numbers = new OnHeapColumnVector(size, LongType)
-    val batch = new ColumnarBatch(Array(strings, numbers))
-    values.grouped(size).map { rows =>
-      strings.reset()
-      numbers.reset()
-      rows.zipWithIndex.foreach { case ((s, n), r) =>
-        if (s == null) strings.putNull(r) else strings.putByteArray(r, s.getBytes("UTF-8"))
-        if (n == null) numbers.putNull(r) else numbers.putLong(r, n.asInstanceOf[Long])
-      }
-      batch.setNumRows(rows.size)
-      batch
-    }
-  }
-
-  private def merge(order: KeyOrder, runs: Seq[Seq[(String, Any)]]): Iterator[(String, Any)] =
-    merge(order, runs, batchSize = 0)
-
-  /** @param batchSize if above 0, of runs that read columns; `wanted` is for them */
-  private def merge(
-      order: KeyOrder,
-      runs: Seq[Seq[(String, Any)]],
-      batchSize: Int,
-      wanted: Option[Expression] = None): Iterator[(String, Any)] = {
-    def sum = new SQLMetric("sum")
+  private def merge(order: KeyOrder, runs: Seq[Seq[(String, Any)]]): Iterator[(String, Any)] = {
     val sources: Seq[RowCursor] = runs.zipWithIndex.map { case (run, i) =>
-      def notSorted() = new IllegalStateException(s"run $i")
-      if (batchSize == 0) {
-        new RowFileCursor(rows(run), order, types, notSorted _)
-      } else {
-        val maker = new BatchRowMaker(types, types.indices.toArray)
-        val chosen = new BatchFilter(wanted, sum, sum, None)
-        new BatchFileCursor(batches(run, batchSize), maker, chosen, order.ofColumn.get, notSorted _)
-      }
+      new RowFileCursor(rows(run), order, types, () => new IllegalStateException(s"run $i"))
     }
-    new MergedRowIterator(new MergedCursor(sources.toArray, order, sum), order).map(values)
+    val merged = new MergedCursor(sources.toArray, order, new SQLMetric("sum"))
+    new MergedRowIterator(merged).map(values)
   }
 
   private def values(row: InternalRow): (String, Any) = {
@@ -82,40 +48,14 @@ class MergedCursorSuite extends AnyFunSuite {
   test("any number of runs, some of them empty, some values equal, some null") {
     val random = new Random(7)
     val values = Seq(null, "", "a", "ab", "the same eight", "the same nine", "z")
-    for (n <- 0 to 17; batchSize <- 0 until 4) {
+    for (n <- 0 to 17) {
       val runs = Seq.fill(n)(
         Seq
           .fill(random.nextInt(6))((values(random.nextInt(values.size)), random.nextLong(): Any))
           .sortBy(key))
-      val merged = merge(orderBy(0), runs, batchSize).toList
+      val merged = merge(orderBy(0), runs).toList
       assert(merged.map(key) === runs.flatten.map(key).sorted)
       assert(merged.toSet === runs.flatten.toSet)
-    }
-  }
-
-  test("rows of columns that fulfil a condition") {
-    val random = new Random(8)
-    val s = BoundReference(0, StringType, nullable = true)
-    val n = BoundReference(1, LongType, nullable = true)
-    val even = EqualTo(Pmod(n, Literal(2L)), Literal(0L))
-    val conditions = Seq[(Expression, ((String, Any)) => Boolean)](
-      IsNotNull(s) -> (_._1 != null),
-      And(IsNotNull(s), IsNotNull(n)) -> (r => r._1 != null && r._2 != null),
-      And(even, IsNotNull(s)) -> (r => r._1 != null && r._2 != null && r._2 == 0L),
-      Literal(false) -> (_ => false))
-    for ((condition, holds) <- conditions; batchSize <- 1 to 3) {
-      val runs = Seq.fill(3)(
-        Seq
-          .fill(8)(
-            (
-              if (random.nextInt(3) == 0) null else s"the same ${random.nextInt(3)}",
-              if (random.nextInt(3) == 0) null else random.nextInt(2).toLong: Any))
-          .sortBy(key))
-      val merged = merge(orderBy(0), runs, batchSize, Some(condition)).toList
-      val expected = runs.flatten.filter(holds)
-      assert(merged.map(key) === expected.map(key).sorted)
-      assert(
-        merged.groupBy(identity).mapValues(_.size) === expected.groupBy(identity).mapValues(_.size))
     }
   }
 
@@ -124,41 +64,33 @@ class MergedCursorSuite extends AnyFunSuite {
       Seq(null, Long.MinValue, -1L, 5L),
       Seq(null, null, Long.MinValue, 4L, Long.MaxValue),
       Seq(Long.MaxValue)).map(_.map(n => ("x", n)))
-    for (batchSize <- Seq(0, 1, 2)) {
-      val merged = merge(orderBy(1), runs, batchSize).map(_._2).toList
-      assert(
-        merged === Seq(null, null, null, Long.MinValue, Long.MinValue, -1L, 4L, 5L) ++
-          Seq.fill(2)(Long.MaxValue))
-    }
+    val merged = merge(orderBy(1), runs).map(_._2).toList
+    assert(
+      merged === Seq(null, null, null, Long.MinValue, Long.MinValue, -1L, 4L, 5L) ++
+        Seq.fill(2)(Long.MaxValue))
   }
 
   test("several columns") {
     val runs = Seq(Seq(("a", 2L: Any), ("b", 1L)), Seq(("a", 1L: Any), ("a", 3L), ("b", 0L)))
-    for (batchSize <- Seq(0, 1, 2)) {
-      assert(
-        merge(orderBy(0, 1), runs, batchSize).toList ===
-          Seq(("a", 1L), ("a", 2L), ("a", 3L), ("b", 0L), ("b", 1L)))
-    }
+    assert(
+      merge(orderBy(0, 1), runs).toList ===
+        Seq(("a", 1L), ("a", 2L), ("a", 3L), ("b", 0L), ("b", 1L)))
   }
 
   test("a run that is not sorted is found, whatever gives it away") {
     val good = Seq(("a", 0L: Any), ("y", 1L))
-    for (batchSize <- Seq(0, 1, 2)) {
-      for (bad <- Seq(
-          Seq[(String, Any)](("b", 0L), ("a", 0L)),
-          Seq[(String, Any)](("a", 0L), (null, 0L)),
-          Seq[(String, Any)](("the same nine", 0L), ("the same eight", 0L)))) {
-        val error =
-          intercept[IllegalStateException](merge(orderBy(0), Seq(good, bad), batchSize).toList)
-        assert(error.getMessage === "run 1")
-      }
-      for (bad <- Seq[Seq[Any]](Seq(2L, 1L), Seq(Long.MinValue, null), Seq(0L, null))) {
-        val runs = Seq(bad.map(n => ("x", n)))
-        intercept[IllegalStateException](merge(orderBy(1), runs, batchSize).toList)
-      }
-      intercept[IllegalStateException](
-        merge(orderBy(0, 1), Seq(Seq(("a", 2L: Any), ("a", 1L))), batchSize).toList)
+    for (bad <- Seq(
+        Seq[(String, Any)](("b", 0L), ("a", 0L)),
+        Seq[(String, Any)](("a", 0L), (null, 0L)),
+        Seq[(String, Any)](("the same nine", 0L), ("the same eight", 0L)))) {
+      val error = intercept[IllegalStateException](merge(orderBy(0), Seq(good, bad)).toList)
+      assert(error.getMessage === "run 1")
     }
+    for (bad <- Seq[Seq[Any]](Seq(2L, 1L), Seq(Long.MinValue, null), Seq(0L, null))) {
+      intercept[IllegalStateException](merge(orderBy(1), Seq(bad.map(n => ("x", n)))).toList)
+    }
+    intercept[IllegalStateException](
+      merge(orderBy(0, 1), Seq(Seq(("a", 2L: Any), ("a", 1L)))).toList)
   }
 
   test("asking again whether there is a row changes nothing; after the last there is an error") {

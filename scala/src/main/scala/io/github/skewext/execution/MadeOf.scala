@@ -1,0 +1,70 @@
+package io.github.skewext.execution
+
+import io.github.skewext.execution.files.MergeSortedFilesExec
+import io.github.skewext.plan.InputRole.Required
+import io.github.skewext.plan.JoinHints
+
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight}
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec}
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledJoin}
+import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
+
+/**
+ * The nodes that rules look through: each makes a partition of its rows of the same partition of some
+ * children. What is not in the list is not looked through. Whether expressions may be evaluated for
+ * other rows, or once more, is for the rule to ask of the node
+ * ([[io.github.skewext.plan.StableRows]]).
+ */
+object MadeOf {
+
+  /**
+   * What a node does with the rows of a child.
+   *
+   * @param linear whether what is made of a part of the child's rows is a part of what is made of all
+   * @param inOrder whether a row is made of one row of the child alone, and rows keep their order
+   */
+  case class Part(child: SparkPlan, linear: Boolean, inOrder: Boolean = false)
+
+  def unapply(plan: SparkPlan): Option[Seq[Part]] = plan match {
+    case p: ProjectExec => Some(Seq(Part(p.child, linear = true, inOrder = true)))
+    case f: FilterExec => Some(Seq(Part(f.child, linear = true, inOrder = true)))
+    case g: GenerateExec => Some(Seq(Part(g.child, linear = true)))
+    case s: SortExec if !s.global => Some(Seq(Part(s.child, linear = true)))
+    case m: MergeSortedFilesExec => Some(Seq(Part(m.child, linear = true)))
+    case a: BaseAggregateExec => Some(Seq(Part(a.child, linear = false)))
+    case w: WindowExec => Some(Seq(Part(w.child, linear = false)))
+    case w: WindowGroupLimitExec => Some(Seq(Part(w.child, linear = false)))
+    case j: BroadcastHashJoinExec =>
+      j.buildSide match {
+        case BuildLeft => Some(Seq(Part(j.right, linear = true)))
+        case BuildRight => Some(Seq(Part(j.left, linear = true)))
+      }
+    case j: ShuffledJoin if !JoinHints.forbidsReplication(j) =>
+      val (left, right) = j.joinType match {
+        case _: InnerLike => (true, true)
+        case LeftOuter | LeftExistence(_) => (true, false)
+        case RightOuter => (false, true)
+        case _ => (false, false)
+      }
+      Some(Seq(Part(j.left, left), Part(j.right, right)))
+    case j: MultiFullJoinExec =>
+      Some(j.children.zip(j.roles).map { case (c, role) => Part(c, role == Required) })
+    case _ => None
+  }
+
+  /** A node of Spark's that stands for another one, whose rows it has. */
+  object Wrapped {
+    def unapply(plan: SparkPlan): Option[SparkPlan] = plan match {
+      case stage: QueryStageExec => Some(stage.plan)
+      case reused: ReusedExchangeExec => Some(reused.child)
+      case read: AQEShuffleReadExec => Some(read.child)
+      case WholeStageCodegenExec(child) => Some(child)
+      case InputAdapter(child) => Some(child)
+      case _ => None
+    }
+  }
+}
