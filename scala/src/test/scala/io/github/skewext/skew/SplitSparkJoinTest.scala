@@ -9,8 +9,10 @@ trait SplitSparkJoinTest extends SkewTest {
 
   protected val hints = Seq("merge", "shuffle_hash")
 
-  protected def left(hot: Int) = skewed(0, if (hot > 0) 800 else 60, hot).withColumnRenamed("k", "l")
-  protected def right(hot: Int) = skewed(1, if (hot > 0) 800 else 60, hot).withColumnRenamed("k", "r")
+  protected def left(hot: Int) =
+    skewed(0, if (hot > 0) 800 else 60, hot).withColumnRenamed("k", "l")
+  protected def right(hot: Int) =
+    skewed(1, if (hot > 0) 800 else 60, hot).withColumnRenamed("k", "r")
 
   protected def join(
       l: DataFrame,
