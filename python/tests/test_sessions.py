@@ -213,6 +213,7 @@ join(spark)
         command=[
             SPARK_SUBMIT,
             *("--master", "local[1]", "--conf", "spark.ui.enabled=false"),
+            *("--conf", "spark.sql.shuffle.partitions=2"),
             *("--jars", skewext.jar_path()),
             *("--conf", f"spark.sql.extensions={EXTENSION}"),
         ],
@@ -230,6 +231,7 @@ join(spark)
         command=[
             SPARK_SUBMIT,
             *("--master", "local[1]", "--conf", "spark.ui.enabled=false"),
+            *("--conf", "spark.sql.shuffle.partitions=2"),
             *("--jars", str(users_jar)),
         ],
     )

@@ -94,6 +94,8 @@ HOT_KEY = [("a", 7, 8_990_000, 8_990_000)]
         ('skewedPartitionThresholdInBytes", "85MB"', "Factor", {"row_bytes": 20}),
         ("it is small", "set(", {"row_bytes": 1}),
         ("but of several keys", "configure", {"hot": []}),
+        # It has many rows, but in another partition.
+        ("but of several keys", "alone", {"hot": [("a", 3, 8_990_000, 8_990_000)]}),
         ("shuffle.partitions", "alone", {"hot": []}),
         (
             "2,000,000 of them to partition 2",
@@ -156,6 +158,16 @@ def test_advice(said: str, not_said: str, arguments: dict[str, Any]) -> None:
     assert not_said not in text
     # Only what there is can be recommended.
     assert set(re.findall(r"skewext\.([a-z_]+)\(", text)) <= set(skewext.__all__)
+
+
+def test_hot_keys_of_a_join() -> None:
+    """The first one has the largest share of anything: of rows, or of what comes out."""
+    hot = [("b", 1, 10, 20, 3, 5_000), ("a", 0, 9_000, 9_000, 1, 1)]
+    for output, order in ((125_000, ["a", "b"]), (20_000, ["b", "a"])):
+        keys = made(EVEN, hot, other=EVEN, output=[output] * 8).hot_keys
+        assert [key.key for key in keys] == order
+        bounds = {key.key: key.output_rows for key in keys}
+        assert bounds == {"a": (9_000, 9_000), "b": (30, 100_000)}
 
 
 def test_few_keys() -> None:

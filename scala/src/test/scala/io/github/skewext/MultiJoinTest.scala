@@ -67,9 +67,12 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
   private def Interpreted: Seq[(String, String)] =
     Seq("spark.sql.codegen.wholeStage" -> "false", "spark.sql.codegen.factoryMode" -> "NO_CODEGEN")
 
-  // Oracles need no speed: they run in the way that starts soonest.
-  private def AsOracle: Seq[(String, String)] =
-    Interpreted :+ SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "false" :+ Off
+  // Oracles need no speed: they run in the way that starts soonest, with as few tasks as may be.
+  private def AsOracle: Seq[(String, String)] = Interpreted ++ Seq(
+    SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "false",
+    SQLConf.SHUFFLE_PARTITIONS.key -> "1",
+    SQLConf.LEAF_NODE_DEFAULT_PARALLELISM.key -> "1",
+    Off)
 
   /** Joins stay joins, whatever is known of inputs without rows. */
   protected val KeepEmptyInputs: Seq[(String, String)] = Seq(

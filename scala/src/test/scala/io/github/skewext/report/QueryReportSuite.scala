@@ -91,6 +91,9 @@ class QueryReportSuite extends SkewTest {
       assert(
         figures("shuffle_rows")(1) ===
           tasks.map(_.taskMetrics.shuffleReadMetrics.recordsRead).sum)
+      val read = tasks.map(_.taskMetrics.inputMetrics)
+      assert(figures("input_rows")(1) === read.map(_.recordsRead).sum)
+      assert(figures("input_bytes")(1) === read.map(_.bytesRead).sum)
       val bytes = tasks.map(_.taskMetrics.shuffleReadMetrics.totalBytesRead)
       assert(figures("shuffle_bytes")(1) === bytes.sum)
       assert(bytes.contains(figures("shuffle_bytes").head))
@@ -154,12 +157,21 @@ class QueryReportSuite extends SkewTest {
       assert(rules(found) === Map.empty)
       assert(strings(found \ "settings" \ "switched_off") === Seq(Off._1))
       assert((found \ "joins").extract[Int] === 3)
+      // Two of them have one name, and what they have measured tells where they ran.
+      val keys = stages(found).map(s => (s \ "joins").children.map(j => strings(j \ "keys")))
+      assert(keys === Seq(Seq(Seq("k")), Seq(Seq("k"), Seq("v1"))))
       withSQLConf("spark.sql.codegen.wholeStage" -> "false") {
         again(chain).collect()
         // Two operators have one name, and nothing tells their stages apart.
         val both = stages(last()).map(s => (s \ "joins").children.size)
         assert(both.nonEmpty && both.forall(_ >= 1))
       }
+    }
+    withTempPath { path =>
+      a.write.parquet(path.getPath)
+      val files = checked(spark.read.parquet(path.getPath).join(broadcast(skewed(1, 20)), "k"))
+      val Seq(stage) = stages(files)
+      assert((stage \ "total" \ "input_rows").extract[Int] === 60)
     }
     val grouped = a.groupBy("k").count()
     grouped.collect()

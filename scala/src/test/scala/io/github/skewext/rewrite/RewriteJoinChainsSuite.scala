@@ -1,6 +1,6 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.plan.{MultiFullJoin, RewriteReason}
+import io.github.skewext.plan.MultiFullJoin
 
 import org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation
 import org.apache.spark.sql.functions._
@@ -42,41 +42,6 @@ class RewriteJoinChainsSuite extends RewriteTest {
     checkRewritten(frames.take(3).reduce(_.join(_, Seq("k"), "fullouter")).groupBy("k").count(), 3)
   }
 
-  test("conditions with coalesce in any order and nesting") {
-    for (condition <- Seq(
-        "coalesce(a.k, b.k) = c.k",
-        "c.k = coalesce(b.k, a.k)",
-        "coalesce(a.k, coalesce(b.k, a.k)) = c.k",
-        "coalesce(a.k, b.k) = c.k AND c.k = coalesce(b.k, a.k)",
-        "nvl(a.k, b.k) = c.k",
-        "if(a.k IS NULL, b.k, a.k) = c.k",
-        "if(b.k IS NOT NULL, b.k, a.k) = c.k",
-        "CASE WHEN a.k IS NULL THEN b.k ELSE a.k END = c.k")) withClue(condition) {
-      checkRewritten(
-        s"""SELECT a.k, b.k, c.k, coalesce(a.k, b.k, c.k), v0, v1, v2
-           |FROM t0 a FULL JOIN t1 b ON a.k = b.k FULL JOIN t2 c ON $condition""".stripMargin,
-        3)
-    }
-    checkRewritten(
-      """SELECT coalesce(d.k, c.k, b.k, a.k) AS k, v0, v1, v2, v3
-        |FROM t0 a FULL JOIN t1 b ON a.k = b.k FULL JOIN t2 c ON coalesce(b.k, a.k) = c.k
-        |FULL JOIN t3 d ON d.k = coalesce(c.k, coalesce(a.k, b.k))""".stripMargin,
-      4)
-  }
-
-  test("coalesced keys of subqueries") {
-    checkRewritten(
-      """SELECT coalesce(x.key, c.k) AS key, v0, v1, v2 FROM (
-        |  SELECT coalesce(a.k, b.k) AS key, v0, v1 FROM t0 a FULL OUTER JOIN t1 b ON a.k = b.k
-        |) x FULL OUTER JOIN t2 c ON x.key = c.k""".stripMargin,
-      3)
-    checkRewritten(
-      """SELECT x.key, c.k, v0, v1, v2 FROM (
-        |  SELECT coalesce(b.k, a.k) AS key, v0, v1 FROM t0 a FULL OUTER JOIN t1 b ON a.k = b.k
-        |) x FULL OUTER JOIN t2 c ON x.key = c.k""".stripMargin,
-      3)
-  }
-
   test("bushy trees") {
     checkRewritten(
       """SELECT * FROM (SELECT k, v0, v1 FROM t0 FULL JOIN t1 USING (k))
@@ -88,14 +53,6 @@ class RewriteJoinChainsSuite extends RewriteTest {
         |  FULL JOIN (SELECT l, k, v2, v3 FROM t2 FULL JOIN t3 USING (l, k)) USING (l, k)
         |) USING (k, l)""".stripMargin,
       5)
-  }
-
-  test("composite keys, listed in any order") {
-    checkRewritten(
-      """SELECT a.k, a.l, b.k, b.l, c.k, c.l, v0, v1, v2 FROM t0 a
-        |FULL JOIN t1 b ON a.k = b.k AND a.l = b.l
-        |FULL JOIN t2 c ON c.l = coalesce(b.l, a.l) AND coalesce(a.k, b.k) = c.k""".stripMargin,
-      3)
   }
 
   test("columns computed in between") {
@@ -122,44 +79,6 @@ class RewriteJoinChainsSuite extends RewriteTest {
         |FULL JOIN t2 USING (k) FULL JOIN (SELECT k, 1 AS one FROM t3 FULL JOIN t4 USING (k)) USING (k)
         |""".stripMargin,
       5)
-  }
-
-  test("renames, and keys of inputs") {
-    checkRewritten(
-      """SELECT x.first, x.second, c.k, key2 FROM (
-        |  SELECT a.k AS first, b.k AS second, coalesce(a.k, b.k) AS key, coalesce(b.k, a.k) AS key2
-        |  FROM t0 a FULL JOIN t1 b ON a.k = b.k
-        |) x FULL JOIN t2 c ON coalesce(first, second) = c.k""".stripMargin,
-      3)
-  }
-
-  test("keys that are expressions") {
-    checkRewritten(
-      """SELECT a.k, a.l, b.k, v1, v2 FROM t0 a FULL JOIN t1 b ON a.k + 1 = b.k
-        |FULL JOIN t2 c ON coalesce(a.k + 1, b.k) = c.k""".stripMargin,
-      3)
-    checkRewritten(
-      """SELECT a.l, b.l, c.l, v1, v2 FROM t0 a FULL JOIN t1 b ON upper(a.l) = upper(b.l)
-        |FULL JOIN t2 c ON coalesce(upper(b.l), upper(a.l)) = upper(c.l)""".stripMargin,
-      3)
-  }
-
-  test("casts that keep the key's values") {
-    checkRewritten(
-      """SELECT k, v0, v1, v2 FROM t0 FULL JOIN t1 USING (k)
-        |FULL JOIN (SELECT cast(k AS bigint) AS k, v2 FROM t2) USING (k)""".stripMargin,
-      3)
-    checkRewritten(
-      """SELECT x.k, a, b, c.k, d.k, coalesce(x.k, c.k, d.k), v0, v2, v3 FROM (
-        |  SELECT coalesce(a.k, b.k) AS k, a.k AS a, b.k AS b, v0 FROM t0 a FULL JOIN t1 b ON a.k = b.k
-        |) x FULL JOIN (SELECT cast(k AS bigint) AS k, v2 FROM t2) c ON x.k = c.k
-        |FULL JOIN (SELECT cast(k AS decimal(20, 0)) AS k, v3 FROM t3) d ON coalesce(x.k, c.k) = d.k
-        |""".stripMargin,
-      4)
-    checkRewritten(
-      """SELECT k, v0, v1, v2 FROM t0 FULL JOIN (SELECT cast(k AS bigint) AS k, v1 FROM t1) USING (k)
-        |FULL JOIN t2 USING (k)""".stripMargin,
-      3)
   }
 
   test("CTEs, views and self-joins") {
@@ -232,18 +151,6 @@ class RewriteJoinChainsSuite extends RewriteTest {
     }
   }
 
-  test("two columns of an input that are one") {
-    withSQLConf(MinInputs -> "2", Mixed -> "true", "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
-      for (shown <- Seq("a.l AS x", "a.l AS x, v2, b.l AS y, v0")) {
-        checkRewritten(
-          s"""SELECT $shown FROM t0 a RIGHT JOIN t1 b ON a.l = b.l
-             |RIGHT JOIN t2 c ON b.k = c.k AND c.l = b.l WHERE v0 IS NOT NULL""".stripMargin,
-          2,
-          2)
-      }
-    }
-  }
-
   test("inputs of any kind, and what is above") {
     checkRewritten(
       """SELECT k, s, m, v2 FROM (SELECT k, sum(n0) AS s FROM t0 GROUP BY k)
@@ -272,138 +179,10 @@ class RewriteJoinChainsSuite extends RewriteTest {
     checkRewritten(fullJoin("k")(named, spark.table("t2").select("k", "v2")), 3)
   }
 
-  test("groups by coalesced keys, and by some of them") {
-    val from =
-      """FROM t0 a FULL JOIN t1 b ON a.k = b.k FULL JOIN t2 c ON coalesce(a.k, b.k) = c.k"""
-    for (key <- Seq(
-        "coalesce(a.k, b.k, c.k)",
-        "coalesce(c.k, b.k, a.k)",
-        "coalesce(a.k, b.k)",
-        "coalesce(a.k, a.k)",
-        "coalesce(a.k, b.k, n2)",
-        "coalesce(a.k + 1, b.k)",
-        "coalesce(a.k, 7)")) withClue(key) {
-      val df =
-        checkRewritten(s"SELECT $key, count(*), max(v0), min(v2) $from GROUP BY $key", 3)
-      // The whole key is what the rows are partitioned by.
-      val isWhole = key.contains("a.k") && key.contains("b.k") && key.contains("c.k")
-      assert(exchanges(df).size === (if (isWhole) 3 else 4))
-    }
-  }
-
-  test("equal keys that are not the same") {
-    withTempView("d0", "d1", "d2") {
-      table("k, v0", "(0.0d, 'a'), (double('NaN'), 'b'), (1.0d, 'c'), (null, 'd')")
-        .createOrReplaceTempView("d0")
-      table("k, v1", "(-0.0d, 'a'), (double('NaN'), 'b'), (2.0d, 'c')").createOrReplaceTempView(
-        "d1")
-      table("k, v2", "(0.0d, 'a'), (2.0d, 'b'), (-0.0d, 'c')").createOrReplaceTempView("d2")
-      val from = "d0 a FULL JOIN d1 b ON a.k = b.k FULL JOIN d2 c ON coalesce(a.k, b.k) = c.k"
-      for (key <- Seq(
-          "a.k",
-          "b.k",
-          "coalesce(a.k, b.k, c.k)",
-          "coalesce(c.k, b.k, a.k)",
-          "coalesce(b.k, a.k)"))
-        checkRewritten(s"SELECT string($key), v0, v1, v2 FROM $from", 3)
-      checkRewritten(
-        """SELECT string(s.k), v0, v1, v2 FROM (SELECT struct(k) AS s, v0 FROM d0)
-          |FULL JOIN (SELECT struct(k) AS s, v1 FROM d1) USING (s)
-          |FULL JOIN (SELECT struct(k) AS s, v2 FROM d2) USING (s)""".stripMargin,
-        3)
-    }
-  }
-
-  test("keys of char(n)") {
-    withTable("c3", "c5", "c5b") {
-      Seq("c3" -> "x", "c5" -> "y", "c5b" -> "z").foreach { case (name, value) =>
-        sql(s"CREATE TABLE $name (k CHAR(${name(1)}), $value INT) USING parquet")
-        sql(s"INSERT INTO $name VALUES ('a', 1), ('${name.take(2)}', 2)")
-      }
-      // Spark pads where it compares two columns, and not where it compares a coalesced key.
-      checkLeft(
-        "SELECT length(k), x, y, z FROM c3 FULL JOIN c5 USING (k) FULL JOIN c5b USING (k)",
-        RewriteReason.KeyExpression)
-      checkRewritten(
-        "SELECT length(k), x, y, z FROM c5 FULL JOIN c5b USING (k) FULL JOIN c3 USING (k)",
-        3)
-    }
-  }
-
   test("long chains") {
     val n = 40
     val using = (1 until n).map(i => s"FULL JOIN (SELECT k, v1 AS w$i FROM t1) USING (k)")
     val plan = sql(s"SELECT * FROM t0 ${using.mkString(" ")}").queryExecution.optimizedPlan
     assert(plan.collect { case join: MultiFullJoin => join.children.size } === Seq(n))
-  }
-
-  private def roles(query: String): Seq[String] =
-    operator(sql(query)).roles.map(_.name)
-
-  test("joins that want the rows of a full outer join") {
-    val full = "(SELECT k, v0, v1 FROM t0 FULL JOIN t1 USING (k))"
-    val left = s"SELECT * FROM t2 LEFT JOIN $full USING (k)"
-    checkRewritten(left, 3)
-    assert(roles(left) === Seq("required", "optional", "optional"))
-    val right = s"SELECT * FROM $full RIGHT JOIN t2 USING (k)"
-    checkRewritten(right, 3)
-    assert(roles(right) === Seq("optional", "optional", "required"))
-    val anti = s"SELECT * FROM t2 LEFT ANTI JOIN $full USING (k)"
-    checkRewritten(anti, 3)
-    assert(roles(anti) === Seq("required", "excluded", "excluded"))
-    checkRewritten(
-      s"""SELECT k, e, v2 FROM t2 LEFT JOIN
-         |(SELECT coalesce(a.k, b.k) AS k, coalesce(v0, '-') AS e FROM t0 a FULL JOIN t1 b ON a.k = b.k)
-         |USING (k)""".stripMargin,
-      3)
-    // Not these: a row of the full outer join has to be there, from whichever input.
-    checkRewritten(s"SELECT * FROM $full LEFT JOIN t2 USING (k)")
-    checkRewritten(s"SELECT * FROM $full JOIN t2 USING (k)")
-  }
-
-  test("joins of other types on one key") {
-    withSQLConf(Mixed -> "true", "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
-      def check(query: String, expected: String*): Unit = withClue(query) {
-        checkRewritten(query, expected.size)
-        assert(roles(query) === expected)
-      }
-      check(
-        "SELECT * FROM t0 JOIN t1 USING (k) JOIN t2 USING (k)",
-        "required",
-        "required",
-        "required")
-      check(
-        "SELECT a.k, b.k, c.k, v2 FROM t0 a JOIN t1 b ON a.k = b.k JOIN t2 c ON b.k = c.k",
-        "required",
-        "required",
-        "required")
-      check(
-        "SELECT a.k, b.k, c.k, v2 FROM t0 a LEFT JOIN t1 b ON a.k = b.k LEFT JOIN t2 c ON a.k = c.k",
-        "required",
-        "optional",
-        "optional")
-      check(
-        """SELECT a.k, c.k, v2 FROM t0 a LEFT ANTI JOIN t3 d ON a.k = d.k LEFT JOIN t1 b ON a.k = b.k
-          |JOIN t2 c ON a.k = c.k LEFT JOIN t4 e ON c.k = e.k""".stripMargin,
-        "required",
-        "excluded",
-        "optional",
-        "required",
-        "optional")
-      check(
-        """SELECT * FROM (SELECT k, 1 AS one, v0 FROM t0 LEFT JOIN t1 USING (k))
-          |JOIN (SELECT k, coalesce(v3, '-') AS e FROM t2 LEFT JOIN t3 USING (k)) USING (k)""".stripMargin,
-        "required",
-        "optional",
-        "required",
-        "optional")
-      // The key of an optional input is not there in every row.
-      checkRewritten(
-        "SELECT a.k, c.k FROM t0 a LEFT JOIN t1 b ON a.k = b.k LEFT JOIN t2 c ON b.k = c.k")
-      // What is optional as a whole is one input.
-      checkRewritten(
-        "SELECT * FROM t0 FULL JOIN (SELECT * FROM t1 JOIN t2 USING (k) JOIN t3 USING (k)) USING (k)",
-        3)
-    }
   }
 }

@@ -133,12 +133,18 @@ class PartitionOutputSuite extends AnyFunSuite {
     assert(estimate(cold(0, 200000), cold(0, 200000)).forall(_.bytes == 0))
     // Many to many, but as much everywhere.
     assert(estimate(cold(0, 20000, 50), cold(0, 20000, 50)).forall(_.bytes == 0))
-    // Two hot keys of one partition, each in one input.
-    val p = Math.floorMod(hash(-1), 20)
-    val other = (-2 to -2000 by -1).find(k => Math.floorMod(hash(k), 20) == p).get
-    val apart =
-      estimate(cold(0, 100000) :+ (hash(-1) -> 30000), cold(0, 100000) :+ (hash(other) -> 30000))
-    assert(apart.forall(_.bytes == 0))
+    // Two hot keys, each in one input, which share a cell of one table.
+    for (table <- 0 until SketchLayout.Tables) {
+      def cells(key: Int) = (0 until SketchLayout.Tables).map(layout.cell(_, hash(key)))
+      val other = Iterator
+        .from(2)
+        .map(-_)
+        .find(k => cells(k)(table) == cells(-1)(table) && cells(k) != cells(-1))
+        .get
+      val apart =
+        estimate(cold(0, 100000) :+ (hash(-1) -> 30000), cold(0, 100000) :+ (hash(other) -> 30000))
+      assert(apart.forall(_.bytes == 0))
+    }
   }
 
   test("inputs of which nothing is known") {

@@ -51,6 +51,10 @@ trait SkewTest extends MultiJoinTest {
         col("id").as(s"v$i"),
         md5((col("id") + i).cast("string").cast("binary")).as(s"s$i"))
 
+  /** Inputs of which the first one has a hot key. */
+  protected def hotFirst(n: Int): Seq[DataFrame] =
+    skewed(0, 800, hot = 2) +: (1 until n).map(i => skewed(i, 60))
+
   protected def splitJoins(df: DataFrame): Seq[SplitJoinExec] =
     operators(df).collect { case split: SplitJoinExec => split }
 

@@ -7,14 +7,10 @@ import org.scalacheck.rng.Seed
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
-import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
 
 /** Skewed partitions of the multi-way join. */
 class SplitMultiJoinSuite extends SkewTest {
-
-  private def hotFirst(n: Int): Seq[DataFrame] =
-    skewed(0, 800, hot = 2) +: (1 until n).map(i => skewed(i, 60))
 
   test("a hot key in one of N inputs") {
     for (n <- Seq(2, 3, 5)) {
@@ -167,124 +163,6 @@ class SplitMultiJoinSuite extends SkewTest {
     }
   }
 
-  test("what needs a key together above the join vetoes this join alone") {
-    val joined = fullJoin("k")(hotFirst(3): _*)
-    val above = Seq(
-      joined.groupBy("k").agg(count("*"), sum("v0")),
-      joined.withColumn("n", count("*").over(Window.partitionBy("k"))),
-      joined.select("k").distinct(),
-      joined.join(skewed(7, 60), Seq("k"), "left"))
-    for (df <- above) {
-      checkWhole(df)
-      assert(reasons(df).contains(SkewReason.KeysTogether))
-    }
-    // The other join of the stage is split all the same.
-    val both = joined
-      .groupBy("k")
-      .count()
-      .select(col("k").as("v0"))
-      .union(fullJoin("k")(hotFirst(2): _*).select("v0"))
-    val rows = both.collect().toSeq
-    assert(splitJoins(both).size === 1)
-    assertSameRows(rows, rowsWhenOff(both), "the same query with skewext off")
-    // A group-by of something else is shuffled anyway.
-    checkSplit(joined.groupBy(col("v1") % 3).count())
-  }
-
-  test("a repartition by the key above the join keeps its layout") {
-    val joined = fullJoin("k")(hotFirst(2): _*)
-    for (df <- Seq(joined.repartition(col("k")), joined.repartition(col("k")).where("v0 > 3"))) {
-      checkWhole(df)
-      val spread = df
-        .select(col("k"), spark_partition_id().as("p"))
-        .groupBy("k")
-        .agg(countDistinct("p").as("n"))
-        .where("n > 1")
-      assert(spread.count() === 0)
-      assert(reasons(df).nonEmpty)
-    }
-    // Also where Spark itself forgets that it was asked for.
-    val mapped = joined.repartition(col("k")).rdd.mapPartitions { rows =>
-      Iterator(rows.map(r => if (r.isNullAt(0)) -1L else r.getLong(0)).toSet)
-    }
-    val keys = mapped.collect().toSeq.flatten
-    assert(keys.size === keys.distinct.size)
-  }
-
-  test("a repartition by the key above a write: the files have its layout") {
-    val joined = fullJoin("k")(hotFirst(3): _*)
-    def keysOfFiles(df: DataFrame): Seq[Seq[Any]] = {
-      var keys: Seq[Seq[Any]] = Nil
-      withTempPath { path =>
-        df.write.parquet(path.getPath)
-        val written = spark.read.parquet(path.getPath)
-        assertSameRows(written.collect().toSeq, rowsWhenOff(joined), "the query that was written")
-        keys =
-          written.inputFiles.toSeq.map(f => spark.read.parquet(f).collect().map(_.get(0)).toSeq)
-      }
-      keys
-    }
-    for (df <- Seq(joined.repartition(col("k")), joined.repartition(7, col("k")))) {
-      val distinct = keysOfFiles(df).map(_.distinct)
-      assert(distinct.flatten.size === distinct.flatten.distinct.size, "a key is in two files")
-      assert(distinct.size <= 7)
-    }
-    val sorted = keysOfFiles(joined.repartition(7, col("k")).sortWithinPartitions("k"))
-    for (keys <- sorted) {
-      val numbers = keys.map(k => if (k == null) Long.MinValue else k.asInstanceOf[Long])
-      assert(numbers === numbers.sorted)
-    }
-    // The same without a repartition: a key that is split is in several files.
-    val split = keysOfFiles(joined).map(_.distinct)
-    assert(split.count(_.contains(3L)) > 1)
-  }
-
-  test("a write to buckets keeps its one file a bucket") {
-    def files(write: String => Unit): Int = {
-      write("written")
-      val rows = spark.table("written")
-      assertSameRows(
-        rows.collect().toSeq,
-        rowsWhenOff(fullJoin("k")(hotFirst(2): _*)),
-        "the query that was written")
-      rows.inputFiles.length
-    }
-    def joined = fullJoin("k")(hotFirst(2): _*)
-    withSQLConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key -> "false") {
-      withTable("written") {
-        assert(files(joined.write.bucketBy(shufflePartitions, "k").saveAsTable(_)) === 5)
-      }
-      // Without buckets every task writes a file, and there are more tasks.
-      withTable("written") {
-        assert(files(joined.write.saveAsTable(_)) > shufflePartitions)
-      }
-    }
-  }
-
-  test("a repartition by the key below the join is no obstacle") {
-    checkSplit(fullJoin("k")(skewed(0, 800, hot = 2).repartition(col("k")), skewed(1, 60)))
-    checkSplit(
-      fullJoin("k")(
-        skewed(0, 800, hot = 2).repartition(7, col("k")),
-        skewed(1, 60).repartition(7, col("k"))))
-  }
-
-  test("force: one more shuffle above") {
-    val joined = fullJoin("k")(hotFirst(3): _*)
-    val grouped = joined.groupBy("k").agg(count("*"), sum("v0"))
-    withSQLConf(Force -> "true") {
-      // Spark's own cost evaluator does not adopt the plan.
-      checkWhole(again(grouped))
-      withSQLConf(
-        "spark.sql.adaptive.customCostEvaluatorClass" -> classOf[SkewJoinCostEvaluator].getName) {
-        val df = again(grouped)
-        checkSplit(df)
-        assert(exchanges(df).size === 4)
-        checkSplit(again(joined))
-      }
-    }
-  }
-
   test("switched off, in part or all") {
     def df = fullJoin("k")(hotFirst(2): _*)
     for (key <- Seq(
@@ -306,58 +184,6 @@ class SplitMultiJoinSuite extends SkewTest {
       assert(reasons(even) === Seq(SkewReason.NotSkewed))
       assert(!even.queryExecution.executedPlan.toString.contains("not split"))
     }
-  }
-
-  test("a cached plan, a subquery, a union, a write") {
-    val joined = fullJoin("k")(hotFirst(3): _*)
-    for (change <- Seq("true", "false")) {
-      withSQLConf("spark.sql.optimizer.canChangeCachedPlanOutputPartitioning" -> change) {
-        val cached = again(joined).cache()
-        try {
-          assertSameRows(
-            cached.collect().toSeq,
-            rowsWhenOff(joined),
-            "the query that is not cached")
-          val grouped = cached.groupBy("k").count()
-          val plain = joined.groupBy("k").count()
-          assertSameRows(
-            grouped.collect().toSeq,
-            rowsWhenOff(plain),
-            "the query that is not cached")
-        } finally cached.unpersist(blocking = true)
-      }
-    }
-    joined.createOrReplaceTempView("joined")
-    for (condition <- Seq(
-        "id < (SELECT max(v1) - 40 FROM joined)",
-        "id IN (SELECT k + 2 FROM joined WHERE v0 > 30)",
-        "NOT EXISTS (SELECT * FROM joined WHERE v0 = id AND v1 IS NULL)")) {
-      val sub = spark.sql(s"SELECT id FROM range(50) WHERE $condition")
-      val rows = sub.collect().toSeq
-      assert(rows.nonEmpty && rows.size < 50)
-      assertSameRows(rows, rowsWhenOff(sub), "the same query with skewext off")
-    }
-    val union = joined.union(joined)
-    assertSameRows(union.collect().toSeq, rowsWhenOff(union), "the same query with skewext off")
-    assert(splitJoins(union).nonEmpty)
-    withTempPath { path =>
-      joined.write.parquet(path.getPath)
-      assertSameRows(
-        spark.read.parquet(path.getPath).collect().toSeq,
-        rowsWhenOff(joined),
-        "the query that was written")
-    }
-  }
-
-  test("stages that are all used again") {
-    val (a, b) = (skewed(0, 800, hot = 2), skewed(1, 60))
-    val twice = fullJoin("k")(a, b)
-      .select(sum("v0"), sum("v1"))
-      .union(multiJoin(Seq(a, b), Seq("k"), roles = Seq("required", "optional"))
-        .select(sum("v0"), sum("v1")))
-    val rows = twice.collect().toSeq
-    assert(splitJoins(twice).size === 2)
-    assertSameRows(rows, rowsWhenOff(twice), "the same query with skewext off")
   }
 
   test("random joins, split") {

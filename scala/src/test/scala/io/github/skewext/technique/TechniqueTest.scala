@@ -7,6 +7,7 @@ import io.github.skewext.plan.{TechniqueHint, TechniqueReason}
 import io.github.skewext.skew.SkewTest
 
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
+import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.{Column, DataFrame, Row}
 
 /** Joins by techniques, and what Spark makes of the same joins. */
@@ -54,14 +55,12 @@ trait TechniqueTest extends SkewTest {
     df
   }
 
-  protected def assertStock(df: DataFrame, stock: DataFrame): Unit = {
-    assert(df.schema === stock.schema)
-    val rows = df.collect().toSeq
-    var expected: Seq[Row] = Nil
-    withSQLConf(Off, "spark.sql.adaptive.enabled" -> "false") {
-      expected = again(stock).collect().toSeq
-    }
-    assertSameRows(rows, expected, "Spark's own join")
+  protected def assertStock(df: DataFrame, stock: DataFrame): Unit =
+    assertStock(df, stock.schema, rowsWhenOff(stock))
+
+  protected def assertStock(df: DataFrame, schema: StructType, rows: Seq[Row]): Unit = {
+    assert(df.schema === schema)
+    assertSameRows(df.collect().toSeq, rows, "Spark's own join")
   }
 
   /** What techniques have left on the joins of the optimized plan. */

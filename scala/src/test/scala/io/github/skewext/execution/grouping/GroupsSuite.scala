@@ -328,6 +328,48 @@ class GroupsSuite extends MultiJoinTest {
     }
   }
 
+  test("another task takes what was given up for sorting: rows go to files first") {
+    val page = 1L << 16
+    val inputs = large.take(2)
+    val rows = inputs.map(_.size).sum
+    def sorted(
+        maxRows: Long,
+        beforeLastRow: TestMemory => Unit = _ => (),
+        atTheEnd: TestMemory => Unit = _ => ()): Seq[Long] = {
+      val memory = TestMemory.limited(Long.MaxValue, page)
+      TestTask.run(memory) { _ =>
+        val all = settings.copy(maxRowsInMemory = maxRows)
+        val groups = new SpillableGroups(keys(2), Array(2, 2), Array(false, false), all)
+        for ((input, i) <- inputs.zipWithIndex) {
+          rowsOf(input.map { case (k, v) => (k, v + "." * width) }).zipWithIndex.foreach {
+            case (row, n) =>
+              if (i == 1 && n == input.size - 1) beforeLastRow(memory)
+              groups.insert(i, keys(2).hash(i, row), row)
+          }
+          groups.finishInput(i)
+        }
+        atTheEnd(memory)
+        val result = groups.result()
+        assert(result.getClass === classOf[HashSortedGroups])
+        totals(result) :+ groups.spillSize
+      }
+    }
+    def leave(free: Long, wanted: Long)(memory: TestMemory): Unit = {
+      memory.limit(free)
+      memory.letOtherTaskWaitFor(wanted)
+    }
+    val expected = sorted(maxRows = 0)
+    assert(expected.last === 0)
+    // There is no memory for tables, and what is kept back for a sorter is gone when it is freed.
+    val noTables = sorted(Long.MaxValue, atTheEnd = leave(0, 3 * page))
+    // One row too many: of what is kept back the sorter's part is taken once more, and then gone.
+    val tooMany = sorted(rows - 1L, beforeLastRow = leave(2 * page, (3 + 2) * page))
+    for (found <- Seq(noTables, tooMany)) {
+      assert(found.init === expected.init)
+      assert(found.last > 0)
+    }
+  }
+
   test("hashes: equal keys have equal hashes, and few bits collide") {
     val wide = keys(2)
     val rows = rowsOf((0 until 1000).map(_ -> "")).map(_.copy()).toSeq

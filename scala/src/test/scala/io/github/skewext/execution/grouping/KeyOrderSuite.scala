@@ -94,6 +94,7 @@ class KeyOrderSuite extends SharedSparkSession {
         assert(a.head != null && b.head != null)
       }
       if (a.head == null) assert(prefixA === KeyOrder.NullPrefix)
+      if (a.contains(null)) assert(order.mayHaveNull(prefixA))
     }
   }
 

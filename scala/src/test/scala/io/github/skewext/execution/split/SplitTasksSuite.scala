@@ -1,26 +1,13 @@
 package io.github.skewext.execution.split
 
-import io.github.skewext.execution.grouping.{GroupingSettings, JoinKeys}
-import io.github.skewext.execution.{InputColumn, MultiJoinMetrics, MultiJoinTask, NormalizedKeys}
+import io.github.skewext.execution.{JoinTaskTest, NormalizedKeys}
 import io.github.skewext.plan.InputRole
-import io.github.skewext.plan.InputRole.{Excluded, Present, Required}
+import io.github.skewext.plan.InputRole.{Excluded, Present}
 
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection}
-import org.apache.spark.sql.execution.metric.SQLMetrics
 import org.apache.spark.sql.skewext.{TestMemory, TestTask}
-import org.apache.spark.sql.test.SharedSparkSession
-import org.apache.spark.sql.types.{DataType, LongType}
 
 /** A task of a skewed partition, with as much memory as the test likes. */
-class SplitTasksSuite extends SharedSparkSession {
-
-  // It warns of the threads of Spark's own pools.
-  override protected def doThreadPostAudit(): Unit = ()
-
-  private val types: Seq[DataType] = Seq(LongType, LongType)
-
-  private def metric = SQLMetrics.createMetric(spark.sparkContext, "rows")
+class SplitTasksSuite extends JoinTaskTest {
 
   /**
    * The second column of the rows of `left` that come out, and how many rows of `right`, which shows
@@ -31,18 +18,8 @@ class SplitTasksSuite extends SharedSparkSession {
       role: InputRole,
       left: Iterator[Long],
       right: Iterator[Long]): (Seq[Long], Long) = {
-    val keys = Seq.fill(2)(Seq(BoundReference(0, LongType, nullable = true)))
     val rowsOfRight = metric
-    val task = MultiJoinTask(
-      inputTypes = Seq(types, types),
-      keys = JoinKeys(keys, 64),
-      roles = Seq(Required, role),
-      output = Seq(InputColumn(0, 1, LongType, nullable = true)),
-      makesRows = true,
-      withIndicator = false,
-      ordered = None,
-      grouping = GroupingSettings(sortAlways = false, Long.MaxValue, 4096),
-      metrics = MultiJoinMetrics(metric, Seq(metric, rowsOfRight), metric, metric, metric, metric))
+    val task = joinTask(role, rowsOfRight)
     val tasks = SplitTasks(
       IndexedSeq(SplitTask.Residual(1, None)),
       NormalizedKeys(keys, 64),
@@ -50,10 +27,6 @@ class SplitTasksSuite extends SharedSparkSession {
       Map.empty,
       metric,
       metric)
-    def rows(of: Iterator[Long]): Iterator[InternalRow] = {
-      val projection = UnsafeProjection.create(types.toArray)
-      of.zipWithIndex.map { case (k, v) => projection(InternalRow(k, v.toLong)) }
-    }
     val shown = TestTask.run(memory) { _ =>
       SplitJoinTask(task, tasks)(0, Array(() => rows(left), () => rows(right)))
         .map(_.getLong(0))
@@ -63,10 +36,10 @@ class SplitTasksSuite extends SharedSparkSession {
   }
 
   test("an input that is not shown: with memory for the keys, and without") {
-    val keys = 20000L
+    val n = 20000L
     // Every key comes twice on the left, and every third one three times on the right.
-    def left = (0L until 2 * keys).iterator.map(_ % keys)
-    def right = (0L until 3 * keys).iterator.map(_ % keys).filter(_ % 3 == 0)
+    def left = (0L until 2 * n).iterator.map(_ % n)
+    def right = (0L until 3 * n).iterator.map(_ % n).filter(_ % 3 == 0)
     for {
       role <- Seq(Present, Excluded)
       (memory, all) <- Seq(

@@ -18,7 +18,12 @@ object TestTask {
 
   /** Runs `body` as a task; fails if memory is left when the task has ended. */
   def run[T](memory: TestMemory)(body: TaskContext => T): T = {
-    val manager = new TaskMemoryManager(memory.manager, 0)
+    val manager = new TaskMemoryManager(memory.manager, 0) {
+      override def releaseExecutionMemory(size: Long, consumer: MemoryConsumer): Unit = {
+        super.releaseExecutionMemory(size, consumer)
+        memory.noteFreed(size)
+      }
+    }
     val metrics = TaskMetrics.empty
     val context =
       new TaskContextImpl(0, 0, 0, 0, 0, 1, manager, new Properties, null, taskMetrics = metrics)
@@ -46,14 +51,23 @@ class TestMemory private (val manager: MemoryManager) {
   /** As much as is free is left to take; what is freed can be taken again. */
   def limit(bytes: Long): Unit = manager.asInstanceOf[TestMemoryManager].limit(bytes)
 
-  /** Another task asks for memory, and so halves what the test's task may have. */
-  def startOtherTask(): Unit = {
+  private val otherTask = {
     val task = new TaskMemoryManager(manager, 1)
-    task.acquireExecutionMemory(
-      1,
-      new MemoryConsumer(task, MemoryMode.ON_HEAP) {
-        override def spill(size: Long, trigger: MemoryConsumer): Long = 0
-      })
+    new MemoryConsumer(task, MemoryMode.ON_HEAP) {
+      override def spill(size: Long, trigger: MemoryConsumer): Long = 0
+    }
+  }
+
+  private var bytesWanted = 0L
+
+  /** Another task asks for memory, and so halves what the test's task may have. */
+  def startOtherTask(): Unit = otherTask.acquireMemory(1)
+
+  /** Another task waits for so much, and takes what the test's task frees, as soon as it does. */
+  def letOtherTaskWaitFor(bytes: Long): Unit = bytesWanted = bytes
+
+  private[skewext] def noteFreed(bytes: Long): Unit = if (bytesWanted > 0) {
+    bytesWanted -= otherTask.acquireMemory(math.min(bytes, bytesWanted))
   }
 
   def inUse: Long = manager.executionMemoryUsed

@@ -1,0 +1,158 @@
+package io.github.skewext.rewrite
+
+import io.github.skewext.plan.RewriteReason
+
+/** Keys of chains of full outer joins: however they are written, and of whatever types. */
+class RewriteChainKeysSuite extends RewriteTest {
+
+  test("conditions with coalesce in any order and nesting") {
+    for (condition <- Seq(
+        "coalesce(a.k, b.k) = c.k",
+        "c.k = coalesce(b.k, a.k)",
+        "coalesce(a.k, coalesce(b.k, a.k)) = c.k",
+        "coalesce(a.k, b.k) = c.k AND c.k = coalesce(b.k, a.k)",
+        "nvl(a.k, b.k) = c.k",
+        "if(a.k IS NULL, b.k, a.k) = c.k",
+        "if(b.k IS NOT NULL, b.k, a.k) = c.k",
+        "CASE WHEN a.k IS NULL THEN b.k ELSE a.k END = c.k")) withClue(condition) {
+      checkRewritten(
+        s"""SELECT a.k, b.k, c.k, coalesce(a.k, b.k, c.k), v0, v1, v2
+           |FROM t0 a FULL JOIN t1 b ON a.k = b.k FULL JOIN t2 c ON $condition""".stripMargin,
+        3)
+    }
+    checkRewritten(
+      """SELECT coalesce(d.k, c.k, b.k, a.k) AS k, v0, v1, v2, v3
+        |FROM t0 a FULL JOIN t1 b ON a.k = b.k FULL JOIN t2 c ON coalesce(b.k, a.k) = c.k
+        |FULL JOIN t3 d ON d.k = coalesce(c.k, coalesce(a.k, b.k))""".stripMargin,
+      4)
+  }
+
+  test("coalesced keys of subqueries") {
+    checkRewritten(
+      """SELECT coalesce(x.key, c.k) AS key, v0, v1, v2 FROM (
+        |  SELECT coalesce(a.k, b.k) AS key, v0, v1 FROM t0 a FULL OUTER JOIN t1 b ON a.k = b.k
+        |) x FULL OUTER JOIN t2 c ON x.key = c.k""".stripMargin,
+      3)
+    checkRewritten(
+      """SELECT x.key, c.k, v0, v1, v2 FROM (
+        |  SELECT coalesce(b.k, a.k) AS key, v0, v1 FROM t0 a FULL OUTER JOIN t1 b ON a.k = b.k
+        |) x FULL OUTER JOIN t2 c ON x.key = c.k""".stripMargin,
+      3)
+  }
+
+  test("composite keys, listed in any order") {
+    checkRewritten(
+      """SELECT a.k, a.l, b.k, b.l, c.k, c.l, v0, v1, v2 FROM t0 a
+        |FULL JOIN t1 b ON a.k = b.k AND a.l = b.l
+        |FULL JOIN t2 c ON c.l = coalesce(b.l, a.l) AND coalesce(a.k, b.k) = c.k""".stripMargin,
+      3)
+  }
+
+  test("renames, and keys of inputs") {
+    checkRewritten(
+      """SELECT x.first, x.second, c.k, key2 FROM (
+        |  SELECT a.k AS first, b.k AS second, coalesce(a.k, b.k) AS key, coalesce(b.k, a.k) AS key2
+        |  FROM t0 a FULL JOIN t1 b ON a.k = b.k
+        |) x FULL JOIN t2 c ON coalesce(first, second) = c.k""".stripMargin,
+      3)
+  }
+
+  test("keys that are expressions") {
+    checkRewritten(
+      """SELECT a.k, a.l, b.k, v1, v2 FROM t0 a FULL JOIN t1 b ON a.k + 1 = b.k
+        |FULL JOIN t2 c ON coalesce(a.k + 1, b.k) = c.k""".stripMargin,
+      3)
+    checkRewritten(
+      """SELECT a.l, b.l, c.l, v1, v2 FROM t0 a FULL JOIN t1 b ON upper(a.l) = upper(b.l)
+        |FULL JOIN t2 c ON coalesce(upper(b.l), upper(a.l)) = upper(c.l)""".stripMargin,
+      3)
+  }
+
+  test("casts that keep the key's values") {
+    checkRewritten(
+      """SELECT k, v0, v1, v2 FROM t0 FULL JOIN t1 USING (k)
+        |FULL JOIN (SELECT cast(k AS bigint) AS k, v2 FROM t2) USING (k)""".stripMargin,
+      3)
+    checkRewritten(
+      """SELECT x.k, a, b, c.k, d.k, coalesce(x.k, c.k, d.k), v0, v2, v3 FROM (
+        |  SELECT coalesce(a.k, b.k) AS k, a.k AS a, b.k AS b, v0 FROM t0 a FULL JOIN t1 b ON a.k = b.k
+        |) x FULL JOIN (SELECT cast(k AS bigint) AS k, v2 FROM t2) c ON x.k = c.k
+        |FULL JOIN (SELECT cast(k AS decimal(20, 0)) AS k, v3 FROM t3) d ON coalesce(x.k, c.k) = d.k
+        |""".stripMargin,
+      4)
+    checkRewritten(
+      """SELECT k, v0, v1, v2 FROM t0 FULL JOIN (SELECT cast(k AS bigint) AS k, v1 FROM t1) USING (k)
+        |FULL JOIN t2 USING (k)""".stripMargin,
+      3)
+  }
+
+  test("two columns of an input that are one") {
+    withSQLConf(MinInputs -> "2", Mixed -> "true", "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
+      for (shown <- Seq("a.l AS x", "a.l AS x, v2, b.l AS y, v0")) {
+        checkRewritten(
+          s"""SELECT $shown FROM t0 a RIGHT JOIN t1 b ON a.l = b.l
+             |RIGHT JOIN t2 c ON b.k = c.k AND c.l = b.l WHERE v0 IS NOT NULL""".stripMargin,
+          2,
+          2)
+      }
+    }
+  }
+
+  test("groups by coalesced keys, and by some of them") {
+    val from =
+      """FROM t0 a FULL JOIN t1 b ON a.k = b.k FULL JOIN t2 c ON coalesce(a.k, b.k) = c.k"""
+    for (key <- Seq(
+        "coalesce(a.k, b.k, c.k)",
+        "coalesce(c.k, b.k, a.k)",
+        "coalesce(a.k, b.k)",
+        "coalesce(a.k, a.k)",
+        "coalesce(a.k, b.k, n2)",
+        "coalesce(a.k + 1, b.k)",
+        "coalesce(a.k, 7)")) withClue(key) {
+      val df =
+        checkRewritten(s"SELECT $key, count(*), max(v0), min(v2) $from GROUP BY $key", 3)
+      // The whole key is what the rows are partitioned by.
+      val isWhole = key.contains("a.k") && key.contains("b.k") && key.contains("c.k")
+      assert(exchanges(df).size === (if (isWhole) 3 else 4))
+    }
+  }
+
+  test("equal keys that are not the same") {
+    withTempView("d0", "d1", "d2") {
+      table("k, v0", "(0.0d, 'a'), (double('NaN'), 'b'), (1.0d, 'c'), (null, 'd')")
+        .createOrReplaceTempView("d0")
+      table("k, v1", "(-0.0d, 'a'), (double('NaN'), 'b'), (2.0d, 'c')").createOrReplaceTempView(
+        "d1")
+      table("k, v2", "(0.0d, 'a'), (2.0d, 'b'), (-0.0d, 'c')").createOrReplaceTempView("d2")
+      val from = "d0 a FULL JOIN d1 b ON a.k = b.k FULL JOIN d2 c ON coalesce(a.k, b.k) = c.k"
+      for (key <- Seq(
+          "a.k",
+          "b.k",
+          "coalesce(a.k, b.k, c.k)",
+          "coalesce(c.k, b.k, a.k)",
+          "coalesce(b.k, a.k)"))
+        checkRewritten(s"SELECT string($key), v0, v1, v2 FROM $from", 3)
+      checkRewritten(
+        """SELECT string(s.k), v0, v1, v2 FROM (SELECT struct(k) AS s, v0 FROM d0)
+          |FULL JOIN (SELECT struct(k) AS s, v1 FROM d1) USING (s)
+          |FULL JOIN (SELECT struct(k) AS s, v2 FROM d2) USING (s)""".stripMargin,
+        3)
+    }
+  }
+
+  test("keys of char(n)") {
+    withTable("c3", "c5", "c5b") {
+      Seq("c3" -> "x", "c5" -> "y", "c5b" -> "z").foreach { case (name, value) =>
+        sql(s"CREATE TABLE $name (k CHAR(${name(1)}), $value INT) USING parquet")
+        sql(s"INSERT INTO $name VALUES ('a', 1), ('${name.take(2)}', 2)")
+      }
+      // Spark pads where it compares two columns, and not where it compares a coalesced key.
+      checkLeft(
+        "SELECT length(k), x, y, z FROM c3 FULL JOIN c5 USING (k) FULL JOIN c5b USING (k)",
+        RewriteReason.KeyExpression)
+      checkRewritten(
+        "SELECT length(k), x, y, z FROM c5 FULL JOIN c5b USING (k) FULL JOIN c3 USING (k)",
+        3)
+    }
+  }
+}

@@ -1,0 +1,75 @@
+package io.github.skewext.rewrite
+
+/** Joins of other types beside full outer joins on the same key. */
+class RewriteChainRolesSuite extends RewriteTest {
+
+  private def roles(query: String): Seq[String] =
+    operator(sql(query)).roles.map(_.name)
+
+  test("joins that want the rows of a full outer join") {
+    val full = "(SELECT k, v0, v1 FROM t0 FULL JOIN t1 USING (k))"
+    val left = s"SELECT * FROM t2 LEFT JOIN $full USING (k)"
+    checkRewritten(left, 3)
+    assert(roles(left) === Seq("required", "optional", "optional"))
+    val right = s"SELECT * FROM $full RIGHT JOIN t2 USING (k)"
+    checkRewritten(right, 3)
+    assert(roles(right) === Seq("optional", "optional", "required"))
+    val anti = s"SELECT * FROM t2 LEFT ANTI JOIN $full USING (k)"
+    checkRewritten(anti, 3)
+    assert(roles(anti) === Seq("required", "excluded", "excluded"))
+    checkRewritten(
+      s"""SELECT k, e, v2 FROM t2 LEFT JOIN
+         |(SELECT coalesce(a.k, b.k) AS k, coalesce(v0, '-') AS e FROM t0 a FULL JOIN t1 b ON a.k = b.k)
+         |USING (k)""".stripMargin,
+      3)
+    // Not these: a row of the full outer join has to be there, from whichever input.
+    checkRewritten(s"SELECT * FROM $full LEFT JOIN t2 USING (k)")
+    checkRewritten(s"SELECT * FROM $full JOIN t2 USING (k)")
+  }
+
+  test("joins of other types on one key") {
+    withSQLConf(Mixed -> "true", "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
+      def check(query: String, expected: String*): Unit = withClue(query) {
+        checkRewritten(query, expected.size)
+        assert(roles(query) === expected)
+      }
+      check(
+        "SELECT * FROM t0 JOIN t1 USING (k) JOIN t2 USING (k)",
+        "required",
+        "required",
+        "required")
+      check(
+        "SELECT a.k, b.k, c.k, v2 FROM t0 a JOIN t1 b ON a.k = b.k JOIN t2 c ON b.k = c.k",
+        "required",
+        "required",
+        "required")
+      check(
+        "SELECT a.k, b.k, c.k, v2 FROM t0 a LEFT JOIN t1 b ON a.k = b.k LEFT JOIN t2 c ON a.k = c.k",
+        "required",
+        "optional",
+        "optional")
+      check(
+        """SELECT a.k, c.k, v2 FROM t0 a LEFT ANTI JOIN t3 d ON a.k = d.k LEFT JOIN t1 b ON a.k = b.k
+          |JOIN t2 c ON a.k = c.k LEFT JOIN t4 e ON c.k = e.k""".stripMargin,
+        "required",
+        "excluded",
+        "optional",
+        "required",
+        "optional")
+      check(
+        """SELECT * FROM (SELECT k, 1 AS one, v0 FROM t0 LEFT JOIN t1 USING (k))
+          |JOIN (SELECT k, coalesce(v3, '-') AS e FROM t2 LEFT JOIN t3 USING (k)) USING (k)""".stripMargin,
+        "required",
+        "optional",
+        "required",
+        "optional")
+      // The key of an optional input is not there in every row.
+      checkRewritten(
+        "SELECT a.k, c.k FROM t0 a LEFT JOIN t1 b ON a.k = b.k LEFT JOIN t2 c ON b.k = c.k")
+      // What is optional as a whole is one input.
+      checkRewritten(
+        "SELECT * FROM t0 FULL JOIN (SELECT * FROM t1 JOIN t2 USING (k) JOIN t3 USING (k)) USING (k)",
+        3)
+    }
+  }
+}

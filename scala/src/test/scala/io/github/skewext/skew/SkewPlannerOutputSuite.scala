@@ -1,0 +1,94 @@
+package io.github.skewext.skew
+
+import io.github.skewext.plan.InputRole.{Optional, Required}
+import io.github.skewext.plan.SkewReason
+
+/** The decisions about splits by how much comes out of a partition. */
+class SkewPlannerOutputSuite extends SkewPlannerTest {
+
+  /** Out of partition 1 come so many bytes, that are divided with rows of these inputs. */
+  private def output(bytes: Double, inputs: Seq[Int], of: Int = 2): IndexedSeq[PartitionOutput] = {
+    val none = PartitionOutput(0, Seq.fill(of)(0.0), Seq.fill(of)(0.0))
+    val hot = PartitionOutput(
+      bytes,
+      (0 until of).map(i => if (inputs.contains(i)) bytes else 0.0),
+      (0 until of).map(i => if (inputs.contains(i)) 1000.0 else 0.0))
+    IndexedSeq(none, hot, none, none)
+  }
+
+  test("a small partition of which much comes is cut by rows, all blocks together") {
+    val inputs = Seq(input(Optional, 10, 20, 10), input(Optional, 30, 10))
+    assert(SkewPlanner.plan(inputs, settings) === Left(SkewReason.NotSkewed))
+    val split = only(SkewPlanner.plan(inputs, settings, output(12000, Seq(0, 1))))
+    assert((split.partition, split.byOutput, split.residual) === ((1, true, true)))
+    // (80 + 0.05 * 12000) / 64, rounded up.
+    assert(
+      split.slices.map(s => (s.startMap, s.endMap, s.share, s.shares, s.bytesRead)) ===
+        (0 until 11).map(share => (0, if (split.input == 0) 3 else 2, share, 11, 40)))
+    assert(split.slices.map(_.bytes).sum === 40)
+    assert(split.rereadBytes === 10 * 80 + 80)
+    assert(split.longestTask < 40 + 40 + 0.05 * 12000 / 10)
+  }
+
+  test("output: no more than usual, too few rows, slices that would read too much again") {
+    val inputs = Seq(input(Optional, 20, 20), input(Optional, 40))
+    assert(
+      SkewPlanner.plan(inputs, settings, output(256, Seq(0, 1))) === Left(SkewReason.NotSkewed))
+    val everywhere = IndexedSeq.fill(4)(output(12000, Seq(0, 1))(1))
+    assert(SkewPlanner.plan(inputs, settings, everywhere) === Left(SkewReason.NotSkewed))
+    val fewRows = output(12000, Seq(0, 1)).map(_.copy(hotRows = Seq(24, 16)))
+    assert(only(SkewPlanner.plan(inputs, settings, fewRows)).slices.size === 3)
+    assert(
+      only(SkewPlanner
+        .plan(inputs, settings.copy(maxSlices = 5), output(12000, Seq(0, 1)))).slices.size === 5)
+    val large = Seq(input(Optional, 240), input(Optional, 240))
+    val reread = only(SkewPlanner.plan(large, settings, output(24000, Seq(0, 1))))
+    assert(reread.slices.size > 2 && reread.slices.size < (480 + 1200) / 64)
+    assert(
+      SkewPlanner.plan(large, settings.copy(maxRereadFactor = 1), output(9000, Seq(0, 1))) ===
+        Left(SkewReason.TooMuchReread))
+    assert(
+      SkewPlanner.plan(large, settings.copy(minGain = 9), output(9000, Seq(0, 1))) ===
+        Left(SkewReason.LittleGain))
+  }
+
+  test("output: an input whose rows can be told apart, or its blocks, or nothing") {
+    val alike = input(Optional, false, 20, 20, 20)
+    val alikeOneBlock = input(Optional, false, 60)
+    val cuttable = input(Optional, 60)
+    val hot = output(12000, Seq(0, 1))
+    for ((inputs, chosen) <- Seq(Seq(alike, cuttable) -> 1, Seq(cuttable, alike) -> 0)) {
+      val split = only(SkewPlanner.plan(inputs, settings, hot))
+      assert(split.input === chosen)
+      assert(split.slices.forall(_.shares > 1))
+    }
+    val blocks = only(SkewPlanner.plan(Seq(alikeOneBlock, alike), settings, hot))
+    assert(blocks.input === 1)
+    assert(blocks.slices.map(s => (s.startMap, s.endMap)) === Seq((0, 1), (1, 2), (2, 3)))
+    assert(
+      SkewPlanner.plan(Seq(alikeOneBlock, alikeOneBlock), settings, hot) ===
+        Left(SkewReason.OneBlock))
+    // An input without rows of the key divides nothing.
+    val three = Seq(input(Optional, 60), input(Required, 60), input(Optional, 60))
+    assert(only(SkewPlanner.plan(three, settings, output(12000, Seq(1, 2), of = 3))).input > 0)
+    val aggregated = Seq(cuttable.copy(sliceable = false), cuttable.copy(sliceable = false))
+    assert(SkewPlanner.plan(aggregated, settings, hot) === Left(SkewReason.InputNotSliceable))
+  }
+
+  test("much goes in and much comes out: smaller slices") {
+    val inputs = Seq(input(Required, 100, 100, 100, 100), input(Required, 100))
+    val bySize = only(SkewPlanner.plan(inputs, settings))
+    val both = only(SkewPlanner.plan(inputs, settings, output(30000, Seq(0, 1))))
+    assert(!bySize.byOutput)
+    assert(both.slices.size > bySize.slices.size)
+    assert(both.longestTask > bySize.longestTask)
+    // The skewed input is not the one that divides the output: that comes out of one task.
+    val other = Seq(
+      input(Required, 100, 100, 100, 100),
+      input(Required, false, 20),
+      input(Required, false, 20))
+    assert(
+      SkewPlanner.plan(other, settings, output(30000, Seq(1, 2), of = 3)) ===
+        Left(SkewReason.LittleGain))
+  }
+}

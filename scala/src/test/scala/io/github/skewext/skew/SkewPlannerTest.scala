@@ -1,0 +1,32 @@
+package io.github.skewext.skew
+
+import io.github.skewext.execution.split.{MapBlocks, PartitionSplit}
+import io.github.skewext.plan.{InputRole, SkewReason, SkewSettings}
+import org.scalatest.funsuite.AnyFunSuite
+
+/** Inputs for decisions about splits, without Spark. */
+trait SkewPlannerTest extends AnyFunSuite {
+
+  protected val settings = SkewSettings(
+    factor = 5,
+    thresholdBytes = 256,
+    advisoryBytes = 64,
+    maxSlices = 100,
+    maxRereadFactor = 4,
+    minGain = 1.5,
+    marking = false)
+
+  /** Four partitions; partition 1 has the bytes of these map blocks. */
+  protected def input(role: InputRole, blocks: Long*): SkewInput = input(role, true, blocks: _*)
+
+  protected def input(role: InputRole, cuttable: Boolean, blocks: Long*): SkewInput = SkewInput(
+    role,
+    IndexedSeq(10L, blocks.sum, 10L, 10L),
+    _ => blocks.zipWithIndex.map { case (b, m) => MapBlocks(m, m + 1, b) },
+    cuttable = () => cuttable)
+
+  protected def only(plan: Either[SkewReason, Seq[PartitionSplit]]): PartitionSplit = plan match {
+    case Right(Seq(split)) => split
+    case other => fail(s"Not one split: $other")
+  }
+}

@@ -1,0 +1,173 @@
+package io.github.skewext.technique
+
+import java.util.concurrent.atomic.AtomicInteger
+
+import io.github.skewext.explain.Origin
+import io.github.skewext.plan.TechniqueReason
+
+import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledHashJoinExec, SortMergeJoinExec}
+import org.apache.spark.sql.execution.streaming.MemoryStream
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.TestShuffles
+import org.apache.spark.sql.{DataFrame, Encoder, Encoders}
+
+/** Hints that ask for a technique, and Spark's own beside them. */
+class TechniqueHintsSuite extends SkewJoinTest {
+
+  test("hints of Spark's own are obeyed, by whatever technique") {
+    val stock = large.join(small, Seq("k"), "left")
+    val rows = rowsWhenOff(stock)
+    def shape(df: DataFrame): Seq[String] = {
+      assertStock(df, stock.schema, rows)
+      collect(df.queryExecution.executedPlan) {
+        case _: BroadcastHashJoinExec => "broadcast"
+        case _: ShuffledHashJoinExec => "hash"
+        case _: SortMergeJoinExec => "merge"
+      }
+    }
+    for (technique <- SkewTechniques.all.map(_.name)) withClue(s"$technique: ") {
+      def byFunction(hint: String) =
+        skewJoin(large, small.hint(hint), "k", "left", technique, Map.empty, null)
+      val df = byFunction("broadcast")
+      assert(shape(df) === Seq("broadcast"))
+      assert(explained(df).head.origin.text.contains("as the hint broadcast says"))
+      assert(shape(byFunction("shuffle_hash")) === Seq("hash"))
+      val words = Seq(small.hint("broadcast").hint("skew_join", technique)) :+
+        small.hint("skew_join", technique).hint("broadcast")
+      for (side <- words) {
+        val hinted = large.join(side, Seq("k"), "left")
+        assert(shape(hinted) === Seq("broadcast"))
+        assert(made(hinted) === Seq(technique))
+      }
+    }
+    large.createOrReplaceTempView("l")
+    small.createOrReplaceTempView("s")
+    for (hints <- Seq("SKEW_JOIN(s, auto), BROADCAST(s)", "BROADCAST(s), SKEW_JOIN(s, auto)")) {
+      val df = spark.sql(s"SELECT /*+ $hints */ * FROM l LEFT JOIN s USING (k)")
+      assert(shape(df) === Seq("broadcast"))
+      assert(made(df) === Seq("auto"))
+    }
+    // Spark can broadcast no side of this one, the technique can.
+    val full = skewJoin(large, broadcast(small), "k", "full", "broadcast_map")
+    assert(made(full).toSet === Set("broadcast_map"))
+    // A hint on a join below.
+    val below = large.join(broadcast(small), "k").select("k", "v0")
+    val above = skewJoin(below, skewed(2, 60), "k", "full", "adaptive")
+    above.collect()
+    assert(collect(above.queryExecution.executedPlan) { case b: BroadcastHashJoinExec =>
+      b
+    }.size === 1)
+  }
+
+  test("a hint runs no job, whether its query is planned or explained") {
+    val jobs = new AtomicInteger
+    val listener = new SparkListener {
+      override def onJobStart(start: SparkListenerJobStart): Unit = jobs.incrementAndGet()
+    }
+    val sides = (large.localCheckpoint(), small.localCheckpoint())
+    spark.sparkContext.addSparkListener(listener)
+    try {
+      for (technique <- SkewTechniques.all.map(_.name)) {
+        for (adaptive <- Seq("true", "false"))
+          withSQLConf("spark.sql.adaptive.enabled" -> adaptive) {
+            val df = sides._1.join(sides._2.hint("skew_join", technique), Seq("k"), "left")
+            explained(df)
+            df.queryExecution.executedPlan
+            TestShuffles.awaitListeners(spark.sparkContext)
+            assert(jobs.get === 0, technique)
+            if (technique == "salted") assert(refusals(df) === Seq(TechniqueReason.WrongOption))
+          }
+      }
+    } finally {
+      spark.sparkContext.removeSparkListener(listener)
+    }
+  }
+
+  test("a hint on a join of streams is left out") {
+    implicit val ints: Encoder[Int] = Encoders.scalaInt
+    // Each partition of a join of streams keeps four tables of what it has seen, in files.
+    withSQLConf("spark.sql.shuffle.partitions" -> "1")(
+      for (technique <- Seq("salted", "broadcast_map", "auto")) {
+        val (l, r) = (MemoryStream[Int], MemoryStream[Int])
+        val left = l.toDF().toDF("k")
+        val words = technique +: (if (technique == "broadcast_map") Nil else Seq("hot_keys=1"))
+        val joined = left.join(r.toDF().toDF("k").hint("skew_join", words: _*), "k")
+        val query = joined.writeStream.format("memory").queryName(s"joined_$technique").start()
+        try {
+          for (_ <- 0 until 2) {
+            l.addData(Seq.fill(20)(1))
+            r.addData(Seq.fill(20)(1))
+            query.processAllAvailable()
+          }
+        } finally {
+          query.stop()
+        }
+        assert(spark.table(s"joined_$technique").count() === 1600)
+      })
+  }
+
+  test("hints, in SQL and of DataFrames") {
+    large.createOrReplaceTempView("l")
+    small.createOrReplaceTempView("s")
+    val query = "* FROM l FULL JOIN s USING (k)"
+    for (hint <- Seq(
+        "skew_join(s, broadcast_map)",
+        "SKEW_JOIN('broadcast_map', l)",
+        "SKEW_JOIN(l, broadcast_map, 'side=right')")) {
+      val df = spark.sql(s"SELECT /*+ $hint */ $query")
+      assertStock(df, spark.sql(s"SELECT $query"))
+      assert(made(df).toSet === Set("broadcast_map"), hint)
+    }
+    val hinted = large.join(small.hint("skew_join", "adaptive", "threshold=1g"), Seq("k"), "full")
+    assertStock(hinted, large.join(small, Seq("k"), "full"))
+    assert(made(hinted) === Seq("adaptive"))
+    assert(splitJoins(hinted).isEmpty)
+  }
+
+  // Spark begins with the plan of a CTE anew when there are other predicates on it to push down: it
+  // would go on for ever if these were about columns that are made anew each time.
+  test("in a CTE that is not a part of the query") {
+    def asked(join: DataFrame): DataFrame = {
+      join.createOrReplaceTempView("j")
+      spark.sql("""WITH w AS (SELECT k, a, rand() AS r FROM j)
+                  |SELECT k, a, r >= 0 AS p FROM w WHERE k > 1 AND a < 300
+                  |UNION ALL SELECT k, a, r < 0 AS p FROM w WHERE k <= 5 AND a > 100""".stripMargin)
+    }
+    val left = large.withColumnRenamed(large.columns(1), "a")
+    for {
+      technique <- Seq("broadcast_map", "iterative_broadcast", "salted")
+      how <- Seq("inner", "full", "left_semi")
+    } withClue(s"$technique, $how: ") {
+      assertStock(
+        asked(skewJoin(left, small, "k", how, technique)),
+        asked(stockJoin(left, small, "k", how)))
+    }
+  }
+
+  test("hints that are wrong change nothing") {
+    large.createOrReplaceTempView("l")
+    small.createOrReplaceTempView("s")
+    val query = "* FROM l FULL JOIN s USING (k)"
+    for (hint <- Seq(
+        "SKEW_JOIN(s)",
+        "SKEW_JOIN(s, magic)",
+        "SKEW_JOIN(t, broadcast_map)",
+        "SKEW_JOIN(s, broadcast_map, 'chunk=3')",
+        "SKEW_JOIN(s, 3)")) {
+      val df = spark.sql(s"SELECT /*+ $hint */ $query")
+      assertStock(df, spark.sql(s"SELECT $query"))
+      assert(contents(df).isEmpty, hint)
+    }
+    // Right as a hint, but not for this join: that is told by the explanation.
+    val refused = spark.sql(
+      "SELECT /*+ SKEW_JOIN(s, broadcast, 'side=left') */ " +
+        "* FROM l LEFT JOIN s USING (k)")
+    assertStock(refused, spark.sql("SELECT * FROM l LEFT JOIN s USING (k)"))
+    assert(refusals(refused) === Seq(TechniqueReason.JoinType))
+    val origin = explained(refused).head.origin
+    assert(origin.status === Origin.LeftAlone)
+    assert(origin.text.contains(TechniqueReason.JoinType.text))
+    assert(origin.advice.nonEmpty)
+  }
+}
