@@ -44,7 +44,8 @@ def checked_sides(left: Any, right: Any, on: Any) -> DataFrame:
     """Check the sides of a join of two, of which the names of columns may be the key."""
     from pyspark.sql import Column
 
-    if isinstance(on, Column):
+    several = isinstance(on, Sequence) and not isinstance(on, str)
+    if isinstance(on, Column) or (several and on and all(isinstance(c, Column) for c in on)):
         for position, each in enumerate((left, right)):
             _split(position, each, side)
         return cast("DataFrame", left)
@@ -54,11 +55,8 @@ def checked_sides(left: Any, right: Any, on: Any) -> DataFrame:
                 f"{side(position)} must be a DataFrame, not a tuple; where key columns have other "
                 f"names, compare them: left.a == right.b."
             )
-    if isinstance(on, Sequence) and any(isinstance(each, Column) for each in on):
-        raise type_error(
-            "on must be the name of a column, a list of names, or one Column; combine several "
-            "comparisons with &."
-        )
+    if several and any(isinstance(each, Column) for each in on):
+        raise type_error("on must not mix names and Columns: all one or all the other.")
     inputs, _ = checked_inputs([left, right], on, label=side)
     return inputs[0].df
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Union
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 from pyspark_skewext._errors import type_error, value_error
 from pyspark_skewext._jvm import api_of, java_list, java_map
@@ -13,8 +15,8 @@ from pyspark_skewext.results.skew import HotKey
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-#: Hot keys are a list: a key of one column as a value, one of several as a tuple of values.
-Option = Union[str, int, float, Sequence[Any], None]
+#: What `on` may be, as for DataFrame.join.
+On = Union[str, Sequence[str], "Column", Sequence["Column"]]
 
 _HOWS = (
     *("inner", "full", "outer", "fullouter", "full_outer", "left", "leftouter", "left_outer"),
@@ -26,10 +28,21 @@ _HOWS = (
 def skew_join(
     left: DataFrame,
     right: DataFrame,
-    on: str | Sequence[str] | Column,
+    on: On,
     how: str = "inner",
     technique: str = "auto",
-    **options: Option,
+    *,
+    hot_keys: Sequence[Any] | None = None,
+    salts: int | None = None,
+    side: Literal["left", "right", "both"] | None = None,
+    chunks: int | None = None,
+    passes: int | None = None,
+    factor: float | None = None,
+    threshold: str | int | None = None,
+    slice_bytes: str | int | None = None,
+    max_slices: int | None = None,
+    max_reread_factor: float | None = None,
+    min_gain: float | None = None,
 ) -> DataFrame:
     """Join two DataFrames by a technique that copes with keys that have very many rows.
 
@@ -39,8 +52,9 @@ def skew_join(
     ----------
     left, right : DataFrame
         The sides of the join.
-    on : str or list of str or Column
-        Names of columns that both sides have, or a condition, as for ``DataFrame.join``.
+    on : str or list of str or Column or list of Column
+        Names of columns that both sides have, or a condition, as for ``DataFrame.join``. Of a list
+        of conditions all must hold.
     how : str, default "inner"
         Any kind of join that ``DataFrame.join`` knows, but "cross".
     technique : str, default "auto"
@@ -49,12 +63,18 @@ def skew_join(
         ``"broadcast"`` sends one side to all executors; ``"broadcast_map"`` does so for every kind
         of join, full outer joins too, and ``"iterative_broadcast"`` in chunks. ``"salted"``
         divides the rows of hot keys. The documentation has a table of all techniques.
-    **options
-        Of the technique: ``side`` ("left" or "right", which is broadcast) for broadcast,
-        broadcast_map and iterative_broadcast, which has ``chunks`` and ``passes``, too;
-        ``factor``, ``threshold``, ``slice_bytes``, ``max_slices``, ``max_reread_factor`` and
-        ``min_gain`` for adaptive; ``hot_keys``, a list of keys with many rows, for auto and salted,
-        which has ``salts`` and ``side`` ("left", "right" or "both"), too. None is as if not given.
+    hot_keys : list, optional
+        Keys with many rows, for auto and salted: a value each, a tuple of values where the key has
+        several columns, or what ``skew_report(...).hot_keys`` has.
+    salts : int, optional
+        In how many parts salted divides the rows of a hot key.
+    side : {"left", "right", "both"}, optional
+        Which side is broadcast by broadcast, broadcast_map and iterative_broadcast, or divided by
+        salted, which alone knows "both".
+    chunks, passes : int, optional
+        Of iterative_broadcast: in how many chunks, and how often the large side is read.
+    factor, threshold, slice_bytes, max_slices, max_reread_factor, min_gain : optional
+        Of adaptive, in place of the session's settings. Sizes are bytes, or text like ``"64m"``.
 
     Returns
     -------
@@ -105,7 +125,18 @@ def skew_join(
     known = [str(name) for name in api.techniques()]
     if technique.lower() not in known:
         raise value_error(f"There is no technique {technique!r}; there are {', '.join(known)}.")
-    hot_keys = options.pop("hot_keys", None)
+    options = {
+        "salts": salts,
+        "side": side,
+        "chunks": chunks,
+        "passes": passes,
+        "factor": factor,
+        "threshold": threshold,
+        "slice_bytes": slice_bytes,
+        "max_slices": max_slices,
+        "max_reread_factor": max_reread_factor,
+        "min_gain": min_gain,
+    }
     jvm: Any = spark._jvm
     joined = api.skewJoin(
         left._jdf,
@@ -136,12 +167,13 @@ def _check_how(how: object) -> None:
 def _java_on(jvm: Any, on: Any) -> Any:
     from pyspark.sql import Column
 
-    if isinstance(on, Column):
-        return on._jc
-    return java_list(jvm, [on] if isinstance(on, str) else on)
+    columns: list[Any] = [on] if isinstance(on, (str, Column)) else list(on)
+    if isinstance(columns[0], Column):
+        return reduce(and_, columns)._jc
+    return java_list(jvm, columns)
 
 
-def _texts(options: dict[str, Option]) -> dict[str, str]:
+def _texts(options: dict[str, str | int | float | None]) -> dict[str, str]:
     texts = {}
     for name, value in options.items():
         if value is None:

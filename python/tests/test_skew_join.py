@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -11,7 +12,6 @@ import pytest
 from multisets import assert_same_rows
 from pyspark.errors import AnalysisException, PySparkTypeError, PySparkValueError
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 from stock import INTERPRETED, PLAIN, setting
 
 import pyspark_skewext as skewext
@@ -200,7 +200,8 @@ def test_hints(spark: SparkSession) -> None:
         ({"how": 1}, PySparkTypeError, "how must be the name"),
         ({"technique": "magic"}, PySparkValueError, "'magic'.*broadcast_map"),
         ({"technique": None}, PySparkTypeError, "technique must be a name"),
-        ({"sides": "left"}, AnalysisException, "no option 'sides'"),
+        ({"sides": "left"}, TypeError, "unexpected keyword argument 'sides'"),
+        ({"chunks": 2, "technique": "salted"}, AnalysisException, "no option 'chunks'"),
         ({"technique": "broadcast", "side": "top"}, AnalysisException, "one of left, right"),
         ({"technique": "adaptive", "factor": "x"}, AnalysisException, "at least 1"),
         ({"technique": "adaptive", "factor": []}, PySparkTypeError, "a string or a number"),
@@ -217,10 +218,34 @@ def test_errors(
     assert skew_join(left, right, "k0", "full").count() == 3
 
 
-def test_several_columns_are_not_a_condition(spark: SparkSession) -> None:
-    left, right = CASES["no rows on the right"].frames(spark)
-    with pytest.raises(PySparkTypeError, match="one Column"):
-        skew_join(left, right, [sf.col("k0")])
+def test_on_is_what_a_join_of_sparks_takes(spark: SparkSession) -> None:
+    left, right = CASES[next(n for n, case in CASES.items() if len(case.keys) > 1)].frames(spark)
+    other = right.withColumnsRenamed({"k0": "l0", "k1": "l1"})
+    named: list[Any] = ["k0", ["k0"], ("k0", "k1")]
+    compared: list[Any] = [
+        left.k0 == other.l0,
+        [left.k0 == other.l0],
+        [left.k0 == other.l0, left.k1 == other.l1],
+        (left.k0 == other.l0, left.a < other.b),
+    ]
+    for how in ("inner", "left"):
+        for on, side in [*((on, right) for on in named), *((on, other) for on in compared)]:
+            as_spark = list(on) if isinstance(on, tuple) else on
+            joined = skew_join(left, side, on, how, "broadcast_map")
+            assert joined.columns == left.join(side, as_spark, how).columns
+            assert_same_rows(joined, stock(spark, left, side, as_spark, how))
+    mixed: Any = ["k0", left.k1 == other.l1]
+    with pytest.raises(PySparkTypeError, match="on must not mix names and Columns"):
+        skew_join(left, other, mixed)
+
+
+def test_options_are_keywords_with_types(spark: SparkSession) -> None:
+    parameters = inspect.signature(skew_join).parameters.values()
+    options = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+    assert not any(p.kind is p.VAR_KEYWORD for p in parameters)
+    assert all(p.annotation.endswith("| None") for p in parameters if p.name in options)
+    known = [str(name) for name in api_of(spark).techniqueOptions()]
+    assert options == set(known)
 
 
 def test_a_side_that_is_too_large_to_broadcast(spark: SparkSession) -> None:

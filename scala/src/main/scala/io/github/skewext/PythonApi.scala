@@ -84,6 +84,10 @@ object PythonApi {
   /** The names of the techniques that [[skewJoin]] knows. */
   def techniques(): JList[String] = SkewTechniques.all.map(_.name).asJava
 
+  /** The names of all options that some technique takes. */
+  def techniqueOptions(): JList[String] =
+    SkewTechniques.all.flatMap(_.optionNames).distinct.asJava
+
   /**
    * The join of two DataFrames by a technique against skew.
    *

@@ -1,7 +1,7 @@
 package io.github.skewext.optimizer
 
 import io.github.skewext.plan.InputRole.Required
-import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.plan.{AskedOfEach, MultiFullJoin}
 
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -20,7 +20,8 @@ object InferKeyPredicates extends Rule[LogicalPlan] {
       case join: MultiFullJoin if join.roles.contains(Required) =>
         // Constraints of the join speak of its output; of keys, those of required inputs.
         val known = join.constraints.toSeq.filter { c =>
-          c.references.subsetOf(join.exactKeyOutput) && !SubqueryExpression.hasSubquery(c)
+          c.references.subsetOf(join.exactKeyOutput) && !SubqueryExpression.hasSubquery(c) &&
+          AskedOfEach(c)
         }
         join.withFilters(_ => known)
     }

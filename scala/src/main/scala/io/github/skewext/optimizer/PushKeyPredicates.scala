@@ -1,6 +1,6 @@
 package io.github.skewext.optimizer
 
-import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.plan.{AskedOfEach, MultiFullJoin}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
@@ -24,7 +24,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{FILTER, JOIN, OUTER_REFE
  * from 0.0, so keys with floating-point numbers and padded ones stay.
  *
  * A predicate with a subquery goes into one required input, but not into all inputs: it would be
- * planned in each.
+ * planned in each. Nor does one with a user's function, which would be called by each.
  *
  * Of a disjunction that stays above, what follows from it for an input is asked of that as well:
  * `k = 1 AND v2 > 1 OR k = 3 AND v2 < 1` gives `k = 1 OR k = 3`.
@@ -35,8 +35,9 @@ object PushKeyPredicates extends Rule[LogicalPlan] with PredicateHelper {
     plan.transformWithPruning(_.containsAllPatterns(FILTER, JOIN)) {
       case filter @ Filter(condition, join: MultiFullJoin) =>
         val (candidates, fixed) = splitConjunctivePredicates(condition).partition(movable)
-        val (onKeys, others) =
-          candidates.partition(p => isOn(p, join.exactKeyOutput) && isPlannedOnce(p))
+        val (onKeys, others) = candidates.partition { p =>
+          isOn(p, join.exactKeyOutput) && isPlannedOnce(p) && AskedOfEach(p)
+        }
         val owners = others.map(p => p -> join.children.indices.find(i => isOn(p, join.owned(i))))
         val stay = owners.collect { case (p, None) => p }
         val children = join.children.indices.map { i =>
@@ -74,6 +75,6 @@ object PushKeyPredicates extends Rule[LogicalPlan] with PredicateHelper {
       .filter(isPlannedOnce)
       .flatMap(extractPredicatesWithinOutputSet(_, columns))
       .flatMap(splitConjunctivePredicates)
-      .filter(_.references.nonEmpty)
+      .filter(p => p.references.nonEmpty && AskedOfEach(p))
   }
 }

@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.catalyst.expressions.codegen.{CodeGenerator, CodegenContext, ExprCode, FalseLiteral}
+import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.physical.{AllTuples, BroadcastDistribution, ClusteredDistribution, HashPartitioning, UnspecifiedDistribution}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
@@ -24,19 +25,20 @@ import org.apache.spark.sql.types.{DataType, IntegerType}
  *    the user asked for: what is there may be without a shuffle of its own thanks to this join;
  *  - where an input has the distribution already (a bucketed table), or may get it from a shuffle of
  *    its own (an input that is grouped by the key): it would need one more;
- *  - where no key can be null, or no row with a null key comes out.
+ *  - where no key can be null, or no row with a null key comes out;
+ *  - where another join of the query has an input shuffled by the same key: one shuffle does for both.
  */
 object SpreadNullKeys extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
     if (SkewConf.enabled(conf) && conf.getConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS)) {
-      spread(plan)
+      spread(plan, plan)
     } else {
       plan
     }
 
-  private def spread(plan: SparkPlan): SparkPlan = plan match {
-    case join: MultiFullJoinExec if canSpread(join) =>
+  private def spread(plan: SparkPlan, whole: SparkPlan): SparkPlan = plan match {
+    case join: MultiFullJoinExec if canSpread(join) && !sharesShuffle(join, whole) =>
       val told = join.copy(spreadBy = join.children.zip(join.keys).map((spreadBy _).tupled))
       // Adaptive execution finds the logical node of an operator by its tags.
       told.copyTagsFrom(join)
@@ -44,7 +46,7 @@ object SpreadNullKeys extends Rule[SparkPlan] {
     // Joins further below are left alone: this one, or whatever the node is, may build on them.
     case _: ShuffleExchangeLike => plan
     case node if node.requiredChildDistribution.forall(ignoresPartitioning(_)) =>
-      node.mapChildren(spread)
+      node.mapChildren(spread(_, whole))
     case node => node
   }
 
@@ -66,6 +68,20 @@ object SpreadNullKeys extends Rule[SparkPlan] {
       // Exchanges are not planned yet, so such a child does not know its partitioning.
       !child.exists(!_.requiredChildDistribution.forall(ignoresPartitioning(_)))
     }
+
+  /** Whether Spark will use the shuffle of an input again, if it goes by the key alone. */
+  private def sharesShuffle(join: MultiFullJoinExec, whole: SparkPlan): Boolean = {
+    def shuffles(node: SparkPlan): Seq[(SparkPlan, Seq[Expression])] =
+      node.children.zip(node.requiredChildDistribution).collect {
+        case (child, by: ClusteredDistribution) =>
+          (child.canonicalized, by.clustering.map(QueryPlan.normalizeExpressions(_, child.output)))
+      }
+    lazy val own = shuffles(join).toSet
+    conf.exchangeReuseEnabled && whole.exists {
+      case other: MultiFullJoinExec if (other eq join) || canSpread(other) => false
+      case other => shuffles(other).exists(own.contains)
+    }
+  }
 
   /**
    * What to partition an input by besides its key: constant for keys without a null, so that equal

@@ -5,7 +5,7 @@ import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.MultiFullJoin
 
 import org.apache.spark.sql.DataFrame
-import org.apache.spark.sql.catalyst.expressions.{Expression, IsNotNull}
+import org.apache.spark.sql.catalyst.expressions.{Expression, IsNotNull, ScalaUDF}
 import org.apache.spark.sql.catalyst.plans.logical.Filter
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.functions._
@@ -93,6 +93,29 @@ class RewritesSuite extends MultiJoinTest {
       assert(checkJoin(padded).size === 1)
       assert(conditionsAbove(padded).size === 1)
     }
+  }
+
+  test("a user's function on the key is not called by every input") {
+    val even = udf((k: java.lang.Long) => k != null && k % 2 == 0)
+    def callers(df: DataFrame): Int = {
+      checkJoin(df)
+      df.queryExecution.optimizedPlan
+        .collect { case j: MultiFullJoin => j }
+        .flatMap(_.children)
+        .count(_.exists(_.expressions.exists(_.exists(_.isInstanceOf[ScalaUDF]))))
+    }
+    val full = fullJoin("k", "l")(inputs: _*)
+    val above = full.where(even(col("k")))
+    assert(callers(above) === 0 && conditionsAbove(above).size === 1)
+    // Nor what follows from it for the inputs.
+    assert(callers(full.where(even(col("k")) || (col("k") === 3 && col("v1") > 1))) === 0)
+    // The others are asked all the same.
+    val both = full.where(even(col("k")) && col("k") > 3)
+    assert(callers(both) === 0 && filteredInputs(both) === 3)
+    val roles = Seq("required", "optional", "required")
+    assert(callers(multiJoin(inputs, Seq("k", "l"), roles = roles).where(even(col("k")))) === 1)
+    val below = inputs.head.where(even(col("k"))) +: inputs.tail
+    assert(callers(multiJoin(below, Seq("k", "l"), roles = roles)) === 1)
   }
 
   test("predicates reach the files") {

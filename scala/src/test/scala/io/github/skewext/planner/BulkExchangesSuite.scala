@@ -69,6 +69,24 @@ class BulkExchangesSuite extends MultiJoinTest {
     }
   }
 
+  test("an exchange of Spark's for the same rows is used again, and the other way round") {
+    withSQLConf("spark.sql.autoBroadcastJoinThreshold" -> "-1") {
+      withAdaptive {
+        for ((ours, sparks) <- Seq(
+            (fullJoin("k")(input(0), input(1)), input(0).join(input(2), Seq("k"), "left")),
+            (fullJoin("k")(input(1), input(0)), input(2).join(input(0), Seq("k"), "full")))) {
+          val one = ours.select(col("k"), col("v0"), col("v1").as("v"))
+          val other = sparks.select(col("k"), col("v0"), col("v2").as("v"))
+          for (df <- Seq(one.union(other), other.union(one))) {
+            checkJoin(df)
+            assert(exchanges(df).size === 3, df.queryExecution.executedPlan)
+            assert(df.queryExecution.executedPlan.toString.contains("ReusedExchange"))
+          }
+        }
+      }
+    }
+  }
+
   test("only right below the join") {
     withAdaptive {
       withSQLConf(On) {

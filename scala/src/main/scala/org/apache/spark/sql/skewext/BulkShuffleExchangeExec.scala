@@ -29,6 +29,14 @@ case class BulkShuffleExchangeExec(
   override def stringArgs: Iterator[Any] =
     Iterator(outputPartitioning, shuffleOrigin, BulkShuffleExchangeExec.Mark, s"[plan_id=$id]")
 
+  /** As it gives the bytes that Spark's own gives, either is used again in place of the other. */
+  override protected def doCanonicalize(): SparkPlan =
+    ShuffleExchangeExec(
+      outputPartitioning,
+      child,
+      shuffleOrigin,
+      advisoryPartitionSize).canonicalized
+
   private lazy val writeMetrics =
     SQLShuffleWriteMetricsReporter.createShuffleWriteMetrics(sparkContext)
   private lazy val readMetrics =

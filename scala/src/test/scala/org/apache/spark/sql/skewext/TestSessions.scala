@@ -24,6 +24,19 @@ object TestSessions {
       .asInstanceOf[SparkSession]
   }
 
+  /** The names of all rules that the session's extensions register. */
+  def ruleNames(session: SparkSession)(namesOf: PartialFunction[Any, Seq[String]]): Seq[String] = {
+    val e = session.extensions
+    val rules = e.buildResolutionRules(session) ++ e.buildOptimizerRules(session) ++
+      e.buildRuntimeOptimizerRules(session) ++ e.buildQueryPostPlannerStrategyRules(session) ++
+      e.buildQueryStagePrepRules(session) ++ e.buildQueryStageOptimizerRules(session) ++
+      e.buildColumnarRules(session).map(_.preColumnarTransitions)
+    rules.flatMap(rule => namesOf.applyOrElse(rule, (_: Any) => Seq(rule.ruleName)))
+  }
+
+  /** Waits until listeners have heard of all that has happened. */
+  def drainEvents(session: SparkSession): Unit = session.sparkContext.listenerBus.waitUntilEmpty()
+
   def optimizerRules(
       extensions: SparkSessionExtensions,
       session: SparkSession): Seq[Rule[LogicalPlan]] = extensions.buildOptimizerRules(session)
