@@ -1,0 +1,45 @@
+package io.github.skewext.execution
+
+import io.github.skewext.execution.grouping.{GroupingSettings, JoinKeys, KeyOrder}
+import io.github.skewext.plan.InputRole
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection}
+import org.apache.spark.sql.execution.metric.SQLMetrics
+import org.apache.spark.sql.test.SharedSparkSession
+import org.apache.spark.sql.types.{DataType, LongType}
+
+/** What a task of a join does, without a query around it. */
+trait MultiJoinTaskTest extends SharedSparkSession {
+
+  // It warns of the threads of Spark's own pools.
+  override protected def doThreadPostAudit(): Unit = ()
+
+  private val types: Seq[DataType] = Seq(LongType, LongType)
+
+  /** Of inputs with a key and a number; it shows the first one's number. */
+  protected def join(roles: InputRole*): MultiJoinTask = {
+    def metric = SQLMetrics.createMetric(spark.sparkContext, "rows")
+    MultiJoinTask(
+      inputTypes = roles.map(_ => types),
+      keys = JoinKeys(roles.map(_ => key), 64),
+      roles = roles,
+      output = Seq(InputColumn(0, 1, LongType, nullable = true)),
+      makesRows = true,
+      withIndicator = false,
+      ordered = None,
+      grouping = GroupingSettings(sortAlways = false, Long.MaxValue, 4096),
+      metrics = MultiJoinMetrics(metric, roles.map(_ => metric), metric, metric, metric, metric))
+  }
+
+  /** The same where the inputs come sorted. */
+  protected def sorted(task: MultiJoinTask): MultiJoinTask =
+    task.copy(ordered = Some(KeyOrder(task.roles.map(_ => key))))
+
+  private def key = Seq(BoundReference(0, LongType, nullable = true))
+
+  protected def rows(n: Int, keys: Int): Iterator[InternalRow] = {
+    val projection = UnsafeProjection.create(types.toArray)
+    Iterator.tabulate(n)(i => projection(InternalRow((i % keys).toLong, i.toLong)))
+  }
+}
