@@ -21,6 +21,8 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 OPTIONS = [
     *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
     "-Dspark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1",
+    # Memory that a task has not given back fails the task, as in Spark's own tests.
+    "-Dspark.unsafe.exceptionOnMemoryLeak=true",
 ]
 if not TEST_ALL:
     OPTIONS.append("-Dspark.sql.codegen.wholeStage=false")

@@ -4,11 +4,12 @@ import io.github.skewext.execution.grouping.{KeyGroups, KeyOrder, KeySortedGroup
 import io.github.skewext.plan.InputRole
 import io.github.skewext.plan.InputRole.Excluded
 
-import org.apache.spark.TaskContext
+import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeRow}
 import org.apache.spark.sql.execution.RowIterator
 import org.apache.spark.sql.skewext.TaskInternals
+import org.apache.spark.{SparkException, TaskContext}
 
 /**
  * The rows of one partition of a [[MultiFullJoinExec]].
@@ -17,6 +18,8 @@ import org.apache.spark.sql.skewext.TaskInternals
  * other. A row whose key has a null matches nothing, so it comes out (or not) there and then and
  * takes no memory, however many of them there are. Then the other rows come out key by key.
  *
+ * @param inputs unopened, as a shuffle is fetched as soon as it is opened: the next one is while the one
+ *               before it is drained, to have its first blocks then
  * @param slice an input that is drained before all others, or -1: no key comes out that it lacks, so
  *              rows of other keys need not be kept
  * @param sliceKeys for the keys of that input
@@ -27,7 +30,7 @@ import org.apache.spark.sql.skewext.TaskInternals
  */
 private[skewext] final class MultiJoinIterator(
     task: MultiJoinTask,
-    inputs: Array[Iterator[InternalRow]],
+    inputs: Array[() => Iterator[InternalRow]],
     slice: Int = -1,
     sliceKeys: KeyFilter = null,
     drainedLast: Int = -1,
@@ -63,6 +66,7 @@ private[skewext] final class MultiJoinIterator(
     case _ => 0
   }
   private[this] var draining = drainOrder(0)
+  private[this] val opened = new Array[Iterator[InternalRow]](n)
   private[this] val inputRows = new Array[Long](n)
 
   private[this] var numGroups = 0L
@@ -74,23 +78,43 @@ private[skewext] final class MultiJoinIterator(
   private[this] var shown = false
 
   private[this] val context = TaskContext.get()
+  private[this] val taskThread = Thread.currentThread()
 
   /** Steps without a look whether the task has been killed. */
   private[this] var unchecked = 0
 
   context.addTaskCompletionListener[Unit](reportMetrics(_))
 
+  // A merge wants the first row of each.
+  if (task.ordered.isDefined) inputs.indices.foreach(open) else openNext()
+
   override def getRow: InternalRow = current
 
-  override def advanceNext(): Boolean = {
+  override def advanceNext(): Boolean =
+    try {
+      advance()
+    } catch {
+      // Spark's threads that feed Python die of it without a word, and the query waits for ever.
+      case e: SparkOutOfMemoryError if Thread.currentThread() ne taskThread =>
+        throw new SparkException("The task has no memory for the rows of a join.", e)
+    }
+
+  private def advance(): Boolean = {
     checkInterrupted()
     if (groups == null) {
       groups = task.ordered match {
         case Some(order) => orderedGroups(order)
         case None =>
-          if (drain()) return true
-          knownKeys = known().orNull
-          gathered.result()
+          val drained = gathered.keeping {
+            if (drain()) {
+              null
+            } else {
+              knownKeys = known().orNull
+              gathered.result()
+            }
+          }
+          if (drained == null) return true
+          drained
       }
     } else if (shown && groups.nextCombination()) {
       showGroup(groups.firstChanged)
@@ -128,7 +152,7 @@ private[skewext] final class MultiJoinIterator(
 
   private def orderedGroups(order: KeyOrder): KeySortedGroups = {
     val sources: Array[RowCursor] =
-      Array.tabulate(n)(i => new RowCursor.Ordered(i, inputs(i), asUnsafe, order, inputRows))
+      Array.tabulate(n)(i => new RowCursor.Ordered(i, opened(i), asUnsafe, order, inputRows))
     new KeySortedGroups(
       keys,
       numFields,
@@ -139,11 +163,17 @@ private[skewext] final class MultiJoinIterator(
       roles.map(_.isNeeded))
   }
 
+  private def open(input: Int): Unit = if (opened(input) == null) opened(input) = inputs(input)()
+
+  /** The input that is drained next, and the one after it. */
+  private def openNext(): Unit = drainOrder.slice(numDrained, numDrained + 2).foreach(open)
+
   /** Reads on until a row with a null key comes out (true), or all inputs are at their ends. */
   private def drain(): Boolean = {
     while (numDrained < n) {
       draining = drainOrder(numDrained)
-      val input = inputs(draining)
+      openNext()
+      val input = opened(draining)
       var rows = 0L
       while (input.hasNext) {
         val row = asUnsafe(draining, input.next())

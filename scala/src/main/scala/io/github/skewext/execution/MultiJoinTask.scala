@@ -32,7 +32,7 @@ private[skewext] case class MultiJoinTask(
   override def apply(
       partition: Int,
       inputs: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] =
-    new MultiJoinIterator(this, inputs.map(_())).toScala
+    new MultiJoinIterator(this, inputs).toScala
 }
 
 /**

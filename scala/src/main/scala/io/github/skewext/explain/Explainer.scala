@@ -47,14 +47,14 @@ private class Explainer(query: QueryExecution) {
     case Right(plan) =>
       val found = PlannedJoin.in(plan, plannedInCommand)
       Explanation(
-        sessionNotes ++ goneNote(found.gone),
+        sessionNotes ++ failureNotes ++ goneNote(found.gone),
         explained(found.joins),
         found.scans.zipWithIndex.map { case ((scan, place), i) =>
           ExplainedScans.of(scan, place, i + 1, off)
         })
     case Left(error) =>
       val note = s"The query could not be planned: ${firstLine(error)}"
-      Explanation(sessionNotes :+ note, unplanned)
+      Explanation((sessionNotes ++ failureNotes) :+ note, unplanned)
   }
 
   /** An error of the query's own is for the user to see, one of the planner is to be explained. */
@@ -97,6 +97,12 @@ private class Explainer(query: QueryExecution) {
       if (SkewConf.enabled(conf)) None
       else Some(s"${SkewConf.ENABLED.key} is false, so Spark plans all joins alone.")
     registration.toSeq ++ switchedOff
+  }
+
+  /** Which of them were failures with this query, nobody knows. */
+  private def failureNotes: Seq[String] = Guard.failuresIn(session).map { case (what, error) =>
+    s"In this session $what failed, and left the plan as it was, of this query or of another: " +
+      s"$error. The driver's log says where."
   }
 
   private def goneNote(gone: Int): Option[String] = if (gone > 0) {

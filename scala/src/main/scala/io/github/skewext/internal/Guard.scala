@@ -3,15 +3,16 @@ package io.github.skewext.internal
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.collection.JavaConverters._
+import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.Strategy
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNode
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.{SparkSession, Strategy}
 
 /**
  * Keeps a failure of ours from becoming a failure of the session: what goes wrong is logged once,
@@ -21,6 +22,10 @@ import org.apache.spark.sql.execution.SparkPlan
 object Guard extends Logging {
 
   private val reported = ConcurrentHashMap.newKeySet[String]()
+
+  /** What failed in a session, and how at first; `explain` shows it. */
+  private val failedIn =
+    new mutable.WeakHashMap[SparkSession, mutable.LinkedHashMap[String, String]]
 
   /** Whether the running Spark is of the line that the jar was built for. */
   def sparkIsSupported: Boolean = SPARK_VERSION.startsWith(BuildInfo.sparkLine + ".")
@@ -35,8 +40,22 @@ object Guard extends Logging {
     } catch {
       case e @ (_: LinkageError | NonFatal(_)) =>
         logOnce(s"skewext: $what failed and is left out.", Some(e))
+        SparkSession.getActiveSession.foreach(note(_, what, e))
         fallback
     }
+
+  private def note(session: SparkSession, what: String, error: Throwable): Unit =
+    failedIn.synchronized {
+      failedIn
+        .getOrElseUpdate(session, mutable.LinkedHashMap.empty)
+        .getOrElseUpdate(what, firstLine(error))
+    }
+
+  private def firstLine(error: Throwable): String = error.toString.split("\n").head
+
+  /** What failed in the session so far, with the first line of each one's error. */
+  def failuresIn(session: SparkSession): Seq[(String, String)] =
+    failedIn.synchronized(failedIn.get(session).toSeq.flatten)
 
   /** What was logged so far. A failure that changes no answer shows nowhere else. */
   private[skewext] def failures: Set[String] = reported.asScala.toSet

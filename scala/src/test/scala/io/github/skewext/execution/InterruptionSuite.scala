@@ -6,12 +6,12 @@ import org.apache.spark.TaskKilledException
 import org.apache.spark.sql.skewext.{TestMemory, TestTask}
 
 /** A task that is killed while all that it needs is in its memory. */
-class InterruptionSuite extends JoinTaskTest {
+class InterruptionSuite extends MultiJoinTaskTest {
 
   test("a killed task ends while the combinations of one key come out") {
     TestTask.run(TestMemory.limited(1 << 26)) { context =>
       val joined =
-        joinTask(Required)(0, Array.fill(2)(() => rows(Iterator.fill(1000)(0L))))
+        join(Required, Required)(0, Array(() => rows(1000, keys = 1), () => rows(1000, keys = 1)))
       assert(joined.hasNext)
       TestTask.kill(context)
       val more = joined.map(_ => 1).take(1000000)
@@ -25,7 +25,7 @@ class InterruptionSuite extends JoinTaskTest {
     val n = 4 * MultiJoinIterator.StepsUnchecked
     TestTask.run(TestMemory.limited(1 << 26)) { context =>
       val joined =
-        joinTask(Excluded)(0, Array.fill(2)(() => rows(Iterator.range(0, n).map(_.toLong))))
+        join(Required, Excluded)(0, Array(() => rows(n, keys = n), () => rows(n, keys = n)))
       TestTask.kill(context)
       intercept[TaskKilledException](joined.hasNext)
     }

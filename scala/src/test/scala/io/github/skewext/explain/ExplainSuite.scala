@@ -1,18 +1,25 @@
 package io.github.skewext.explain
 
 import io.github.skewext.PythonApi
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.internal.{GuardedRule, SkewConf}
 import io.github.skewext.plan.{MultiFullJoin, RewriteReason, SkewReason}
 import io.github.skewext.skew.SkewTest
 
 import org.apache.spark.SparkConf
-import org.apache.spark.sql.catalyst.plans.logical.Join
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 
 /** What `explain` says of the joins of a query. */
 class ExplainSuite extends SkewTest {
+
+  private class FailingRule extends Rule[LogicalPlan] {
+    override val ruleName: String = "a rule that fails"
+    override def apply(plan: LogicalPlan): LogicalPlan =
+      throw new IllegalStateException("such a plan\nwas never seen")
+  }
 
   override protected def generatesCode: Boolean = false
 
@@ -343,6 +350,20 @@ class ExplainSuite extends SkewTest {
     val exists =
       spark.sql("SELECT * FROM a WHERE EXISTS (SELECT 1 FROM b WHERE a.k = b.k) OR a.v0 = 1")
     assert(one(exists).title.contains("existence"))
+  }
+
+  test("a rule that failed in the session, and in no other") {
+    val session = spark.newSession()
+    def notes = explain(session.range(3).toDF()).notes
+    assert(notes.isEmpty)
+    val plan = spark.range(3).queryExecution.analyzed
+    for (_ <- 0 until 2) SqlInternals.withActive(session) {
+      assert(GuardedRule(new FailingRule)(plan) eq plan)
+    }
+    assert(notes.size === 1)
+    assert(notes.head.contains("the rule a rule that fails failed"))
+    assert(notes.head.contains("IllegalStateException: such a plan. "))
+    assert(explain(spark.range(3).toDF()).notes.isEmpty)
   }
 
   test("the same for programs") {

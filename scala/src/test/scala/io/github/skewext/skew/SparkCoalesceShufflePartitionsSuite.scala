@@ -40,6 +40,7 @@ class SparkCoalesceShufflePartitionsSuite extends CoalesceShufflePartitionsSuite
       .set(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key, "true")
       .set(SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key, "-1")
       .set(SQLConf.FETCH_SHUFFLE_BLOCKS_IN_BATCH.key, "true")
+      .set("spark.unsafe.exceptionOnMemoryLeak", "true")
       .set(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST.key, "false")
       .set(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES.key, targetPostShuffleInputSize.toString)
       .set(

@@ -1,5 +1,6 @@
 package io.github.skewext.skew
 
+import io.github.skewext.execution.split.SplitReads
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.SkewReason
 import org.scalacheck.Gen
@@ -20,6 +21,17 @@ class SplitMultiJoinSuite extends SkewTest {
       assert(join.metrics("numPieceRows").value > 0)
       assert(join.metrics("numResidualRows").value > 0)
       assert(join.metrics("rereadSize").value > 0)
+    }
+  }
+
+  test("tasks are told to run where Spark's own reads of the same would be") {
+    val join = checkSplit(fullJoin("k")(hotFirst(3): _*))
+    for (child <- join.children) {
+      val (sparks, ours) = (child.execute(), SplitReads.execute(child))
+      assert(sparks.getClass !== ours.getClass)
+      val expected = sparks.partitions.map(sparks.preferredLocations)
+      assert(expected.exists(_.nonEmpty))
+      assert(ours.partitions.map(ours.preferredLocations) === expected)
     }
   }
 

@@ -1,9 +1,11 @@
 package io.github.skewext.execution.grouping
 
+import scala.collection.mutable
+
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.skewext.{SpillableRowArray, TaskInternals}
-import org.apache.spark.util.collection.unsafe.sort.UnsafeExternalSorter
+import org.apache.spark.util.collection.unsafe.sort.{UnsafeExternalSorter, UnsafeSorterIterator, UnsafeSorterSpillWriter}
 
 /**
  * Groups rows by sorting every input by the hash of its key with Spark's external sorter, which
@@ -11,6 +13,10 @@ import org.apache.spark.util.collection.unsafe.sort.UnsafeExternalSorter
  * type. A run is the rows of one hash; those of it that do not have the key of its first row (a
  * collision) are set aside, in spillable arrays, and form groups of their own before the next run is
  * looked at.
+ *
+ * A spill file is read through buffers of 4 MB that nobody accounts for, by a thread of its own, and here
+ * the files of all inputs are read at a time. So an input whose files would be too many with those of the
+ * others is merged to one file first.
  * {{{
  * val groups = new HashSortedGroups(keys, numFields, single, rowsInMemory, pageSize)
  * for (i <- inputs) { for (row <- i) groups.insert(i, hash, row...); groups.finishInput(i) }
@@ -27,6 +33,10 @@ private[skewext] final class HashSortedGroups(
 
   private[this] val sorters = new Array[UnsafeExternalSorter](n)
   private[this] val sortedInputs = sources
+  private[this] val numRows = new Array[Long](n)
+  private[this] val numFiles = new Array[Int](n)
+  private[this] val merged = mutable.ArrayBuffer.empty[UnsafeSorterSpillWriter]
+  private[this] var mergedBytes = 0L
   private[this] var runHash = 0L
 
   /** The first input of the current group; its first row has the group's key. */
@@ -52,7 +62,11 @@ private[skewext] final class HashSortedGroups(
 
   def insert(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit = {
     begin(input)
-    sorters(input).insertRecord(base, offset, size, hash, false)
+    val sorter = sorters(input)
+    val spilled = sorter.getSpillSize
+    sorter.insertRecord(base, offset, size, hash, false)
+    numRows(input) += 1
+    if (sorter.getSpillSize != spilled) numFiles(input) += 1
   }
 
   /**
@@ -61,8 +75,31 @@ private[skewext] final class HashSortedGroups(
    */
   def finishInput(input: Int): Unit =
     if (sorters(input) != null && (sortedInputs(input) eq RowCursor.empty)) {
-      sortedInputs(input) = RowCursor.sorted(sorters(input).getSortedIterator, numFields(input))
+      val sorted = sorters(input).getSortedIterator
+      // A file tells the number of its rows as an Int.
+      val tooMany = numFiles.sum > HashSortedGroups.MaxFiles && numRows(input) <= Int.MaxValue
+      val records = if (tooMany && numFiles(input) > 1) mergedToFile(input, sorted) else sorted
+      sortedInputs(input) = RowCursor.sorted(records, numFields(input))
     }
+
+  private def mergedToFile(input: Int, sorted: UnsafeSorterIterator): UnsafeSorterIterator = {
+    val file = TaskInternals.spillWriter(numRows(input).toInt)
+    merged += file
+    while (sorted.hasNext) {
+      sorted.loadNext()
+      file.write(
+        sorted.getBaseObject,
+        sorted.getBaseOffset,
+        sorted.getRecordLength,
+        sorted.getKeyPrefix)
+    }
+    file.close()
+    sorters(input).cleanupResources()
+    numFiles(input) = 1
+    mergedBytes += file.getFile.length()
+    TaskInternals.reportSpill(TaskContext.get(), 0, file.getFile.length())
+    TaskInternals.spillReader(file)
+  }
 
   override def keyHasNull: Boolean = false
 
@@ -70,10 +107,11 @@ private[skewext] final class HashSortedGroups(
     super.free()
     (leftovers ++ nextLeftovers).foreach(array => if (array != null) array.clear())
     sorters.foreach(sorter => if (sorter != null) sorter.cleanupResources())
+    merged.foreach(_.getFile.delete())
   }
 
   override def spillSize: Long =
-    super.spillSize +
+    super.spillSize + mergedBytes +
       (leftovers.iterator ++ nextLeftovers).filter(_ != null).map(_.spillSize).sum +
       sorters.iterator.filter(_ != null).map(_.getSpillSize).sum
 
@@ -155,4 +193,10 @@ private[skewext] final class HashSortedGroups(
   // A source of rows that were set aside has no other rows than those of the run.
   private def inRun(source: RowCursor): Boolean =
     source.live && (source.oneRun || source.prefix == runHash)
+}
+
+private[skewext] object HashSortedGroups {
+
+  /** Of a task's spill files that are read at a time, besides one for each input. */
+  val MaxFiles = 32
 }

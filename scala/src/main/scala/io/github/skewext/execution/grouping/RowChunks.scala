@@ -1,5 +1,7 @@
 package io.github.skewext.execution.grouping
 
+import java.util.concurrent.locks.ReentrantLock
+
 import io.github.skewext.internal.RowBytes
 
 import org.apache.spark.TaskContext
@@ -36,13 +38,15 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
   private[this] var peak = 0L
   private[this] var reserved = 0L
 
-  /**
-   * What to do when others ask for memory while rows come in: to take the rows away by `drain`.
-   * Only on the thread that brings the rows, which is then not in the middle of an insertion.
-   */
+  /** What to do when others ask for memory while rows come in: to take the rows away by `drain`. */
   private[this] var giveWay: () => Unit = _
-  private[this] var owner: Thread = _
   private[this] var draining = false
+
+  /**
+   * Held by who brings rows. That thread asks for memory for others only between two insertions,
+   * while it waits for an input; of what another thread asks for nothing is given meanwhile.
+   */
+  private[this] val busy = new ReentrantLock
 
   // The chunk that each bucket of each input writes to: index input * NumBuckets + bucket.
   private[this] val bases = new Array[AnyRef](n * NumBuckets)
@@ -67,9 +71,16 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
 
   def numRowsOf(input: Int, bucket: Int): Int = counts(input * NumBuckets + bucket)
 
-  def whenAskedForMemory(action: () => Unit): Unit = {
-    giveWay = action
-    owner = Thread.currentThread()
+  def whenAskedForMemory(action: () => Unit): Unit = giveWay = action
+
+  /**
+   * Keeps other threads from taking the rows away. It may be any thread that brings rows: Python and
+   * scripts are fed by one that is not the task's own.
+   */
+  def keeping[T](body: => T): T = {
+    busy.lock()
+    try body
+    finally busy.unlock()
   }
 
   /**
@@ -191,13 +202,19 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
     numPages = 0
   }
 
+  // Not to be waited for: who brings rows may itself wait for what the asking thread holds, Spark's
+  // account of the task's memory.
   override def spill(size: Long, trigger: MemoryConsumer): Long =
-    if ((trigger eq this) || giveWay == null || draining || (Thread.currentThread() ne owner)) {
+    if ((trigger eq this) || !busy.tryLock()) {
       0L
     } else {
-      val before = used
-      giveWay()
-      before - used
+      try {
+        val before = used
+        if (giveWay != null && !draining) giveWay()
+        before - used
+      } finally {
+        busy.unlock()
+      }
     }
 
   private def newChunk(c: Int, needed: Int): Boolean = {

@@ -42,8 +42,13 @@ private[skewext] final class SpillableGroups(
   private[this] var bytesWritten = 0L
 
   context.addTaskCompletionListener[Unit](_ => free())
-  chunks.whenAskedForMemory(() => write())
-  if (settings.sortAlways || !chunks.reserve(reserve)) goOver()
+  keeping {
+    chunks.whenAskedForMemory(() => write())
+    if (settings.sortAlways || !chunks.reserve(reserve)) goOver()
+  }
+
+  /** While rows are brought: no other thread takes them away. */
+  def keeping[T](body: => T): T = chunks.keeping(body)
 
   def insert(input: Int, hash: Long, row: UnsafeRow): Unit = {
     if (sorted == null) {

@@ -33,10 +33,10 @@ private[skewext] case class SplitTasks(
     def partTask(rows: SQLMetric) =
       task.copy(roles = part.roles(task.roles), metrics = task.metrics.copy(ofKind = Some(rows)))
     part match {
-      case SplitTask.Whole => new MultiJoinIterator(task, inputs.map(_())).toScala
+      case SplitTask.Whole => new MultiJoinIterator(task, inputs).toScala
       case SplitTask.Piece(input, slice) =>
-        val opened = inputs.map(_())
-        val parts = opened.updated(input, rowShares(input).filter(opened(input), slice))
+        val parts =
+          inputs.updated(input, () => rowShares(input).filter(inputs(input)(), slice))
         val iterator =
           if (task.ordered.isDefined) {
             new MultiJoinIterator(partTask(pieceRows), parts)
@@ -72,11 +72,12 @@ private[skewext] case class SplitTasks(
     lazy val known = met.flatMap(wanted.knownFrom)
     val wrapped = inputs.indices.map { i =>
       def rows = inputs(i)().map(asUnsafe(i, _))
-      if (i == input) SplitTasks.lazily {
+      // Not before it is known whether it is read.
+      def unlessKnown = SplitTasks.lazily {
         if (known.isDefined) Iterator.empty else wanted.firstOfEach(i, rows)
       }
-      else if (asked.contains(i)) rows.map { row => wanted.add(i, row); row }
-      else rows
+      def noted = rows.map { row => wanted.add(i, row); row }
+      () => if (i == input) unlessKnown else if (asked.contains(i)) noted else rows
     }
     new MultiJoinIterator(
       task,

@@ -37,6 +37,9 @@ private final class BulkShuffledRowRDD(
       BulkShuffledRowPartition(partition.index, partition, spec)
     }
 
+  override protected def getPreferredLocations(split: Partition): Seq[String] =
+    firstParent[InternalRow].preferredLocations(split.asInstanceOf[BulkShuffledRowPartition].plain)
+
   override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
     val partition = split.asInstanceOf[BulkShuffledRowPartition]
     partition.spec match {

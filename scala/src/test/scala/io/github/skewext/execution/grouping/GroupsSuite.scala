@@ -1,6 +1,8 @@
 package io.github.skewext.execution.grouping
 
+import scala.collection.JavaConverters._
 import scala.collection.mutable
+import scala.concurrent.duration._
 
 import io.github.skewext.MultiJoinTest
 
@@ -284,6 +286,24 @@ class GroupsSuite extends MultiJoinTest {
         assert(gathered.spillSize > 0)
         assert(context.taskMetrics().memoryBytesSpilled > 0)
       }
+    }
+  }
+
+  test("spill files that are read at a time are bounded") {
+    // As read-ahead has a thread for each of them.
+    def filesOpen = Thread.getAllStackTraces.keySet.asScala.count(_.getName == "read-ahead")
+    val inputs: Seq[Input] =
+      (0 until 4).map(i => (0 until 30000).map(r => (r * (i + 1)) -> s"$i.$r"))
+    val before = filesOpen
+    TestTask.run(TestMemory.limited(1400 * 1024L)) { _ =>
+      val groups = gather(inputs, settings.copy(sortAlways = true), width = width).result()
+      assert(groups.nextGroup())
+      eventually(timeout(10.seconds)) {
+        assert(filesOpen - before <= HashSortedGroups.MaxFiles + inputs.size)
+      }
+      var numGroups = 1
+      while (groups.nextGroup()) numGroups += 1
+      assert(numGroups === inputs.flatMap(_.map(_._1)).distinct.size)
     }
   }
 

@@ -1,13 +1,13 @@
 package io.github.skewext.execution.split
 
-import io.github.skewext.execution.{JoinTaskTest, NormalizedKeys}
+import io.github.skewext.execution.{MultiJoinTaskTest, NormalizedKeys}
 import io.github.skewext.plan.InputRole
-import io.github.skewext.plan.InputRole.{Excluded, Present}
+import io.github.skewext.plan.InputRole.{Excluded, Present, Required}
 
 import org.apache.spark.sql.skewext.{TestMemory, TestTask}
 
 /** A task of a skewed partition, with as much memory as the test likes. */
-class SplitTasksSuite extends JoinTaskTest {
+class SplitTasksSuite extends MultiJoinTaskTest {
 
   /**
    * The second column of the rows of `left` that come out, and how many rows of `right`, which shows
@@ -18,11 +18,10 @@ class SplitTasksSuite extends JoinTaskTest {
       role: InputRole,
       left: Iterator[Long],
       right: Iterator[Long]): (Seq[Long], Long) = {
-    val rowsOfRight = metric
-    val task = joinTask(role, rowsOfRight)
+    val task = join(Required, role)
     val tasks = SplitTasks(
       IndexedSeq(SplitTask.Residual(1, None)),
-      NormalizedKeys(keys, 64),
+      NormalizedKeys(Seq(key, key), 64),
       Seq.fill(2)(RowShare(Nil, allColumns = true)),
       Map.empty,
       metric,
@@ -32,7 +31,7 @@ class SplitTasksSuite extends JoinTaskTest {
         .map(_.getLong(0))
         .toList
     }
-    (shown, rowsOfRight.value)
+    (shown, task.metrics.inputRows(1).value)
   }
 
   test("an input that is not shown: with memory for the keys, and without") {

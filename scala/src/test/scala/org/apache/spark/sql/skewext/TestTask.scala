@@ -16,6 +16,9 @@ object TestTask {
   def kill(context: TaskContext): Unit =
     context.asInstanceOf[TaskContextImpl].markInterrupted("killed")
 
+  /** What Spark's threads begin with that do a part of a task. */
+  def setContext(context: TaskContext): Unit = TaskContext.setTaskContext(context)
+
   /** Runs `body` as a task; fails if memory is left when the task has ended. */
   def run[T](memory: TestMemory)(body: TaskContext => T): T = {
     val manager = new TaskMemoryManager(memory.manager, 0) {
@@ -43,6 +46,18 @@ object TestTask {
       assert(leaked == 0, s"$leaked bytes were not freed")
     }
   }
+}
+
+/** Something else in a task that takes memory, and cannot give it back when asked to. */
+class TestConsumer(context: TaskContext)
+    extends MemoryConsumer(context.taskMemoryManager(), MemoryMode.ON_HEAP) {
+
+  /** How much there was of that, others having given back what they can. */
+  def acquire(bytes: Long): Long = acquireMemory(bytes)
+
+  def release(): Unit = freeMemory(getUsed)
+
+  override def spill(size: Long, trigger: MemoryConsumer): Long = 0L
 }
 
 /** A memory manager, and what tests do to it. */
