@@ -46,6 +46,12 @@ class RewriteChainKeysSuite extends RewriteTest {
         |FULL JOIN t1 b ON a.k = b.k AND a.l = b.l
         |FULL JOIN t2 c ON c.l = coalesce(b.l, a.l) AND coalesce(a.k, b.k) = c.k""".stripMargin,
       3)
+    // Columns of one type, of which one is shown where the other is null.
+    def numbers(i: Int) = s"(SELECT k, n$i % 3 AS m, v$i FROM t$i)"
+    checkRewritten(
+      s"""SELECT coalesce(k, m), v0, v1, v2 FROM ${numbers(0)}
+         |FULL JOIN ${numbers(1)} USING (k, m) FULL JOIN ${numbers(2)} USING (k, m)""".stripMargin,
+      3)
   }
 
   test("renames, and keys of inputs") {
