@@ -1,6 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.{MapBlocks, PartitionSplit, SkewSplits, Slice, SplitTask}
+import io.github.skewext.execution.split.{MapBlocks, PartitionSplit, SkewSplits, Slice, SplitTask, TaskShare}
 import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.plan.{InputRole, SkewReason, SkewSettings}
 import org.scalacheck.Gen
@@ -534,10 +534,10 @@ class SkewPlannerSuite extends AnyFunSuite {
             }
           }
           val read = tasks(t) match {
-            case SplitTask.Piece(i, slice) =>
+            case SplitTask.Piece(i, slice, _) =>
               if (slice.shares > 1) cut += 1
               rows.updated(i, rows(i).filter(_.id % slice.shares == slice.share))
-            case SplitTask.Residual(i, p) =>
+            case SplitTask.Residual(i, p, _) =>
               assert(
                 p === Some(reads.head(t).asInstanceOf[CoalescedPartitionSpec].startReducerIndex))
               residuals += 1
@@ -583,7 +583,8 @@ class SkewPlannerSuite extends AnyFunSuite {
     val first = splits.reads(ranges, bytes, splitFirst = true)
     assert(first === reads.map(r => r.slice(2, 6) ++ r.take(2) ++ r.drop(6)))
     val tasks = splits.tasks(reads)
-    val expected = SplitTask.Residual(1, Some(3)) +: slices.map(SplitTask.Piece(1, _))
+    val expected = SplitTask.Residual(1, Some(3), TaskShare(0, 4)) +:
+      slices.zipWithIndex.map { case (s, i) => SplitTask.Piece(1, s, TaskShare(i + 1, 4)) }
     assert(splits.tasks(first) === expected ++ Seq.fill(3)(SplitTask.Whole))
     assert(tasks === (SplitTask.Whole +: SplitTask.Whole +: expected :+ SplitTask.Whole))
     // Other partitions may have been put together, or left out as they are empty.

@@ -28,8 +28,25 @@ case class PartitionSplit(
 
   /** The residual first: it may be the longest. */
   def tasks: Seq[SplitTask] =
-    (if (residual) Seq(SplitTask.Residual(input, Some(partition))) else Nil) ++
-      slices.map(SplitTask.Piece(input, _))
+    if (residual) {
+      val n = slices.size + 1
+      SplitTask.Residual(input, Some(partition), TaskShare(0, n)) +:
+        slices.zipWithIndex.map { case (s, i) => SplitTask.Piece(input, s, TaskShare(i + 1, n)) }
+    } else {
+      slices.map(SplitTask.Piece(input, _, TaskShare.NoRows))
+    }
+}
+
+/**
+ * Which of the rows that each task of a partition reads are one task's own: those with a null key, of
+ * inputs that are not sliced. They match nothing, so any of the tasks may give them.
+ */
+case class TaskShare(share: Int, shares: Int)
+
+object TaskShare {
+
+  /** Where there is no residual no such row comes out. */
+  val NoRows: TaskShare = TaskShare(0, 0)
 }
 
 /** What one task of a join does. */
@@ -47,7 +64,7 @@ object SplitTask {
   }
 
   /** Gives the rows of the join that have a row of this slice in them. */
-  case class Piece(input: Int, slice: Slice) extends SplitTask {
+  case class Piece(input: Int, slice: Slice, nullKeys: TaskShare) extends SplitTask {
     override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] = ofJoin.updated(input, Required)
   }
 
@@ -57,7 +74,7 @@ object SplitTask {
    *
    * @param partition what it reads, if that is one partition
    */
-  case class Residual(input: Int, partition: Option[Int]) extends SplitTask {
+  case class Residual(input: Int, partition: Option[Int], nullKeys: TaskShare) extends SplitTask {
     override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] =
       if (ofJoin(input) == Present) ofJoin else ofJoin.updated(input, Excluded)
   }

@@ -44,7 +44,7 @@ class SplitTasksSuite extends SharedSparkSession {
       grouping = GroupingSettings(sortAlways = false, Long.MaxValue, 4096),
       metrics = MultiJoinMetrics(metric, Seq(metric, rowsOfRight), metric, metric, metric, metric))
     val tasks = SplitTasks(
-      IndexedSeq(SplitTask.Residual(1, None)),
+      IndexedSeq(SplitTask.Residual(1, None, TaskShare.NoRows)),
       NormalizedKeys(keys, 64),
       Seq.fill(2)(RowShare(Nil, allColumns = true)),
       Map.empty,
