@@ -18,6 +18,9 @@ abstract class RuleGroup[P <: QueryPlan[P]](rules: Seq[Rule[P]]) extends Rule[P]
 
   private val guarded = rules.map(GuardedRule(_))
 
+  /** The rules' names, in their order. */
+  private[skewext] val names: Seq[String] = rules.map(_.ruleName)
+
   /** Whether there can be anything in the plan for one of the rules. */
   protected def concerns(plan: P): Boolean
 

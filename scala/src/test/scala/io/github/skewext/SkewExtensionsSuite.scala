@@ -1,10 +1,14 @@
 package io.github.skewext
 
+import scala.io.Source
+
 import io.github.skewext.internal.{Guard, GuardedRule, GuardedStrategy, LoadedExtension, SkewConf}
 import io.github.skewext.optimizer.{LowerMultiFullJoin, PruneNestedColumns, PushKeyPredicates}
 import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.planner.MultiFullJoinStrategy
 import io.github.skewext.technique.ResolveSkewJoinHints
 
+import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
@@ -123,6 +127,51 @@ class SkewExtensionsSuite extends MultiJoinTest {
       assert(!ourRules(kept).contains(PushKeyPredicates.ruleName))
       assert(kept.queryExecution.optimizedPlan.collectFirst { case f: Filter => f }.isDefined)
       assert(checkJoin(kept).size === 2)
+    }
+  }
+
+  test("the page of rules has all of them, by the names that exclude them") {
+    val registered = TestSessions.ruleNames(spark) { case group: RuleGroup[_] => group.names }
+    val ours =
+      registered.filter(_.startsWith("io.github.skewext.")) :+ MultiFullJoinStrategy.ruleName
+    val page = Source.fromFile(s"${sys.props("skewext.root")}/docs/rules.md", "UTF-8")
+    val rows =
+      try page.getLines().filter(_.startsWith("| `io.")).map(_.split('`')(1)).toList
+      finally page.close()
+    assert(ours.distinct.sorted === rows.sorted)
+    assert(rows.distinct.size === rows.size)
+  }
+
+  test("every rule is left out by its name in our setting") {
+    val names = TestSessions.ruleNames(spark) { case group: RuleGroup[_] => group.names }
+    val hinted = "SELECT /*+ SKEW_JOIN(b, broadcast_map) */ * FROM a FULL JOIN b USING (k)"
+    withTempView("a", "b") {
+      a.createOrReplaceTempView("a")
+      b.createOrReplaceTempView("b")
+      def plans: Seq[String] = {
+        val asked = fullJoin("k")(a, b).where("k > 1")
+        val chain = sql("SELECT * FROM a FULL JOIN b USING (k) FULL JOIN a AS c USING (k)")
+        Seq(asked, chain, sql(hinted)).map { df =>
+          assertSameRows(df.collect().toSeq, rowsWhenOff(df), "the same query with skewext off")
+          df.queryExecution.executedPlan.toString
+        }
+      }
+      val ours = Seq("MultiFullJoin", "MarkedBroadcastJoin", "bulk rows")
+      withSQLConf(SkewConf.MULTI_JOIN_REWRITE.key -> "true") {
+        assert(ours.forall(word => plans.exists(_.contains(word))))
+        withSQLConf(
+          SkewConf.EXCLUDED_RULES.key -> (names :+ MultiFullJoinStrategy.ruleName).mkString(", ")) {
+          assert(!ours.exists(word => plans.exists(_.contains(word))), plans)
+        }
+      }
+    }
+    object Changing extends Rule[LogicalPlan] {
+      override def apply(plan: LogicalPlan): LogicalPlan = Filter(Literal.TrueLiteral, plan)
+    }
+    val plan = LocalRelation()
+    assert(GuardedRule(Changing)(plan) ne plan)
+    withSQLConf(SkewConf.EXCLUDED_RULES.key -> s"x,${Changing.ruleName}") {
+      assert(GuardedRule(Changing)(plan) eq plan)
     }
   }
 

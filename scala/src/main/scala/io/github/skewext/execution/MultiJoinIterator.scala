@@ -26,6 +26,7 @@ import org.apache.spark.{SparkException, TaskContext}
  * @param drainedLast an input that is drained after all others, or -1
  * @param known which keys that input has, if that need not be seen in its rows; asked for when the
  *              inputs are drained
+ * @param nullKeys which rows with a null key come out, if not all that the roles let out
  * @param giveUpRest frees what the inputs keep and can do without, if there is no memory for rows
  */
 private[skewext] final class MultiJoinIterator(
@@ -35,13 +36,15 @@ private[skewext] final class MultiJoinIterator(
     sliceKeys: KeyFilter = null,
     drainedLast: Int = -1,
     known: () => Option[MatchedKeyFilter] = () => None,
-    giveUpRest: () => Unit = () => ())
+    giveUpRest: () => Unit = () => (),
+    nullKeys: Option[(Int, UnsafeRow) => Boolean] = None)
     extends RowIterator {
 
   private[this] val n = inputs.length
   private[this] val keys = task.keys
   private[this] val roles = task.roles.toArray
   private[this] val emitsNullKeys = Array.tabulate(n)(InputRole.emitsNullKeys(task.roles, _))
+  private[this] val ownNullKeys = nullKeys.orNull
   private[this] val needed = roles.indices.filter(roles(_).isNeeded).toArray
   private[this] val excluded = roles.indices.filter(roles(_) == Excluded).toArray
   private[this] val asUnsafe = new UnsafeInputs(task.inputTypes)
@@ -182,7 +185,8 @@ private[skewext] final class MultiJoinIterator(
           val hash = keys.hash(draining, row)
           if (draining == slice) sliceKeys.add(hash)
           if (slice < 0 || sliceKeys.mayHave(hash)) gathered.insert(draining, hash, row)
-        } else if (emitsNullKeys(draining)) {
+        } else if (if (ownNullKeys == null) emitsNullKeys(draining)
+          else ownNullKeys(draining, row)) {
           inputRows(draining) += rows
           showAlone(row)
           return true

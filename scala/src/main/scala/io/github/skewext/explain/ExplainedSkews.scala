@@ -44,7 +44,11 @@ private[skewext] object ExplainedSkews {
             splits.pieces,
             splits.residuals))
       case join: ShuffledJoin if join.isSkewJoin =>
-        Some(ExplainedSkew(name, ExplainedSkew.Split, SkewReason.SplitBySpark.text))
+        // Of a join that is split below, it takes over the tasks.
+        val how =
+          if (join.exists(_.isInstanceOf[SplitJoinExec])) "as the join below is"
+          else SkewReason.SplitBySpark.text
+        Some(ExplainedSkew(name, ExplainedSkew.Split, how))
       case _: MultiJoinExec | _: ShuffledJoin =>
         val off = Seq(SkewConf.ENABLED, SkewConf.SKEW_ENABLED, SQLConf.SKEW_JOIN_ENABLED)
           .find(!conf.getConf(_))

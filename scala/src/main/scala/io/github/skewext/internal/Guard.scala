@@ -69,11 +69,12 @@ object Guard extends Logging {
     }
 }
 
-/** A rule that leaves the plan as it was when it fails. */
+/** A rule that leaves the plan as it was when it fails, or is not wanted. */
 case class GuardedRule[P <: TreeNode[_]](rule: Rule[P]) extends Rule[P] {
   override val ruleName: String = rule.ruleName
-  override def apply(plan: P): P =
-    Guard.protect(s"the rule $ruleName", plan)(rule(plan))
+  override def apply(plan: P): P = Guard.protect(s"the rule $ruleName", plan) {
+    if (SkewConf.excludes(conf, ruleName)) plan else rule(plan)
+  }
 }
 
 /** A strategy that plans nothing when it fails. */

@@ -18,6 +18,15 @@ object SkewConf {
     .booleanConf
     .createWithDefault(true)
 
+  val EXCLUDED_RULES = buildConf("spark.skewext.excludedRules")
+    .doc(
+      "Names of rules of skewext that do nothing, separated by commas; rules.md has all names. " +
+        "Those of the optimizer may also stand in spark.sql.optimizer.excludedRules.")
+    .version("0.1.0")
+    .stringConf
+    .toSequence
+    .createWithDefault(Nil)
+
   val MULTI_JOIN_SPREAD_NULL_KEYS = buildConf("spark.skewext.multiJoin.spreadNullKeys.enabled")
     .doc(
       "Whether rows with a null in the key, which match nothing, are spread over all tasks of " +
@@ -296,6 +305,7 @@ object SkewConf {
   /** All entries, in the order of the documentation. */
   val entries = Seq(
     ENABLED,
+    EXCLUDED_RULES,
     MULTI_JOIN_SPREAD_NULL_KEYS,
     MULTI_JOIN_BROADCAST,
     MULTI_JOIN_RUNTIME_FILTER,
@@ -328,4 +338,7 @@ object SkewConf {
     BUCKET_SKEW)
 
   def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)
+
+  def excludes(conf: SQLConf, ruleName: String): Boolean =
+    conf.getConf(EXCLUDED_RULES).contains(ruleName)
 }

@@ -12,7 +12,12 @@ import org.apache.spark.sql.{SparkSession, Strategy}
 
 /** Plans a [[MultiFullJoin]] as the one operator that does it in one pass. */
 object MultiFullJoinStrategy extends Strategy {
+
+  /** As rules have them; the other strategies plan what rules have made, and must. */
+  private[skewext] val ruleName: String = getClass.getName.stripSuffix("$")
+
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case _: MultiFullJoin if SkewConf.excludes(SQLConf.get, ruleName) => Nil
     case BroadcastSmallInputs(joins) => planLater(joins) :: Nil
     case j: MultiFullJoin =>
       MultiFullJoinExec(
@@ -27,8 +32,8 @@ object MultiFullJoinStrategy extends Strategy {
   }
 
   /**
-   * Spark asks for it only where the strategy above has planned nothing, because it failed: then the
-   * join is done by Spark's own.
+   * Spark asks for it only where the strategy above has planned nothing, because it failed or is not
+   * wanted: then the join is done by Spark's own.
    */
   object AsSparksJoins extends Strategy {
     override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {

@@ -36,6 +36,7 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
     val several = sources.size > 1
     lazy val keysStay =
       StableRows.areIn(plan, AttributeSet.fromAttributeSets(keys.map(_.references)))
+    lazy val rowsStay = StableRows.areIn(plan)
     val whole = SkewInput(
       role,
       bytes,
@@ -43,6 +44,7 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
       sliceable = false,
       cuttable = () => false,
       stable = () => keysStay,
+      rowsStable = () => rowsStay,
       wholeBytes = if (several) Some(bytes) else None,
       weights =
         sketch.map(s => RowWeights.of(bytes, s.sampled, s.every)).getOrElse(IndexedSeq.empty))

@@ -13,6 +13,7 @@ import io.github.skewext.plan.InputRole
  *                 skewed, as `stable` is
  * @param stable whether it has the same keys when its rows are made again, so that tasks that read them
  *               at different times agree on them
+ * @param rowsStable whether that holds of all columns, so that tasks agree on what is in a row
  * @param wholeBytes if it is made of several shuffles, what of `bytes` is read whole by every slice
  * @param weights by how much the work with each partition is more than its bytes say, see
  *                [[RowWeights]]; nothing if that is not known
@@ -27,6 +28,7 @@ case class SkewInput(
     sliceable: Boolean = true,
     cuttable: () => Boolean = () => true,
     stable: () => Boolean = () => true,
+    rowsStable: () => Boolean = () => true,
     wholeBytes: Option[IndexedSeq[Long]] = None,
     weights: IndexedSeq[Double] = IndexedSeq.empty,
     replicable: Boolean = true,

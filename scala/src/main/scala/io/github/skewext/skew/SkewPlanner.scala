@@ -252,6 +252,8 @@ object SkewPlanner {
     lazy val blocks = skewed.blocks(partition)
     lazy val cuttable = skewed.cuttable()
     lazy val toMark = markingSlices(skewed, partition, target, settings)
+    lazy val nullKeysDivided =
+      residual && inputs.indices.forall(i => i == input || inputs(i).rowsStable())
 
     def split(slices: Seq[Slice]): PartitionSplit = {
       val works = slices.map { s =>
@@ -266,7 +268,8 @@ object SkewPlanner {
         residual,
         longestTask = works.max + whole,
         work = read + divided + whole,
-        byOutput = !bySize)
+        byOutput = !bySize,
+        dividesNullKeys = nullKeysDivided)
       if (!residual) {
         pieces
       } else {

@@ -26,9 +26,10 @@ object SplitSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
 
   override def apply(plan: SparkPlan): SparkPlan = if (isEnabled) {
     splitJoins(plan) { (whole, join, splits) =>
-      splits
-        .map(replace(whole, join, _))
+      val replaced = splits.map(replace(whole, join, _))
+      replaced
         .find(isValid)
+        .orElse(replaced.flatMap(JoinsAbove.divided(_, join, splits.head)).find(isValid))
         .toRight(SkewReason.KeysTogether)
     }
   } else {
@@ -75,8 +76,10 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
   /** See [[SkewSplits.reads]]. */
   protected def splitFirst: Boolean
 
+  /** Not if nobody has looked what the query asks of partitions. */
   protected def isEnabled: Boolean = SkewConf.enabled(conf) &&
-    conf.getConf(SkewConf.SKEW_ENABLED) && conf.getConf(SQLConf.SKEW_JOIN_ENABLED)
+    conf.getConf(SkewConf.SKEW_ENABLED) && conf.getConf(SQLConf.SKEW_JOIN_ENABLED) &&
+    !SkewConf.excludes(conf, RequiredLayout.ruleName)
 
   /**
    * Splits one join after the other, each if it can be, those above first: a chain of Spark's joins

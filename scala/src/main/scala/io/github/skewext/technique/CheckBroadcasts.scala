@@ -22,7 +22,7 @@ import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 object CheckBroadcasts extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = {
-    if (SkewConf.enabled(conf)) {
+    if (SkewConf.enabled(conf) && !SkewConf.excludes(conf, ruleName)) {
       plan.foreach {
         case join: BroadcastHashJoinExec if join.buildSide == BuildLeft =>
           BroadcastLimit.check(join, join.left)

@@ -163,10 +163,10 @@ class RandomSplitsSuite extends AnyFunSuite {
             }
           }
           val read = tasks(t) match {
-            case SplitTask.Piece(i, slice) =>
+            case SplitTask.Piece(i, slice, _) =>
               if (slice.shares > 1) cut += 1
               rows.updated(i, rows(i).filter(_.id % slice.shares == slice.share))
-            case SplitTask.Residual(i, p) =>
+            case SplitTask.Residual(i, p, _) =>
               assert(
                 p === Some(reads.head(t).asInstanceOf[CoalescedPartitionSpec].startReducerIndex))
               residuals += 1

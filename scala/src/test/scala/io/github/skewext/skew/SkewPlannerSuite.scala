@@ -1,6 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.MapBlocks
+import io.github.skewext.execution.split.{MapBlocks, SplitTask, TaskShare}
 import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.plan.{InputRole, SkewReason}
 
@@ -158,6 +158,21 @@ class SkewPlannerSuite extends SkewPlannerTest {
         Seq(input(Required, 10).copy(stable = () => stable), keys),
         settings.copy(marking = true))).marking
     assert(marked(stable = true).nonEmpty && marked(stable = false).isEmpty)
+  }
+
+  test("null keys are divided by what is in the rows, if that is there again") {
+    val (hot, small) = (input(Optional, 100, 100, 100, 100), input(Optional, 10))
+    def split(inputs: SkewInput*) = only(SkewPlanner.plan(inputs, settings))
+    assert(split(hot, small).tasks.map(nullKeysOf).toSet.size === 1 + split(hot, small).slices.size)
+    assert(split(hot.copy(rowsStable = () => false), small).dividesNullKeys)
+    val asRead = split(hot, small.copy(rowsStable = () => false))
+    assert(asRead.residual && asRead.tasks.map(nullKeysOf).toSet === Set(TaskShare.NoRows))
+  }
+
+  private def nullKeysOf(task: SplitTask): TaskShare = task match {
+    case SplitTask.Piece(_, _, nulls) => nulls
+    case SplitTask.Residual(_, _, nulls) => nulls
+    case SplitTask.Whole => fail()
   }
 
   test("whether inputs may change is asked where something is skewed") {

@@ -16,7 +16,7 @@ class SplitMultiJoinQueriesSuite extends SkewTest {
       joined.groupBy("k").agg(count("*"), sum("v0")),
       joined.withColumn("n", count("*").over(Window.partitionBy("k"))),
       joined.select("k").distinct(),
-      joined.join(skewed(7, 60), Seq("k"), "left"))
+      joined.join(skewed(7, 60), Seq("k"), "full"))
     for (df <- above) {
       checkWhole(df)
       assert(reasons(df).contains(SkewReason.KeysTogether))

@@ -8,6 +8,7 @@ import org.scalacheck.rng.Seed
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
+import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.functions._
 
 /** Skewed partitions of the multi-way join. */
@@ -32,6 +33,67 @@ class SplitMultiJoinSuite extends SkewTest {
       val expected = sparks.partitions.map(sparks.preferredLocations)
       assert(expected.exists(_.nonEmpty))
       assert(ours.partitions.map(ours.preferredLocations) === expected)
+    }
+  }
+
+  test("null keys of several inputs are divided in all of them") {
+    // Not where nothing is asked of partitions: then they would not come together at all.
+    withSQLConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key -> "false") {
+      def nulls(i: Int, rows: Int) = skewed(i, rows)
+        .withColumn("k", when(col(s"v$i") % 20 === 0, col("k")).otherwise(lit(null)))
+      for (indicator <- Seq(null, "i")) {
+        val df = multiJoin(
+          Seq(nulls(0, 2400), nulls(1, 400), nulls(2, 300)),
+          Seq("k"),
+          indicator = indicator)
+        val join = checkSplit(df)
+        assert(join.splits.residuals > 0 && join.splits.partitions.forall(_.input == 0))
+        val byTask =
+          df.rdd.mapPartitions(rows => Iterator(rows.count(_.isNullAt(0)))).collect().toSeq
+        assert(byTask.max < byTask.sum / 3, byTask)
+        // Those that have no row of the sliced input, too.
+        val ofOthers = df.rdd
+          .mapPartitions(rows => Iterator(rows.count(r => r.isNullAt(0) && r.isNullAt(1))))
+          .collect()
+        assert(ofOthers.count(_ > 0) > 3 && ofOthers.max < ofOthers.sum / 2, ofOthers.toSeq)
+      }
+      // By what is in them, and so not where that may be another value when a task runs again.
+      val random = nulls(1, 400).withColumn("v1", col("v1") + (rand() * 0).cast("long"))
+      val join = checkSplit(fullJoin("k")(nulls(0, 2400), random))
+      assert(join.splits.residuals > 0 && !join.splits.partitions.exists(_.dividesNullKeys))
+    }
+  }
+
+  test("joins of Spark's above it, by the same key, are divided with it") {
+    def multi = fullJoin("k")(hotFirst(3): _*)
+    val few = skewed(7, 40).withColumnRenamed("k", "kk")
+    val hints = Seq("merge", "shuffle_hash")
+    val cases =
+      for (how <- Seq("inner", "left", "left_semi", "left_anti"); hint <- hints) yield (how, hint)
+    for ((how, hint) <- some(3, cases))
+      withClue(s"$how, $hint: ") {
+        val df = multi.join(few.hint(hint), col("k") === col("kk"), how)
+        checkSplit(df)
+        val above = collect(df.queryExecution.executedPlan) { case j: ShuffledJoin => j }
+        assert(above.size === 1 && above.head.isSkewJoin)
+      }
+    checkSplit(few.join(multi, col("k") === col("kk"), "right"))
+    checkSplit(
+      multi
+        .join(few, col("k") === col("kk") && col("v0") % 2 === col("v7") % 2, "left")
+        .join(skewed(8, 40).withColumnRenamed("k", "k8"), col("k") === col("k8"), "left"))
+    // Not where a row of this side must meet all of it, or something above needs the partitions.
+    for (how <- Seq("right", "full")) {
+      checkWhole(multi.join(few, col("k") === col("kk"), how))
+    }
+    val grouped = multi.join(few, col("k") === col("kk"), "left").groupBy("k").count()
+    checkWhole(grouped)
+    assert(reasons(grouped).contains(SkewReason.KeysTogether))
+    checkWhole(multi.join(few, col("k") === col("kk"), "left").repartition(col("k")))
+    // The other side would be read too often.
+    withSQLConf(SkewConf.SKEW_MAX_REREAD_FACTOR.key -> "1.05") {
+      checkWhole(
+        multi.join(skewed(7, 400).withColumnRenamed("k", "kk"), col("k") === col("kk"), "left"))
     }
   }
 

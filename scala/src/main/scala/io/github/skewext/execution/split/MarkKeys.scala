@@ -98,7 +98,7 @@ private[skewext] object MarkKeys extends Logging {
       tasks: IndexedSeq[SplitTask]): Map[Int, MatchedKeys] = {
     val reads = inputs.map(SplitReadSpecs.readsOf)
     val planned = tasks.zipWithIndex.flatMap {
-      case (residual @ SplitTask.Residual(_, Some(p)), t) =>
+      case (residual @ SplitTask.Residual(_, Some(p), _), t) =>
         splits.of(p).toSeq.flatMap(_.marking).map(part(p, residual, _, roles, reads.map(_(t))))
       case _ => Nil
     }

@@ -14,6 +14,8 @@ import io.github.skewext.plan.InputRole.{Excluded, Present, Required}
  *                there are none, the residual reads the input itself
  * @param byOutput whether it is split for what comes out, and not for what goes in
  * @param rereadBytes what all tasks together read more than one task would
+ * @param dividesNullKeys whether all tasks give rows with a null key of the other inputs, each those
+ *                        that what is in them says; if not, the residual gives them all
  */
 case class PartitionSplit(
     partition: Int,
@@ -24,12 +26,32 @@ case class PartitionSplit(
     work: Double,
     marking: Seq[Slice] = Nil,
     byOutput: Boolean = false,
-    rereadBytes: Long = 0L) {
+    rereadBytes: Long = 0L,
+    dividesNullKeys: Boolean = true) {
 
   /** The residual first: it may be the longest. */
   def tasks: Seq[SplitTask] =
-    (if (residual) Seq(SplitTask.Residual(input, Some(partition))) else Nil) ++
-      slices.map(SplitTask.Piece(input, _))
+    if (residual) {
+      SplitTask.Residual(input, Some(partition), share(0)) +:
+        slices.zipWithIndex.map { case (s, i) => SplitTask.Piece(input, s, share(i + 1)) }
+    } else {
+      slices.map(SplitTask.Piece(input, _, TaskShare.NoRows))
+    }
+
+  private def share(task: Int): TaskShare =
+    if (dividesNullKeys) TaskShare(task, slices.size + 1) else TaskShare.NoRows
+}
+
+/**
+ * Which of the rows that each task of a partition reads are one task's own: those with a null key, of
+ * inputs that are not sliced. They match nothing, so any of the tasks may give them.
+ */
+case class TaskShare(share: Int, shares: Int)
+
+object TaskShare {
+
+  /** Where there is no residual, no such row comes out; or the residual gives them all. */
+  val NoRows: TaskShare = TaskShare(0, 0)
 }
 
 /** What one task of a join does. */
@@ -47,7 +69,7 @@ object SplitTask {
   }
 
   /** Gives the rows of the join that have a row of this slice in them. */
-  case class Piece(input: Int, slice: Slice) extends SplitTask {
+  case class Piece(input: Int, slice: Slice, nullKeys: TaskShare) extends SplitTask {
     override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] = ofJoin.updated(input, Required)
   }
 
@@ -57,7 +79,7 @@ object SplitTask {
    *
    * @param partition what it reads, if that is one partition
    */
-  case class Residual(input: Int, partition: Option[Int]) extends SplitTask {
+  case class Residual(input: Int, partition: Option[Int], nullKeys: TaskShare) extends SplitTask {
     override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] =
       if (ofJoin(input) == Present) ofJoin else ofJoin.updated(input, Excluded)
   }

@@ -19,16 +19,22 @@ case class RowShare(columns: Seq[Expression], allColumns: Boolean) {
     if (slice.shares == 1) {
       rows
     } else {
-      lazy val project = UnsafeProjection.create(columns)
-      rows.filter { row =>
-        val bytes = row match {
-          case unsafe: UnsafeRow if allColumns => unsafe
-          case other => project(other)
-        }
-        // The upper half of the hash as a fraction of one: a division would take longer than the rest.
-        ((RowShare.hash(bytes) >>> 32) * slice.shares >>> 32) == slice.share
-      }
+      val shareOf = among(slice.shares)
+      rows.filter(shareOf(_) == slice.share)
     }
+
+  /** Which of so many shares a row is in. */
+  def among(shares: Int): InternalRow => Int = {
+    lazy val project = UnsafeProjection.create(columns)
+    row => {
+      val bytes = row match {
+        case unsafe: UnsafeRow if allColumns => unsafe
+        case other => project(other)
+      }
+      // The upper half of the hash as a fraction of one: a division would take longer than the rest.
+      ((RowShare.hash(bytes) >>> 32) * shares >>> 32).toInt
+    }
+  }
 }
 
 object RowShare {

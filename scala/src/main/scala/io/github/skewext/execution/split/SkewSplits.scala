@@ -56,7 +56,7 @@ case class SkewSplits(partitions: Seq[PartitionSplit]) {
         val whole = if (start < end || split.isEmpty) Seq(Left((start, end))) else Nil
         whole ++ split.lift(j).toSeq.flatMap { p =>
           byPartition(p).tasks.map {
-            case SplitTask.Piece(input, slice) => Right((p, input, slice))
+            case SplitTask.Piece(input, slice, _) => Right((p, input, slice))
             case _ => Left((p, p + 1))
           }
         }
@@ -120,12 +120,12 @@ case class SkewSplits(partitions: Seq[PartitionSplit]) {
         }
         left = left ++ split.map(p => p -> left(p).tail)
         (next.head, sliced) match {
-          case (piece @ SplitTask.Piece(i, slice), Some((j, spec)))
+          case (piece @ SplitTask.Piece(i, slice, _), Some((j, spec)))
               if i == j && slice.startMap == spec.startMapIndex
                 && slice.endMap == spec.endMapIndex =>
             piece
-          case (SplitTask.Residual(i, p), None) =>
-            SplitTask.Residual(i, p.filter(_ => end - start == 1))
+          case (SplitTask.Residual(i, p, nulls), None) =>
+            SplitTask.Residual(i, p.filter(_ => end - start == 1), nulls)
           case _ => unexpected(t)
         }
       }

@@ -7,6 +7,7 @@ import io.github.skewext.plan.InputRole.Required
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.metric.SQLMetric
 
 /**
@@ -34,7 +35,7 @@ private[skewext] case class SplitTasks(
       task.copy(roles = part.roles(task.roles), metrics = task.metrics.copy(ofKind = Some(rows)))
     part match {
       case SplitTask.Whole => new MultiJoinIterator(task, inputs).toScala
-      case SplitTask.Piece(input, slice) =>
+      case SplitTask.Piece(input, slice, nulls) =>
         val parts =
           inputs.updated(input, () => rowShares(input).filter(inputs(input)(), slice))
         val iterator =
@@ -46,15 +47,33 @@ private[skewext] case class SplitTasks(
               parts,
               slice = input,
               // The other inputs are there as a whole, and only a part of their keys are in the slice.
-              sliceKeys = KeyFilter.ofBytes(slice.bytes))
+              sliceKeys = KeyFilter.ofBytes(slice.bytes),
+              nullKeys = nullKeys(task.roles, input, nulls))
           }
         iterator.toScala
-      case SplitTask.Residual(input, read) =>
+      case SplitTask.Residual(input, read, nulls) =>
         // The input is read last, whatever its order: its rows are not kept either way.
         val unordered = partTask(residualRows).copy(ordered = None)
-        residual(unordered, input, inputs, read.flatMap(metKeys.get))
+        // Pieces that merge sorted inputs give none of the others' null keys.
+        val ofNulls =
+          if (task.ordered.isDefined) None else nullKeys(task.roles, input, nulls)
+        residual(unordered, input, inputs, read.flatMap(metKeys.get), ofNulls)
     }
   }
+
+  /** Which rows with a null key come out of a task of a partition; by default, what roles say. */
+  private def nullKeys(
+      ofJoin: Seq[InputRole],
+      input: Int,
+      own: TaskShare): Option[(Int, UnsafeRow) => Boolean] =
+    if (own.shares < 2) {
+      None
+    } else {
+      val emits = ofJoin.indices.map(i => i != input && InputRole.emitsNullKeys(ofJoin, i))
+      val ofSlice = InputRole.emitsNullKeys(ofJoin, input)
+      val shareOf = rowShares.map(_.among(own.shares))
+      Some((i, row) => if (i == input) ofSlice else emits(i) && shareOf(i)(row) == own.share)
+    }
 
   /**
    * Of an input that is not shown only keys matter that the others have, and each only once: so it is
@@ -64,7 +83,8 @@ private[skewext] case class SplitTasks(
       task: MultiJoinTask,
       input: Int,
       inputs: Array[() => Iterator[InternalRow]],
-      met: Option[MatchedKeys]): Iterator[InternalRow] = {
+      met: Option[MatchedKeys],
+      nullKeys: Option[(Int, UnsafeRow) => Boolean]): Iterator[InternalRow] = {
     val asUnsafe = new UnsafeInputs(task.inputTypes)
     val wanted = new KeyLookup(keys, TaskContext.get())
     val asked = SplitTasks.keysThatMatter(task.roles)
@@ -84,7 +104,8 @@ private[skewext] case class SplitTasks(
       wrapped.toArray,
       drainedLast = input,
       known = () => known,
-      giveUpRest = () => wanted.giveUp()).toScala
+      giveUpRest = () => wanted.giveUp(),
+      nullKeys = nullKeys.map(own => (i: Int, row: UnsafeRow) => i != input && own(i, row))).toScala
   }
 }
 

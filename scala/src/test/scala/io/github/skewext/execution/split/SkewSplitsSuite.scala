@@ -33,7 +33,8 @@ class SkewSplitsSuite extends AnyFunSuite {
     val first = splits.reads(ranges, bytes, splitFirst = true)
     assert(first === reads.map(r => r.slice(2, 6) ++ r.take(2) ++ r.drop(6)))
     val tasks = splits.tasks(reads)
-    val expected = SplitTask.Residual(1, Some(3)) +: slices.map(SplitTask.Piece(1, _))
+    val expected = SplitTask.Residual(1, Some(3), TaskShare(0, 4)) +:
+      slices.zipWithIndex.map { case (s, i) => SplitTask.Piece(1, s, TaskShare(i + 1, 4)) }
     assert(splits.tasks(first) === expected ++ Seq.fill(3)(SplitTask.Whole))
     assert(tasks === (SplitTask.Whole +: SplitTask.Whole +: expected :+ SplitTask.Whole))
     // Other partitions may have been put together, or left out as they are empty.

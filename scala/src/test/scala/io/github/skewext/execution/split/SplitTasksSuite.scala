@@ -20,7 +20,7 @@ class SplitTasksSuite extends MultiJoinTaskTest {
       right: Iterator[Long]): (Seq[Long], Long) = {
     val task = join(Required, role)
     val tasks = SplitTasks(
-      IndexedSeq(SplitTask.Residual(1, None)),
+      IndexedSeq(SplitTask.Residual(1, None, TaskShare.NoRows)),
       NormalizedKeys(Seq(key, key), 64),
       Seq.fill(2)(RowShare(Nil, allColumns = true)),
       Map.empty,
