@@ -1,5 +1,6 @@
 package io.github.skewext.skew
 
+import io.github.skewext.execution.MadeOf
 import io.github.skewext.execution.split.{JoinedInputs, SplitJoinExec, SplitReadSpecs}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.SkewSettings
@@ -40,14 +41,14 @@ private[skewext] object JoinsAbove {
     }
     def comesFrom(node: SparkPlan): Boolean = node match {
       case s: SplitJoinExec => s.splits eq splits
-      case PartitionedInput.MadeOf(parts) => parts.exists(p => p._2 && comesFrom(p._1))
+      case MadeOf(parts) => parts.exists(p => p.linear && comesFrom(p.child))
       case _ => false
     }
     plan.transformUp {
       case above: ShuffledJoin
           if !above.isSkewJoin && RequiredLayout.reasonToLeaveWhole(above).isEmpty =>
         val (ofLeft, ofRight) = above match {
-          case PartitionedInput.MadeOf(Seq((_, l), (_, r))) => (l, r)
+          case MadeOf(Seq(left, right)) => (left.linear, right.linear)
           case _ => (false, false)
         }
         def whole(side: SparkPlan): Option[SparkPlan] = partitioned(side)
