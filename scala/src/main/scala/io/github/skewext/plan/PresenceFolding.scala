@@ -38,9 +38,12 @@ private[skewext] object PresenceFolding {
     }
   }
 
-  /** The columns of an input, besides its key, that have one value, and that value. */
+  /**
+   * The columns of an input, besides its key, that have one value, and that value. Not of types in which
+   * equal values may differ: `v <=> 0.0` holds for -0.0.
+   */
   def constants(join: MultiFullJoin, i: Int): AttributeMap[Literal] = {
-    val own = AttributeSet(join.valueColumns(i))
+    val own = AttributeSet(join.valueColumns(i).filter(KeyTypes.comparedByBytes(_)))
     AttributeMap(join.children(i).constraints.toSeq.collect {
       case EqualNullSafe(a: Attribute, l: Literal) if own.contains(a) => a -> l
       case EqualNullSafe(l: Literal, a: Attribute) if own.contains(a) => a -> l

@@ -1,0 +1,50 @@
+package io.github.skewext.rewrite
+
+/**
+ * -0.0 equals 0.0 and is another value: what a query shows is the one that the table has, whatever the
+ * query asks of it. Rows are compared by bits.
+ */
+class NegativeZeroSuite extends RewriteTest {
+
+  /** Every value of a key with every value of a column, by turns in three tables. */
+  private def withTables(dataType: String)(body: => Unit): Unit = withTempView("za", "zb", "zc") {
+    Seq("za", "zb", "zc").zipWithIndex.foreach { case (name, i) =>
+      val rows = for {
+        (k, n) <- Seq("0.0D", "-0.0D", "double('NaN')", "1.0D", "null").zipWithIndex
+        if (n + i) % 4 != 3
+        v <- Seq("0.0D", "-0.0D", "2.0D")
+      } yield s"($dataType($k), $dataType($v))"
+      table("k, v", rows.mkString(", ")).createOrReplaceTempView(name)
+    }
+    withSQLConf(Mixed -> "true", "spark.sql.autoBroadcastJoinThreshold" -> "-1")(body)
+  }
+
+  private val Shown = "SELECT k, a.k, b.k, c.k, a.v, b.v, c.v"
+
+  private def chain(how: String): String =
+    s"FROM za a $how JOIN zb b USING (k) $how JOIN zc c USING (k)"
+
+  for (dataType <- Seq("double", "float"))
+    test(s"a column of type $dataType that is null-safely equal to a constant") {
+      withTables(dataType) {
+        checkRewritten(s"$Shown ${chain("FULL")} WHERE a.v <=> 0.0D", 3)
+        checkRewritten(s"$Shown ${chain("LEFT")} WHERE a.k <=> -0.0D AND b.v <=> 0.0D", 3)
+        val filtered = sql("SELECT * FROM za WHERE v <=> 0.0D AND k <=> 0.0D")
+        val joined = multiJoin(
+          Seq(filtered, spark.table("zb"), spark.table("zc")),
+          Seq("k"),
+          roles = Seq("required", "optional", "optional"),
+          suffixes = Seq("_a", "_b", "_c"))
+        assert(checkJoin(joined).exists(_.toString.contains("-0.0")))
+      }
+    }
+
+  test("keys that are null-safely equal to a constant, in every kind of join") {
+    withTables("double") {
+      for (how <- some(2, Seq("FULL", "LEFT", "RIGHT", "INNER"))) {
+        checkRewritten(s"$Shown ${chain(how)} WHERE k <=> 0.0D", 3)
+        checkSame(sql(s"$Shown ${chain(how)} WHERE a.k <=> b.k AND c.v <=> a.k"))
+      }
+    }
+  }
+}
