@@ -5,12 +5,14 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyspark
 import pytest
 
 PYTHON_FOLDER = Path(__file__).parents[1]
@@ -86,10 +88,15 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     folder = tmp_path_factory.mktemp("wheel")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     environment = Environment(folder)
-    pinned = str(PYTHON_FOLDER / "requirements-dev.txt")
+    # With the PySpark that runs here, which is that of the line under test.
+    pinned = folder / "pinned.txt"
+    requirements = (PYTHON_FOLDER / "requirements-dev.txt").read_text()
+    pinned.write_text(
+        re.sub(r"(?m)^pyspark==.*", f"pyspark=={pyspark.__version__}", requirements)
+    )
     environment.run(
         *("python", "-m", "pip", "install", "--disable-pip-version-check", "--use-pep517"),
-        *("-c", pinned, f"{wheel}[pyspark]"),
+        *("-c", str(pinned), f"{wheel}[pyspark]"),
     )
     (folder / "run" / "join.py").write_text(JOIN)
     return environment
@@ -107,11 +114,14 @@ def check_join(output: str) -> None:
     assert sorted(answer["rows"], key=by_text) == sorted(ROWS, key=by_text)
 
 
-def test_holds_one_jar_of_its_own_version(environment: Environment) -> None:
+def test_holds_one_jar_of_each_line_and_of_its_own_version(environment: Environment) -> None:
     jar = Path(environment.python("import pyspark_skewext as s; print(s.jar_path())"))
     assert environment.folder in jar.parents
-    assert jar.name.endswith(f"-{VERSION}.jar")
-    assert [path.name for path in jar.parent.iterdir()] == [jar.name]
+    line = ".".join(pyspark.__version__.split(".")[:2])
+    assert re.fullmatch(rf"skewext-spark{line}_2\.1[23]-{VERSION}\.jar", jar.name)
+    jars = [path.name for path in jar.parent.iterdir()]
+    assert all(name.endswith(f"-{VERSION}.jar") for name in jars)
+    assert len({name.split("_")[0] for name in jars}) == len(jars)
 
 
 def test_version_types_and_licence(environment: Environment) -> None:

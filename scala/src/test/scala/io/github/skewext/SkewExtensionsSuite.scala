@@ -7,10 +7,10 @@ import io.github.skewext.technique.ResolveSkewJoinHints
 
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
-import org.apache.spark.sql.{DataFrame, SparkSessionExtensions, Strategy}
+import org.apache.spark.sql.{DataFrame, SparkSessionExtensions}
 
 /** Loading, loading twice, registering late, switching off, and failing without harm. */
 class SkewExtensionsSuite extends MultiJoinTest {
@@ -84,7 +84,7 @@ class SkewExtensionsSuite extends MultiJoinTest {
   test("a strategy that fails leaves the join to Spark's own") {
     val bare = TestSessions.withoutExtensions(spark)
     PythonApi.register(bare)
-    val failing = GuardedStrategy(new Strategy {
+    val failing = GuardedStrategy(new SparkStrategy {
       override def apply(plan: LogicalPlan): Seq[SparkPlan] =
         if (plan.isInstanceOf[MultiFullJoin]) throw new IllegalStateException("a bug") else Nil
     })

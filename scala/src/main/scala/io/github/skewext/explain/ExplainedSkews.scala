@@ -1,12 +1,11 @@
 package io.github.skewext.explain
 
 import io.github.skewext.execution.MultiJoinExec
-import io.github.skewext.execution.split.SplitJoinExec
+import io.github.skewext.execution.split.{SparksShuffledJoin, SplitJoinExec}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.SkewReason
 
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.internal.SQLConf
 
 /** Whether partitions of an operator were split, and if not, why. */
@@ -43,9 +42,9 @@ private[skewext] object ExplainedSkews {
             splits.partitions.size,
             splits.pieces,
             splits.residuals))
-      case join: ShuffledJoin if join.isSkewJoin =>
+      case SparksShuffledJoin(join) if join.isSkewJoin =>
         Some(ExplainedSkew(name, ExplainedSkew.Split, SkewReason.SplitBySpark.text))
-      case _: MultiJoinExec | _: ShuffledJoin =>
+      case _: MultiJoinExec | SparksShuffledJoin(_) =>
         val off = Seq(SkewConf.ENABLED, SkewConf.SKEW_ENABLED, SQLConf.SKEW_JOIN_ENABLED)
           .find(!conf.getConf(_))
         SkewReason.of(join) match {

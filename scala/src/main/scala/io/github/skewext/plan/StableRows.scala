@@ -5,7 +5,7 @@ import scala.util.Try
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, ReturnAnswer}
 import org.apache.spark.sql.catalyst.plans.physical.RoundRobinPartitioning
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive._
@@ -40,7 +40,7 @@ object StableRows {
     val state = session.sessionState
     val optimized = state.optimizer.execute(plan.clone())
     (optimized +: optimized.subqueriesAll).forall { each =>
-      areIn(QueryExecution.createSparkPlan(session, state.planner, each))
+      areIn(state.planner.plan(ReturnAnswer(each)).next())
     }
   }.getOrElse(false)
 

@@ -2,7 +2,7 @@ package io.github.skewext.skew
 
 import io.github.skewext.execution.MultiFullJoinExec
 import io.github.skewext.execution.files.MergeSortedFilesExec
-import io.github.skewext.execution.split.RowShare
+import io.github.skewext.execution.split.{RowShare, SparksShuffledJoin}
 import io.github.skewext.plan.InputRole.Required
 import io.github.skewext.plan.{InputRole, JoinHints, SkewReason, StableRows}
 import io.github.skewext.sketch.KeySketch
@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.exchange._
-import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledJoin}
+import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
 
 /**
@@ -130,7 +130,7 @@ object PartitionedInput {
           if (StableRows.areMadeBy(node)) {
             val found = parts.map { case (child, linear) => find(child, sliceable && linear) }
             found.collectFirst { case Left(reason) => Left(reason) }.getOrElse {
-              found.flatMap(_.right.get) match {
+              found.flatMap(_.toOption.get) match {
                 case Seq(one) if parts.size == 1 => Right(Seq(one.below(node)))
                 case several => Right(several)
               }
@@ -140,7 +140,7 @@ object PartitionedInput {
           }
         case _ => Left(SkewReason.InputNotPartitioned)
       }
-    find(plan, sliceable = true).right.flatMap { sources =>
+    find(plan, sliceable = true).flatMap { sources =>
       if (sources.map(readAs).distinct.size == 1) Right(PartitionedInput(plan, sources))
       else Left(SkewReason.InputsDiffer)
     }
@@ -177,7 +177,7 @@ object PartitionedInput {
           case BuildLeft => Some(Seq(j.right -> true))
           case BuildRight => Some(Seq(j.left -> true))
         }
-      case j: ShuffledJoin if !JoinHints.forbidsReplication(j) =>
+      case SparksShuffledJoin(j) if !JoinHints.forbidsReplication(j) =>
         val (left, right) = j.joinType match {
           case _: InnerLike => (true, true)
           case LeftOuter | LeftExistence(_) => (true, false)

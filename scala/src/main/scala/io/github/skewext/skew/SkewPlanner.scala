@@ -64,7 +64,7 @@ object SkewPlanner {
       settings: SkewSettings,
       output: IndexedSeq[PartitionOutput] = IndexedSeq.empty)
       : Either[SkewReason, Seq[PartitionSplit]] =
-    decide(inputs.map(_.weighed), settings, output).right.map(_.map(inBytesOf(_, inputs)))
+    decide(inputs.map(_.weighed), settings, output).map(_.map(inBytesOf(_, inputs)))
 
   private def decide(
       inputs: Seq[SkewInput],

@@ -49,10 +49,9 @@ object AutoJoin extends SkewTechnique {
     SaltedJoin.preparedForHint(request)
 
   override def plan(request: TechniqueRequest): Either[Detailed, TechniquePlan] = {
-    val tried = candidates(request).toStream.map { c =>
+    val tried = candidates(request).view.map { c =>
       c.technique
         .plan(request.copy(technique = c.technique.name, options = c.options.copy(ofAuto = true)))
-        .right
         .map(made => made.copy(how = s"${made.how}; chosen as ${c.why}, with ${figures(request)}"))
     }
     tried.find(_.isRight).getOrElse(tried.head)

@@ -2,8 +2,6 @@ package io.github.skewext.sparktests
 
 import java.io.File
 
-import org.apache.spark.sql.SQLQueryTestSuite
-
 /**
  * Files of Spark's with queries and their answers, with all joins rewritten.
  *
@@ -11,7 +9,7 @@ import org.apache.spark.sql.SQLQueryTestSuite
  *   where Spark's files were looked for before this suite was made
  */
 abstract class GoldenFileSuite(homeBefore: Option[String])
-    extends SQLQueryTestSuite
+    extends GoldenCases
     with RewriteForced {
 
   // Only the constructor of Spark's suite asks.
@@ -22,11 +20,7 @@ abstract class GoldenFileSuite(homeBefore: Option[String])
   override protected lazy val listTestCases: Seq[TestCase] = files.map { name =>
     val input = new File(inputFilePath, name).getPath
     val result = new File(goldenFilePath, s"$name.out").getPath
-    if (name.startsWith("postgreSQL/")) PgSQLTestCase(name, input, result)
-    else if (name.startsWith("ansi/")) AnsiTestCase(name, input, result)
-    else if (name.startsWith("timestampNTZ/")) TimestampNTZTestCase(name, input, result)
-    else if (name == "cte.sql") CTETestCase(name, input, result)
-    else RegularTestCase(name, input, result)
+    goldenCase(name, input, result)
   }
 
   override protected def testFile(name: String): String =

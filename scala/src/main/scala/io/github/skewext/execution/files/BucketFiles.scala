@@ -71,9 +71,7 @@ private[skewext] object BucketFiles {
 
   def of(scan: FileSourceScanExec): Option[BucketFiles] = {
     val numBuckets = scan.relation.bucketSpec.get.numBuckets
-    // Those that are left when subqueries have pruned partitions are fewer. A copy is asked: the
-    // scan counts its files when it is asked first, which has to be when the query runs.
-    val files = scan.copy().selectedPartitions.toSeq.flatMap(_.files).map { file =>
+    val files = SortedFiles.listed(scan).map { file =>
       val path = file.getPath
       File(path, SparkPath.fromPath(path).urlEncoded, file.getLen)
     }

@@ -1,10 +1,10 @@
 package io.github.skewext.execution.files
 
-import org.apache.spark.sql.catalyst.expressions.{Ascending, SortOrder}
+import org.apache.spark.sql.catalyst.expressions.{Ascending, Expression, PlanExpression, SortOrder}
 import org.apache.spark.sql.execution.FileSourceScanExec
-import org.apache.spark.sql.execution.datasources.BucketingUtils
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.execution.datasources.{BucketingUtils, FileStatusWithMetadata}
 import org.apache.spark.sql.types.StructType
 
 /**
@@ -42,11 +42,20 @@ private[skewext] object SortedFiles {
     case _ => false
   }
 
+  /**
+   * What a scan reads unless subqueries prune partitions. The scan is not asked itself: it counts its
+   * files when it is asked first, which has to be when the query runs.
+   */
+  def listed(scan: FileSourceScanExec): Seq[FileStatusWithMetadata] = {
+    def isStatic(filter: Expression) = !filter.exists(_.isInstanceOf[PlanExpression[_]])
+    scan.relation.location
+      .listFiles(scan.partitionFilters.filter(isStatic), scan.dataFilters.filter(isStatic))
+      .flatMap(_.files)
+  }
+
   /** The scan's files by the task that reads them; none if a name has no bucket in it. */
   def of(scan: FileSourceScanExec): Option[SortedFiles] = {
-    // Those that are left when subqueries have pruned partitions are fewer. A copy is asked: the
-    // scan counts its files when it is asked first, which has to be when the query runs.
-    val files = scan.copy().selectedPartitions.toSeq.flatMap(_.files)
+    val files = listed(scan)
     val buckets = files.map(file => BucketingUtils.getBucketId(file.getPath.getName))
     if (buckets.forall(_.isDefined)) {
       val read = buckets.flatten.zip(files.map(_.getLen)).filter { case (bucket, _) =>

@@ -3,6 +3,7 @@ package io.github.skewext.execution.grouping
 import scala.annotation.switch
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
 import org.apache.spark.unsafe.Platform
@@ -161,5 +162,6 @@ private[skewext] object BatchRowMaker {
     case FloatType => Float32
     case DoubleType => Float64
     case d: DecimalType if d.precision <= Decimal.MAX_LONG_DIGITS => Unscaled
+    case other if SparkShims.isTime(other) => Int64
   }
 }

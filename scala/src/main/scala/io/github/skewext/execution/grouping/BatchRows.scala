@@ -15,12 +15,12 @@ private[skewext] final class BatchRows(
     extends Iterator[InternalRow] {
 
   private[this] val place = new BatchRowMaker.Place(maker.numColumns)
-  private[this] var size = 0
+  private[this] var numInBatch = 0
   private[this] var upcoming = 0
 
   override def hasNext: Boolean = {
-    while (upcoming == size && batches.hasNext) open(batches.next())
-    upcoming < size
+    while (upcoming == numInBatch && batches.hasNext) open(batches.next())
+    upcoming < numInBatch
   }
 
   override def next(): InternalRow = {
@@ -30,9 +30,9 @@ private[skewext] final class BatchRows(
   }
 
   private def open(batch: ColumnarBatch): Unit = {
-    size = batch.numRows
+    numInBatch = batch.numRows
     upcoming = 0
-    numRows += size.toLong
+    numRows += numInBatch.toLong
     numBatches += 1
     maker.open(batch)
   }

@@ -113,9 +113,9 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
     notePeak()
   }
 
-  def notePeak(): Unit = peak = math.max(peak, used)
+  def notePeak(): Unit = peak = math.max(peak, getUsed)
 
-  def peakMemory: Long = math.max(peak, used)
+  def peakMemory: Long = math.max(peak, getUsed)
 
   /** The first of the chunks of a bucket of an input, or 0. */
   def firstChunk(input: Int, bucket: Int): Long = firstChunks(input * NumBuckets + bucket)
@@ -195,9 +195,9 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
     if ((trigger eq this) || giveWay == null || draining || (Thread.currentThread() ne owner)) {
       0L
     } else {
-      val before = used
+      val before = getUsed
       giveWay()
-      before - used
+      before - getUsed
     }
 
   private def newChunk(c: Int, needed: Int): Boolean = {
