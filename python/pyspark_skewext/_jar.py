@@ -62,7 +62,7 @@ def jar_path(spark: str | None = None) -> str:
         if len(jars) == 1:
             return str(next(iter(jars.values())))
         raise runtime_error(
-            f"Which Spark the jar is for cannot be told without PySpark: give its line ({lines}) to "
+            f"Without PySpark nothing tells which Spark the jar is for: give its line ({lines}) to "
             f"jar_path(), or in the environment variable {LINE_VARIABLE}."
         )
     line = ".".join(version.split(".")[:2])

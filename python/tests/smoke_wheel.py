@@ -91,9 +91,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     # With the PySpark that runs here, which is that of the line under test.
     pinned = folder / "pinned.txt"
     requirements = (PYTHON_FOLDER / "requirements-dev.txt").read_text()
-    pinned.write_text(
-        re.sub(r"(?m)^pyspark==.*", f"pyspark=={pyspark.__version__}", requirements)
-    )
+    pinned.write_text(re.sub(r"(?m)^pyspark==.*", f"pyspark=={pyspark.__version__}", requirements))
     environment.run(
         *("python", "-m", "pip", "install", "--disable-pip-version-check", "--use-pep517"),
         *("-c", str(pinned), f"{wheel}[pyspark]"),

@@ -320,14 +320,15 @@ def test_jar_of_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("SKEWEXT_SPARK_LINE", "3.5")
     assert skewext.jar_path() == str(jars["3.5"])
     with pytest.raises(
-        PySparkRuntimeError, match=r"no jar for Spark 4\.0\.1; .* lines of Spark: 3\.5, 4\.1, 4\.2\."
+        PySparkRuntimeError,
+        match=r"no jar for Spark 4\.0\.1; .* lines of Spark: 3\.5, 4\.1, 4\.2\.",
     ):
         skewext.jar_path("4.0.1")
     # Without PySpark: the Spark of SPARK_HOME.
     monkeypatch.delenv("SKEWEXT_SPARK_LINE")
     monkeypatch.setitem(sys.modules, "pyspark", None)
     monkeypatch.delenv("SPARK_HOME", raising=False)
-    with pytest.raises(RuntimeError, match=r"without PySpark.*\(3\.5, 4\.1, 4\.2\)"):
+    with pytest.raises(RuntimeError, match=r"Without PySpark.*\(3\.5, 4\.1, 4\.2\)"):
         skewext.jar_path()
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / "spark-core_2.13-4.2.0.jar").touch()

@@ -15,6 +15,7 @@ import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.python.{ArrowEvalPythonExec, BatchEvalPythonExec}
 import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
+import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.types._
 
 /**
@@ -89,7 +90,8 @@ object StableRows {
     case Min(child) => KeyTypes.comparedByBytes(child.dataType)
     case Max(child) => KeyTypes.comparedByBytes(child.dataType)
     // The buffer of a try_sum that has run over is null, also if what comes then would bring it back.
-    case Sum(child, mode) => !isFloatingPoint(child.dataType) && mode != EvalMode.TRY
+    case sum: Sum =>
+      !isFloatingPoint(sum.child.dataType) && SparkShims.evalMode(sum) != EvalMode.TRY
     // The sum of whole numbers is a double here.
     case Average(child, mode) =>
       mode != EvalMode.TRY && (child.dataType match {

@@ -224,10 +224,10 @@ object SkewPlanner {
       longestPiece: Double): Option[Marking] =
     if (slices.size >= 2) {
       val works = slices.map(s => input.dropCost * (others + s.bytesRead))
-      val longest = works.max + math.max(longestPiece, others)
+      val longest = works.max + math.max(longestPiece, others.toDouble)
       val streamed = math.max(longestPiece, others + input.dropCost * own)
       val read = slices.map(s => others + s.bytesRead).sum + others
-      if (streamed >= MarkingGain * longest) Some(Marking(slices, longest, read)) else None
+      if (streamed >= MarkingGain * longest) Some(Marking(slices, longest, read.toDouble)) else None
     } else {
       None
     }

@@ -6,7 +6,8 @@ import scala.annotation.unused
 
 import org.apache.spark.internal.config.SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD
 import org.apache.spark.memory.SparkOutOfMemoryError
-import org.apache.spark.sql.catalyst.expressions.{DynamicPruningSubquery, Expression, NullIntolerant}
+import org.apache.spark.sql.catalyst.expressions.aggregate.Sum
+import org.apache.spark.sql.catalyst.expressions.{DynamicPruningSubquery, EvalMode, Expression, NullIntolerant}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.{ExternalAppendOnlyUnsafeRowArray, SparkPlan}
@@ -36,6 +37,8 @@ object SparkShims {
 
   /** Whether it is null as soon as a child is. */
   def isNullIntolerant(e: Expression): Boolean = e.isInstanceOf[NullIntolerant]
+
+  def evalMode(sum: Sum): EvalMode.Value = sum.evalMode
 
   def dynamicPruning(
       pruned: Expression,

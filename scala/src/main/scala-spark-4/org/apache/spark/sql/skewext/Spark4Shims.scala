@@ -2,9 +2,9 @@ package org.apache.spark.sql.skewext
 
 import scala.collection.JavaConverters._
 
-import org.apache.spark.internal.config.SHUFFLE_SPILL_MAX_SIZE_FORCE_SPILL_THRESHOLD
 import org.apache.spark.memory.SparkOutOfMemoryError
-import org.apache.spark.sql.catalyst.expressions.{CollationKey, DynamicPruningSubquery, Expression}
+import org.apache.spark.sql.catalyst.expressions.aggregate.Sum
+import org.apache.spark.sql.catalyst.expressions.{CollationKey, DynamicPruningSubquery, EvalMode, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.execution.ExternalAppendOnlyUnsafeRowArray
@@ -36,6 +36,8 @@ private[skewext] trait Spark4Shims {
   /** Whether it is null as soon as a child is. */
   def isNullIntolerant(e: Expression): Boolean = e.nullIntolerant
 
+  def evalMode(sum: Sum): EvalMode.Value = sum.evalContext.evalMode
+
   def dynamicPruning(
       pruned: Expression,
       build: LogicalPlan,
@@ -47,11 +49,7 @@ private[skewext] trait Spark4Shims {
   def outOfMemory(message: String): SparkOutOfMemoryError =
     new SparkOutOfMemoryError("INTERNAL_ERROR_MEMORY", Map("message" -> message).asJava)
 
-  /** No threshold for spilling besides the first one: memory decides. */
+  /** No threshold besides the first one: memory decides. */
   def rowArray(rowsInMemory: Int): ExternalAppendOnlyUnsafeRowArray =
-    new ExternalAppendOnlyUnsafeRowArray(
-      rowsInMemory,
-      SHUFFLE_SPILL_MAX_SIZE_FORCE_SPILL_THRESHOLD.defaultValue.get,
-      Int.MaxValue,
-      Long.MaxValue)
+    new ExternalAppendOnlyUnsafeRowArray(rowsInMemory, Long.MaxValue, Int.MaxValue, Long.MaxValue)
 }
