@@ -93,7 +93,6 @@ lazy val skewext = (project in file("."))
     scalacOptions ++= Seq("-encoding", "utf8", "-deprecation", "-feature", "-unchecked"),
     scalacOptions ++= Seq("-Xlint:_,-missing-interpolator", "-Ywarn-unused", "-Xfatal-warnings"),
     scalacOptions ++= onlyOn213,
-    Test / scalacOptions -= (if (spark.scalaBinary == "2.12") "" else "-Xfatal-warnings"),
     javacOptions ++= (if (hasReleaseFlag) Seq("--release", spark.java) else Seq("-source", "8")),
     javacOptions ++= Seq("-encoding", "utf8"),
     libraryDependencies ++= Seq(

@@ -95,7 +95,7 @@ class SkewExtensionsSuite extends MultiJoinTest {
       val joined = multiJoin(Seq(one, other, one), Seq("k"), indicator = "i")
       assert(
         joined.collect().map(_.toSeq).toSet ===
-          Set(Seq(0.0, 1, 2, 1, Seq(0, 1, 2)), Seq(2.0, 3, null, 3, Seq(0, 2))))
+          Set(Seq[Any](0.0, 1, 2, 1, Seq(0, 1, 2)), Seq[Any](2.0, 3, null, 3, Seq(0, 2))))
       assert(operators(joined).isEmpty)
     }
   }

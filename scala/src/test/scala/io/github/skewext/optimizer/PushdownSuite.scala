@@ -333,7 +333,7 @@ class PushdownSuite extends MultiJoinTest {
     assert(joins.map(_.roles) === Seq(Seq(Required, Optional), Seq(Required, Optional)))
     assert(conditionsAbove(filtered).isEmpty)
     assert(asked(filtered).forall(_.contains("= 3L")))
-    assert(QueryTest.sameRows(rowsWhenOff(filtered), filtered.collect()).isEmpty)
+    assert(QueryTest.sameRows(rowsWhenOff(filtered), filtered.collect().toSeq).isEmpty)
     // As left joins say it: the join above knows that v0 is not null.
     val above = fullJoin("k")(input(0), input(1)).join(input(2), expr("v0 + 200 = v2"))
     assert(roles(above) === Seq(Required, Optional))

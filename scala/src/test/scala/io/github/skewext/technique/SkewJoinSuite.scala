@@ -9,10 +9,9 @@ import io.github.skewext.plan.TechniqueReason
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledHashJoinExec, SortMergeJoinExec}
-import org.apache.spark.sql.execution.streaming.MemoryStream
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.{SqlInternals, TestSessions, TestShuffles}
-import org.apache.spark.sql.{AnalysisException, DataFrame, Encoder, Encoders}
+import org.apache.spark.sql.skewext.{SqlInternals, TestSessions, TestShims, TestShuffles}
+import org.apache.spark.sql.{AnalysisException, DataFrame}
 
 /** How techniques are asked for and chosen, and those that leave a join as it is. */
 class SkewJoinSuite extends TechniqueTest {
@@ -240,9 +239,8 @@ class SkewJoinSuite extends TechniqueTest {
   }
 
   test("a hint on a join of streams is left out") {
-    implicit val ints: Encoder[Int] = Encoders.scalaInt
     for (technique <- Seq("salted", "broadcast_map", "auto")) {
-      val (l, r) = (MemoryStream[Int], MemoryStream[Int])
+      val (l, r) = (TestShims.numbers(spark), TestShims.numbers(spark))
       val left = l.toDF().toDF("k")
       val words = technique +: (if (technique == "broadcast_map") Nil else Seq("hot_keys=1"))
       val joined = left.join(r.toDF().toDF("k").hint("skew_join", words: _*), "k")

@@ -1,7 +1,10 @@
 package org.apache.spark.sql.skewext
 
-import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.{AnalysisException, Column, SparkSession, SparkSessionExtensions}
+import org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.catalyst.plans.logical.MergeRows.Keep
+import org.apache.spark.sql.execution.streaming.MemoryStream
+import org.apache.spark.sql.{AnalysisException, Column, Encoders, SparkSession, SparkSessionExtensions}
 
 /** What tests write differently for each line of Spark. */
 object TestShims {
@@ -9,6 +12,13 @@ object TestShims {
   def column(e: Expression): Column = new Column(e)
 
   def errorClass(e: AnalysisException): String = e.getErrorClass
+
+  /** A stream of what is added to it. */
+  def numbers(session: SparkSession): MemoryStream[Int] =
+    MemoryStream[Int](Encoders.scalaInt, session.sqlContext)
+
+  /** Of a MERGE, that leaves a matched row as it is. */
+  def keep(output: Seq[Attribute]): Keep = Keep(TrueLiteral, output)
 
   def forgetSessions(): Unit = SparkSession.cleanupAnyExistingSession()
 

@@ -128,7 +128,7 @@ class MergedCursorSuite extends AnyFunSuite {
     for (batchSize <- Seq(0, 1, 2)) {
       val merged = merge(orderBy(1), runs, batchSize).map(_._2).toList
       assert(
-        merged === Seq(null, null, null, Long.MinValue, Long.MinValue, -1L, 4L, 5L) ++
+        merged === Seq[Any](null, null, null, Long.MinValue, Long.MinValue, -1L, 4L, 5L) ++
           Seq.fill(2)(Long.MaxValue))
     }
   }
