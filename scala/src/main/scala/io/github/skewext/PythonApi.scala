@@ -107,7 +107,8 @@ object PythonApi {
       case column: Column => Right(column)
       case names: JList[_] => Left(names.asScala.toSeq.map(_.toString))
     }
-    val hot = Option(hotKeys).map(_.asScala.toSeq.map(key => HotKey(key.asScala.toSeq.map(SparkShims.expression))))
+    val hot = Option(hotKeys).map(
+      _.asScala.toSeq.map(key => HotKey(key.asScala.toSeq.map(SparkShims.expression))))
     val given = TechniqueOptions(options.asScala.toMap, hot)
     SkewJoinBuilder.build(left, right, condition, how, technique, given)
   }

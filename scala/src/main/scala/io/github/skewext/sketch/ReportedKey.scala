@@ -34,9 +34,7 @@ private[skewext] object ReportedKeySerDe extends KeySerDe {
     out.array()
   }
 
-  override protected def read(
-      all: Array[Byte],
-      numKeys: Int): Array[ReportedKey with Object] = {
+  override protected def read(all: Array[Byte], numKeys: Int): Array[ReportedKey with Object] = {
     val in = ByteBuffer.wrap(all)
     Array.fill[ReportedKey with Object](numKeys) {
       val hash = in.getInt()

@@ -147,7 +147,8 @@ class InputsSuite extends MultiJoinTest {
         joinedRows
           .filter(_.getAs[Seq[Int]]("sources").contains(i))
           .map(r => Row(r.getAs[Any]("k"), r.getAs[Any](s"s$i"), r.getAs[Any](s"d$i")))
-          .distinct.toSeq,
+          .distinct
+          .toSeq,
         forty(i).collect().toSeq,
         "that input")
     }

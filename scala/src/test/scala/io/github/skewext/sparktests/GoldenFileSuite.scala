@@ -8,9 +8,7 @@ import java.io.File
  * @param homeBefore
  *   where Spark's files were looked for before this suite was made
  */
-abstract class GoldenFileSuite(homeBefore: Option[String])
-    extends GoldenCases
-    with RewriteForced {
+abstract class GoldenFileSuite(homeBefore: Option[String]) extends GoldenCases with RewriteForced {
 
   // Only the constructor of Spark's suite asks.
   SparkTestFiles.restoreHome(homeBefore)

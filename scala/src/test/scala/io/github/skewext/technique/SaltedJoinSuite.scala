@@ -170,7 +170,9 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
       val Seq(l, _) = salted(df)
       val at = l.output.indexWhere(_.exprId == l.cell.exprId)
       def run() =
-        l.execute().map(_.getInt(at)).collect().groupBy(identity).map { case (k, same) => k -> same.length }
+        l.execute().map(_.getInt(at)).collect().groupBy(identity).map { case (k, same) =>
+          k -> same.length
+        }
       Seq(run(), run())
     }
     def join(l: DataFrame) = skewJoin(
