@@ -5,9 +5,18 @@ PYTHON ?= python3
 ARGS ?=
 export TEST_JOBS ?= $(shell $(PYTHON) build-tools/test_jobs.py)
 
-VENV := .venv
+# The lines of Spark, the default one first. SPARK=4.2 takes another one, for any target.
+LINES := $(shell sed -n 's/.*SparkLine."\([^"]*\)".*/\1/p' project/SparkVersions.scala)
+SPARK ?= $(firstword $(LINES))
+PYSPARK := $(shell sed -n 's/.*SparkLine."$(SPARK)", "\([^"]*\)".*/\1/p' project/SparkVersions.scala)
+ifeq ($(PYSPARK),)
+$(error There is no line $(SPARK) of Spark here; the lines are $(LINES))
+endif
+
+VENV := .venv$(if $(filter-out $(firstword $(LINES)),$(SPARK)),-$(SPARK))
 PY := $(VENV)/bin/python
-SBT := build-tools/sbt
+SBT := build-tools/sbt -Dspark.line=$(SPARK)
+TEST_REPORT := target/spark-$(SPARK)/scalatest.txt
 VERSION := $(shell cat version.txt)
 
 BUILD_FILES := version.txt LICENSE NOTICE build.sbt $(wildcard project/*.sbt project/*.scala) \
@@ -15,7 +24,7 @@ BUILD_FILES := version.txt LICENSE NOTICE build.sbt $(wildcard project/*.sbt pro
 SCALA_FILES := $(shell find scala/src/main -type f 2>/dev/null)
 PYTHON_FILES := $(shell find python/pyspark_skewext -type f \( -name '*.py' -o -name py.typed \) 2>/dev/null)
 
-JAR_STAMP := python/pyspark_skewext/jars/.stamp
+JAR_STAMP := python/pyspark_skewext/jars/.stamp-$(SPARK)
 VENV_STAMP := $(VENV)/.stamp
 WHEEL := python/dist/pyspark_skewext-$(VERSION)-py3-none-any.whl
 WHEEL_SOURCES := target/wheel
@@ -33,7 +42,7 @@ export LC_ALL := C.UTF-8
 
 .PHONY: help demo test test-all test-scala test-python test-spark test-random test-merge bench fmt \
   check check-scala \
-  check-python jar wheel docs notebooks clean distclean
+  check-python jar jars wheel docs notebooks clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,9 +57,9 @@ test-all: test ## The same and more: Spark's own suites, all random queries, all
 
 # The report of an earlier run must not be counted.
 test-scala: ## The Scala suites; ONLY='*ZipSuite' runs some
-	rm -f target/scalatest.txt
+	rm -f $(TEST_REPORT)
 	$(SBT) bundleJar "$(if $(ONLY),testOnly $(ONLY),test)"; status=$$?; \
-	  $(PYTHON) build-tools/count_tests.py target/scalatest.txt && exit $$status
+	  $(PYTHON) build-tools/count_tests.py $(TEST_REPORT) && exit $$status
 
 # Only here is the smoke test of the wheel collected, as only here the wheel is sure to be new.
 # (Named beside its folder it would make pytest 8 forget the rest of the folder.)
@@ -61,9 +70,9 @@ test-python: $(WHEEL) $(VENV_STAMP) ## pytest and the built wheel; ARGS='-k name
 # What takes too long for CI.
 test-spark: export SKEWEXT_TEST_ALL := 1
 test-spark: $(JAR_STAMP) $(VENV_STAMP) ## Spark's own suites and all of TPC-DS, all joins rewritten
-	rm -f target/scalatest.txt
+	rm -f $(TEST_REPORT)
 	$(SBT) "testOnly io.github.skewext.sparktests.*"; status=$$?; \
-	  $(PYTHON) build-tools/count_tests.py target/scalatest.txt && exit $$status
+	  $(PYTHON) build-tools/count_tests.py $(TEST_REPORT) && exit $$status
 	cd python && SKEWEXT_TPCDS=all ../$(PY) -m pytest tests/test_tpcds.py
 
 test-random: $(JAR_STAMP) $(VENV_STAMP) ## Random queries, three engines; ARGS='--seed 7 --count 5000'
@@ -102,7 +111,10 @@ docs: ## Write docs/settings.md, and the tables of docs/explain.md, from the cod
 
 jar: $(JAR_STAMP) ## The jar, put into the Python package
 
-wheel: $(WHEEL) ## The wheel, with the jar inside, in python/dist
+jars: ## The jars of all lines of Spark
+	for line in $(LINES); do $(MAKE) --no-print-directory jar SPARK=$$line || exit; done
+
+wheel: jars $(WHEEL) ## The wheel, with the jars of all lines inside, in python/dist
 	@ls $(WHEEL)
 
 clean: ## Remove what was built; the virtual environment and downloads stay
@@ -112,22 +124,24 @@ clean: ## Remove what was built; the virtual environment and downloads stay
 	find python bench build-tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean ## Remove these too
-	rm -rf $(VENV) .cache
+	rm -rf .venv .venv-* .cache
 
 $(JAR_STAMP): $(SCALA_FILES) $(BUILD_FILES)
 	$(SBT) bundleJar
 
 # The .pth file makes the package in the tree importable: no installed copy that could be stale.
-$(VENV_STAMP): python/requirements-dev.txt
+$(VENV_STAMP): python/requirements-dev.txt $(if $(filter-out $(firstword $(LINES)),$(SPARK)),project/SparkVersions.scala)
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 14))' || \
-	  { echo "This needs Python 3.9 to 3.13, with PySpark 3.5; choose one with PYTHON=..." >&2; exit 1; }
+	  { echo "This needs Python 3.9 to 3.13; choose one with PYTHON=..." >&2; exit 1; }
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install -q --disable-pip-version-check --use-pep517 -r $<
+	sed 's/^pyspark==.*/pyspark==$(PYSPARK)/' $< > $(VENV)/requirements.txt
+	$(PY) -m pip install -q --disable-pip-version-check --use-pep517 -r $(VENV)/requirements.txt
 	echo "$(CURDIR)/python" > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/skewext.pth"
 	touch $@
 
-# From a folder put together for it, so that no file of an earlier build gets in.
+# From a folder put together for it, so that no file of an earlier build gets in. Jars of other lines
+# go with it if they are there; `make wheel` sees to it that they are, and are new.
 $(WHEEL): $(JAR_STAMP) $(VENV_STAMP) $(PYTHON_FILES) python/pyproject.toml README.md
 	rm -rf $(WHEEL_SOURCES) python/dist
 	mkdir -p $(WHEEL_SOURCES) python/dist

@@ -6,8 +6,7 @@ ThisBuild / version := IO.read(file("version.txt")).trim
 ThisBuild / scalaVersion := spark.scala
 ThisBuild / licenses := Seq("Apache-2.0" -> url("https://www.apache.org/licenses/LICENSE-2.0"))
 ThisBuild / semanticdbEnabled := true
-// The newest SemanticDB plugin that is published for this Scala version.
-ThisBuild / semanticdbVersion := "4.8.10"
+ThisBuild / semanticdbVersion := spark.semanticdb
 
 // What Spark's own launcher opens for Java 17 (JavaModuleOptions); the forked tests need it too.
 val openedModules = Seq(
@@ -26,8 +25,22 @@ val openedModules = Seq(
   "java.base/sun.security.action",
   "java.base/sun.util.calendar").map(module => s"--add-opens=$module=ALL-UNNAMED")
 
-// Java 8 bytecode and API. JDK 8 itself does not know the flag, and needs none.
+// JDK 8 itself does not know the flag, and needs none.
 val hasReleaseFlag = sys.props("java.specification.version") != "1.8"
+
+// For what is no warning on 2.12: `given` as a name, the collections' old converters (without a library
+// there is nothing that both have), and matches of types that are not sealed.
+val onlyOn213 =
+  if (spark.scalaBinary == "2.12") Nil
+  else
+    Seq(
+      "-Wconf:msg=Wrap .given. in backticks:s",
+      "-Wconf:msg=JavaConverters:s",
+      "-Xlint:-strict-unsealed-patmat",
+      "-Xnon-strict-patmat-analysis")
+
+def shims(part: String, base: File): Seq[File] =
+  spark.shims.map(shim => base / "scala" / "src" / part / s"scala-spark-$shim")
 
 // Test suites are dealt out to a few JVMs, as each takes its time until it is warm; Spark's own suites
 // have others. How many JVMs run at a time is for the Makefile to say.
@@ -58,6 +71,8 @@ lazy val skewext = (project in file("."))
     moduleName := s"skewext-spark${spark.line}",
     crossPaths := true,
     sourceDirectory := baseDirectory.value / "scala" / "src",
+    // Apart, so that going from one line to another compiles nothing again.
+    target := baseDirectory.value / "target" / s"spark-${spark.line}",
     Compile / sourceGenerators += Def.task {
       val file = (Compile / sourceManaged).value / "BuildInfo.scala"
       IO.write(
@@ -72,21 +87,25 @@ lazy val skewext = (project in file("."))
            |""".stripMargin)
       Seq(file)
     },
-    Compile / unmanagedSourceDirectories +=
-      baseDirectory.value / "scala" / "src" / "main" / s"scala-spark-${spark.line}",
-    scalacOptions ++= (if (hasReleaseFlag) Seq("-release", "8") else Nil),
+    Compile / unmanagedSourceDirectories ++= shims("main", baseDirectory.value),
+    Test / unmanagedSourceDirectories ++= shims("test", baseDirectory.value),
+    scalacOptions ++= (if (hasReleaseFlag) Seq("-release", spark.java) else Nil),
     scalacOptions ++= Seq("-encoding", "utf8", "-deprecation", "-feature", "-unchecked"),
     scalacOptions ++= Seq("-Xlint:_,-missing-interpolator", "-Ywarn-unused", "-Xfatal-warnings"),
-    javacOptions ++= (if (hasReleaseFlag) Seq("--release", "8") else Seq("-source", "8")),
+    scalacOptions ++= onlyOn213,
+    // Tests pass arrays where 2.13 wants sequences; what they find is the same.
+    Test / scalacOptions --= (if (spark.scalaBinary == "2.12") Nil else Seq("-Xfatal-warnings")),
+    javacOptions ++= (if (hasReleaseFlag) Seq("--release", spark.java) else Seq("-source", "8")),
     javacOptions ++= Seq("-encoding", "utf8"),
     libraryDependencies ++= Seq(
       "org.apache.spark" %% "spark-sql" % spark.spark % Provided,
       "org.apache.spark" %% "spark-core" % spark.spark % Test classifier "tests",
       "org.apache.spark" %% "spark-catalyst" % spark.spark % Test classifier "tests",
       "org.apache.spark" %% "spark-sql" % spark.spark % Test classifier "tests",
-      "org.apache.iceberg" %% s"iceberg-spark-runtime-${spark.line}" % spark.iceberg % Test,
       "org.scalatest" %% "scalatest" % SparkVersions.scalatest % Test,
       "org.scalatestplus" %% "scalacheck-1-18" % SparkVersions.scalacheckPlus % Test),
+    libraryDependencies ++= Seq(spark.iceberg).filter(_.nonEmpty).map(
+      "org.apache.iceberg" %% s"iceberg-spark-runtime-${spark.line}" % _ % Test),
     Compile / packageBin / mappings ++=
       Seq("LICENSE", "NOTICE").map(name => baseDirectory.value / name -> s"META-INF/$name"),
     Test / fork := true,
@@ -132,11 +151,14 @@ lazy val skewext = (project in file("."))
     bundleJar := {
       val jar = (Compile / packageBin).value
       val folder = baseDirectory.value / "python" / "pyspark_skewext" / "jars"
-      // The wheel takes every jar it finds there, so that of another version must not stay.
-      IO.delete((folder * "*.jar").get.filterNot(_.getName == jar.getName))
+      // The wheel takes every jar it finds there: those of other lines, but not of other versions.
+      IO.delete((folder * "*.jar").get.filterNot { other =>
+        other.getName.endsWith(s"-${version.value}.jar") &&
+        !other.getName.startsWith(s"skewext-spark${spark.line}_")
+      })
       val bundled = folder / jar.getName
       IO.copyFile(jar, bundled)
       // Tells the Makefile that the jar is up to date, whichever of its targets asked for it.
-      IO.touch(folder / ".stamp")
+      IO.touch(folder / s".stamp-${spark.line}")
       bundled
     })

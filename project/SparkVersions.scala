@@ -1,16 +1,31 @@
 /**
- * The one list of Spark lines this project is built for. Everything that depends on a version (the
- * jar's name, the Scala version, the folder of shims, the libraries of the tests) reads it here.
+ * A line of Spark: releases that one jar serves. Not even 4.1 and 4.2 can share one, as constructors
+ * and descriptors differ that one text compiles to.
+ *
+ * @param java the Java release whose bytecode and API the jar uses: the oldest that this Spark runs on
+ * @param shims the folders `scala-spark-<shim>` of sources that are for this line and not for all
+ * @param semanticdb the newest SemanticDB plugin that is published for this Scala version
+ * @param iceberg the release for the tests of MERGE; empty if there is none for this line
  */
-case class SparkLine(line: String, spark: String, scala: String, iceberg: String) {
+case class SparkLine(
+    line: String,
+    spark: String,
+    scala: String,
+    java: String,
+    shims: Seq[String],
+    semanticdb: String,
+    iceberg: String) {
   def scalaBinary: String = scala.split('.').take(2).mkString(".")
 }
 
+/** The one list of lines this project is built for; the first is the default one. */
 object SparkVersions {
   val all: Seq[SparkLine] = Seq(
-    SparkLine(line = "3.5", spark = "3.5.9", scala = "2.12.18", iceberg = "1.10.0"))
+    SparkLine("3.5", "3.5.9", "2.12.18", "8", Seq("3.5", "iceberg"), "4.8.10", "1.10.0"),
+    SparkLine("4.1", "4.1.2", "2.13.17", "17", Seq("4", "4.1", "iceberg"), "4.15.0", "1.12.0"),
+    SparkLine("4.2", "4.2.0", "2.13.18", "17", Seq("4", "4.2"), "4.14.2", ""))
 
-  /** The line to build: `-Dspark.line=3.5`, else the first of the list. */
+  /** The line to build: `-Dspark.line=4.2`, else the default one. */
   def current: SparkLine = sys.props.get("spark.line") match {
     case Some(line) =>
       all

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from pyspark_skewext._errors import runtime_error
 from pyspark_skewext._version import __version__
 
-#: Environment variable that names another jar than the one inside the package.
+#: Environment variable that names another jar than those inside the package.
 JAR_VARIABLE = "SKEWEXT_JAR"
+
+#: Environment variable that names the line of Spark, where another Spark runs than PySpark's.
+LINE_VARIABLE = "SKEWEXT_SPARK_LINE"
 
 JAR_DIRECTORY = Path(__file__).resolve().parent / "jars"
 
+_NAME = re.compile(rf"skewext-spark(\d+\.\d+)_[\d.]+-{re.escape(__version__)}\.jar")
 
-def jar_path() -> str:
+
+def jar_path(spark: str | None = None) -> str:
     """Path of the jar that holds the Spark extension.
 
-    The wheel carries the jar; the environment variable ``SKEWEXT_JAR`` overrides it.
+    The wheel carries a jar for each line of Spark; the environment variable ``SKEWEXT_JAR``
+    names another one, whatever the line.
+
+    Parameters
+    ----------
+    spark : str, optional
+        The line of Spark, as ``"4.2"``, or a version of it. By default what the environment
+        variable ``SKEWEXT_SPARK_LINE`` says, else the line of the PySpark that is installed, else
+        that of the Spark in ``SPARK_HOME``.
 
     Returns
     -------
@@ -41,10 +55,31 @@ def jar_path() -> str:
                 f"The environment variable {JAR_VARIABLE} names {override!r}, which is not a file."
             )
         return str(Path(override).absolute())
+    jars = _jars()
+    lines = ", ".join(jars)
+    version = spark or os.environ.get(LINE_VARIABLE) or _pyspark_version() or _home_version()
+    if version is None:
+        if len(jars) == 1:
+            return str(next(iter(jars.values())))
+        raise runtime_error(
+            f"Without PySpark nothing tells which Spark the jar is for: give its line ({lines}) to "
+            f"jar_path(), or in the environment variable {LINE_VARIABLE}."
+        )
+    line = ".".join(version.split(".")[:2])
+    if line not in jars:
+        raise runtime_error(
+            f"pyspark_skewext {__version__} has no jar for Spark {version}; it has jars for these "
+            f"lines of Spark: {lines}."
+        )
+    return str(jars[line])
+
+
+def _jars() -> dict[str, Path]:
+    """List the jars of this version by the line of Spark."""
     found = sorted(JAR_DIRECTORY.glob("skewext-spark*.jar"))
-    ours = [jar for jar in found if jar.stem.endswith(f"-{__version__}")]
+    ours = {match.group(1): jar for jar in found if (match := _NAME.fullmatch(jar.name))}
     if ours:
-        return str(ours[0])
+        return ours
     if found:
         raise runtime_error(
             f"pyspark_skewext {__version__} needs the jar of the same version, but "
@@ -55,3 +90,19 @@ def jar_path() -> str:
         f"The skewext jar is missing: {JAR_DIRECTORY} has no skewext-spark*.jar; reinstall "
         f"pyspark-skewext, or set the environment variable {JAR_VARIABLE} to the path of the jar."
     )
+
+
+def _pyspark_version() -> str | None:
+    try:
+        from pyspark import __version__ as version
+    except ImportError:
+        return None
+    return str(version)
+
+
+def _home_version() -> str | None:
+    """Tell the version by the name of Spark's own jar."""
+    home = os.environ.get("SPARK_HOME")
+    for jar in Path(home).glob("jars/spark-core_*.jar") if home else ():
+        return jar.stem.rpartition("-")[2]
+    return None

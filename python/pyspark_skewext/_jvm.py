@@ -98,7 +98,7 @@ def check_versions(api: Any, spark_version: str | None = None) -> None:
     if spark_version is not None and not spark_version.startswith(f"{line}."):
         raise runtime_error(
             f"The skewext jar was built for Spark {line} but this is Spark {spark_version}: use "
-            f"a pyspark-skewext built for this Spark."
+            f"the jar for this Spark, which pyspark_skewext.jar_path() names."
         )
 
 

@@ -118,11 +118,14 @@ def check_join(output: str) -> None:
     assert sorted(answer["rows"], key=by_text) == sorted(ROWS, key=by_text)
 
 
-def test_holds_one_jar_of_its_own_version(environment: Environment) -> None:
+def test_holds_one_jar_of_each_line_and_of_its_own_version(environment: Environment) -> None:
     jar = Path(environment.python("import pyspark_skewext as s; print(s.jar_path())"))
     assert environment.folder in jar.parents
-    assert jar.name.endswith(f"-{VERSION}.jar")
-    assert [path.name for path in jar.parent.iterdir()] == [jar.name]
+    line = ".".join(pyspark.__version__.split(".")[:2])
+    assert re.fullmatch(rf"skewext-spark{line}_2\.1[23]-{VERSION}\.jar", jar.name)
+    jars = [path.name for path in jar.parent.iterdir()]
+    assert all(name.endswith(f"-{VERSION}.jar") for name in jars)
+    assert len({name.split("_")[0] for name in jars}) == len(jars)
 
 
 def test_version_types_and_licence(environment: Environment) -> None:

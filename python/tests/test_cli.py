@@ -14,6 +14,7 @@ import pytest
 from multisets import assert_same_rows
 from pyspark.sql import SparkSession
 
+import pyspark_skewext as skewext
 from pyspark_skewext.cli import main
 from pyspark_skewext.cli.files import InputFile, overlaps, suffix_format
 from pyspark_skewext.cli.progress import Progress
@@ -211,6 +212,13 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "examples:" in out
     assert "--on id --output out/" in out
     assert main(["--version"]) == 0
+
+
+def test_path_of_the_jar(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["jar"]) == 0
+    assert capsys.readouterr().out.strip() == skewext.jar_path()
+    assert main(["jar", "--spark", "2.4"]) == 1
+    assert "error: pyspark_skewext" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ CASES = [
     joined("both keys", "a.k = c.k AND b.k = c.k", (), 4),
     joined("a key that is not null any more", "coalesce(a.k, b.k, 1) = c.k", (), 4),
     joined("a key that is not null too early", "coalesce(a.k, 1, b.k) = c.k", (), 4),
-    joined("arguments that are no columns", "coalesce(a.k + 0, b.k) = c.k", (), 4),
+    joined("arguments that are no columns", "coalesce(a.k + 1, b.k) = c.k", (), 4),
     joined("functions of keys", "abs(coalesce(a.k, b.k)) = c.k", (), 4),
     joined("one column with two", "coalesce(a.k, b.k) = c.k", (), 4, "a.k = b.k AND a.k = b.j"),
 ]

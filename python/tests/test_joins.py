@@ -346,7 +346,7 @@ def test_settings_of_spark(
 
 def test_result_is_an_ordinary_dataframe(spark: SparkSession, t1: DataFrame, t2: DataFrame) -> None:
     joined = multi_full_join(t1, t2, on="k")
-    assert type(joined) is DataFrame
+    assert type(joined) is type(joined.sparkSession.range(1))
     assert joined.sparkSession is spark
     joined.createOrReplaceTempView("joined")
     assert spark.sql("select count(*) from joined where k = 2").collect()[0][0] == 2

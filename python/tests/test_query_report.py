@@ -25,8 +25,11 @@ def event_log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     jvm: Any = spark._jvm
     folder = tmp_path_factory.mktemp("logs")
     scala_none = getattr(jvm.scala, "None$").__getattr__("MODULE$")
+    # A file, as by default until Spark 4.
+    conf = jvm.org.apache.spark.SparkConf(False).set("spark.eventLog.rolling.enabled", "false")
+    conf.set("spark.eventLog.compress", "false")
     listener = jvm.org.apache.spark.scheduler.EventLoggingListener(
-        "app", scala_none, jvm.java.net.URI(folder.as_uri()), jvm.org.apache.spark.SparkConf(False)
+        "app", scala_none, jvm.java.net.URI(folder.as_uri()), conf
     )
     listener.start()
     context._jsc.sc().addSparkListener(listener)

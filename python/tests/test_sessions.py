@@ -266,7 +266,11 @@ def test_import_without_pyspark(tmp_path: Path) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(__file__).parents[1]),
+            "SKEWEXT_SPARK_LINE": pyspark.__version__,
+        },
         capture_output=True,
         text=True,
         check=False,

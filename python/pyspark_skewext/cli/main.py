@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from pyspark_skewext._jar import jar_path
 from pyspark_skewext._version import __version__
 from pyspark_skewext.cli import join, report
 from pyspark_skewext.cli.files import InputFile
@@ -55,13 +56,22 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
     add_join_parser(commands, f"{PROGRAM} join")
     add_report_parser(commands, f"{PROGRAM} report")
+    jar = commands.add_parser("jar", help="print the path of the jar, for spark-submit --jars")
+    jar.add_argument(
+        "--spark",
+        metavar="LINE",
+        help="the line of Spark, as 4.2, or a version of it; by default that of PySpark",
+    )
+    jar.set_defaults(verbose=False)
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
     inputs: list[InputFile] = []
     try:
-        if options.command == "report":
+        if options.command == "jar":
+            print(jar_path(options.spark))
+        elif options.command == "report":
             wanted = report_request(options)
             inputs = wanted.inputs
             report.run(wanted)
@@ -92,7 +102,10 @@ def _expected(error: Exception) -> str | None:
         return "PySpark is not installed: pip install 'pyspark-skewext[pyspark]'"
     if type(error).__name__ == "Py4JJavaError":
         return _first_line(_root_cause(error))
-    from pyspark.errors import PySparkException
+    try:
+        from pyspark.errors import PySparkException
+    except ImportError:
+        return _first_line(str(error)) if isinstance(error, RuntimeError) else None
 
     if isinstance(error, (PySparkException, OSError)):
         return _first_line(str(error))

@@ -1,16 +1,15 @@
 package io.github.skewext
 
-import io.github.skewext.execution.MultiJoinExec
+import io.github.skewext.execution.{MultiJoinExec, SparksShuffledJoin}
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.joins.ShuffledJoin
 
 /** Rules for physical plans with joins that are shuffled, Spark's or ours. */
 class PhysicalJoinRules(rules: Rule[SparkPlan]*) extends RuleGroup[SparkPlan](rules) {
 
   override protected def concerns(plan: SparkPlan): Boolean = plan.exists {
-    case _: MultiJoinExec | _: ShuffledJoin => true
+    case _: MultiJoinExec | SparksShuffledJoin(_) => true
     case _ => false
   }
 }

@@ -12,7 +12,7 @@ import io.github.skewext.plan.{HotKey, InputRole, MultiFullJoinBuilder, Techniqu
 import io.github.skewext.report.{QueryReport, SkewReport}
 import io.github.skewext.technique.{SkewJoinBuilder, SkewTechniques}
 
-import org.apache.spark.sql.skewext.{EventLog, SqlInternals}
+import org.apache.spark.sql.skewext.{EventLog, SparkShims, SqlInternals}
 import org.apache.spark.sql.{Column, DataFrame, SparkSession}
 
 /**
@@ -111,7 +111,8 @@ object PythonApi {
       case column: Column => Right(column)
       case names: JList[_] => Left(names.asScala.toSeq.map(_.toString))
     }
-    val hot = Option(hotKeys).map(_.asScala.toSeq.map(key => HotKey(key.asScala.toSeq.map(_.expr))))
+    val hot = Option(hotKeys).map(
+      _.asScala.toSeq.map(key => HotKey(key.asScala.toSeq.map(SparkShims.expression))))
     val given = TechniqueOptions(options.asScala.toMap, hot)
     SkewJoinBuilder.build(left, right, condition, how, technique, given)
   }

@@ -12,8 +12,8 @@ import io.github.skewext.technique.{CheckBroadcasts, MarkedBroadcastJoinStrategy
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, Strategy}
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 
 /**
  * The entry point: `spark.sql.extensions=io.github.skewext.SkewExtensions`.
@@ -149,7 +149,7 @@ object SkewExtensions {
   private val rulesOfScans: Rule[SparkPlan] =
     new BucketedScanRules(PruneBuckets, MergeSortedFiles)
 
-  private val strategies: Seq[Strategy] =
+  private val strategies: Seq[SparkStrategy] =
     Seq(
       MultiFullJoinStrategy,
       MultiFullJoinStrategy.AsSparksJoins,

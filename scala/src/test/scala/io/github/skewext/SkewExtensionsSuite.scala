@@ -11,10 +11,10 @@ import io.github.skewext.technique.ResolveSkewJoinHints
 import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
-import org.apache.spark.sql.{DataFrame, SparkSessionExtensions, Strategy}
+import org.apache.spark.sql.{DataFrame, SparkSessionExtensions}
 
 /** Loading, loading twice, registering late, switching off, and failing without harm. */
 class SkewExtensionsSuite extends MultiJoinTest {
@@ -88,7 +88,7 @@ class SkewExtensionsSuite extends MultiJoinTest {
   test("a strategy that fails leaves the join to Spark's own") {
     val bare = TestSessions.withoutExtensions(spark)
     PythonApi.register(bare)
-    val failing = GuardedStrategy(new Strategy {
+    val failing = GuardedStrategy(new SparkStrategy {
       override def apply(plan: LogicalPlan): Seq[SparkPlan] =
         if (plan.isInstanceOf[MultiFullJoin]) throw new IllegalStateException("a bug") else Nil
     })
@@ -99,7 +99,7 @@ class SkewExtensionsSuite extends MultiJoinTest {
       val joined = multiJoin(Seq(one, other, one), Seq("k"), indicator = "i")
       assert(
         joined.collect().map(_.toSeq).toSet ===
-          Set(Seq(0.0, 1, 2, 1, Seq(0, 1, 2)), Seq(2.0, 3, null, 3, Seq(0, 2))))
+          Set(Seq[Any](0.0, 1, 2, 1, Seq(0, 1, 2)), Seq[Any](2.0, 3, null, 3, Seq(0, 2))))
       assert(operators(joined).isEmpty)
     }
   }

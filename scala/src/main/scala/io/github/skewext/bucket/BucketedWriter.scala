@@ -160,8 +160,8 @@ final class BucketedWriter(
       case Some(f) =>
         val wanted = CharVarcharUtils.getRawType(f.metadata).getOrElse(f.dataType)
         wanted match {
-          case CharType(n) => rpad(column.cast(StringType), n, " ")
-          case VarcharType(n) => column.cast(StringType).substr(1, n)
+          case char: CharType => rpad(column.cast(StringType), char.length, " ")
+          case text: VarcharType => column.cast(StringType).substr(1, text.length)
           case other if other == typeOf(name) => column
           case other => column.cast(other)
         }
@@ -181,7 +181,8 @@ final class BucketedWriter(
     .table(identifier.quotedString)
     .queryExecution
     .analyzed
-    .collectFirst { case LogicalRelation(files: HadoopFsRelation, _, _, _) => files }
+    .collect { case scan: LogicalRelation => scan.relation }
+    .collectFirst { case files: HadoopFsRelation => files }
     .getOrElse(throw SqlInternals.analysisError(
       s"The table ${identifier.unquotedString} is not made of files that Spark writes by bucket."))
 
@@ -200,9 +201,8 @@ final class BucketedWriter(
           .map(_.getPath.getName)
           .distinct
           .groupBy(BucketedWriter.taskOf)
-          .mapValues(_.map(rows.getOrElse(_, 0L)).sum)
-          .filter(_._2 > 0)
-          .toMap == rowsByTask.map { case (task, n) => (Option(task), n) }
+          .map { case (task, names) => task -> names.map(rows.getOrElse(_, 0L)).sum }
+          .filter(_._2 > 0) == rowsByTask.map { case (task, n) => (Option(task), n) }
       case _ => false
     }
     if (own.isEmpty && rowsByTask.nonEmpty) {

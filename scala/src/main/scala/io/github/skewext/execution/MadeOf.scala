@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, QueryStageExec}
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
-import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledJoin}
+import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
 
 /**
@@ -43,7 +43,7 @@ object MadeOf {
         case BuildLeft => Some(Seq(Part(j.right, linear = true)))
         case BuildRight => Some(Seq(Part(j.left, linear = true)))
       }
-    case j: ShuffledJoin if !JoinHints.forbidsReplication(j) =>
+    case SparksShuffledJoin(j) if !JoinHints.forbidsReplication(j) =>
       val (left, right) = j.joinType match {
         case _: InnerLike => (true, true)
         case LeftOuter | LeftExistence(_) => (true, false)

@@ -9,6 +9,8 @@ private[skewext] object Advice {
     case SkewReason.JoinType =>
       "It is a join whose rows say whether a key exists, or one like it. Nothing can be done but " +
         "to write it as another join."
+    case SkewReason.KeyType =>
+      "Compare what has no collation, as lower(k) COLLATE UTF8_BINARY."
     case SkewReason.OuterCondition =>
       "Which rows come out depends on all rows of the key, and a part of them does not tell. A " +
         "condition on one side alone would be no hindrance."
@@ -127,6 +129,8 @@ private[skewext] object Advice {
         "foreachBatch, each batch is a table."
     case TechniqueReason.NoEqualKeys =>
       "All techniques find the rows of a key by =. Compare with a column of the other side."
+    case TechniqueReason.KeyType =>
+      "Compare what has no collation, as lower(k) COLLATE UTF8_BINARY."
     case TechniqueReason.Condition =>
       "Put a condition on one side into that side's query, or take the technique adaptive."
     case TechniqueReason.TooLarge =>

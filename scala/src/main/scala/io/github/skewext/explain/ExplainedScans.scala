@@ -14,7 +14,7 @@ private[skewext] object ExplainedScans {
       number: Int,
       off: Option[String]): ExplainedScan = {
     val spec = scan.relation.bucketSpec.get
-    val read = scan.optionalBucketSet.fold(spec.numBuckets)(_.cardinality)
+    val read = scan.optionalBucketSet.fold(spec.numBuckets)(_.cardinality())
     val reason = BucketReason.of(scan)
     val (why, advice) = if (BucketReason.isByJoinKeys(scan)) {
       ("those that keys of the other side of a join can be in", None)

@@ -1,12 +1,11 @@
 package io.github.skewext.explain
 
-import io.github.skewext.execution.MultiJoinExec
+import io.github.skewext.execution.{MultiJoinExec, SparksShuffledJoin}
 import io.github.skewext.execution.split.SplitJoinExec
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.SkewReason
 
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.internal.SQLConf
 
 /** Whether partitions of an operator were split, and if not, why. */
@@ -43,13 +42,13 @@ private[skewext] object ExplainedSkews {
             splits.partitions.size,
             splits.pieces,
             splits.residuals))
-      case join: ShuffledJoin if join.isSkewJoin =>
+      case SparksShuffledJoin(join) if join.isSkewJoin =>
         // Of a join that is split below, it takes over the tasks.
         val how =
           if (join.exists(_.isInstanceOf[SplitJoinExec])) "as the join below is"
           else SkewReason.SplitBySpark.text
         Some(ExplainedSkew(name, ExplainedSkew.Split, how))
-      case _: MultiJoinExec | _: ShuffledJoin =>
+      case _: MultiJoinExec | SparksShuffledJoin(_) =>
         val off = Seq(SkewConf.ENABLED, SkewConf.SKEW_ENABLED, SQLConf.SKEW_JOIN_ENABLED)
           .find(!conf.getConf(_))
         SkewReason.of(join) match {

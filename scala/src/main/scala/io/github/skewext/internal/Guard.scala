@@ -11,8 +11,8 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNode
-import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.{SparkSession, Strategy}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 
 /**
  * Keeps a failure of ours from becoming a failure of the session: what goes wrong is logged once,
@@ -78,7 +78,7 @@ case class GuardedRule[P <: TreeNode[_]](rule: Rule[P]) extends Rule[P] {
 }
 
 /** A strategy that plans nothing when it fails. */
-case class GuardedStrategy(strategy: Strategy) extends Strategy {
+case class GuardedStrategy(strategy: SparkStrategy) extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] =
     Guard.protect(s"the strategy ${strategy.getClass.getSimpleName}", Seq.empty[SparkPlan])(
       strategy(plan))

@@ -20,7 +20,7 @@ object DropInputSorts extends Rule[LogicalPlan] {
     }
 
   private def withoutSort(input: LogicalPlan): LogicalPlan = input match {
-    case Sort(_, true, child) => withoutSort(child)
+    case sort: Sort if sort.global => withoutSort(sort.child)
     case project: Project if project.projectList.forall(_.deterministic) =>
       project.withNewChildren(Seq(withoutSort(project.child)))
     case filter: Filter if filter.condition.deterministic =>

@@ -23,8 +23,8 @@ object DropUnusedInputs extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     plan.transformWithPruning(_.containsPattern(JOIN)) {
-      case a @ Aggregate(_, _, child) if ignoresDuplicates(a) =>
-        dropped(child, a.references, countsRows = false).map(c => a.copy(child = c)).getOrElse(a)
+      case a: Aggregate if ignoresDuplicates(a) =>
+        dropped(a.child, a.references, countsRows = false).map(c => a.copy(child = c)).getOrElse(a)
       case p @ Project(_, _) =>
         dropped(p, AttributeSet.empty, countsRows = true).getOrElse(p)
       // Where all that is left of the columns is used there is no projection.

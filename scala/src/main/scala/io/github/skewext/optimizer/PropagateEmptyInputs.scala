@@ -53,7 +53,7 @@ object PropagateEmptyInputs extends Rule[LogicalPlan] {
 
     private def wroteNothing(plan: LogicalPlan): Boolean = plan match {
       case LogicalQueryStage(_, stage: QueryStageExec) =>
-        stage.isMaterialized && stage.getRuntimeStatistics.rowCount.contains(0)
+        stage.isMaterialized && stage.getRuntimeStatistics.rowCount.contains(BigInt(0))
       case other => other.maxRows.contains(0L) && !other.exists(_.isInstanceOf[LogicalQueryStage])
     }
   }

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, Project}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 
@@ -18,6 +18,10 @@ private[skewext] case class KeyType(
   def typed(column: Attribute, timeZone: String): Expression =
     if (DataTypeUtils.sameType(column.dataType, dataType)) column
     else Cast(column, dataType, Some(timeZone))
+
+  /** What is compared in place of a column in this type. */
+  def compared(key: Attribute, input: Int): Expression =
+    KeyTypes.comparable(padded.fold[Expression](key)(_(input)(key)))
 }
 
 /**
@@ -44,7 +48,7 @@ private[skewext] object KeyTypes {
         TimestampNTZType | StringType | BinaryType =>
       true
     case _: DecimalType | _: YearMonthIntervalType | _: DayTimeIntervalType => true
-    case _ => false
+    case other => SparkShims.isTime(other)
   }
 
   def common(session: SparkSession, name: String, columns: Seq[Attribute]): KeyType = {
@@ -83,19 +87,26 @@ private[skewext] object KeyTypes {
   def compared(session: SparkSession, name: String, columns: Seq[Attribute]): Seq[Expression] =
     if (columns.size < 2) {
       requireOrder(columns)
-      columns
+      columns.map(comparable)
     } else {
       val keyType = common(session, name, columns)
       columns.zipWithIndex.map { case (c, i) =>
-        keyType.padded
-          .map(_(i)(c))
-          .getOrElse(keyType.typed(c, session.sessionState.conf.sessionLocalTimeZone))
+        comparable(
+          keyType.padded
+            .map(_(i)(c))
+            .getOrElse(keyType.typed(c, session.sessionState.conf.sessionLocalTimeZone)))
       }
     }
 
+  /** What is compared in place of a key: not its own bytes, if it is a string with a collation. */
+  def comparable(key: Expression): Expression =
+    if (SparkShims.hasCollation(key.dataType)) SparkShims.collationKey(key) else key
+
   private def requireOrder(columns: Seq[Attribute]): Unit = columns.zipWithIndex.foreach {
     case (c, i) =>
-      if (!RowOrdering.isOrderable(c.dataType)) {
+      val hasCollationInside =
+        SparkShims.hasCollation(c.dataType) && !c.dataType.isInstanceOf[StringType]
+      if (!RowOrdering.isOrderable(c.dataType) || hasCollationInside) {
         throw SqlInternals.analysisError(
           s"Input $i (counting from 0) has the key column '${c.name}' of type ${c.dataType.sql}, " +
             "which cannot be compared, so it cannot be a key.")

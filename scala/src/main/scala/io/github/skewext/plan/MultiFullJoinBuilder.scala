@@ -43,7 +43,7 @@ private[skewext] class MultiFullJoinBuilder(
     val join = MultiFullJoin(
       children,
       childKeys.zipWithIndex.map { case (inputKeys, i) =>
-        inputKeys.zip(keyTypes).map { case (key, keyType) => compared(key, keyType, i) }
+        inputKeys.zip(keyTypes).map { case (key, keyType) => keyType.compared(key, i) }
       },
       childKeys,
       keyOutput,
@@ -115,9 +115,6 @@ private[skewext] class MultiFullJoinBuilder(
         })
     }
   }
-
-  private def compared(key: Attribute, keyType: KeyType, input: Int): Expression =
-    keyType.padded.map(_(input)(key)).getOrElse(key)
 
   /**
    * Gives new ids to the columns of inputs that come from one DataFrame, and other names, which the

@@ -3,6 +3,7 @@ package io.github.skewext.plan
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.types.BooleanType
 
 /** What an expression above a join comes to where an input has the key, and where it has not. */
@@ -86,7 +87,9 @@ private[skewext] object PresenceFolding {
     case And(other, Literal.TrueLiteral) => other
     case Or(Literal.FalseLiteral, other) => other
     case Or(other, Literal.FalseLiteral) => other
-    case strict: NullIntolerant if strict.deterministic && strict.children.exists(isNull) =>
+    case strict
+        if strict.deterministic && strict.children.exists(isNull) &&
+          SparkShims.isNullIntolerant(strict) =>
       Literal(null, strict.dataType)
     case other => other
   }

@@ -13,6 +13,9 @@ object SkewReason {
 
   case object JoinType extends SkewReason("the type of the join", false)
 
+  case object KeyType
+      extends SkewReason("the join compares keys by a collation, and not by their bytes", false)
+
   case object OuterCondition
       extends SkewReason(
         "an outer, semi or anti join has a condition on both sides besides equal keys",
@@ -101,6 +104,7 @@ object SkewReason {
     KeysNotCounted,
     SplitBySpark,
     JoinType,
+    KeyType,
     OuterCondition,
     ConditionMayFail,
     Ordered,

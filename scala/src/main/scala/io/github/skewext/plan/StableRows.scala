@@ -6,7 +6,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, ReturnAnswer}
 import org.apache.spark.sql.catalyst.plans.physical.RoundRobinPartitioning
 import org.apache.spark.sql.connector.read.Scan
 import org.apache.spark.sql.execution._
@@ -18,6 +18,7 @@ import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.python.{ArrowEvalPythonExec, BatchEvalPythonExec, EvalPythonExec}
 import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
+import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.types._
 
 /**
@@ -66,7 +67,7 @@ object StableRows {
     val state = session.sessionState
     val optimized = state.optimizer.execute(plan.clone())
     (optimized +: optimized.subqueriesAll).forall { each =>
-      areIn(QueryExecution.createSparkPlan(session, state.planner, each))
+      areIn(state.planner.plan(ReturnAnswer(each)).next())
     }
   }.getOrElse(false)
 
@@ -156,7 +157,8 @@ object StableRows {
     case Min(child) => KeyTypes.comparedByBytes(child.dataType)
     case Max(child) => KeyTypes.comparedByBytes(child.dataType)
     // The buffer of a try_sum that has run over is null, also if what comes then would bring it back.
-    case Sum(child, mode) => !isFloatingPoint(child.dataType) && mode != EvalMode.TRY
+    case sum: Sum =>
+      !isFloatingPoint(sum.child.dataType) && SparkShims.evalMode(sum) != EvalMode.TRY
     // The sum of whole numbers is a double here.
     case Average(child, mode) =>
       mode != EvalMode.TRY && (child.dataType match {

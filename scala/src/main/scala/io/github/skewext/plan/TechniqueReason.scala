@@ -17,6 +17,9 @@ object TechniqueReason {
 
   case object NoEqualKeys extends TechniqueReason("the join compares no columns with =")
 
+  case object KeyType
+      extends TechniqueReason("the join compares keys by a collation, and not by their bytes")
+
   case object Condition
       extends TechniqueReason(
         "the join has a condition besides equal keys, which decides about unmatched rows")
@@ -34,7 +37,16 @@ object TechniqueReason {
 
   /** All reasons, in the order of the documentation. */
   val all: Seq[TechniqueReason] =
-    Seq(JoinType, Streaming, NoEqualKeys, Condition, TooLarge, NotStable, MergeTarget, WrongOption)
+    Seq(
+      JoinType,
+      Streaming,
+      NoEqualKeys,
+      KeyType,
+      Condition,
+      TooLarge,
+      NotStable,
+      MergeTarget,
+      WrongOption)
 
   /** A reason as it is given for a join. */
   case class Detailed(reason: TechniqueReason, detail: Option[String]) {

@@ -23,8 +23,12 @@ object BulkExchanges extends Rule[SparkPlan] {
     }
 
   private def bulk(input: SparkPlan): SparkPlan = input match {
-    case ShuffleExchangeExec(partitioning, child, origin, advisoryPartitionSize) =>
-      BulkShuffleExchangeExec(partitioning, child, origin, advisoryPartitionSize)
+    case shuffle: ShuffleExchangeExec =>
+      BulkShuffleExchangeExec(
+        shuffle.outputPartitioning,
+        shuffle.child,
+        shuffle.shuffleOrigin,
+        shuffle.advisoryPartitionSize)
     case other => other
   }
 }

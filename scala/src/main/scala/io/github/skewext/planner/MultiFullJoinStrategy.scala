@@ -5,13 +5,13 @@ import io.github.skewext.internal.SkewConf
 import io.github.skewext.optimizer.LowerMultiFullJoin
 import io.github.skewext.plan.MultiFullJoin
 
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.{SparkSession, Strategy}
 
 /** Plans a [[MultiFullJoin]] as the one operator that does it in one pass. */
-object MultiFullJoinStrategy extends Strategy {
+object MultiFullJoinStrategy extends SparkStrategy {
 
   /** As rules have them; the other strategies plan what rules have made, and must. */
   private[skewext] val ruleName: String = getClass.getName.stripSuffix("$")
@@ -35,7 +35,7 @@ object MultiFullJoinStrategy extends Strategy {
    * Spark asks for it only where the strategy above has planned nothing, because it failed or is not
    * wanted: then the join is done by Spark's own.
    */
-  object AsSparksJoins extends Strategy {
+  object AsSparksJoins extends SparkStrategy {
     override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
       case j: MultiFullJoin => planLater(LowerMultiFullJoin.normalized(j)) :: Nil
       case _ => Nil

@@ -14,6 +14,7 @@ import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.dynamicpruning.{CleanupDynamicPruningFilters, PartitionPruning}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.SparkShims
 
 /**
  * What is asked of inputs while the query runs. A key that a required input lacks does not come out,
@@ -175,7 +176,7 @@ object RuntimeFilters extends PredicateHelper {
       isWorthIt = !conf.dynamicPartitionPruningReuseBroadcastOnly &&
         savesMore(join.children(creator), join.keys(creator)(j), scan, key)
       if isWorthIt || (isBroadcast && conf.exchangeReuseEnabled)
-    } yield DynamicPruningSubquery(
+    } yield SparkShims.dynamicPruning(
       key,
       join.children(creator),
       join.keys(creator),

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.types.{ArrayType, DataType, StructType, UserDefinedType}
 
 /**
@@ -274,7 +275,9 @@ private[skewext] object JoinTreeMerger {
     widest match {
       case Some(_: UserDefinedType[_]) | None =>
         Left(Detailed(RewriteReason.KeyType, Some(types.map(_.sql).distinct.mkString(", "))))
-      case Some(t) if !RowOrdering.isOrderable(t) || types.exists(u => u != t && isNested(u)) =>
+      case Some(t)
+          if !RowOrdering.isOrderable(t) || types.exists(u => u != t && isNested(u)) ||
+            SparkShims.hasCollation(t) =>
         Left(Detailed(RewriteReason.KeyType, Some(t.sql)))
       case Some(t) => Right(t)
     }

@@ -3,9 +3,6 @@ package io.github.skewext.sketch
 import java.nio.ByteBuffer
 import java.util.Arrays
 
-import org.apache.datasketches.ArrayOfItemsSerDe
-import org.apache.datasketches.memory.Memory
-
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 
 /** A key as Spark has it in a row, with Spark's hash of it, which says the partition. */
@@ -29,7 +26,7 @@ private[skewext] final class ReportedKey(val hash: Int, val bytes: Array[Byte])
 }
 
 /** Keys as bytes, for the sketch: of each its hash, its length, and itself. */
-private[skewext] object ReportedKeySerDe extends ArrayOfItemsSerDe[ReportedKey] {
+private[skewext] object ReportedKeySerDe extends KeySerDe {
 
   override def serializeToByteArray(keys: Array[ReportedKey with Object]): Array[Byte] = {
     val out = ByteBuffer.allocate(keys.map(8 + _.bytes.length).sum)
@@ -37,11 +34,7 @@ private[skewext] object ReportedKeySerDe extends ArrayOfItemsSerDe[ReportedKey] 
     out.array()
   }
 
-  override def deserializeFromMemory(
-      memory: Memory,
-      numKeys: Int): Array[ReportedKey with Object] = {
-    val all = new Array[Byte](memory.getCapacity.toInt)
-    memory.getByteArray(0, all, 0, all.length)
+  override protected def read(all: Array[Byte], numKeys: Int): Array[ReportedKey with Object] = {
     val in = ByteBuffer.wrap(all)
     Array.fill[ReportedKey with Object](numKeys) {
       val hash = in.getInt()

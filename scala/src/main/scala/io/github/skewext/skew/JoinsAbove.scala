@@ -31,7 +31,7 @@ private[skewext] object JoinsAbove {
   def divided(plan: SparkPlan, join: SparkPlan, by: SparkPlan): Option[SparkPlan] = for {
     splits <- by.collectFirst { case s: SplitJoinExec => s.splits }
     split <- plan.collectFirst { case s: SplitJoinExec if s.splits eq splits => s }
-    joined <- JoinedInputs.of(join).right.toOption
+    joined <- JoinedInputs.of(join).toOption
     read <- partitioned(joined.inputs.head.plan)
   } yield {
     val readAs = PartitionedInput.readAs(read.sources.head)
@@ -64,7 +64,7 @@ private[skewext] object JoinsAbove {
   }
 
   private def partitioned(plan: SparkPlan): Option[PartitionedInput] =
-    PartitionedInput.of(plan, SQLConf.get.getConf(SkewConf.BUCKET_SKEW)).right.toOption
+    PartitionedInput.of(plan, SQLConf.get.getConf(SkewConf.BUCKET_SKEW)).toOption
 
   /** Every task of a split partition reads what the other side has of it. */
   private def isWorthIt(

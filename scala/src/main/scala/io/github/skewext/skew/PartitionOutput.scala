@@ -64,7 +64,7 @@ object PartitionOutput {
         }
       }
     }
-    PartitionOutput(bytes, byInput, hotRows)
+    PartitionOutput(bytes, byInput.toIndexedSeq, hotRows.toIndexedSeq)
   }
 
   /** By how many rows each cell stands out, or 0. */

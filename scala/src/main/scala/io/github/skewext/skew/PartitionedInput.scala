@@ -127,7 +127,7 @@ object PartitionedInput {
           if (StableRows.areMadeBy(node)) {
             val found = parts.map(part => find(part.child, sliceable && part.linear))
             found.collectFirst { case Left(reason) => Left(reason) }.getOrElse {
-              found.flatMap(_.right.get) match {
+              found.flatMap(_.toOption.get) match {
                 case Seq(one) if parts.size == 1 => Right(Seq(one.below(node)))
                 case several => Right(several)
               }
@@ -137,7 +137,7 @@ object PartitionedInput {
           }
         case _ => Left(SkewReason.InputNotPartitioned)
       }
-    find(plan, sliceable = true).right.flatMap { sources =>
+    find(plan, sliceable = true).flatMap { sources =>
       if (sources.map(readAs).distinct.size == 1) Right(PartitionedInput(plan, sources))
       else Left(SkewReason.InputsDiffer)
     }

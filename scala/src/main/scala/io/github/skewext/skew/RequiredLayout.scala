@@ -1,6 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.MultiJoinExec
+import io.github.skewext.execution.{MultiJoinExec, SparksShuffledJoin}
 import io.github.skewext.plan.{JoinHints, SkewReason}
 
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
@@ -10,7 +10,6 @@ import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.datasources.WriteFilesExec
 import org.apache.spark.sql.execution.datasources.v2.MergeRowsExec
 import org.apache.spark.sql.execution.exchange._
-import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.{SortExec, SparkPlan}
 
 /**
@@ -101,7 +100,7 @@ object RequiredLayout extends Rule[SparkPlan] {
   }
 
   private def isJoin(plan: SparkPlan): Boolean = plan match {
-    case _: MultiJoinExec | _: ShuffledJoin => true
+    case _: MultiJoinExec | SparksShuffledJoin(_) => true
     case _ => false
   }
 

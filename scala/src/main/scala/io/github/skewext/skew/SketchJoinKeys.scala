@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
 import io.github.skewext.execution.split.{JoinedInputs, KeySketchExec}
-import io.github.skewext.execution.{MadeOf, MultiFullJoinExec}
+import io.github.skewext.execution.{MadeOf, MultiFullJoinExec, SparksShuffledJoin}
 import io.github.skewext.internal.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions.Expression
@@ -10,7 +10,6 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleExchangeLike}
-import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
@@ -51,7 +50,7 @@ object SketchJoinKeys extends Rule[SparkPlan] {
 
   /** Joins that are a part of a chain are looked at as that alone, or N of them are looked at N times. */
   private def shufflesIn(plan: SparkPlan): Seq[Shuffle] = plan match {
-    case join @ (_: MultiFullJoinExec | _: ShuffledJoin) =>
+    case join @ (_: MultiFullJoinExec | SparksShuffledJoin(_)) =>
       JoinedInputs.of(join) match {
         case Right(joined) if isCounted(join) && RequiredLayout.reasonToLeaveWhole(join).isEmpty =>
           joined.inputs.flatMap { input =>

@@ -5,7 +5,7 @@ import io.github.skewext.execution.split.SplitJoinExec
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{Cost, CostEvaluator}
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
-import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.skewext.SparkShims
 
 /**
  * For `spark.sql.adaptive.customCostEvaluatorClass` where skewed joins are split by force: a plan
@@ -16,7 +16,7 @@ class SkewJoinCostEvaluator extends CostEvaluator {
   override def evaluateCost(plan: SparkPlan): Cost = SkewJoinCost(
     splitJoins = plan.collect {
       case join: SplitJoinExec => join
-      case join: ShuffledJoin if join.isSkewJoin => join
+      case join if SparkShims.isSkewJoin(join) => join
     }.size,
     shuffles = plan.collect { case shuffle: ShuffleExchangeLike => shuffle }.size)
 }

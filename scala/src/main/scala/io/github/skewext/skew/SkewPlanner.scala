@@ -64,7 +64,7 @@ object SkewPlanner {
       settings: SkewSettings,
       output: IndexedSeq[PartitionOutput] = IndexedSeq.empty)
       : Either[SkewReason, Seq[PartitionSplit]] =
-    decide(inputs.map(_.weighed), settings, output).right.map(_.map(inBytesOf(_, inputs)))
+    decide(inputs.map(_.weighed), settings, output).map(_.map(inBytesOf(_, inputs)))
 
   private def decide(
       inputs: Seq[SkewInput],
@@ -224,10 +224,10 @@ object SkewPlanner {
       longestPiece: Double): Option[Marking] =
     if (slices.size >= 2) {
       val works = slices.map(s => input.dropCost * (others + s.bytesRead))
-      val longest = works.max + math.max(longestPiece, others)
+      val longest = works.max + math.max(longestPiece, others.toDouble)
       val streamed = math.max(longestPiece, others + input.dropCost * own)
       val read = slices.map(s => others + s.bytesRead).sum + others
-      if (streamed >= MarkingGain * longest) Some(Marking(slices, longest, read)) else None
+      if (streamed >= MarkingGain * longest) Some(Marking(slices, longest, read.toDouble)) else None
     } else {
       None
     }

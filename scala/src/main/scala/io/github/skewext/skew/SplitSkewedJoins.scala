@@ -1,6 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.MultiFullJoinExec
+import io.github.skewext.execution.{MultiFullJoinExec, SparksShuffledJoin}
 import io.github.skewext.execution.split.{JoinedInputs, SkewSplits, SplitJoinExec}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.{SkewReason, SkewSettings}
@@ -9,7 +9,6 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.adaptive.SkewJoinChildWrapper
 import org.apache.spark.sql.execution.exchange.{EnsureRequirements, ValidateRequirements}
-import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.{ProjectExec, SortExec, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -91,8 +90,8 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
       put: (SparkPlan, SparkPlan, Seq[SparkPlan]) => Either[SkewReason, SparkPlan]): SparkPlan = {
     var whole = plan
     def visit(node: SparkPlan): Unit = node match {
-      case join @ (_: MultiFullJoinExec | _: ShuffledJoin) if !isSplitBySpark(join) =>
-        split(join).right.flatMap(put(whole, join, _)) match {
+      case join @ (_: MultiFullJoinExec | SparksShuffledJoin(_)) if !isSplitBySpark(join) =>
+        split(join).flatMap(put(whole, join, _)) match {
           case Right(newPlan) =>
             logDebug(s"Splits skewed partitions of ${join.simpleStringWithNodeId()}")
             whole = newPlan
@@ -110,14 +109,14 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
   }
 
   private def isSplitBySpark(join: SparkPlan): Boolean = join match {
-    case j: ShuffledJoin => j.isSkewJoin
+    case SparksShuffledJoin(j) => j.isSkewJoin
     case _ => false
   }
 
   /** What may replace the join, the best first. */
   private def split(join: SparkPlan): Either[SkewReason, Seq[SparkPlan]] = for {
-    joined <- JoinedInputs.of(join).right
-    inputs <- partitionedInputs(joined).right
+    joined <- JoinedInputs.of(join)
+    inputs <- partitionedInputs(joined)
     splits <- SkewPlanner
       .plan(
         joined.inputs.zip(inputs).map { case (i, input) =>
@@ -130,8 +129,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
         case SkewReason.NotSkewed if inputs.exists(_.keysNotCounted) => SkewReason.KeysNotCounted
         case reason => reason
       }
-      .right
-    _ <- RequiredLayout.reasonToLeaveWhole(join).toLeft(()).right
+    _ <- RequiredLayout.reasonToLeaveWhole(join).toLeft(())
   } yield {
     val reads = SkewSplits(splits).reads(inputs.head.ranges, inputs.map(_.bytes), splitFirst)
     val children = inputs.zip(reads).map { case (input, specs) => input.reading(specs) }
@@ -163,7 +161,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
     found.collectFirst { case Left(reason) => reason } match {
       case Some(reason) => Left(reason)
       case None =>
-        val inputs = found.flatMap(_.right.toOption)
+        val inputs = found.flatMap(_.toOption)
         if (inputs.map(i => PartitionedInput.readAs(i.sources.head)).distinct.size == 1)
           Right(inputs)
         else Left(SkewReason.InputsDiffer)

@@ -1,5 +1,6 @@
 package io.github.skewext.skew
 
+import io.github.skewext.execution.SparksShuffledJoin
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.{JoinHints, SkewReason}
 
@@ -17,7 +18,7 @@ object UndoReplicatingSplits extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = if (SkewConf.enabled(conf)) {
     plan.transformUp {
-      case join: ShuffledJoin if join.isSkewJoin && replicates(join) => whole(join)
+      case SparksShuffledJoin(join) if join.isSkewJoin && replicates(join) => whole(join)
     }
   } else {
     plan

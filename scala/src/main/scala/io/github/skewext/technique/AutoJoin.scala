@@ -49,13 +49,14 @@ object AutoJoin extends SkewTechnique {
     SaltedJoin.preparedForHint(request)
 
   override def plan(request: TechniqueRequest): Either[Detailed, TechniquePlan] = {
-    val tried = candidates(request).toStream.map { c =>
+    def tried(c: Candidate): Either[Detailed, TechniquePlan] =
       c.technique
         .plan(request.copy(technique = c.technique.name, options = c.options.copy(ofAuto = true)))
-        .right
         .map(made => made.copy(how = s"${made.how}; chosen as ${c.why}, with ${figures(request)}"))
-    }
-    tried.find(_.isRight).getOrElse(tried.head)
+    val all = candidates(request)
+    val first = tried(all.head)
+    if (first.isRight) first
+    else all.tail.iterator.map(tried).find(_.isRight).getOrElse(first)
   }
 
   private case class Candidate(technique: SkewTechnique, options: TechniqueOptions, why: String)

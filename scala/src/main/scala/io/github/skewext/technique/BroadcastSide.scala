@@ -57,7 +57,7 @@ private[skewext] object BroadcastSide {
   def bytesInMemory(request: TechniqueRequest, side: BuildSide): BigInt = {
     val plan = request.plan(side)
     def isCompressed = plan.collectLeaves().exists {
-      case LogicalRelation(_: HadoopFsRelation, _, _, _) => true
+      case scan: LogicalRelation => scan.relation.isInstanceOf[HadoopFsRelation]
       case _ => false
     }
     plan.stats.rowCount match {

@@ -3,12 +3,11 @@ package io.github.skewext.technique
 import io.github.skewext.execution.MarkedBroadcastJoinExec
 import io.github.skewext.plan.MarkedBroadcastJoin
 
-import org.apache.spark.sql.Strategy
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 
 /** Plans a [[MarkedBroadcastJoin]] as its operator. */
-object MarkedBroadcastJoinStrategy extends Strategy {
+object MarkedBroadcastJoinStrategy extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case j: MarkedBroadcastJoin =>
       MarkedBroadcastJoinExec(

@@ -3,12 +3,11 @@ package io.github.skewext.technique
 import io.github.skewext.execution.SaltKeysExec
 import io.github.skewext.plan.SaltKeys
 
-import org.apache.spark.sql.Strategy
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 
 /** Plans salts; the join on them is Spark's. */
-object SaltedJoinStrategy extends Strategy {
+object SaltedJoinStrategy extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case SaltKeys(keys, side, hot, hotRows, nullCells, cell, kind, child) =>
       SaltKeysExec(keys, side, hot, hotRows, nullCells, cell, kind, planLater(child)) :: Nil

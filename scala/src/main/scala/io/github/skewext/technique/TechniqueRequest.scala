@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.sql.skewext.SparkShims
 
 /**
  * A join that a technique is asked to do. What it shows of columns is not its affair: Spark has put
@@ -153,8 +154,19 @@ object TechniqueRequest {
       case _: InnerLike | LeftOuter | RightOuter | FullOuter | LeftSemi | LeftAnti =>
         join match {
           case ExtractEquiJoinKeys(_, leftKeys, rightKeys, condition, _, _, _, _) =>
-            Right(
-              TechniqueRequest(session, join, leftKeys, rightKeys, condition, technique, options))
+            leftKeys.map(_.dataType).find(SparkShims.hasCollation) match {
+              case Some(keyType) => Left(TechniqueReason.KeyType(keyType.sql))
+              case None =>
+                Right(
+                  TechniqueRequest(
+                    session,
+                    join,
+                    leftKeys,
+                    rightKeys,
+                    condition,
+                    technique,
+                    options))
+            }
           case _ => Left(TechniqueReason.NoEqualKeys.given)
         }
       case other =>

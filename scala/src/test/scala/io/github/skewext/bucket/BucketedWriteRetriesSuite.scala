@@ -34,7 +34,10 @@ class BucketedWriteRetriesSuite extends SortedBucketTest with RetriedTasks {
         assert(filesPerBucket("t").values.toSet === Set(2))
         val written = spark.table("t").select("k", "p", "id", "v").collect()
         val expected = rows.withColumn("v", col("id"))
-        assertSameRows(written, expected.union(expected).collect(), "what was written twice")
+        assertSameRows(
+          written.toSeq,
+          expected.union(expected).collect().toSeq,
+          "what was written twice")
       }
     }
   }

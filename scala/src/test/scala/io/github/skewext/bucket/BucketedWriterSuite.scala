@@ -44,7 +44,7 @@ class BucketedWriterSuite extends SortedBucketTest {
         val written = write(data(500), "t", Seq("k"), buckets = 4)
         assertOneFileEach("t")
         assertSorted("t", 4)
-        assertSameRows(spark.table("t").collect(), data(500).collect(), "the data")
+        assertSameRows(spark.table("t").collect().toSeq, data(500).collect().toSeq, "the data")
         assert(written.table === "spark_catalog.default.t")
         assert(written.buckets.map(_.number) === (0 until 4))
         assert(written.buckets.map(_.files).sum === 4)
@@ -92,7 +92,7 @@ class BucketedWriterSuite extends SortedBucketTest {
         assertOneFileEach("t", times = 2)
         val expected = rows.withColumn("p", when(col("p") =!= "", col("p"))).collect().toSeq
         assertSameRows(
-          spark.table("t").select("k", "v", "p").collect(),
+          spark.table("t").select("k", "v", "p").collect().toSeq,
           expected ++ expected,
           "the data")
       }
@@ -167,7 +167,7 @@ class BucketedWriterSuite extends SortedBucketTest {
           format = "orc",
           options = Map("compression" -> "zlib", "path" -> folder.getCanonicalPath))
         assert(folder.listFiles().count(_.getName.endsWith(".zlib.orc")) === 2)
-        assertSameRows(spark.table("t").collect(), data(100).collect(), "the data")
+        assertSameRows(spark.table("t").collect().toSeq, data(100).collect().toSeq, "the data")
         val again = write(
           data(100),
           "spark_catalog.default.t",

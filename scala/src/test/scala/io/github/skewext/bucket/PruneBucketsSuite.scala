@@ -36,7 +36,7 @@ class PruneBucketsSuite extends BucketScanTest {
   /** The buckets of the rows that a list of values says. */
   private def bucketsOf(values: (Any, Any)*): Set[Int] = values.map { case (a, b) =>
     val bucket = spark.range(1).select(pmod(hash(lit(a).cast("int"), lit(b)), lit(Buckets)))
-    bucket.head.getInt(0)
+    bucket.head().getInt(0)
   }.toSet
 
   test("a look-up on two bucket columns reads one bucket of 64") {
@@ -257,7 +257,7 @@ class PruneBucketsSuite extends BucketScanTest {
         assert(scans(off).head.optionalBucketSet === scans(df).head.optionalBucketSet)
       }
       save(rows.withColumnRenamed("b", "file_name"), "m", 16, "file_name")
-      val name = sql("SELECT _metadata.file_name FROM m LIMIT 1").head.getString(0)
+      val name = sql("SELECT _metadata.file_name FROM m LIMIT 1").head().getString(0)
       val metadata = sql(s"SELECT * FROM m WHERE _metadata.file_name = '$name'")
       assert(checkAnswer(metadata).nonEmpty)
       assert(scans(metadata).head.optionalBucketSet.isEmpty)

@@ -147,8 +147,9 @@ class InputsSuite extends MultiJoinTest {
         joinedRows
           .filter(_.getAs[Seq[Int]]("sources").contains(i))
           .map(r => Row(r.getAs[Any]("k"), r.getAs[Any](s"s$i"), r.getAs[Any](s"d$i")))
-          .distinct,
-        forty(i).collect(),
+          .distinct
+          .toSeq,
+        forty(i).collect().toSeq,
         "that input")
     }
     val products = keysOf.flatten.flatten.distinct.map { key =>

@@ -2,6 +2,7 @@ package io.github.skewext.plan
 
 import io.github.skewext.{MultiJoinTest, PythonApi}
 
+import org.apache.spark.sql.skewext.TestShims
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 
 /** Wrong arguments: one sentence each, and the session goes on. */
@@ -13,6 +14,8 @@ class BadInputSuite extends MultiJoinTest {
   private def fails(sentence: String)(join: => DataFrame): Unit = {
     val e = intercept[AnalysisException](join)
     assert(e.getMessage.contains(sentence), e.getMessage)
+    // Without one PySpark 4 fails over the error; and it must not show in the sentence.
+    assert(TestShims.errorClass(e) != null && !e.getMessage.contains("ERROR"), e.getMessage)
     checkJoin(fullJoin("k")(a, b))
   }
 

@@ -149,17 +149,14 @@ class BulkExchangesSuite extends MultiJoinTest {
   }
 
   test("metrics are those of Spark's exchange") {
-    def metrics(df: DataFrame): Seq[Map[String, Long]] = exchanges(df).map(
-      _.metrics
-        .filterKeys(
-          Set(
-            "dataSize",
-            "numPartitions",
-            "shuffleRecordsWritten",
-            "recordsRead",
-            "shuffleBytesWritten"))
-        .map(m => m._1 -> m._2.value)
-        .toMap)
+    val compared = Set(
+      "dataSize",
+      "numPartitions",
+      "shuffleRecordsWritten",
+      "recordsRead",
+      "shuffleBytesWritten")
+    def metrics(df: DataFrame): Seq[Map[String, Long]] =
+      exchanges(df).map(_.metrics.collect { case (name, m) if compared(name) => name -> m.value })
     withSQLConf("spark.sql.adaptive.enabled" -> "false") {
       val on = joined(3)
       on.collect()

@@ -33,6 +33,8 @@ class QueryReportSuite extends SkewTest {
       .set("spark.eventLog.enabled", "true")
       .set("spark.eventLog.dir", folder.toURI.toString)
       .set("spark.eventLog.compress", "false")
+      // From Spark 4 on logs roll.
+      .set("spark.eventLog.rolling.enabled", "false")
 
   /** Keeps what tasks say of themselves, and which metrics the stages had. */
   private object seen extends SparkListener {
@@ -189,7 +191,7 @@ class QueryReportSuite extends SkewTest {
     val live = last()
     val number = Long.box((live \ "query").extract[Long])
     val written = folder.listFiles().filter(_.getName.endsWith(".inprogress")).head
-    val lines = Files.readAllLines(written.toPath).asScala
+    val lines = Files.readAllLines(written.toPath).asScala.toSeq
     val (one, two) = lines.splitAt(lines.size / 2)
     val rolled = new File(folder, "eventlog_v2_app")
     rolled.mkdir()

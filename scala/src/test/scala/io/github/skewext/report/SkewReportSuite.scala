@@ -97,13 +97,17 @@ class SkewReportSuite extends MultiJoinTest {
       withSQLConf("spark.sql.codegen.factoryMode" -> "NO_CODEGEN") {
         typed.columns.zipWithIndex.foreach { case (name, i) =>
           val seen = report(Seq(name))(typed)
-          val partitions = rows.groupBy(_.getInt(typed.columns.length + i)).mapValues(_.length)
+          val partitions = rows.groupBy(_.getInt(typed.columns.length + i)).map { case (k, same) =>
+            k -> same.length
+          }
           val figures = input(seen, 0)
           val counted = longs(figures \ "partition_rows")
             .zip(longs(figures \ "partition_null_rows"))
             .map { case (rows, nulls) => rows + nulls }
           assert(counted === (0 until Partitions).map(partitions.getOrElse(_, 0)), name)
-          val expected = rows.map(_.get(i)).filter(_ != null).groupBy(plain).mapValues(_.length)
+          val expected = rows.map(_.get(i)).filter(_ != null).groupBy(plain).map { case (k, same) =>
+            k -> same.length
+          }
           val found = seen.hotKeys.collect().map(r => plain(r.get(0)) -> r.getAs[Long]("low0"))
           assert(found.toMap === expected.toMap, name)
           assert(found.length === expected.size, name)

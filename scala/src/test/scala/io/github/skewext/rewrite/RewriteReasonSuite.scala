@@ -6,6 +6,7 @@ import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.RewriteReason.{OuterReference => _, _}
 import io.github.skewext.plan.{MultiFullJoin, RewriteReason}
 
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases
 import org.apache.spark.sql.catalyst.expressions.{Coalesce, EqualTo, OuterReference, PythonUDF}
 import org.apache.spark.sql.catalyst.plans.FullOuter
@@ -13,8 +14,8 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, JoinHint, Logi
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.functions.{broadcast, col}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.{SparkShims, TestShims}
 import org.apache.spark.sql.types.StringType
-import org.apache.spark.sql.{Column, DataFrame}
 
 /** Joins that stay Spark's, and what is said about them. */
 class RewriteReasonSuite extends RewriteTest {
@@ -106,7 +107,8 @@ class RewriteReasonSuite extends RewriteTest {
       Seq(table("k, v", "(1, 'a')"), table("k, w", "(1, 'b')"), table("k, x", "(1, 'c')"))
     val batched = 100
     val python =
-      new Column(PythonUDF("f", null, StringType, Seq(col("v").expr), batched, true))
+      TestShims.column(
+        PythonUDF("f", null, StringType, Seq(SparkShims.expression(col("v"))), batched, true))
     val pair = frames(0).join(frames(1), Seq("k"), "full")
     checkLeft(
       pair.withColumn("p", python).join(frames(2), Seq("k"), "full").queryExecution.analyzed,

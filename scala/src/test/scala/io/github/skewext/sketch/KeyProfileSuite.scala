@@ -42,7 +42,7 @@ class KeyProfileSuite extends AnyFunSuite {
     Seq(profile(keys), merged(keys.grouped(700).map(profile(_)).toSeq)).foreach { p =>
       assert(p.keys.getMaximumError === 0)
       val found = p.frequent(0).map(k => value(k) -> p.bounds(k)).toMap
-      assert(found === expected.mapValues(n => (n, n)).toMap)
+      assert(found === expected.map { case (k, n) => k -> ((n, n)) })
       assert(p.numRows === 5000)
       assert(p.distinct.getLowerBound(2) <= 10 && p.distinct.getUpperBound(2) >= 10)
     }

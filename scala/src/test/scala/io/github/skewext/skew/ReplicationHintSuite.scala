@@ -6,12 +6,10 @@ import io.github.skewext.technique.TechniqueRequest
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.IsNotNull
-import org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral
-import org.apache.spark.sql.catalyst.plans.logical.MergeRows.Keep
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.skewext.{SqlInternals, TestShims}
 
 /** Joins of which one side must not be in several tasks: Spark gives MERGE such joins. */
 class ReplicationHintSuite extends SkewTest {
@@ -96,7 +94,7 @@ class ReplicationHintSuite extends SkewTest {
         MergeRows(
           isSourceRowPresent = IsNotNull(child.output.last),
           isTargetRowPresent = IsNotNull(child.output.head),
-          matchedInstructions = Seq(Keep(TrueLiteral, child.output)),
+          matchedInstructions = Seq(TestShims.keep(child.output)),
           notMatchedInstructions = Nil,
           notMatchedBySourceInstructions = Nil,
           checkCardinality = checkCardinality,
@@ -125,7 +123,7 @@ class ReplicationHintSuite extends SkewTest {
     val df = hinted(joined("full", 0, 0), JoinHint(keep, None))
     val join = df.queryExecution.analyzed.collectFirst { case join: Join => join }.get
     val asked = TechniqueRequest.of(spark, join, "salted", TechniqueOptions(Map.empty))
-    assert(asked.left.get.reason === TechniqueReason.MergeTarget)
+    assert(asked.swap.toOption.get.reason === TechniqueReason.MergeTarget)
     withSQLConf(
       SkewConf.MULTI_JOIN_REWRITE.key -> "true",
       SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS.key -> "2") {

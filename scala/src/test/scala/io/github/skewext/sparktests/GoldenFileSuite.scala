@@ -2,17 +2,13 @@ package io.github.skewext.sparktests
 
 import java.io.File
 
-import org.apache.spark.sql.SQLQueryTestSuite
-
 /**
  * Files of Spark's with queries and their answers, with all joins rewritten.
  *
  * @param homeBefore
  *   where Spark's files were looked for before this suite was made
  */
-abstract class GoldenFileSuite(homeBefore: Option[String])
-    extends SQLQueryTestSuite
-    with RewriteForced {
+abstract class GoldenFileSuite(homeBefore: Option[String]) extends GoldenCases with RewriteForced {
 
   // Only the constructor of Spark's suite asks.
   SparkTestFiles.restoreHome(homeBefore)
@@ -22,11 +18,7 @@ abstract class GoldenFileSuite(homeBefore: Option[String])
   override protected lazy val listTestCases: Seq[TestCase] = files.map { name =>
     val input = new File(inputFilePath, name).getPath
     val result = new File(goldenFilePath, s"$name.out").getPath
-    if (name.startsWith("postgreSQL/")) PgSQLTestCase(name, input, result)
-    else if (name.startsWith("ansi/")) AnsiTestCase(name, input, result)
-    else if (name.startsWith("timestampNTZ/")) TimestampNTZTestCase(name, input, result)
-    else if (name == "cte.sql") CTETestCase(name, input, result)
-    else RegularTestCase(name, input, result)
+    goldenCase(name, input, result)
   }
 
   override protected def testFile(name: String): String =

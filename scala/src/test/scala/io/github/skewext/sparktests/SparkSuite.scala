@@ -31,7 +31,7 @@ trait SparkSuite extends SharedSparkSession {
   // Spark's tests of Python's functions ask where it is, also where they then do not run.
   private lazy val homeBefore = SparkTestFiles.setHome()
 
-  override protected def sparkConf: SparkConf =
+  override def sparkConf: SparkConf =
     super.sparkConf
       .set(
         "spark.sql.extensions",
@@ -78,7 +78,7 @@ trait SparkSuite extends SharedSparkSession {
 /** The same, and all chains of joins are rewritten that can be, however short. */
 trait RewriteForced extends SparkSuite {
 
-  override protected def sparkConf: SparkConf =
+  override def sparkConf: SparkConf =
     super.sparkConf
       .set("spark.skewext.multiJoin.rewrite.minInputs", "2")
       .set("spark.skewext.multiJoin.rewrite.mixed.enabled", "true")

@@ -15,7 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.expressions.UserDefinedFunction
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.{RetriedTasks, TestShuffles}
+import org.apache.spark.sql.skewext.{RetriedTasks, TestShims, TestShuffles}
 import org.apache.spark.sql.types.IntegerType
 import org.apache.spark.sql.{AnalysisException, Column, DataFrame, Row}
 import org.apache.spark.unsafe.types.UTF8String
@@ -170,7 +170,9 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
       val Seq(l, _) = salted(df)
       val at = l.output.indexWhere(_.exprId == l.cell.exprId)
       def run() =
-        l.execute().map(_.getInt(at)).collect().groupBy(identity).mapValues(_.length).map(identity)
+        l.execute().map(_.getInt(at)).collect().groupBy(identity).map { case (k, same) =>
+          k -> same.length
+        }
       Seq(run(), run())
     }
     def join(l: DataFrame) = skewJoin(
@@ -214,7 +216,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     val structs = (df: DataFrame) => df.withColumn("k", struct(col("k"), lit("x").as("s")))
     val hotStructs = Seq(0.0, Double.NaN, 8.0).map { k =>
       Seq(
-        new Column(
+        TestShims.column(
           Literal(InternalRow(k, UTF8String.fromString("x")), structs(l).schema("k").dataType)))
     }
     for (how <- Seq("full", "left_anti")) {

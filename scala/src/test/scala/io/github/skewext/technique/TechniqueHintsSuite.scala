@@ -6,11 +6,10 @@ import io.github.skewext.explain.Origin
 import io.github.skewext.plan.TechniqueReason
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledHashJoinExec, SortMergeJoinExec}
-import org.apache.spark.sql.execution.streaming.MemoryStream
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.TestShuffles
-import org.apache.spark.sql.{DataFrame, Encoder, Encoders}
+import org.apache.spark.sql.skewext.{TestShims, TestShuffles}
 
 /** Hints that ask for a technique, and Spark's own beside them. */
 class TechniqueHintsSuite extends SkewJoinTest {
@@ -85,11 +84,10 @@ class TechniqueHintsSuite extends SkewJoinTest {
   }
 
   test("a hint on a join of streams is left out") {
-    implicit val ints: Encoder[Int] = Encoders.scalaInt
     // Each partition of a join of streams keeps four tables of what it has seen, in files.
     withSQLConf("spark.sql.shuffle.partitions" -> "1")(
       for (technique <- Seq("salted", "broadcast_map", "auto")) {
-        val (l, r) = (MemoryStream[Int], MemoryStream[Int])
+        val (l, r) = (TestShims.numbers(spark), TestShims.numbers(spark))
         val left = l.toDF().toDF("k")
         val words = technique +: (if (technique == "broadcast_map") Nil else Seq("hot_keys=1"))
         val joined = left.join(r.toDF().toDF("k").hint("skew_join", words: _*), "k")

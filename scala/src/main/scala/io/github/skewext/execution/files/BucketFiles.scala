@@ -5,7 +5,7 @@ import scala.collection.mutable
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.paths.SparkPath
-import org.apache.spark.sql.catalyst.expressions.PlanExpression
+import org.apache.spark.sql.catalyst.expressions.{Expression, PlanExpression}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.datasources.BucketingUtils
@@ -107,8 +107,11 @@ private[skewext] object BucketFiles {
    * pruned partitions are fewer.
    */
   private def list(scan: FileSourceScanExec): Option[Map[Int, Seq[File]]] = {
-    val known = scan.partitionFilters.filterNot(_.exists(_.isInstanceOf[PlanExpression[_]]))
-    val files = scan.relation.location.listFiles(known, scan.dataFilters).flatMap(_.files)
+    def known(filters: Seq[Expression]) =
+      filters.filterNot(_.exists(_.isInstanceOf[PlanExpression[_]]))
+    val files = scan.relation.location
+      .listFiles(known(scan.partitionFilters), known(scan.dataFilters))
+      .flatMap(_.files)
     val byBucket = files.groupBy(file => BucketingUtils.getBucketId(file.getPath.getName))
     if (byBucket.contains(None)) {
       None

@@ -30,7 +30,7 @@ private[skewext] object BucketedScan {
     (0 until spec.numBuckets).foreach { b =>
       if (to.get(b) && before.forall(_.get(b))) buckets.set(b)
     }
-    if (buckets.cardinality == before.fold(spec.numBuckets)(_.cardinality)) {
+    if (buckets.cardinality() == before.fold(spec.numBuckets)(_.cardinality())) {
       scan
     } else {
       val restricted = scan.copy(optionalBucketSet = Some(buckets))

@@ -6,7 +6,8 @@ import scala.util.Try
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.orc.OrcFile
-import org.apache.parquet.format.converter.ParquetMetadataConverter
+import org.apache.parquet.hadoop.ParquetFileReader
+import org.apache.parquet.hadoop.util.HadoopInputFile
 
 import org.apache.spark.sql.catalyst.FileSourceOptions
 import org.apache.spark.sql.catalyst.expressions.FileSourceConstantMetadataAttribute
@@ -14,7 +15,7 @@ import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.datasources.FileFormat
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
-import org.apache.spark.sql.execution.datasources.parquet.{ParquetFileFormat, ParquetFooterReader}
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
@@ -66,16 +67,20 @@ private[skewext] object RowGroups {
   private val TellRange = Set(FileFormat.FILE_BLOCK_START, FileFormat.FILE_BLOCK_LENGTH)
 
   private def parquet(conf: Configuration, path: Path): Seq[Group] = {
-    val footer = ParquetFooterReader.readFooter(conf, path, ParquetMetadataConverter.NO_FILTER)
-    footer.getBlocks.asScala.map { group =>
-      Group(group.getStartingPos, math.max(1L, group.getCompressedSize))
+    val reader = ParquetFileReader.open(HadoopInputFile.fromPath(path, conf))
+    try {
+      reader.getFooter.getBlocks.asScala.toSeq.map { group =>
+        Group(group.getStartingPos, math.max(1L, group.getCompressedSize))
+      }
+    } finally {
+      reader.close()
     }
   }
 
   private def orc(conf: Configuration, path: Path): Seq[Group] = {
     val reader = OrcFile.createReader(path, OrcFile.readerOptions(conf))
     try {
-      reader.getStripes.asScala.map(stripe => Group(stripe.getOffset, stripe.getLength))
+      reader.getStripes.asScala.toSeq.map(stripe => Group(stripe.getOffset, stripe.getLength))
     } finally {
       reader.close()
     }

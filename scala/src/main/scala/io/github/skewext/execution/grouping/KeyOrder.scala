@@ -4,6 +4,7 @@ import scala.annotation.switch
 
 import org.apache.spark.sql.catalyst.expressions.codegen.GenerateOrdering
 import org.apache.spark.sql.catalyst.expressions.{Ascending, BaseOrdering, BoundReference, Expression, SortOrder, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 import org.apache.spark.util.collection.unsafe.sort.PrefixComparators.{DoublePrefixComparator, StringPrefixComparator}
@@ -91,7 +92,7 @@ private final class ColumnOrder(ordinals: Array[Array[Int]], kinds: Array[Int]) 
     val nullA = a.isNullAt(i)
     val nullB = b.isNullAt(j)
     if (nullA || nullB) java.lang.Boolean.compare(nullB, nullA)
-    else if (kind == Bytes) a.getUTF8String(i).compareTo(b.getUTF8String(j))
+    else if (kind == Bytes) SparkShims.compare(a.getUTF8String(i), b.getUTF8String(j))
     else java.lang.Long.compare(number(kind, a, i), number(kind, b, j))
   }
 
@@ -137,6 +138,7 @@ private object ColumnOrder {
     case d: DecimalType if d.precision <= Decimal.MAX_LONG_DIGITS => Unscaled
     case FloatType => Float32
     case DoubleType => Float64
+    case other if SparkShims.isTime(other) => Int64
   }
 }
 

@@ -124,9 +124,9 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
     notePeak()
   }
 
-  def notePeak(): Unit = peak = math.max(peak, used)
+  def notePeak(): Unit = peak = math.max(peak, getUsed)
 
-  def peakMemory: Long = math.max(peak, used)
+  def peakMemory: Long = math.max(peak, getUsed)
 
   /** The first of the chunks of a bucket of an input, or 0. */
   def firstChunk(input: Int, bucket: Int): Long = firstChunks(input * NumBuckets + bucket)
@@ -209,9 +209,9 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
       0L
     } else {
       try {
-        val before = used
+        val before = getUsed
         if (giveWay != null && !draining) giveWay()
-        before - used
+        before - getUsed
       } finally {
         busy.unlock()
       }

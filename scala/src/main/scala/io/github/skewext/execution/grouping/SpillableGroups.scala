@@ -5,7 +5,7 @@ import scala.collection.mutable
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.skewext.TaskInternals
+import org.apache.spark.sql.skewext.{SparkShims, TaskInternals}
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterSpillWriter
 
@@ -59,7 +59,7 @@ private[skewext] final class SpillableGroups(
       // What has no other memory than what the rows leave to it must not take all of it.
       giveUpRest()
       if (!inserted(input, hash, row)) {
-        throw new SparkOutOfMemoryError(s"There is no memory for one row of input $input.")
+        throw SparkShims.outOfMemory(s"There is no memory for one row of input $input.")
       }
     }
   }

@@ -16,11 +16,11 @@ private[skewext] object CannotFail {
         _: BinaryComparison | _: In | _: InSet | _: StringPredicate | _: Coalesce | _: If |
         _: CaseWhen | _: GetStructField =>
       false
-    case Add(_, _, mode) => fails(e, mode)
-    case Subtract(_, _, mode) => fails(e, mode)
-    case Multiply(_, _, mode) => fails(e, mode)
-    case Divide(_, _, mode) => fails(e, mode)
-    case Remainder(_, _, mode) => fails(e, mode)
+    case a: Add => fails(a, a.evalMode)
+    case s: Subtract => fails(s, s.evalMode)
+    case m: Multiply => fails(m, m.evalMode)
+    case d: Divide => fails(d, d.evalMode)
+    case r: Remainder => fails(r, r.evalMode)
     case cast: Cast =>
       val (from, to) = (cast.child.dataType, cast.dataType)
       !isPlain(from) || !isPlain(to) ||

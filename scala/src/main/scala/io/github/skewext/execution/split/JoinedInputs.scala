@@ -1,6 +1,6 @@
 package io.github.skewext.execution.split
 
-import io.github.skewext.execution.MultiFullJoinExec
+import io.github.skewext.execution.{MultiFullJoinExec, SparksShuffledJoin}
 import io.github.skewext.execution.files.MergeSortedFilesExec
 import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.plan.{InputRole, JoinHints, SkewReason}
@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkPlan}
+import org.apache.spark.sql.skewext.SparkShims
 
 /**
  * A join, of Spark's or ours, as inputs with roles: what [[SplitJoinExec]] needs to take its
@@ -65,7 +66,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
 
   def of(plan: SparkPlan): Either[SkewReason, JoinedInputs] = plan match {
     case join: MultiFullJoinExec => ofMultiJoin(join)
-    case join: ShuffledJoin => ofShuffledJoin(join)
+    case SparksShuffledJoin(join) => ofShuffledJoin(join)
     case _ => Left(SkewReason.JoinType)
   }
 
@@ -109,6 +110,8 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
       left.withReplicable(leftReplicable).and(right.withReplicable(rightReplicable))
     roles match {
       case _ if join.isSkewJoin => Left(SkewReason.SplitBySpark)
+      case _ if join.leftKeys.exists(k => SparkShims.hasCollation(k.dataType)) =>
+        Left(SkewReason.KeyType)
       case None => Left(SkewReason.JoinType)
       case Some((leftRole, rightRole)) if join.joinType.isInstanceOf[InnerLike] =>
         val left = side(join.left, join.leftKeys, leftRole)
@@ -161,8 +164,8 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
   private def chain(plan: SparkPlan): Option[Chain] = plan match {
     case ProjectExec(list, child) if list.forall(_.deterministic) =>
       chain(child).map(c => c.copy(output = list.map(replaceAliasButKeepName(_, c.aliases))))
-    case join: ShuffledJoin =>
-      ofShuffledJoin(join).right.toOption
+    case SparksShuffledJoin(join) =>
+      ofShuffledJoin(join).toOption
         .filter(_.condition.isEmpty)
         .map(j => Chain(j.inputs, j.output))
     case _ => None

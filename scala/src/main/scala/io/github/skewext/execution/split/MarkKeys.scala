@@ -136,7 +136,11 @@ private[skewext] object MarkKeys extends Logging {
 
   /** The tasks of as many partitions as may send what they find, those with few keys first. */
   private[skewext] def within(maxBytes: Long, parts: IndexedSeq[Part]): IndexedSeq[Part] = {
-    val bytes = parts.groupBy(_.partition).mapValues(_.map(_.expectedBytes).sum).toSeq.sortBy(_._2)
+    val bytes = parts
+      .groupBy(_.partition)
+      .map { case (partition, of) => partition -> of.map(_.expectedBytes).sum }
+      .toSeq
+      .sortBy(_._2)
     val sums = bytes.scanLeft(0L)(_ + _._2).tail
     val chosen = bytes.zip(sums).collect { case ((p, _), sum) if sum <= maxBytes => p }.toSet
     parts.filter(part => chosen(part.partition))

@@ -37,7 +37,7 @@ private[skewext] object SplitReadSpecs {
    */
   def readsOf(input: SparkPlan): Seq[ShufflePartitionSpec] = {
     def all(node: SparkPlan): Seq[Seq[ShufflePartitionSpec]] = node match {
-      case SplitReadSpecs(specs) => Seq(specs)
+      case SplitReadSpecs(own) => Seq(own)
       case _ => node.children.flatMap(all)
     }
     def unexpected() = throw new IllegalStateException(

@@ -74,6 +74,9 @@ case class BulkShuffleExchangeExec(
     if (inputRDD.getNumPartitions == 0) Future.successful(null)
     else sparkContext.submitMapStage(shuffleDependency)
 
+  // An override from Spark 4 on.
+  def shuffleId: Int = shuffleDependency.shuffleId
+
   override def numMappers: Int = shuffleDependency.rdd.getNumPartitions
 
   override def numPartitions: Int = shuffleDependency.partitioner.numPartitions

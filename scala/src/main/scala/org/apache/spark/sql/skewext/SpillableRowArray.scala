@@ -1,15 +1,13 @@
 package org.apache.spark.sql.skewext
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.execution.ExternalAppendOnlyUnsafeRowArray
 
 /**
  * Rows that can be read again and again: on the heap up to `rowsInMemory`, then in pages that Spark
  * accounts for and spills. Lives here because Spark's array is `private[sql]`.
  */
 class SpillableRowArray(rowsInMemory: Int) {
-  // No threshold of rows for spilling: memory decides.
-  private val rows = new ExternalAppendOnlyUnsafeRowArray(rowsInMemory, Int.MaxValue)
+  private val rows = SparkShims.rowArray(rowsInMemory)
 
   def add(row: UnsafeRow): Unit = rows.add(row)
 

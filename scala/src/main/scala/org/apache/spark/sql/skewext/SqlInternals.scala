@@ -10,14 +10,15 @@ import org.apache.spark.sql.connector.catalog.CatalogV2Implicits._
 import org.apache.spark.sql.connector.catalog.{CatalogManager, Identifier, V1Table}
 import org.apache.spark.sql.execution.datasources.v2.FileDataSourceV2
 import org.apache.spark.sql.execution.datasources.{DataSource, FileFormat}
-import org.apache.spark.sql.{AnalysisException, DataFrame, Dataset, SparkSession}
+import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 import org.apache.spark.util.ThreadUtils
 
 /** The few calls into `private[sql]` members that need no class of their own. */
 object SqlInternals {
 
   /** A DataFrame of a logical plan: analyzes it. */
-  def dataFrame(session: SparkSession, plan: LogicalPlan): DataFrame = Dataset.ofRows(session, plan)
+  def dataFrame(session: SparkSession, plan: LogicalPlan): DataFrame =
+    SparkShims.dataFrame(session, plan)
 
   /** Runs `body` with the session, and so with its settings, as the active one. */
   def withActive[T](session: SparkSession)(body: => T): T = session.withActive(body)
@@ -53,7 +54,10 @@ object SqlInternals {
   def inThreads[A, B](all: Seq[A], name: String, threads: Int)(f: A => B): Seq[B] =
     ThreadUtils.parmap(all, name, threads)(f)
 
-  /** The error that users know for a query that cannot be analyzed, without an error class. */
+  /**
+   * The error that users know for a query that cannot be analyzed. With an error class of Spark's, as
+   * PySpark 4 fails over one without, and of those one that adds nothing to the message.
+   */
   def analysisError(message: String, cause: Option[Throwable] = None): AnalysisException =
-    new AnalysisException(message, cause = cause)
+    new AnalysisException("_LEGACY_ERROR_TEMP_1332", Map("errorMessage" -> message), cause)
 }

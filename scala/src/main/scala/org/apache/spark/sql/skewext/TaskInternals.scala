@@ -1,9 +1,6 @@
 package org.apache.spark.sql.skewext
 
-import java.util.function.Supplier
-
 import org.apache.spark.executor.ShuffleWriteMetrics
-import org.apache.spark.internal.config.SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD
 import org.apache.spark.memory.{MemoryConsumer, MemoryMode, TaskMemoryManager}
 import org.apache.spark.util.collection.unsafe.sort.{PrefixComparators, RecordComparator, UnsafeExternalSorter, UnsafeSorterSpillReader, UnsafeSorterSpillWriter}
 import org.apache.spark.{SparkEnv, TaskContext}
@@ -19,22 +16,8 @@ object TaskInternals {
     context.taskMetrics().incPeakExecutionMemory(bytes)
 
   /** Sorts records by their 64-bit prefix alone; records of one prefix come in any order. */
-  def prefixSorter(context: TaskContext, pageSize: Long): UnsafeExternalSorter = {
-    val env = SparkEnv.get
-    UnsafeExternalSorter.create(
-      context.taskMemoryManager(),
-      env.blockManager,
-      env.serializerManager,
-      context,
-      new Supplier[RecordComparator] {
-        override def get(): RecordComparator = AnyOrder
-      },
-      PrefixComparators.LONG,
-      InitialRecords,
-      pageSize,
-      env.conf.get(SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD),
-      /* canUseRadixSort */ true)
-  }
+  def prefixSorter(context: TaskContext, pageSize: Long): UnsafeExternalSorter =
+    SparkShims.sorter(context, AnyOrder, PrefixComparators.LONG, InitialRecords, pageSize)
 
   /** Accounts for objects on the heap, which no other operator of the task can make smaller. */
   final class HeapMemory(context: TaskContext)

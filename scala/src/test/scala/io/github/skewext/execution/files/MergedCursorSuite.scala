@@ -66,7 +66,7 @@ class MergedCursorSuite extends AnyFunSuite {
       Seq(Long.MaxValue)).map(_.map(n => ("x", n)))
     val merged = merge(orderBy(1), runs).map(_._2).toList
     assert(
-      merged === Seq(null, null, null, Long.MinValue, Long.MinValue, -1L, 4L, 5L) ++
+      merged === Seq[Any](null, null, null, Long.MinValue, Long.MinValue, -1L, 4L, 5L) ++
         Seq.fill(2)(Long.MaxValue))
   }
 

@@ -69,7 +69,7 @@ class KeyOrderSuite extends SharedSparkSession {
     val rows: Seq[Seq[UnsafeRow]] = Seq(
       keys.map(unsafe(types, _)),
       keys.map(key =>
-        unsafe(Seq(StringType, LongType) ++ types.reverse, Seq(null, 7L) ++ key.reverse)))
+        unsafe(Seq(StringType, LongType) ++ types.reverse, Seq[Any](null, 7L) ++ key.reverse)))
     val bound: Seq[Seq[Expression]] = places.map(_.zip(types).map { case (place, dataType) =>
       BoundReference(place, dataType, nullable = true)
     })
@@ -88,7 +88,7 @@ class KeyOrderSuite extends SharedSparkSession {
       assert(math.signum(order.compare(inputA, rowA, inputB, rowB)) === sign)
       val (prefixA, prefixB) = (order.prefix(inputA, rowA), order.prefix(inputB, rowB))
       if (prefixA != prefixB) {
-        assert(prefixA.compare(prefixB).signum === sign)
+        assert(Integer.signum(prefixA.compare(prefixB)) === sign)
       } else if (order.prefixIsKey && prefixA != KeyOrder.NullPrefix) {
         assert(sign === 0)
         assert(a.head != null && b.head != null)

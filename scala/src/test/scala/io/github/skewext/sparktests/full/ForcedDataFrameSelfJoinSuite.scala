@@ -8,6 +8,6 @@ import org.apache.spark.sql.DataFrameSelfJoinSuite
 /** Spark's own tests of joins of a table with itself, with all of them rewritten, none broadcast. */
 class ForcedDataFrameSelfJoinSuite extends DataFrameSelfJoinSuite with RewriteForced {
 
-  override protected def sparkConf: SparkConf =
+  override def sparkConf: SparkConf =
     super.sparkConf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
 }

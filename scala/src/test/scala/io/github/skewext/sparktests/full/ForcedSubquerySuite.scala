@@ -8,7 +8,7 @@ import org.apache.spark.sql.SubquerySuite
 /** Spark's own tests of subqueries, with all joins rewritten and none broadcast. */
 class ForcedSubquerySuite extends SubquerySuite with RewriteForced {
 
-  override protected def sparkConf: SparkConf =
+  override def sparkConf: SparkConf =
     super.sparkConf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
 
   override protected def leftOut: Map[String, String] = Map(

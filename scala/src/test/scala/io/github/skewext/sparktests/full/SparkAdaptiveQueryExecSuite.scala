@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.adaptive.AdaptiveQueryExecSuite
 /** Spark's own tests of adaptive execution, with the extension loaded. */
 class SparkAdaptiveQueryExecSuite extends AdaptiveQueryExecSuite {
 
-  override protected def sparkConf: SparkConf =
+  override def sparkConf: SparkConf =
     super.sparkConf.set("spark.sql.extensions", classOf[SkewExtensions].getName)
 
   // It warns of the threads of Spark's own pools.

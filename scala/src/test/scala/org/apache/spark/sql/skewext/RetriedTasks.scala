@@ -1,7 +1,6 @@
 package org.apache.spark.sql.skewext
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.test.{SharedSparkSession, TestSparkSession}
 
 /**
@@ -11,7 +10,7 @@ import org.apache.spark.sql.test.{SharedSparkSession, TestSparkSession}
 trait RetriedTasks extends SharedSparkSession {
 
   override protected def createSparkSession: TestSparkSession = {
-    SparkSession.cleanupAnyExistingSession()
+    TestShims.forgetSessions()
     new TestSparkSession(new SparkContext("local[2,4]", getClass.getSimpleName, sparkConf))
   }
 }

@@ -12,15 +12,12 @@ object TestSessions {
    * private, leaves the context's own extensions out.
    */
   def withoutExtensions(session: SparkSession): SparkSession = {
-    val constructor = classOf[SparkSession].getDeclaredConstructors.maxBy(_.getParameterCount)
+    // A test's session is of a class below the one that a session is of.
+    val constructor =
+      session.getClass.getSuperclass.getDeclaredConstructors.maxBy(_.getParameterCount)
     constructor.setAccessible(true)
     constructor
-      .newInstance(
-        session.sparkContext,
-        None,
-        None,
-        new SparkSessionExtensions,
-        Map.empty[String, String])
+      .newInstance(session.sparkContext +: TestShims.partsOfSession: _*)
       .asInstanceOf[SparkSession]
   }
 

@@ -1,0 +1,18 @@
+package io.github.skewext.sketch
+
+import org.apache.datasketches.ArrayOfItemsSerDe
+import org.apache.datasketches.memory.Memory
+
+/** What the sketch of this line's library wants to know of keys. */
+private[skewext] abstract class KeySerDe extends ArrayOfItemsSerDe[ReportedKey] {
+
+  protected def read(bytes: Array[Byte], numKeys: Int): Array[ReportedKey with Object]
+
+  override def deserializeFromMemory(
+      memory: Memory,
+      numKeys: Int): Array[ReportedKey with Object] = {
+    val all = new Array[Byte](memory.getCapacity.toInt)
+    memory.getByteArray(0, all, 0, all.length)
+    read(all, numKeys)
+  }
+}

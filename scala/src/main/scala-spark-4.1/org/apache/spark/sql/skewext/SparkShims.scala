@@ -1,0 +1,38 @@
+package org.apache.spark.sql.skewext
+
+import org.apache.spark.internal.config.{SHUFFLE_SPILL_MAX_SIZE_FORCE_SPILL_THRESHOLD, SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD}
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.util.collection.unsafe.sort.{PrefixComparator, RecordComparator, UnsafeExternalSorter}
+import org.apache.spark.{SparkEnv, TaskContext}
+
+/** What is written differently for each line of Spark: there is one such object for each. */
+object SparkShims extends Spark4Shims {
+
+  /** Whether it is a join of which Spark has split partitions. */
+  def isSkewJoin(plan: SparkPlan): Boolean = plan match {
+    case join: ShuffledJoin => join.isSkewJoin
+    case _ => false
+  }
+
+  def sorter(
+      context: TaskContext,
+      comparator: RecordComparator,
+      prefixes: PrefixComparator,
+      initialRecords: Int,
+      pageSize: Long): UnsafeExternalSorter = {
+    val env = SparkEnv.get
+    UnsafeExternalSorter.create(
+      context.taskMemoryManager(),
+      env.blockManager,
+      env.serializerManager,
+      context,
+      () => comparator,
+      prefixes,
+      initialRecords,
+      pageSize,
+      env.conf.get(SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD),
+      env.conf.get(SHUFFLE_SPILL_MAX_SIZE_FORCE_SPILL_THRESHOLD),
+      /* canUseRadixSort */ true)
+  }
+}

@@ -1,0 +1,19 @@
+package io.github.skewext.skew
+
+import io.github.skewext.explain.Explainer
+
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, ResultQueryStageExec}
+import org.apache.spark.sql.skewext.SqlInternals
+
+/** The last stage of an adaptive plan is a node of its own, and whatever looks for joins looks into it. */
+class ResultStageSuite extends SkewTest {
+
+  test("what was done with joins of the last stage is found") {
+    val df = fullJoin("k")(skewed(0, 900, hot = 3), skewed(1, 40))
+    val split = checkSplit(df)
+    val plan = df.queryExecution.executedPlan.asInstanceOf[AdaptiveSparkPlanExec].executedPlan
+    assert(plan.isInstanceOf[ResultQueryStageExec])
+    val text = SqlInternals.withActive(spark)(Explainer.explain(df.queryExecution)).json
+    assert(text.contains(split.splits.describe), text)
+  }
+}
