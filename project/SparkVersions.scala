@@ -6,6 +6,7 @@
  * @param shims the folders `scala-spark-<shim>` of sources that are for this line and not for all
  * @param semanticdb the newest SemanticDB plugin that is published for this Scala version
  * @param iceberg the release for the tests of MERGE; empty if there is none for this line
+ * @param delta the release for the tests beside Delta, likewise
  */
 case class SparkLine(
     line: String,
@@ -14,16 +15,17 @@ case class SparkLine(
     java: String,
     shims: Seq[String],
     semanticdb: String,
-    iceberg: String) {
+    iceberg: String,
+    delta: String) {
   def scalaBinary: String = scala.split('.').take(2).mkString(".")
 }
 
 /** The one list of lines this project is built for; the first is the default one. */
 object SparkVersions {
   val all: Seq[SparkLine] = Seq(
-    SparkLine("3.5", "3.5.9", "2.12.18", "8", Seq("3.5", "iceberg"), "4.8.10", "1.10.0"),
-    SparkLine("4.1", "4.1.2", "2.13.17", "17", Seq("4", "4.1", "iceberg"), "4.15.0", "1.12.0"),
-    SparkLine("4.2", "4.2.0", "2.13.18", "17", Seq("4", "4.2"), "4.14.2", ""))
+    SparkLine("3.5", "3.5.9", "2.12.18", "8", Seq("3.5", "iceberg"), "4.8.10", "1.10.0", "3.3.2"),
+    SparkLine("4.1", "4.1.2", "2.13.17", "17", Seq("4", "4.1", "iceberg"), "4.15.0", "1.12.0", ""),
+    SparkLine("4.2", "4.2.0", "2.13.18", "17", Seq("4", "4.2"), "4.14.2", "", ""))
 
   /** The line to build: `-Dspark.line=4.2`, else the default one. */
   def current: SparkLine = sys.props.get("spark.line") match {

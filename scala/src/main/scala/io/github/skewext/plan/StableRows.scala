@@ -74,7 +74,15 @@ object StableRows {
   /** Whether one node keeps it so. */
   def areMadeBy(node: SparkPlan): Boolean = isKnown(node) && node.expressions.forall(isSame)
 
-  private def isSame(e: Expression): Boolean = e.deterministic && !e.exists(dependsOnOrder)
+  private def isSame(e: Expression): Boolean = {
+    // Delta counts rows by a function that gives what it is given, and says that it must stay there.
+    val counted = e.transform {
+      case counter: UnaryExpression if counter.getClass.getName == DeltaCounter => counter.child
+    }
+    counted.deterministic && !counted.exists(dependsOnOrder)
+  }
+
+  private val DeltaCounter = "org.apache.spark.sql.delta.metric.IncrementMetric"
 
   /**
    * Whether its columns are its children's, and its expressions all there is to say which of their rows
