@@ -104,10 +104,12 @@ lazy val skewext = (project in file("."))
       "org.apache.spark" %% "spark-sql" % spark.spark % Test classifier "tests",
       "org.scalatest" %% "scalatest" % SparkVersions.scalatest % Test,
       "org.scalatestplus" %% "scalacheck-1-18" % SparkVersions.scalacheckPlus % Test),
-    libraryDependencies ++= Seq(spark.iceberg).filter(_.nonEmpty).map(
-      "org.apache.iceberg" %% s"iceberg-spark-runtime-${spark.line}" % _ % Test),
-    libraryDependencies ++= Seq(spark.delta).filter(_.nonEmpty).map(
-      "io.delta" %% "delta-spark" % _ % Test),
+    libraryDependencies ++= Seq(spark.iceberg)
+      .filter(_.nonEmpty)
+      .map("org.apache.iceberg" %% s"iceberg-spark-runtime-${spark.line}" % _ % Test),
+    libraryDependencies ++= Seq(spark.delta)
+      .filter(_.nonEmpty)
+      .map("io.delta" %% "delta-spark" % _ % Test),
     Compile / packageBin / mappings ++=
       Seq("LICENSE", "NOTICE").map(name => baseDirectory.value / name -> s"META-INF/$name"),
     Test / fork := true,

@@ -1,7 +1,7 @@
 package io.github.skewext.explain
 
-import io.github.skewext.execution.{MultiJoinExec, SparksShuffledJoin}
 import io.github.skewext.execution.split.SplitJoinExec
+import io.github.skewext.execution.{MultiJoinExec, SparksShuffledJoin}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.SkewReason
 

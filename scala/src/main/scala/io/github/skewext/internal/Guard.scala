@@ -8,10 +8,10 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNode
-import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 
 /**

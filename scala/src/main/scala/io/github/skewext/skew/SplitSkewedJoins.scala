@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.{MultiFullJoinExec, SparksShuffledJoin}
 import io.github.skewext.execution.split.{JoinedInputs, SkewSplits, SplitJoinExec}
+import io.github.skewext.execution.{MultiFullJoinExec, SparksShuffledJoin}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.{SkewReason, SkewSettings}
 

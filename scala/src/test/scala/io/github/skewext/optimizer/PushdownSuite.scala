@@ -1,6 +1,5 @@
 package io.github.skewext.optimizer
 
-import io.github.skewext.execution.files.SortedFiles
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.plan.InputRole.{Excluded, Optional, Required}
 import io.github.skewext.plan.{InputRole, MultiFullJoin}
@@ -308,7 +307,7 @@ class PushdownSuite extends MultiJoinTest {
       assert(scans(parts).size === 3)
       for (scan <- scans(parts)) {
         assert(scan.metadata("PartitionFilters").contains("= 4)"))
-        assert(SortedFiles.listed(scan).map(_.getPath.getParent).distinct.size === 1)
+        assert(scan.relation.location.listFiles(scan.partitionFilters, Nil).size === 1)
       }
 
       val buckets = joined("buckets", "k").where("k = 4")

@@ -1,7 +1,7 @@
 package io.github.skewext.execution.split
 
-import io.github.skewext.execution.{MultiFullJoinExec, SparksShuffledJoin}
 import io.github.skewext.execution.files.MergeSortedFilesExec
+import io.github.skewext.execution.{MultiFullJoinExec, SparksShuffledJoin}
 import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.plan.{InputRole, JoinHints, SkewReason}
 
