@@ -38,6 +38,17 @@ class BucketedWriterSuite extends SortedBucketTest {
     }
   }
 
+  test("skewed buckets have far more rows than the median, the largest comes first") {
+    def written(rows: Long*) = WrittenBuckets(
+      "t",
+      rows.zipWithIndex.map { case (n, i) => WrittenBuckets.Bucket(i, 1, n, 10 * n) },
+      factor = 2)
+    assert(written(5, 11, 5, 40, 10, 5, 0).skewed.map(_.number) === Seq(3, 1))
+    assert(written(5, 5, 10).skewed.isEmpty && written().skewed.isEmpty)
+    // Of empty buckets the median is none.
+    assert(written(0, 0, 3).skewed.map(_.number) === Seq(2))
+  }
+
   test("one sorted file a bucket, and what was written") {
     for (adaptive <- Seq("true", "false")) withTable("t") {
       withSQLConf("spark.sql.adaptive.enabled" -> adaptive) {

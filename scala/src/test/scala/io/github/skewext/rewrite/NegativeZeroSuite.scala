@@ -42,7 +42,9 @@ class NegativeZeroSuite extends RewriteTest {
   test("keys that are null-safely equal to a constant, in every kind of join") {
     withTables("double") {
       for (how <- some(2, Seq("FULL", "LEFT", "RIGHT", "INNER"))) {
-        checkRewritten(s"$Shown ${chain(how)} WHERE k <=> 0.0D", 3)
+        val chosen = s"$Shown ${chain(how)} WHERE k <=> 0.0D"
+        // Of a chain of right joins the first table is there only where the second one is.
+        if (how == "RIGHT") checkSame(sql(chosen)) else checkRewritten(chosen, 3)
         checkSame(sql(s"$Shown ${chain(how)} WHERE a.k <=> b.k AND c.v <=> a.k"))
       }
     }
