@@ -161,8 +161,8 @@ class LakehouseSuite
       classOf[SkewExtensions],
       classOf[DeltaSparkSessionExtension],
       classOf[IcebergSparkSessionExtensions]) {
-  Seq(true, false).foreach(testDelta)
-  Seq(CopyOnWrite, MergeOnRead).foreach(testIceberg)
+  some(1, Seq(true, false)).foreach(testDelta)
+  some(1, Seq(CopyOnWrite, MergeOnRead)).foreach(testIceberg)
 }
 
 /**
@@ -174,6 +174,5 @@ class LakehouseLastSuite
       classOf[DeltaSparkSessionExtension],
       classOf[IcebergSparkSessionExtensions],
       classOf[SkewExtensions]) {
-  testDelta(vectors = false)
-  testIceberg(MergeOnRead)
+  some(1, Seq(() => testIceberg(MergeOnRead), () => testDelta(vectors = false))).foreach(_())
 }
