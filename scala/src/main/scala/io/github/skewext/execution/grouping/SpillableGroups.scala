@@ -125,6 +125,7 @@ private[skewext] final class SpillableGroups(
       last = input
       sorted.insert(input, hash, base, offset, size)
     }
+    if (written.isEmpty) drainTo(take)
     for ((input, file) <- written) {
       val rows = TaskInternals.spillReader(file)
       while (rows.hasNext) {
@@ -134,29 +135,65 @@ private[skewext] final class SpillableGroups(
       file.getFile.delete()
     }
     written.clear()
-    chunks.drain(take)
     hashed.free()
     finished.indices.filter(finished(_)).foreach(sorted.finishInput)
+  }
+
+  /**
+   * Gives the rows in memory to a sorter. Others may take what is freed before the sorter does: rows for
+   * which it has no memory then go to files, until all of that is free.
+   */
+  private def drainTo(take: (Int, Long, AnyRef, Long, Int) => Unit): Unit = {
+    val taken = new Array[Int](numFields.length)
+    var full = false
+    writing(input => chunks.numRowsOf(input) - taken(input)) { files =>
+      chunks.drain { (input, hash, base, offset, size) =>
+        if (!full) {
+          try {
+            take(input, hash, base, offset, size)
+            taken(input) += 1
+          } catch {
+            case _: SparkOutOfMemoryError => full = true
+          }
+        }
+        if (full) files.add(input, hash, base, offset, size)
+      }
+    }
   }
 
   /** Writes the rows in memory to files, one for each input, and frees their memory. */
   private def write(): Unit = {
     chunks.releaseReserve()
-    val inMemory = chunks.getUsed
-    val filesBefore = written.size
-    var last = -1
-    chunks.drain { (input, hash, base, offset, size) =>
+    writing(chunks.numRowsOf(_))(files => chunks.drain(files.add))
+  }
+
+  /** Rows by inputs, in files with so many rows of each. */
+  private final class Files(rowsOf: Int => Int) {
+    private[this] var last = -1
+
+    def add(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit = {
       if (input != last) {
-        if (last >= 0) written.last._2.close()
+        close()
         last = input
-        written += input -> TaskInternals.spillWriter(chunks.numRowsOf(input))
+        written += input -> TaskInternals.spillWriter(rowsOf(input))
       }
       written.last._2.write(base, offset, size, hash)
     }
-    if (last >= 0) written.last._2.close()
-    val onDisk = written.drop(filesBefore).map(_._2.getFile.length()).sum
-    bytesWritten += onDisk
-    TaskInternals.reportSpill(context, inMemory, onDisk)
+
+    def close(): Unit = if (last >= 0) written.last._2.close()
+  }
+
+  private def writing(rowsOf: Int => Int)(body: Files => Unit): Unit = {
+    val inMemory = chunks.getUsed
+    val filesBefore = written.size
+    val files = new Files(rowsOf)
+    body(files)
+    files.close()
+    if (written.size > filesBefore) {
+      val onDisk = written.drop(filesBefore).map(_._2.getFile.length()).sum
+      bytesWritten += onDisk
+      TaskInternals.reportSpill(context, inMemory, onDisk)
+    }
   }
 }
 
