@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.MadeOf
 import io.github.skewext.execution.split.{JoinedInputs, SplitJoinExec, SplitReadSpecs}
+import io.github.skewext.execution.{MadeOf, SparksShuffledJoin}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.SkewSettings
 
@@ -45,7 +45,7 @@ private[skewext] object JoinsAbove {
       case _ => false
     }
     plan.transformUp {
-      case above: ShuffledJoin
+      case SparksShuffledJoin(above)
           if !above.isSkewJoin && RequiredLayout.reasonToLeaveWhole(above).isEmpty =>
         val (ofLeft, ofRight) = above match {
           case MadeOf(Seq(left, right)) => (left.linear, right.linear)
