@@ -22,10 +22,13 @@ case class SparkLine(
 
 /** The one list of lines this project is built for; the first is the default one. */
 object SparkVersions {
+  // The Makefile and a test read it, too, a line of text for each.
+  // format: off
   val all: Seq[SparkLine] = Seq(
-    SparkLine("3.5", "3.5.9", "2.12.18", "8", Seq("3.5", "iceberg"), "4.8.10", "1.10.0", "3.3.2"),
-    SparkLine("4.1", "4.1.2", "2.13.17", "17", Seq("4", "4.1", "iceberg"), "4.15.0", "1.12.0", ""),
+    SparkLine("3.5", "3.5.9", "2.12.18", "8", Seq("3.5", "3.5-4.1", "iceberg"), "4.8.10", "1.10.0", "3.3.2"),
+    SparkLine("4.1", "4.1.2", "2.13.17", "17", Seq("4", "4.1", "3.5-4.1", "iceberg"), "4.15.0", "1.12.0", ""),
     SparkLine("4.2", "4.2.0", "2.13.18", "17", Seq("4", "4.2"), "4.14.2", "", ""))
+  // format: on
 
   /** The line to build: `-Dspark.line=4.2`, else the default one. */
   def current: SparkLine = sys.props.get("spark.line") match {

@@ -20,6 +20,7 @@ import org.apache.spark.sql.skewext.MultiZipRDD
  *
  * @param spreadBy if defined, what the rows of each input are partitioned by besides the key, so that
  *                 those with a null key may be in any partition, see [[SpreadNullKeys]]
+ * @param storagePartitioned whether the inputs are [[AlignPartitionsExec]], and need no exchange
  */
 case class MultiFullJoinExec(
     children: Seq[SparkPlan],
@@ -29,7 +30,8 @@ case class MultiFullJoinExec(
     roles: Seq[InputRole],
     indicator: Option[Attribute],
     order: MultiFullJoinExec.Order,
-    spreadBy: Seq[Expression] = Nil)
+    spreadBy: Seq[Expression] = Nil,
+    storagePartitioned: Boolean = false)
     extends MultiJoinExec {
 
   override def spreadNullKeys: Boolean = spreadBy.nonEmpty
@@ -37,10 +39,15 @@ case class MultiFullJoinExec(
   override def nodeName: String = "MultiFullJoin"
 
   override def requiredChildDistribution: Seq[Distribution] =
-    keys.zipWithIndex.map { case (key, i) =>
-      // All of the key: Spark compares the partitionings of the children pairwise with one of them,
-      // and with parts of the key two may agree with a third that do not agree with each other.
-      ClusteredDistribution(key ++ spreadBy.lift(i), requireAllClusterKeys = true)
+    if (storagePartitioned) {
+      children.map(_ => UnspecifiedDistribution)
+    } else {
+      keys.zipWithIndex.map { case (key, i) =>
+        // All of the key: Spark compares the partitionings of the children pairwise with one of
+        // them, and with parts of the key two may agree with a third that do not agree with each
+        // other.
+        ClusteredDistribution(key ++ spreadBy.lift(i), requireAllClusterKeys = true)
+      }
     }
 
   override def requiredChildOrdering: Seq[Seq[SortOrder]] =
@@ -58,13 +65,23 @@ case class MultiFullJoinExec(
    * of one input's keys is true of the output's, if it shows them. Not of an input that has one column
    * as two keys: what its partitioning says of that column, it would say of either.
    */
-  override def outputPartitioning: Partitioning =
-    children.indices.view
+  override def outputPartitioning: Partitioning = {
+    val ofInputs = if (storagePartitioned) storagePartitions else ofShuffledInputs
+    ofInputs
       .filter(_ => showsComparedKeys)
+      .getOrElse(UnknownPartitioning(children.head.outputPartitioning.numPartitions))
+  }
+
+  private def ofShuffledInputs: Option[Partitioning] =
+    children.indices.view
       .filter(i => keys(i).map(_.canonicalized).distinct.size == keys(i).size)
       .flatMap(i => overKeyOutput(i, children(i).outputPartitioning))
       .headOption
-      .getOrElse(UnknownPartitioning(children.head.outputPartitioning.numPartitions))
+
+  private def storagePartitions: Option[Partitioning] = children.collectFirst {
+    case aligned: AlignPartitionsExec =>
+      KeysTogether(aligned.positions.map(keyOutput), aligned.values.size)
+  }
 
   private def overKeyOutput(input: Int, partitioning: Partitioning): Option[Partitioning] = {
     def translate(expressions: Seq[Expression]): Option[Seq[Expression]] = {

@@ -61,6 +61,9 @@ private[skewext] object Advice {
         "spark.sql.adaptive.forceOptimizeSkewedJoin splits it at the price of a shuffle, with the " +
         "cost evaluator of docs/skew.md."
     case SkewReason.UserRepartition => "Drop the repartition if it is not needed."
+    case SkewReason.FewFiles =>
+      "With io.github.skewext.skew.MarkWrittenJoins in spark.skewext.excludedRules it is split as " +
+        "elsewhere, and makes more files."
     case SkewReason.BucketedWrite => "Write the rows to a table without buckets first."
   }
 
@@ -87,6 +90,8 @@ private[skewext] object Advice {
     case RewriteReason.PartitionPruning =>
       "Nothing: partitions that are not read cost nothing at all. Spark's setting is " +
         "spark.sql.optimizer.dynamicPartitionPruning.enabled."
+    case RewriteReason.StoragePartitions =>
+      "If the third is partitioned like the others, nothing is shuffled at all."
     case RewriteReason.JoinType =>
       "multi_join with the role excluded does an anti join; the others are Spark's."
     case RewriteReason.Hint => "Take the hint away, if it is not needed any more."

@@ -1,7 +1,7 @@
 package io.github.skewext.explain
 
-import io.github.skewext.execution.MultiJoinExec
 import io.github.skewext.execution.files.MergeSortedFilesExec
+import io.github.skewext.execution.{AlignPartitionsExec, MultiJoinExec}
 import io.github.skewext.plan.{MergeReason, MultiFullJoin}
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, P
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
 import org.apache.spark.sql.types.LongType
 import org.apache.spark.unsafe.types.UTF8String
@@ -144,6 +145,9 @@ private[skewext] class ExplainedInputs(
           .filterNot(value => value.isEmpty || value == "[]")
           .map(value => s"$what: $value")
       } ++ MergeReason.of(scan).map(reason => s"sorted rows, as ${reason.text}")
+    case scan: BatchScanExec => ExplainedBatchScans.of(scan)
+    case aligned: AlignPartitionsExec =>
+      Seq(s"partitions of the storage, by ${aligned.by}: ${aligned.values.size}, without a shuffle")
     case merge: MergeSortedFilesExec => Seq(s"sorted files, merged: ${merge.mostFiles}")
     case FilterExec(condition, _) =>
       splitConjunctivePredicates(condition).collect {

@@ -26,6 +26,11 @@ object RewriteReason {
   case object PartitionPruning
       extends RewriteReason("Spark reads only the partitions of an input that a join asks for")
 
+  case object StoragePartitions
+      extends RewriteReason(
+        "Spark joins the first two of its three inputs by the partitions of their storage, so that " +
+          "two shuffles are left and not three")
+
   case object JoinType
       extends RewriteReason(
         "a join is of a type that is not rewritten: cross, left semi, existence")
@@ -88,6 +93,7 @@ object RewriteReason {
     MixedOff,
     Broadcast,
     PartitionPruning,
+    StoragePartitions,
     JoinType,
     Hint,
     NoCondition,

@@ -3,10 +3,11 @@ package io.github.skewext.planner
 import io.github.skewext.execution.MultiFullJoinExec
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.optimizer.LowerMultiFullJoin
-import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.plan.InputRole.Optional
+import io.github.skewext.plan.{MultiFullJoin, RewriteReason}
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -20,15 +21,37 @@ object MultiFullJoinStrategy extends SparkStrategy {
     case _: MultiFullJoin if SkewConf.excludes(SQLConf.get, ruleName) => Nil
     case BroadcastSmallInputs(joins) => planLater(joins) :: Nil
     case j: MultiFullJoin =>
-      MultiFullJoinExec(
-        j.children.indices.map(planned(j, _)),
-        j.keys,
-        j.keyColumns,
-        j.keyOutput,
-        j.roles,
-        j.indicator,
-        order) :: Nil
+      val areInStorage = StoragePartitions.areIn(j.children, SQLConf.get)
+      // Of what is partitioned in its storage it has to be known how before there are exchanges.
+      val inputs = j.children.indices.map(i => if (areInStorage(i)) now(j, i) else planned(j, i))
+      StoragePartitions.aligned(inputs, j.keys, SQLConf.get) match {
+        case Some(aligned) => operator(j, aligned).copy(storagePartitioned = true) :: Nil
+        case None if isSparks(j, inputs) => planLater(asSparksJoins(j)) :: Nil
+        case None => operator(j, inputs) :: Nil
+      }
     case _ => Nil
+  }
+
+  private def operator(j: MultiFullJoin, inputs: Seq[SparkPlan]): MultiFullJoinExec =
+    MultiFullJoinExec(inputs, j.keys, j.keyColumns, j.keyOutput, j.roles, j.indicator, order)
+
+  /**
+   * Whether it was made of two full outer joins, of which Spark does the first without a shuffle: two
+   * exchanges are left then, and three would be for our operator.
+   */
+  private def isSparks(j: MultiFullJoin, inputs: Seq[SparkPlan]): Boolean =
+    inputs.size == 3 && j.roles.forall(_ == Optional) && RewriteReason.madeOf(j).isDefined &&
+      StoragePartitions.aligned(inputs.take(2), j.keys.take(2), SQLConf.get).isDefined
+
+  private def asSparksJoins(j: MultiFullJoin): LogicalPlan = {
+    val plan = LowerMultiFullJoin.normalized(j)
+    plan.foreach {
+      case join: Join =>
+        join.unsetTagValue(LowerMultiFullJoin.MadeFrom)
+        RewriteReason.set(join, RewriteReason.Detailed(RewriteReason.StoragePartitions, None))
+      case _ =>
+    }
+    plan
   }
 
   /**
@@ -49,13 +72,16 @@ object MultiFullJoinStrategy extends SparkStrategy {
   private def planned(join: MultiFullJoin, i: Int): SparkPlan = {
     val input = join.children(i)
     val filtered = RuntimeFilters.filtered(join, i, broadcastTo = None)
-    if (filtered eq input) {
-      planLater(input)
-    } else {
-      val plan = SparkSession.active.sessionState.planner.plan(filtered).next()
-      plan.setLogicalLink(input)
-      plan
-    }
+    if (filtered eq input) planLater(input) else now(filtered, input)
+  }
+
+  private def now(join: MultiFullJoin, i: Int): SparkPlan =
+    now(RuntimeFilters.filtered(join, i, broadcastTo = None), join.children(i))
+
+  private def now(filtered: LogicalPlan, input: LogicalPlan): SparkPlan = {
+    val plan = SparkSession.active.sessionState.planner.plan(filtered).next()
+    plan.setLogicalLink(input)
+    plan
   }
 
   private def order: MultiFullJoinExec.Order = {

@@ -23,7 +23,7 @@ import org.apache.spark.sql.types.{DataType, IntegerType}
  *
  *  - below a node that needs a distribution (a group-by, a window, another join) or a shuffle that
  *    the user asked for: what is there may be without a shuffle of its own thanks to this join;
- *  - where an input has the distribution already (a bucketed table), or may get it from a shuffle of
+ *  - where an input has the distribution already (a bucketed table, storage partitions), or may get it from a shuffle of
  *    its own (an input that is grouped by the key): it would need one more;
  *  - where no key can be null, or no row with a null key comes out;
  *  - where another join of the query has an input shuffled by the same key: one shuffle does for both.
@@ -63,10 +63,11 @@ object SpreadNullKeys extends Rule[SparkPlan] {
   }
 
   private def canSpread(join: MultiFullJoinExec): Boolean =
-    canComeOut(join) && join.children.zip(join.keys).forall { case (child, keys) =>
-      !child.outputPartitioning.satisfies(ClusteredDistribution(keys)) &&
-      // Exchanges are not planned yet, so such a child does not know its partitioning.
-      !child.exists(!_.requiredChildDistribution.forall(ignoresPartitioning(_)))
+    !join.storagePartitioned && canComeOut(join) && join.children.zip(join.keys).forall {
+      case (child, keys) =>
+        !child.outputPartitioning.satisfies(ClusteredDistribution(keys)) &&
+        // Exchanges are not planned yet, so such a child does not know its partitioning.
+        !child.exists(!_.requiredChildDistribution.forall(ignoresPartitioning(_)))
     }
 
   /** Whether Spark will use the shuffle of an input again, if it goes by the key alone. */

@@ -1,0 +1,38 @@
+package io.github.skewext.explain
+
+import org.apache.spark.sql.catalyst.expressions.{DynamicPruningExpression, Literal}
+import org.apache.spark.sql.execution.InSubqueryExec
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
+import org.apache.spark.sql.internal.connector.SupportsMetadata
+
+/** What the scan of another system's table leaves out: Iceberg's, and Spark's own files so read. */
+private[skewext] object ExplainedBatchScans {
+
+  def of(scan: BatchScanExec): Seq[String] = {
+    val pushed: Seq[String] = scan.scan match {
+      case described: SupportsMetadata =>
+        val metadata = described.getMetaData()
+        Seq("PartitionFilters" -> "partitions", "PushedFilters" -> "row groups").flatMap {
+          case (key, what) => metadata.get(key).filter(isSome).map(value => s"$what: $value")
+        }
+      // A scan does not tell what it was asked for but in words.
+      case other =>
+        Filters
+          .findFirstMatchIn(Option(other.description()).getOrElse(""))
+          .map(_.group(1).trim)
+          .filter(isSome)
+          .map(filters => s"files: $filters")
+          .toSeq
+    }
+    val atRuntime = scan.runtimeFilters.collect {
+      case DynamicPruningExpression(in: InSubqueryExec) => ExplainedInputs.sql(in.child)
+      case DynamicPruningExpression(e) if e != Literal.TrueLiteral => ExplainedInputs.sql(e)
+    }
+    pushed ++ atRuntime.distinct.map(column => s"files, by keys of another input: $column")
+  }
+
+  private def isSome(value: String): Boolean = value.nonEmpty && value != "[]"
+
+  /** `db.t (branch=null) [filters=k IS NOT NULL, k > 3, groupedBy=k_bucket]` */
+  private val Filters = """\[filters=(.*?)(?:, groupedBy=.*)?\]$""".r
+}
