@@ -89,11 +89,17 @@ object SkewReason {
 
   case object BucketedWrite extends SkewReason("its rows are written to buckets", true)
 
+  case object FewFiles
+      extends SkewReason(
+        "its tasks write files, which would be more than Spark's own split would make of the partition",
+        true)
+
   /** All reasons, in the order of the documentation. */
   val all: Seq[SkewReason] = Seq(
     KeysTogether,
     UserRepartition,
     BucketedWrite,
+    FewFiles,
     MergeTarget,
     NotStable,
     OneBlock,

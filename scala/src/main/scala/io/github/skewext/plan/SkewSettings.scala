@@ -5,7 +5,11 @@ import io.github.skewext.internal.SkewConf
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
 
-/** The settings that decide about splits: Spark's own, and the limits that Spark has none for. */
+/**
+ * The settings that decide about splits: Spark's own, and the limits that Spark has none for.
+ *
+ * @param isWritten whether each task of the join writes a file
+ */
 case class SkewSettings(
     factor: Double,
     thresholdBytes: Long,
@@ -13,7 +17,8 @@ case class SkewSettings(
     maxSlices: Int,
     maxRereadFactor: Double,
     minGain: Double,
-    marking: Boolean) {
+    marking: Boolean,
+    isWritten: Boolean = false) {
 
   /** With what a hint says in place of the session's settings. */
   def changedBy(options: TechniqueOptions): SkewSettings = copy(
@@ -53,6 +58,7 @@ object SkewSettings {
       .flatMap(TechniqueHint.of)
       .collect { case TechniqueHint.Made(TechniqueHint.Adaptive, options, _) => options }
       .fold(of(conf))(of(conf).changedBy(_))
+      .copy(isWritten = WrittenJoin.isOne(join))
 
   /** What the technique `adaptive` takes. */
   private val Factor = "factor"

@@ -27,6 +27,9 @@ import io.github.skewext.plan.{InputRole, SkewReason, SkewSettings}
  * Equal keys without other columns are compressed to nearly nothing, but to join each of them is work
  * as it is elsewhere. Where rows were counted ([[RowWeights]]), a partition has as many bytes here as
  * its rows would have in others.
+ *
+ * Where each task writes a file, a partition has no more tasks than Spark's own rule would make of it:
+ * slices of whole map blocks, of inputs that are skewed by their bytes.
  */
 object SkewPlanner {
 
@@ -64,19 +67,37 @@ object SkewPlanner {
       settings: SkewSettings,
       output: IndexedSeq[PartitionOutput] = IndexedSeq.empty)
       : Either[SkewReason, Seq[PartitionSplit]] =
-    decide(inputs.map(_.weighed), settings, output).map(_.map(inBytesOf(_, inputs)))
+    decide(inputs.map(_.weighed), settings, output, mostTasks(inputs, settings))
+      .map(_.map(inBytesOf(_, inputs)))
+
+  /** How many tasks a partition may have: where each writes a file, as many as Spark would make. */
+  private def mostTasks(inputs: Seq[SkewInput], settings: SkewSettings)(partition: Int): Int =
+    if (settings.isWritten) {
+      inputs.map { input =>
+        val threshold = settings.skewThreshold(input.bytes)
+        if (input.bytes(partition) <= threshold) {
+          1
+        } else {
+          val target = settings.targetBytes(input.bytes, threshold).toDouble
+          Slice.cut(input.blocks(partition), target, cuttable = false).size
+        }
+      }.max
+    } else {
+      Int.MaxValue
+    }
 
   private def decide(
       inputs: Seq[SkewInput],
       settings: SkewSettings,
-      output: IndexedSeq[PartitionOutput]): Either[SkewReason, Seq[PartitionSplit]] = {
+      output: IndexedSeq[PartitionOutput],
+      mostTasks: Int => Int): Either[SkewReason, Seq[PartitionSplit]] = {
     val thresholds = inputs.map(i => settings.skewThreshold(i.bytes))
     val targets = inputs.zip(thresholds).map { case (i, t) => settings.targetBytes(i.bytes, t) }
     val hot = hotOutput(inputs, settings, output)
     val decided = inputs.head.bytes.indices.flatMap { p =>
       val skewed = inputs.indices.filter(i => inputs(i).bytes(p) > thresholds(i))
       if (skewed.isEmpty && !hot.contains(p)) None
-      else Some(planPartition(p, inputs, skewed, hot.get(p), targets, settings))
+      else Some(planPartition(p, inputs, skewed, hot.get(p), targets, settings, mostTasks(p)))
     }
     val splits = decided.collect { case Right(split) => split }
     if (splits.nonEmpty) Right(splits)
@@ -128,10 +149,13 @@ object SkewPlanner {
       skewed: Seq[Int],
       hot: Option[HotOutput],
       targets: Seq[Long],
-      settings: SkewSettings): Either[SkewReason, PartitionSplit] = {
+      settings: SkewSettings,
+      mostTasks: Int): Either[SkewReason, PartitionSplit] = {
     val before = inputs.map(_.bytes(partition)).sum + hot.map(_.cost).getOrElse(0.0)
+    def slice(i: Int, target: Double) =
+      sliced(partition, inputs, i, target, hot, settings, mostTasks)
     val bySize = skewed.map { i =>
-      if (inputs(i).role.isShown) sliced(partition, inputs, i, targets(i).toDouble, hot, settings)
+      if (inputs(i).role.isShown) slice(i, targets(i).toDouble)
       else keysOnly(partition, inputs, i, targets(i).toDouble, hot, settings)
     }
     val byOutput = hot.toSeq.flatMap { h =>
@@ -143,7 +167,7 @@ object SkewPlanner {
         inputs(i).sliceable && mayBeSliced(inputs, i) && inputs(i).cuttable()
       }
       val chosen = if (even.nonEmpty) even else uneven
-      chosen.map(sliced(partition, inputs, _, Double.PositiveInfinity, hot, settings))
+      chosen.map(slice(_, Double.PositiveInfinity))
     }
     val tried = bySize ++ byOutput
     // What counts is when the last task ends. Two ways that are alike in that differ in their work.
@@ -239,7 +263,8 @@ object SkewPlanner {
       input: Int,
       target: Double,
       hot: Option[HotOutput],
-      settings: SkewSettings): Either[SkewReason, PartitionSplit] = {
+      settings: SkewSettings,
+      mostTasks: Int): Either[SkewReason, PartitionSplit] = {
     val skewed = inputs(input)
     val own = skewed.slicedBytes(partition)
     val others = inputs.map(_.bytes(partition)).sum - own
@@ -296,6 +321,8 @@ object SkewPlanner {
     }
     // Pieces and residual have to agree on which keys match.
     if (residual && !inputs.forall(_.stable())) return Left(SkewReason.NotStable)
+    val mostSlices = math.min(settings.maxSlices, if (residual) mostTasks - 1 else mostTasks)
+    if (mostSlices < 2) return Left(SkewReason.FewFiles)
     val wanted = hot.map(h => own / math.min(h.slices, h.maxSlices(input)))
     val smallest = math.max(
       math.max(1.0, math.min(target, wanted.getOrElse(target))),
@@ -310,7 +337,7 @@ object SkewPlanner {
         }
       if (slices.size >= 2) {
         val candidate = split(slices)
-        if (slices.size <= settings.maxSlices && candidate.work <= allowed) Right(candidate)
+        if (slices.size <= mostSlices && candidate.work <= allowed) Right(candidate)
         else grow(size * Growth)
       } else if (size > smallest) {
         Left(SkewReason.TooMuchReread)
