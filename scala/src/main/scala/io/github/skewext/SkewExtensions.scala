@@ -3,11 +3,12 @@ package io.github.skewext
 import java.util.{Collections, WeakHashMap}
 
 import io.github.skewext.bucket.{MergeSortedFiles, PruneBuckets, PruneBucketsByKeys}
+import io.github.skewext.function.{FindingStrategy, KeepCommonTables, TableFunctions}
 import io.github.skewext.internal.{Guard, GuardedRule, GuardedStrategy, LoadedExtension}
 import io.github.skewext.optimizer.{DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
 import io.github.skewext.planner.{BulkExchanges, MultiFullJoinStrategy, SpreadNullKeys}
 import io.github.skewext.rewrite.RewriteJoinChains
-import io.github.skewext.skew.{ForceSkewedJoins, RequiredLayout, SketchJoinKeys, SplitSkewedJoins, UndoReplicatingSplits}
+import io.github.skewext.skew.{ForceSkewedJoins, MarkWrittenJoins, RequiredLayout, SketchJoinKeys, SplitSkewedJoins, UndoReplicatingSplits}
 import io.github.skewext.technique.{CheckBroadcasts, MarkedBroadcastJoinStrategy, PlanSkewJoins, PushThroughSaltKeys, ResolveSkewJoinHints, SaltedJoinStrategy}
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -21,6 +22,8 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  * What is registered, and when Spark runs it:
  *
  *  1. [[technique.ResolveSkewJoinHints]] (analyzer): the hint for a join by a technique.
+ *  1. [[function.TableFunctions]] (analyzer): joins and reports for plain SQL, and
+ *     [[function.KeepCommonTables]], by which these may be of common table expressions.
  *  1. [[technique.PlanSkewJoins]] (optimizer, operator optimization batch): does joins by the
  *     techniques that are wanted for them.
  *  1. [[optimizer.LowerMultiFullJoin]] (optimizer, operator optimization batch): plans a multi-way
@@ -44,11 +47,13 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *  1. [[optimizer.PruneNestedColumns]] (the same): takes fields out of structs below the join.
  *  1. [[technique.PushThroughSaltKeys]] (optimizer, the same batch): moves predicates below the salts
  *     of a salted join.
+ *  1. [[skew.MarkWrittenJoins]] (optimizer, the same batch): tells joins whose tasks write files.
  *  1. [[planner.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a
  *     multi-way join as one operator, and what its inputs are asked while the query runs
  *     ([[planner.RuntimeFilters]]).
  *  1. [[technique.SaltedJoinStrategy]] (the same): plans salts, and the join on them.
  *  1. [[technique.MarkedBroadcastJoinStrategy]] (the same): plans a join whose broadcast side is preserved.
+ *  1. [[function.FindingStrategy]] (the same): plans the reports of table functions.
  *  1. [[planner.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
  *     with a null key from all going to one task.
  *  1. [[skew.RequiredLayout]] (the same): remembers which joins' partitions the query asks for.
@@ -84,6 +89,8 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         Guard.logOnce(Guard.unsupportedSpark)
       } else if (SkewExtensions.applied.add(extensions)) {
         extensions.injectResolutionRule(_ => GuardedRule(ResolveSkewJoinHints))
+        extensions.injectResolutionRule(_ => GuardedRule(KeepCommonTables))
+        TableFunctions.all.foreach(extensions.injectTableFunction)
         extensions.injectOptimizerRule(SkewExtensions.loadedOptimizerRules)
         extensions.injectRuntimeOptimizerRule(_ => GuardedRule(PropagateEmptyInputs.AtRuntime))
         SkewExtensions.strategies.foreach(strategy =>
@@ -122,7 +129,8 @@ object SkewExtensions {
       LimitRequiredInput,
       DropUnusedInputs,
       PruneNestedColumns,
-      PushThroughSaltKeys)
+      PushThroughSaltKeys,
+      MarkWrittenJoins)
 
   private def loadedOptimizerRules(session: SparkSession): Rule[LogicalPlan] = {
     val rules = optimizerRules.patch(1, Seq(RewriteJoinChains), 0) :+ PlanSkewJoins(session)
@@ -154,7 +162,8 @@ object SkewExtensions {
       MultiFullJoinStrategy,
       MultiFullJoinStrategy.AsSparksJoins,
       SaltedJoinStrategy,
-      MarkedBroadcastJoinStrategy).map(GuardedStrategy(_))
+      MarkedBroadcastJoinStrategy,
+      FindingStrategy).map(GuardedStrategy(_))
 
   /**
    * Registers with a session that runs already what can be registered so late: the strategy and the

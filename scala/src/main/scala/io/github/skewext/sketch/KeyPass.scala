@@ -113,28 +113,37 @@ private[skewext] object KeyPass {
       names: Seq[Seq[String]]): (Seq[Attribute], Seq[KeyPass]) = {
     // What a command has given, where it is one: its analyzed plan would run it again.
     val plans = inputs.map(_.queryExecution.commandExecuted)
+    val (output, keys) = compared(session, plans, names)
+    (output, plans.zip(keys).map { case (plan, ofPlan) => new KeyPass(session, plan, ofPlan) })
+  }
+
+  /** The columns of a common key, and what each of the plans has for them. */
+  def compared(
+      session: SparkSession,
+      plans: Seq[LogicalPlan],
+      names: Seq[Seq[String]]): (Seq[Attribute], Seq[Seq[Expression]]) = {
     plans.zipWithIndex.foreach { case (plan, i) =>
       if (plan.isStreaming) {
         fail(s"Input $i (counting from 0) is streaming; a report takes batch inputs only.")
       }
     }
     if (names.exists(_.isEmpty)) fail("The list of key columns is empty; a report needs a key.")
+    if (names.size != plans.size) {
+      fail(s"There are ${plans.size} inputs, but key columns for ${names.size}.")
+    }
     if (names.map(_.size).distinct.size > 1) {
       fail(
         s"The inputs have different numbers of key columns: ${names.map(_.size).mkString(", ")}.")
     }
     val same = session.sessionState.conf.resolver
     val columns = plans.indices.map(i => names(i).map(KeyColumn.of(plans(i), i, _, same)))
-    val compared = names.head.indices.map { j =>
+    val expressions = names.head.indices.map { j =>
       KeyTypes.compared(session, names.head(j), columns.map(_(j)))
     }
-    val output = names.head.zip(compared).map { case (name, expressions) =>
-      AttributeReference(name, expressions.head.dataType)()
+    val output = names.head.zip(expressions).map { case (name, ofEach) =>
+      AttributeReference(name, ofEach.head.dataType)()
     }
-    val passes = plans.indices.map { i =>
-      new KeyPass(session, plans(i), compared.map(each => SqlInternals.normalizeFloats(each(i))))
-    }
-    (output, passes)
+    (output, plans.indices.map(i => expressions.map(each => SqlInternals.normalizeFloats(each(i)))))
   }
 
   private def fail(message: String): Nothing = throw SqlInternals.analysisError(message)

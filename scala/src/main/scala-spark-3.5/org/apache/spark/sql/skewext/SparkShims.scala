@@ -7,7 +7,7 @@ import scala.annotation.unused
 import org.apache.spark.internal.config.SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum
-import org.apache.spark.sql.catalyst.expressions.{DynamicPruningSubquery, EvalMode, Expression, NullIntolerant}
+import org.apache.spark.sql.catalyst.expressions.{DynamicPruningSubquery, EvalMode, Expression, FunctionTableSubqueryArgumentExpression, NullIntolerant}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.{ExternalAppendOnlyUnsafeRowArray, SparkPlan}
@@ -47,6 +47,9 @@ object SparkShims {
       key: Int,
       onlyInBroadcast: Boolean): Expression =
     DynamicPruningSubquery(pruned, build, buildKeys, key, onlyInBroadcast)
+
+  /** Whether rows of a table argument are wanted by key or in an order: there is no such syntax yet. */
+  def isArranged(@unused table: FunctionTableSubqueryArgumentExpression): Boolean = false
 
   /** Whether it is a join of which Spark has split partitions. */
   def isSkewJoin(plan: SparkPlan): Boolean = plan match {

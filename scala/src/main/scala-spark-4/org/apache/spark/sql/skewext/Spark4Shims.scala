@@ -4,7 +4,7 @@ import scala.collection.JavaConverters._
 
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum
-import org.apache.spark.sql.catalyst.expressions.{CollationKey, DynamicPruningSubquery, EvalMode, Expression}
+import org.apache.spark.sql.catalyst.expressions.{CollationKey, DynamicPruningSubquery, EvalMode, Expression, FunctionTableSubqueryArgumentExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.execution.ExternalAppendOnlyUnsafeRowArray
@@ -45,6 +45,10 @@ private[skewext] trait Spark4Shims {
       key: Int,
       onlyInBroadcast: Boolean): Expression =
     DynamicPruningSubquery(pruned, build, buildKeys, Seq(key), onlyInBroadcast)
+
+  /** Whether rows of a table argument are wanted by key or in an order. */
+  def isArranged(table: FunctionTableSubqueryArgumentExpression): Boolean =
+    table.hasRepartitioning || table.orderByExpressions.nonEmpty
 
   def outOfMemory(message: String): SparkOutOfMemoryError =
     new SparkOutOfMemoryError("INTERNAL_ERROR_MEMORY", Map("message" -> message).asJava)

@@ -1,0 +1,89 @@
+package io.github.skewext.function
+
+import io.github.skewext.explain.Explainer
+import io.github.skewext.report.{QueryReport, SkewReport}
+import io.github.skewext.sketch.KeyPass
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.types._
+import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.unsafe.types.UTF8String
+
+/** What a table function finds out when its rows are asked for. */
+private[function] trait Finding {
+
+  /** Rows of the columns that it was registered with. */
+  def find(session: SparkSession, inputs: Seq[DataFrame]): Seq[InternalRow]
+}
+
+/** What became of the joins of a query, as JSON. */
+private[function] case object ExplanationFinding extends Finding {
+
+  val output: Seq[StructField] = Seq(StructField("explanation", StringType, nullable = false))
+
+  override def find(session: SparkSession, inputs: Seq[DataFrame]): Seq[InternalRow] =
+    Seq(InternalRow(UTF8String.fromString(Explainer.explain(inputs.head.queryExecution).json)))
+}
+
+/** How the tasks of a query were, as JSON. */
+private[function] case class QueryFinding(query: Option[Long]) extends Finding {
+  override def find(session: SparkSession, inputs: Seq[DataFrame]): Seq[InternalRow] =
+    Seq(InternalRow(UTF8String.fromString(QueryReport.of(session, query))))
+}
+
+private[function] object QueryFinding {
+  val output: Seq[StructField] = Seq(StructField("report", StringType, nullable = false))
+}
+
+/**
+ * Where the skew of a key is. The first row has all figures as JSON; a row for each key with many rows
+ * follows.
+ */
+private[function] case class SkewFinding(
+    keys: Seq[Seq[String]],
+    partitions: Option[Int],
+    minShare: Double,
+    withBytes: Boolean)
+    extends Finding {
+
+  override def find(session: SparkSession, inputs: Seq[DataFrame]): Seq[InternalRow] = {
+    val report = SkewReport.of(session, inputs, keys, partitions, minShare, withBytes)
+    val hot = report.hotKeys.queryExecution
+    val types = hot.analyzed.output.map(_.dataType)
+    val numKeys = keys.head.size
+    val all = InternalRow(null, null, null, null, UTF8String.fromString(report.figures))
+    all +: hot.executedPlan.executeCollect().toSeq.map { row =>
+      val key = InternalRow.fromSeq((0 until numKeys).map(j => row.get(j, types(j))))
+      // After the partition, the least and the most rows in each input.
+      def counts(first: Int): ArrayData =
+        ArrayData.toArrayData(
+          inputs.indices.map(i => row.getLong(numKeys + 1 + 2 * i + first)).toArray)
+      InternalRow(key, row.getLong(numKeys), counts(0), counts(1), null)
+    }
+  }
+}
+
+private[function] object SkewFinding {
+
+  def output(
+      session: SparkSession,
+      inputs: Seq[LogicalPlan],
+      keys: Seq[Seq[String]]): Seq[StructField] = {
+    val key: Seq[Attribute] = KeyPass.compared(session, inputs, keys)._1
+    val rows = ArrayType(LongType, containsNull = false)
+    Seq(
+      StructField("key", StructType(key.map(a => StructField(a.name, a.dataType)))),
+      StructField("partition", LongType),
+      StructField("least_rows", rows),
+      StructField("most_rows", rows),
+      StructField("figures", StringType))
+  }
+}
+
+private[function] object Finding {
+  def attributes(fields: Seq[StructField]): Seq[AttributeReference] =
+    fields.map(f => AttributeReference(f.name, f.dataType, f.nullable)())
+}

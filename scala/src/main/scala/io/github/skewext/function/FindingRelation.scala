@@ -1,0 +1,93 @@
+package io.github.skewext.function
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
+import org.apache.spark.sql.catalyst.expressions.{Attribute, UnsafeProjection}
+import org.apache.spark.sql.catalyst.plans.QueryPlan
+import org.apache.spark.sql.catalyst.plans.logical.{CTERelationDef, CTERelationRef, LeafNode, LogicalPlan, Statistics, WithCTE}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern.CTE
+import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan, SparkStrategy}
+import org.apache.spark.sql.skewext.SqlInternals
+
+/**
+ * What a table function finds out, as a relation. No command, as Spark runs those as soon as a DataFrame
+ * is made of them, and this shall run when its rows are asked for, as any query does.
+ *
+ * @param inputs analyzed plans. They are no children: what is found out is of the queries as they are,
+ *               not of what the optimizer makes of them in the middle of another one
+ */
+private[skewext] case class FindingRelation(
+    finding: Finding,
+    @transient inputs: Seq[LogicalPlan],
+    override val output: Seq[Attribute])
+    extends LeafNode
+    with MultiInstanceRelation {
+
+  override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))
+
+  override def innerChildren: Seq[QueryPlan[_]] = inputs
+
+  override def computeStats(): Statistics = Statistics(sizeInBytes = conf.defaultSizeInBytes)
+
+  override protected def stringArgs: Iterator[Any] = Iterator(finding, output)
+}
+
+/** Finds it out, on the driver, once. Plans are no use to tasks, which get the operators below theirs. */
+private[skewext] case class FindingExec(
+    finding: Finding,
+    @transient inputs: Seq[LogicalPlan],
+    override val output: Seq[Attribute])
+    extends LeafExecNode {
+
+  @transient private lazy val found: Array[InternalRow] = SqlInternals.withActive(session) {
+    val projection = UnsafeProjection.create(output.map(_.dataType).toArray)
+    val frames = inputs.map(SqlInternals.dataFrame(session, _))
+    finding.find(session, frames).map(projection(_).copy(): InternalRow).toArray
+  }
+
+  override protected def doExecute(): RDD[InternalRow] =
+    sparkContext.parallelize(found.toSeq, numSlices = 1)
+
+  override def executeCollect(): Array[InternalRow] = found
+
+  override def executeTake(n: Int): Array[InternalRow] = found.take(n)
+
+  override protected def stringArgs: Iterator[Any] = Iterator(finding, output)
+}
+
+private[skewext] object FindingStrategy extends SparkStrategy {
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case FindingRelation(finding, inputs, output) => FindingExec(finding, inputs, output) :: Nil
+    case _ => Nil
+  }
+}
+
+/** Gives the inputs of a [[FindingRelation]] the common table expressions that they name. */
+private[skewext] object KeepCommonTables extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    plan.resolveOperatorsUpWithPruning(_.containsPattern(CTE)) {
+      case tables: WithCTE if tables.cteDefs.forall(_.resolved) =>
+        tables.resolveOperatorsUp { case f: FindingRelation =>
+          val inputs = f.inputs.map {
+            case known: WithCTE => known
+            case input =>
+              val named = reached(input, tables.cteDefs)
+              if (named.isEmpty) input else WithCTE(input, named)
+          }
+          if (inputs == f.inputs) f else f.copy(inputs = inputs)
+        }
+    }
+
+  /** Those that the plan names, and those that they name, in the order of `all`. */
+  private def reached(plan: LogicalPlan, all: Seq[CTERelationDef]): Seq[CTERelationDef] = {
+    def direct(p: LogicalPlan): Set[Long] =
+      p.collectWithSubqueries { case ref: CTERelationRef => ref.cteId }.toSet
+    all
+      .foldRight((direct(plan), Seq.empty[CTERelationDef])) { case (table, (wanted, found)) =>
+        if (wanted(table.id)) (wanted ++ direct(table), table +: found) else (wanted, found)
+      }
+      ._2
+  }
+}

@@ -1,0 +1,131 @@
+package io.github.skewext.function
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.CatalystTypeConverters
+import org.apache.spark.sql.catalyst.expressions.{Expression, FunctionTableSubqueryArgumentExpression, NamedArgumentExpression}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
+
+/**
+ * The arguments of a table function: first tables, `TABLE(t)` or `TABLE(SELECT ...)`, then constants by
+ * position, then constants by name. NULL is as if the argument were not there.
+ *
+ * @param parameters the names of what follows the tables, in their order
+ */
+private[function] class TableArguments(
+    function: String,
+    parameters: Seq[String],
+    arguments: Seq[Expression]) {
+
+  private val (tableArguments, others) =
+    arguments.span(_.isInstanceOf[FunctionTableSubqueryArgumentExpression])
+
+  /** The tables, analyzed. */
+  val tables: Seq[LogicalPlan] = tableArguments.zipWithIndex.map {
+    case (table: FunctionTableSubqueryArgumentExpression, i) =>
+      if (table.outerAttrs.nonEmpty) {
+        fail(s"table $i (counting from 0) refers to columns of the query around it.")
+      }
+      if (SparkShims.isArranged(table)) {
+        fail(
+          s"table $i (counting from 0) has PARTITION BY, ORDER BY or WITH SINGLE PARTITION, which " +
+            "are for functions that are written in Python.")
+      }
+      table.plan
+    case (other, _) => throw new IllegalArgumentException(s"No table: $other")
+  }
+
+  private val values: Map[String, Any] = {
+    val found = mutable.LinkedHashMap.empty[String, Any]
+    others.zipWithIndex.foreach { case (argument, position) =>
+      val (name, e) = argument match {
+        case NamedArgumentExpression(key, value) => (known(key), value)
+        case value if position < parameters.size => (parameters(position), value)
+        case _ =>
+          val most = if (parameters.isEmpty) "nothing" else parameters.mkString(", ")
+          fail(s"there are ${others.size} arguments after the tables, and it takes $most.")
+      }
+      if (found.contains(name)) fail(s"the argument '$name' is given twice.")
+      found(name) = constant(name, e)
+    }
+    found.filterNot(_._2 == null).toMap
+  }
+
+  def given(name: String): Boolean = values.contains(name)
+
+  def text(name: String): Option[String] = values.get(name).map {
+    case text: String => text
+    case other => wrong(name, "a string", other)
+  }
+
+  /** A string, or several; a list may have NULLs in it. */
+  def texts(name: String): Option[Seq[String]] = values.get(name).map {
+    case text: String => Seq(text)
+    case list: scala.collection.Seq[_] => strings(name, list)
+    case other => wrong(name, "a string or an array of strings", other)
+  }
+
+  /** Whether it is a list of lists. */
+  def isNested(name: String): Boolean = values.get(name).exists {
+    case list: scala.collection.Seq[_] => list.exists(_.isInstanceOf[scala.collection.Seq[_]])
+    case _ => false
+  }
+
+  def nested(name: String): Option[Seq[Seq[String]]] = values.get(name).map {
+    case lists: scala.collection.Seq[_] =>
+      lists.toVector.map {
+        case list: scala.collection.Seq[_] => strings(name, list)
+        case other => wrong(name, "an array of arrays of strings", other)
+      }
+    case other => wrong(name, "an array of arrays of strings", other)
+  }
+
+  def number(name: String): Option[BigDecimal] = values.get(name).map {
+    case whole @ (_: Byte | _: Short | _: Int | _: Long) => BigDecimal(whole.toString)
+    case decimal: java.math.BigDecimal => BigDecimal(decimal)
+    case double: Double if !double.isNaN && !double.isInfinite => BigDecimal(double)
+    case other => wrong(name, "a number", other)
+  }
+
+  /** A whole number from `least` to `most`. */
+  def whole(name: String, least: Long, most: Long): Option[Long] = number(name).map { value =>
+    if (!value.isWhole || value < least || value > most) {
+      fail(s"the argument '$name' must be a whole number from $least to $most, not $value.")
+    }
+    value.toLong
+  }
+
+  def flag(name: String): Option[Boolean] = values.get(name).map {
+    case flag: Boolean => flag
+    case other => wrong(name, "true or false", other)
+  }
+
+  def fail(problem: String): Nothing = throw SqlInternals.analysisError(s"$function: $problem")
+
+  private def strings(name: String, list: scala.collection.Seq[_]): Seq[String] =
+    list.toVector.map {
+      case null => null
+      case text: String => text
+      case other => wrong(name, "an array of strings", other)
+    }
+
+  private def wrong(name: String, wanted: String, value: Any): Nothing =
+    fail(s"the argument '$name' must be $wanted, not $value.")
+
+  private def known(key: String): String = parameters
+    .find(_.equalsIgnoreCase(key))
+    .getOrElse {
+      val names =
+        if (parameters.isEmpty) "there are none" else s"they are ${parameters.mkString(", ")}"
+      fail(s"there is no argument '$key'; $names.")
+    }
+
+  private def constant(name: String, e: Expression): Any = {
+    if (e.isInstanceOf[FunctionTableSubqueryArgumentExpression]) {
+      fail("tables come first, and have no names.")
+    }
+    if (!e.foldable) fail(s"the argument '$name' must be a constant, not ${e.sql}.")
+    CatalystTypeConverters.convertToScala(e.eval(), e.dataType)
+  }
+}

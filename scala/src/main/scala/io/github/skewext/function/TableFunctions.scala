@@ -1,0 +1,141 @@
+package io.github.skewext.function
+
+import java.util.Locale
+
+import io.github.skewext.internal.BuildInfo
+import io.github.skewext.plan.InputRole.{Optional, Required}
+import io.github.skewext.plan.{InputRole, MultiFullJoinBuilder}
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.FunctionIdentifier
+import org.apache.spark.sql.catalyst.expressions.{Alias, Expression, ExpressionInfo, Literal}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, OneRowRelation, Project}
+import org.apache.spark.sql.types.StructField
+
+/**
+ * What can be had in SQL alone, and so by all that send SQL: functions in FROM that take tables. Each
+ * gives a plan in which nothing is left of the call.
+ */
+object TableFunctions {
+
+  /** As Spark wants them registered. */
+  type Description = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => LogicalPlan)
+
+  val all: Seq[Description] = Seq(
+    function(
+      "skewext_multi_join",
+      "TABLE(t1), TABLE(t2), ..., keys, [roles, indicator, suffixes, names]",
+      "Joins the tables on one key, in one pass.")(
+      Seq("keys", "roles", "indicator", "suffixes", "names"))(multiJoin),
+    function(
+      "skewext_explain",
+      "TABLE(query)",
+      "Says what became of the joins of a query, as JSON; it is planned, and not run.")(Nil) {
+      arguments =>
+        requireTables(arguments, 1, 1)
+        relation(ExplanationFinding, arguments, ExplanationFinding.output)
+    },
+    function(
+      "skewext_skew_report",
+      "TABLE(t), [TABLE(other),] keys, [partitions, min_share, sizes]",
+      "Finds the keys that make a shuffle uneven.")(
+      Seq("keys", "partitions", "min_share", "sizes"))(skewReport),
+    function(
+      "skewext_query_report",
+      "[query]",
+      "Says how the tasks of a query were, as JSON; by default of the last one with a join.")(
+      Seq("query")) { arguments =>
+      requireTables(arguments, 0, 0)
+      val query = arguments.whole("query", 0, Long.MaxValue)
+      relation(QueryFinding(query), arguments, QueryFinding.output)
+    },
+    function("skewext_version", "", "The version of skewext, and the line of Spark it is for.")(
+      Nil) { arguments =>
+      requireTables(arguments, 0, 0)
+      val columns = Seq("version" -> BuildInfo.version, "spark_line" -> BuildInfo.sparkLine)
+      Project(columns.map { case (name, value) => Alias(Literal(value), name)() }, OneRowRelation())
+    })
+
+  private def function(name: String, arguments: String, purpose: String)(parameters: Seq[String])(
+      plan: TableArguments => LogicalPlan): Description = {
+    val usage = s"_FUNC_($arguments) - $purpose"
+    val info =
+      new ExpressionInfo(getClass.getName, null, name, usage, "", "", "", "", "", "", "")
+    (FunctionIdentifier(name), info, given => plan(new TableArguments(name, parameters, given)))
+  }
+
+  private def requireTables(arguments: TableArguments, least: Int, most: Int): Unit = {
+    val found = arguments.tables.size
+    if (found < least || found > most) {
+      val wanted = if (least == most) s"$least" else s"$least or $most"
+      arguments.fail(s"it takes $wanted arguments like TABLE(t), got $found.")
+    }
+  }
+
+  private def relation(
+      finding: Finding,
+      arguments: TableArguments,
+      columns: Seq[StructField]): LogicalPlan =
+    FindingRelation(finding, arguments.tables, Finding.attributes(columns))
+
+  private def multiJoin(arguments: TableArguments): LogicalPlan = {
+    val inputs = arguments.tables
+    val keys = keysOf(arguments)
+    new MultiFullJoinBuilder(
+      SparkSession.active,
+      inputs,
+      keys,
+      arguments.texts("names").getOrElse(keys.headOption.getOrElse(Nil)),
+      rolesOf(arguments),
+      arguments.texts("suffixes").map(_.map(Option(_).getOrElse(""))),
+      arguments.text("indicator")).build()
+  }
+
+  /** Of each table: `'k'`, `array('a', 'b')`, or a list like that for each of them. */
+  private def keysOf(arguments: TableArguments): Seq[Seq[String]] = {
+    if (!arguments.given("keys")) arguments.fail("the argument 'keys' is missing.")
+    val keys =
+      if (arguments.isNested("keys")) arguments.nested("keys").get
+      else arguments.tables.map(_ => arguments.texts("keys").get)
+    if (keys.exists(_.contains(null))) arguments.fail("a name in 'keys' is NULL.")
+    keys
+  }
+
+  /** A name for all, as `how` in Python, or a role for each. */
+  private def rolesOf(arguments: TableArguments): Seq[InputRole] = {
+    val inputs = arguments.tables
+    arguments.texts("roles").getOrElse(Seq("full")) match {
+      case Seq(HowName("full")) => inputs.map(_ => Optional)
+      case Seq(HowName("inner")) => inputs.map(_ => Required)
+      case Seq(HowName("left")) =>
+        inputs.indices.map(i => if (i == 0) Required else Optional)
+      case names =>
+        names.map { name =>
+          Option(name).flatMap(InputRole.fromName).getOrElse {
+            arguments.fail(
+              s"there is no role '$name'; 'roles' is 'full', 'left' or 'inner', or an array that " +
+                s"has for each table one of ${InputRole.public.map(_.name).mkString(", ")}.")
+          }
+        }
+    }
+  }
+
+  private object HowName {
+    def unapply(name: String): Option[String] = Option(name).map(_.toLowerCase(Locale.ROOT))
+  }
+
+  private def skewReport(arguments: TableArguments): LogicalPlan = {
+    requireTables(arguments, 1, 2)
+    val keys = keysOf(arguments)
+    val share = arguments.number("min_share").getOrElse(BigDecimal("0.001"))
+    if (share < BigDecimal("0.00001") || share > BigDecimal("0.5")) {
+      arguments.fail(s"the argument 'min_share' must be between 0.00001 and 0.5, not $share.")
+    }
+    val finding = SkewFinding(
+      keys,
+      arguments.whole("partitions", 1, 1000000).map(_.toInt),
+      share.toDouble,
+      arguments.flag("sizes").getOrElse(false))
+    relation(finding, arguments, SkewFinding.output(SparkSession.active, arguments.tables, keys))
+  }
+}
