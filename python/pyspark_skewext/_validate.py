@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union, cast
 
-from pyspark_skewext import _jvm
+from pyspark_skewext import _connect, _jvm
+from pyspark_skewext._connect import NEEDS_SPARK_4
 from pyspark_skewext._errors import analysis_error, type_error, value_error
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def checked_sides(left: Any, right: Any, on: Any) -> DataFrame:
     if isinstance(on, Column) or (several and on and all(isinstance(c, Column) for c in on)):
         for position, each in enumerate((left, right)):
             _split(position, each, side)
+        _refuse_mixed([left, right], side)
         return cast("DataFrame", left)
     for position, each in enumerate((left, right)):
         if isinstance(each, tuple):
@@ -67,7 +69,8 @@ def checked_inputs(
     """Return the inputs with resolved key columns, and the names of the keys in the output."""
     names = _names(on, "on")
     split = [_split(position, each, label) for position, each in enumerate(given)]
-    same = _same_name(split[0][0].sparkSession)
+    _refuse_mixed([df for df, _ in split], label)
+    same = same_name(split[0][0].sparkSession)
     _refuse_repeated(names, same, "on")
     inputs = [
         Input(df, _existing(df, names if keys is None else keys, same, f"{label(position)} has no"))
@@ -120,7 +123,7 @@ def checked_frame(df: Any, what: str) -> None:
 def checked_columns(df: DataFrame, given: Any, what: str) -> list[str]:
     """Return the names of columns as they really are; they exist, once each."""
     names = _names(given, what)
-    same = _same_name(df.sparkSession)
+    same = same_name(df.sparkSession)
     _refuse_repeated(names, same, what)
     resolved = []
     for name in names:
@@ -151,11 +154,8 @@ def _split(
             )
         df = given[0]
         keys = _names(given[1], _key_names(position))
-    if _jvm.is_connect(df):
-        raise type_error(
-            f"{label(position)} is a Spark Connect DataFrame; skewext needs a session that runs "
-            f"in the driver."
-        )
+    if _jvm.is_connect(df) and _connect.is_old_client():
+        raise type_error(f"{label(position)} is a Spark Connect DataFrame; {NEEDS_SPARK_4}")
     from pyspark.sql import DataFrame
 
     if not isinstance(df, DataFrame):
@@ -165,6 +165,16 @@ def _split(
             f"its key columns, not {type(df).__name__}{hint}."
         )
     return df, keys
+
+
+def _refuse_mixed(frames: Sequence[DataFrame], label: Callable[[int], str]) -> None:
+    for position, df in enumerate(frames):
+        if _jvm.is_connect(df) != _jvm.is_connect(frames[0]):
+            kinds = ("is", "is not") if _jvm.is_connect(df) else ("is not", "is")
+            raise type_error(
+                f"{label(position)} {kinds[0]} a Spark Connect DataFrame, and {label(0).lower()} "
+                f"{kinds[1]}: all must come from one session."
+            )
 
 
 def _names(given: Any, what: str) -> list[str]:
@@ -190,7 +200,7 @@ def _described(given: Any) -> str:
     return type(given).__name__
 
 
-def _same_name(spark: SparkSession) -> Callable[[str, str], bool]:
+def same_name(spark: SparkSession) -> Callable[[str, str], bool]:
     if str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true":
         return lambda one, other: one == other
     return lambda one, other: one.lower() == other.lower()

@@ -6,7 +6,7 @@ import copy
 import json
 from typing import TYPE_CHECKING, Any
 
-from pyspark_skewext import _jvm
+from pyspark_skewext import _connect, _jvm
 from pyspark_skewext._errors import type_error
 from pyspark_skewext.render.explanation import as_html, as_text
 
@@ -95,15 +95,16 @@ def explain(df: DataFrame) -> Explanation:
     AnalysisException
         If Spark cannot plan the query, as with a streaming DataFrame.
     PySparkTypeError
-        If `df` is no DataFrame, or one of Spark Connect.
+        If `df` is no DataFrame, or one of Spark Connect from Spark 3.5.
     PySparkRuntimeError
-        If the jar in the session is of another version.
+        If the jar in the session is of another version, or a Spark Connect server has none.
 
     Notes
     -----
     Skew is known of a DataFrame that was run itself, by ``collect()``, ``toPandas()`` or
     ``foreach()``: ``count()``, ``show()`` and ``write`` run queries of their own, which do not tell
-    it what became of them.
+    it what became of them. Of a Spark Connect DataFrame it is never known, as the server plans it
+    anew each time.
 
     Examples
     --------
@@ -120,10 +121,12 @@ def explain(df: DataFrame) -> Explanation:
       skew: not run: the query has not been run
     """
     if _jvm.is_connect(df):
-        raise type_error(
-            "This is a Spark Connect DataFrame, whose plan is not in this process; skewext needs a "
-            "session that runs in the driver."
-        )
+        if _connect.is_old_client():
+            raise type_error(f"This is a Spark Connect DataFrame; {_connect.NEEDS_SPARK_4}")
+        spark = df.sparkSession
+        _connect.require_extension(spark, "explain")
+        found = _connect.call(spark, "skewext_explain", [df]).collect()
+        return Explanation(json.loads(found[0][0]))
     from pyspark.sql import DataFrame
 
     if not isinstance(df, DataFrame):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark_skewext._jvm import api_of, java_list
+from pyspark_skewext import _connect
+from pyspark_skewext._chain import chained
+from pyspark_skewext._jvm import EXTENSION, api_of, is_connect, java_list
 from pyspark_skewext._validate import (
+    Input,
     JoinInput,
     checked_indicator,
     checked_inputs,
     checked_suffixes,
 )
-from pyspark_skewext.roles import How, roles_of
+from pyspark_skewext.roles import How, Role, roles_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -142,6 +146,10 @@ def multi_join(
 
     Notes
     -----
+    With Spark Connect (PySpark 4.1 or newer) the server does the join. If it does not have the
+    extension, a chain of Spark's own joins is written in place of it, with the same rows and
+    columns, and a warning says so.
+
     If one input is required and all others are small enough to broadcast
     (``spark.sql.autoBroadcastJoinThreshold``), they are, and nothing is shuffled. The plan then has
     Spark's broadcast joins in place of one operator.
@@ -179,6 +187,8 @@ def multi_join(
     name = checked_indicator(indicator)
 
     spark = inputs[0].df.sparkSession
+    if is_connect(spark):
+        return _joined_by_server(inputs, names, roles, checked, name)
     jvm = spark._jvm
     joined = api_of(spark).multiJoin(
         java_list(jvm, [each.df._jdf for each in inputs]),
@@ -191,3 +201,33 @@ def multi_join(
     from pyspark.sql import DataFrame
 
     return DataFrame(joined, spark)
+
+
+def _joined_by_server(
+    inputs: Sequence[Input],
+    names: Sequence[str],
+    roles: Sequence[Role],
+    suffixes: Sequence[str | None] | None,
+    indicator: str | None,
+) -> DataFrame:
+    spark = inputs[0].df.sparkSession
+    if not _connect.has_extension(spark):
+        warnings.warn(
+            "The Spark Connect server has no skewext: this is a chain of Spark's own joins, with "
+            "the same rows. To have it in one pass, start the server with the skewext jar and "
+            f"spark.sql.extensions={EXTENSION}.",
+            stacklevel=3,
+        )
+        return chained(inputs, names, roles, suffixes, indicator)
+    return _connect.call(
+        spark,
+        "skewext_multi_join",
+        [each.df for each in inputs],
+        {
+            "keys": [each.keys for each in inputs],
+            "names": names,
+            "roles": [role.value for role in roles],
+            "suffixes": suffixes,
+            "indicator": indicator,
+        },
+    )

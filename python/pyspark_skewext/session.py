@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from pyspark_skewext import _jvm
+from pyspark_skewext import _connect, _jvm
 from pyspark_skewext._errors import runtime_error, type_error, value_error
 from pyspark_skewext._jar import jar_path
 from pyspark_skewext._submit import SUBMIT_ARGS, SubmitArguments, default_settings
@@ -49,7 +49,8 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     PySparkRuntimeError
         If the jar is missing, or is not of this package's version.
     PySparkValueError
-        If the builder is one for Spark Connect.
+        If the builder is one for a Spark Connect server that runs already, or of Spark 3.5. One for
+        ``.remote("local[2]")``, whose server PySpark starts, is configured.
 
     Notes
     -----
@@ -67,9 +68,7 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     from pyspark import SparkContext
 
     options = getattr(builder, "_options", None)
-    if _jvm.is_connect(builder) or (
-        isinstance(options, dict) and ("spark.remote" in options or "SPARK_REMOTE" in os.environ)
-    ):
+    if _jvm.is_connect(builder) or (isinstance(options, dict) and _is_remote(options)):
         raise value_error(
             "This builder makes a Spark Connect session, where extensions are loaded by the "
             "server: start the server with the skewext jar and its spark.sql.extensions."
@@ -91,6 +90,12 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     else:
         _configure_fresh(options)
     return builder
+
+
+def _is_remote(options: dict[str, Any]) -> bool:
+    """Tell whether the server runs by itself; a local one PySpark 4 starts, with the options."""
+    remote = options.get("spark.remote", os.environ.get("SPARK_REMOTE"))
+    return remote is not None and (_connect.is_old_client() or not str(remote).startswith("local"))
 
 
 def _configure_fresh(options: dict[str, Any]) -> None:
@@ -244,7 +249,8 @@ def is_enabled(spark: SparkSession) -> bool:
     >>> spark.conf.unset("spark.skewext.enabled")
     """
     if _jvm.is_connect(spark):
-        return False
+        enabled = str(spark.conf.get("spark.skewext.enabled", "true")).lower()
+        return enabled == "true" and _connect.has_extension(spark)
     _jvm.check_session(spark)
     api = _jvm.facade_of(spark)
     if api is None:

@@ -8,7 +8,7 @@ from operator import and_
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 from pyspark_skewext._errors import type_error, value_error
-from pyspark_skewext._jvm import api_of, java_list, java_map
+from pyspark_skewext._jvm import api_of, is_connect, java_list, java_map
 from pyspark_skewext._validate import checked_sides
 from pyspark_skewext.results.skew import HotKey
 
@@ -118,6 +118,11 @@ def skew_join(
     <BLANKLINE>
     """
     spark = checked_sides(left, right, on).sparkSession
+    if is_connect(spark):
+        raise type_error(
+            "skew_join does not take Spark Connect DataFrames; its hint works there: "
+            "left.join(right.hint('skew_join', technique), on, how)."
+        )
     _check_how(how)
     if not isinstance(technique, str):
         raise type_error(f"technique must be a name, not {type(technique).__name__}.")

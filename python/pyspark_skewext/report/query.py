@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark_skewext import _jvm
+from pyspark_skewext import _connect, _jvm
 from pyspark_skewext._errors import runtime_error, type_error, value_error
 from pyspark_skewext.render.page import as_html, as_text
 from pyspark_skewext.render.query.advice import advise
@@ -160,6 +161,13 @@ def query_report(
     True
     """
     _check(query, event_log, progress)
+    server = _server()
+    if server is not None and (query is None or isinstance(query, int)):
+        if event_log is not None:
+            raise value_error("An event log cannot be read by way of a Spark Connect server.")
+        _connect.require_extension(server, "query_report")
+        found = _connect.call(server, "skewext_query_report", (), {"query": query}).collect()
+        return QueryReport.of(json.loads(found[0][0]))
     if query is not None and not isinstance(query, int):
         api = _jvm.api_of(query.sparkSession)
         return QueryReport.of(json.loads(str(api.queryReport(query._jdf))))
@@ -171,6 +179,15 @@ def query_report(
     with polled(lambda: (log.bytesRead(), log.totalBytes()), progress):
         figures = api.queryReport(log, query)
     return QueryReport.of(json.loads(str(figures)))
+
+
+def _server() -> SparkSession | None:
+    """The active session, if it is one of Spark Connect."""
+    connect = sys.modules.get("pyspark.sql.connect.session")
+    if connect is None or _connect.is_old_client():
+        return None
+    active: SparkSession | None = connect.SparkSession.getActiveSession()
+    return active
 
 
 def _session() -> SparkSession:
@@ -189,8 +206,8 @@ def _check(query: object, event_log: object, progress: object) -> None:
 
     if _jvm.is_connect(query):
         raise type_error(
-            "This is a Spark Connect DataFrame, whose query is not run by this process; skewext "
-            "needs a session that runs in the driver."
+            "This is a Spark Connect DataFrame, whose query is not run by this process: give the "
+            "number that the query has in Spark's UI, or nothing for the last one with a join."
         )
     if isinstance(query, bool) or not isinstance(query, (DataFrame, int, type(None))):
         raise type_error(

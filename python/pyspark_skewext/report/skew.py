@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark_skewext import _connect, _jvm
 from pyspark_skewext._errors import type_error, value_error
 from pyspark_skewext._jvm import api_of, java_list
-from pyspark_skewext._validate import JoinInput, checked_inputs
+from pyspark_skewext._validate import Input, JoinInput, checked_inputs
 from pyspark_skewext.render.page import as_html, as_text
 from pyspark_skewext.render.skew.advice import advise
 from pyspark_skewext.render.skew.html import picture
@@ -186,6 +187,8 @@ def skew_report(
     _check(partitions, min_share, sizes, progress)
 
     spark = inputs[0].df.sparkSession
+    if _jvm.is_connect(spark):
+        return _of_server(inputs, names, partitions, min_share, sizes, progress)
     api = api_of(spark)
     jvm: Any = spark._jvm
     with watched(spark, progress):
@@ -201,6 +204,43 @@ def skew_report(
         [each.keys for each in inputs],
         json.loads(seen.figures()),
         _rows(spark, seen.hotKeys(), names),
+    )
+
+
+def _of_server(
+    inputs: Sequence[Input],
+    names: Sequence[str],
+    partitions: int | None,
+    min_share: float,
+    sizes: bool,
+    progress: object,
+) -> SkewReport:
+    if progress is not None:
+        raise value_error("progress is not known of a Spark Connect server: leave it out.")
+    spark = inputs[0].df.sparkSession
+    _connect.require_extension(spark, "skew_report")
+    found = _connect.call(
+        spark,
+        "skewext_skew_report",
+        [each.df for each in inputs],
+        {
+            "keys": [each.keys for each in inputs],
+            "partitions": partitions,
+            "min_share": float(min_share),
+            "sizes": sizes,
+        },
+    ).collect()
+    # The first row has the figures. Each other one has a key, and bounds for all inputs.
+    hot_rows: list[Any] = [
+        [*key, partition, *(bound for pair in zip(least, most) for bound in pair)]
+        for key, partition, least, most, figures in found
+        if figures is None
+    ]
+    return SkewReport.of(
+        names,
+        [each.keys for each in inputs],
+        json.loads(next(row[4] for row in found if row[4] is not None)),
+        hot_rows,
     )
 
 
