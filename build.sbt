@@ -5,6 +5,15 @@ ThisBuild / organization := "io.github.skewext"
 ThisBuild / version := IO.read(file("version.txt")).trim
 ThisBuild / scalaVersion := spark.scala
 ThisBuild / licenses := Seq("Apache-2.0" -> url("https://www.apache.org/licenses/LICENSE-2.0"))
+ThisBuild / description := "Joins of many tables in one pass, and skewed joins split, in Apache Spark"
+ThisBuild / homepage := Some(url("https://github.com/skewext/skewext"))
+ThisBuild / scmInfo := Some(
+  ScmInfo(
+    url("https://github.com/skewext/skewext"),
+    "scm:git:https://github.com/skewext/skewext.git"))
+ThisBuild / developers := List(
+  Developer("skewext", "The maintainers of skewext", "", url("https://github.com/skewext")))
+ThisBuild / versionScheme := Some("early-semver")
 ThisBuild / semanticdbEnabled := true
 ThisBuild / semanticdbVersion := spark.semanticdb
 
@@ -42,27 +51,63 @@ val onlyOn213 =
 def shims(part: String, base: File): Seq[File] =
   spark.shims.map(shim => base / "scala" / "src" / part / s"scala-spark-$shim")
 
-// Test suites are dealt out to a few JVMs, as each takes its time until it is warm; Spark's own suites
-// have others. How many JVMs run at a time is for the Makefile to say.
-val jvmsOf = Map("ours" -> 4, "spark" -> 2)
+// How many JVMs run tests at a time is for the Makefile to say.
+val testJobs: Int = math.max(
+  1,
+  math.min(
+    sys.env.get("TEST_JOBS").fold(2)(_.toInt),
+    java.lang.Runtime.getRuntime.availableProcessors))
+
+// Each takes its time until it is warm, so that there are as few as keep the processors busy, and more
+// where all queries are compiled, which fills them. Spark's own suites have others.
+val jvmsOf =
+  Map(
+    "ours" -> (if (sys.env.contains("SKEWEXT_TEST_ALL")) 2 * testJobs else testJobs),
+    "spark" -> 2)
+
+// Suites that take long, in seconds; others take some five.
+val secondsOf: Map[String, Int] = Map(
+  "LakehouseSuite" -> 50,
+  "MergeSortedFilesSuite" -> 30,
+  "LakehouseLastSuite" -> 30,
+  "RandomJoinsSuite" -> 12,
+  "RandomMergeSuite" -> 25,
+  "PushdownSuite" -> 20,
+  "MemorySuite" -> 20,
+  "SplitBucketsSuite" -> 20,
+  "MultiFullJoinSuite" -> 20)
+
+/** Suites dealt out so that each JVM has about as much to do, those that take longest first. */
+def dealtOut(tests: Seq[TestDefinition], jvms: Int): Seq[Seq[TestDefinition]] = {
+  def seconds(test: TestDefinition): Int = secondsOf.getOrElse(test.name.split('.').last, 5)
+  tests
+    .sortBy(test => (-seconds(test), test.name))
+    .foldLeft(Seq.fill(jvms)(Seq.empty[TestDefinition])) { (dealt, test) =>
+      val least = dealt.indices.minBy(dealt(_).map(seconds).sum)
+      dealt.updated(least, dealt(least) :+ test)
+    }
+    .filter(_.nonEmpty)
+}
 
 def groupOf(suite: String): String =
   if (suite.contains(".sparktests.") || suite.split('.').last.startsWith("Spark")) "spark"
   else "ours"
 
-Global / concurrentRestrictions := {
-  val cores = java.lang.Runtime.getRuntime.availableProcessors
-  Seq(
-    Tags.limitAll(cores),
-    Tags.limit(Tags.ForkedTestGroup, math.min(sys.env.get("TEST_JOBS").fold(2)(_.toInt), cores)),
-    Tags.exclusiveGroup(Tags.Clean))
-}
+Global / concurrentRestrictions := Seq(
+  Tags.limitAll(java.lang.Runtime.getRuntime.availableProcessors),
+  Tags.limit(Tags.ForkedTestGroup, testJobs),
+  Tags.exclusiveGroup(Tags.Clean))
 
 // Run by name, scalafix takes -Xfatal-warnings out of the options, and all is compiled once more.
 lazy val scalafixCheck =
   taskKey[Unit]("Checks all sources by scalafix, compiled as they always are")
 
 lazy val bundleJar = taskKey[File]("Packages the jar and puts it into the Python package")
+
+val ofLakehouse = Set("io.delta", "org.apache.iceberg")
+
+lazy val lakehouseJars =
+  taskKey[File]("Writes down where the jars of Delta and Iceberg are, for the tests in Python")
 
 lazy val skewext = (project in file("."))
   .settings(
@@ -112,13 +157,21 @@ lazy val skewext = (project in file("."))
       .map("io.delta" %% "delta-spark" % _ % Test),
     Compile / packageBin / mappings ++=
       Seq("LICENSE", "NOTICE").map(name => baseDirectory.value / name -> s"META-INF/$name"),
+    // `publish` writes the bundle of a release: jar, pom, sources and scaladoc.
+    publishMavenStyle := true,
+    pomIncludeRepository := { _ => false },
+    publishTo := Some(
+      MavenCache("release", file(sys.props.getOrElse("release.maven", "target/release/maven")))),
+    // Nothing but this: with the compiler's other options scaladoc 2.12 fails. References to classes of
+    // Spark's lead nowhere, as its own scaladoc is not there.
+    Compile / doc / scalacOptions := Seq("-encoding", "utf8", "-no-link-warnings"),
     Test / fork := true,
     // Groups run side by side, the suites of each one after the other.
     Test / parallelExecution := true,
     Test / testForkedParallel := false,
     Test / testGrouping := (for {
       (group, tests) <- (Test / definedTests).value.groupBy(test => groupOf(test.name)).toSeq
-      (i, part) <- tests.sortBy(_.name).zipWithIndex.groupBy(_._2 % jvmsOf(group)).toSeq
+      (part, i) <- dealtOut(tests, jvmsOf(group)).zipWithIndex
     } yield {
       val name = s"$group-${i + 1}"
       // A folder of its own for each, as Spark keeps tables in the one that it runs in.
@@ -129,11 +182,11 @@ lazy val skewext = (project in file("."))
       val heap = if (group == "spark") Seq("-Xmx2g") else Nil
       val options =
         usual.withWorkingDirectory(folder).withRunJVMOptions(usual.runJVMOptions ++ heap)
-      Tests.Group(name, part.map(_._1), Tests.SubProcess(options))
+      Tests.Group(name, part, Tests.SubProcess(options))
     }),
     // Most of the time goes into code that runs only a few times.
     Test / javaOptions ++= openedModules ++
-      Seq("-Xmx1536m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") ++
+      Seq("-Xms1g", "-Xmx1536m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") ++
       // With the first compiler alone it is an eighth of the usual, which so many suites fill.
       Seq("-XX:ReservedCodeCacheSize=256m"),
     Test / javaOptions ++= Seq(
@@ -150,6 +203,15 @@ lazy val skewext = (project in file("."))
       val all = sys.env.contains("SKEWEXT_TEST_ALL")
       Tests.Filter(suite =>
         if (all) !suite.contains(".sparktests.full.") else groupOf(suite) != "spark")
+    },
+    lakehouseJars := {
+      val jars = (Test / externalDependencyClasspath).value
+        .filter(_.get(moduleID.key).exists(m => ofLakehouse.contains(m.organization)))
+        .map(_.data.getPath)
+      val file = target.value / "lakehouse-jars.txt"
+      IO.delete(file)
+      if (jars.nonEmpty) IO.write(file, jars.mkString(","))
+      file
     },
     scalafixCheck := scalafixAll.toTask(" --check").value,
     bundleJar := {

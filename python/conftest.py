@@ -23,6 +23,8 @@ OPTIONS = [
     "-Dspark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1",
     # Memory that a task has not given back fails the task, as in Spark's own tests.
     "-Dspark.unsafe.exceptionOnMemoryLeak=true",
+    # Each query, and each step of an adaptive one, tells listeners its plan as text.
+    "-Dspark.sql.ui.explainMode=simple",
 ]
 if not TEST_ALL:
     OPTIONS.append("-Dspark.sql.codegen.wholeStage=false")

@@ -28,6 +28,8 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
     super.sparkConf
       .set("spark.sql.extensions", classOf[SkewExtensions].getName)
       .set("spark.ui.enabled", "false")
+      // Each query, and each step of an adaptive one, tells listeners its plan as text.
+      .set(SQLConf.UI_EXPLAIN_MODE.key, "simple")
       // All inputs here are small.
       .set(SkewConf.MULTI_JOIN_BROADCAST.key, "false")
       // Joins are tested as they are written, also one of Spark's above ours, or ours above ours.
@@ -40,6 +42,19 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
   /** So many of the cases, chosen as it happens but always the same; `make test-all` has them all. */
   protected def some[A](n: Int, cases: Seq[A]): Seq[A] =
     if (testAll) cases else new Random(n).shuffle(cases).take(n)
+
+  private var turns = 0
+
+  /** With adaptive execution and without it: in turns, and both each time in `make test-all`. */
+  protected def withAdaptive(body: => Unit): Unit = {
+    val ways = Seq("true", "false")
+    turns += 1
+    for (adaptive <- if (testAll) ways else ways.drop(turns % 2).take(1)) {
+      withClue(s"adaptive execution $adaptive: ") {
+        withSQLConf(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> adaptive)(body)
+      }
+    }
+  }
 
   /** Whether queries are compiled, which costs more than to run such small ones. */
   protected def generatesCode: Boolean = testAll
@@ -141,9 +156,13 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
   }
 
   protected def assertSameRows(actual: Seq[Row], expected: Seq[Row], oracle: String): Unit =
-    QueryTest.sameRows(expected, actual, isSorted = false).foreach { message =>
+    QueryTest.sameRows(inOrder(expected), inOrder(actual), isSorted = true).foreach { message =>
       fail(s"The rows differ from those of $oracle.$message")
     }
+
+  // As the comparison itself would sort them, which makes a text of both rows at each step.
+  private def inOrder(rows: Seq[Row]): Seq[Row] =
+    rows.map(row => (QueryTest.prepareRow(row).toString, row)).sortBy(_._1).map(_._2)
 
   /** Checks that the operator runs, and that its rows are those of the plan without it. */
   protected def checkJoin(df: DataFrame): Seq[Row] = {

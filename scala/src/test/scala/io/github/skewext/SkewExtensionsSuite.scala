@@ -2,6 +2,7 @@ package io.github.skewext
 
 import scala.io.Source
 
+import io.github.skewext.function.KeepCommonTables
 import io.github.skewext.internal.{Guard, GuardedRule, GuardedStrategy, LoadedExtension, SkewConf}
 import io.github.skewext.optimizer.{LowerMultiFullJoin, PruneNestedColumns, PushKeyPredicates}
 import io.github.skewext.plan.MultiFullJoin
@@ -106,8 +107,11 @@ class SkewExtensionsSuite extends MultiJoinTest {
 
   test("a query without a join runs none of our rules") {
     val query = a.where("k > 1").groupBy("k").count()
-    // Hints are resolved before it is known what there is.
-    val asked = Set(classOf[LogicalJoinRules].getName, ResolveSkewJoinHints.ruleName)
+    // Hints and table functions are resolved before it is known what there is.
+    val asked = Set(
+      classOf[LogicalJoinRules].getName,
+      ResolveSkewJoinHints.ruleName,
+      KeepCommonTables.ruleName)
     assert(ourRules(query) === asked)
     // The group is asked in front of them, so with a join they run.
     assert(ourRules(a.crossJoin(b)).contains(LowerMultiFullJoin.ruleName))

@@ -6,6 +6,7 @@ import scala.collection.JavaConverters._
 
 import io.delta.sql.DeltaSparkSessionExtension
 import io.github.skewext.SkewExtensions
+import io.github.skewext.bucket.BucketedWriter
 import org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
 
 import org.apache.spark.SparkConf
@@ -14,10 +15,19 @@ import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.TestShuffles
 import org.apache.spark.sql.util.QueryExecutionListener
-import org.apache.spark.sql.{DataFrame, Row}
+import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
 
-/** A session with Delta's and Iceberg's extensions: what is done to tables is the same without ours. */
-abstract class LakehouseTest(extensions: Class[_]*) extends MergeTest {
+/**
+ * A session with Delta's and Iceberg's extensions: what is done to tables is the same without ours.
+ *
+ * @param late whether ours is registered when the session runs, and so splits nothing
+ */
+abstract class LakehouseTest(extensions: Seq[Class[_]], late: Boolean = false) extends MergeTest {
+
+  /** It fails at an UPDATE of a Delta table then, with and without ours. */
+  private val isIcebergsBeforeDeltas =
+    extensions.indexOf(classOf[IcebergSparkSessionExtensions]) <
+      extensions.indexOf(classOf[DeltaSparkSessionExtension])
 
   override protected def sparkConf: SparkConf = super.sparkConf
     .set("spark.sql.extensions", extensions.map(_.getName).mkString(","))
@@ -37,6 +47,7 @@ abstract class LakehouseTest(extensions: Class[_]*) extends MergeTest {
 
   override protected def beforeAll(): Unit = {
     super.beforeAll()
+    if (late) SkewExtensions.register(spark)
     rows(840, 0, isHot = true).createOrReplaceTempView("target")
     rows(60, 20, isHot = false)
       .union(spark.range(1).selectExpr(s"${Hot}L", "7L", "'hot'"))
@@ -78,10 +89,18 @@ abstract class LakehouseTest(extensions: Class[_]*) extends MergeTest {
     assertSameRows(ours, stocks, s"$what with skewext off")
   }
 
-  /** The steps, done to a table with us and to another one without. */
-  protected def doBoth(name: String)(steps: (String => String)*): Seq[SparkPlan] = {
-    val plans = plansOf(steps.foreach(step => spark.sql(step(s"${name}_on"))))
-    withSQLConf(Off)(steps.foreach(step => spark.sql(step(s"${name}_off"))))
+  /**
+   * The steps, done to a table with us and to another one without.
+   *
+   * @param fails which of them fail, with us and without
+   */
+  protected def doBoth(name: String, fails: String => Boolean = _ => false)(
+      steps: (String => String)*): Seq[SparkPlan] = {
+    def run(table: String): Unit = steps.map(_(table)).foreach { sql =>
+      if (fails(sql)) intercept[Throwable](spark.sql(sql)) else spark.sql(sql)
+    }
+    val plans = plansOf(run(s"${name}_on"))
+    withSQLConf(Off)(run(s"${name}_off"))
     plans
   }
 
@@ -95,7 +114,8 @@ abstract class LakehouseTest(extensions: Class[_]*) extends MergeTest {
     test(s"Delta, deletion vectors: $vectors") {
       val name = s"delta_$vectors"
       withTable(s"${name}_on", s"${name}_off") {
-        val plans = doBoth(name)(
+        def fails(sql: String) = isIcebergsBeforeDeltas && sql.startsWith("UPDATE")
+        val plans = doBoth(name, fails)(
           t => s"""CREATE TABLE $t USING delta TBLPROPERTIES (
                |  delta.enableChangeDataFeed = true, delta.enableDeletionVectors = $vectors
                |) AS SELECT /*+ REPARTITION(4) */ * FROM target""".stripMargin,
@@ -105,7 +125,7 @@ abstract class LakehouseTest(extensions: Class[_]*) extends MergeTest {
           t => s"INSERT INTO $t SELECT k + 5000, v, txt FROM source",
           t => s"OPTIMIZE $t",
           t => s"OPTIMIZE $t ZORDER BY (k)")
-        assert(plans.exists(isSplitByUs), plans)
+        assert(plans.exists(isSplitByUs) === !late, plans)
         assertSame(spark.table, name)
         assertSame(t => spark.sql(s"SELECT * FROM $t VERSION AS OF 1"), name)
         assertSame(
@@ -158,21 +178,93 @@ abstract class LakehouseTest(extensions: Class[_]*) extends MergeTest {
 
 class LakehouseSuite
     extends LakehouseTest(
-      classOf[SkewExtensions],
-      classOf[DeltaSparkSessionExtension],
-      classOf[IcebergSparkSessionExtensions]) {
+      Seq(
+        classOf[SkewExtensions],
+        classOf[DeltaSparkSessionExtension],
+        classOf[IcebergSparkSessionExtensions])) {
   some(1, Seq(true, false)).foreach(testDelta)
-  some(1, Seq(CopyOnWrite, MergeOnRead)).foreach(testIceberg)
+  // In `make test` the other order has one of these.
+  some(0, Seq(CopyOnWrite, MergeOnRead)).foreach(testIceberg)
+
+  test("tables of Delta and Iceberg are not written by bucket, and stay what they are") {
+    withTable("kept") {
+      spark.sql("CREATE TABLE kept USING delta AS SELECT 1L AS k, 2L AS v")
+      write(spark.sql("SELECT 1L AS k, 2L AS v"), "ice.db.kept")
+      val path = spark.sql("DESCRIBE DETAIL kept").select("location").head().getString(0)
+      for {
+        table <- Seq(
+          "kept",
+          "default.kept",
+          "spark_catalog.default.kept",
+          s"delta.`$path`",
+          "ice.db.kept")
+        mode <- Seq("overwrite", "append", "error", "ignore")
+      } {
+        val writer = new BucketedWriter(
+          spark.sql("SELECT 3L AS k, 4L AS v"),
+          table,
+          None,
+          Seq("k"),
+          2,
+          Nil,
+          mode,
+          Nil,
+          Map.empty)
+        val error = intercept[AnalysisException](writer.write())
+        assert(error.getMessage.contains("Spark's own"), table)
+      }
+      for (table <- Seq("kept", "ice.db.kept")) {
+        assert(spark.table(table).collect().toSeq === Seq(Row(1L, 2L)))
+      }
+      assert(spark.sql("DESCRIBE HISTORY kept").select("version").collect().toSeq === Seq(Row(0L)))
+      assert(iceberg("ice.db.kept").history().size() === 1)
+    }
+  }
 }
 
-/**
- * The order in which extensions are named says whose rules come first. Iceberg's before Delta's fails at
- * an UPDATE of a Delta table, also without ours.
- */
+/** Where their order says whose rules come first. */
 class LakehouseLastSuite
     extends LakehouseTest(
-      classOf[DeltaSparkSessionExtension],
-      classOf[IcebergSparkSessionExtensions],
-      classOf[SkewExtensions]) {
+      Seq(
+        classOf[DeltaSparkSessionExtension],
+        classOf[IcebergSparkSessionExtensions],
+        classOf[SkewExtensions])) {
   some(1, Seq(() => testIceberg(MergeOnRead), () => testDelta(vectors = false))).foreach(_())
+}
+
+/** One of the orders that `make test-all` has besides. */
+abstract class LakehouseOrderTest(extensions: Class[_]*) extends LakehouseTest(extensions) {
+  some(0, Seq(() => testIceberg(CopyOnWrite), () => testDelta(vectors = true))).foreach(_())
+}
+
+class LakehouseBetweenSuite
+    extends LakehouseOrderTest(
+      classOf[DeltaSparkSessionExtension],
+      classOf[SkewExtensions],
+      classOf[IcebergSparkSessionExtensions])
+
+class LakehouseIcebergDeltaSuite
+    extends LakehouseOrderTest(
+      classOf[SkewExtensions],
+      classOf[IcebergSparkSessionExtensions],
+      classOf[DeltaSparkSessionExtension])
+
+class LakehouseIcebergFirstSuite
+    extends LakehouseOrderTest(
+      classOf[IcebergSparkSessionExtensions],
+      classOf[SkewExtensions],
+      classOf[DeltaSparkSessionExtension])
+
+class LakehouseIcebergDeltaLastSuite
+    extends LakehouseOrderTest(
+      classOf[IcebergSparkSessionExtensions],
+      classOf[DeltaSparkSessionExtension],
+      classOf[SkewExtensions])
+
+/** Registered late, it has the rules of the optimizer and the strategies, and splits nothing. */
+class LakehouseLateSuite
+    extends LakehouseTest(
+      Seq(classOf[DeltaSparkSessionExtension], classOf[IcebergSparkSessionExtensions]),
+      late = true) {
+  some(0, Seq(() => testIceberg(CopyOnWrite), () => testDelta(vectors = false))).foreach(_())
 }

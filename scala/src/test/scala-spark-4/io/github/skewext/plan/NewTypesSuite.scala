@@ -2,10 +2,14 @@ package io.github.skewext.plan
 
 import io.github.skewext.MultiJoinTest
 
+import org.apache.spark.SparkConf
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
 
 /** Types that Spark 4 has and 3.5 has not, and what its ANSI mode makes of keys. */
 class NewTypesSuite extends MultiJoinTest {
+
+  override protected def sparkConf: SparkConf =
+    super.sparkConf.set("spark.sql.timeType.enabled", "true")
 
   private def times(i: Int, keys: String*): DataFrame = table(
     s"k, v$i",

@@ -9,24 +9,33 @@ import org.apache.spark.sql.{DataFrame, Row}
 
 /**
  * Random MERGEs into random tables, by random settings, against [[MergeModel]]; a failure names its
- * seed. SKEWEXT_RANDOM_MERGES says how many.
+ * seed. SKEWEXT_RANDOM_MERGES says how many, and SKEWEXT_RANDOM_SEED from which seed on.
  */
 class RandomMergeSuite extends MergeTest {
 
-  private val runs = sys.env.get("SKEWEXT_RANDOM_MERGES").fold(20)(_.toInt)
+  private val runs =
+    sys.env.get("SKEWEXT_RANDOM_MERGES").fold(if (testAll) 200 else 20)(_.toInt)
 
+  private val seedOfFirst = sys.env.get("SKEWEXT_RANDOM_SEED").map(_.toLong)
+
+  /** MERGEs into one table, one after the other: to make a table takes as long as a MERGE. */
   private case class Case(
-      model: MergeModel,
       target: Seq[MergeRow],
       targetFiles: Int,
-      source: Seq[MergeRow],
-      sourceTasks: Int,
       mode: String,
       distribution: String,
+      merges: Seq[Merge]) {
+    override def toString: String =
+      s"$mode, $distribution, ${target.size} rows in $targetFiles files"
+  }
+
+  private case class Merge(
+      model: MergeModel,
+      source: Seq[MergeRow],
+      sourceTasks: Int,
       conf: Seq[(String, String)]) {
     override def toString: String =
-      s"${model.sql("t", "s")}\n$mode, $distribution, ${target.size} rows in $targetFiles files, " +
-        s"${source.size} rows of $sourceTasks tasks, $conf"
+      s"${model.sql("t", "s")}\n${source.size} rows of $sourceTasks tasks, $conf"
   }
 
   private def condition(sql: String)(holds: (MergeRow, MergeRow) => Boolean) =
@@ -132,35 +141,26 @@ class RandomMergeSuite extends MergeTest {
     made <- rows(all, 100000)
   } yield made
 
-  /** The rows, of which no target row is matched by two. */
-  private def matchingOnce(source: Seq[MergeRow]): Seq[MergeRow] =
-    source.filter(s => s.k.forall(_ == NotInTarget)) ++
-      source.filter(s => s.k.exists(_ != NotInTarget)).groupBy(_.k).values.map(_.head)
+  /** The rows, of which no row of the target, as it is by now, is matched by two. */
+  private def matchingOnce(source: Seq[MergeRow], target: Seq[MergeRow]): Seq[MergeRow] = {
+    val keys = target.flatMap(_.k).toSet
+    val (met, others) = source.partition(_.k.exists(keys))
+    others ++ met.groupBy(_.k).values.map(_.head)
+  }
 
-  private val cases: Gen[Case] = for {
+  private val merges: Gen[Merge] = for {
     model <- models
-    target <- targets
-    targetFiles <- Gen.choose(1, 4)
-    given <- sources
+    source <- sources
     sourceTasks <- Gen.choose(1, 4)
-    mode <- Gen.oneOf(CopyOnWrite, MergeOnRead)
-    // Of these Spark by itself, without any skew, writes a target row once for each match.
-    isRepeating = mode == CopyOnWrite && model.matched.isEmpty && model.notMatchedBySource.nonEmpty
-    source = if (isRepeating) matchingOnce(given) else given
-    distribution <- Gen.oneOf("none", "none", "hash")
     partitions <- Gen.choose(1, 4)
     coalesce <- Gen.oneOf("true", "false")
     hash <- Gen.oneOf("0", "100MB")
     gain <- Gen.oneOf("1.0", "1.5")
     force <- Gen.oneOf("true", "false", "false")
-  } yield Case(
+  } yield Merge(
     model,
-    target,
-    targetFiles,
     source,
     sourceTasks,
-    mode,
-    distribution,
     Seq(
       Threshold -> "600",
       Factor -> "1.2",
@@ -171,21 +171,55 @@ class RandomMergeSuite extends MergeTest {
       SkewConf.SKEW_MIN_GAIN.key -> gain,
       SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN.key -> force))
 
+  private val MergesOfTable = 4
+
+  private val cases: Gen[Case] = for {
+    target <- targets
+    targetFiles <- Gen.choose(1, 4)
+    mode <- Gen.oneOf(CopyOnWrite, MergeOnRead)
+    distribution <- Gen.oneOf("none", "none", "hash")
+    several <- Gen.listOfN(MergesOfTable, merges)
+  } yield Case(target, targetFiles, mode, distribution, several)
+
   private def dataFrame(rows: Seq[MergeRow], partitions: Int): DataFrame =
     frame("id bigint, k bigint, a int, txt string", partitions)(rows.map(asRow): _*)
 
   private def asRow(row: MergeRow): Row =
     Row(row.id, row.k.map(Long.box).orNull, row.a, row.txt)
 
-  private def run(c: Case): String = {
+  /** Of these Spark by itself, without any skew, writes a target row once for each match. */
+  private def isRepeating(mode: String, model: MergeModel): Boolean =
+    mode == CopyOnWrite && model.matched.isEmpty && model.notMatchedBySource.nonEmpty
+
+  private def run(c: Case): Seq[String] = {
     write(dataFrame(c.target, c.targetFiles), "ice.db.t", c.distribution)
     setMode("ice.db.t", c.mode)
-    dataFrame(c.source, c.sourceTasks).createOrReplaceTempView("s")
+    var target = c.target
+    c.merges.zipWithIndex.map { case (given, i) =>
+      val merge =
+        if (isRepeating(c.mode, given.model)) {
+          given.copy(source = matchingOnce(given.source, target))
+        } else {
+          given
+        }
+      withClue(s"MERGE ${i + 1}, $merge: ") {
+        var outcome = ""
+        withSQLConf(merge.conf: _*) {
+          outcome = run(merge, target)
+        }
+        target = merge.model.run(target, merge.source).getOrElse(target)
+        outcome
+      }
+    }
+  }
+
+  private def run(m: Merge, target: Seq[MergeRow]): String = {
+    dataFrame(m.source, m.sourceTasks).createOrReplaceTempView("s")
     var merge: Option[DataFrame] = None
-    val twice = findsTwice { merge = Some(runMerge(c.model.sql("ice.db.t", "s"))) }
-    val expected = c.model.run(c.target, c.source)
+    val twice = findsTwice { merge = Some(runMerge(m.model.sql("ice.db.t", "s"))) }
+    val expected = m.model.run(target, m.source)
     assert(twice === expected.isEmpty)
-    assertSameRows(rowsOf("ice.db.t"), expected.getOrElse(c.target).map(asRow), "the model")
+    assertSameRows(rowsOf("ice.db.t"), expected.getOrElse(target).map(asRow), "the model")
     merge.map(planOf) match {
       case None => "twice"
       case Some(plan) if isSplitByUs(plan) => "split by us"
@@ -196,16 +230,15 @@ class RandomMergeSuite extends MergeTest {
 
   test("random MERGEs") {
     // Another seed every day, so that many days see many cases; the failure says which.
-    val first = java.time.LocalDate.now().toEpochDay * runs
+    val first = seedOfFirst.getOrElse(java.time.LocalDate.now().toEpochDay * runs)
     var counts = Map.empty[String, Int]
     // Few are split by us: it goes on until one is.
     def isEnough(n: Int) = n >= runs && (counts.contains("split by us") || n >= 10 * runs)
-    Iterator.from(0).takeWhile(!isEnough(_)).foreach { n =>
-      val seed = first + n
+    Iterator.from(0).takeWhile(i => !isEnough(i * MergesOfTable)).foreach { i =>
+      val seed = first + i
       val c = cases.pureApply(Gen.Parameters.default, Seed(seed))
       withClue(s"seed $seed, $c: ") {
-        withSQLConf(c.conf: _*) {
-          val outcome = run(c)
+        run(c).foreach { outcome =>
           counts += outcome -> (counts.getOrElse(outcome, 0) + 1)
         }
       }

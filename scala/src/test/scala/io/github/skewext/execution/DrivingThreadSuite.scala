@@ -10,7 +10,7 @@ import io.github.skewext.plan.InputRole.Optional
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.skewext.{TestConsumer, TestMemory, TestTask}
+import org.apache.spark.sql.skewext.{SparkShims, TestConsumer, TestMemory, TestTask}
 
 /**
  * A join whose rows are asked for by another thread than the task's own, which has opened it: so Spark
@@ -86,7 +86,7 @@ class DrivingThreadSuite extends MultiJoinTaskTest {
       val joined = join(Optional, Optional)(
         0,
         Array(
-          () => at(10, rows(numRows, numRows))(throw new SparkOutOfMemoryError("no memory")),
+          () => at(10, rows(numRows, numRows))(throw SparkShims.outOfMemory("no memory")),
           () => rows(numRows, numRows)))
       val failed = inOtherThread(context)(joined.size).get
       assert(failed.failed.toOption.exists(e => NonFatal(e) && e.getMessage.contains("no memory")))

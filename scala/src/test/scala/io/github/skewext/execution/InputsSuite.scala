@@ -21,14 +21,6 @@ class InputsSuite extends MultiJoinTest {
 
   private def inputs(n: Int): Seq[DataFrame] = (0 until n).map(input(_))
 
-  private val bothAdaptive = Seq("true", "false")
-
-  private def withAdaptive(body: => Unit): Unit = bothAdaptive.foreach { adaptive =>
-    withClue(s"adaptive execution $adaptive") {
-      withSQLConf("spark.sql.adaptive.enabled" -> adaptive)(body)
-    }
-  }
-
   for (format <- Seq("parquet", "orc", "json"))
     test(s"$format files, read in columns and in rows") {
       withTempPath { dir =>

@@ -17,14 +17,15 @@ import org.apache.spark.sql.execution.aggregate.{HashAggregateExec, SortAggregat
 import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeExec}
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.window.{Partial, WindowExec, WindowGroupLimitExec}
+import org.apache.spark.sql.skewext.TestShims
 import org.apache.spark.sql.types.LongType
 
 /** What each kind of node does with the rows of its children. */
 class MadeOfSuite extends AnyFunSuite {
 
   private val (k, v) = (Symbol("k").long, Symbol("v").array(LongType))
-  private val a: SparkPlan = LocalTableScanExec(Seq(k, v), Nil)
-  private val b: SparkPlan = LocalTableScanExec(Seq(k.newInstance(), v.newInstance()), Nil)
+  private val a: SparkPlan = TestShims.noRows(Seq(k, v))
+  private val b: SparkPlan = TestShims.noRows(Seq(k.newInstance(), v.newInstance()))
 
   /** The parts, of which the list has all that a node is made of. */
   private def parts(plan: SparkPlan): Seq[Part] = plan match {

@@ -24,12 +24,6 @@ class PartitioningSuite extends MultiJoinTest {
 
   private def inputs(n: Int): Seq[DataFrame] = (0 until n).map(input)
 
-  private def withAdaptive(body: => Unit): Unit = Seq("true", "false").foreach { adaptive =>
-    withClue(s"adaptive execution $adaptive: ") {
-      withSQLConf("spark.sql.adaptive.enabled" -> adaptive)(body)
-    }
-  }
-
   private def checkExchanges(df: DataFrame, expected: Int): Unit = {
     checkJoin(df)
     assert(exchanges(df).size === expected, df.queryExecution.executedPlan)

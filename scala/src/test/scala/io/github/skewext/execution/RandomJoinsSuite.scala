@@ -70,7 +70,7 @@ class RandomJoinsSuite extends MultiJoinTest {
     frame(columns.mkString(", "))(rows: _*)
   }
 
-  private val runs = if (testAll) 40 else 25
+  private val runs = if (testAll) 40 else 12
 
   test("random joins") {
     // Another seed every day, so that many days see many cases; the failure says which.

@@ -218,11 +218,12 @@ class PushdownSuite extends MultiJoinTest {
     val other = input(3).where("v3 % 3 > 0").selectExpr("v3 - 300 AS x", "w3 AS y")
     val left = multiJoin(inputs, Seq("k", "l"), roles = leftRoles)
     for (how <- Seq("left_semi", "left_anti")) withClue(s"$how: ") {
-      for (on <- Seq("v0 = x", "k = y", "w0 = y AND v0 <> x", "k = y AND w0 < x")) withClue(on) {
-        val moved = left.join(other, expr(on), how)
-        assert(semiJoined(moved) === Seq(true, false, false))
-        assert(checkJoin(moved).nonEmpty)
-      }
+      for (on <- some(2, Seq("v0 = x", "k = y", "w0 = y AND v0 <> x", "k = y AND w0 < x")))
+        withClue(on) {
+          val moved = left.join(other, expr(on), how)
+          assert(semiJoined(moved) === Seq(true, false, false))
+          assert(checkJoin(moved).nonEmpty)
+        }
       // Of columns that are not there in every row; of two inputs; of none.
       for (on <- Seq("v1 - 100 <=> x", "v0 = x AND v1 > y + 100", "x > 5")) withClue(on) {
         val stays = left.join(other, expr(on), how)

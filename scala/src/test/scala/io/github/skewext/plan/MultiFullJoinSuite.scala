@@ -125,7 +125,7 @@ class MultiFullJoinSuite extends MultiJoinTest {
     val all = Seq("optional", "required", "excluded")
     val pairs = for (a <- all; b <- all) yield Seq(a, b)
     val triples = for (p <- pairs; c <- all) yield p :+ c
-    for (roles <- pairs ++ some(10, triples) if roles.exists(_ != "excluded"))
+    for (roles <- pairs ++ some(6, triples) if roles.exists(_ != "excluded"))
       withClue(roles.mkString(", ")) {
         val joined =
           multiJoin(inputs.take(roles.size), Seq("k", "l"), roles = roles, indicator = "i")

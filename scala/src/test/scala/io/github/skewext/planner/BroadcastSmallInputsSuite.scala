@@ -30,13 +30,8 @@ class BroadcastSmallInputsSuite extends MultiJoinTest {
 
   private val smallBytes = 30 * (8 + 8 + 8) + 8
 
-  private def withAdaptive(body: => Unit): Unit = Seq("true", "false").foreach { adaptive =>
-    withClue(s"adaptive execution $adaptive: ") {
-      withSQLConf(
-        "spark.sql.adaptive.enabled" -> adaptive,
-        SkewConf.MULTI_JOIN_BROADCAST.key -> "true",
-        Threshold -> smallBytes.toString)(body)
-    }
+  override protected def withAdaptive(body: => Unit): Unit = super.withAdaptive {
+    withSQLConf(SkewConf.MULTI_JOIN_BROADCAST.key -> "true", Threshold -> smallBytes.toString)(body)
   }
 
   private def join(roles: String*)(inputs: DataFrame*): DataFrame =

@@ -27,12 +27,6 @@ class BulkExchangesSuite extends MultiJoinTest {
   private def bulk(df: DataFrame): Int =
     exchanges(df).count(_.isInstanceOf[BulkShuffleExchangeExec])
 
-  private def withAdaptive(body: => Unit): Unit = Seq("true", "false").foreach { adaptive =>
-    withClue(s"adaptive execution $adaptive: ") {
-      withSQLConf("spark.sql.adaptive.enabled" -> adaptive)(body)
-    }
-  }
-
   test("on by default, and shown in the plan; Spark's exchange when it is switched off") {
     withAdaptive {
       val df = joined(3)

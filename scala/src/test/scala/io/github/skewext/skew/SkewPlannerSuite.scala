@@ -25,6 +25,18 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(split.rereadBytes === 5 * 10 + (353 + 10) + 100)
   }
 
+  test("where tasks write files, there are no more than of whole blocks") {
+    val small = input(Optional, 8, 2)
+    val written = settings.copy(isWritten = true, minGain = 1)
+    def split(blocks: Long*) = SkewPlanner.plan(Seq(input(Optional, blocks: _*), small), written)
+    // 60, 40 + 24, 100, 64, 60 + 5: of whole blocks there are five slices, where else are six.
+    val five = only(split(60, 40, 24, 100, 64, 60, 5))
+    assert(five.residual && five.slices.size >= 2 && five.tasks.size <= 5)
+    assert(split(200, 153) === Left(SkewReason.FewFiles))
+    val required = Seq(input(Required, 200, 153), small)
+    assert(only(SkewPlanner.plan(required, written)).slices.size === 2)
+  }
+
   test("a block that cannot be cut is a slice of its own, or nothing is split") {
     val split =
       only(

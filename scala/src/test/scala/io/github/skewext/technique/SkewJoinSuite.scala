@@ -16,7 +16,7 @@ class SkewJoinSuite extends SkewJoinTest {
     val cases =
       for (technique <- SkewTechniques.all.map(_.name); how <- Hows) yield (technique, how)
     // Most techniques have a suite of their own.
-    for ((technique, how) <- some(20, cases)) {
+    for ((technique, how) <- some(12, cases)) {
       check(large, small, "k", how, technique)
     }
   }

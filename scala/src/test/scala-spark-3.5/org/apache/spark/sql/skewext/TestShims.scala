@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.MergeRows.Keep
 import org.apache.spark.sql.execution.streaming.MemoryStream
+import org.apache.spark.sql.execution.{LocalTableScanExec, SparkPlan}
 import org.apache.spark.sql.{AnalysisException, Column, Encoders, SparkSession, SparkSessionExtensions}
 
 /** What tests write differently for each line of Spark. */
@@ -12,6 +13,10 @@ object TestShims {
   def column(e: Expression): Column = new Column(e)
 
   def errorClass(e: AnalysisException): String = e.getErrorClass
+
+  def extensions(session: SparkSession): SparkSessionExtensions = session.extensions
+
+  def noRows(output: Seq[Attribute]): SparkPlan = LocalTableScanExec(output, Nil)
 
   /** A stream of what is added to it. */
   def numbers(session: SparkSession): MemoryStream[Int] =

@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.MergeRows
 import org.apache.spark.sql.catalyst.plans.logical.MergeRows.Keep
+import org.apache.spark.sql.execution.{LocalTableScanExec, SparkPlan}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.{classic, AnalysisException, Column, Encoders, SparkSession, SparkSessionExtensions}
 
@@ -13,6 +14,11 @@ object TestShims {
   def column(e: Expression): Column = classic.ExpressionUtils.column(e)
 
   def errorClass(e: AnalysisException): String = e.getCondition
+
+  def extensions(session: SparkSession): SparkSessionExtensions =
+    session.asInstanceOf[classic.SparkSession].extensions
+
+  def noRows(output: Seq[Attribute]): SparkPlan = LocalTableScanExec(output, Nil, None)
 
   /** A stream of what is added to it. */
   def numbers(session: SparkSession): MemoryStream[Int] =

@@ -23,7 +23,7 @@ object TestSessions {
 
   /** The names of all rules that the session's extensions register. */
   def ruleNames(session: SparkSession)(namesOf: PartialFunction[Any, Seq[String]]): Seq[String] = {
-    val e = session.extensions
+    val e = TestShims.extensions(session)
     val rules = e.buildResolutionRules(session) ++ e.buildOptimizerRules(session) ++
       e.buildRuntimeOptimizerRules(session) ++ e.buildQueryPostPlannerStrategyRules(session) ++
       e.buildQueryStagePrepRules(session) ++ e.buildQueryStageOptimizerRules(session) ++
