@@ -7,7 +7,7 @@ It reads the result files of `run.py` in the directory, learns from them what a 
 costs, and lays out the tasks of large tables on the cores of a cluster. It writes
 `simulation.json`, `simulation.md` and `simulation.svg`, or the same with `skew-` before. No Spark
 is needed, and the same results give the same files. The method and what to believe of it are in
-docs/performance.md, and in docs/skew.md.
+docs/clusters.md, and in docs/skew-figures.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.costs import SCAN, Sample, check_machines, samples
 from harness.report import Json
 
 RESULTS = Path(__file__).resolve().parent / "results"
-SKEW_PAGE = RESULTS.parents[1] / "docs" / "skew.md"
+SKEW_PAGE = RESULTS.parents[1] / "docs" / "skew-figures.md"
 
 #: Executors and their cores, on which the first author of such an operator measured his.
 SHAPES = ((20, 3), (50, 5), (50, 8), (400, 5))

@@ -1,4 +1,4 @@
-"""What was simulated of joins with a hot key, as a page of tables and as a part of docs/skew.md."""
+"""What was simulated of joins with a hot key: a page, and a part of docs/skew-figures.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write(found: Json) -> str:
     blocks = [
         "# A full outer join with a hot key on clusters, simulated",
         "Written by `bench/simulate.py --skew`; method and limits are in "
-        "[docs/skew.md](../../docs/skew.md#on-a-cluster).",
+        "[docs/skew-figures.md](../../docs/skew-figures.md#on-a-cluster).",
         "## Where the residual is the limit",
         table(_limit_rows(found["joins"])),
         "![time against cores](skew-simulation.svg)",
@@ -48,7 +48,7 @@ def write(found: Json) -> str:
 
 
 def block(found: Json) -> str:
-    """For docs/skew.md: the table and the plot."""
+    """For docs/skew-figures.md: the table and the plot."""
     base = "../bench/results/skew-simulation"
     plot = f"![time against cores, simulated]({base}.svg)"
     more = f"Other numbers of cores, and all that went into it: [skew-simulation.md]({base}.md)."

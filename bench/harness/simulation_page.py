@@ -16,7 +16,7 @@ def write(found: Json) -> str:
     blocks = [
         title,
         "Written by `bench/simulate.py`; method and limits are in "
-        "[docs/performance.md](../../docs/performance.md#beyond-one-machine).",
+        "[docs/clusters.md](../../docs/clusters.md).",
         "## Clusters",
         table(_cluster_rows(found["clusters"], shapes=True)),
         "## Any number of cores",

@@ -6,6 +6,7 @@ Every daemon leads a process group, so that its executors go when it has to.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,8 +17,10 @@ from pathlib import Path
 import pyspark
 
 HOST = "127.0.0.1"
-START_SECONDS = 60.0
+# On a machine that is busy it may take long.
+START_SECONDS = 240.0
 STOP_SECONDS = 10.0
+_EXECUTOR = b"CoarseGrainedExecutorBackend"
 
 
 class Standalone:
@@ -28,6 +31,7 @@ class Standalone:
         self._directory = directory
         self._memory = worker_memory
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._daemons: dict[int, subprocess.Popen[bytes]] = {}
         # All of them may not be available to us.
         affinity = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
         self._cores = sorted(affinity(0))
@@ -48,7 +52,37 @@ class Standalone:
         core = self._cores[self.workers % len(self._cores)]
         done = "Successfully registered with master"
         self._start(name, "Worker", *arguments, done=done, core=core, host=host)
+        self._daemons[self.workers] = self._processes[-1]
         self.workers += 1
+
+    def stop_worker(self, number: int) -> None:
+        """End a worker and its executors at once, as when its machine is switched off."""
+        process = self._daemons.pop(number)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        self._processes.remove(process)
+        shutil.rmtree(self._directory / f"worker-{number}", ignore_errors=True)
+
+    @property
+    def running(self) -> list[int]:
+        """Numbers of the workers that were not stopped."""
+        return sorted(self._daemons)
+
+    def executors(self, number: int) -> list[int]:
+        """Processes of a worker's executors."""
+        group = self._daemons[number].pid
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                pid = int(process.name)
+                if os.getpgid(pid) == group and _EXECUTOR in (process / "cmdline").read_bytes():
+                    found.append(pid)
+        return found
+
+    @property
+    def local_directory(self) -> Path:
+        """Where executors keep their shuffle files."""
+        return self._directory / "shuffle"
 
     def stop(self) -> None:
         """End all of it: workers end their executors, and whatever does not end is killed."""
@@ -64,6 +98,7 @@ class Standalone:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         self._processes.clear()
+        self._daemons.clear()
 
     def __enter__(self) -> Standalone:
         return self
@@ -86,10 +121,14 @@ class Standalone:
             **os.environ,
             "SPARK_HOME": str(home),
             "SPARK_LOCAL_IP": HOST,
-            "SPARK_LOCAL_DIRS": str(self._directory / "shuffle"),
+            "SPARK_LOCAL_DIRS": str(self.local_directory),
             # No settings but ours, and not those of whoever runs this.
             "SPARK_CONF_DIR": str(self._directory),
             "SPARK_DAEMON_MEMORY": "256m",
+            # What they do is little, and done once.
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            # An application whose executors are killed again and again goes on.
+            "SPARK_MASTER_OPTS": "-Dspark.deploy.maxExecutorRetries=-1",
         }
         command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{daemon.lower()}"]
         command[-1] += f".{daemon}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 import summary
-from harness import plan_page
+from harness import plan_page, reliability_page
 
-NOT_ALWAYS_MEASURED = ("skew.md", "skew-join.md")
+NOT_ALWAYS_MEASURED = ("skew-figures.md", "skew-join.md")
 
 
 def test_pages_say_what_the_results_say() -> None:
@@ -21,6 +22,14 @@ def test_pages_say_what_the_results_say() -> None:
         text = page.read_text(encoding="utf-8")
         assert summary.with_block(text, block, plan_page.TOOL) == text, f"and for {page.name}"
         assert block.count("\n") >= 4
+    text = reliability_page.PAGE.read_text(encoding="utf-8")
+    for tool, block in reliability_page.blocks().items():
+        assert summary.with_block(text, block, tool) == text, f"run bench/summary.py for {tool}"
+
+
+def test_no_answer_was_wrong_while_a_cluster_broke() -> None:
+    found = json.loads((summary.RESULTS / "reliability-faults.json").read_text(encoding="utf-8"))
+    assert [run for run in found["runs"] if run["on"] == "wrong"] == []
 
 
 def test_the_block_is_replaced_and_nothing_else() -> None:

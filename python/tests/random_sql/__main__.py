@@ -21,18 +21,21 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="random_sql", description=__doc__)
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="(random)")
     parser.add_argument("--count", type=int, default=2000, help="of queries (2000)")
+    parser.add_argument("--minutes", type=float, help="in place of --count")
     parser.add_argument("--failures", type=int, default=3, help="after which to stop (3)")
     options = parser.parse_args(arguments)
+    seconds = 60 * (options.minutes or float("inf"))
+    count = 10**9 if options.minutes else options.count
     os.environ["PYSPARK_PYTHON"] = sys.executable
 
     def tell(text: str) -> None:
         print(text, flush=True)
 
-    tell(f"--seed {options.seed} --count {options.count}")
+    tell(f"--seed {options.seed} --count {count}")
     with tempfile.TemporaryDirectory() as home:
         spark = _session(Path(home))
         engines = Engines(spark, Path(home))
-        found = hunt(engines, options.seed, options.count, options.failures, tell)
+        found = hunt(engines, options.seed, count, options.failures, tell, seconds)
         tell(str(found))
         engines.close()
         spark.stop()

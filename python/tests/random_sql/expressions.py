@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from random_sql.columns import Col, Relation
+from random_sql.tables import RAW
 from random_sql.tree import Expr, Item, Op, Ref, coalesce
 
 #: Values to compare with, as both engines read them.
@@ -134,7 +135,8 @@ class Expressions:
 
     def _columns(self, relation: Relation) -> list[Col]:
         full = [self.full_key(relation, name) for name in relation.keys]
-        return [*full, *full, *relation.own_keys, *relation.values, *relation.values]
+        values = [col for col in relation.values if col.family != RAW]
+        return [*full, *full, *relation.own_keys, *values, *values]
 
     # Columns
 
@@ -150,7 +152,9 @@ class Expressions:
         keys = {"k": self._key(relation, "k")}
         if "j" in relation.keys and random.random() < 0.6:
             keys["j"] = self._key(relation, "j")
-        values = random.sample(relation.values, min(len(relation.values), random.randint(0, 4)))
+        # Maps have no order, so nothing distinct.
+        shown = [col for col in relation.values if not distinct or col.family != RAW]
+        values = random.sample(shown, min(len(shown), random.randint(0, 4)))
         if top and random.random() < 0.5:
             values += random.sample(relation.own_keys, min(len(relation.own_keys), 2))
         made = [self.computed(relation) for _ in range(random.choice((0, 0, 1, 1, 2, 3)))]

@@ -26,6 +26,7 @@ from random_sql.tree import (
     Select,
     Source,
     With,
+    leaves,
 )
 
 #: More rows than this are not joined on.
@@ -44,6 +45,17 @@ class Style:
     bushy: float
     using: float
 
+
+_TECHNIQUES = (
+    "auto",
+    "adaptive",
+    "'adaptive', 'threshold=100b', 'factor=1', 'slice_bytes=100b'",
+    "broadcast",
+    "broadcast_map",
+    "'broadcast_map', 'side=left'",
+    "'iterative_broadcast', 'chunks=2'",
+    "'iterative_broadcast', 'chunks=2', 'passes=2', 'side=right'",
+)
 
 _MIXED = (FULL, FULL, FULL, LEFT, LEFT, RIGHT, INNER, SEMI, ANTI)
 STYLES = (
@@ -113,8 +125,19 @@ class Generator:
         if random.random() < 0.02:
             alias = f"r{random.randint(1, self._aliases)}"
             hint = f"{random.choice(('MERGE', 'SHUFFLE_HASH', 'BROADCAST'))}({alias})"
+        if random.random() < 0.06:
+            hint = self._technique(source)
         block = Select(items, source, tuple(where), group, style == "distinct", hint)
         return block, given
+
+    def _technique(self, source: Source) -> str:
+        """A hint that says how a relation is joined; where it cannot be, the join is Spark's."""
+        random = self._random
+        alias = random.choice([leaf.alias for leaf in leaves(source)])
+        techniques = list(_TECHNIQUES)
+        if self._usual == ["k"] and self._tables[0].columns[0].kind.family == "number":
+            techniques += ["'salted', 'hot_keys=1,2'", "'salted', 'hot_keys=7', 'salts=3'"]
+        return f"SKEW_JOIN({alias}, {random.choice(techniques)})"
 
     def _source(self, joins: int, depth: int) -> tuple[Source, Relation]:
         random = self._random

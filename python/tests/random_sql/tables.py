@@ -20,6 +20,14 @@ class Kind:
     values: tuple[Any, ...]
 
 
+@dataclass(frozen=True)
+class Raw:
+    """A value of a type that has no literal of the same form in both: the SQL of either."""
+
+    spark: str
+    duck: str
+
+
 _INTS = (0, 1, 2, 3, 7)
 _DECIMALS = (Decimal("0.00"), Decimal("1.50"), Decimal("-2.25"))
 _DAYS = tuple(datetime.date(*day) for day in ((1969, 12, 31), (2024, 2, 29), (2024, 3, 1)))
@@ -34,10 +42,67 @@ KEYS = (
     Kind("decimal(5,2)", "DECIMAL(5,2)", "decimal", _DECIMALS),
     Kind("decimal(12,3)", "DECIMAL(12,3)", "decimal", (*_DECIMALS, Decimal("0.125"))),
     Kind("double", "DOUBLE", "double", (0.0, -0.0, 1.5, float("nan"))),
+    Kind("float", "FLOAT", "double", (0.0, -0.0, 1.5)),
+    Kind("smallint", "SMALLINT", "number", _INTS),
+    Kind("tinyint", "TINYINT", "number", _INTS),
+    Kind("boolean", "BOOLEAN", "truth", (True, False)),
 )
 
-#: An inline relation, which the optimizer looks into; an RDD; a file.
+#: The family of columns that are shown and never looked into.
+RAW = "raw"
+
+
+def _raw(spark: str, duck: str, *values: tuple[str, str]) -> Kind:
+    return Kind(spark, duck, RAW, tuple(Raw(*each) for each in values))
+
+
+def _both(*texts: str) -> list[tuple[str, str]]:
+    return [(text, text) for text in texts]
+
+
+_LONG = "x" * 300
+_TIMES = _both("TIMESTAMP '1969-12-31 23:59:59.999999'", "TIMESTAMP '2024-02-29 12:00:00'")
+PAYLOADS = (
+    _raw("binary", "BLOB", ("X''", "''::BLOB"), ("X'00FF41'", r"'\x00\xFFA'::BLOB")),
+    _raw("timestamp", "TIMESTAMP", *_TIMES),
+    _raw("timestamp_ntz", "TIMESTAMP", *((s.replace("P '", "P_NTZ '"), d) for s, d in _TIMES)),
+    _raw("double", "DOUBLE", *_both(*(f"CAST('{x}' AS DOUBLE)" for x in ("-0.0", "NaN", "0.0")))),
+    _raw("float", "FLOAT", *_both("CAST('-0.0' AS FLOAT)", "CAST('-Infinity' AS FLOAT)")),
+    _raw("decimal(38,10)", "DECIMAL(38,10)", *_both(f"{'9' * 28}.{'1' * 10}", "-0.0000000001")),
+    _raw("decimal(18,0)", "DECIMAL(18,0)", *_both("9" * 18, "-1")),
+    _raw("string", "VARCHAR", *_both(f"'{_LONG}'", "''", "'\u00e9\u20ac'", "'\U0001f600'")),
+    _raw("boolean", "BOOLEAN", *_both("true", "false")),
+    _raw("bigint", "BIGINT", *_both(str(2**63 - 1), "-1")),
+    _raw(
+        "array<int>",
+        "INTEGER[]",
+        ("array(1, NULL, 3)", "[1, NULL, 3]"),
+        ("CAST(array() AS array<int>)", "[]"),
+    ),
+    _raw(
+        "array<array<string>>",
+        "VARCHAR[][]",
+        (f"array(array('a'), array(NULL, '{_LONG}'))", f"[['a'], [NULL, '{_LONG}']]"),
+        ("array(CAST(NULL AS array<string>))", "[NULL]"),
+    ),
+    _raw(
+        "struct<a: int, b: string>",
+        "STRUCT(a INTEGER, b VARCHAR)",
+        ("named_struct('a', 1, 'b', 'x')", "{'a': 1, 'b': 'x'}"),
+        ("named_struct('a', CAST(NULL AS int), 'b', '')", "{'a': NULL, 'b': ''}"),
+    ),
+    _raw(
+        "map<string, int>",
+        "MAP(VARCHAR, INTEGER)",
+        ("map('a', 1, 'b', NULL)", "MAP {'a': 1, 'b': NULL}"),
+        ("CAST(map() AS map<string, int>)", "MAP {}"),
+    ),
+)
+
+#: An inline relation, which the optimizer looks into; an RDD; files.
 FORMS = ("values", "rdd", "file")
+#: Files in buckets by the key, which take longer to make.
+BUCKETS = "buckets"
 
 
 @dataclass(frozen=True)
@@ -72,7 +137,7 @@ def make_tables(random: Random, count: int = 8) -> list[Table]:
     # Every second time `k` and `j` can be compared.
     families.append(families[0] if random.random() < 0.5 else _family(random))
     # Shuffles are most of the work, and are the same for most of what goes wrong in plans.
-    whole = random.random() < 0.6
+    whole = random.random() < 0.5
     return [replace(_table(random, number, families), whole=whole) for number in range(count)]
 
 
@@ -90,7 +155,10 @@ def _table(random: Random, number: int, families: list[list[Kind]]) -> Table:
         Column(f"v{number}", INT),
         Column(f"s{number}", TEXT),
         Column(f"n{number}", INT, nullable=False),
+        *(Column(f"x{number}{x}", random.choice(PAYLOADS)) for x in "ab"[: random.randint(0, 2)]),
     )
+    if random.random() < 0.2:
+        return _hot_table(random, number, columns)
     size = 0 if random.random() < 0.07 else random.randint(3, 12)
     most = random.choice((1, 1, 2, 2, 3))
     times: Counter[Any] = Counter()
@@ -100,7 +168,17 @@ def _table(random: Random, number: int, families: list[list[Kind]]) -> Table:
         if row[0] is None or times[row[0]] < most:
             times[row[0]] += 1
             rows.append(row)
-    return Table(f"t{number}", columns, tuple(rows), random.choice(FORMS))
+    form = BUCKETS if random.random() < 0.04 else random.choice(FORMS)
+    return Table(f"t{number}", columns, tuple(rows), form)
+
+
+def _hot_table(random: Random, number: int, columns: tuple[Column, ...]) -> Table:
+    """One with many rows of one key, or with no key, written by several tasks."""
+    first = [tuple(_value(random, column) for column in columns) for _ in range(5)]
+    (key, *_), *_ = first
+    size = random.randint(30, 90)
+    hot = [(key, *(_value(random, column) for column in columns[1:])) for _ in range(size)]
+    return Table(f"t{number}", columns, (*first, *hot), "file")
 
 
 def _value(random: Random, column: Column) -> Any:

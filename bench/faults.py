@@ -1,0 +1,317 @@
+"""Queries on a cluster that breaks: is the answer right, with the extension and without?
+
+    bench/faults.py --runs 100          seeded runs, each with the extension and without
+    bench/faults.py --speculation       the same where Spark begins slow tasks a second time
+
+A standalone master and two workers of the pyspark package run on this machine. A run is a case of
+`harness/fault_cases.py`, with inputs that are the same whenever they are computed or not, and a
+fault of `harness/faults.py` at a moment that the seed decides on. What came of it is added to the
+result file, and what is there already is not done again. `harness/reliability_page.py` makes the
+tables in docs/reliability.md of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from itertools import product
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from harness import facts, reliability_page
+from harness.fault_cases import CASES, SETTINGS, Case
+from harness.faults import FAULTS, Fault, Injector
+from harness.measure import progress
+from harness.standalone import Standalone
+from summary import write_pages
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RESULTS = Path(__file__).resolve().parent / "results" / "reliability-faults.json"
+ON, OFF = "on", "off"
+RIGHT, WRONG = "right", "wrong"
+
+#: Names of this machine, for a worker each.
+HOSTS = ("127.0.0.1", "localhost")
+
+Answer = list[str]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One query and its fault."""
+
+    number: int
+    case: Case
+    unstable: bool
+    fault: Fault
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="bench/faults.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--runs", type=int, default=100, help="how many (100)")
+    add("--first", type=int, default=0, help="number of the first one (0)")
+    add("--afresh", action="store_true", help="forget what the result file has")
+    add("--seed", type=int, default=1, help="decides on cases, faults and moments (1)")
+    add("--speculation", action="store_true", help="slow executors, and speculation on")
+    add("--seconds", type=float, default=1e9, help="begin no run after so many")
+    add("--only", default="", help="cases whose names contain this")
+    add("--results", type=Path, default=RESULTS, help="the file that is added to")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str]) -> int:
+    """Run them; 1 if an answer with the extension was wrong, or failed where stock's did not."""
+    options = parse(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    with tempfile.TemporaryDirectory() as home, Standalone(Path(home) / "c", "1g") as cluster:
+        for host in HOSTS:
+            cluster.add_worker(host)
+        trial = Trial(_session(cluster, Path(home), options.speculation), cluster, options)
+        try:
+            bad = trial.all()
+        finally:
+            trial.spark.stop()
+    return 1 if bad else 0
+
+
+class Trial:
+    """A session on a cluster, the runs that are done in it, and what came of them."""
+
+    def __init__(
+        self, spark: SparkSession, cluster: Standalone, options: argparse.Namespace
+    ) -> None:
+        self.spark = spark
+        self._options = options
+        self._injector = Injector(spark, cluster, HOSTS)
+        self._found = _read(options.results, options.afresh)
+
+    def all(self) -> list[dict[str, Any]]:
+        """Do them; what is returned is bad."""
+        options, begin = self._options, time.monotonic()
+        self._found["machine"] = facts.machine()
+        self._found["versions"] = facts.versions(self.spark)
+        self._found["date"] = date.today().isoformat()
+        bad = []
+        done = {_name(run) for run in self._found["runs"]}
+        for run in _runs(options):
+            if (options.seed, run.number, run.fault.name, run.case.name) in done:
+                continue
+            if time.monotonic() - begin > options.seconds:
+                progress(f"the next one is --first {run.number}")
+                break
+            came = self._one(run)
+            self._found["runs"].append(came)
+            if came[ON] == WRONG or (came[ON] != RIGHT and came[OFF] == RIGHT):
+                bad.append(came)
+            progress(json.dumps(came))
+            _write(options.results, self._found)
+        block = reliability_page.faults_block(self._found)
+        progress(block)
+        if options.results.resolve() == RESULTS:
+            write_pages({reliability_page.PAGE: block}, "faults.py")
+        return bad
+
+    def _one(self, run: Run) -> dict[str, Any]:
+        expected = self._clean(run.case, run.unstable)
+        came: dict[str, Any] = {
+            "seed": self._options.seed,
+            "run": run.number,
+            "case": run.case.name,
+            "inputs": "unstable" if run.unstable else "stable",
+            "fault": run.fault.name,
+        }
+        for way in (ON, OFF):
+            random = Random(f"{self._options.seed} {run.number}")
+            self._injector.mend()
+            self._injector.arm(run.fault.at(random), run.fault, random)
+            begin = time.monotonic()
+            try:
+                answer: Answer | str = self._answer(run.case, run.unstable, way)
+            except Exception as error:
+                answer = _said(error)
+            came[f"{way}_seconds"] = round(time.monotonic() - begin, 2)
+            came[f"{way}_happened"] = self._injector.disarm()
+            if isinstance(answer, str):
+                came[way] = answer
+            else:
+                came[way] = RIGHT if answer == expected else WRONG
+        return came
+
+    def _clean(self, case: Case, unstable: bool) -> Answer:
+        """The answer where nothing fails, and what was fetched for it."""
+        inputs = "unstable" if unstable else "stable"
+        known: Answer | None = self._found["expected"].get(f"{case.name}, {inputs}")
+        if known is not None:
+            return known
+        self._injector.mend()
+        answers, fetched = {}, {}
+        for way in (OFF, ON):
+            group = f"{case.name} {unstable} {way}"
+            self.spark.sparkContext.setJobGroup(group, group)
+            answers[way] = self._answer(case, unstable, way, check=True)
+            fetched[way] = self._fetched(group)
+            self.spark.sparkContext.setJobGroup("", "")
+        if answers[ON] != answers[OFF]:
+            raise AssertionError(f"{case.name} is wrong without a fault: {answers}")
+        self._found["fetched"].setdefault(case.name, {})[inputs] = fetched
+        self._found["expected"][f"{case.name}, {inputs}"] = answers[ON]
+        return answers[ON]
+
+    def _answer(self, case: Case, unstable: bool, way: str, check: bool = False) -> Answer:
+        spark = self.spark
+        if case.prepare is not None:
+            spark.conf.set("spark.skewext.enabled", "true")
+            case.prepare(spark)
+        spark.conf.set("spark.skewext.enabled", str(way == ON).lower())
+        if case.writes:
+            return self._write_and_read(case, unstable, way)
+        summed = _summed(case.query(spark, unstable))
+        (row,) = summed.collect()
+        if check and way == ON:
+            plan = str(_jvm(summed).queryExecution().executedPlan())
+            if case.fires not in plan:
+                raise AssertionError(f"{case.name} does not show {case.fires}:\n{plan}")
+        return [str(value) for value in row[: len(row) - _unstable(summed)]]
+
+    def _write_and_read(self, case: Case, unstable: bool, way: str) -> Answer:
+        import pyspark_skewext as skewext
+
+        self.spark.sql("DROP TABLE IF EXISTS written")
+        frame = case.query(self.spark, unstable)
+        if way == ON:
+            skewext.write_bucketed(frame, "written", by="k", buckets=5)
+        else:
+            frame = frame.repartition(5, "k")
+            frame.write.bucketBy(5, "k").sortBy("k").saveAsTable("written")
+        summed = _summed(self.spark.table("written"))
+        (row,) = summed.collect()
+        return [str(value) for value in row[: len(row) - _unstable(summed)]]
+
+    def _fetched(self, group: str) -> dict[str, int]:
+        """Bytes that tasks read of shuffles, of their own host's and of others."""
+        context: Any = self.spark.sparkContext
+        context._jsc.sc().listenerBus().waitUntilEmpty()
+        store, tracker = context._jsc.sc().statusStore(), context.statusTracker()
+        stages = set()
+        for job in tracker.getJobIdsForGroup(group):
+            stages.update(tracker.getJobInfo(job).stageIds)
+        local = remote = 0
+        for stage in stages:
+            told = store.lastStageAttempt(stage)
+            local += told.shuffleLocalBytesRead()
+            remote += told.shuffleRemoteBytesRead()
+        return {"local": local, "remote": remote}
+
+
+def _runs(options: argparse.Namespace) -> Iterator[Run]:
+    """As many as were asked for, by the seed; each combination before any comes again."""
+    faults = [fault for fault in FAULTS if fault.speculation == options.speculation]
+    all_of_them = [
+        (case, unstable, fault)
+        for case, unstable, fault in product(CASES, (False, True), faults)
+        if fault.stage in case.stages and case.unstable >= unstable and options.only in case.name
+    ]
+    Random(options.seed).shuffle(all_of_them)
+    for number in range(options.first, options.first + options.runs):
+        yield Run(number, *all_of_them[number % len(all_of_them)])
+
+
+def _summed(df: DataFrame) -> DataFrame:
+    """A row that tells the rows of the query apart from others, and last what may differ."""
+    from pyspark.sql import functions as F
+
+    unstable = [name for name in df.columns if name.startswith("u")]
+    stable = [name for name in df.columns if name not in unstable]
+    hashes = F.sum(F.xxhash64(*stable).cast("decimal(38,0)"))
+    counts = [F.count(name) for name in unstable]
+    return df.agg(F.count("*"), hashes, *counts, *(F.sum(name).alias("u") for name in unstable))
+
+
+def _unstable(summed: DataFrame) -> int:
+    return summed.columns.count("u")
+
+
+def _jvm(df: DataFrame) -> Any:
+    frame: Any = df
+    return frame._jdf
+
+
+def _said(error: Exception) -> str:
+    """What tells it from other errors."""
+    text = str(error)
+    for known in ("indeterminate", "OutOfMemoryError"):
+        if known in text:
+            return f"failed: {known}"
+    return f"failed: {text[:300]}"
+
+
+def _session(cluster: Standalone, home: Path, speculation: bool) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    import pyspark_skewext as skewext
+
+    settings = {
+        "spark.executor.cores": "1",
+        "spark.executor.memory": "512m",
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        # What is lost is asked for again at once, and an executor that is gone missed soon.
+        "spark.shuffle.io.maxRetries": "1",
+        "spark.shuffle.io.retryWait": "200ms",
+        "spark.unsafe.exceptionOnMemoryLeak": "true",
+        "spark.speculation": str(speculation).lower(),
+        "spark.speculation.interval": "50ms",
+        "spark.speculation.multiplier": "1.2",
+        "spark.speculation.quantile": "0.2",
+        **SETTINGS,
+    }
+    builder = SparkSession.builder.master(cluster.url).appName("faults")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = skewext.configure(builder).getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def _read(path: Path, afresh: bool) -> dict[str, Any]:
+    if path.exists() and not afresh:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return found
+    return {"runs": [], "fetched": {}, "expected": {}}
+
+
+def _write(path: Path, found: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def _name(run: dict[str, Any]) -> tuple[Any, ...]:
+    return run["seed"], run["run"], run["fault"], run["case"]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,182 @@
+"""What `bench/faults.py` runs while a cluster breaks: joins, techniques and buckets.
+
+Every case gives a DataFrame of which the columns are stable, whatever is computed again, but those
+that begin with `u`: these may have other values in each attempt, and only how many they are counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.faults import JOIN, MAP, MARKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "6",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    # A few thousand rows are a skewed partition.
+    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "24k",
+    "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "2",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16k",
+    "spark.sql.adaptive.coalescePartitions.minPartitionSize": "1k",
+}
+
+BUCKETED = ("read_0", "read_1", "read_2")
+MAPS = 6
+HOT = 7
+
+Unstable = Callable[["DataFrame"], "DataFrame"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query, whether its inputs may be unstable, and in which stages faults can happen."""
+
+    name: str
+    query: Callable[[SparkSession, bool], DataFrame]
+    unstable: bool = True
+    stages: tuple[str, ...] = (MAP, JOIN)
+    #: What the plan shows with the extension on.
+    fires: str = "MultiFullJoin"
+    #: Whether it is a table that is tried, to which the query is written.
+    writes: bool = False
+    #: Makes what it reads, if it is not there.
+    prepare: Callable[[SparkSession], object] | None = None
+
+
+def table(
+    spark: SparkSession, number: int, rows: int, hot: int = 0, unstable: bool = False
+) -> DataFrame:
+    """Rows of which the last ones have the hot key, and one in eleven has none."""
+    from pyspark.sql import functions as F
+
+    number_of = F.col("id")
+    key = F.when(number_of >= rows, F.lit(HOT)).otherwise((number_of * 7 + number) % 1500)
+    made = spark.range(0, rows + hot, 1, MAPS)
+    if unstable:
+        # Rows come to these tasks in the order in which they are fetched.
+        made = made.repartition(MAPS)
+    made = made.select(
+        F.when(number_of % 11 != number, key).cast("long").alias("k"),
+        number_of.alias(f"v{number}"),
+        F.sha2(number_of.cast("string"), 256).alias(f"s{number}"),
+    )
+    if unstable:
+        made = made.withColumn(f"u{number}", F.rand(number))
+        made = made.withColumn(f"um{number}", F.monotonically_increasing_id())
+    return made
+
+
+def _operator(spark: SparkSession, unstable: bool) -> DataFrame:
+    import pyspark_skewext as skewext
+
+    inputs = [table(spark, n, 1500 + 300 * n, unstable=unstable) for n in range(4)]
+    return skewext.multi_full_join(*inputs, on="k")
+
+
+def _split_operator(spark: SparkSession, unstable: bool) -> DataFrame:
+    import pyspark_skewext as skewext
+
+    inputs = [table(spark, n, 1200, 5000 * (n == 0), unstable) for n in range(3)]
+    return skewext.multi_full_join(*inputs, on="k")
+
+
+def _aggregated(spark: SparkSession, unstable: bool) -> DataFrame:
+    """Survivors of dropDuplicates and sums of doubles are others when tasks run again."""
+    from pyspark.sql import functions as F
+
+    import pyspark_skewext as skewext
+
+    big = table(spark, 0, 1500, 5000, unstable)
+    one = table(spark, 1, 3000, unstable=unstable)
+    if unstable:
+        one = one.select("k", F.col("u1"), F.col("v1").alias("uv1")).dropDuplicates(["k"])
+    else:
+        one = one.groupBy("k").agg(F.sum("v1").alias("v1"))
+    return skewext.multi_full_join(big, one, on="k")
+
+
+def _spark_join(how: str, hot: int) -> Callable[[SparkSession, bool], DataFrame]:
+    def query(spark: SparkSession, unstable: bool) -> DataFrame:
+        sides = [table(spark, n, 1500, 6000 * (n == hot), unstable) for n in range(2)]
+        return sides[0].join(sides[1], "k", how)
+
+    return query
+
+
+def _technique(name: str, how: str, **options: Any) -> Callable[[SparkSession, bool], DataFrame]:
+    def query(spark: SparkSession, unstable: bool) -> DataFrame:
+        import pyspark_skewext as skewext
+
+        left, right = table(spark, 0, 1500, 5000, unstable), table(spark, 1, 1200, 2, unstable)
+        return skewext.skew_join(left, right, "k", how, technique=name, **options)
+
+    return query
+
+
+def _written(spark: SparkSession, unstable: bool) -> DataFrame:
+    return table(spark, 0, 3000, 2000, unstable)
+
+
+def _bucketed(spark: SparkSession, unstable: bool) -> DataFrame:
+    import pyspark_skewext as skewext
+
+    return skewext.multi_full_join(*map(spark.table, BUCKETED), on="k")
+
+
+def _make_buckets(spark: SparkSession) -> None:
+    import pyspark_skewext as skewext
+
+    for n, name in enumerate(BUCKETED):
+        if not spark.catalog.tableExists(name):
+            frame = table(spark, n, 1500, 5000 * (n == 0))
+            skewext.write_bucketed(frame, name, by="k", buckets=6)
+
+
+CASES = (
+    Case("multi_full_join, 4 inputs", _operator),
+    Case("multi_full_join, a hot key in one of 3", _split_operator, fires="(skew: "),
+    Case("the same with an aggregated input", _aggregated, fires="(skew: "),
+    Case("Spark's full join, hot on the left", _spark_join("full", 0), fires="(skew: "),
+    Case("Spark's left join, hot on the right", _spark_join("left", 1), fires="(skew: "),
+    Case(
+        "Spark's anti join, hot on the right",
+        _spark_join("left_anti", 1),
+        unstable=False,
+        stages=(MAP, JOIN, MARKING),
+        fires="(skew: ",
+    ),
+    Case("skew_join, adaptive, full", _technique("adaptive", "full"), fires="(skew: "),
+    Case("skew_join, auto, left", _technique("auto", "left"), fires=""),
+    Case(
+        "skew_join, salted, full",
+        _technique("salted", "full", hot_keys=[HOT], salts=6),
+        fires="MultiFullJoin",
+    ),
+    Case("skew_join, broadcast, left", _technique("broadcast", "left"), fires="BroadcastHashJoin"),
+    Case(
+        "skew_join, broadcast_map, full",
+        _technique("broadcast_map", "full", side="right"),
+        unstable=False,
+        fires="MarkedBroadcastJoin",
+    ),
+    Case(
+        "skew_join, iterative_broadcast, full",
+        _technique("iterative_broadcast", "full", side="right", chunks=3),
+        unstable=False,
+        fires="BroadcastHashJoin",
+    ),
+    Case("write_bucketed", _written, stages=(MAP, JOIN), fires="", writes=True),
+    Case(
+        "multi_full_join of buckets",
+        _bucketed,
+        unstable=False,
+        # Nothing is shuffled for the join.
+        stages=(MAP,),
+        prepare=_make_buckets,
+    ),
+)

@@ -1,0 +1,222 @@
+"""Joins in small heaps: how they end, with the extension and without, and what they take.
+
+    bench/memory.py                  all cases, each both ways, each in a JVM of its own
+    bench/memory.py --only hot       cases whose names contain this
+
+Rows are joined in one JVM, the executor and driver of a local session. What the process held at
+most is what the system says of it; spilled bytes are those that Spark's tasks report. Results are
+added to bench/results/reliability-memory.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness import facts, reliability_page
+from harness.measure import progress
+from summary import write_pages
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RESULTS = Path(__file__).resolve().parent / "results" / "reliability-memory.json"
+WAYS = ("on", "off")
+
+_KRYO = {
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.kryo.registrationRequired": "true",
+}
+_OFF_HEAP = {"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "128m"}
+_ENCRYPTED = {"spark.io.encryption.enabled": "true"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A full outer join of so many inputs."""
+
+    name: str
+    inputs: int
+    heap: str = "512m"
+    #: Rows of each input, each of a key of its own.
+    rows: int = 200_000
+    #: Rows of the hot key, in the first inputs.
+    hot: tuple[int, ...] = ()
+    #: Bytes of a value.
+    width: int = 100
+    udf: bool = False
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+CASES = (
+    *(Case(f"{n} inputs", n, rows=1_200_000 // n) for n in (2, 4, 8, 20)),
+    *(Case(f"{n} inputs, 1 GB", n, "1g", rows=2_400_000 // n) for n in (4, 20)),
+    Case("hot key in one of 3", 3, hot=(1_000_000,)),
+    Case("hot key in two of 3", 3, hot=(20_000, 200)),
+    Case("hot key in all of 3", 3, hot=(2_000, 40, 20)),
+    Case("4 inputs, a Python UDF above", 4, rows=100_000, udf=True),
+    Case("4 inputs, off-heap", 4, rows=300_000, settings=_OFF_HEAP),
+    Case("4 inputs, I/O encryption", 4, rows=300_000, settings=_ENCRYPTED),
+    Case("4 inputs, Kryo, registrationRequired", 4, rows=100_000, settings=_KRYO),
+    Case("2 inputs, rows of 300 MB", 2, "4g", rows=2, width=300_000_000),
+)
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="bench/memory.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--only", default="", help="cases whose names contain this")
+    add("--case", help="this one, in this process; prints JSON")
+    add("--way", choices=WAYS, default="on", help="how --case is run (on)")
+    add("--timeout", type=float, default=180, help="seconds a run may take (180)")
+    add("--missing", action="store_true", help="only what the result file does not have")
+    add("--seconds", type=float, default=1e9, help="begin no case after so many")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the cases; 1 if one failed with the extension that stock completes."""
+    options = parse(arguments)
+    if options.case:
+        (case,) = (each for each in CASES if each.name == options.case)
+        print("RESULT " + json.dumps(run_one(case, options.way)))
+        return 0
+    known: dict[str, Any] = {"cases": {}}
+    if RESULTS.exists():
+        known = json.loads(RESULTS.read_text(encoding="utf-8"))
+    begin, worse = time.monotonic(), []
+    for case in CASES:
+        if options.only not in case.name or (options.missing and case.name in known["cases"]):
+            continue
+        if time.monotonic() - begin > options.seconds:
+            break
+        ways = {way: run(case, way, options.timeout) for way in WAYS}
+        if ways["on"].get("sums") != ways["off"].get("sums", ways["on"].get("sums")):
+            ways["on"]["outcome"] = "WRONG"
+        if ways["on"]["outcome"] != "done" and ways["off"]["outcome"] == "done":
+            worse.append(case.name)
+        progress(f"{case.name}: {json.dumps(ways)}")
+        known["cases"][case.name] = {"heap": case.heap, **ways}
+        known["machine"], known["date"] = facts.machine(), date.today().isoformat()
+        RESULTS.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+        write_pages({reliability_page.PAGE: reliability_page.memory_block(known)}, "memory.py")
+    return 1 if worse else 0
+
+
+def run(case: Case, way: str, timeout: float) -> dict[str, Any]:
+    """Run a case in a process of its own."""
+    command = [sys.executable, __file__, "--case", case.name, "--way", way]
+    begin = time.monotonic()
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            out, errors = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            process.communicate()
+            return {"outcome": f"not done after {timeout:.0f} s"}
+    for line in out.splitlines():
+        if line.startswith("RESULT "):
+            found: dict[str, Any] = json.loads(line[len("RESULT ") :])
+            return {"outcome": "done", **found}
+    seconds = round(time.monotonic() - begin, 1)
+    for known in ("OutOfMemoryError", "SparkOutOfMemoryError", "UNABLE_TO_ACQUIRE_MEMORY"):
+        if known in out + errors:
+            return {"outcome": known, "seconds": seconds}
+    return {"outcome": f"failed: {errors.strip()[-300:]}", "seconds": seconds}
+
+
+def run_one(case: Case, way: str) -> dict[str, Any]:
+    """Join in this process."""
+    from pyspark.sql import functions as F
+
+    import pyspark_skewext as skewext
+
+    with tempfile.TemporaryDirectory() as home:
+        spark = _session(case, way, home)
+        begin = time.monotonic()
+        joined = skewext.multi_full_join(
+            *(table(spark, case, i) for i in range(case.inputs)), on="k"
+        )
+        if case.udf:
+            same = F.udf(lambda k: k, "long")
+            joined = joined.withColumn("k", same("k"))
+        sums = [F.sum(f"v{i}") for i in range(case.inputs)]
+        sums += [F.sum(F.length(f"s{i}")) for i in range(case.inputs)]
+        (row,) = joined.agg(F.count("*"), F.sum("k"), *sums).collect()
+        seconds = time.monotonic() - begin
+        found = {"seconds": round(seconds, 1), "sums": list(row), **_taken(spark)}
+        spark.stop()
+    return found
+
+
+def table(spark: SparkSession, case: Case, number: int) -> DataFrame:
+    """Keys of which two inputs share half, and some rows of the hot one."""
+    from pyspark.sql import functions as F
+
+    hot = case.hot[number] if number < len(case.hot) else 0
+    place = F.col("id")
+    key = F.when(place < hot, F.lit(-7)).otherwise(place - hot + number * (case.rows // 2))
+    text = F.rpad(F.sha2(place.cast("string"), 256), case.width, "x")
+    rows = spark.range(0, case.rows + hot, 1, 4)
+    return rows.select(key.alias("k"), place.alias(f"v{number}"), text.alias(f"s{number}"))
+
+
+def _session(case: Case, way: str, home: str) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    import pyspark_skewext as skewext
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {
+        "spark.driver.memory": case.heap,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": home,
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.unsafe.exceptionOnMemoryLeak": "true",
+        "spark.skewext.enabled": str(way == "on").lower(),
+        **case.settings,
+    }
+    builder = SparkSession.builder.master("local[2]").appName("memory")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = skewext.configure(builder).getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def _taken(spark: SparkSession) -> dict[str, Any]:
+    """What the JVM held at most, and what tasks spilled."""
+    session: Any = spark
+    context = session.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    pid = session._jvm.java.lang.ProcessHandle.current().pid()
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    resident = int(status.split("VmHWM:")[1].split()[0]) / 1024
+    store, spilled = context.statusStore(), 0
+    tracker = session.sparkContext.statusTracker()
+    for job in tracker.getJobIdsForGroup(None):
+        for stage in tracker.getJobInfo(job).stageIds:
+            spilled += store.lastStageAttempt(stage).diskBytesSpilled()
+    return {"resident_mb": round(resident), "spilled_mb": round(spilled / 1e6, 1)}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
