@@ -13,11 +13,16 @@ ifeq ($(PYSPARK),)
 $(error There is no line $(SPARK) of Spark here; the lines are $(LINES))
 endif
 
+# Of Spark 4 with what its Connect client needs, of which 3.5 has tests with a classic session only.
+PYSPARK_PACKAGE := pyspark$(if $(filter 4.%,$(SPARK)),[connect])
+
 VENV := .venv$(if $(filter-out $(firstword $(LINES)),$(SPARK)),-$(SPARK))
 PY := $(VENV)/bin/python
 SBT := build-tools/sbt -Dspark.line=$(SPARK)
 TEST_REPORT := target/spark-$(SPARK)/scalatest.txt
-VERSION := $(shell cat version.txt)
+# VERSION=x.y.z is what `make release` is given; the version of what is built is always this.
+NEW_VERSION := $(VERSION)
+override VERSION := $(shell cat version.txt)
 
 BUILD_FILES := version.txt LICENSE NOTICE build.sbt $(wildcard project/*.sbt project/*.scala) \
   project/build.properties
@@ -26,6 +31,8 @@ PYTHON_FILES := $(shell find python/pyspark_skewext -type f \( -name '*.py' -o -
 
 JAR_STAMP := python/pyspark_skewext/jars/.stamp-$(SPARK)
 VENV_STAMP := $(VENV)/.stamp
+SITE_VENV := .venv-site
+RELEASE_VENV := .venv-release
 WHEEL := python/dist/pyspark_skewext-$(VERSION)-py3-none-any.whl
 WHEEL_SOURCES := target/wheel
 
@@ -40,9 +47,10 @@ export LC_ALL := C.UTF-8
 # The order of prerequisites saves a start of sbt: after the Scala tests the jar is there.
 .NOTPARALLEL:
 
-.PHONY: help demo test test-all test-scala test-python test-spark test-random test-merge bench fmt \
+.PHONY: help demo test test-all test-line test-scala test-python test-spark test-random test-merge \
+  fuzz cluster-test memory-test driver-test matrix bench fmt \
   check check-scala \
-  check-python jar jars wheel docs notebooks clean distclean
+  check-python jar jars wheel docs site release wheel-of-jars notebooks clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,10 +63,27 @@ test: test-scala test-python ## The tests: Scala suites, pytest, the built wheel
 test-all: export SKEWEXT_TEST_ALL := 1
 test-all: test ## The same and more: Spark's own suites, all random queries, all combinations of settings
 
+# Where Spark's lines differ most: plans, types, adaptive execution, and what only newer lines have.
+LINE_SUITES := *SkewExtensionsSuite *MultiFullJoinSuite *KeyTypesSuite *BadInputSuite *PushdownSuite \
+  *BulkExchangesSuite *RewriteJoinChainsSuite *SplitSparkJoinSuite *SplitMultiJoinSuite *ExplainSuite \
+  *TableFunctionsSuite *CollatedKeysSuite *NewTypesSuite *ResultStageSuite *RolledLogSuite \
+  *SkewedBroadcastCostSuite
+LINE_TESTS := tests/test_joins.py tests/test_plans.py tests/test_docs.py \
+  tests/test_random_sql.py::test_random_queries tests/test_connect.py tests/smoke_wheel.py
+
+test-line: export SKEWEXT_TEST_LINE := 1
+test-line: ## A part of the tests, for another line of Spark: SPARK=4.2
+	status=0; \
+	$(MAKE) --no-print-directory test-scala ONLY='$(LINE_SUITES)' || status=1; \
+	$(MAKE) --no-print-directory test-python \
+	  ARGS='-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=10 $(LINE_TESTS)' \
+	  || status=1; \
+	exit $$status
+
 # The report of an earlier run must not be counted.
 test-scala: ## The Scala suites; ONLY='*ZipSuite' runs some
 	rm -f $(TEST_REPORT)
-	$(SBT) bundleJar "$(if $(ONLY),testOnly $(ONLY),test)"; status=$$?; \
+	$(SBT) bundleJar lakehouseJars "$(if $(ONLY),testOnly $(ONLY),test)"; status=$$?; \
 	  $(PYTHON) build-tools/count_tests.py $(TEST_REPORT) && exit $$status
 
 # Only here is the smoke test of the wheel collected, as only here the wheel is sure to be new.
@@ -78,8 +103,25 @@ test-spark: $(JAR_STAMP) $(VENV_STAMP) ## Spark's own suites and all of TPC-DS, 
 test-random: $(JAR_STAMP) $(VENV_STAMP) ## Random queries, three engines; ARGS='--seed 7 --count 5000'
 	cd python/tests && ../../$(PY) -m random_sql $(ARGS)
 
+fuzz: $(JAR_STAMP) $(VENV_STAMP) ## The same for MINUTES=n, by a seed that is printed
+	cd python/tests && ../../$(PY) -m random_sql --minutes $(or $(MINUTES),10) $(ARGS)
+
+# Executors are killed and files deleted, in a cluster on this machine.
+cluster-test: $(JAR_STAMP) $(VENV_STAMP) ## Queries while a cluster breaks; figures for docs/reliability.md
+	$(PY) bench/faults.py --runs 100 $(ARGS)
+	$(PY) bench/faults.py --runs 20 --speculation $(ARGS)
+
+memory-test: $(JAR_STAMP) $(VENV_STAMP) ## Joins in small heaps; figures for docs/reliability.md
+	$(PY) bench/memory.py $(ARGS)
+
+driver-test: $(JAR_STAMP) $(VENV_STAMP) ## Many tasks, files and queries; figures for docs/reliability.md
+	for what in tasks files soak; do $(PY) bench/endurance.py $$what $(ARGS) || exit; done
+
 test-merge: ## Random MERGEs into tables of Iceberg; MERGES=10000
 	SKEWEXT_RANDOM_MERGES=$(or $(MERGES),1000) $(SBT) "testOnly *RandomMergeSuite"
+
+matrix: $(JAR_STAMP) $(VENV_STAMP) ## A smoke test with every Python here; MATRIX=full: every release of PySpark, too
+	$(PY) build-tools/matrix.py $(if $(filter full,$(MATRIX)),--full) $(ARGS)
 
 bench: $(JAR_STAMP) $(VENV_STAMP) ## The benchmarks, or BENCH=case; ARGS='--help' lists them
 	$(PY) bench/run.py $(ARGS) $(BENCH)
@@ -89,7 +131,7 @@ fmt: $(VENV_STAMP) ## Format all sources and repair what the linters can
 	$(PY) -m ruff check --fix-only
 	$(PY) -m ruff format
 
-check: check-python check-scala ## Formatting, linters, types, generated docs up to date
+check: check-python check-scala site ## Formatting, linters, types, generated docs up to date, links
 
 check-python: $(VENV_STAMP)
 	$(PY) -m ruff format --check
@@ -109,6 +151,9 @@ docs: ## Write docs/settings.md, and the tables of docs/explain.md, from the cod
 	$(SBT) "Test/runMain io.github.skewext.SettingsDoc docs/settings.md" \
 	  "Test/runMain io.github.skewext.ReasonsDoc docs/explain.md"
 
+site: $(SITE_VENV)/.stamp ## The documentation as a site, in target/site; warnings, as of links, are errors
+	$(SITE_VENV)/bin/python build-tools/site/build.py
+
 jar: $(JAR_STAMP) ## The jar, put into the Python package
 
 jars: ## The jars of all lines of Spark
@@ -116,6 +161,16 @@ jars: ## The jars of all lines of Spark
 
 wheel: jars $(WHEEL) ## The wheel, with the jars of all lines inside, in python/dist
 	@ls $(WHEEL)
+
+# The version and the changelog are changed by it, last of all; DRY_RUN=1 changes nothing.
+release: $(RELEASE_VENV)/.stamp $(VENV_STAMP) ## A release in target/release: VERSION=x.y.z, or DRY_RUN=1
+	$(RELEASE_VENV)/bin/python build-tools/release/release.py --lines $(if $(DRY_RUN),$(if $(ALL_LINES),$(LINES),$(SPARK)),$(LINES)) \
+	  $(if $(DRY_RUN),--dry-run,$(NEW_VERSION)) $(if $(SKIP_TESTS),--skip-tests)
+
+# With the jars that are there.
+wheel-of-jars:
+	rm -f $(WHEEL)
+	$(MAKE) --no-print-directory $(WHEEL)
 
 clean: ## Remove what was built; the virtual environment and downloads stay
 	rm -rf target project/target project/project python/pyspark_skewext/jars python/dist \
@@ -135,9 +190,17 @@ $(VENV_STAMP): python/requirements-dev.txt $(if $(filter-out $(firstword $(LINES
 	  { echo "This needs Python 3.9 to 3.13; choose one with PYTHON=..." >&2; exit 1; }
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
-	sed 's/^pyspark==.*/pyspark==$(PYSPARK)/' $< > $(VENV)/requirements.txt
+	sed 's/^pyspark==.*/$(PYSPARK_PACKAGE)==$(PYSPARK)/' $< > $(VENV)/requirements.txt
 	$(PY) -m pip install -q --disable-pip-version-check --use-pep517 -r $(VENV)/requirements.txt
 	echo "$(CURDIR)/python" > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/skewext.pth"
+	touch $@
+
+$(SITE_VENV)/.stamp $(RELEASE_VENV)/.stamp: .venv-%/.stamp: build-tools/%/requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "This needs Python 3.10 or newer; choose one with PYTHON=..." >&2; exit 1; }
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install -q --disable-pip-version-check -r $<
 	touch $@
 
 # From a folder put together for it, so that no file of an earlier build gets in. Jars of other lines

@@ -1,0 +1,43 @@
+"""The changelog of a release: a section made of what stands under "Unreleased"."""
+
+from __future__ import annotations
+
+import re
+
+_UNRELEASED = "## [Unreleased]"
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+
+
+def parsed(version: str) -> tuple[int, ...]:
+    """The three numbers of a version; a ValueError if it is none."""
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        raise ValueError(f"{version!r} is no version; one looks like 0.2.0")
+    return tuple(map(int, match.groups()))
+
+
+def section(text: str, name: str) -> str:
+    """What stands under a heading of second order, without the heading."""
+    found = re.search(rf"^## \[{re.escape(name)}\][^\n]*\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+    if found is None:
+        raise ValueError(f"CHANGELOG.md has no section [{name}]")
+    return found[1].strip()
+
+
+def released(text: str, version: str, day: str) -> str:
+    """The changelog with what is unreleased as the section of a version, and nothing unreleased."""
+    parsed(version)
+    if not section(text, "Unreleased"):
+        raise ValueError("CHANGELOG.md has nothing under Unreleased: there is nothing to release")
+    if f"## [{version}]" in text:
+        raise ValueError(f"CHANGELOG.md has a section [{version}] already")
+    return text.replace(_UNRELEASED, f"{_UNRELEASED}\n\n## [{version}] - {day}", 1)
+
+
+def notes(text: str, version: str, files: dict[str, str]) -> str:
+    """The notes of a release: its section, and what it consists of with checksums."""
+    table = "\n".join(f"| `{name}` | `{digest}` |" for name, digest in sorted(files.items()))
+    return (
+        f"# skewext {version}\n\n{section(text, version)}\n\n"
+        f"## Files\n\n| File | SHA-256 |\n|---|---|\n{table}\n"
+    )
