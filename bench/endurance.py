@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import facts, reliability_page
 from harness.measure import progress
+from harness.sessions import configured
 from summary import write_pages
 
 if TYPE_CHECKING:
@@ -82,16 +83,9 @@ def _in_a_process(arguments: list[str], way: str) -> Found:
 
 
 def _session(home: Path, way: str) -> SparkSession:
-    from pyspark.sql import SparkSession
-
-    import pyspark_skewext as skewext
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     (home / "events").mkdir()
     settings = {
         "spark.driver.memory": "2g",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         # What Spark keeps of queries that are done is not what is asked here.
         "spark.ui.retainedJobs": "20",
         "spark.ui.retainedStages": "20",
@@ -104,12 +98,7 @@ def _session(home: Path, way: str) -> SparkSession:
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.skewext.enabled": str(way == "on").lower(),
     }
-    builder = SparkSession.builder.master("local[2]").appName("endurance")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = skewext.configure(builder).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
+    return configured("local[2]", settings)
 
 
 # Many tasks

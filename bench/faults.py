@@ -31,6 +31,7 @@ from harness import facts, reliability_page
 from harness.fault_cases import CASES, SETTINGS, Case
 from harness.faults import FAULTS, Fault, Injector
 from harness.measure import progress
+from harness.sessions import configured
 from harness.standalone import Standalone
 from summary import write_pages
 
@@ -264,10 +265,6 @@ def _said(error: Exception) -> str:
 
 
 def _session(cluster: Standalone, home: Path, speculation: bool) -> SparkSession:
-    from pyspark.sql import SparkSession
-
-    import pyspark_skewext as skewext
-
     settings = {
         "spark.executor.cores": "1",
         "spark.executor.memory": "512m",
@@ -275,8 +272,6 @@ def _session(cluster: Standalone, home: Path, speculation: bool) -> SparkSession
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         # What is lost is asked for again at once, and an executor that is gone missed soon.
@@ -289,12 +284,7 @@ def _session(cluster: Standalone, home: Path, speculation: bool) -> SparkSession
         "spark.speculation.quantile": "0.2",
         **SETTINGS,
     }
-    builder = SparkSession.builder.master(cluster.url).appName("faults")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = skewext.configure(builder).getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    return spark
+    return configured(cluster.url, settings, "OFF")
 
 
 def _read(path: Path, afresh: bool) -> dict[str, Any]:

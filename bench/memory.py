@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import facts, reliability_page
 from harness.measure import progress
+from harness.sessions import configured
 from summary import write_pages
 
 if TYPE_CHECKING:
@@ -178,15 +179,8 @@ def table(spark: SparkSession, case: Case, number: int) -> DataFrame:
 
 
 def _session(case: Case, way: str, home: str) -> SparkSession:
-    from pyspark.sql import SparkSession
-
-    import pyspark_skewext as skewext
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
         "spark.driver.memory": case.heap,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": home,
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -194,12 +188,7 @@ def _session(case: Case, way: str, home: str) -> SparkSession:
         "spark.skewext.enabled": str(way == "on").lower(),
         **case.settings,
     }
-    builder = SparkSession.builder.master("local[2]").appName("memory")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = skewext.configure(builder).getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    return spark
+    return configured("local[2]", settings, "OFF")
 
 
 def _taken(spark: SparkSession) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,8 +36,6 @@ class SessionSpec:
 
 def start(spec: SessionSpec) -> SparkSession:
     """Start the session; a process has one."""
-    from pyspark.sql import SparkSession
-
     cache = Path(spec.cache)
     settings = {
         "spark.driver.memory": spec.heap,
@@ -45,8 +45,6 @@ def start(spec: SessionSpec) -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.local.dir": str(cache / "shuffle"),
         "spark.sql.warehouse.dir": str(cache / "warehouse"),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         # A chain of 32 tables has many stages, and `facts` asks for them afterwards.
         "spark.ui.retainedStages": "50000",
         "spark.ui.retainedJobs": "50000",
@@ -59,11 +57,20 @@ def start(spec: SessionSpec) -> SparkSession:
     if spec.kind == "comet":
         settings.update(_comet_settings(spec))
     settings.update(spec.conf)
-    builder = SparkSession.builder.master(f"local[{spec.cores}]").appName("skewext benchmark")
-    for key, value in settings.items():
+    return configured(f"local[{spec.cores}]", settings)
+
+
+def configured(master: str, settings: dict[str, str], log_level: str = "ERROR") -> SparkSession:
+    """Start a session with skewext and these settings, without a UI; a process has one."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    builder = SparkSession.builder.master(master).appName("skewext benchmark")
+    for key, value in {**quiet, **settings}.items():
         builder = builder.config(key, value)
     spark = configure(builder).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    spark.sparkContext.setLogLevel(log_level)
     return spark
 
 

@@ -1,5 +1,8 @@
 package io.github.skewext
 
+import java.util.concurrent.ConcurrentLinkedQueue
+import java.util.concurrent.atomic.AtomicInteger
+
 import scala.collection.JavaConverters._
 import scala.util.Random
 
@@ -8,13 +11,15 @@ import io.github.skewext.internal.SkewConf
 import io.github.skewext.optimizer.{DropUnusedInputs, PropagateEmptyInputs}
 
 import org.apache.spark.SparkConf
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
+import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 import org.apache.spark.sql.test.SharedSparkSession
 import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.QueryExecutionListener
 import org.apache.spark.sql.{DataFrame, QueryTest, Row}
 
 /**
@@ -143,6 +148,37 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
   /** The same analyzed plan in a new query, which is optimized and planned under the conf of now. */
   protected def again(df: DataFrame): DataFrame =
     SqlInternals.dataFrame(spark, df.queryExecution.analyzed)
+
+  /** How many jobs are started meanwhile. */
+  protected def jobsOf(body: => Unit): Int = {
+    val jobs = new AtomicInteger
+    val listener = new SparkListener {
+      override def onJobStart(job: SparkListenerJobStart): Unit = jobs.incrementAndGet()
+    }
+    TestSessions.drainEvents(spark)
+    spark.sparkContext.addSparkListener(listener)
+    try {
+      body
+      TestSessions.drainEvents(spark)
+    } finally spark.sparkContext.removeSparkListener(listener)
+    jobs.get
+  }
+
+  /** The plans of the queries that are run meanwhile, also inside of commands. */
+  protected def plansOf(body: => Unit): Seq[SparkPlan] = {
+    val plans = new ConcurrentLinkedQueue[SparkPlan]
+    val listener = new QueryExecutionListener {
+      override def onSuccess(name: String, query: QueryExecution, nanos: Long): Unit =
+        plans.add(query.executedPlan)
+      override def onFailure(name: String, query: QueryExecution, error: Exception): Unit = ()
+    }
+    spark.listenerManager.register(listener)
+    try {
+      body
+      TestSessions.drainEvents(spark)
+    } finally spark.listenerManager.unregister(listener)
+    plans.asScala.toSeq
+  }
 
   /** The rows of the same query when it is planned as Spark's joins. */
   protected def rowsWhenOff(df: DataFrame): Seq[Row] = {

@@ -23,7 +23,7 @@ object MultiFullJoinStrategy extends SparkStrategy {
     case j: MultiFullJoin =>
       val areInStorage = StoragePartitions.areIn(j.children, SQLConf.get)
       // Of what is partitioned in its storage it has to be known how before there are exchanges.
-      val inputs = j.children.indices.map(i => if (areInStorage(i)) now(j, i) else planned(j, i))
+      val inputs = j.children.indices.map(i => planned(j, i, now = areInStorage(i)))
       StoragePartitions.aligned(inputs, j.keys, SQLConf.get) match {
         case Some(aligned) => operator(j, aligned).copy(storagePartitioned = true) :: Nil
         case None if isSparks(j, inputs) => planLater(asSparksJoins(j)) :: Nil
@@ -68,20 +68,19 @@ object MultiFullJoinStrategy extends SparkStrategy {
   /**
    * An input of which something is asked while the query runs is planned here: to adaptive execution
    * its plan must be that of the input which it knows.
+   *
+   * @param now whether its plan is needed before exchanges are planned
    */
-  private def planned(join: MultiFullJoin, i: Int): SparkPlan = {
+  private def planned(join: MultiFullJoin, i: Int, now: Boolean): SparkPlan = {
     val input = join.children(i)
     val filtered = RuntimeFilters.filtered(join, i, broadcastTo = None)
-    if (filtered eq input) planLater(input) else now(filtered, input)
-  }
-
-  private def now(join: MultiFullJoin, i: Int): SparkPlan =
-    now(RuntimeFilters.filtered(join, i, broadcastTo = None), join.children(i))
-
-  private def now(filtered: LogicalPlan, input: LogicalPlan): SparkPlan = {
-    val plan = SparkSession.active.sessionState.planner.plan(filtered).next()
-    plan.setLogicalLink(input)
-    plan
+    if (!now && (filtered eq input)) {
+      planLater(input)
+    } else {
+      val plan = SparkSession.active.sessionState.planner.plan(filtered).next()
+      plan.setLogicalLink(input)
+      plan
+    }
   }
 
   private def order: MultiFullJoinExec.Order = {

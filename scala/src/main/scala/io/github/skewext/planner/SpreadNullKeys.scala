@@ -23,8 +23,8 @@ import org.apache.spark.sql.types.{DataType, IntegerType}
  *
  *  - below a node that needs a distribution (a group-by, a window, another join) or a shuffle that
  *    the user asked for: what is there may be without a shuffle of its own thanks to this join;
- *  - where an input has the distribution already (a bucketed table, storage partitions), or may get it from a shuffle of
- *    its own (an input that is grouped by the key): it would need one more;
+ *  - where an input has the distribution already (a bucketed table, storage partitions), or may get it
+ *    from a shuffle of its own (an input that is grouped by the key): it would need one more;
  *  - where no key can be null, or no row with a null key comes out;
  *  - where another join of the query has an input shuffled by the same key: one shuffle does for both.
  */

@@ -1,9 +1,5 @@
 package io.github.skewext.merge
 
-import java.util.concurrent.ConcurrentLinkedQueue
-
-import scala.collection.JavaConverters._
-
 import io.delta.sql.DeltaSparkSessionExtension
 import io.github.skewext.SkewExtensions
 import io.github.skewext.bucket.BucketedWriter
@@ -11,10 +7,8 @@ import org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.delta.catalog.DeltaCatalog
-import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.TestShuffles
-import org.apache.spark.sql.util.QueryExecutionListener
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
 
 /**
@@ -52,24 +46,6 @@ abstract class LakehouseTest(extensions: Seq[Class[_]], late: Boolean = false) e
     rows(60, 20, isHot = false)
       .union(spark.range(1).selectExpr(s"${Hot}L", "7L", "'hot'"))
       .createOrReplaceTempView("source")
-  }
-
-  /** The plans of the queries that are run meanwhile, also inside of commands. */
-  protected def plansOf(body: => Unit): Seq[SparkPlan] = {
-    val plans = new ConcurrentLinkedQueue[SparkPlan]
-    val listener = new QueryExecutionListener {
-      override def onSuccess(name: String, query: QueryExecution, nanos: Long): Unit =
-        plans.add(query.executedPlan)
-      override def onFailure(name: String, query: QueryExecution, error: Exception): Unit = ()
-    }
-    spark.listenerManager.register(listener)
-    try {
-      body
-      TestShuffles.awaitListeners(spark.sparkContext)
-    } finally {
-      spark.listenerManager.unregister(listener)
-    }
-    plans.asScala.toSeq
   }
 
   protected def merge(table: String): String =

@@ -1,16 +1,12 @@
 package io.github.skewext.explain
 
-import java.util.concurrent.atomic.AtomicInteger
-
 import io.github.skewext.PythonApi
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.technique.{SkewTechniques, TechniqueTest}
 
 import org.apache.spark.SparkConf
-import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.TestSessions
 
 /** To plan a query, and to say how it is planned, starts no job, whatever rules and techniques do. */
 class ExplainRunsNothingSuite extends TechniqueTest {
@@ -19,20 +15,6 @@ class ExplainRunsNothingSuite extends TechniqueTest {
     super.sparkConf
       .set(SkewConf.MULTI_JOIN_REWRITE.key, "true")
       .set(SkewConf.MULTI_JOIN_BROADCAST.key, "true")
-
-  private def jobsOf(body: => Unit): Int = {
-    val jobs = new AtomicInteger
-    val listener = new SparkListener {
-      override def onJobStart(job: SparkListenerJobStart): Unit = jobs.incrementAndGet()
-    }
-    TestSessions.drainEvents(spark)
-    spark.sparkContext.addSparkListener(listener)
-    try {
-      body
-      TestSessions.drainEvents(spark)
-    } finally spark.sparkContext.removeSparkListener(listener)
-    jobs.get
-  }
 
   private def check(query: => DataFrame): Unit =
     for (adaptive <- Seq("true", "false"))

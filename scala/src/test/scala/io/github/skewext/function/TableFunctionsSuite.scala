@@ -4,7 +4,6 @@ import io.github.skewext.internal.BuildInfo
 import io.github.skewext.{MultiJoinTest, PythonApi}
 import org.json4s.jackson.JsonMethods
 
-import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
 import org.apache.spark.sql.skewext.{TestSessions, TestShims}
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
 
@@ -114,20 +113,6 @@ class TableFunctionsSuite extends MultiJoinTest {
     fails("skewext_skew_report(TABLE(a), 'k', sizes => 'yes')")("must be true or false, not yes.")
     fails("skewext_skew_report(TABLE(a), 'x')")("has no column 'x'")
     fails("skewext_query_report('x')")("the argument 'query' must be a number, not x.")
-  }
-
-  private def jobsOf(body: => Unit): Int = {
-    @volatile var jobs = 0
-    val listener = new SparkListener {
-      override def onJobStart(job: SparkListenerJobStart): Unit = jobs += 1
-    }
-    TestSessions.drainEvents(spark)
-    spark.sparkContext.addSparkListener(listener)
-    try {
-      body
-      TestSessions.drainEvents(spark)
-    } finally spark.sparkContext.removeSparkListener(listener)
-    jobs
   }
 
   test("nothing runs before rows are asked for") {

@@ -214,7 +214,9 @@ class RewriteReasonSuite extends RewriteTest {
   }
 
   test("every reason is shown by one of these tests") {
-    assert(RewriteReason.all.filterNot(shown.contains) === Nil)
+    // Only catalogs of v2 have tables with such partitions: `StoragePartitionsSuite`.
+    val elsewhere = Seq(StoragePartitions)
+    assert(RewriteReason.all.filterNot(shown.contains) === elsewhere)
     assert(RewriteReason.all.map(_.text).distinct.size === RewriteReason.all.size)
   }
 }

@@ -1,18 +1,12 @@
 package io.github.skewext.skew
 
-import java.util.concurrent.ConcurrentLinkedQueue
-
-import scala.collection.JavaConverters._
-
 import io.github.skewext.execution.split.SplitJoinExec
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.SkewReason
 
 import org.apache.spark.sql.DataFrame
-import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.TestShuffles
-import org.apache.spark.sql.util.QueryExecutionListener
 
 /** How many files a join writes of which skewed partitions are split. */
 class FilesBelowWritesSuite extends SkewTest {
@@ -27,23 +21,6 @@ class FilesBelowWritesSuite extends SkewTest {
 
   private val Unlimited =
     SkewConf.EXCLUDED_RULES.key -> MarkWrittenJoins.ruleName
-
-  private def plansOf(write: => Unit): Seq[SparkPlan] = {
-    val plans = new ConcurrentLinkedQueue[SparkPlan]
-    val listener = new QueryExecutionListener {
-      override def onSuccess(name: String, query: QueryExecution, nanos: Long): Unit =
-        plans.add(query.executedPlan)
-      override def onFailure(name: String, query: QueryExecution, e: Exception): Unit = ()
-    }
-    spark.listenerManager.register(listener)
-    try {
-      write
-      TestShuffles.awaitListeners(spark.sparkContext)
-    } finally {
-      spark.listenerManager.unregister(listener)
-    }
-    plans.asScala.toSeq
-  }
 
   /** The plans that wrote the rows, and how many files they are in. */
   private def written(df: DataFrame): (Seq[SparkPlan], Int) = {

@@ -20,7 +20,7 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.expressions.UserDefinedFunction
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.{RetriedTasks, TestShuffles, WanderingRDD}
+import org.apache.spark.sql.skewext.{RetriedTasks, TestSessions, TestShuffles, WanderingRDD}
 import org.apache.spark.sql.sources.Filter
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.{DataFrame, Row, SparkSession}
@@ -51,7 +51,7 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
     spark.sparkContext.addSparkListener(ends)
     try {
       val rows = df.collect().toSeq
-      TestShuffles.awaitListeners(spark.sparkContext)
+      TestSessions.drainEvents(spark)
       val Seq(join) = splitJoins(df)
       Run(rows, join, Watched.seen, ends)
     } finally {

@@ -9,7 +9,7 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledHashJoinExec, SortMergeJoinExec}
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.{TestShims, TestShuffles}
+import org.apache.spark.sql.skewext.{TestSessions, TestShims}
 
 /** Hints that ask for a technique, and Spark's own beside them. */
 class TechniqueHintsSuite extends SkewJoinTest {
@@ -73,7 +73,7 @@ class TechniqueHintsSuite extends SkewJoinTest {
             val df = sides._1.join(sides._2.hint("skew_join", technique), Seq("k"), "left")
             explained(df)
             df.queryExecution.executedPlan
-            TestShuffles.awaitListeners(spark.sparkContext)
+            TestSessions.drainEvents(spark)
             assert(jobs.get === 0, technique)
             if (technique == "salted") assert(refusals(df) === Seq(TechniqueReason.WrongOption))
           }

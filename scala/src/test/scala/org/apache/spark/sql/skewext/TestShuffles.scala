@@ -19,9 +19,6 @@ object TestShuffles {
       all.lastOption.filter(_ != null).map(s => (all.length - 1, s.location))
     }
   } tracker.unregisterMapOutput(shuffleId, last, location)
-
-  /** Listeners know of all that has happened. */
-  def awaitListeners(sc: SparkContext): Unit = sc.listenerBus.waitUntilEmpty()
 }
 
 /**
