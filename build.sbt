@@ -77,14 +77,22 @@ val secondsOf: Map[String, Int] = Map(
   "SplitBucketsSuite" -> 20,
   "MultiFullJoinSuite" -> 20)
 
-/** Suites dealt out so that each JVM has about as much to do, those that take longest first. */
+/**
+ * Suites dealt out so that each JVM has about as much to do, those that take longest first. Where Delta
+ * and Iceberg are loaded most of the time goes into their classes: such suites share a JVM.
+ */
 def dealtOut(tests: Seq[TestDefinition], jvms: Int): Seq[Seq[TestDefinition]] = {
-  def seconds(test: TestDefinition): Int = secondsOf.getOrElse(test.name.split('.').last, 5)
+  def name(test: TestDefinition): String = test.name.split('.').last
+  def seconds(together: Seq[TestDefinition]): Int =
+    together.map(test => secondsOf.getOrElse(name(test), 5)).sum
   tests
-    .sortBy(test => (-seconds(test), test.name))
-    .foldLeft(Seq.fill(jvms)(Seq.empty[TestDefinition])) { (dealt, test) =>
-      val least = dealt.indices.minBy(dealt(_).map(seconds).sum)
-      dealt.updated(least, dealt(least) :+ test)
+    .groupBy(test => if (name(test).startsWith("Lakehouse")) "Lakehouse" else test.name)
+    .toSeq
+    .sortBy { case (of, together) => (-seconds(together), of) }
+    .map(_._2)
+    .foldLeft(Seq.fill(jvms)(Seq.empty[TestDefinition])) { (dealt, together) =>
+      val least = dealt.indices.minBy(i => seconds(dealt(i)))
+      dealt.updated(least, dealt(least) ++ together)
     }
     .filter(_.nonEmpty)
 }

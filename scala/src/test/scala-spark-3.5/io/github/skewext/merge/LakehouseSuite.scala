@@ -86,44 +86,54 @@ abstract class LakehouseTest(extensions: Seq[Class[_]], late: Boolean = false) e
       query(s"${name}_off").collect(),
       "what was done with skewext off")
 
+  /** Whether all that docs/merge.md names is done to tables, and not only what joins. */
+  protected def isComplete: Boolean = true
+
   protected def testDelta(vectors: Boolean): Unit =
     test(s"Delta, deletion vectors: $vectors") {
       val name = s"delta_$vectors"
       withTable(s"${name}_on", s"${name}_off") {
         def fails(sql: String) = isIcebergsBeforeDeltas && sql.startsWith("UPDATE")
-        val plans = doBoth(name, fails)(
+        val joining = Seq[String => String](
           t => s"""CREATE TABLE $t USING delta TBLPROPERTIES (
                |  delta.enableChangeDataFeed = true, delta.enableDeletionVectors = $vectors
                |) AS SELECT /*+ REPARTITION(4) */ * FROM target""".stripMargin,
           merge,
           t => s"UPDATE $t SET v = v + 1 WHERE k % 4 = 1",
-          t => s"DELETE FROM $t WHERE k % 7 = 3",
+          t => s"DELETE FROM $t WHERE k % 7 = 3")
+        val others = Seq[String => String](
           t => s"INSERT INTO $t SELECT k + 5000, v, txt FROM source",
           t => s"OPTIMIZE $t",
           t => s"OPTIMIZE $t ZORDER BY (k)")
+        val plans = doBoth(name, fails)(joining ++ others.filter(_ => isComplete): _*)
         assert(plans.exists(isSplitByUs) === !late, plans)
         assertSame(spark.table, name)
-        assertSame(t => spark.sql(s"SELECT * FROM $t VERSION AS OF 1"), name)
-        assertSame(
-          t =>
-            spark.sql(
-              s"SELECT k, v, txt, _change_type, _commit_version FROM table_changes('$t', 1)"),
-          name)
-        assertSame(
-          t =>
-            spark
-              .sql(s"DESCRIBE HISTORY $t")
-              .select(
-                col("version"),
-                explode(map_filter(col("operationMetrics"), (k, _) => k.contains("Rows")))),
-          name)
-        checkSame("a join of it")(
-          spark
-            .sql(s"SELECT * FROM ${name}_on FULL JOIN source USING (k) FULL JOIN target USING (k)")
-            .collect()
-            .toSeq)
+        if (isComplete) checkHistory(name)
       }
     }
+
+  private def checkHistory(name: String): Unit = {
+    assertSame(t => spark.sql(s"SELECT * FROM $t VERSION AS OF 1"), name)
+    assertSame(
+      t =>
+        spark.sql(s"SELECT k, v, txt, _change_type, _commit_version FROM table_changes('$t', 1)"),
+      name)
+    assertSame(
+      t =>
+        spark
+          .sql(s"DESCRIBE HISTORY $t")
+          .select(
+            col("version"),
+            explode(map_filter(col("operationMetrics"), (k, _) => k.contains("Rows")))),
+      name)
+    checkJoinOf(name)
+  }
+
+  private def checkJoinOf(name: String): Unit = checkSame("a join of it")(
+    spark
+      .sql(s"SELECT * FROM ${name}_on FULL JOIN source USING (k) FULL JOIN target USING (k)")
+      .collect()
+      .toSeq)
 
   protected def testIceberg(mode: String): Unit =
     test(s"Iceberg, $mode") {
@@ -135,20 +145,21 @@ abstract class LakehouseTest(extensions: Seq[Class[_]], late: Boolean = false) e
       val first = Seq("on", "off").map { each =>
         s"${name}_$each" -> iceberg(s"${name}_$each").currentSnapshot().snapshotId()
       }.toMap
-      doBoth(name)(
+      val joining = Seq[String => String](
         merge,
         t => s"UPDATE $t SET v = v + 1 WHERE k IN (SELECT k FROM source WHERE v % 2 = 0)",
-        t => s"DELETE FROM $t WHERE k IN (SELECT k + 3 FROM source)",
+        t => s"DELETE FROM $t WHERE k IN (SELECT k + 3 FROM source)")
+      val others = Seq[String => String](
         t => s"INSERT INTO $t SELECT k + 5000, v, txt FROM source",
         t => s"CALL ice.system.rewrite_data_files(table => '${t.stripPrefix("ice.")}')")
+      doBoth(name)(joining ++ others.filter(_ => isComplete): _*)
       assertSame(spark.table, name)
-      assertSame(t => spark.sql(s"SELECT * FROM $t VERSION AS OF ${first(t)}"), name)
-      assert(rowMetrics(s"${name}_on") === rowMetrics(s"${name}_off"))
-      checkSame("a join of it")(
-        spark
-          .sql(s"SELECT * FROM ${name}_on FULL JOIN source USING (k) FULL JOIN target USING (k)")
-          .collect()
-          .toSeq)
+      if (isComplete) {
+        // Before files were written anew a row may be in another file than without us.
+        assert(rowMetrics(s"${name}_on") === rowMetrics(s"${name}_off"))
+        assertSame(t => spark.sql(s"SELECT * FROM $t VERSION AS OF ${first(t)}"), name)
+        checkJoinOf(name)
+      }
     }
 }
 
@@ -208,8 +219,11 @@ class LakehouseLastSuite
   some(1, Seq(() => testIceberg(MergeOnRead), () => testDelta(vectors = false))).foreach(_())
 }
 
-/** One of the orders that `make test-all` has besides. */
+/** One of the orders that `make test-all` has besides: what joins is done, and the rows compared. */
 abstract class LakehouseOrderTest(extensions: Class[_]*) extends LakehouseTest(extensions) {
+
+  override protected def isComplete: Boolean = false
+
   some(0, Seq(() => testIceberg(CopyOnWrite), () => testDelta(vectors = true))).foreach(_())
 }
 
