@@ -7,7 +7,7 @@ import io.github.skewext.execution.{KeyFilter, MatchedKeyFilter, NormalizedKeys}
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeRow}
 import org.apache.spark.sql.skewext.TaskInternals
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.map.BytesToBytesMap
@@ -232,6 +232,18 @@ private[skewext] case class MatchedKeys(keys: KeySet, met: BitSet) {
 }
 
 private[skewext] object MatchedKeys {
-  def ofLongs(longs: Array[Long]): MatchedKeys =
-    MatchedKeys(KeySet(longs(0).toInt, longs(1), longs(2)), BitSet.valueOf(longs.drop(3)))
+
+  /** What a task has sent, for those who read rows. */
+  def row(longs: Array[Long]): InternalRow = InternalRow(UnsafeArrayData.fromPrimitiveArray(longs))
+
+  /** What all slices together have; nothing if a task has said nothing, or none was asked. */
+  def ofAll(sent: Iterator[InternalRow]): Option[MatchedKeys] = sent
+    .map(row => ofLongs(row.getArray(0).toLongArray()))
+    .reduceOption((all, next) => for (a <- all; b <- next; both <- a.or(b)) yield both)
+    .flatten
+
+  private def ofLongs(longs: Array[Long]): Option[MatchedKeys] =
+    if (longs.isEmpty) None
+    else
+      Some(MatchedKeys(KeySet(longs(0).toInt, longs(1), longs(2)), BitSet.valueOf(longs.drop(3))))
 }

@@ -1,6 +1,7 @@
 package io.github.skewext.execution.split
 
-import scala.collection.mutable
+import java.util.concurrent.TimeUnit
+
 import scala.util.control.NonFatal
 
 import io.github.skewext.execution.NormalizedKeys
@@ -10,144 +11,126 @@ import io.github.skewext.internal.StageName
 import io.github.skewext.plan.InputRole
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.rdd.RDD
+import org.apache.spark.rdd.{RDD, ShuffledRDD}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution._
-import org.apache.spark.sql.skewext.MultiZipRDD
+import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.skewext.{MultiZipRDD, TaskInternals}
 import org.apache.spark.sql.types.DataType
-import org.apache.spark.{SparkContext, TaskContext}
+import org.apache.spark.{Partitioner, SparkContext, TaskContext}
 
 /**
- * What the tasks do that run before a split join: they find the keys of the others that a skewed
+ * What the tasks of a stage before a split join do: they find the keys of the others that a skewed
  * input has, each for a slice of it.
  *
  * One task would have to read all of the skewed input to know that some key is not there. Here every
  * task says which keys are in its slice, as a bit for each key of the others, and the bits of all
- * slices together say which keys the input lacks.
+ * slices together say which keys the input lacks. They go to the residual by a shuffle, which is one
+ * more input of the join's tasks: nothing waits for them that does not need them, the driver has none
+ * of them, and what is lost is found again.
  *
  * @param parts one for each partition of the RDD
- * @param maxKeys about more of them a task says nothing
+ * @param lastAttempt of a task: if it fails, too, the residual reads the skewed input
  */
 private[skewext] case class MarkKeys(
     parts: IndexedSeq[Part],
     inputTypes: Seq[Seq[DataType]],
     keys: NormalizedKeys,
-    maxKeys: Int)
-    extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[Array[Long]]) {
+    lastAttempt: Int,
+    time: SQLMetric)
+    extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[(Int, Array[Long])])
+    with Logging {
 
-  /** One array, of [[MatchedKeys]] or of nothing. */
+  /** For the task of the residual: one array, of [[MatchedKeys]] or of nothing. */
   override def apply(
       partition: Int,
-      inputs: Array[() => Iterator[InternalRow]]): Iterator[Array[Long]] = {
+      inputs: Array[() => Iterator[InternalRow]]): Iterator[(Int, Array[Long])] = {
     val part = parts(partition)
+    val context = TaskContext.get()
+    val started = System.nanoTime()
+    val met =
+      try {
+        metBy(part, inputs, context)
+      } catch {
+        case NonFatal(e)
+            if context.attemptNumber() >= lastAttempt && !TaskInternals.isEnding(context) =>
+          logWarning("The keys of a slice are not known; the residual reads all of its input.", e)
+          None
+      }
+    time.add(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - started))
+    Iterator(part.residual -> met.fold(Array.emptyLongArray)(_.toLongs))
+  }
+
+  private def metBy(
+      part: Part,
+      inputs: Array[() => Iterator[InternalRow]],
+      context: TaskContext): Option[MatchedKeys] = {
     val asUnsafe = new UnsafeInputs(inputTypes)
-    val wanted = new KeyLookup(keys, TaskContext.get())
+    val wanted = new KeyLookup(keys, context)
     part.wantedOf.foreach(i => inputs(i)().foreach(row => wanted.add(i, asUnsafe(i, row))))
-    def slice = inputs(part.input)().map(asUnsafe(part.input, _))
-    Iterator(wanted.metBy(part.input, slice, maxKeys).fold(Array.emptyLongArray)(_.toLongs))
+    wanted.metBy(part.input, inputs(part.input)().map(asUnsafe(part.input, _)), MarkKeys.MaxKeys)
   }
 }
 
-private[skewext] object MarkKeys extends Logging {
+private[skewext] object MarkKeys {
 
   /** The name of its stage in Spark's UI. */
   val Name = "skewext: keys before a split join"
 
-  /** The least that a row with a key of its own takes in a shuffle that is compressed. */
-  private val BytesOfKey = 4
-
-  /** What all tasks may send, as a part of what Spark lets a job send before it fails. */
-  private val PartOfResult = 4
-
-  /** The same where Spark sets no limit. */
-  private val MaxBytes = 1L << 28
+  /** About more of them a task says nothing: 16 MB of bits, as a residual has at a time. */
+  private val MaxKeys = 1 << 27
 
   /**
-   * @param partition of the shuffles
+   * @param residual the task of the join that asks
    * @param input the skewed one, of which it reads a slice
    * @param wantedOf the inputs whose keys are looked for
    * @param reads what it reads of each input
    */
-  case class Part(
-      partition: Int,
-      input: Int,
-      wantedOf: Seq[Int],
-      reads: Seq[ShufflePartitionSpec]) {
-
-    /** How much it sends, a bit for each key, if each row has another key. */
-    def expectedBytes: Long = wantedOf
-      .map(reads)
-      .collect { case CoalescedPartitionSpec(_, _, Some(bytes)) => bytes / BytesOfKey / 8 }
-      .sum
-  }
+  case class Part(residual: Int, input: Int, wantedOf: Seq[Int], reads: Seq[ShufflePartitionSpec])
 
   /**
-   * Runs the tasks, if any are planned. If they fail nothing is known, and the residuals read the
-   * skewed inputs.
+   * What the tasks send, if any are planned: in the partition of each residual a row for each slice of
+   * its input, see [[MatchedKeys.ofAll]].
    *
    * @param inputs of the split join
    * @param tasks what the tasks of the join do
-   * @return by partition; without those of which the tasks cannot say it
    */
-  def run(
+  def sent(
       sc: SparkContext,
       inputs: Seq[SparkPlan],
       roles: Seq[InputRole],
       keys: NormalizedKeys,
       splits: SkewSplits,
-      tasks: IndexedSeq[SplitTask]): Map[Int, MatchedKeys] = {
+      tasks: IndexedSeq[SplitTask],
+      time: SQLMetric): Option[RDD[InternalRow]] = {
     val reads = inputs.map(SplitReadSpecs.readsOf)
-    val planned = tasks.zipWithIndex.flatMap {
+    val parts = tasks.zipWithIndex.flatMap {
       case (residual @ SplitTask.Residual(_, Some(p), _), t) =>
-        splits.of(p).toSeq.flatMap(_.marking).map(part(p, residual, _, roles, reads.map(_(t))))
+        splits.of(p).toSeq.flatMap(_.marking).map(part(t, p, residual, _, roles, reads.map(_(t))))
       case _ => Nil
     }
-    val maxBytes = maxBytesOf(sc)
-    val parts = within(maxBytes, planned)
-    if (parts.isEmpty) {
-      Map.empty
-    } else {
-      try {
-        val rdds = inputs.indices.map { i =>
-          SplitReads.execute(SplitReadSpecs.replacedIn(inputs(i), parts.map(_.reads(i))))
+    def rdds = inputs.indices.map { i =>
+      SplitReads.execute(SplitReadSpecs.replacedIn(inputs(i), parts.map(_.reads(i))))
+    }
+    Option(parts)
+      .filter(_.nonEmpty)
+      .map(_ => rdds)
+      // If the join may read other rows, nothing is known.
+      .filterNot(_.exists(MultiZipRDD.isIndeterminate))
+      .map { slices =>
+        StageName.named(sc, Name) {
+          val types = inputs.map(_.output.map(_.dataType))
+          val marking = MarkKeys(parts, types, keys, TaskInternals.lastAttempt(sc), time)
+          val marks = new MultiZipRDD(sc, slices, marking)
+          new ShuffledRDD[Int, Array[Long], Array[Long]](marks, new ByTask(tasks.size))
+            .map { case (_, longs) => MatchedKeys.row(longs) }
         }
-        val maxKeys = math.min(maxBytes / parts.size * 8, Int.MaxValue).toInt
-        val types = inputs.map(_.output.map(_.dataType))
-        // If the join may read other rows, nothing is known.
-        if (rdds.exists(MultiZipRDD.isIndeterminate)) Map.empty
-        else collect(sc, parts, new MultiZipRDD(sc, rdds, MarkKeys(parts, types, keys, maxKeys)))
-      } catch {
-        case NonFatal(e) if !isCancelled(e) =>
-          logWarning("The tasks before a split join failed; it does without them.", e)
-          Map.empty
       }
-    }
-  }
-
-  private def maxBytesOf(sc: SparkContext): Long =
-    sc.getConf.getSizeAsBytes("spark.driver.maxResultSize", "1g") match {
-      case 0 => MaxBytes
-      case most => most / PartOfResult
-    }
-
-  /** The query is to end, and whatever is run in place of the job would not. Spark says it in words. */
-  private def isCancelled(e: Throwable): Boolean =
-    Option(e.getMessage).exists(_.matches("(?s)Job \\d+ cancelled.*"))
-
-  /** The tasks of as many partitions as may send what they find, those with few keys first. */
-  private[skewext] def within(maxBytes: Long, parts: IndexedSeq[Part]): IndexedSeq[Part] = {
-    val bytes = parts
-      .groupBy(_.partition)
-      .map { case (partition, of) => partition -> of.map(_.expectedBytes).sum }
-      .toSeq
-      .sortBy(_._2)
-    val sums = bytes.scanLeft(0L)(_ + _._2).tail
-    val chosen = bytes.zip(sums).collect { case ((p, _), sum) if sum <= maxBytes => p }.toSet
-    parts.filter(part => chosen(part.partition))
   }
 
   /** @param reads what the residual reads of each input */
   private def part(
+      task: Int,
       partition: Int,
       residual: SplitTask.Residual,
       slice: Slice,
@@ -156,28 +139,14 @@ private[skewext] object MarkKeys extends Logging {
     val ofSlice =
       PartialReducerPartitionSpec(partition, slice.startMap, slice.endMap, slice.bytesRead)
     Part(
-      partition,
+      task,
       residual.input,
       SplitTasks.keysThatMatter(residual.roles(roles)),
       reads.updated(residual.input, ofSlice))
   }
 
-  /** Puts together what tasks have found, as it arrives. */
-  private def collect(
-      sc: SparkContext,
-      parts: IndexedSeq[Part],
-      marking: RDD[Array[Long]]): Map[Int, MatchedKeys] = {
-    val found = mutable.Map.empty[Int, Option[MatchedKeys]]
-    def add(task: Int, longs: Array[Long]): Unit = {
-      val p = parts(task).partition
-      val ofSlice = if (longs.isEmpty) None else Some(MatchedKeys.ofLongs(longs))
-      found(p) = found.get(p).fold(ofSlice) { before =>
-        for (a <- before; b <- ofSlice; both <- a.or(b)) yield both
-      }
-    }
-    StageName.named(sc, Name) {
-      sc.runJob(marking, (sent: Iterator[Array[Long]]) => sent.next(), add _)
-    }
-    found.collect { case (p, Some(met)) => p -> met }.toMap
+  /** By the number of the task that asks. */
+  private class ByTask(override val numPartitions: Int) extends Partitioner {
+    override def getPartition(key: Any): Int = key.asInstanceOf[Int]
   }
 }

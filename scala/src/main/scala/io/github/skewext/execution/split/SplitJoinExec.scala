@@ -1,7 +1,5 @@
 package io.github.skewext.execution.split
 
-import java.util.concurrent.TimeUnit
-
 import io.github.skewext.execution.{InputColumn, MultiFullJoinExec, MultiJoinExec, NormalizedKeys}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.InputRole
@@ -65,34 +63,38 @@ case class SplitJoinExec(
 
   override protected def joined(makesRows: Boolean): RDD[InternalRow] = {
     val joinTask = SplitJoinTask(task(makesRows), skewTasks)
-    new MultiZipRDD[InternalRow](sparkContext, children.map(SplitReads.execute(_)), joinTask)
+    val inputs = children.map(SplitReads.execute(_)) ++ marks
+    new MultiZipRDD[InternalRow](sparkContext, inputs, joinTask)
   }
 
-  /** Runs a job, if keys are to be known before the join; once, however often the join is executed. */
   @transient private lazy val skewTasks: SplitTasks = {
-    val tasks = splits.tasks(children.map(SplitReadSpecs.readsOf))
-    val hashedKeys = NormalizedKeys(normalizedKeys, conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS))
-    val started = System.nanoTime()
-    val metKeys = MarkKeys.run(sparkContext, children, roles, hashedKeys, splits, tasks)
-    reportSplits(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - started))
+    reportSplits()
     SplitTasks(
-      tasks,
-      hashedKeys,
+      splits.tasks(children.map(SplitReadSpecs.readsOf)),
+      NormalizedKeys(normalizedKeys, conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
       children.map(c => RowShare.of(c.output)),
-      metKeys,
       pieceRows = longMetric("numPieceRows"),
       residualRows = longMetric("numResidualRows"))
   }
 
-  private def reportSplits(markMillis: Long): Unit = {
+  /** Found once, however often the join is executed. */
+  @transient private lazy val marks: Option[RDD[InternalRow]] = MarkKeys.sent(
+    sparkContext,
+    children,
+    roles,
+    skewTasks.keys,
+    splits,
+    skewTasks.tasks,
+    longMetric("markTime"))
+
+  private def reportSplits(): Unit = {
     val values = Seq(
       longMetric("numSkewedPartitions") -> splits.partitions.size.toLong,
       longMetric("numOutputSkewed") -> splits.splitByOutput.toLong,
       longMetric("numPieces") -> splits.pieces.toLong,
       longMetric("numResiduals") -> splits.residuals.toLong,
       longMetric("rereadSize") -> splits.rereadBytes,
-      longMetric("numMarkingTasks") -> splits.markingTasks.toLong,
-      longMetric("markTime") -> (if (splits.markingTasks > 0) markMillis else 0L))
+      longMetric("numMarkingTasks") -> splits.markingTasks.toLong)
     values.foreach { case (metric, value) => metric.set(value) }
     SQLMetrics.postDriverMetricUpdates(
       sparkContext,

@@ -15,21 +15,20 @@ import org.apache.spark.sql.execution.metric.SQLMetric
  *
  * @param tasks one for each partition of the join's RDD
  * @param rowShares how a block of each input is divided
- * @param metKeys of partitions where tasks before the join looked for them: which keys of the others
- *                the skewed input has
  */
 private[skewext] case class SplitTasks(
     tasks: IndexedSeq[SplitTask],
     keys: NormalizedKeys,
     rowShares: Seq[RowShare],
-    metKeys: Map[Int, MatchedKeys],
     pieceRows: SQLMetric,
     residualRows: SQLMetric) {
 
+  /** @param zipped the inputs, and what [[MarkKeys]] has sent, where keys were marked */
   def join(
       task: MultiJoinTask,
       partition: Int,
-      inputs: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] = {
+      zipped: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] = {
+    val (inputs, marks) = zipped.splitAt(rowShares.size)
     val part = tasks(partition)
     def partTask(rows: SQLMetric) =
       task.copy(roles = part.roles(task.roles), metrics = task.metrics.copy(ofKind = Some(rows)))
@@ -51,13 +50,14 @@ private[skewext] case class SplitTasks(
               nullKeys = nullKeys(task.roles, input, nulls))
           }
         iterator.toScala
-      case SplitTask.Residual(input, read, nulls) =>
+      case SplitTask.Residual(input, _, nulls) =>
         // The input is read last, whatever its order: its rows are not kept either way.
         val unordered = partTask(residualRows).copy(ordered = None)
         // Pieces that merge sorted inputs give none of the others' null keys.
         val ofNulls =
           if (task.ordered.isDefined) None else nullKeys(task.roles, input, nulls)
-        residual(unordered, input, inputs, read.flatMap(metKeys.get), ofNulls)
+        def met = marks.headOption.flatMap(sent => MatchedKeys.ofAll(sent()))
+        residual(unordered, input, inputs, met, ofNulls)
     }
   }
 
@@ -83,7 +83,7 @@ private[skewext] case class SplitTasks(
       task: MultiJoinTask,
       input: Int,
       inputs: Array[() => Iterator[InternalRow]],
-      met: Option[MatchedKeys],
+      met: => Option[MatchedKeys],
       nullKeys: Option[(Int, UnsafeRow) => Boolean]): Iterator[InternalRow] = {
     val asUnsafe = new UnsafeInputs(task.inputTypes)
     val wanted = new KeyLookup(keys, TaskContext.get())

@@ -2,8 +2,9 @@ package org.apache.spark.sql.skewext
 
 import org.apache.spark.executor.ShuffleWriteMetrics
 import org.apache.spark.memory.{MemoryConsumer, MemoryMode, TaskMemoryManager}
+import org.apache.spark.scheduler.TaskSchedulerImpl
 import org.apache.spark.util.collection.unsafe.sort.{PrefixComparators, RecordComparator, UnsafeExternalSorter, UnsafeSorterSpillReader, UnsafeSorterSpillWriter}
-import org.apache.spark.{SparkEnv, TaskContext}
+import org.apache.spark.{SparkContext, SparkEnv, TaskContext}
 
 /** What a running task reaches only from inside Spark: its memory, its sorters, its metrics. */
 object TaskInternals {
@@ -11,6 +12,16 @@ object TaskInternals {
   def memory(context: TaskContext): TaskMemoryManager = context.taskMemoryManager()
 
   def endIfKilled(context: TaskContext): Unit = context.killTaskIfInterrupted()
+
+  /** Whether what a task does is of no use any more: it was killed, or lacks what others have written. */
+  def isEnding(context: TaskContext): Boolean =
+    context.isInterrupted() || context.fetchFailed.isDefined
+
+  /** The number of the attempt after which Spark gives up a task, and its job with it. */
+  def lastAttempt(sc: SparkContext): Int = sc.taskScheduler match {
+    case scheduler: TaskSchedulerImpl => scheduler.maxTaskFailures - 1
+    case _ => 0
+  }
 
   def reportPeakMemory(context: TaskContext, bytes: Long): Unit =
     context.taskMetrics().incPeakExecutionMemory(bytes)

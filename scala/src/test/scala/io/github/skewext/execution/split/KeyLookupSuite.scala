@@ -98,14 +98,15 @@ class KeyLookupSuite extends SharedSparkSession {
         keys.foreach(k => wanted.add(0, row(of.head)(k, 0)))
         body(wanted)
     }
-    val met = slices.map { slice =>
+    val sent = slices.map { slice =>
       def rows = slice.iterator.map(k => row(of(1))(k, 0))
       // As tasks send it.
-      set(small)(_.metBy(1, rows, maxKeys)).map { case met: MatchedKeys =>
-        MatchedKeys.ofLongs(met.toLongs)
+      set(small)(_.metBy(1, rows, maxKeys)) match {
+        case Some(met: MatchedKeys) => met.toLongs
+        case _ => Array.emptyLongArray
       }
     }
-    val together = met.reduce((a, b) => for (x <- a; y <- b; z <- x.or(y)) yield z)
+    val together = MatchedKeys.ofAll(sent.iterator.map(MatchedKeys.row))
     val asking = if (askedOf.isEmpty) small else askedOf
     together.flatMap { met =>
       set(asking)(_.knownFrom(met).map { known =>
@@ -128,6 +129,7 @@ class KeyLookupSuite extends SharedSparkSession {
   test("nothing is known of more keys than may be sent") {
     assert(known(some(1, 2, 3), Seq(some(1, 9)), maxKeys = 3) === Some(Seq(1L)))
     assert(known(some(1, 2, 3), Seq(some(1, 9)), maxKeys = 2) === None)
+    assert(known(some(1, 2, 3), Nil) === None)
   }
 
   test("slices whose tasks had other keys, if as many, tell nothing together") {

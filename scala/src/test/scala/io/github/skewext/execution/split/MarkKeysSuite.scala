@@ -1,13 +1,11 @@
 package io.github.skewext.execution.split
 
-import io.github.skewext.execution.split.MarkKeys.Part
 import io.github.skewext.skew.SkewTest
 
 import org.apache.spark.SparkConf
-import org.apache.spark.sql.execution.{CoalescedPartitionSpec, PartialReducerPartitionSpec}
 import org.apache.spark.sql.functions._
 
-/** What tasks before a split join send to the driver. */
+/** What the tasks of a stage before a split join send to its residuals. */
 class MarkKeysSuite extends SkewTest {
 
   override protected def sparkConf: SparkConf = super.sparkConf
@@ -25,20 +23,5 @@ class MarkKeysSuite extends SkewTest {
     }
     val full = checkSplit(fullJoin("k")(skewed(0, 20), skewed(1, 3000, hot = 3, maps = 12)))
     assert(full.splits.pieces > 1 && full.splits.markingTasks > 1)
-  }
-
-  test("no more tasks than may send a bit for each key, by the sizes of inputs") {
-    def parts(partition: Int, bytes: Long): Seq[Part] = (0 until 3).map { m =>
-      val slice = PartialReducerPartitionSpec(partition, m, m + 1, 1L << 30)
-      val others = CoalescedPartitionSpec(partition, partition + 1, bytes)
-      Part(partition, input = 1, wantedOf = Seq(0), Seq(others, slice))
-    }
-    // Rows of four bytes at least: 1,000 and 100 bytes for each task.
-    val all = (parts(0, 32000) ++ parts(1, 3200)).toIndexedSeq
-    def partitions(maxBytes: Long) = MarkKeys.within(maxBytes, all).map(_.partition).distinct
-    assert(partitions(3300) === Seq(0, 1))
-    assert(partitions(3299) === Seq(1))
-    assert(partitions(299) === Nil)
-    assert(MarkKeys.within(300, all).size === 3)
   }
 }

@@ -23,7 +23,6 @@ class SplitTasksSuite extends MultiJoinTaskTest {
       IndexedSeq(SplitTask.Residual(1, None, TaskShare.NoRows)),
       NormalizedKeys(Seq(key, key), 64),
       Seq.fill(2)(RowShare(Nil, allColumns = true)),
-      Map.empty,
       metric,
       metric)
     val shown = TestTask.run(memory) { _ =>
