@@ -14,7 +14,8 @@ $(error There is no line $(SPARK) of Spark here; the lines are $(LINES))
 endif
 
 # Of Spark 4 with what its Connect client needs, of which 3.5 has tests with a classic session only.
-PYSPARK_PACKAGE := pyspark$(if $(filter 4.%,$(SPARK)),[connect])
+REQUIREMENTS := python/requirements-dev.txt \
+  $(if $(filter 4.%,$(SPARK)),python/requirements-connect.txt)
 
 VENV := .venv$(if $(filter-out $(firstword $(LINES)),$(SPARK)),-$(SPARK))
 PY := $(VENV)/bin/python
@@ -185,12 +186,12 @@ $(JAR_STAMP): $(SCALA_FILES) $(BUILD_FILES)
 	$(SBT) bundleJar
 
 # The .pth file makes the package in the tree importable: no installed copy that could be stale.
-$(VENV_STAMP): python/requirements-dev.txt $(if $(filter-out $(firstword $(LINES)),$(SPARK)),project/SparkVersions.scala)
+$(VENV_STAMP): $(REQUIREMENTS) $(if $(filter-out $(firstword $(LINES)),$(SPARK)),project/SparkVersions.scala)
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 14))' || \
 	  { echo "This needs Python 3.9 to 3.13; choose one with PYTHON=..." >&2; exit 1; }
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
-	sed 's/^pyspark==.*/$(PYSPARK_PACKAGE)==$(PYSPARK)/' $< > $(VENV)/requirements.txt
+	sed 's/^pyspark==.*/pyspark==$(PYSPARK)/' $(REQUIREMENTS) > $(VENV)/requirements.txt
 	$(PY) -m pip install -q --disable-pip-version-check --use-pep517 -r $(VENV)/requirements.txt
 	echo "$(CURDIR)/python" > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/skewext.pth"
 	touch $@

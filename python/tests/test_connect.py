@@ -27,7 +27,10 @@ SCRIPTS = Path(__file__).parent / "connect"
 
 def run(script: str) -> None:
     """In a process of its own: this one has a classic session."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("SPARK_")}
+    # Of Spark's only how fast the JVM is: see conftest.
+    environment = {
+        k: v for k, v in os.environ.items() if k == "SPARK_SUBMIT_OPTS" or not k.startswith("SPARK")
+    }
     done = subprocess.run(
         [sys.executable, str(SCRIPTS / script)],
         env=environment,
