@@ -32,6 +32,8 @@ PYTHON_FILES := $(shell find python/pyspark_skewext -type f \( -name '*.py' -o -
 
 JAR_STAMP := python/pyspark_skewext/jars/.stamp-$(SPARK)
 VENV_STAMP := $(VENV)/.stamp
+# PySpark without a JVM, for a server of this line.
+CLIENT_VENV := $(if $(filter 4.%,$(SPARK)),.venv-client-$(SPARK))
 SITE_VENV := .venv-site
 RELEASE_VENV := .venv-release
 WHEEL := python/dist/pyspark_skewext-$(VERSION)-py3-none-any.whl
@@ -89,7 +91,7 @@ test-scala: ## The Scala suites; ONLY='*ZipSuite' runs some
 
 # Only here is the smoke test of the wheel collected, as only here the wheel is sure to be new.
 # (Named beside its folder it would make pytest 8 forget the rest of the folder.)
-test-python: $(WHEEL) $(VENV_STAMP) ## pytest and the built wheel; ARGS='-k name' runs some, in one process
+test-python: $(WHEEL) $(VENV_STAMP) $(CLIENT_VENV:=/.stamp) ## pytest and the built wheel; ARGS='-k name' runs some, in one process
 	cd python && ../$(PY) -m pytest -o 'python_files=test_*.py smoke_*.py' \
 	  $(if $(ARGS),$(ARGS),-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=10)
 
@@ -194,6 +196,15 @@ $(VENV_STAMP): $(REQUIREMENTS) $(if $(filter-out $(firstword $(LINES)),$(SPARK))
 	sed 's/^pyspark==.*/pyspark==$(PYSPARK)/' $(REQUIREMENTS) > $(VENV)/requirements.txt
 	$(PY) -m pip install -q --disable-pip-version-check --use-pep517 -r $(VENV)/requirements.txt
 	echo "$(CURDIR)/python" > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/skewext.pth"
+	touch $@
+
+.venv-client-$(SPARK)/.stamp: $(REQUIREMENTS) project/SparkVersions.scala
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	grep -h '^numpy==' $< > $(@D)/requirements.txt
+	cat python/requirements-connect.txt >> $(@D)/requirements.txt
+	echo 'pyspark-client==$(PYSPARK)' >> $(@D)/requirements.txt
+	$(@D)/bin/python -m pip install -q --disable-pip-version-check -r $(@D)/requirements.txt
 	touch $@
 
 $(SITE_VENV)/.stamp $(RELEASE_VENV)/.stamp: .venv-%/.stamp: build-tools/%/requirements.txt

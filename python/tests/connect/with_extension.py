@@ -1,10 +1,19 @@
-"""What a server that has the extension does."""
+"""What a server that has the extension does: `with_extension.py [sc://host:port]`."""
 
+import sys
 from collections.abc import Callable
-from tempfile import mkdtemp
 from typing import Any
 
-from answers import TECHNIQUES, check_buckets, check_joins, check_skew_joins, fails, inputs, sides
+from answers import (
+    TECHNIQUES,
+    check_buckets,
+    check_joins,
+    check_skew_joins,
+    checked_by_notebook,
+    fails,
+    inputs,
+    sides,
+)
 from pyspark.errors import AnalysisException, PySparkTypeError, PySparkValueError
 from pyspark.sql import SparkSession
 
@@ -48,16 +57,32 @@ def check_techniques(spark: SparkSession) -> None:
     assert skewext.skew_join(lower, right.withColumnRenamed("v", "w"), "k").count() > 0
 
 
+def session() -> SparkSession:
+    """On the server of the address that is given, else on one that PySpark starts."""
+    builder = SparkSession.builder
+    if len(sys.argv) > 1:
+        return builder.remote(sys.argv[1]).getOrCreate()
+    builder = builder.remote("local[2]").config("spark.sql.shuffle.partitions", 2)
+    return skewext.configure(builder.config("spark.ui.enabled", False)).getOrCreate()
+
+
 def main() -> None:
-    builder = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", 2)
-    builder = builder.config("spark.ui.enabled", False)
-    builder = builder.config("spark.sql.warehouse.dir", mkdtemp())
-    spark = skewext.configure(builder).getOrCreate()
+    spark = session()
     assert skewext.is_enabled(spark)
     check_joins(spark)
+    if len(sys.argv) > 1:
+        spark.conf.set("spark.sql.shuffle.partitions", 2)
+        check_everything(spark)
+    spark.stop()
+    print("all as it should be")
+
+
+def check_everything(spark: SparkSession) -> None:
     check_skew_joins(spark)
     check_techniques(spark)
     check_buckets(spark)
+    not_there = checked_by_notebook(spark)
+    assert not not_there, not_there
 
     a, b, _ = inputs(spark)
     join = skewext.explain(skewext.multi_full_join(a, b, on="k")).joins[0]
@@ -84,8 +109,8 @@ def main() -> None:
     # A name that would end the text of a query.
     odd = a.withColumnRenamed("k", "{k}'\\")
     assert skewext.multi_full_join(odd, odd, on="{k}'\\").columns[0] == "{k}'\\"
-    spark.stop()
-    print("all as it should be")
+    spark.conf.set("spark.skewext.enabled", False)
+    assert not skewext.is_enabled(spark)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,14 @@
 import warnings
 from tempfile import mkdtemp
 
-from answers import check_buckets, check_joins, check_skew_joins, fails, inputs
+from answers import (
+    check_buckets,
+    check_joins,
+    check_skew_joins,
+    checked_by_notebook,
+    fails,
+    inputs,
+)
 from pyspark.errors import PySparkRuntimeError, PySparkValueError
 from pyspark.sql import SparkSession
 
@@ -25,6 +32,14 @@ def main() -> None:
         check_skew_joins(spark)
     assert [str(each.message) for each in said if "Spark's own join" in str(each.message)]
     check_buckets(spark)
+    assert checked_by_notebook(spark) == [
+        "the extension is in the session",
+        "multi_full_join is one operator",
+        "Spark's own joins are rewritten",
+        "skew_join by its technique",
+        "skew_report",
+        "query_report",
+    ]
 
     a, b, _ = inputs(spark)
     warnings.simplefilter("ignore")
