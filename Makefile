@@ -72,7 +72,8 @@ LINE_SUITES := *SkewExtensionsSuite *MultiFullJoinSuite *KeyTypesSuite *BadInput
   *TableFunctionsSuite *CollatedKeysSuite *NewTypesSuite *ResultStageSuite *RolledLogSuite \
   *SkewedBroadcastCostSuite
 LINE_TESTS := tests/test_joins.py tests/test_plans.py tests/test_docs.py \
-  tests/test_random_sql.py::test_random_queries tests/test_connect.py tests/smoke_wheel.py
+  tests/test_random_sql.py::test_random_queries tests/test_connect.py \
+  tests/test_examples.py::test_the_check_for_databricks tests/smoke_wheel.py
 
 test-line: export SKEWEXT_TEST_LINE := 1
 test-line: ## A part of the tests, for another line of Spark: SPARK=4.2
