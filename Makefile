@@ -14,7 +14,8 @@ $(error There is no line $(SPARK) of Spark here; the lines are $(LINES))
 endif
 
 # Of Spark 4 with what its Connect client needs, of which 3.5 has tests with a classic session only.
-PYSPARK_PACKAGE := pyspark$(if $(filter 4.%,$(SPARK)),[connect])
+REQUIREMENTS := python/requirements-dev.txt \
+  $(if $(filter 4.%,$(SPARK)),python/requirements-connect.txt)
 
 VENV := .venv$(if $(filter-out $(firstword $(LINES)),$(SPARK)),-$(SPARK))
 PY := $(VENV)/bin/python
@@ -31,6 +32,8 @@ PYTHON_FILES := $(shell find python/pyspark_skewext -type f \( -name '*.py' -o -
 
 JAR_STAMP := python/pyspark_skewext/jars/.stamp-$(SPARK)
 VENV_STAMP := $(VENV)/.stamp
+# PySpark without a JVM, for a server of this line.
+CLIENT_VENV := $(if $(filter 4.%,$(SPARK)),.venv-client-$(SPARK))
 SITE_VENV := .venv-site
 RELEASE_VENV := .venv-release
 WHEEL := python/dist/pyspark_skewext-$(VERSION)-py3-none-any.whl
@@ -69,7 +72,8 @@ LINE_SUITES := *SkewExtensionsSuite *MultiFullJoinSuite *KeyTypesSuite *BadInput
   *TableFunctionsSuite *CollatedKeysSuite *NewTypesSuite *ResultStageSuite *RolledLogSuite \
   *SkewedBroadcastCostSuite
 LINE_TESTS := tests/test_joins.py tests/test_plans.py tests/test_docs.py \
-  tests/test_random_sql.py::test_random_queries tests/test_connect.py tests/smoke_wheel.py
+  tests/test_random_sql.py::test_random_queries tests/test_connect.py \
+  tests/test_examples.py::test_the_check_for_databricks tests/smoke_wheel.py
 
 test-line: export SKEWEXT_TEST_LINE := 1
 test-line: ## A part of the tests, for another line of Spark: SPARK=4.2
@@ -88,7 +92,7 @@ test-scala: ## The Scala suites; ONLY='*ZipSuite' runs some
 
 # Only here is the smoke test of the wheel collected, as only here the wheel is sure to be new.
 # (Named beside its folder it would make pytest 8 forget the rest of the folder.)
-test-python: $(WHEEL) $(VENV_STAMP) ## pytest and the built wheel; ARGS='-k name' runs some, in one process
+test-python: $(WHEEL) $(VENV_STAMP) $(CLIENT_VENV:=/.stamp) ## pytest and the built wheel; ARGS='-k name' runs some, in one process
 	cd python && ../$(PY) -m pytest -o 'python_files=test_*.py smoke_*.py' \
 	  $(if $(ARGS),$(ARGS),-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=10)
 
@@ -185,14 +189,23 @@ $(JAR_STAMP): $(SCALA_FILES) $(BUILD_FILES)
 	$(SBT) bundleJar
 
 # The .pth file makes the package in the tree importable: no installed copy that could be stale.
-$(VENV_STAMP): python/requirements-dev.txt $(if $(filter-out $(firstword $(LINES)),$(SPARK)),project/SparkVersions.scala)
+$(VENV_STAMP): $(REQUIREMENTS) $(if $(filter-out $(firstword $(LINES)),$(SPARK)),project/SparkVersions.scala)
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 14))' || \
 	  { echo "This needs Python 3.9 to 3.13; choose one with PYTHON=..." >&2; exit 1; }
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
-	sed 's/^pyspark==.*/$(PYSPARK_PACKAGE)==$(PYSPARK)/' $< > $(VENV)/requirements.txt
+	sed 's/^pyspark==.*/pyspark==$(PYSPARK)/' $(REQUIREMENTS) > $(VENV)/requirements.txt
 	$(PY) -m pip install -q --disable-pip-version-check --use-pep517 -r $(VENV)/requirements.txt
 	echo "$(CURDIR)/python" > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/skewext.pth"
+	touch $@
+
+.venv-client-$(SPARK)/.stamp: $(REQUIREMENTS) project/SparkVersions.scala
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	grep -h '^numpy==' $< > $(@D)/requirements.txt
+	cat python/requirements-connect.txt >> $(@D)/requirements.txt
+	echo 'pyspark-client==$(PYSPARK)' >> $(@D)/requirements.txt
+	$(@D)/bin/python -m pip install -q --disable-pip-version-check -r $(@D)/requirements.txt
 	touch $@
 
 $(SITE_VENV)/.stamp $(RELEASE_VENV)/.stamp: .venv-%/.stamp: build-tools/%/requirements.txt

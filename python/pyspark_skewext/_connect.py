@@ -21,6 +21,9 @@ Constant = Union[
 #: Why it cannot be done with the client of Spark 3.5.
 NEEDS_SPARK_4 = "with Spark Connect, skewext needs PySpark 4.1 or newer."
 
+# How a server says that it does not have one.
+_NO_FUNCTION = ("UNRESOLVABLE_TABLE_VALUED_FUNCTION", "UNRESOLVED_ROUTINE")
+
 # The version of the server's jar, empty where it has none. Asked once in a session.
 _versions: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 
@@ -51,7 +54,7 @@ def _version_of(spark: SparkSession) -> str:
     try:
         return str(spark.sql("SELECT version FROM skewext_version()").collect()[0][0])
     except AnalysisException as missing:
-        if "UNRESOLVABLE_TABLE_VALUED_FUNCTION" in str(missing):
+        if any(name in str(missing) for name in _NO_FUNCTION):
             return ""
         raise
 

@@ -107,11 +107,9 @@ def checked_indicator(indicator: Any) -> str | None:
 
 
 def checked_frame(df: Any, what: str) -> None:
-    """Refuse whatever is not a DataFrame of a session in this driver, with rows that end."""
-    if _jvm.is_connect(df):
-        raise type_error(
-            f"{what} is a Spark Connect DataFrame; skewext needs a session that runs in the driver."
-        )
+    """Refuse whatever is not a DataFrame with rows that end."""
+    if _jvm.is_connect(df) and _connect.is_old_client():
+        raise type_error(f"{what} is a Spark Connect DataFrame; {NEEDS_SPARK_4}")
     from pyspark.sql import DataFrame
 
     if not isinstance(df, DataFrame):

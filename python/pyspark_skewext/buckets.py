@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from pyspark_skewext._bucketing import write_by_api
 from pyspark_skewext._errors import type_error, value_error
-from pyspark_skewext._jvm import api_of, java_list, java_map
+from pyspark_skewext._jvm import api_of, is_connect, java_list, java_map
 from pyspark_skewext._validate import checked_columns, checked_frame
 
 if TYPE_CHECKING:
@@ -176,6 +177,9 @@ def write_bucketed(
 
     Notes
     -----
+    With Spark Connect (PySpark 4.1 or newer) the same is written by Spark's public API, whether the
+    server has the extension or not.
+
     A bucket is written by one task, so a bucket with most of the rows takes most of the time, here
     and whenever the table is read by bucket.
 
@@ -207,27 +211,32 @@ def write_bucketed(
     if len(partitions) == len(df.columns):
         raise value_error("partition_by has all columns of df; one must be left for the files.")
 
-    spark = df.sparkSession
-    api = api_of(spark)
-    jvm: Any = spark._jvm
     texts = {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in options.items()
         if value is not None
     }
-    written = json.loads(
-        api.writeBucketed(
-            df._jdf,
-            table,
-            format,
-            java_list(jvm, by_names),
-            buckets,
-            java_list(jvm, sort_names),
-            mode,
-            java_list(jvm, partitions),
-            java_map(jvm, texts),
-        ).json()
-    )
+    spark = df.sparkSession
+    if is_connect(spark):
+        written = write_by_api(
+            df, table, by_names, buckets, sort_names, mode, partitions, format, texts
+        )
+    else:
+        api = api_of(spark)
+        jvm: Any = spark._jvm
+        written = json.loads(
+            api.writeBucketed(
+                df._jdf,
+                table,
+                format,
+                java_list(jvm, by_names),
+                buckets,
+                java_list(jvm, sort_names),
+                mode,
+                java_list(jvm, partitions),
+                java_map(jvm, texts),
+            ).json()
+        )
     return WrittenBuckets(
         written["table"],
         [Bucket(**bucket) for bucket in written["buckets"]],

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Literal, Union
 
+from pyspark_skewext import _connect
 from pyspark_skewext._errors import type_error, value_error
-from pyspark_skewext._jvm import api_of, is_connect, java_list, java_map
+from pyspark_skewext._hint import hinted, plainly_joined
+from pyspark_skewext._jvm import EXTENSION, api_of, is_connect, java_list, java_map
 from pyspark_skewext._validate import checked_sides
 from pyspark_skewext.results.skew import HotKey
 
@@ -100,6 +103,10 @@ def skew_join(
     The same by a hint, in SQL ``/*+ SKEW_JOIN(t, broadcast_map) */``, or on a DataFrame
     ``df.hint("skew_join", "broadcast_map")``. A hint that is wrong is left out with a warning.
 
+    With Spark Connect (PySpark 4.1 or newer) the join is one with that hint, and the server is
+    asked whether it took it. If it does not have the extension, it is Spark's own join, and a
+    warning says so.
+
     Examples
     --------
     >>> visits = spark.createDataFrame([(1, "a"), (1, "b"), (1, "c"), (2, "d")], ["user", "page"])
@@ -118,18 +125,9 @@ def skew_join(
     <BLANKLINE>
     """
     spark = checked_sides(left, right, on).sparkSession
-    if is_connect(spark):
-        raise type_error(
-            "skew_join does not take Spark Connect DataFrames; its hint works there: "
-            "left.join(right.hint('skew_join', technique), on, how)."
-        )
     _check_how(how)
     if not isinstance(technique, str):
         raise type_error(f"technique must be a name, not {type(technique).__name__}.")
-    api = api_of(spark)
-    known = [str(name) for name in api.techniques()]
-    if technique.lower() not in known:
-        raise value_error(f"There is no technique {technique!r}; there are {', '.join(known)}.")
     options = {
         "salts": salts,
         "side": side,
@@ -142,6 +140,22 @@ def skew_join(
         "max_reread_factor": max_reread_factor,
         "min_gain": min_gain,
     }
+    texts = _texts(options)
+    keys = None if hot_keys is None else _key_values(hot_keys)
+    if is_connect(spark):
+        if _connect.has_extension(spark):
+            return hinted(left, right, on, how, technique.lower(), texts, keys)
+        warnings.warn(
+            "The Spark Connect server has no skewext: this is Spark's own join, with the same "
+            "rows. To have it by a technique, start the server with the skewext jar and "
+            f"spark.sql.extensions={EXTENSION}.",
+            stacklevel=2,
+        )
+        return plainly_joined(left, right, on, how)
+    api = api_of(spark)
+    known = [str(name) for name in api.techniques()]
+    if technique.lower() not in known:
+        raise value_error(f"There is no technique {technique!r}; there are {', '.join(known)}.")
     jvm: Any = spark._jvm
     joined = api.skewJoin(
         left._jdf,
@@ -149,8 +163,8 @@ def skew_join(
         _java_on(jvm, on),
         how,
         technique,
-        java_map(jvm, _texts(options)),
-        None if hot_keys is None else _literals(spark, hot_keys),
+        java_map(jvm, texts),
+        None if keys is None else _literals(spark, keys),
     )
     from pyspark.sql import DataFrame
 
@@ -191,12 +205,15 @@ def _texts(options: dict[str, str | int | float | None]) -> dict[str, str]:
     return texts
 
 
-def _literals(spark: SparkSession, keys: object) -> Any:
-    from pyspark.sql.functions import lit
-
+def _key_values(keys: object) -> list[tuple[Any, ...]]:
     if isinstance(keys, str) or not isinstance(keys, Sequence):
         raise type_error(f"hot_keys must be a list of keys, not {type(keys).__name__}.")
-    jvm: Any = spark._jvm
     values = [key.key if isinstance(key, HotKey) else key for key in keys]
-    rows = [key if isinstance(key, tuple) else (key,) for key in values]
+    return [key if isinstance(key, tuple) else (key,) for key in values]
+
+
+def _literals(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> Any:
+    from pyspark.sql.functions import lit
+
+    jvm: Any = spark._jvm
     return java_list(jvm, [java_list(jvm, [lit(value)._jc for value in row]) for row in rows])

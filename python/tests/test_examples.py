@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "build-tools"))
@@ -28,14 +30,18 @@ def pictures(notebook: nbformat.NotebookNode) -> int:
 
 
 def test_there_are_examples() -> None:
-    assert [script.stem for script in SCRIPTS] == ["customer_profile", "hot_key"]
+    assert [script.stem for script in SCRIPTS] == [
+        "customer_profile",
+        "databricks_check",
+        "hot_key",
+    ]
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_the_notebook_is_that_of_the_script(script: Path) -> None:
     notebook = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
     assert sources(notebook) == sources(notebooks.from_script(script)), "run `make notebooks`"
-    assert pictures(notebook) > 0
+    assert (pictures(notebook) > 0) == (script.stem != "databricks_check")
     assert notebook.cells[1].execution_count == 1
 
 
@@ -60,3 +66,10 @@ def test_a_script_runs_by_spark_submit() -> None:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "skew_join by salted" in done.stdout
+
+
+def test_the_check_for_databricks(spark: SparkSession) -> None:
+    script = notebooks.EXAMPLES / "databricks_check.py"
+    found = runpy.run_path(str(script), init_globals={"spark": spark})["found"]
+    assert len(found) == 12
+    assert [line for line in found if line[1] != "yes"] == []

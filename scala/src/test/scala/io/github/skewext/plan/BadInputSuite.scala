@@ -44,7 +44,10 @@ class BadInputSuite extends MultiJoinTest {
   }
 
   test("types that a chain would compare in several ways") {
-    fails("input 0: k INT, input 1: k STRING")(fullJoin("k")(a, table("k, s", "('1', 1)")))
+    // In ANSI mode two inputs are compared as numbers, see KeyTypesSuite.
+    withSQLConf("spark.sql.ansi.enabled" -> "false") {
+      fails("input 0: k INT, input 1: k STRING")(fullJoin("k")(a, table("k, s", "('1', 1)")))
+    }
     val long = table("k, l", "(1L, 1)")
     val double = table("k, d", "(1.0D, 1)")
     fails("Cast the columns to one type")(fullJoin("k")(long, long, double))

@@ -109,7 +109,7 @@ class RewriteJoinChainsSuite extends RewriteTest {
     def asked(joins: String) =
       s"""WITH x AS (SELECT k, v0, rand() AS r FROM t0 $joins)
          |SELECT k, v0, r >= 0 AS r FROM x WHERE k > 1
-         |UNION ALL SELECT k, v0, r < 0 AS r FROM x WHERE k <= 3 AND v0 > 0""".stripMargin
+         |UNION ALL SELECT k, v0, r < 0 AS r FROM x WHERE k <= 3 AND v0 > '0'""".stripMargin
     checkRewritten(asked("FULL JOIN t1 USING (k) FULL JOIN t2 USING (k)"), 3)
     val noBroadcast = SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1"
     withSQLConf(MinInputs -> "2", Mixed -> "true", noBroadcast) {
