@@ -14,6 +14,7 @@ import io.github.skewext.technique.{CheckBroadcasts, MarkedBroadcastJoinStrategy
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.skewext.ui.SkewextTab
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 
 /**
@@ -79,6 +80,8 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  * Rules that follow each other at one extension point are one rule to Spark ([[RuleGroup]]), which looks
  * once whether the plan has a join, or reads a bucketed table, at all.
  *
+ * An application whose UI or event log is on gets a tab ([[org.apache.spark.sql.skewext.ui.SkewextTab]]).
+ *
  * Applying it twice to the same session does nothing the second time. It never throws: an exception
  * here would keep the session, and on some platforms the cluster, from starting.
  */
@@ -104,6 +107,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         extensions.injectColumnar(_ => InStaticPlans(SkewExtensions.rulesOfBulkExchanges))
         extensions.injectQueryStageOptimizerRule(_ => GuardedRule(PruneBucketsByKeys))
         extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
+        SkewextTab.attachToActive()
       }
     }
 }
@@ -173,5 +177,6 @@ object SkewExtensions {
     val experimental = session.experimental
     experimental.extraStrategies = experimental.extraStrategies ++ strategies
     experimental.extraOptimizations = experimental.extraOptimizations :+ lateOptimizerRules
+    SkewextTab.attach(session.sparkContext)
   }
 }

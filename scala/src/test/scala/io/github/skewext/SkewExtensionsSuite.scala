@@ -14,7 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, Logic
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
+import org.apache.spark.sql.skewext.{SqlInternals, TestExplained, TestSessions}
 import org.apache.spark.sql.{DataFrame, SparkSessionExtensions}
 
 /** Loading, loading twice, registering late, switching off, and failing without harm. */
@@ -29,6 +29,14 @@ class SkewExtensionsSuite extends MultiJoinTest {
     assert(LoadedExtension.className === classOf[SkewExtensions].getName)
     assert(PythonApi.isExtensionLoaded(spark))
     assert(PythonApi.isEnabled(spark))
+  }
+
+  test("where nobody sees it, nothing listens to queries for the tab in Spark's UI") {
+    assert(spark.sparkContext.uiWebUrl.isEmpty)
+    assert(TestExplained.listeners(spark) === 0)
+    checkJoin(fullJoin("k")(a, b))
+    TestSessions.drainEvents(spark)
+    assert(TestExplained.of(spark).isEmpty)
   }
 
   test("applied twice, it registers once") {

@@ -20,15 +20,21 @@ import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution, Spa
  */
 object Explainer {
 
-  def explain(query: QueryExecution): Explanation =
+  def explain(query: QueryExecution): Explanation = explain(query, plansCommands = true)
+
+  /** Of a query that has been run, from the plans that there are: it plans nothing. */
+  def explainRan(query: QueryExecution): Explanation = explain(query, plansCommands = false)
+
+  private def explain(query: QueryExecution, plansCommands: Boolean): Explanation =
     if (Guard.sparkIsSupported) {
-      new Explainer(query).explanation
+      new Explainer(query, plansCommands).explanation
     } else {
       Explanation(Seq(Guard.unsupportedSpark), Nil)
     }
 }
 
-private class Explainer(query: QueryExecution) {
+/** @param plansCommands whether queries in commands are planned, as Spark does when a command runs */
+private class Explainer(query: QueryExecution, plansCommands: Boolean) {
 
   private val session = query.sparkSession
   private val conf = session.sessionState.conf
@@ -45,7 +51,8 @@ private class Explainer(query: QueryExecution) {
 
   def explanation: Explanation = planned match {
     case Right(plan) =>
-      val found = PlannedJoin.in(plan, plannedInCommand)
+      val found =
+        PlannedJoin.in(plan, logical => if (plansCommands) plannedInCommand(logical) else None)
       Explanation(
         sessionNotes ++ failureNotes ++ goneNote(found.gone),
         explained(found.joins),

@@ -1,18 +1,31 @@
 package io.github.skewext.explain
 
-import org.json4s.jackson.JsonMethods.{compact, render}
-import org.json4s.{JArray, JInt, JNull, JObject, JString, JValue}
+import org.json4s.jackson.JsonMethods.{compact, parse, render}
+import org.json4s.{DefaultFormats, Formats, JArray, JInt, JNull, JObject, JString, JValue}
 
 /** An explanation for programs: what `Explanation.to_dict` gives in Python. */
-private[skewext] object ExplanationJson {
+object ExplanationJson {
 
-  def of(explanation: Explanation): String =
-    compact(
-      render(
-        JObject(
-          "notes" -> strings(explanation.notes),
-          "joins" -> JArray(explanation.joins.map(of(_)).toList),
-          "scans" -> JArray(explanation.scans.map(of(_)).toList))))
+  private implicit val formats: Formats = DefaultFormats
+
+  def of(explanation: Explanation): String = compact(render(tree(explanation)))
+
+  /** @param shown gives what is written of each text */
+  def of(explanation: Explanation, shown: String => String): String = {
+    val written = tree(explanation).map {
+      case JString(text) => JString(shown(text))
+      case other => other
+    }
+    compact(render(written))
+  }
+
+  /** What was written, by this version or by one that knew no less. */
+  def read(json: String): Explanation = parse(json).camelizeKeys.extract[Explanation]
+
+  private def tree(explanation: Explanation): JValue = JObject(
+    "notes" -> strings(explanation.notes),
+    "joins" -> JArray(explanation.joins.map(of(_)).toList),
+    "scans" -> JArray(explanation.scans.map(of(_)).toList))
 
   private def of(join: ExplainedJoin): JObject = JObject(
     "number" -> JInt(join.number),

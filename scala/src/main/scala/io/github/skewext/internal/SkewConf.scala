@@ -302,6 +302,15 @@ object SkewConf {
     .booleanConf
     .createWithDefault(true)
 
+  val UI_ENABLED = buildConf("spark.skewext.ui.enabled")
+    .doc(
+      "Whether what became of a query's joins is kept for the tab 'skewext' of Spark's UI and, where " +
+        "Spark writes one, in the event log. Of no effect where Spark's UI and its event log are off. " +
+        "When it is false in the settings that the application starts with, there is no tab.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
   /** All entries, in the order of the documentation. */
   val entries = Seq(
     ENABLED,
@@ -335,7 +344,8 @@ object SkewConf {
     BUCKET_PRUNING,
     BUCKET_PRUNING_JOIN_KEYS,
     BUCKET_PRUNING_MAX_VALUES,
-    BUCKET_SKEW)
+    BUCKET_SKEW,
+    UI_ENABLED)
 
   def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)
 

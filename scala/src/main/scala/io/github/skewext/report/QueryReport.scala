@@ -9,7 +9,7 @@ import io.github.skewext.sketch.KeyPass
 import org.json4s.jackson.JsonMethods.{compact, render}
 import org.json4s.{JArray, JBool, JDouble, JInt, JNull, JObject, JString, JValue}
 
-import org.apache.spark.sql.execution.ui.{SQLExecutionUIData, SparkPlanGraphNode}
+import org.apache.spark.sql.execution.ui.SQLExecutionUIData
 import org.apache.spark.sql.execution.{CommandResultExec, SparkPlan}
 import org.apache.spark.sql.internal.{SQLConf, StaticSQLConf}
 import org.apache.spark.sql.skewext.{EventLog, QueryStatus, QuerySummary, SqlInternals}
@@ -98,19 +98,15 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
   private val query: SQLExecutionUIData = status.query(id).getOrElse {
     fail(s"Query $id is not remembered any more.")
   }
-  private val plan = status.plan(id)
-  private val values = status.metrics(id)
+  private val ran = new RanQuery(status, query)
 
   def json: String = {
-    val stages = query.stages.toSeq.sorted.flatMap(StageTasks.of(status, _))
-    if (stages.isEmpty) {
+    if (ran.stages.isEmpty) {
       fail(
         s"No tasks are known of query $id (${query.description}): it ran none, or they are not " +
           "remembered any more (spark.ui.retainedStages, spark.ui.retainedTasks).")
     }
-    val joins = new JoinStages(plan, values, status.operators)
-    val (withJoins, others) =
-      stages.map(stage => stage -> joins.joinsOf(stage.stage)).partition(_._2.nonEmpty)
+    val (withJoins, others) = ran.stages.partition(_._2.nonEmpty)
     val failure = query.errorMessage.filter(_.nonEmpty)
     val summary = queries.find(_.id == id).get
     compact(
@@ -120,17 +116,13 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
           "description" -> JString(query.description),
           "milliseconds" -> JInt(durationOf(summary)),
           "failure" -> failure.fold[JValue](JNull)(JString(_)),
-          "joins" -> JInt(plan.allNodes.count(JoinStages.isJoin(_))),
-          "stages" -> JArray(withJoins.map { case (stage, ran) =>
-            of(stage, ran.map(join))
-          }.toList),
+          "joins" -> JInt(ran.numJoins),
+          "stages" -> JArray(withJoins.map { case (stage, joins) => of(stage, joins) }.toList),
           "other_run_ms" -> JInt(others.map(_._1.total(_.run)).sum),
-          "rules" -> JArray(FiredRules.of(plan.allNodes.toSeq).map(of(_)).toList),
+          "rules" -> JArray(ran.rules.map(of(_)).toList),
           "settings" -> settings,
           "queries" -> JArray(queries.filter(_.completed.isDefined).map(of(_)).toList))))
   }
-
-  private def join(node: SparkPlanGraphNode): RanJoin = RanJoin.of(node, values)
 
   private def of(stage: StageTasks, joins: Seq[RanJoin]): JValue = {
     def figures(value: (RanTask => Long) => JValue): List[(String, JValue)] =

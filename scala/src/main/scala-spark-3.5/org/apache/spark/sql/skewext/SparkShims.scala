@@ -1,6 +1,7 @@
 package org.apache.spark.sql.skewext
 
 import java.util.function.Supplier
+import javax.servlet.http.HttpServletRequest
 
 import scala.annotation.unused
 
@@ -19,6 +20,9 @@ import org.apache.spark.{SparkEnv, TaskContext}
 
 /** What is written differently for each line of Spark: there is one such object for each. */
 object SparkShims {
+
+  /** What a page of Spark's UI is asked by. */
+  type HttpRequest = HttpServletRequest
 
   def dataFrame(session: SparkSession, plan: LogicalPlan): DataFrame = Dataset.ofRows(session, plan)
 

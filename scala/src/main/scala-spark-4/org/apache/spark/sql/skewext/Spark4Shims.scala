@@ -2,6 +2,8 @@ package org.apache.spark.sql.skewext
 
 import scala.collection.JavaConverters._
 
+import jakarta.servlet.http.HttpServletRequest
+
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum
 import org.apache.spark.sql.catalyst.expressions.{CollationKey, DynamicPruningSubquery, EvalMode, Expression, FunctionTableSubqueryArgumentExpression}
@@ -14,6 +16,9 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /** What is written differently for Spark 3.5 and for the lines of Spark 4. */
 private[skewext] trait Spark4Shims {
+
+  /** What a page of Spark's UI is asked by. */
+  type HttpRequest = HttpServletRequest
 
   def dataFrame(session: SparkSession, plan: LogicalPlan): DataFrame =
     classic.Dataset.ofRows(session.asInstanceOf[classic.SparkSession], plan)

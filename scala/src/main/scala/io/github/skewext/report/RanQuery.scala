@@ -1,0 +1,23 @@
+package io.github.skewext.report
+
+import org.apache.spark.sql.execution.ui.SQLExecutionUIData
+import org.apache.spark.sql.skewext.QueryStatus
+
+/** A query that was run: the stages whose tasks are known, and which of its joins they ran. */
+private[skewext] class RanQuery(status: QueryStatus, query: SQLExecutionUIData) {
+
+  private val plan = status.plan(query.executionId)
+  private val values = status.metrics(query.executionId)
+
+  /** Each with its joins, those above first; none for a stage that has no join. */
+  val stages: Seq[(StageTasks, Seq[RanJoin])] = {
+    val joins = new JoinStages(plan, values, status.operators)
+    query.stages.toSeq.sorted.flatMap(StageTasks.of(status, _)).map { stage =>
+      stage -> joins.joinsOf(stage.stage).map(RanJoin.of(_, values))
+    }
+  }
+
+  def numJoins: Int = plan.allNodes.count(JoinStages.isJoin(_))
+
+  def rules: Seq[FiredRule] = FiredRules.of(plan.allNodes.toSeq)
+}

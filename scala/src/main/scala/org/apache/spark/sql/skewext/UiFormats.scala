@@ -1,0 +1,14 @@
+package org.apache.spark.sql.skewext
+
+import org.apache.spark.ui.UIUtils
+import org.apache.spark.util.Utils
+
+/** How Spark's UI writes figures. Lives here because the functions are `private[spark]`. */
+object UiFormats {
+
+  def duration(milliseconds: Long): String = UIUtils.formatDuration(milliseconds)
+
+  def time(milliseconds: Long): String = UIUtils.formatDate(milliseconds)
+
+  def bytes(number: Long): String = Utils.bytesToString(number)
+}

@@ -1,0 +1,19 @@
+package org.apache.spark.sql.skewext.ui
+
+import org.apache.spark.SparkConf
+import org.apache.spark.scheduler.SparkListener
+import org.apache.spark.status.{AppHistoryServerPlugin, ElementTrackingStore}
+import org.apache.spark.ui.SparkUI
+
+/** Gives applications of a history server the tab, if their logs have what it shows. */
+private[spark] class SkewextHistoryServerPlugin extends AppHistoryServerPlugin {
+
+  override def createListeners(conf: SparkConf, store: ElementTrackingStore): Seq[SparkListener] =
+    Seq(new ExplainedQueries(conf, store))
+
+  override def setupUI(ui: SparkUI): Unit =
+    if (ui.store.store.count(classOf[ExplainedQuery]) > 0) new SkewextTab(ui)
+
+  /** Behind the tab of queries. */
+  override def displayOrder: Int = 1
+}

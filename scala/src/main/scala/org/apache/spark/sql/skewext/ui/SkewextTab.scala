@@ -1,0 +1,99 @@
+package org.apache.spark.sql.skewext.ui
+
+import java.util.{Collections, WeakHashMap}
+
+import scala.util.Try
+import scala.xml.{Node, NodeSeq}
+
+import io.github.skewext.explain.{Explanation, ExplanationJson}
+import io.github.skewext.internal.{Guard, SkewConf}
+import io.github.skewext.ui.{QueriesView, QueryView}
+
+import org.apache.spark.SparkContext
+import org.apache.spark.sql.execution.ui.SQLAppStatusStore
+import org.apache.spark.sql.skewext.QueryStatus
+import org.apache.spark.sql.skewext.SparkShims.HttpRequest
+import org.apache.spark.status.ElementTrackingStore
+import org.apache.spark.status.KVUtils.viewToSeq
+import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
+
+/**
+ * The tab `skewext` of Spark's UI: what became of the joins of each query, and how their tasks were. It
+ * reads what listeners have kept, when a page is asked for.
+ */
+private[spark] class SkewextTab(parent: SparkUI) extends SparkUITab(parent, SkewextTab.Name) {
+
+  override val name: String = SkewextTab.Name
+
+  private val store = parent.store.store
+
+  val status = new QueryStatus(parent.store, new SQLAppStatusStore(store))
+
+  attachPage(new QueriesPage(this))
+  attachPage(new QueryPage(this))
+  parent.attachTab(this)
+
+  /** The newest first. */
+  def explained: Seq[(Long, Explanation)] = for {
+    query <- viewToSeq(store.view(classOf[ExplainedQuery]).reverse())
+    explanation <- read(query)
+  } yield query.executionId -> explanation
+
+  def explained(id: Long): Option[Explanation] =
+    Try(store.read(classOf[ExplainedQuery], id)).toOption.flatMap(read(_))
+
+  /** None from a log of another version that wrote less. */
+  private def read(query: ExplainedQuery): Option[Explanation] =
+    Try(ExplanationJson.read(query.explanation)).toOption
+
+  /** Where pages of Spark's UI are. */
+  def link(request: HttpRequest)(path: String): String =
+    UIUtils.prependBaseUri(request, parent.basePath, path)
+
+  def page(request: HttpRequest, title: String, content: => NodeSeq): Seq[Node] =
+    UIUtils.headerSparkPage(request, title, content, this)
+}
+
+private class QueriesPage(tab: SkewextTab) extends WebUIPage("") {
+  override def render(request: HttpRequest): Seq[Node] =
+    tab.page(request, "Joins", QueriesView(tab.explained, tab.status, tab.link(request)))
+}
+
+private class QueryPage(tab: SkewextTab) extends WebUIPage("query") {
+  override def render(request: HttpRequest): Seq[Node] = {
+    val found = for {
+      id <- Option(request.getParameter("id")).flatMap(text => Try(text.toLong).toOption)
+      explanation <- tab.explained(id)
+    } yield tab.page(
+      request,
+      s"Joins of query $id",
+      QueryView(id, explanation, tab.status, tab.link(request)))
+    found.getOrElse(tab.page(request, "Joins", <p>No joins of such a query are remembered.</p>))
+  }
+}
+
+object SkewextTab {
+
+  private val Name = "skewext"
+
+  private val attached =
+    Collections.newSetFromMap(
+      Collections.synchronizedMap(new WeakHashMap[SparkContext, java.lang.Boolean]()))
+
+  /** For the context that there is when Spark applies extensions to a session that it makes. */
+  def attachToActive(): Unit = SparkContext.getActive.foreach(attach)
+
+  /** Lets the application have the tab, and its event log what the tab shows; once, however often called. */
+  def attach(context: SparkContext): Unit = Guard.protect("the tab in Spark's UI", ()) {
+    val isSeen = context.ui.isDefined || context.eventLogger.isDefined
+    if (isSeen && context.conf.get(SkewConf.UI_ENABLED) && attached.add(context)) {
+      context.statusStore.store match {
+        case store: ElementTrackingStore =>
+          val kept = new ExplainedQueries(context.conf, store)
+          context.listenerBus.addToEventLogQueue(new JoinsExplainer(context, kept))
+          context.ui.foreach(new SkewextTab(_))
+        case _ =>
+      }
+    }
+  }
+}
