@@ -49,13 +49,17 @@ object QueryView {
           {row("Why it is done so", told(why, origin.advice))}
           {row("Inputs", join.inputs.map(i => <div>{input(i)}</div>))}
           {row("Operators", <div>{join.operators.mkString(", ")}</div>)}
-          {join.execution.toSeq.flatMap { work =>
-            row("Rows", <div>{work.rows}; {work.exchanges} exchanges</div>) ++
-              row("Null keys", <div>{work.nullKeys}</div>)
-          }}
-          {join.skew.distinct.flatMap { s =>
-            row("Skew", told(s"${s.operator} ${skew(s)}", s.advice))
-          }}
+          {
+      join.execution.toSeq.flatMap { work =>
+        row("Rows", <div>{work.rows}; {work.exchanges} exchanges</div>) ++
+          row("Null keys", <div>{work.nullKeys}</div>)
+      }
+    }
+          {
+      join.skew.distinct.flatMap { s =>
+        row("Skew", told(s"${s.operator} ${skew(s)}", s.advice))
+      }
+    }
         </tbody>
       </table>
     </div>
@@ -82,10 +86,12 @@ object QueryView {
       <h4>Bucketed tables</h4>
       <table class="table table-bordered table-sm">
         <tbody>
-          {scans.flatMap { scan =>
-            val read = s"reads ${scan.read} of ${scan.buckets} buckets: ${scan.why}"
-            row(s"${scan.source}, by ${scan.by.mkString(", ")}", told(read, scan.advice))
-          }}
+          {
+      scans.flatMap { scan =>
+        val read = s"reads ${scan.read} of ${scan.buckets} buckets: ${scan.why}"
+        row(s"${scan.source}, by ${scan.by.mkString(", ")}", told(read, scan.advice))
+      }
+    }
         </tbody>
       </table>
     </div>

@@ -30,14 +30,16 @@ private[ui] object TaskBars {
     val width = tasks.size * Width
     val line = (Height - heightOf(median)).toString
     <svg width={width.toString} height={Height.toString} role="img" aria-label={caption(stage)}>
-      {tasks.zipWithIndex.map { case (task, i) =>
+      {
+      tasks.zipWithIndex.map { case (task, i) =>
         val height = heightOf(task.run.toDouble)
         <rect x={(i * Width).toString} y={(Height - height).toString}
           width={(Width - 1).toString} height={height.toString}
           fill={if (isUneven(task, median)) unevenColor else color}>
           <title>{told(task)}</title>
         </rect>
-      }}
+      }
+    }
       <line x1="0" x2={width.toString} y1={line} y2={line} stroke={medianColor}
         stroke-dasharray="4 3"/>
     </svg>

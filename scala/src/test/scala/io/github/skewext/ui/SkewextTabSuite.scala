@@ -145,7 +145,9 @@ class SkewextTabSuite extends SkewTest {
       TestSessions.drainEvents(spark)
       val written = (explained.keySet -- before).toSeq
       assert(written.size === 1)
-      assert(seen(queryPage(written.head)).exists(_.startsWith("Join 1: ")), queryPage(written.head))
+      assert(
+        seen(queryPage(written.head)).exists(_.startsWith("Join 1: ")),
+        queryPage(written.head))
     }
     val failing = split().withColumn("x", raise_error(col("s0")))
     val failed = run(Try(failing.collect()).map(_ => failing).getOrElse(spark.range(1).toDF()))

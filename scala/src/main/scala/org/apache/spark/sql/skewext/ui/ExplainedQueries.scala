@@ -4,7 +4,7 @@ import org.apache.spark.SparkConf
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.internal.StaticSQLConf.UI_RETAINED_EXECUTIONS
 import org.apache.spark.status.ElementTrackingStore
-import org.apache.spark.status.KVUtils.{viewToSeq, KVIndexParam}
+import org.apache.spark.status.KVUtils.{KVIndexParam, viewToSeq}
 
 /** As the event has it. History servers keep it on disk, by its getters. */
 private[spark] class ExplainedQuery(@KVIndexParam val executionId: Long, val explanation: String)
