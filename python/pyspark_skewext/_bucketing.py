@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from statistics import median_high
 from typing import TYPE_CHECKING, Any
 
@@ -50,14 +51,12 @@ def write_by_api(
     _check_format(table, chosen)
     files_before = set() if appended is None else set(spark.table(_quoted(name)).inputFiles())
 
-    from pyspark.sql.connect.observation import Observation
     from pyspark.sql.functions import count, lit
 
-    seen = Observation()
-    rows: Any = _together(df, by, buckets, partition_by, appended).observe(
-        seen,  # type: ignore[arg-type]
-        count(lit(1)).alias("rows"),
-    )
+    # PySpark 3.5 has no such module, and no DataFrame that comes here.
+    seen = import_module("pyspark.sql.connect.observation").Observation()
+    together = _together(df, by, buckets, partition_by, appended)
+    rows: Any = together.observe(seen, count(lit(1)).alias("rows"))
     writer = rows.write.format(chosen).mode(mode).options(**options).bucketBy(buckets, *by)
     if sort:
         writer = writer.sortBy(*sort)
@@ -153,7 +152,8 @@ def _written(
     """
     from pyspark.sql.functions import col, count, lit
 
-    table = spark.table(_quoted(name))
+    # PySpark 3.5 knows no metadata columns.
+    table: Any = spark.table(_quoted(name))
     added = [file for file in table.inputFiles() if file not in before]
     parsed = {file: re.fullmatch(_FILE_NAME, file.rsplit("/", 1)[-1]) for file in added}
     writes = {match.group(1) for match in parsed.values() if match is not None}
