@@ -123,7 +123,7 @@ def _together(
     types = {field.name: field.dataType for field in df.schema.fields}
 
     def stored(name: str) -> Column:
-        column = df["`" + name.replace("`", "``") + "`"]
+        column = df[_quoted([name])]
         return column if appended is None else appended.stored(name, column, types[name])
 
     def of_folder(name: str) -> Column:
