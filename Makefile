@@ -53,7 +53,7 @@ export LC_ALL := C.UTF-8
 .PHONY: help demo test test-all test-line test-scala test-python test-spark test-random test-merge \
   fuzz cluster-test memory-test driver-test matrix bench fmt \
   check check-scala \
-  check-python jar jars wheel docs site release wheel-of-jars notebooks clean distclean
+  check-python jar jars wheel docs site release docker-check wheel-of-jars notebooks clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -170,6 +170,10 @@ wheel: jars $(WHEEL) ## The wheel, with the jars of all lines inside, in python/
 release: $(RELEASE_VENV)/.stamp $(VENV_STAMP) ## A release in target/release: VERSION=x.y.z, or DRY_RUN=1
 	$(RELEASE_VENV)/bin/python build-tools/release/release.py --lines $(if $(DRY_RUN),$(if $(ALL_LINES),$(LINES),$(SPARK)),$(LINES)) \
 	  $(if $(DRY_RUN),--dry-run,$(NEW_VERSION)) $(if $(SKIP_TESTS),--skip-tests)
+
+# The steps of docker/Dockerfile and compose.yaml outside a container, with the wheel of WHEELS.
+docker-check: $(VENV_STAMP) ## Does the image work? Tried without Docker; WHEELS=python/dist
+	$(PY) docker/check.py --wheels $(or $(WHEELS),target/release)
 
 # With the jars that are there.
 wheel-of-jars:

@@ -31,6 +31,7 @@ def pictures(notebook: nbformat.NotebookNode) -> int:
 
 def test_there_are_examples() -> None:
     assert [script.stem for script in SCRIPTS] == [
+        "connect",
         "customer_profile",
         "databricks_check",
         "hot_key",
@@ -41,7 +42,7 @@ def test_there_are_examples() -> None:
 def test_the_notebook_is_that_of_the_script(script: Path) -> None:
     notebook = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
     assert sources(notebook) == sources(notebooks.from_script(script)), "run `make notebooks`"
-    assert (pictures(notebook) > 0) == (script.stem != "databricks_check")
+    assert (pictures(notebook) > 0) == (script.stem in ("customer_profile", "hot_key"))
     assert notebook.cells[1].execution_count == 1
 
 

@@ -40,10 +40,20 @@ class SkewextTabSuite extends SkewTest {
       .set("spark.eventLog.rolling.enabled", "false")
       .set("spark.eventLog.compress", "false")
 
+  /** What only a context that stops can show: of a query that has just ended, its log tells, too. */
   override protected def afterAll(): Unit = {
-    try super.afterAll()
-    finally FileUtils.deleteQuietly(folder)
+    try {
+      val last = run(split()) + 1
+      split().collect()
+      super.afterAll()
+      val told = folder.listFiles().flatMap(log => explainedIn(Files.readAllLines(log.toPath).asScala))
+      assert(told.exists(_.contains(s""""executionId":$last,""")))
+    } finally FileUtils.deleteQuietly(folder)
   }
+
+  private val event = "\"Event\":\"org.apache.spark.sql.skewext.ui.SparkListenerJoinsExplained\""
+
+  private def explainedIn(log: Seq[String]): Seq[String] = log.filter(_.contains(event))
 
   private def fetch(address: String): String = {
     val page = Source.fromURL(new URL(address), UTF_8.name)
@@ -192,8 +202,7 @@ class SkewextTabSuite extends SkewTest {
     val page = queryPage(id)
     val written = folder.listFiles().filter(_.getName.endsWith(".inprogress")).head
     val lines = Files.readAllLines(written.toPath, UTF_8).asScala.toSeq
-    val event = "\"Event\":\"org.apache.spark.sql.skewext.ui.SparkListenerJoinsExplained\""
-    assert(lines.exists(line => line.contains(event) && line.contains(s""""executionId":$id,""")))
+    assert(explainedIn(lines).exists(_.contains(s""""executionId":$id,""")))
     val app = spark.sparkContext.applicationId
     served(lines, app) { history =>
       assert(seen(queryPage(id, history)) === seen(page))
@@ -234,5 +243,18 @@ class SkewextTabSuite extends SkewTest {
 
   test("what has failed is left out, and said once") {
     assert(Guard.failures.filter(_.contains("Spark's UI")) === Set.empty)
+  }
+
+  test("a plan too deep for the listener's thread is left out, and those after it are not") {
+    val deep = (0 until 60).foldLeft(split())((df, i) => df.where(s"v0 IS NULL OR v0 <> $i").limit(1000))
+    deep.collect()
+    TestSessions.drainEvents(spark)
+    val id = TestExplained.lastQuery(spark)
+    assert(explained.contains(id))
+    val before = explained
+    TestExplained.explainInThread(spark, deep.queryExecution, id + 1000, stack = 200 * 1024)
+    assert(explained.keySet === before.keySet)
+    TestExplained.explainInThread(spark, deep.queryExecution, id + 1000, stack = 16 * 1024 * 1024)
+    assert(explained.keySet === before.keySet + (id + 1000))
   }
 }

@@ -1,0 +1,65 @@
+"""The image and its compose file fit the tree; `make docker-check` carries their steps out."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docker"
+DOCKERFILE = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
+SERVICES = yaml.safe_load((FOLDER / "compose.yaml").read_text(encoding="utf-8"))["services"]
+
+
+def pins(name: str) -> dict[str, str]:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return dict(re.findall(r"^([\w-]+)==([\w.]+)", text, re.MULTILINE))
+
+
+def copied() -> list[str]:
+    sources = re.findall(r"^COPY (?!--from)(.*) \./$", DOCKERFILE, re.MULTILINE)
+    return [word for line in sources for word in line.split()]
+
+
+def test_what_is_copied_is_there_and_not_ignored() -> None:
+    ignored = (FOLDER / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    let_in = [line[1:] for line in ignored if line.startswith("!")]
+    assert ignored[1] == "*"
+    wheel, *others = sorted(copied(), key=lambda name: "WHEELS" not in name)
+    assert wheel == "${WHEELS}/pyspark_skewext-*.whl"
+    assert [name for name in others if not (ROOT / name).is_file()] == []
+    assert [name for name in others if not any(fnmatch(name, each) for each in let_in)] == []
+    assert {"target/release/*.whl", "python/dist/*.whl"} <= set(let_in)
+
+
+def test_the_image_has_the_newest_spark_of_the_project() -> None:
+    table = (ROOT / "project" / "SparkVersions.scala").read_text(encoding="utf-8")
+    releases = re.findall(r'SparkLine\("[\d.]+", "([\d.]+)"', table)
+    assert pins("docker/requirements.txt")["pyspark"] == releases[-1]
+    assert pins("docker/requirements.txt")["numpy"] == "1.26.4"
+    assert set(pins("docker/requirements.txt")) & set(pins("python/requirements-connect.txt")) == set()
+
+
+def test_ports_are_exposed_and_bound_to_this_machine() -> None:
+    ports = [port for service in SERVICES.values() for port in service["ports"]]
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+    exposed = re.search(r"^EXPOSE (.*)$", DOCKERFILE, re.MULTILINE)
+    assert exposed
+    assert sorted(port.split(":")[-1] for port in ports) == sorted(exposed[1].split())
+    assert SERVICES["notebook"]["environment"]["SPARK_REMOTE"] == "sc://server:15002"
+
+
+def test_without_a_wheel_the_check_says_what_makes_one() -> None:
+    done = subprocess.run(
+        [sys.executable, str(FOLDER / "check.py"), "--wheels", "docker"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 1
+    assert "make wheel" in done.stderr
