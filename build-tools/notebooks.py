@@ -52,7 +52,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="scripts without .py; by default all that can run")
     names = parser.parse_args().names
-    runnable = [s for s in scripts() if s.stem != "connect" or not pyspark.__version__.startswith("3")]
+    runnable = [
+        s for s in scripts() if s.stem != "connect" or not pyspark.__version__.startswith("3")
+    ]
     chosen = [EXAMPLES / f"{name}.py" for name in names] or runnable
     for script in chosen:
         print(f"Running {script.name}", file=sys.stderr)

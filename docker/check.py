@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCKERFILE = ROOT / "docker" / "Dockerfile"
 COMPOSE = ROOT / "docker" / "compose.yaml"
 NEEDS_ROOT = ("apt-get", "useradd")
+# Seconds until a service has to be ready.
+WAIT = 180
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -65,28 +67,26 @@ def on_this_machine(text: str) -> str:
 
 
 @contextmanager
-def started(service: dict[str, Any], folder: Path, env: dict[str, str]) -> Iterator[None]:
-    """Run a service's command while the body runs."""
-    print("START", service["command"], flush=True)
-    process = subprocess.Popen(
-        shlex.split(on_this_machine(service["command"])), cwd=folder, env=env
-    )
+def started(
+    service: dict[str, Any], folder: Path, env: dict[str, str], ready: Callable[[], bool]
+) -> Iterator[None]:
+    """Run a service's command while the body runs, which begins when it is ready."""
+    command = shlex.split(on_this_machine(service["command"]))
+    if command[0] == "jupyter" and os.geteuid() == 0:
+        # The image has a user for it.
+        command.append("--allow-root")
+    print("START", *command, flush=True)
+    process = subprocess.Popen(command, cwd=folder, env=env)
     try:
+        end = time.monotonic() + WAIT
+        while not ready():
+            if process.poll() is not None or time.monotonic() > end:
+                sys.exit(f"{command[0]} is not ready after {WAIT} s, or has ended")
+            time.sleep(1)
         yield
-        if process.poll() is not None:
-            sys.exit(f"{service['command']} has ended by itself")
     finally:
         process.terminate()
         process.wait(60)
-
-
-def wait_for(what: str, ready: Any, seconds: int = 120) -> None:
-    """Ask until it is ready."""
-    end = time.monotonic() + seconds
-    while not ready():
-        if time.monotonic() > end:
-            sys.exit(f"{what} is not ready after {seconds} s")
-        time.sleep(1)
 
 
 def fetched(address: str) -> str:
@@ -127,11 +127,21 @@ def check(folder: Path, wheels: str) -> None:
     services = yaml.safe_load(COMPOSE.read_text("utf-8"))["services"]
     healthy = services["server"]["healthcheck"]["test"]
     quiet = {"cwd": app, "env": env, "stderr": subprocess.DEVNULL}
-    with started(services["server"], app, env):
-        wait_for("the server", lambda: not subprocess.run(shlex.split(healthy), **quiet).returncode)
-        client = env | {k: on_this_machine(v) for k, v in services["notebook"]["environment"].items()}
-        with started(services["notebook"], app, client):
-            wait_for("JupyterLab", lambda: "version" in fetched("http://localhost:8888/api"))
+    with started(
+        services["server"],
+        app,
+        env,
+        lambda: not subprocess.run(shlex.split(healthy), **quiet).returncode,
+    ):
+        client = env | {
+            k: on_this_machine(v) for k, v in services["notebook"]["environment"].items()
+        }
+        with started(
+            services["notebook"],
+            app,
+            client,
+            lambda: "version" in fetched("http://localhost:8888/api"),
+        ):
             said = run_notebook("connect.ipynb", app, client)
             expect("has skewext: True" in said, "connect.ipynb runs on the server", said)
             said = run_notebook("databricks_check.ipynb", app, client)

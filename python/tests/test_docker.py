@@ -42,7 +42,9 @@ def test_the_image_has_the_newest_spark_of_the_project() -> None:
     releases = re.findall(r'SparkLine\("[\d.]+", "([\d.]+)"', table)
     assert pins("docker/requirements.txt")["pyspark"] == releases[-1]
     assert pins("docker/requirements.txt")["numpy"] == "1.26.4"
-    assert set(pins("docker/requirements.txt")) & set(pins("python/requirements-connect.txt")) == set()
+    assert (
+        set(pins("docker/requirements.txt")) & set(pins("python/requirements-connect.txt")) == set()
+    )
 
 
 def test_ports_are_exposed_and_bound_to_this_machine() -> None:
