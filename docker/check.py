@@ -1,8 +1,9 @@
 """Does the image work? Its steps outside a container, for machines that cannot build images.
 
-`make docker-check` copies into a new folder what the Dockerfile copies, runs its `pip install` there in an
-environment of its own, starts the commands of compose.yaml, and runs the notebooks. Left out is what
-needs root: the image's packages and its user. Ports are those of compose.yaml, so they must be free.
+`make docker-check` copies into a new folder what the Dockerfile copies, runs its `pip install`
+there in an environment of its own, starts the commands of compose.yaml, and runs the notebooks.
+Left out is what needs root: the image's packages and its user. Ports are those of compose.yaml, so
+they must be free.
 """
 
 from __future__ import annotations
@@ -133,9 +134,8 @@ def check(folder: Path, wheels: str) -> None:
         env,
         lambda: not subprocess.run(shlex.split(healthy), **quiet).returncode,
     ):
-        client = env | {
-            k: on_this_machine(v) for k, v in services["notebook"]["environment"].items()
-        }
+        settings = services["notebook"]["environment"].items()
+        client = env | {name: on_this_machine(value) for name, value in settings}
         with started(
             services["notebook"],
             app,

@@ -38,8 +38,8 @@ print(skewext.explain(profile))
 # %% [markdown]
 # ## Where skew is
 #
-# Half of these rows have one key. The report looks for such keys in a table, and a join can then take
-# a technique for them.
+# Half of these rows have one key. The report looks for such keys in a table, and a join can then
+# take a technique for them.
 
 # %%
 orders = spark.range(200_000).selectExpr("if(id % 2 = 0, 7, id) AS customer", "id AS order")
@@ -59,7 +59,8 @@ joined.groupBy("country").count().orderBy("count", ascending=False).show(3)
 phones.createOrReplaceTempView("phones")
 bills.createOrReplaceTempView("bills")
 spark.sql(
-    "SELECT * FROM skewext_multi_join(TABLE(phones), TABLE(bills), keys => 'id') ORDER BY id, amount"
+    "SELECT * FROM skewext_multi_join(TABLE(phones), TABLE(bills), keys => 'id') "
+    "ORDER BY id, amount"
 ).show()
 
 # %%
