@@ -114,17 +114,12 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
     def buckets(columns: Seq[Key], numBuckets: Int, maxKeys: Int): Option[BitSet] =
       BroadcastTable.of(stage.executeBroadcast[Any]().value).map(_.keys).flatMap { rows =>
         val buckets = new BitSet(numBuckets)
-        val values = columns.map(c => valueOf(c.index))
-        val inColumns = values.zip(columns).map { case (value, c) => cast(value, c.columnType) }
+        val inColumns = columns.map(c => cast(valueOf(c.index), c.columnType))
+        // A long that no int is equal to matches no row: its bucket is one too many.
         val bucketOf = HashPartitioning(inColumns, numBuckets).partitionIdExpression
-        // A long that no int is equal to matches no row.
-        val fits = values
-          .zip(inColumns)
-          .map { case (value, inColumn) => EqualTo(cast(inColumn, value.dataType), value) }
         var seen = 0
         while (rows.hasNext && seen <= maxKeys) {
-          val row = rows.next()
-          if (fits.forall(_.eval(row) == true)) buckets.set(bucketOf.eval(row).asInstanceOf[Int])
+          buckets.set(bucketOf.eval(rows.next()).asInstanceOf[Int])
           seen += 1
         }
         if (seen > maxKeys) None else Some(buckets)

@@ -110,7 +110,9 @@ object QueryView {
     <div>
       <p>
         <a href={link(s"/stages/stage/?id=${tasks.stage}&attempt=0")}>Stage {tasks.stage}</a>,
-        {joins.map(named(_)).mkString(", ")}: {TaskBars.caption(tasks)}
+        {if (tasks.prepares) "keys before " else ""}{joins.map(named(_)).mkString(", ")}: {
+      TaskBars.caption(tasks)
+    }
         {if (isUneven(tasks)) s" (${TaskBars.told(tasks.ran.head)})" else ""}
       </p>
       {TaskBars.of(tasks)}

@@ -114,6 +114,17 @@ class SkewextTabSuite extends SkewTest {
     }
   }
 
+  test("stages that look for keys before a join are told from those that join") {
+    val l = skewed(0, 3000, 3, maps = 12).withColumnRenamed("k", "l")
+    val r = skewed(1, 20).withColumnRenamed("k", "r")
+    val df = l.join(r, col("l") === col("r"), "full")
+    val id = run(df)
+    assert(splitJoins(df).head.splits.markingTasks > 0)
+    val page = queryPage(id)
+    assert("keys before MultiFullJoin".r.findAllIn(page).size === 1)
+    assert("/stages/stage/".r.findAllIn(page).size === 2)
+  }
+
   /** A join of which a partition is skewed, and is left whole as nothing may be sliced. */
   private def withSkewed(input: DataFrame => DataFrame): DataFrame = {
     val sides = hotFirst(2)
@@ -246,7 +257,8 @@ class SkewextTabSuite extends SkewTest {
   }
 
   test("a plan too deep for the listener's thread is left out, and those after it are not") {
-    val deep = (0 until 60).foldLeft(split())((df, i) => df.where(s"v0 IS NULL OR v0 <> $i").limit(1000))
+    val value = (0 until 150).foldLeft(col("v0"))((value, i) => value * col("v1") + i)
+    val deep = split().where(value.isNull || value =!= 0)
     deep.collect()
     TestSessions.drainEvents(spark)
     val id = TestExplained.lastQuery(spark)
