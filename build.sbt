@@ -67,12 +67,13 @@ val jvmsOf =
 
 // Suites that take long, in seconds; others take some five.
 val secondsOf: Map[String, Int] = Map(
-  "LakehouseSuite" -> 50,
+  "LakehouseSuite" -> 90,
   "MergeSortedFilesSuite" -> 30,
   "LakehouseLastSuite" -> 30,
   "RandomJoinsSuite" -> 12,
   "RandomMergeSuite" -> 25,
   "PushdownSuite" -> 20,
+  "SkewextTabSuite" -> 20,
   "MemorySuite" -> 20,
   "SplitBucketsSuite" -> 20,
   "MultiFullJoinSuite" -> 20)

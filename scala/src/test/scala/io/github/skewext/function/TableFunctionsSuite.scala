@@ -107,8 +107,9 @@ class TableFunctionsSuite extends MultiJoinTest {
     fails("skewext_explain()")("it takes 1 arguments like TABLE(t), got 0.")
     fails("skewext_explain(TABLE(a), 1)")(
       "there are 1 arguments after the tables, and it takes nothing.")
-    fails("skewext_skew_report(TABLE(a), 'k', partitions => 0)")(
-      "'partitions' must be a whole number")
+    for (partitions <- Seq("0", "1000001", "1.5"))
+      fails(s"skewext_skew_report(TABLE(a), 'k', partitions => $partitions)")(
+        s"'partitions' must be a whole number from 1 to 1000000, not $partitions.")
     fails("skewext_skew_report(TABLE(a), 'k', min_share => 0.7)")("between 0.00001 and 0.5")
     fails("skewext_skew_report(TABLE(a), 'k', sizes => 'yes')")("must be true or false, not yes.")
     fails("skewext_skew_report(TABLE(a), 'x')")("has no column 'x'")
