@@ -119,8 +119,9 @@ class PruneBucketsByKeysSuite extends BucketScanTest {
     checkNot(f.join(broadcast(d), f("a") <=> d("a") && f("b") <=> d("b")))
     checkNot(f.join(broadcast(d), f("a") + 1 === d("a") && f("b") === d("b")))
     // Of several ints that are one byte, each has a bucket of its own.
-    val bytes = table("x", "(1Y), (5Y)")
-    checkNot(spark.table("f1").join(broadcast(bytes), col("a").cast("tinyint") === col("x")))
+    val bytes = table("x, y", "(1Y, 1), (2Y, 5)")
+    checkNot(
+      f.join(broadcast(bytes), f("a").cast("tinyint") === bytes("x") && f("b") === bytes("y")))
     // All rows are to be seen by what is between.
     val numbered = f.withColumn("n", monotonically_increasing_id() >= 0)
     checkNot(numbered.join(broadcast(d), Seq("a", "b")))
