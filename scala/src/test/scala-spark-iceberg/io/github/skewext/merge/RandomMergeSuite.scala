@@ -174,6 +174,8 @@ class RandomMergeSuite extends MergeTest {
 
   private val MergesOfTable = 4
 
+  private val MergesOfTest = 200
+
   private val cases: Gen[Case] = for {
     target <- targets
     targetFiles <- Gen.choose(1, 4)
@@ -246,22 +248,27 @@ class RandomMergeSuite extends MergeTest {
     spark.sparkContext.setLogLevel("OFF")
   }
 
-  test("random MERGEs") {
-    // Another seed every day, so that many days see many cases; the failure says which.
-    val first = seedOfFirst.getOrElse(java.time.LocalDate.now().toEpochDay * runs)
-    var counts = Map.empty[String, Int]
-    // Few are split by us: it goes on until one is.
-    def isEnough(n: Int) = n >= runs && (counts.contains("split by us") || n >= 10 * runs)
-    Iterator.from(0).takeWhile(i => !isEnough(i * MergesOfTable)).foreach { i =>
-      val seed = first + i
-      val c = cases.pureApply(Gen.Parameters.default, Seed(seed))
-      withClue(s"seed $seed, $c: ") {
-        run(c).foreach { outcome =>
-          counts += outcome -> (counts.getOrElse(outcome, 0) + 1)
+  // Another seed every day, so that many days see many cases; the failure says which.
+  private val first = seedOfFirst.getOrElse(java.time.LocalDate.now().toEpochDay * runs)
+
+  // Spark gives a test twenty minutes.
+  for (start <- 0 until runs by MergesOfTest) {
+    val n = math.min(MergesOfTest, runs - start)
+    test(s"random MERGEs ${start + 1} to ${start + n}") {
+      var counts = Map.empty[String, Int]
+      // It goes on until one is split by us.
+      def isEnough(i: Int) = i >= n && (counts.contains("split by us") || i >= 10 * n)
+      Iterator.from(0).takeWhile(i => !isEnough(i * MergesOfTable)).foreach { i =>
+        val seed = first + start / MergesOfTable + i
+        val c = cases.pureApply(Gen.Parameters.default, Seed(seed))
+        withClue(s"seed $seed, $c: ") {
+          run(c).foreach { outcome =>
+            counts += outcome -> (counts.getOrElse(outcome, 0) + 1)
+          }
         }
       }
+      info(counts.toSeq.sorted.map { case (outcome, n) => s"$n $outcome" }.mkString(", "))
+      assert(counts.contains("split by us") && counts.size > 1)
     }
-    info(counts.toSeq.sorted.map { case (outcome, n) => s"$n $outcome" }.mkString(", "))
-    assert(counts.contains("split by us") && counts.size > 1)
   }
 }
