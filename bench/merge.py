@@ -149,6 +149,9 @@ def session(options: argparse.Namespace, home: Path) -> SparkSession:
             "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
             "spark.sql.catalog.ice.type": "hadoop",
             "spark.sql.catalog.ice.warehouse": str(home / "ice"),
+            # A MERGE of Delta's has many, and `facts` asks for them afterwards.
+            "spark.ui.retainedStages": "50000",
+            "spark.ui.retainedJobs": "50000",
             "spark.sql.shuffle.partitions": "16",
             "spark.sql.autoBroadcastJoinThreshold": "-1",
             "spark.sql.adaptive.coalescePartitions.enabled": "false",

@@ -32,10 +32,7 @@ class RandomMergeSuite extends MergeTest {
       s"$mode, $distribution, ${target.size} rows in $targetFiles files"
   }
 
-  private case class Merge(
-      model: MergeModel,
-      source: Seq[MergeRow],
-      conf: Seq[(String, String)]) {
+  private case class Merge(model: MergeModel, source: Seq[MergeRow], conf: Seq[(String, String)]) {
     override def toString: String = s"${model.sql("t", "s")}\n${source.size} rows, $conf"
   }
 
