@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness import plan_page, reliability_page, skew_page, technique_page
+from harness import merge_page, plan_page, reliability_page, skew_page, technique_page
 from harness.cases import CASES
 from harness.report import Json, best, load, megabytes
 from harness.tables import over, seconds, table, verdict
@@ -77,6 +77,7 @@ def main(arguments: list[str]) -> int:
     if directory.resolve() == RESULTS:
         write_pages(pages(found), "summary.py")
         write_pages(plan_page.pages(), plan_page.TOOL)
+        write_pages(merge_page.pages(), merge_page.TOOL)
         for tool, block in reliability_page.blocks().items():
             write_pages({reliability_page.PAGE: block}, tool)
     return 0

@@ -7,7 +7,7 @@ import re
 
 import pytest
 import summary
-from harness import plan_page, reliability_page
+from harness import merge_page, plan_page, reliability_page
 
 NOT_ALWAYS_MEASURED = ("skew-figures.md", "skew-join.md")
 
@@ -18,10 +18,11 @@ def test_pages_say_what_the_results_say() -> None:
         assert summary.with_block(text, block) == text, f"run bench/summary.py for {page.name}"
         # There is something to say, but of what was not measured yet.
         assert block.count("\n") >= 4 or (page.name in NOT_ALWAYS_MEASURED and not block)
-    for page, block in plan_page.pages().items():
-        text = page.read_text(encoding="utf-8")
-        assert summary.with_block(text, block, plan_page.TOOL) == text, f"and for {page.name}"
-        assert block.count("\n") >= 4
+    for other in plan_page, merge_page:
+        for page, block in other.pages().items():
+            text = page.read_text(encoding="utf-8")
+            assert summary.with_block(text, block, other.TOOL) == text, f"and for {page.name}"
+            assert block.count("\n") >= 4
     text = reliability_page.PAGE.read_text(encoding="utf-8")
     for tool, block in reliability_page.blocks().items():
         assert summary.with_block(text, block, tool) == text, f"run bench/summary.py for {tool}"
@@ -30,6 +31,11 @@ def test_pages_say_what_the_results_say() -> None:
 def test_no_answer_was_wrong_while_a_cluster_broke() -> None:
     found = json.loads((summary.RESULTS / "reliability-faults.json").read_text(encoding="utf-8"))
     assert [run for run in found["runs"] if run["on"] == "wrong"] == []
+
+
+def test_every_merge_did_what_it_does_without_us() -> None:
+    found = json.loads(merge_page.RESULTS.read_text(encoding="utf-8"))["cases"]
+    assert {name: case["problems"] for name, case in found.items() if case["problems"]} == {}
 
 
 def test_the_block_is_replaced_and_nothing_else() -> None:

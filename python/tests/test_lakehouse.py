@@ -80,7 +80,13 @@ for name, (by, key, kind, is_known) in transforms.items():
         rows.writeTo(table).append()
         tables.append(spark.table(table))
     as_rows = [((kind, "BIGINT"), [tuple(row) for row in t.collect()]) for t in tables]
-    for roles in ["optional"] * 3, ["required", "optional", "excluded"]:
+    # Two files of a partition are partitions of their own to Spark, if it is partially clustered.
+    for clustered, roles in (
+        (False, ["optional"] * 3), (True, ["optional"] * 3),
+        (True, ["required", "optional", "excluded"]),
+    ):
+        partially = "spark.sql.sources.v2.bucketing.partiallyClusteredDistribution.enabled"
+        spark.conf.set(partially, clustered)
         joined = skewext.multi_join(*tables, on="k", how=roles)
         assert_same_rows(joined, duck_join(as_rows, 1, roles))
         plan = joined._jdf.queryExecution().executedPlan().toString()

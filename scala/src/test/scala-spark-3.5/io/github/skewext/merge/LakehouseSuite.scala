@@ -173,6 +173,32 @@ class LakehouseSuite
   // In `make test` the other order has one of these.
   some(0, Seq(CopyOnWrite, MergeOnRead)).foreach(testIceberg)
 
+  test("a join that is split makes no more files of a table than one that Spark splits") {
+    def files(table: String, using: String, how: String): (Seq[SparkPlan], Long) = {
+      skewed(0, 800, hot = 2, maps = 8)
+        .join(skewed(1, 60), Seq("k"), how)
+        .createOrReplaceTempView("joined")
+      spark.sql(s"DROP TABLE IF EXISTS $table")
+      val plans = plansOf(spark.sql(s"CREATE TABLE $table USING $using AS SELECT * FROM joined"))
+      val listed =
+        if (using == "delta") spark.sql(s"DESCRIBE DETAIL $table").select("numFiles")
+        else spark.table(s"$table.files").agg(count("*"))
+      (plans, listed.head().getLong(0))
+    }
+    withTable("files") {
+      for ((table, using) <- Seq("files" -> "delta", "ice.db.files" -> "iceberg")) {
+        var stocks = 0L
+        withSQLConf(Off) {
+          stocks = files(table, using, "left")._2
+        }
+        val (plans, ours) = files(table, using, "full")
+        assert(plans.exists(isSplitByUs), plans)
+        assert(ours <= stocks)
+        assert(ours > shufflePartitions)
+      }
+    }
+  }
+
   test("tables of Delta and Iceberg are not written by bucket, and stay what they are") {
     withTable("kept") {
       spark.sql("CREATE TABLE kept USING delta AS SELECT 1L AS k, 2L AS v")

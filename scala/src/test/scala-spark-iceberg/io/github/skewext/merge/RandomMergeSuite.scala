@@ -1,10 +1,13 @@
 package io.github.skewext.merge
 
+import scala.collection.JavaConverters._
+
 import io.github.skewext.internal.SkewConf
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.{DataFrame, Row}
 
 /**
@@ -14,7 +17,7 @@ import org.apache.spark.sql.{DataFrame, Row}
 class RandomMergeSuite extends MergeTest {
 
   private val runs =
-    sys.env.get("SKEWEXT_RANDOM_MERGES").fold(if (testAll) 200 else 20)(_.toInt)
+    sys.env.get("SKEWEXT_RANDOM_MERGES").fold(if (testAll) 1000 else 20)(_.toInt)
 
   private val seedOfFirst = sys.env.get("SKEWEXT_RANDOM_SEED").map(_.toLong)
 
@@ -29,13 +32,8 @@ class RandomMergeSuite extends MergeTest {
       s"$mode, $distribution, ${target.size} rows in $targetFiles files"
   }
 
-  private case class Merge(
-      model: MergeModel,
-      source: Seq[MergeRow],
-      sourceTasks: Int,
-      conf: Seq[(String, String)]) {
-    override def toString: String =
-      s"${model.sql("t", "s")}\n${source.size} rows of $sourceTasks tasks, $conf"
+  private case class Merge(model: MergeModel, source: Seq[MergeRow], conf: Seq[(String, String)]) {
+    override def toString: String = s"${model.sql("t", "s")}\n${source.size} rows, $conf"
   }
 
   private def condition(sql: String)(holds: (MergeRow, MergeRow) => Boolean) =
@@ -160,8 +158,8 @@ class RandomMergeSuite extends MergeTest {
   } yield Merge(
     model,
     source,
-    sourceTasks,
     Seq(
+      SQLConf.LEAF_NODE_DEFAULT_PARALLELISM.key -> sourceTasks.toString,
       Threshold -> "600",
       Factor -> "1.2",
       Advisory -> "600",
@@ -173,6 +171,8 @@ class RandomMergeSuite extends MergeTest {
 
   private val MergesOfTable = 4
 
+  private val MergesOfTest = 200
+
   private val cases: Gen[Case] = for {
     target <- targets
     targetFiles <- Gen.choose(1, 4)
@@ -181,8 +181,11 @@ class RandomMergeSuite extends MergeTest {
     several <- Gen.listOfN(MergesOfTable, merges)
   } yield Case(target, targetFiles, mode, distribution, several)
 
-  private def dataFrame(rows: Seq[MergeRow], partitions: Int): DataFrame =
-    frame("id bigint, k bigint, a int, txt string", partitions)(rows.map(asRow): _*)
+  /** Of as many partitions as the settings say; the same rows whenever they are read. */
+  private def dataFrame(rows: Seq[MergeRow]): DataFrame =
+    spark.createDataFrame(
+      rows.map(asRow).asJava,
+      StructType.fromDDL("id bigint, k bigint, a int, txt string"))
 
   private def asRow(row: MergeRow): Row =
     Row(row.id, row.k.map(Long.box).orNull, row.a, row.txt)
@@ -192,7 +195,11 @@ class RandomMergeSuite extends MergeTest {
     mode == CopyOnWrite && model.matched.isEmpty && model.notMatchedBySource.nonEmpty
 
   private def run(c: Case): Seq[String] = {
-    write(dataFrame(c.target, c.targetFiles), "ice.db.t", c.distribution)
+    // Replaced, it would keep its files and its history.
+    spark.sql("DROP TABLE IF EXISTS ice.db.t PURGE")
+    withSQLConf(SQLConf.LEAF_NODE_DEFAULT_PARALLELISM.key -> c.targetFiles.toString) {
+      write(dataFrame(c.target), "ice.db.t", c.distribution)
+    }
     setMode("ice.db.t", c.mode)
     var target = c.target
     c.merges.zipWithIndex.map { case (given, i) =>
@@ -214,12 +221,16 @@ class RandomMergeSuite extends MergeTest {
   }
 
   private def run(m: Merge, target: Seq[MergeRow]): String = {
-    dataFrame(m.source, m.sourceTasks).createOrReplaceTempView("s")
+    dataFrame(m.source).createOrReplaceTempView("s")
+    val before = iceberg("ice.db.t").currentSnapshot()
     var merge: Option[DataFrame] = None
     val twice = findsTwice { merge = Some(runMerge(m.model.sql("ice.db.t", "s"))) }
     val expected = m.model.run(target, m.source)
     assert(twice === expected.isEmpty)
-    assertSameRows(rowsOf("ice.db.t"), expected.getOrElse(target).map(asRow), "the model")
+    expected match {
+      case Some(rows) => assertSameRows(rowsOf("ice.db.t"), rows.map(asRow), "the model")
+      case None => assert(iceberg("ice.db.t").currentSnapshot() === before)
+    }
     merge.map(planOf) match {
       case None => "twice"
       case Some(plan) if isSplitByUs(plan) => "split by us"
@@ -228,22 +239,33 @@ class RandomMergeSuite extends MergeTest {
     }
   }
 
-  test("random MERGEs") {
-    // Another seed every day, so that many days see many cases; the failure says which.
-    val first = seedOfFirst.getOrElse(java.time.LocalDate.now().toEpochDay * runs)
-    var counts = Map.empty[String, Int]
-    // Few are split by us: it goes on until one is.
-    def isEnough(n: Int) = n >= runs && (counts.contains("split by us") || n >= 10 * runs)
-    Iterator.from(0).takeWhile(i => !isEnough(i * MergesOfTable)).foreach { i =>
-      val seed = first + i
-      val c = cases.pureApply(Gen.Parameters.default, Seed(seed))
-      withClue(s"seed $seed, $c: ") {
-        run(c).foreach { outcome =>
-          counts += outcome -> (counts.getOrElse(outcome, 0) + 1)
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    // Of each MERGE that must fail, several stack traces.
+    spark.sparkContext.setLogLevel("OFF")
+  }
+
+  // Another seed every day, so that many days see many cases; the failure says which.
+  private val first = seedOfFirst.getOrElse(java.time.LocalDate.now().toEpochDay * runs)
+
+  // Spark gives a test twenty minutes.
+  for (start <- 0 until runs by MergesOfTest) {
+    val n = math.min(MergesOfTest, runs - start)
+    test(s"random MERGEs ${start + 1} to ${start + n}") {
+      var counts = Map.empty[String, Int]
+      // It goes on until one is split by us.
+      def isEnough(i: Int) = i >= n && (counts.contains("split by us") || i >= 10 * n)
+      Iterator.from(0).takeWhile(i => !isEnough(i * MergesOfTable)).foreach { i =>
+        val seed = first + start / MergesOfTable + i
+        val c = cases.pureApply(Gen.Parameters.default, Seed(seed))
+        withClue(s"seed $seed, $c: ") {
+          run(c).foreach { outcome =>
+            counts += outcome -> (counts.getOrElse(outcome, 0) + 1)
+          }
         }
       }
+      info(counts.toSeq.sorted.map { case (outcome, n) => s"$n $outcome" }.mkString(", "))
+      assert(counts.contains("split by us") && counts.size > 1)
     }
-    info(counts.toSeq.sorted.map { case (outcome, n) => s"$n $outcome" }.mkString(", "))
-    assert(counts.contains("split by us") && counts.size > 1)
   }
 }
