@@ -163,7 +163,7 @@ lazy val skewext = (project in file("."))
     ivyConfigurations += ConnectServer,
     libraryDependencies ++= Seq(spark.connect)
       .filter(_.nonEmpty)
-      .map(("org.apache.spark" %% "spark-connect" % _ % ConnectServer).intransitive()),
+      .map(of => ("org.apache.spark" %% "spark-connect" % of % ConnectServer).intransitive()),
     libraryDependencies ++= Seq(spark.iceberg)
       .filter(_.nonEmpty)
       .map("org.apache.iceberg" %% s"iceberg-spark-runtime-${spark.line}" % _ % Test),
