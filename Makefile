@@ -13,7 +13,7 @@ ifeq ($(PYSPARK),)
 $(error There is no line $(SPARK) of Spark here; the lines are $(LINES))
 endif
 
-# Of Spark 4 with what its Connect client needs, of which 3.5 has tests with a classic session only.
+# Of Spark 4 with what its Connect client needs; that of 3.5 has an environment of its own.
 REQUIREMENTS := python/requirements-dev.txt \
   $(if $(filter 4.%,$(SPARK)),python/requirements-connect.txt)
 
@@ -32,8 +32,9 @@ PYTHON_FILES := $(shell find python/pyspark_skewext -type f \( -name '*.py' -o -
 
 JAR_STAMP := python/pyspark_skewext/jars/.stamp-$(SPARK)
 VENV_STAMP := $(VENV)/.stamp
-# PySpark without a JVM, for a server of this line.
-CLIENT_VENV := $(if $(filter 4.%,$(SPARK)),.venv-client-$(SPARK))
+# For a server of Spark Connect of this line; from Spark 4 on there is a PySpark without a JVM.
+CLIENT_VENV := .venv-client-$(SPARK)
+CLIENT := pyspark$(if $(filter 4.%,$(SPARK)),-client)==$(PYSPARK)
 SITE_VENV := .venv-site
 RELEASE_VENV := .venv-release
 WHEEL := python/dist/pyspark_skewext-$(VERSION)-py3-none-any.whl
@@ -64,7 +65,7 @@ demo: $(JAR_STAMP) $(VENV_STAMP) ## Join six real tables, beside stock Spark and
 test: test-scala test-python ## The tests: Scala suites, pytest, the built wheel
 
 test-all: export SKEWEXT_TEST_ALL := 1
-test-all: test ## The same and more: Spark's own suites, all random queries, all combinations of settings
+test-all: $(CLIENT_VENV)/.stamp test ## The same and more: Spark's own suites, all random queries, all combinations of settings
 
 # Where Spark's lines differ most: plans, types, adaptive execution, and what only newer lines have.
 LINE_SUITES := *SkewExtensionsSuite *MultiFullJoinSuite *KeyTypesSuite *BadInputSuite *PushdownSuite \
@@ -76,7 +77,7 @@ LINE_TESTS := tests/test_joins.py tests/test_plans.py tests/test_docs.py \
   tests/test_examples.py::test_the_check_for_databricks tests/smoke_wheel.py
 
 test-line: export SKEWEXT_TEST_LINE := 1
-test-line: ## A part of the tests, for another line of Spark: SPARK=4.2
+test-line: $(CLIENT_VENV)/.stamp ## A part of the tests, for another line of Spark: SPARK=4.2
 	status=0; \
 	$(MAKE) --no-print-directory test-scala ONLY='$(LINE_SUITES)' || status=1; \
 	$(MAKE) --no-print-directory test-python \
@@ -87,12 +88,12 @@ test-line: ## A part of the tests, for another line of Spark: SPARK=4.2
 # The report of an earlier run must not be counted.
 test-scala: ## The Scala suites; ONLY='*ZipSuite' runs some
 	rm -f $(TEST_REPORT)
-	$(SBT) bundleJar lakehouseJars "$(if $(ONLY),testOnly $(ONLY),test)"; status=$$?; \
+	$(SBT) bundleJar testJars "$(if $(ONLY),testOnly $(ONLY),test)"; status=$$?; \
 	  $(PYTHON) build-tools/count_tests.py $(TEST_REPORT) && exit $$status
 
 # Only here is the smoke test of the wheel collected, as only here the wheel is sure to be new.
 # (Named beside its folder it would make pytest 8 forget the rest of the folder.)
-test-python: $(WHEEL) $(VENV_STAMP) $(CLIENT_VENV:=/.stamp) ## pytest and the built wheel; ARGS='-k name' runs some, in one process
+test-python: $(WHEEL) $(VENV_STAMP) ## pytest and the built wheel; ARGS='-k name' runs some, in one process
 	cd python && ../$(PY) -m pytest -o 'python_files=test_*.py smoke_*.py' \
 	  $(if $(ARGS),$(ARGS),-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=10)
 
@@ -203,13 +204,13 @@ $(VENV_STAMP): $(REQUIREMENTS) $(if $(filter-out $(firstword $(LINES)),$(SPARK))
 	echo "$(CURDIR)/python" > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/skewext.pth"
 	touch $@
 
-.venv-client-$(SPARK)/.stamp: $(REQUIREMENTS) project/SparkVersions.scala
+$(CLIENT_VENV)/.stamp: python/requirements-dev.txt python/requirements-connect.txt project/SparkVersions.scala
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
-	grep -h '^numpy==' $< > $(@D)/requirements.txt
+	grep -hE '^(duckdb|hypothesis|numpy|pytest|setuptools)==' $< > $(@D)/requirements.txt
 	cat python/requirements-connect.txt >> $(@D)/requirements.txt
-	echo 'pyspark-client==$(PYSPARK)' >> $(@D)/requirements.txt
-	$(@D)/bin/python -m pip install -q --disable-pip-version-check -r $(@D)/requirements.txt
+	echo '$(CLIENT)' >> $(@D)/requirements.txt
+	$(@D)/bin/python -m pip install -q --disable-pip-version-check --use-pep517 -r $(@D)/requirements.txt
 	touch $@
 
 $(SITE_VENV)/.stamp $(RELEASE_VENV)/.stamp: .venv-%/.stamp: build-tools/%/requirements.txt

@@ -115,8 +115,11 @@ lazy val bundleJar = taskKey[File]("Packages the jar and puts it into the Python
 
 val ofLakehouse = Set("io.delta", "org.apache.iceberg")
 
-lazy val lakehouseJars =
-  taskKey[File]("Writes down where the jars of Delta and Iceberg are, for the tests in Python")
+// Not beside our tests' classes, as it has its own of Arrow, Guava and others.
+lazy val ConnectServer = config("connect-server").hide
+
+lazy val testJars =
+  taskKey[Unit]("Writes down where jars are for tests in Python: Delta, Iceberg, Spark Connect")
 
 lazy val skewext = (project in file("."))
   .settings(
@@ -158,6 +161,10 @@ lazy val skewext = (project in file("."))
       "org.apache.spark" %% "spark-sql" % spark.spark % Test classifier "tests",
       "org.scalatest" %% "scalatest" % SparkVersions.scalatest % Test,
       "org.scalatestplus" %% "scalacheck-1-18" % SparkVersions.scalacheckPlus % Test),
+    ivyConfigurations += ConnectServer,
+    libraryDependencies ++= Seq(spark.connect)
+      .filter(_.nonEmpty)
+      .map(of => ("org.apache.spark" %% "spark-connect" % of % ConnectServer).intransitive()),
     libraryDependencies ++= Seq(spark.iceberg)
       .filter(_.nonEmpty)
       .map("org.apache.iceberg" %% s"iceberg-spark-runtime-${spark.line}" % _ % Test),
@@ -213,14 +220,16 @@ lazy val skewext = (project in file("."))
       Tests.Filter(suite =>
         if (all) !suite.contains(".sparktests.full.") else groupOf(suite) != "spark")
     },
-    lakehouseJars := {
-      val jars = (Test / externalDependencyClasspath).value
+    testJars := {
+      val lakehouse = (Test / externalDependencyClasspath).value
         .filter(_.get(moduleID.key).exists(m => ofLakehouse.contains(m.organization)))
-        .map(_.data.getPath)
-      val file = target.value / "lakehouse-jars.txt"
-      IO.delete(file)
-      if (jars.nonEmpty) IO.write(file, jars.mkString(","))
-      file
+        .map(_.data)
+      val connect = update.value.select(configurationFilter(ConnectServer.name))
+      for ((name, jars) <- Seq("lakehouse" -> lakehouse, "connect" -> connect)) {
+        val file = target.value / s"$name-jars.txt"
+        IO.delete(file)
+        if (jars.nonEmpty) IO.write(file, jars.map(_.getPath).mkString(","))
+      }
     },
     scalafixCheck := scalafixAll.toTask(" --check").value,
     bundleJar := {

@@ -21,6 +21,7 @@ from subprocess import CalledProcessError
 from typing import Any
 
 import plan_time
+import pyspark
 from harness import facts, report, sessions
 from harness.case import FULL_ROWS, QUICK_ROWS, Case
 from harness.cases import CASES, select
@@ -183,6 +184,9 @@ def _comet_jar(options: argparse.Namespace, cache: Path) -> str:
         return ""
     if options.comet_jar:
         return str(options.comet_jar.resolve())
+    if not pyspark.__version__.startswith(sessions.COMET_SPARK):
+        progress(f"Without Comet, whose jar is one for Spark {sessions.COMET_SPARK}")
+        return ""
     try:
         return str(sessions.fetch_comet(cache))
     except (OSError, CalledProcessError) as error:

@@ -7,6 +7,7 @@
  * @param semanticdb the newest SemanticDB plugin that is published for this Scala version
  * @param iceberg the release for the tests of MERGE; empty if there is none for this line
  * @param delta the release for the tests beside Delta, likewise
+ * @param connect the release of the Spark Connect server for tests; empty if PySpark has it inside
  */
 case class SparkLine(
     line: String,
@@ -16,7 +17,8 @@ case class SparkLine(
     shims: Seq[String],
     semanticdb: String,
     iceberg: String,
-    delta: String) {
+    delta: String,
+    connect: String) {
   def scalaBinary: String = scala.split('.').take(2).mkString(".")
 }
 
@@ -25,9 +27,9 @@ object SparkVersions {
   // The Makefile and a test read it, too, a line of text for each.
   // format: off
   val all: Seq[SparkLine] = Seq(
-    SparkLine("3.5", "3.5.9", "2.12.18", "8", Seq("3.5", "3.5-4.1", "iceberg"), "4.8.10", "1.10.0", "3.3.2"),
-    SparkLine("4.1", "4.1.2", "2.13.17", "17", Seq("4", "4.1", "3.5-4.1", "iceberg"), "4.15.0", "1.12.0", ""),
-    SparkLine("4.2", "4.2.0", "2.13.18", "17", Seq("4", "4.2"), "4.14.2", "", ""))
+    SparkLine("3.5", "3.5.9", "2.12.18", "8", Seq("3.5", "3.5-4.1", "iceberg"), "4.8.10", "1.10.0", "3.3.2", "3.5.7"),
+    SparkLine("4.1", "4.1.2", "2.13.17", "17", Seq("4", "4.1", "3.5-4.1", "iceberg"), "4.15.0", "1.12.0", "", ""),
+    SparkLine("4.2", "4.2.0", "2.13.18", "17", Seq("4", "4.2"), "4.14.2", "", "", ""))
   // format: on
 
   /** The line to build: `-Dspark.line=4.2`, else the default one. */

@@ -50,15 +50,34 @@ LONG = [
 ]
 
 
+#: The server of the tests' session, if it is one of Spark Connect: see test_connect.py.
+REMOTE = os.environ.get("SKEWEXT_TEST_REMOTE")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest."""
+    """Begin with what takes longest; leave out what the session cannot do."""
     places = {name: place for place, name in enumerate(LONG)}
     items.sort(key=lambda item: places.get(item.path.name, len(LONG)))
+    for item in items:
+        classic = item.get_closest_marker("classic")
+        if REMOTE and classic is not None:
+            item.add_marker(pytest.mark.skip(reason=f"not with Spark Connect: {classic.args[0]}"))
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    home: Path = tmp_path_factory.mktemp("spark")
+    if REMOTE:
+        builder = SparkSession.builder.remote(REMOTE)
+        # That of an address runs already.
+        builder = builder if "://" in REMOTE else skewext.configure(builder)
+        session = builder.getOrCreate()
+    else:
+        session = classic_session(tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()
+
+
+def classic_session(home: Path) -> SparkSession:
     builder = (
         SparkSession.builder.master("local[2]")
         .appName("tests of pyspark_skewext")
@@ -73,8 +92,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     session = skewext.configure(builder).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
+    return session
 
 
 @pytest.fixture(autouse=True)

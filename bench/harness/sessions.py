@@ -15,7 +15,8 @@ from pyspark_skewext import configure
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-COMET = "org.apache.datafusion:comet-spark-spark3.5_2.12:0.12.0"
+COMET_SPARK = "3.5"
+COMET = f"org.apache.datafusion:comet-spark-spark{COMET_SPARK}_2.12:0.12.0"
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 
 

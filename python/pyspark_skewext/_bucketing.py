@@ -8,6 +8,7 @@ from importlib import import_module
 from statistics import median_high
 from typing import TYPE_CHECKING, Any
 
+from pyspark_skewext._connect import is_old_client
 from pyspark_skewext._errors import analysis_error
 
 if TYPE_CHECKING:
@@ -53,10 +54,12 @@ def write_by_api(
 
     from pyspark.sql.functions import count, lit
 
-    # PySpark 3.5 has no such module, and no DataFrame that comes here.
-    seen = import_module("pyspark.sql.connect.observation").Observation()
-    together = _together(df, by, buckets, partition_by, appended)
-    rows: Any = together.observe(seen, count(lit(1)).alias("rows"))
+    rows: Any = _together(df, by, buckets, partition_by, appended)
+    seen: Any = None
+    # The client of Spark 3.5 can neither count what it writes nor ask for a row's file.
+    if not is_old_client():
+        seen = import_module("pyspark.sql.connect.observation").Observation()
+        rows = rows.observe(seen, count(lit(1)).alias("rows"))
     writer = rows.write.format(chosen).mode(mode).options(**options).bucketBy(buckets, *by)
     if sort:
         writer = writer.sortBy(*sort)
@@ -64,7 +67,7 @@ def write_by_api(
         writer = writer.partitionBy(*partition_by)
     writer.saveAsTable(_quoted(name))
     try:
-        own = _written(spark, name, files_before, seen.get["rows"])
+        own = None if seen is None else _written(spark, name, files_before, seen.get["rows"])
     except Exception:
         # Whoever takes an error for a write that failed writes all rows a second time.
         own = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
+from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from pyspark_skewext._errors import runtime_error
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 Constant = Union[
     None, bool, int, float, str, Sequence[Union[str, None]], Sequence[Sequence[Union[str, None]]]
 ]
-
-#: Why it cannot be done with the client of Spark 3.5.
-NEEDS_SPARK_4 = "with Spark Connect, skewext needs PySpark 4.1 or newer."
 
 # How a server says that it does not have one.
 _NO_FUNCTION = ("UNRESOLVABLE_TABLE_VALUED_FUNCTION", "UNRESOLVED_ROUTINE")
@@ -81,7 +79,17 @@ def call(
         # Braces are for the names of DataFrames.
         text = _sql(value).replace("{", "{{").replace("}", "}}")
         texts.append(f"{name} => {text}")
-    return spark.sql(f"SELECT * FROM {function}({', '.join(texts)})", **frames)
+    text = f"SELECT * FROM {function}({', '.join(texts)})"
+    if is_old_client():
+        return spark.sql(text.format(**{name: _view(df) for name, df in frames.items()}))
+    return spark.sql(text, **frames)
+
+
+def _view(df: DataFrame) -> str:
+    """A name for the DataFrame, for as long as the session is: what is made of it goes by it."""
+    name = f"skewext_{uuid4().hex}"
+    df.createTempView(name)
+    return name
 
 
 def _sql(value: Constant) -> str:

@@ -22,6 +22,17 @@ def is_connect(thing: object) -> bool:
     return any(base.__module__.startswith("pyspark.sql.connect") for base in type(thing).__mro__)
 
 
+def is_a(thing: object, name: str) -> bool:
+    """Tell whether it is a DataFrame or Column of PySpark, which has several classes of that name.
+
+    Those of Spark Connect are no subclasses of the others before Spark 4.
+    """
+    return any(
+        base.__name__ == name and base.__module__.startswith("pyspark.sql.")
+        for base in type(thing).__mro__
+    )
+
+
 def check_session(spark: SparkSession) -> None:
     """Refuse whatever is not a session with a JVM behind it."""
     if is_connect(spark):

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union, cast
 
-from pyspark_skewext import _connect, _jvm
-from pyspark_skewext._connect import NEEDS_SPARK_4
+from pyspark_skewext import _jvm
 from pyspark_skewext._errors import analysis_error, type_error, value_error
 
 if TYPE_CHECKING:
@@ -43,10 +42,9 @@ def side(position: int) -> str:
 
 def checked_sides(left: Any, right: Any, on: Any) -> DataFrame:
     """Check the sides of a join of two, of which the names of columns may be the key."""
-    from pyspark.sql import Column
-
     several = isinstance(on, Sequence) and not isinstance(on, str)
-    if isinstance(on, Column) or (several and on and all(isinstance(c, Column) for c in on)):
+    columns = [_jvm.is_a(each, "Column") for each in on] if several else []
+    if _jvm.is_a(on, "Column") or (columns and all(columns)):
         for position, each in enumerate((left, right)):
             _split(position, each, side)
         _refuse_mixed([left, right], side)
@@ -57,7 +55,7 @@ def checked_sides(left: Any, right: Any, on: Any) -> DataFrame:
                 f"{side(position)} must be a DataFrame, not a tuple; where key columns have other "
                 f"names, compare them: left.a == right.b."
             )
-    if several and any(isinstance(each, Column) for each in on):
+    if any(columns):
         raise type_error("on must not mix names and Columns: all one or all the other.")
     inputs, _ = checked_inputs([left, right], on, label=side)
     return inputs[0].df
@@ -108,11 +106,7 @@ def checked_indicator(indicator: Any) -> str | None:
 
 def checked_frame(df: Any, what: str) -> None:
     """Refuse whatever is not a DataFrame with rows that end."""
-    if _jvm.is_connect(df) and _connect.is_old_client():
-        raise type_error(f"{what} is a Spark Connect DataFrame; {NEEDS_SPARK_4}")
-    from pyspark.sql import DataFrame
-
-    if not isinstance(df, DataFrame):
+    if not _jvm.is_a(df, "DataFrame"):
         raise type_error(f"{what} must be a DataFrame, not {type(df).__name__}.")
     if df.isStreaming:
         raise analysis_error(f"{what} is a streaming DataFrame; only batch data will do.")
@@ -152,11 +146,7 @@ def _split(
             )
         df = given[0]
         keys = _names(given[1], _key_names(position))
-    if _jvm.is_connect(df) and _connect.is_old_client():
-        raise type_error(f"{label(position)} is a Spark Connect DataFrame; {NEEDS_SPARK_4}")
-    from pyspark.sql import DataFrame
-
-    if not isinstance(df, DataFrame):
+    if not _jvm.is_a(df, "DataFrame"):
         hint = "; pass the inputs one by one, as in f(*inputs)" if isinstance(df, list) else ""
         raise type_error(
             f"{label(position)} must be a DataFrame or a tuple of a DataFrame and the names of "

@@ -177,8 +177,8 @@ def write_bucketed(
 
     Notes
     -----
-    With Spark Connect (PySpark 4.1 or newer) the same is written by Spark's public API, whether the
-    server has the extension or not.
+    With Spark Connect the same is written by Spark's public API, whether the server has the
+    extension or not.
 
     A bucket is written by one task, so a bucket with most of the rows takes most of the time, here
     and whenever the table is read by bucket.

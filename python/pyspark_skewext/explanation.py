@@ -95,7 +95,7 @@ def explain(df: DataFrame) -> Explanation:
     AnalysisException
         If Spark cannot plan the query, as with a streaming DataFrame.
     PySparkTypeError
-        If `df` is no DataFrame, or one of Spark Connect from Spark 3.5.
+        If `df` is no DataFrame.
     PySparkRuntimeError
         If the jar in the session is of another version, or a Spark Connect server has none.
 
@@ -120,17 +120,13 @@ def explain(df: DataFrame) -> Explanation:
       null keys: no row with a null key comes out
       skew: not run: the query has not been run
     """
+    if not _jvm.is_a(df, "DataFrame"):
+        raise type_error(f"Expected a DataFrame, not {type(df).__name__}.")
     if _jvm.is_connect(df):
-        if _connect.is_old_client():
-            raise type_error(f"This is a Spark Connect DataFrame; {_connect.NEEDS_SPARK_4}")
         spark = df.sparkSession
         _connect.require_extension(spark, "explain")
         found = _connect.call(spark, "skewext_explain", [df]).collect()
         return Explanation(json.loads(found[0][0]))
-    from pyspark.sql import DataFrame
-
-    if not isinstance(df, DataFrame):
-        raise type_error(f"Expected a DataFrame, not {type(df).__name__}.")
     api = _jvm.facade_of(df.sparkSession)
     if api is None:
         note = (

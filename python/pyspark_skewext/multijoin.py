@@ -146,9 +146,9 @@ def multi_join(
 
     Notes
     -----
-    With Spark Connect (PySpark 4.1 or newer) the server does the join. If it does not have the
-    extension, a chain of Spark's own joins is written in place of it, with the same rows and
-    columns, and a warning says so.
+    With Spark Connect the server does the join. If it does not have the extension, a chain of
+    Spark's own joins is written in place of it, with the same rows and columns, and a warning says
+    so.
 
     If one input is required and all others are small enough to broadcast
     (``spark.sql.autoBroadcastJoinThreshold``), they are, and nothing is shuffled. The plan then has

@@ -103,9 +103,8 @@ def skew_join(
     The same by a hint, in SQL ``/*+ SKEW_JOIN(t, broadcast_map) */``, or on a DataFrame
     ``df.hint("skew_join", "broadcast_map")``. A hint that is wrong is left out with a warning.
 
-    With Spark Connect (PySpark 4.1 or newer) the join is one with that hint, and the server is
-    asked whether it took it. If it does not have the extension, it is Spark's own join, and a
-    warning says so.
+    With Spark Connect the join is one with that hint, and the server is asked whether it took it.
+    If it does not have the extension, it is Spark's own join, and a warning says so.
 
     Examples
     --------

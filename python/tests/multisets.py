@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark_skewext._jvm import is_a
 
 
 def assert_same_rows(actual: Any, expected: Any) -> None:
@@ -50,8 +50,8 @@ def _place(row: tuple[Any, ...]) -> tuple[list[str], list[str]]:
     return whole, rounded
 
 
-def multiset(rows: DataFrame | Iterable[Any]) -> Counter[Any]:
-    if isinstance(rows, DataFrame):
+def multiset(rows: Any) -> Counter[Any]:
+    if is_a(rows, "DataFrame"):
         rows = rows.collect()
     return Counter(_comparable(row) for row in rows)
 

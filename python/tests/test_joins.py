@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from multisets import assert_same_rows
+from plans import plan_of
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from stock import setting, stock_join
@@ -221,8 +222,7 @@ def test_cached_results(t1: DataFrame, t2: DataFrame, t3: DataFrame) -> None:
     try:
         assert joined.count() == len(before)
         again = multi_full_join(t1, t2, t3, on="k")
-        plan = again._jdf.queryExecution().executedPlan().toString()
-        assert "InMemoryTableScan" in plan
+        assert "InMemoryTableScan" in plan_of(again)
         assert_same_rows(again, before)
         assert_same_rows(joined.groupBy("k").count().select("k"), {(row.k,) for row in before})
         check(multi_full_join(joined, t1, on="k"), [joined, t1], ["k"])

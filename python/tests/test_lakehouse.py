@@ -11,7 +11,7 @@ from scripts import run_script
 
 LINE = ".".join(pyspark.__version__.split(".")[:2])
 
-#: The jars that sbt's tests have, as `sbt lakehouseJars` writes them down; `make test-scala` does.
+#: The jars that sbt's tests have, as `sbt testJars` writes them down; `make test-scala` does.
 JARS = Path(__file__).parents[2] / "target" / f"spark-{LINE}" / "lakehouse-jars.txt"
 
 SCRIPT = """
@@ -97,7 +97,7 @@ spark.stop()
 
 
 @pytest.mark.skipif(not TEST_ALL, reason="a session of its own, with much to load")
-@pytest.mark.skipif(not JARS.exists(), reason="no jars of Delta and Iceberg: `sbt lakehouseJars`")
+@pytest.mark.skipif(not JARS.exists(), reason="no jars of Delta and Iceberg: `sbt testJars`")
 def test_delta_iceberg_and_skewext(tmp_path: Path) -> None:
     jars = JARS.read_text().strip()
     run_script(SCRIPT, tmp_path, jars, str(tmp_path), str(Path(__file__).parent))

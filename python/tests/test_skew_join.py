@@ -16,13 +16,18 @@ from stock import INTERPRETED, PLAIN, setting
 
 import pyspark_skewext as skewext
 from pyspark_skewext import skew_join
-from pyspark_skewext._jvm import api_of
+from pyspark_skewext._jvm import api_of, is_connect
 
-#: What a technique is tested with, where it has to be told something to do anything special.
-OPTIONS: dict[str, list[dict[str, Any]]] = {
-    "broadcast_map": [{"side": "left"}, {"side": "right"}],
+#: The techniques, and what they are tested with where they have to be told something to do anything
+#: special.
+TECHNIQUES: dict[str, list[dict[str, Any]]] = {
+    "auto": [{}],
+    "none": [{}],
     "adaptive": [{"threshold": 500, "slice_bytes": 200, "factor": 1}],
+    "broadcast": [{}],
+    "broadcast_map": [{"side": "left"}, {"side": "right"}],
     "iterative_broadcast": [{"chunks": 2}],
+    "salted": [{}],
 }
 
 Rows = Sequence[tuple[Any, ...]]
@@ -42,8 +47,9 @@ class Case:
     def _frame(self, spark: SparkSession, rows: Rows, value: str) -> DataFrame:
         columns = [f"{name} {kind}" for name, kind in zip(self.keys, self.types)]
         frame = spark.createDataFrame(list(rows), ", ".join([*columns, f"{value} int"]))
-        # Rows from Python may be others when they are made again, for all that Spark knows.
-        return frame.localCheckpoint()
+        # Rows from Python may be others when they are made again, for all that Spark knows; those
+        # that a client sends are in the plan.
+        return frame if is_connect(frame) else frame.localCheckpoint()
 
     def by_duckdb(self, how: str) -> list[tuple[Any, ...]]:
         with duckdb.connect() as connection:
@@ -104,15 +110,16 @@ def _quick(spark: SparkSession) -> Iterator[None]:
         yield
 
 
-def techniques(spark: SparkSession) -> list[str]:
-    return [str(name) for name in api_of(spark).techniques()]
-
-
 def stock(spark: SparkSession, left: DataFrame, right: DataFrame, on: Any, how: str) -> list[Any]:
     with ExitStack() as settings:
         for key, value in PLAIN.items():
             settings.enter_context(setting(spark, key, value))
         return left.join(right, on, how).collect()
+
+
+@pytest.mark.classic("asks the JVM")
+def test_no_technique_is_left_out(spark: SparkSession) -> None:
+    assert sorted(TECHNIQUES) == sorted(map(str, api_of(spark).techniques()))
 
 
 @pytest.mark.parametrize(("name", "how"), CELLS)
@@ -121,8 +128,8 @@ def test_every_technique(spark: SparkSession, name: str, how: str) -> None:
     left, right = case.frames(spark)
     expected = stock(spark, left, right, case.keys, how)
     assert_same_rows(expected, case.by_duckdb(how))
-    for technique in techniques(spark):
-        for options in OPTIONS.get(technique, [{}]):
+    for technique, tried in TECHNIQUES.items():
+        for options in tried:
             joined = skew_join(left, right, case.keys, how, technique, **options)
             try:
                 assert joined.schema == left.join(right, case.keys, how).schema
@@ -185,6 +192,10 @@ def test_hints(spark: SparkSession) -> None:
         assert_same_rows(joined, expected)
 
 
+#: Of a hint Spark tells the server's log alone what is wrong.
+SAID_BETTER = pytest.mark.classic("says less, see connect/with_extension.py")
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -198,12 +209,29 @@ def test_hints(spark: SparkSession) -> None:
         ({"how": "right_anti"}, PySparkValueError, "swap the sides and take left_anti"),
         ({"how": "sideways"}, PySparkValueError, "inner.*not 'sideways'"),
         ({"how": 1}, PySparkTypeError, "how must be the name"),
-        ({"technique": "magic"}, PySparkValueError, "'magic'.*broadcast_map"),
+        pytest.param(
+            {"technique": "magic"}, PySparkValueError, "'magic'.*broadcast_map", marks=SAID_BETTER
+        ),
         ({"technique": None}, PySparkTypeError, "technique must be a name"),
         ({"sides": "left"}, TypeError, "unexpected keyword argument 'sides'"),
-        ({"chunks": 2, "technique": "salted"}, AnalysisException, "no option 'chunks'"),
-        ({"technique": "broadcast", "side": "top"}, AnalysisException, "one of left, right"),
-        ({"technique": "adaptive", "factor": "x"}, AnalysisException, "at least 1"),
+        pytest.param(
+            {"chunks": 2, "technique": "salted"},
+            AnalysisException,
+            "no option 'chunks'",
+            marks=SAID_BETTER,
+        ),
+        pytest.param(
+            {"technique": "broadcast", "side": "top"},
+            AnalysisException,
+            "one of left, right",
+            marks=SAID_BETTER,
+        ),
+        pytest.param(
+            {"technique": "adaptive", "factor": "x"},
+            AnalysisException,
+            "at least 1",
+            marks=SAID_BETTER,
+        ),
         ({"technique": "adaptive", "factor": []}, PySparkTypeError, "a string or a number"),
         ({"hot_keys": "x"}, PySparkTypeError, "hot_keys must be a list"),
     ],
@@ -239,6 +267,7 @@ def test_on_is_what_a_join_of_sparks_takes(spark: SparkSession) -> None:
         skew_join(left, other, mixed)
 
 
+@pytest.mark.classic("asks the JVM")
 def test_options_are_keywords_with_types(spark: SparkSession) -> None:
     parameters = inspect.signature(skew_join).parameters.values()
     options = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
@@ -249,11 +278,17 @@ def test_options_are_keywords_with_types(spark: SparkSession) -> None:
 
 
 def test_a_side_that_is_too_large_to_broadcast(spark: SparkSession) -> None:
-    left, right = CASES["hot on both sides"].frames(spark)
+    left, _ = CASES["hot on both sides"].frames(spark)
     limit = "spark.skewext.skewJoin.maxBroadcastBytes"
     ids = spark.range(100).toDF("k0")
     with setting(spark, limit, "10b"), pytest.raises(AnalysisException, match=limit):
         skew_join(left, ids, "k0", "full", "broadcast_map", side="right")
+
+
+@pytest.mark.classic("the server knows the size when it plans the join anew")
+def test_a_side_that_proves_too_large_to_broadcast(spark: SparkSession) -> None:
+    left, right = CASES["hot on both sides"].frames(spark)
+    limit = "spark.skewext.skewJoin.maxBroadcastBytes"
     # Nobody knows how large rows from Python are until they have been collected.
     joined = skew_join(left, right, "k0", "full", "broadcast_map")
     with setting(spark, limit, "10b"), pytest.raises(AnalysisException, match=limit):

@@ -183,6 +183,7 @@ def test_nothing_at_all(spark: SparkSession, visits: DataFrame) -> None:
     assert "NULL in the key" in all_null.advice[0]
 
 
+@pytest.mark.classic("there is no progress")
 def test_progress(spark: SparkSession, visits: DataFrame) -> None:
     seen: list[tuple[int, int]] = []
     slow = spark.range(0, 4, 1, 4).selectExpr(
@@ -223,16 +224,7 @@ def test_wrong_arguments(
     assert "\n" not in str(caught.value).strip()
 
 
-class _ConnectDataFrame:
-    __module__ = "pyspark.sql.connect.dataframe"
-
-
-def test_inputs_that_cannot_be(
-    spark: SparkSession, visits: DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    remote: Any = _ConnectDataFrame()
-    with pytest.raises(PySparkTypeError, match=r"Input 1 .*Connect ?DataFrame"):
-        skew_report(visits, "k", remote)
+def test_inputs_that_cannot_be(spark: SparkSession, visits: DataFrame) -> None:
     stream = spark.readStream.format("rate").load().selectExpr("value AS k")
     with pytest.raises(AnalysisException, match="streaming"):
         skew_report(stream, "k")
@@ -241,11 +233,16 @@ def test_inputs_that_cannot_be(
         skew_report(maps, "k")
     with pytest.raises(AnalysisException, match="cannot all be compared"):
         skew_report(visits, "k", spark.sql("select array('a') as k"))
+
+
+@pytest.mark.classic("is about the jar in this process")
+def test_session_without_the_jar(visits: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_jvm, "facade_of", lambda spark: None)
     with pytest.raises(PySparkRuntimeError, match="jar is not loaded"):
         skew_report(visits, "k")
 
 
+@pytest.mark.classic("the command line has a session of its own")
 def test_command_line(
     spark: SparkSession, visits: DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

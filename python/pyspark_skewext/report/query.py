@@ -184,10 +184,7 @@ def query_report(
 def _server() -> SparkSession | None:
     """The active session, if it is one of Spark Connect."""
     connect = sys.modules.get("pyspark.sql.connect.session")
-    if connect is None or _connect.is_old_client():
-        return None
-    active: SparkSession | None = connect.SparkSession.getActiveSession()
-    return active
+    return None if connect is None else connect.SparkSession.getActiveSession()
 
 
 def _session() -> SparkSession:

@@ -29,6 +29,9 @@ _LEAST_SHARE = 0.00001
 _LARGEST_SHARE = 0.5
 _MOST_PARTITIONS = 1_000_000
 
+#: What PySpark raises of values that Python has no type for.
+_NO_TYPE = (ValueError, OverflowError, TypeError, NotImplementedError)
+
 
 @dataclass(frozen=True, repr=False)
 class SkewReport(SkewFigures):
@@ -229,17 +232,22 @@ def _of_server(
             "min_share": float(min_share),
             "sizes": sizes,
         },
-    ).collect()
+    )
+    texts = f"struct<{', '.join(f'k{position}: string' for position in range(len(names)))}>"
+    try:
+        rows = found.collect()
+    except _NO_TYPE:
+        rows = found.withColumn("key", found["key"].cast(texts)).collect()
     # The first row has the figures. Each other one has a key, and bounds for all inputs.
     hot_rows: list[Any] = [
         [*key, partition, *(bound for pair in zip(least, most) for bound in pair)]
-        for key, partition, least, most, figures in found
+        for key, partition, least, most, figures in rows
         if figures is None
     ]
     return SkewReport.of(
         names,
         [each.keys for each in inputs],
-        json.loads(next(row[4] for row in found if row[4] is not None)),
+        json.loads(next(row[4] for row in rows if row[4] is not None)),
         hot_rows,
     )
 
@@ -276,6 +284,6 @@ def _rows(spark: SparkSession, frame: Any, names: Sequence[str]) -> list[Row]:
     found = found.toDF(*(f"c{position}" for position in range(len(found.columns))))
     try:
         return found.collect()
-    except (ValueError, OverflowError, TypeError, NotImplementedError):
+    except _NO_TYPE:
         keys = [col(name).cast("string").alias(name) for name in found.columns[: len(names)]]
         return found.select(*keys, *found.columns[len(names) :]).collect()

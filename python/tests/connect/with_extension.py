@@ -1,117 +1,106 @@
-"""What a server that has the extension does: `with_extension.py [sc://host:port]`."""
+"""What only a server that has the extension does, and only there is asked for in this way."""
 
-import sys
-from collections.abc import Callable
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
 from typing import Any
 
-from answers import (
-    TECHNIQUES,
-    check_buckets,
-    check_joins,
-    check_skew_joins,
-    checked_by_notebook,
-    fails,
-    inputs,
-    sides,
-)
+import pytest
+from multisets import assert_same_rows
 from pyspark.errors import AnalysisException, PySparkTypeError, PySparkValueError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from stock import setting
+from test_skew_join import TECHNIQUES
 
 import pyspark_skewext as skewext
 
+NOTEBOOK = Path(__file__).parents[3] / "examples" / "databricks_check.py"
 
-def check_techniques(spark: SparkSession) -> None:
-    left, right = sides(spark)
-    for technique, options in TECHNIQUES.items():
-        joined = skewext.skew_join(left, right, "k", "left", technique, **options)
+
+@pytest.fixture(scope="module")
+def sides(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
+    """Half the rows of the one have one key; each side has keys that the other lacks, and nulls."""
+    left = spark.range(60).selectExpr("if(id % 2 = 0, 7, nullif(id, 9)) AS k", "id AS v")
+    right = spark.range(5, 30, 2).selectExpr("nullif(id, 11) AS k", "id * 2 AS v")
+    return left, right
+
+
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_the_technique_is_taken(sides: tuple[DataFrame, DataFrame], technique: str) -> None:
+    for options in TECHNIQUES[technique]:
+        joined = skewext.skew_join(*sides, "k", "left", technique, **options)
         said = skewext.explain(joined).joins[0]["origin"]
-        assert said["status"] == "asked for" and "skew_join by" in said["text"], (technique, said)
+        assert said["status"] == "asked for" and "skew_join by" in said["text"], said
 
-    def refused(*arguments: Any, **options: Any) -> Callable[[], object]:
-        return lambda: skewext.skew_join(left, right, *arguments, **options)
 
-    # What the technique cannot do, and options that are wrong.
-    fails(
-        AnalysisException,
-        "cannot do this join",
-        refused(left.k > right.k, "inner", "salted", hot_keys=[1]),
-    )
-    fails(AnalysisException, "must be", refused("k", "full", "iterative_broadcast", chunks=5000))
-    fails(AnalysisException, "these options: salts", refused("k", "full", "broadcast", salts=3))
-    fails(AnalysisException, "hot_keys", refused("k", "full", "broadcast", hot_keys=[3]))
-    fails(PySparkValueError, "no technique 'best'", refused("k", "full", "best"))
-    fails(PySparkValueError, "cross", refused("k", "cross"))
-    fails(PySparkValueError, "comma", refused("k", "full", "salted", hot_keys=["a,b"]))
-    fails(
-        PySparkTypeError, "hot key of type bytes", refused("k", "full", "salted", hot_keys=[b"a"])
-    )
-    fails(PySparkValueError, "on is a condition", refused(left.k == right.k, "full", "salted"))
-    fails(AnalysisException, "no column 'nope'", refused("nope"))
+def test_columns_of_either_side_are_told_apart(sides: tuple[DataFrame, DataFrame]) -> None:
+    left, right = sides
+    on = [left.k == right.k, left.v > 3]
+    joined = skewext.skew_join(left, right, on, "inner", "broadcast_map")
+    stock = left.join(right, on, "inner")
+    assert_same_rows(joined.select(left.v, right.v), stock.select(left.v, right.v))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "arguments"),
+    [
+        (AnalysisException, "must be", ["full", "iterative_broadcast", {"chunks": 5000}]),
+        (AnalysisException, "these options: salts", ["full", "broadcast", {"salts": 3}]),
+        (AnalysisException, "at least 1", ["full", "adaptive", {"factor": "x"}]),
+        (AnalysisException, "hot_keys", ["full", "broadcast", {"hot_keys": [3]}]),
+        (PySparkValueError, "no technique 'best'", ["full", "best", {}]),
+        (PySparkValueError, "comma", ["full", "salted", {"hot_keys": ["a,b"]}]),
+        (PySparkTypeError, "key of type bytes", ["full", "salted", {"hot_keys": [b"a"]}]),
+    ],
+)
+def test_techniques_and_options_that_are_not(
+    sides: tuple[DataFrame, DataFrame], kind: type[Exception], words: str, arguments: list[Any]
+) -> None:
+    how, technique, options = arguments
+    with pytest.raises(kind, match=re.escape(words)):
+        skewext.skew_join(*sides, "k", how, technique, **options)
+
+
+def test_joins_that_a_technique_cannot_do(sides: tuple[DataFrame, DataFrame]) -> None:
+    left, right = sides
+    with pytest.raises(AnalysisException, match="cannot do this join"):
+        skewext.skew_join(left, right, left.k > right.k, "inner", "salted", hot_keys=[1])
+    with pytest.raises(PySparkValueError, match="on is a condition"):
+        skewext.skew_join(left, right, left.k == right.k, "full", "salted")
     # The join of a join, both by one technique, of which only the upper one cannot be done.
     lower = skewext.skew_join(left, right, "k", "full", "broadcast_map")
-    fails(
-        AnalysisException,
-        "these options: chunks",
-        lambda: skewext.skew_join(lower, right, "k", "full", "broadcast_map", chunks=2),
-    )
+    with pytest.raises(AnalysisException, match="these options: chunks"):
+        skewext.skew_join(lower, right, "k", "full", "broadcast_map", chunks=2)
     assert skewext.skew_join(lower, right.withColumnRenamed("v", "w"), "k").count() > 0
 
 
-def session() -> SparkSession:
-    """On the server of the address that is given, else on one that PySpark starts."""
-    builder = SparkSession.builder
-    if len(sys.argv) > 1:
-        return builder.remote(sys.argv[1]).getOrCreate()
-    builder = builder.remote("local[2]").config("spark.sql.shuffle.partitions", 2)
-    return skewext.configure(builder.config("spark.ui.enabled", False)).getOrCreate()
+def test_query_report(spark: SparkSession, sides: tuple[DataFrame, DataFrame]) -> None:
+    left, right = sides
+    left.join(right, "k").collect()
+    assert skewext.query_report().stages
+    with pytest.raises(PySparkTypeError, match="Spark Connect"):
+        skewext.query_report(left)
 
 
-def main() -> None:
-    spark = session()
-    assert skewext.is_enabled(spark)
-    check_joins(spark)
-    if len(sys.argv) > 1:
-        spark.conf.set("spark.sql.shuffle.partitions", 2)
-        check_everything(spark)
-    spark.stop()
-    print("all as it should be")
-
-
-def check_everything(spark: SparkSession) -> None:
-    check_skew_joins(spark)
-    check_techniques(spark)
-    check_buckets(spark)
-    not_there = checked_by_notebook(spark)
-    assert not not_there, not_there
-
-    a, b, _ = inputs(spark)
-    join = skewext.explain(skewext.multi_full_join(a, b, on="k")).joins[0]
-    assert join["origin"]["status"] == "asked for", join
-
-    skewed = spark.range(100).selectExpr("if(id % 2 = 0, 7, id) AS user")
-    report = skewext.skew_report(skewed, "user", partitions=4)
-    assert report.hot_keys[0].key == 7 and report.hot_keys[0].rows.low == 51, report
-    both = skewext.skew_report(skewed, "user", other=skewed.where("user < 20"), partitions=4)
-    assert both.output is not None and both.hot_keys[0].output_rows.high == 51 * 51, both
-    a.join(b, "k").collect()
-    assert skewext.query_report().stages, "no stages"
-
-    fails(
-        AnalysisException, "has no column 'nope'", lambda: skewext.multi_full_join(a, b, on="nope")
-    )
-    fails(PySparkValueError, "Unknown how", lambda: skewext.multi_join(a, b, on="k", how="right"))
-    fails(
-        AnalysisException,
-        "have two columns named 'v'",
-        lambda: skewext.multi_full_join(a, b, on="k", suffixes=["", ""]),
-    )
-    fails(PySparkValueError, "progress", lambda: skewext.skew_report(a, "k", progress=print))
-    # A name that would end the text of a query.
-    odd = a.withColumnRenamed("k", "{k}'\\")
+def test_a_name_that_would_end_the_text_of_a_query(sides: tuple[DataFrame, DataFrame]) -> None:
+    odd = sides[0].withColumnRenamed("k", "{k}'\\")
     assert skewext.multi_full_join(odd, odd, on="{k}'\\").columns[0] == "{k}'\\"
-    spark.conf.set("spark.skewext.enabled", False)
-    assert not skewext.is_enabled(spark)
 
 
-if __name__ == "__main__":
-    main()
+def test_no_progress(sides: tuple[DataFrame, DataFrame]) -> None:
+    with pytest.raises(PySparkValueError, match="progress"):
+        skewext.skew_report(sides[0], "k", progress=print)
+
+
+def test_switched_off(spark: SparkSession) -> None:
+    assert skewext.is_enabled(spark)
+    with setting(spark, "spark.skewext.enabled", False):
+        assert not skewext.is_enabled(spark)
+
+
+def test_the_check_for_databricks(spark: SparkSession) -> None:
+    found = runpy.run_path(str(NOTEBOOK), init_globals={"spark": spark})["found"]
+    assert len(found) == 12
+    assert [line for line in found if line[1] != "yes"] == []

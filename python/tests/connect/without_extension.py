@@ -1,38 +1,50 @@
-"""What is left where the server does not have the extension: the same answers."""
+"""What a server says that has no extension."""
 
-import warnings
-from tempfile import mkdtemp
+from __future__ import annotations
 
-from answers import (
-    check_buckets,
-    check_joins,
-    check_skew_joins,
-    checked_by_notebook,
-    fails,
-    inputs,
-)
+import runpy
+
+import pytest
 from pyspark.errors import PySparkRuntimeError, PySparkValueError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from with_extension import NOTEBOOK
 
 import pyspark_skewext as skewext
 
 
-def main() -> None:
-    builder = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", 2)
-    builder = builder.config("spark.sql.warehouse.dir", mkdtemp())
-    spark = builder.config("spark.ui.enabled", False).getOrCreate()
-    assert not skewext.is_enabled(spark)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("once")
-        check_joins(spark)
-    assert [str(each.message) for each in said if "chain of Spark's own joins" in str(each.message)]
+@pytest.fixture(scope="module")
+def a(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([(1, "a1"), (None, "a0")], "k int, v string")
 
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("once")
-        check_skew_joins(spark)
-    assert [str(each.message) for each in said if "Spark's own join" in str(each.message)]
-    check_buckets(spark)
-    assert checked_by_notebook(spark) == [
+
+def test_warnings(spark: SparkSession, a: DataFrame) -> None:
+    assert not skewext.is_enabled(spark)
+    with pytest.warns(UserWarning, match="chain of Spark's own joins"):
+        skewext.multi_full_join(a, a, on="k")
+    with pytest.warns(UserWarning, match="Spark's own join,"):
+        skewext.skew_join(a, a, "k", "full", "salted")
+
+
+def test_what_the_server_needs(a: DataFrame) -> None:
+    with pytest.raises(PySparkRuntimeError, match="which explain needs"):
+        skewext.explain(a)
+    with pytest.raises(PySparkRuntimeError, match="which skew_report needs"):
+        skewext.skew_report(a, "k")
+    with pytest.raises(PySparkRuntimeError, match="which query_report needs"):
+        skewext.query_report()
+
+
+@pytest.mark.filterwarnings("ignore:The Spark Connect server has no skewext")
+def test_names_that_clash(a: DataFrame) -> None:
+    with pytest.raises(PySparkValueError, match="have two columns named 'v'"):
+        skewext.multi_full_join(a, a, on="k", suffixes=["", ""])
+    with pytest.raises(PySparkValueError, match="has the name of a column"):
+        skewext.multi_full_join(a, a, on="k", indicator="V")
+
+
+def test_the_check_for_databricks(spark: SparkSession) -> None:
+    found = runpy.run_path(str(NOTEBOOK), init_globals={"spark": spark})["found"]
+    assert [what for what, result, _ in found if result != "yes"] == [
         "the extension is in the session",
         "multi_full_join is one operator",
         "Spark's own joins are rewritten",
@@ -40,25 +52,3 @@ def main() -> None:
         "skew_report",
         "query_report",
     ]
-
-    a, b, _ = inputs(spark)
-    warnings.simplefilter("ignore")
-    fails(PySparkRuntimeError, "which explain needs", lambda: skewext.explain(a))
-    fails(PySparkRuntimeError, "which skew_report needs", lambda: skewext.skew_report(a, "k"))
-    fails(PySparkRuntimeError, "which query_report needs", skewext.query_report)
-    fails(
-        PySparkValueError,
-        "have two columns named 'v'",
-        lambda: skewext.multi_full_join(a, b, on="k", suffixes=["", ""]),
-    )
-    fails(
-        PySparkValueError,
-        "has the name of a column",
-        lambda: skewext.multi_full_join(a, b, on="k", indicator="V"),
-    )
-    spark.stop()
-    print("all as it should be")
-
-
-if __name__ == "__main__":
-    main()
