@@ -58,11 +58,13 @@ val testJobs: Int = math.max(
     sys.env.get("TEST_JOBS").fold(2)(_.toInt),
     java.lang.Runtime.getRuntime.availableProcessors))
 
+val testsAll = sys.env.contains("SKEWEXT_TEST_ALL")
+
 // Each takes its time until it is warm, so that there are as few as keep the processors busy, and more
 // where all queries are compiled, which fills them. Spark's own suites have others.
 val jvmsOf =
   Map(
-    "ours" -> (if (sys.env.contains("SKEWEXT_TEST_ALL")) 2 * testJobs else testJobs),
+    "ours" -> (if (testsAll) 2 * testJobs else testJobs),
     "spark" -> 2)
 
 // Suites that take long, in seconds; others take some five.
@@ -71,7 +73,7 @@ val secondsOf: Map[String, Int] = Map(
   "MergeSortedFilesSuite" -> 30,
   "LakehouseLastSuite" -> 30,
   "RandomJoinsSuite" -> 12,
-  "RandomMergeSuite" -> 25,
+  "RandomMergeSuite" -> (if (testsAll) 200 else 25),
   "PushdownSuite" -> 20,
   "SkewextTabSuite" -> 20,
   "MemorySuite" -> 20,
@@ -216,9 +218,8 @@ lazy val skewext = (project in file("."))
     },
     // Spark's own suites are for `make test-all`, those that take long for `make test-spark`.
     Test / test / testOptions += {
-      val all = sys.env.contains("SKEWEXT_TEST_ALL")
       Tests.Filter(suite =>
-        if (all) !suite.contains(".sparktests.full.") else groupOf(suite) != "spark")
+        if (testsAll) !suite.contains(".sparktests.full.") else groupOf(suite) != "spark")
     },
     testJars := {
       val lakehouse = (Test / externalDependencyClasspath).value
