@@ -32,10 +32,7 @@ private final class AppendedScatter(types: Seq[DataType], numPartitions: Int, wa
     columns.foreach(_.clear())
   }
 
-  override protected def append(
-      batch: ColumnarBatch,
-      rows: Int,
-      partitions: Array[Int]): Unit = {
+  override protected def append(batch: ColumnarBatch, rows: Int, partitions: Array[Int]): Unit = {
     if (places.length < rows) places = new Array[Int](rows)
     System.arraycopy(counts, 0, before, 0, numPartitions)
     var i = 0
@@ -80,10 +77,7 @@ private final class AppendedScatter(types: Seq[DataType], numPartitions: Int, wa
   }
 
   private final class WordColumn extends AppendedColumn {
-    override def append(
-        vector: WritableColumnVector,
-        rows: Int,
-        partitions: Array[Int]): Unit = {
+    override def append(vector: WritableColumnVector, rows: Int, partitions: Array[Int]): Unit = {
       reserve()
       val values = this.values
       val places = AppendedScatter.this.places
@@ -111,10 +105,7 @@ private final class AppendedScatter(types: Seq[DataType], numPartitions: Int, wa
       chars.foreach(_.size = 0)
     }
 
-    override def append(
-        vector: WritableColumnVector,
-        rows: Int,
-        partitions: Array[Int]): Unit = {
+    override def append(vector: WritableColumnVector, rows: Int, partitions: Array[Int]): Unit = {
       reserve()
       if (codes.used && !vector.hasDictionary) stopCodes()
       if (codes.used) {

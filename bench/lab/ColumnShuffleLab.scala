@@ -123,8 +123,12 @@ object ColumnShuffleLab {
 
     private val shuffling: Seq[(String, Boolean => Measured)] =
       Seq[(String, Boolean => Measured)](
-        Rows -> (rowShuffle(child => BulkShuffleExchangeExec(byKey(child), child).shuffleDependency, _)),
-        "rows, Spark's" -> (rowShuffle(child => ShuffleExchangeExec(byKey(child), child).shuffleDependency, _))) ++
+        Rows -> (rowShuffle(
+          child => BulkShuffleExchangeExec(byKey(child), child).shuffleDependency,
+          _)),
+        "rows, Spark's" -> (rowShuffle(
+          child => ShuffleExchangeExec(byKey(child), child).shuffleDependency,
+          _))) ++
         ways.map(way =>
           way.name -> (if (way.throughSpark) blockShuffle(way, _: Boolean)
                        else blockFile(way, _: Boolean)))
@@ -153,9 +157,11 @@ object ColumnShuffleLab {
       def perRow(nanos: Seq[Long]): Double = median(nanos.map(_.toDouble)) / rows
       println(s"\n$table, $rows rows, $numPartitions partitions, flushes of $flushMegabytes MB")
       val scan = perRow(scanned("batches"))
-      println(f"scan to batches $scan%.0f ns a row, to rows ${perRow(scanned("rows of batches"))}%.0f")
-      println("| | writing | / bulk rows | without scan | / bulk rows | reading | / bulk rows " +
-        "| bytes a row | / bulk rows |")
+      println(
+        f"scan to batches $scan%.0f ns a row, to rows ${perRow(scanned("rows of batches"))}%.0f")
+      println(
+        "| | writing | / bulk rows | without scan | / bulk rows | reading | / bulk rows " +
+          "| bytes a row | / bulk rows |")
       println("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
       val base = measured(Rows)
       for ((name, _) <- shuffling) {
@@ -259,7 +265,9 @@ object ColumnShuffleLab {
 
     /** With a hash of what each partition has, so that a row in another one is told. */
     private def summary(sums: Seq[Sums]): Sums =
-      sums.foldLeft(Sums())(_ + _).copy(rows = if (sums.size == 1) sums.head.rows else sums.hashCode)
+      sums
+        .foldLeft(Sums())(_ + _)
+        .copy(rows = if (sums.size == 1) sums.head.rows else sums.hashCode)
 
     /** The time of the thread, in a task that does this alone. Closures stay in this JVM. */
     private def inTask[T, R](rdd: RDD[T])(body: Iterator[T] => R): (Long, R) = {

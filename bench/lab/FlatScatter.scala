@@ -38,10 +38,7 @@ private final class FlatScatter(types: Seq[DataType], numPartitions: Int, way: W
 
   override def rows(partition: Int): Int = starts(partition + 1) - starts(partition)
 
-  override protected def append(
-      batch: ColumnarBatch,
-      rows: Int,
-      partitions: Array[Int]): Unit = {
+  override protected def append(batch: ColumnarBatch, rows: Int, partitions: Array[Int]): Unit = {
     if (numRows + rows > partitionOf.length) {
       partitionOf = Arrays.copyOf(partitionOf, 2 * partitionOf.length)
     }
@@ -121,8 +118,8 @@ private final class FlatScatter(types: Seq[DataType], numPartitions: Int, way: W
     protected def reserve(rows: Int): Unit =
       if (count + rows > values.length) values = Arrays.copyOf(values, 2 * values.length)
 
-    protected def runs(out: Bytes, ends: Array[Int], pieces: Pieces)(run: (Int, Int) => Unit)
-        : Unit = {
+    protected def runs(out: Bytes, ends: Array[Int], pieces: Pieces)(
+        run: (Int, Int) => Unit): Unit = {
       ends(0) = 0
       var p = 0
       while (p < numPartitions) {
@@ -219,8 +216,7 @@ private final class FlatScatter(types: Seq[DataType], numPartitions: Int, way: W
       order(values)
       if (codes.used) {
         val encoder = new Strings.OfDictionary(codes.dictionary, way.wholeBytes)
-        runs(out, ends, pieces)((from, until) =>
-          encoder.encode(ordered, from, until - from, out))
+        runs(out, ends, pieces)((from, until) => encoder.encode(ordered, from, until - from, out))
       } else {
         orderChars()
         var p = 0
