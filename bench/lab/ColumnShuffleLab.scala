@@ -7,6 +7,8 @@ import scala.collection.mutable
 
 import org.apache.spark.{Partitioner, ShuffleDependency, SparkContext, SparkEnv, TaskContext}
 import org.apache.spark.rdd.RDD
+import org.apache.spark.shuffle.{ShuffleHandle, ShuffleWriteProcessor}
+import org.apache.spark.shuffle.sort.SerializedShuffleHandle
 import org.apache.spark.sql.{Column, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
@@ -38,7 +40,12 @@ object ColumnShuffleLab {
     Way("appended", "appended"),
     Way("scattered, whole bytes", "scattered", wholeBytes = true),
     Way("scattered, no dictionaries", "scattered", dictionaries = false),
-    Way("scattered, by Spark's writer", "scattered", throughSpark = true))
+    Way("scattered, by Spark's writer", "scattered", throughSpark = true),
+    Way(
+      "scattered, by Spark's serialized writer",
+      "scattered",
+      throughSpark = true,
+      serialized = true))
 
   def main(args: Array[String]): Unit = {
     def list(i: Int, all: Seq[String]): Seq[String] =
@@ -204,12 +211,12 @@ object ColumnShuffleLab {
           }
         }
       }
-      val dependency = new ShuffleDependency[Int, Bytes, Bytes](
+      val dependency = new BlockDependency(
         blocks,
-        new ByNumber(numPartitions),
-        new BlockSerializer,
-        shuffleWriterProcessor = ShuffleExchangeExec.createShuffleWriteProcessor(
-          SQLShuffleWriteMetricsReporter.createShuffleWriteMetrics(sc)))
+        numPartitions,
+        ShuffleExchangeExec.createShuffleWriteProcessor(
+          SQLShuffleWriteMetricsReporter.createShuffleWriteMetrics(sc)),
+        way.serialized)
       shuffle(dependency, each) { records =>
         val reader = new BlockReader(types)
         records.map(in => reader.sum(in._2.asInstanceOf[InputStream])).foldLeft(Sums())(_ + _)
@@ -305,6 +312,26 @@ object ColumnShuffleLab {
     }
     Sums(rows, longs, hashes)
   }
+}
+
+/**
+ * @param serialized by the writer that Spark takes for more partitions than it writes a file each for,
+ *   however many there are
+ */
+private final class BlockDependency(
+    blocks: RDD[_ <: Product2[Int, Bytes]],
+    numPartitions: Int,
+    processor: ShuffleWriteProcessor,
+    serialized: Boolean)
+    extends ShuffleDependency[Int, Bytes, Bytes](
+      blocks,
+      new ByNumber(numPartitions),
+      new BlockSerializer,
+      shuffleWriterProcessor = processor) {
+
+  override val shuffleHandle: ShuffleHandle =
+    if (serialized) new SerializedShuffleHandle(shuffleId, this)
+    else SparkEnv.get.shuffleManager.registerShuffle(shuffleId, this)
 }
 
 /** The partition is the key. */

@@ -13,6 +13,7 @@ private case class Way(
     wholeBytes: Boolean = false,
     compresses: Boolean = false,
     throughSpark: Boolean = false,
+    serialized: Boolean = false,
     dictionaries: Boolean = true)
 
 /**
