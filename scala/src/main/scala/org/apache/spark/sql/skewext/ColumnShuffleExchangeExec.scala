@@ -121,7 +121,7 @@ case class ColumnShuffleExchangeExec(
 object ColumnShuffleExchangeExec {
 
   /** What tells it from Spark's in a plan. */
-  val Mark = "columns"
+  val Mark = "by column"
 
   /** In place of an exchange of Spark's, if its rows come as columns that a block can have. */
   def insteadOf(shuffle: ShuffleExchangeExec): Option[ColumnShuffleExchangeExec] =
