@@ -10,6 +10,8 @@ final class ByteBuilder(initial: Int) {
   def ensure(more: Int): Unit =
     if (array.length - size < more) {
       val needed = Math.addExact(size, more)
+      // What is written by address would go beyond an array that is too short.
+      if (needed > ByteBuilder.Most) throw new OutOfMemoryError(s"$needed bytes in one array")
       array = java.util.Arrays.copyOf(array, math.min(2L * needed, ByteBuilder.Most).toInt)
     }
 

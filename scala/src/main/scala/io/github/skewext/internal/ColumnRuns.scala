@@ -20,10 +20,7 @@ import org.apache.spark.unsafe.array.ByteArrayMethods.roundNumberOfBytesToNeares
  *
  * @param partitionOf which partition a row goes to
  */
-final class ColumnRuns(
-    types: Seq[DataType],
-    numPartitions: Int,
-    partitionOf: InternalRow => Int) {
+final class ColumnRuns(types: Seq[DataType], numPartitions: Int, partitionOf: InternalRow => Int) {
 
   private[this] val columns = types.map(t => new Column(ColumnCell.kindOf(t).get)).toArray
   private[this] val fixedSize = 8L * ((types.size + 63) / 64 + types.size)
@@ -42,7 +39,7 @@ final class ColumnRuns(
 
   def isEmpty: Boolean = numRows == 0
 
-  /** Bytes in memory, with those that ordering will take. */
+  /** Bytes of the rows that are here, with those that ordering them will take. */
   def size: Long = {
     var sum = numRows * ColumnRuns.RowOverhead
     var i = 0
@@ -136,7 +133,7 @@ final class ColumnRuns(
     private[this] val encoded = new ByteBuilder(0)
     private[this] var ends = new Array[Int](0)
 
-    def size: Long = words.length * 8L + nulls.length * 8L + 2L * bytes.size
+    def size: Long = (if (hasNulls) 16L else 8L) * count + 2L * bytes.size
 
     def append(column: ColumnVector, from: Int, rows: Int): Unit = {
       if (count + rows > words.length) {

@@ -59,8 +59,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
     for (adaptive <- Seq("true", "false")) withSQLConf(On, Adaptive -> adaptive) {
       val df = checkFullJoin("k")((0 until 3).map(input(_)): _*)
       assert(exchanges(df).size === 3 && columns(df).size === 3, df.queryExecution.executedPlan)
-      assert(
-        columns(df).forall(_.simpleString(100).contains(ColumnShuffleExchangeExec.Mark)))
+      assert(columns(df).forall(_.simpleString(100).contains(ColumnShuffleExchangeExec.Mark)))
     }
   }
 
@@ -68,7 +67,8 @@ class ColumnExchangesSuite extends MultiJoinTest {
     withSQLConf(On) {
       val filtered = input(1).where("n1 > 3")
       val computed = input(2).withColumn("v2", concat(col("v2"), lit("x")))
-      val decimal = stored("decimal", spark.range(9).selectExpr("id k", "cast(id AS decimal(9,2)) v3"))
+      val decimal =
+        stored("decimal", spark.range(9).selectExpr("id k", "cast(id AS decimal(9,2)) v3"))
       val nested = stored("nested", spark.range(9).selectExpr("id k", "array(id) v4"))
       val df = fullJoin("k")(input(0), filtered, computed, decimal, nested)
       checkJoin(df)
@@ -112,9 +112,15 @@ class ColumnExchangesSuite extends MultiJoinTest {
         val path = folder.resolve(s"parts$i").toString
         spark
           .range(40)
-          .selectExpr("nullif(id % 5, 1) AS k", "date_add(DATE'2020-01-01', id % 4) d",
-            s"cast(id AS binary) b$i", s"id % 2 = 0 f$i", s"id % 3 p$i")
-          .write.partitionBy(s"p$i").parquet(path)
+          .selectExpr(
+            "nullif(id % 5, 1) AS k",
+            "date_add(DATE'2020-01-01', id % 4) d",
+            s"cast(id AS binary) b$i",
+            s"id % 2 = 0 f$i",
+            s"id % 3 p$i")
+          .write
+          .partitionBy(s"p$i")
+          .parquet(path)
         spark.read.parquet(path)
       }
       val df = fullJoin("k", "d")(of(0), of(1))
@@ -213,8 +219,8 @@ class ColumnExchangesSuite extends MultiJoinTest {
     withSQLConf(On, Adaptive -> "false") {
       val df = joined(2)
       val rows = df.collect()
-      columns(df).foreach {
-        case e: ColumnShuffleExchangeExec => TestShuffles.lose(e.shuffleId)
+      columns(df).foreach { case e: ColumnShuffleExchangeExec =>
+        TestShuffles.lose(e.shuffleId)
       }
       assertSameRows(df.queryExecution.executedPlan.executeCollectPublic(), rows.toSeq, "before")
     }
@@ -234,7 +240,9 @@ class ColumnExchangesSuite extends MultiJoinTest {
       val df = fullJoin("k")(hot, input(1))
       checkJoin(df)
       assert(columns(df).size === 2)
-      assert(df.queryExecution.executedPlan.toString.contains("skew"), df.queryExecution.executedPlan)
+      assert(
+        df.queryExecution.executedPlan.toString.contains("skew"),
+        df.queryExecution.executedPlan)
     }
   }
 }

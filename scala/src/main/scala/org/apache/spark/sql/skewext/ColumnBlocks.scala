@@ -48,8 +48,8 @@ private final class ColumnBlocks(
       val until = math.min(batch.numRows, batchRow + ColumnBlocks.RowsAtOnce)
       runs.add(batch, batchRow, until)
       batchRow = until
-      // What was just added is there in any case.
-      isFull = runs.size >= ColumnBlocks.Most || !memory.reserve(runs.size)
+      // What was just added is there in any case. Twice, as arrays grow ahead, and blocks are a copy.
+      isFull = runs.size >= ColumnBlocks.Most || !memory.reserve(2 * runs.size)
     }
     dataSize.add(runs.rowBytes)
     runs.rowBytes = 0

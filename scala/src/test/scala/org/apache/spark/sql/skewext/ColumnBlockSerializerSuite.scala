@@ -83,16 +83,16 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
   }
 
   /** The first column, which is never null, says which partition a row goes to. */
-  private def blocksOf(types: Seq[DataType], batches: Seq[Seq[Seq[Any]]], partitions: Int)
-      : Seq[(Int, Array[Byte])] = {
+  private def blocksOf(
+      types: Seq[DataType],
+      batches: Seq[Seq[Seq[Any]]],
+      partitions: Int): Seq[(Int, Array[Byte])] = {
     val runs = new ColumnRuns(IntegerType +: types, partitions, _.getInt(0))
     drainEach(runs, batches.map(batch(IntegerType +: types, _)))
   }
 
   /** A flush after every second batch. */
-  private def drainEach(
-      runs: ColumnRuns,
-      batches: Seq[ColumnarBatch]): Seq[(Int, Array[Byte])] =
+  private def drainEach(runs: ColumnRuns, batches: Seq[ColumnarBatch]): Seq[(Int, Array[Byte])] =
     batches.grouped(2).toSeq.flatMap { some =>
       some.foreach { b =>
         val middle = b.numRows / 3
@@ -174,8 +174,8 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
     val r = new Random(1)
     for (width <- 0 to 64; count <- Seq(1, 2, 63, 64, 65, 1000)) {
       val base = if (width > 60) 0L else r.nextInt(1 << 20) - (1 << 19)
-      val values = Array.fill(count)(
-        if (width == 0) base else base + (r.nextLong() >>> (64 - width)))
+      val values =
+        Array.fill(count)(if (width == 0) base else base + (r.nextLong() >>> (64 - width)))
       val out = new ByteBuilder(0)
       out.putByte(9)
       PackedWords.encode(values, 0, count, out)
@@ -196,6 +196,20 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
     runs.add(batch(types, rows), 0, rows.size)
     assert(
       runs.rowBytes === rows.map(r => project(InternalRow.fromSeq(r)).getSizeInBytes.toLong).sum)
+  }
+
+  test("after a flush there is as much room as before") {
+    val types = Seq(LongType, StringType)
+    val b = batch(types, Seq.fill(5000)(Seq(1L, UTF8String.fromString("twenty-two characters."))))
+    val runs = new ColumnRuns(types, 3, _.getLong(0).toInt)
+    val sizes = (0 until 3).map { _ =>
+      assert(runs.isEmpty && runs.size === 0)
+      runs.add(b, 0, 5000)
+      val size = runs.size
+      runs.drain().foreach(_ => ())
+      size
+    }
+    assert(sizes.distinct.size === 1 && sizes.head > 5000 * 30)
   }
 
   test("what only rows can have") {
