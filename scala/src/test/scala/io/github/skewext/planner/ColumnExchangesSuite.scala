@@ -114,8 +114,8 @@ class ColumnExchangesSuite extends MultiJoinTest {
           .range(40)
           .selectExpr(
             "nullif(id % 5, 1) AS k",
-            "date_add(DATE'2020-01-01', id % 4) d",
-            s"cast(id AS binary) b$i",
+            "date_add(DATE'2020-01-01', cast(id % 4 AS int)) d",
+            s"encode(cast(id AS string), 'utf-8') b$i",
             s"id % 2 = 0 f$i",
             s"id % 3 p$i")
           .write

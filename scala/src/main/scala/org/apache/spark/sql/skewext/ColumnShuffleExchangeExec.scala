@@ -38,11 +38,14 @@ case class ColumnShuffleExchangeExec(
   override def stringArgs: Iterator[Any] =
     Iterator(outputPartitioning, shuffleOrigin, ColumnShuffleExchangeExec.Mark, s"[plan_id=$id]")
 
-  /** Its rows are those of Spark's own, so that either is used again in place of the other. */
+  /**
+   * Its rows are those of Spark's own, so that either is used again in place of the other. When Spark looks
+   * for that, there are transitions to rows below its own.
+   */
   override protected def doCanonicalize(): SparkPlan =
     ShuffleExchangeExec(
       outputPartitioning,
-      child,
+      ColumnarToRowExec(child),
       shuffleOrigin,
       advisoryPartitionSize).canonicalized
 
