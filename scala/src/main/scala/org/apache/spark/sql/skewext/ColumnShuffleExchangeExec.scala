@@ -40,14 +40,15 @@ case class ColumnShuffleExchangeExec(
 
   /**
    * Its rows are those of Spark's own, so that either is used again in place of the other. When Spark looks
-   * for that, there are transitions to rows below its own.
+   * for that, there are transitions to rows below its own, and generated code.
    */
   override protected def doCanonicalize(): SparkPlan =
-    ShuffleExchangeExec(
-      outputPartitioning,
-      ColumnarToRowExec(child),
-      shuffleOrigin,
-      advisoryPartitionSize).canonicalized
+    CollapseCodegenStages()(
+      ShuffleExchangeExec(
+        outputPartitioning,
+        ColumnarToRowExec(child),
+        shuffleOrigin,
+        advisoryPartitionSize)).canonicalized
 
   private lazy val writeMetrics =
     SQLShuffleWriteMetricsReporter.createShuffleWriteMetrics(sparkContext)
