@@ -37,7 +37,7 @@ private final class Bytes(initial: Int) {
   }
 }
 
-private object Bytes {
+private[lab] object Bytes {
 
   /**
    * Copies exactly `length` bytes. Keys are short, and a call of `copyMemory` or `arraycopy` takes

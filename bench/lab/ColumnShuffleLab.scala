@@ -17,7 +17,7 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.execution.metric.{SQLShuffleWriteMetricsReporter}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
-import org.apache.spark.sql.types.{DataType, LongType}
+import org.apache.spark.sql.types.LongType
 import org.apache.spark.sql.vectorized.ColumnarBatch
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 

@@ -9,7 +9,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerTaskEnd}
 
 /** What a task of this JVM is to do, and what came out: nothing of it need be serializable. */
-private object Handed {
+private[lab] object Handed {
   @volatile var body: Iterator[Any] => Any = _
   @volatile var result: Any = _
 

@@ -85,7 +85,7 @@ private abstract class Scatter(types: Seq[DataType], protected val numPartitions
   }
 }
 
-private object Scatter {
+private[lab] object Scatter {
   def apply(types: Seq[DataType], numPartitions: Int, way: Way): Scatter = way.scatter match {
     case "appended" => new AppendedScatter(types, numPartitions, way)
     case _ => new FlatScatter(types, numPartitions, way)

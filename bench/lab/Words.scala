@@ -3,7 +3,7 @@ package org.apache.spark.sql.skewext.lab
 import org.apache.spark.unsafe.Platform
 
 /** A run of 64-bit words: its smallest one, and how far above it the others are, in as few bits. */
-private object Words {
+private[lab] object Words {
 
   /** Above this a value and the bits before it do not fit a word that begins at a whole byte. */
   private val MostBits = 56
