@@ -13,10 +13,10 @@ import org.apache.spark.sql.{Column, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
-import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, ShuffleExchangeExec}
 import org.apache.spark.sql.execution.metric.{SQLShuffleWriteMetricsReporter}
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
+import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec}
 import org.apache.spark.sql.types.LongType
 import org.apache.spark.sql.vectorized.ColumnarBatch
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
@@ -128,11 +128,18 @@ object ColumnShuffleLab {
     private val types = plan.output.map(_.dataType)
     private def byKey(child: SparkPlan) = HashPartitioning(child.output.take(1), numPartitions)
 
+    /** What was built of it, which gives rows again. */
+    private def byColumn(child: SparkPlan): ColumnShuffleExchangeExec = {
+      val scan = child.collectFirst { case scan: FileSourceScanExec => scan }.get
+      ColumnShuffleExchangeExec(byKey(scan), scan, ENSURE_REQUIREMENTS, None)
+    }
+
     private val shuffling: Seq[(String, Boolean => Measured)] =
       Seq[(String, Boolean => Measured)](
         Rows -> (rowShuffle(
           child => BulkShuffleExchangeExec(byKey(child), child).shuffleDependency,
           _)),
+        "the exchange by column" -> (rowShuffle(byColumn(_).shuffleDependency, _)),
         "rows, Spark's" -> (rowShuffle(
           child => ShuffleExchangeExec(byKey(child), child).shuffleDependency,
           _))) ++
