@@ -5,21 +5,21 @@ import java.lang.management.ManagementFactory
 
 import scala.collection.mutable
 
-import org.apache.spark.{Partitioner, ShuffleDependency, SparkContext, SparkEnv, TaskContext}
 import org.apache.spark.rdd.RDD
-import org.apache.spark.shuffle.{ShuffleHandle, ShuffleWriteProcessor}
 import org.apache.spark.shuffle.sort.SerializedShuffleHandle
-import org.apache.spark.sql.{Column, SparkSession}
+import org.apache.spark.shuffle.{ShuffleHandle, ShuffleWriteProcessor}
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
-import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, ShuffleExchangeExec}
-import org.apache.spark.sql.execution.metric.{SQLShuffleWriteMetricsReporter}
+import org.apache.spark.sql.execution.metric.SQLShuffleWriteMetricsReporter
+import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec}
 import org.apache.spark.sql.types.LongType
 import org.apache.spark.sql.vectorized.ColumnarBatch
+import org.apache.spark.sql.{Column, SparkSession}
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
+import org.apache.spark.{Partitioner, ShuffleDependency, SparkContext, SparkEnv, TaskContext}
 
 /**
  * What columns instead of rows would save a shuffle, on one thread: README.md beside this says what is

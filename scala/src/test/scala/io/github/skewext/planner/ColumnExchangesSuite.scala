@@ -5,8 +5,8 @@ import java.nio.file.Files
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.execution.split.KeySketchExec
 import io.github.skewext.internal.SkewConf
-
 import org.apache.commons.io.FileUtils
+
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
