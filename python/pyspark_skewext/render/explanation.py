@@ -143,9 +143,10 @@ def _exchanges(execution: dict[str, Any]) -> str:
     number = execution["exchanges"]
     if not number:
         return "nothing is shuffled for it"
+    columns = f", {execution['columns']} by column" if execution["columns"] else ""
     return (
         f"{number} {'exchange' if number == 1 else 'exchanges'}, {execution['bulk']} with bulk "
-        f"rows, keys counted below {execution['counted']}"
+        f"rows{columns}, keys counted below {execution['counted']}"
     )
 
 

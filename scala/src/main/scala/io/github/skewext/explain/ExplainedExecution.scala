@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
+import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec}
 
 /** How our operator works, read from its plan. */
 private[skewext] object ExplainedExecution {
@@ -21,6 +21,7 @@ private[skewext] object ExplainedExecution {
       nullKeys = nullKeys(join, exchanges.size, adaptive, conf),
       exchanges = exchanges.size,
       bulk = exchanges.count(_.isInstanceOf[BulkShuffleExchangeExec]),
+      columns = exchanges.count(_.isInstanceOf[ColumnShuffleExchangeExec]),
       counted = exchanges.count(_.exists(_.isInstanceOf[KeySketchExec])))
   }
 

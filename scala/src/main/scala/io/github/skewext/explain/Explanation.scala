@@ -98,9 +98,16 @@ case class ExplainedInput(
  * @param nullKeys where rows with a null key go
  * @param exchanges how many of its inputs are shuffled for it
  * @param bulk how many of these exchanges write rows by the buffer
+ * @param columns how many write columns
  * @param counted below how many of them keys are counted
  */
-case class Execution(rows: String, nullKeys: String, exchanges: Int, bulk: Int, counted: Int)
+case class Execution(
+    rows: String,
+    nullKeys: String,
+    exchanges: Int,
+    bulk: Int,
+    columns: Int,
+    counted: Int)
 
 /**
  * @param operator the operator that the line is about

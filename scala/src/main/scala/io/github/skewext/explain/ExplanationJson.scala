@@ -56,6 +56,7 @@ object ExplanationJson {
     "null_keys" -> JString(execution.nullKeys),
     "exchanges" -> JInt(execution.exchanges),
     "bulk" -> JInt(execution.bulk),
+    "columns" -> JInt(execution.columns),
     "counted" -> JInt(execution.counted))
 
   private def of(skew: ExplainedSkew): JValue = JObject(

@@ -16,6 +16,29 @@ object RowBytes {
       }
     }
 
+  /**
+   * Copies bytes of any number, and no others: words, of which the last one overlaps that before it where
+   * the number is no multiple of eight.
+   */
+  def copyShort(from: AnyRef, fromOffset: Long, to: AnyRef, toOffset: Long, size: Int): Unit =
+    if (size > WordByWord) {
+      Platform.copyMemory(from, fromOffset, to, toOffset, size)
+    } else if (size >= 8) {
+      val last = size - 8
+      var i = 0
+      while (i < last) {
+        Platform.putLong(to, toOffset + i, Platform.getLong(from, fromOffset + i))
+        i += 8
+      }
+      Platform.putLong(to, toOffset + last, Platform.getLong(from, fromOffset + last))
+    } else {
+      var i = 0
+      while (i < size) {
+        Platform.putByte(to, toOffset + i, Platform.getByte(from, fromOffset + i))
+        i += 1
+      }
+    }
+
   // Up to here the call costs more than the copying.
   private val WordByWord = 128
 }

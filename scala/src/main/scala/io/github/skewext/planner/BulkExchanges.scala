@@ -6,10 +6,10 @@ import io.github.skewext.internal.SkewConf
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
-import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
+import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec}
 
 /**
- * Gives the exchanges below our joins a serializer that does less for each row. After the last rule
+ * Gives the exchanges below our joins a serializer that does less for each row, or for columns. After the last rule
  * that plans or removes exchanges, as those know Spark's own by its class.
  */
 object BulkExchanges extends Rule[SparkPlan] {
@@ -24,11 +24,15 @@ object BulkExchanges extends Rule[SparkPlan] {
 
   private def bulk(input: SparkPlan): SparkPlan = input match {
     case shuffle: ShuffleExchangeExec =>
-      BulkShuffleExchangeExec(
-        shuffle.outputPartitioning,
-        shuffle.child,
-        shuffle.shuffleOrigin,
-        shuffle.advisoryPartitionSize)
+      val columns =
+        if (conf.getConf(SkewConf.SHUFFLE_COLUMNS)) ColumnShuffleExchangeExec.insteadOf(shuffle)
+        else None
+      columns.getOrElse(
+        BulkShuffleExchangeExec(
+          shuffle.outputPartitioning,
+          shuffle.child,
+          shuffle.shuffleOrigin,
+          shuffle.advisoryPartitionSize))
     case other => other
   }
 }

@@ -7,7 +7,7 @@ import io.github.skewext.skew.{SketchJoinKeys, SplitSkewedJoins}
 import io.github.skewext.technique.SaltedJoin
 
 import org.apache.spark.sql.execution.ui.SparkPlanGraphNode
-import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
+import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec}
 
 /** A rule of ours that has left something in a plan, and what that is. */
 private[skewext] case class FiredRule(rule: String, text: String)
@@ -32,6 +32,8 @@ private[skewext] object FiredRules {
       count(SketchJoinKeys, "inputs whose keys were counted")(_.name == "KeySketch"),
       count(BulkExchanges, "exchanges that wrote by the buffer")(
         exchange(BulkShuffleExchangeExec.Mark)),
+      count(BulkExchanges, "exchanges that wrote columns")(
+        exchange(ColumnShuffleExchangeExec.Mark)),
       count(MergeSortedFiles, "inputs merged from sorted files")(
         _.name == "MergeSortedFiles")).flatten
   }

@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, BindR
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.execution.{CodegenSupport, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /**
  * Passes rows on to a shuffle and counts the keys of a sample of them, see [[KeySketch]]. In generated
@@ -62,6 +63,32 @@ case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, 
       }
     }
 
+  /** Rows are counted where they are made of batches below, and batches where nobody makes any. */
+  override def supportsColumnar: Boolean = child.supportsColumnar
+
+  override def supportsRowBased: Boolean = true
+
+  override protected def doExecuteColumnar(): RDD[ColumnarBatch] = {
+    val batches = child.executeColumnar()
+    begin(batches.getNumPartitions)
+    val tasks = sampling
+    batches.mapPartitionsWithIndex(
+      (mapTask, iterator) => {
+        val sampler = tasks.start(mapTask)
+        var untilNext = sampler.first
+        iterator.map { batch =>
+          var row = -1
+          while (untilNext <= batch.numRows - 1 - row) {
+            row += untilNext
+            untilNext = sampler.sample(batch.getRow(row))
+          }
+          untilNext -= batch.numRows - 1 - row
+          batch
+        }
+      },
+      preservesPartitioning = true)
+  }
+
   override protected def doExecute(): RDD[InternalRow] = {
     val rows = child.execute()
     begin(rows.getNumPartitions)
@@ -74,6 +101,7 @@ case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, 
   /** Our join makes rows in a way of its own where nobody reads its columns. */
   override def supportCodegen: Boolean = child match {
     case _: MultiJoinExec => false
+    case _ if supportsColumnar => false
     case c: CodegenSupport => c.supportCodegen
     case _ => false
   }

@@ -1,0 +1,54 @@
+package io.github.skewext.internal
+
+import scala.annotation.switch
+
+import org.apache.spark.sql.types._
+import org.apache.spark.sql.vectorized.ColumnVector
+
+/** How a type's values are taken from a column, and what an `UnsafeRow` has in their place. */
+object ColumnCell {
+  private val Booleans = 0
+  private val Bytes = 1
+  private val Shorts = 2
+  private val Ints = 3
+  private val Longs = 4
+  private val Floats = 5
+  private val Doubles = 6
+  private val Strings = 7
+  private val Binaries = 8
+
+  /** None for a type that only rows can have. */
+  def kindOf(dataType: DataType): Option[Int] = dataType match {
+    case BooleanType => Some(Booleans)
+    case ByteType => Some(Bytes)
+    case ShortType => Some(Shorts)
+    case IntegerType | DateType | _: YearMonthIntervalType => Some(Ints)
+    case LongType | TimestampType | TimestampNTZType | _: DayTimeIntervalType => Some(Longs)
+    case FloatType => Some(Floats)
+    case DoubleType => Some(Doubles)
+    case _: StringType => Some(Strings)
+    case BinaryType => Some(Binaries)
+    case _ => None
+  }
+
+  def isBytes(kind: Int): Boolean = kind >= Strings
+  def isString(kind: Int): Boolean = kind == Strings
+
+  def word(kind: Int, column: ColumnVector, row: Int): Long = (kind: @switch) match {
+    case 0 => if (column.getBoolean(row)) 1 else 0
+    case 1 => column.getByte(row)
+    case 2 => column.getShort(row)
+    case 3 => column.getInt(row)
+    case 4 => column.getLong(row)
+    case 5 => java.lang.Float.floatToRawIntBits(column.getFloat(row))
+    case 6 => java.lang.Double.doubleToRawLongBits(column.getDouble(row))
+  }
+
+  /** The bits of a word that a row's eight bytes have; the others are zero there. */
+  def mask(kind: Int): Long = (kind: @switch) match {
+    case 1 => 0xffL
+    case 2 => 0xffffL
+    case 3 | 5 => 0xffffffffL
+    case _ => -1L
+  }
+}

@@ -1,0 +1,177 @@
+package org.apache.spark.sql.skewext
+
+import java.nio.ByteOrder
+
+import scala.concurrent.Future
+
+import io.github.skewext.internal.{ByteBuilder, ColumnCell, ColumnRuns}
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.shuffle.sort.{SerializedShuffleHandle, SortShuffleManager}
+import org.apache.spark.shuffle.{ShuffleHandle, ShuffleWriteProcessor}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection
+import org.apache.spark.sql.catalyst.plans.logical.Statistics
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleExchangeLike, ShuffleOrigin}
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics, SQLShuffleReadMetricsReporter, SQLShuffleWriteMetricsReporter}
+import org.apache.spark.{MapOutputStatistics, Partitioner, ShuffleDependency, TaskContext}
+
+/**
+ * Takes batches as the scan below gives them, and writes columns instead of rows: no row is made, and
+ * there are fewer bytes to compress and to write. Whoever reads it gets rows, and all between is Spark's:
+ * a block of columns is a record to it.
+ *
+ * A transition to rows, so that Spark puts none below it.
+ */
+case class ColumnShuffleExchangeExec(
+    override val outputPartitioning: HashPartitioning,
+    child: SparkPlan,
+    shuffleOrigin: ShuffleOrigin,
+    advisoryPartitionSize: Option[Long])
+    extends ShuffleExchangeLike
+    with ColumnarToRowTransition {
+
+  override def nodeName: String = "Exchange"
+
+  override def stringArgs: Iterator[Any] =
+    Iterator(outputPartitioning, shuffleOrigin, ColumnShuffleExchangeExec.Mark, s"[plan_id=$id]")
+
+  /**
+   * Its rows are those of Spark's own, so that either is used again in place of the other. When Spark looks
+   * for that, there are transitions to rows below its own, and generated code.
+   */
+  override protected def doCanonicalize(): SparkPlan =
+    CollapseCodegenStages()(
+      ShuffleExchangeExec(
+        outputPartitioning,
+        ColumnarToRowExec(child),
+        shuffleOrigin,
+        advisoryPartitionSize)).canonicalized
+
+  private lazy val writeMetrics =
+    SQLShuffleWriteMetricsReporter.createShuffleWriteMetrics(sparkContext)
+  private lazy val readMetrics =
+    SQLShuffleReadMetricsReporter.createShuffleReadMetrics(sparkContext)
+
+  override lazy val metrics: Map[String, SQLMetric] = Map(
+    DataSize -> SQLMetrics.createSizeMetric(sparkContext, "data size"),
+    NumPartitions -> SQLMetrics.createMetric(
+      sparkContext,
+      "number of partitions")) ++ readMetrics ++ writeMetrics
+
+  private def DataSize = "dataSize"
+  private def NumPartitions = "numPartitions"
+
+  @transient lazy val shuffleDependency: ShuffleDependency[Int, InternalRow, InternalRow] = {
+    val partitions = longMetric(NumPartitions)
+    partitions.set(numPartitions)
+    SQLMetrics.postDriverMetricUpdates(
+      sparkContext,
+      sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY),
+      Seq(partitions))
+    new ColumnShuffleDependency(
+      blocks,
+      numPartitions,
+      new ColumnBlockSerializer(child.output.map(_.dataType)),
+      ShuffleExchangeExec.createShuffleWriteProcessor(writeMetrics))
+      .asInstanceOf[ShuffleDependency[Int, InternalRow, InternalRow]]
+  }
+
+  private def blocks: RDD[Product2[Int, ByteBuilder]] = {
+    // Nothing of the plan itself goes to the tasks.
+    val output = child.output
+    val partitionId = outputPartitioning.partitionIdExpression
+    val (number, metrics, dataSize) = (numPartitions, writeMetrics, longMetric(DataSize))
+    child.executeColumnar().mapPartitionsInternal { batches =>
+      val context = TaskContext.get()
+      val projection = UnsafeProjection.create(partitionId :: Nil, output)
+      val runs = new ColumnRuns(output.map(_.dataType), number, projection(_).getInt(0))
+      val reporter =
+        new SQLShuffleWriteMetricsReporter(context.taskMetrics().shuffleWriteMetrics, metrics)
+      new ColumnBlocks(batches, runs, reporter, dataSize, context)
+    }
+  }
+
+  @transient override protected lazy val mapOutputStatisticsFuture: Future[MapOutputStatistics] =
+    // There are no statistics of a stage without tasks, which adaptive execution knows as null.
+    if (numMappers == 0) Future.successful(null)
+    else sparkContext.submitMapStage(shuffleDependency)
+
+  // An override from Spark 4 on.
+  def shuffleId: Int = shuffleDependency.shuffleId
+
+  override def numMappers: Int = shuffleDependency.rdd.getNumPartitions
+
+  override def numPartitions: Int = outputPartitioning.numPartitions
+
+  override def getShuffleRDD(partitionSpecs: Array[ShufflePartitionSpec]): RDD[InternalRow] =
+    new ShuffledRowRDD(shuffleDependency, readMetrics, partitionSpecs)
+
+  override def runtimeStatistics: Statistics = Statistics(
+    sizeInBytes = longMetric(DataSize).value,
+    rowCount = Some(longMetric(SQLShuffleWriteMetricsReporter.SHUFFLE_RECORDS_WRITTEN).value))
+
+  /** One, for all plans that this exchange is used in. */
+  @transient private lazy val shuffledRows = new ShuffledRowRDD(shuffleDependency, readMetrics)
+
+  override protected def doExecute(): RDD[InternalRow] = shuffledRows
+
+  override protected def withNewChildInternal(newChild: SparkPlan): ColumnShuffleExchangeExec =
+    copy(child = newChild)
+}
+
+object ColumnShuffleExchangeExec {
+
+  /** What tells it from Spark's in a plan. */
+  val Mark = "by column"
+
+  /** In place of an exchange of Spark's, if its rows come as columns that a block can have. */
+  def insteadOf(shuffle: ShuffleExchangeExec): Option[ColumnShuffleExchangeExec] =
+    (shuffle.outputPartitioning, shuffle.child) match {
+      // Nobody makes rows of columns, or columns of rows, below us.
+      case (byHash: HashPartitioning, child)
+          if !child.exists(!_.supportsColumnar) && fits(byHash.numPartitions, child.output.size) &&
+            child.output.forall(c => ColumnCell.kindOf(c.dataType).isDefined) =>
+        Some(
+          ColumnShuffleExchangeExec(
+            byHash,
+            child,
+            shuffle.shuffleOrigin,
+            shuffle.advisoryPartitionSize))
+      case _ => None
+    }
+
+  /** A block's part of one column has some bytes that say how it is encoded. */
+  private def fits(partitions: Int, columns: Int): Boolean =
+    partitions.toLong * columns <= MostRuns &&
+      partitions <= SortShuffleManager.MAX_SHUFFLE_OUTPUT_PARTITIONS_FOR_SERIALIZED_MODE &&
+      // A row has a word for each value, and its first bytes are the lowest ones only here.
+      ByteOrder.nativeOrder == ByteOrder.LITTLE_ENDIAN
+
+  private val MostRuns = 16384
+}
+
+/**
+ * Spark gives each partition a file of its own as long as there are few; with blocks that come by
+ * partition, that is many files for nothing. So always by the writer that it has for many partitions.
+ */
+private final class ColumnShuffleDependency(
+    blocks: RDD[Product2[Int, ByteBuilder]],
+    numPartitions: Int,
+    serializer: ColumnBlockSerializer,
+    processor: ShuffleWriteProcessor)
+    extends ShuffleDependency[Int, ByteBuilder, ByteBuilder](
+      blocks,
+      new ByNumber(numPartitions),
+      serializer,
+      shuffleWriterProcessor = processor) {
+
+  override val shuffleHandle: ShuffleHandle = new SerializedShuffleHandle(shuffleId, this)
+}
+
+/** The partition is the key. */
+private final class ByNumber(override val numPartitions: Int) extends Partitioner {
+  override def getPartition(key: Any): Int = key.asInstanceOf[Int]
+}

@@ -1,0 +1,248 @@
+package io.github.skewext.planner
+
+import java.nio.file.Files
+
+import io.github.skewext.MultiJoinTest
+import io.github.skewext.execution.split.KeySketchExec
+import io.github.skewext.internal.SkewConf
+import org.apache.commons.io.FileUtils
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec, TestShuffles}
+
+/** Exchanges that write columns: where they are planned, and that nothing else changes. */
+class ColumnExchangesSuite extends MultiJoinTest {
+
+  // Spark's scans give columns only where it does.
+  override protected def generatesCode: Boolean = true
+
+  private val On = SkewConf.SHUFFLE_COLUMNS.key -> "true"
+  private val Adaptive = "spark.sql.adaptive.enabled"
+
+  private lazy val folder = Files.createTempDirectory("columns")
+
+  override protected def afterAll(): Unit =
+    try super.afterAll()
+    finally FileUtils.deleteDirectory(folder.toFile)
+
+  /** A table of files, as scans of those give columns. */
+  private def stored(name: String, df: => DataFrame): DataFrame = {
+    val path = folder.resolve(name)
+    if (!Files.exists(path)) df.write.parquet(path.toString)
+    spark.read.parquet(path.toString)
+  }
+
+  private def input(i: Int, rows: Int = 60): DataFrame = stored(
+    s"t$i-$rows",
+    spark
+      .range(0, rows.toLong, 1, 2)
+      .select(
+        when(col("id") % 11 =!= i, (col("id") * (i + 2)) % 23).as("k"),
+        concat(lit("v"), col("id") + 1000 * i).as(s"v$i"),
+        when(col("id") % 3 === 0, col("id").cast("int") - 30).as(s"n$i")))
+
+  private def joined(n: Int): DataFrame = fullJoin("k")((0 until n).map(input(_)): _*)
+
+  private def columns(df: DataFrame): Seq[ShuffleExchangeLike] =
+    exchanges(df).filter(_.isInstanceOf[ColumnShuffleExchangeExec])
+
+  private def bulk(df: DataFrame): Int =
+    exchanges(df).count(_.isInstanceOf[BulkShuffleExchangeExec])
+
+  test("off by default; when on, shown in the plan, and the same rows") {
+    val off = joined(3)
+    checkJoin(off)
+    assert(columns(off).isEmpty && bulk(off) === 3)
+    for (adaptive <- Seq("true", "false")) withSQLConf(On, Adaptive -> adaptive) {
+      val df = checkFullJoin("k")((0 until 3).map(input(_)): _*)
+      assert(exchanges(df).size === 3 && columns(df).size === 3, df.queryExecution.executedPlan)
+      assert(columns(df).forall(_.simpleString(100).contains(ColumnShuffleExchangeExec.Mark)))
+    }
+  }
+
+  test("rows where rows or other columns come from below, and without bulk rows") {
+    withSQLConf(On) {
+      val filtered = input(1).where("n1 > 3")
+      val computed = input(2).withColumn("v2", concat(col("v2"), lit("x")))
+      val decimal =
+        stored("decimal", spark.range(9).selectExpr("id k", "cast(id AS decimal(9,2)) v3"))
+      val nested = stored("nested", spark.range(9).selectExpr("id k", "array(id) v4"))
+      val df = fullJoin("k")(input(0), filtered, computed, decimal, nested)
+      checkJoin(df)
+      assert(exchanges(df).size === 5 && columns(df).size === 1 && bulk(df) === 4)
+      for (not <- Seq(
+          SkewConf.SHUFFLE_BULK_ROWS.key -> "false",
+          "spark.sql.parquet.enableVectorizedReader" -> "false")) withSQLConf(not) {
+        val none = joined(2)
+        checkJoin(none)
+        assert(columns(none).isEmpty)
+      }
+    }
+  }
+
+  test("not where partitions times columns are many") {
+    withSQLConf(On, "spark.sql.shuffle.partitions" -> "6000", Adaptive -> "true") {
+      val df = joined(2)
+      df.queryExecution.executedPlan
+      assert(columns(df).isEmpty && bulk(df) === 2, df.queryExecution.executedPlan)
+    }
+  }
+
+  test("cached tables, and ORC files") {
+    withSQLConf(On) {
+      val cached = spark.range(50).selectExpr("id % 7 k", "cast(id AS double) v1").cache()
+      try {
+        val orc = folder.resolve("orc").toString
+        input(2).write.orc(orc)
+        withAdaptive {
+          val df = fullJoin("k")(input(0), cached, spark.read.orc(orc))
+          checkJoin(df)
+          assert(columns(df).size === 3, df.queryExecution.executedPlan)
+        }
+      } finally cached.unpersist(blocking = true)
+    }
+  }
+
+  test("partition columns, two keys of other types, and rows without keys") {
+    withSQLConf(On) {
+      def of(i: Int) = {
+        val path = folder.resolve(s"parts$i").toString
+        spark
+          .range(40)
+          .selectExpr(
+            "nullif(id % 5, 1) AS k",
+            "date_add(DATE'2020-01-01', cast(id % 4 AS int)) d",
+            s"encode(cast(id AS string), 'utf-8') b$i",
+            s"id % 2 = 0 f$i",
+            s"id % 3 p$i")
+          .write
+          .partitionBy(s"p$i")
+          .parquet(path)
+        spark.read.parquet(path)
+      }
+      val df = fullJoin("k", "d")(of(0), of(1))
+      checkJoin(df)
+      assert(columns(df).size === 2)
+    }
+  }
+
+  test("an exchange for the same rows is used again, whoever wrote it") {
+    withSQLConf(On, "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
+      for (adaptive <- Seq("true", "false")) withSQLConf(Adaptive -> adaptive) {
+        val ours = fullJoin("k")(input(0), input(1)).selectExpr("k", "v0", "v1 AS v")
+        val sparks = input(0).join(input(2), Seq("k"), "full").selectExpr("k", "v0", "v2 AS v")
+        for (df <- Seq(ours.union(sparks), sparks.union(ours))) {
+          checkJoin(df)
+          val plan = df.queryExecution.executedPlan
+          val reused = collectWithSubqueries(plan) { case r: ReusedExchangeExec => r }
+          assert(reused.size === 1, plan)
+        }
+      }
+    }
+  }
+
+  test("adaptive execution knows rows and sizes and puts partitions together") {
+    withSQLConf(
+      Adaptive -> "true",
+      "spark.sql.shuffle.partitions" -> "20",
+      "spark.sql.adaptive.coalescePartitions.parallelismFirst" -> "false") {
+      def statistics(df: DataFrame) = {
+        checkJoin(df)
+        val plan = df.queryExecution.executedPlan
+        val reads = collect(plan) { case r: AQEShuffleReadExec if r.hasCoalescedPartition => r }
+        assert(reads.size === 3)
+        collect(plan) { case s: ShuffleQueryStageExec => s.getRuntimeStatistics }
+          .map(s => (s.rowCount, s.sizeInBytes))
+      }
+      val rows = statistics(joined(3))
+      assert(rows.forall(_._1.contains(BigInt(60))))
+      withSQLConf(On) {
+        val df = joined(3)
+        assert(statistics(df) === rows)
+        assert(columns(df).size === 3)
+      }
+    }
+  }
+
+  test("metrics are those of rows, but for the bytes that were written") {
+    val compared =
+      Set("dataSize", "numPartitions", "shuffleRecordsWritten", "recordsRead")
+    def metrics(df: DataFrame): Seq[Map[String, Long]] =
+      exchanges(df).map(_.metrics.collect { case (name, m) if compared(name) => name -> m.value })
+    withSQLConf(Adaptive -> "false") {
+      val off = joined(3)
+      off.collect()
+      withSQLConf(On) {
+        val on = joined(3)
+        on.collect()
+        assert(columns(on).size === 3)
+        assert(metrics(on) === metrics(off) && metrics(on).forall(_("recordsRead") == 60))
+      }
+    }
+  }
+
+  test("the same keys are counted below") {
+    withSQLConf(Adaptive -> "true", SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key -> "3") {
+      def sketches(df: DataFrame) = {
+        checkJoin(df)
+        collect(df.queryExecution.executedPlan) { case k: KeySketchExec => k }
+          .map(k => (k.metrics("numSampledRows").value, k.sketch.map(_.toString)))
+      }
+      def df = fullJoin("k")(input(0, 500), input(1, 500))
+      val rows = sketches(df)
+      assert(rows.size === 2 && rows.forall(_._1 > 50))
+      withSQLConf(On) {
+        val on = df
+        assert(sketches(on).map(_._1) === rows.map(_._1))
+        assert(columns(on).size === 2)
+      }
+    }
+  }
+
+  test("many partitions, empty tables, and strings that fill a flush") {
+    withSQLConf(On, "spark.sql.shuffle.partitions" -> "300") {
+      val empty = stored("empty", input(1).where("false"))
+      val long = stored(
+        "long",
+        spark.range(0, 90, 1, 1).selectExpr("id % 40 k", "repeat(cast(id AS string), 200000) l"))
+      val df = fullJoin("k")(input(0), empty, long)
+        .selectExpr("k", "v0", "n0", "v1", "md5(l)")
+      checkJoin(df)
+      assert(columns(df).size === 3, df.queryExecution.executedPlan)
+    }
+  }
+
+  test("map tasks that run again give the same blocks") {
+    withSQLConf(On, Adaptive -> "false") {
+      val df = joined(2)
+      val rows = df.collect()
+      columns(df).foreach { case e: ColumnShuffleExchangeExec =>
+        TestShuffles.lose(e.shuffleId)
+      }
+      assertSameRows(df.queryExecution.executedPlan.executeCollectPublic(), rows.toSeq, "before")
+    }
+  }
+
+  test("a skewed partition is split") {
+    withSQLConf(
+      On,
+      Adaptive -> "true",
+      "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes" -> "10KB",
+      "spark.sql.adaptive.skewJoin.skewedPartitionFactor" -> "1.5",
+      "spark.sql.adaptive.advisoryPartitionSizeInBytes" -> "10KB",
+      "spark.sql.adaptive.coalescePartitions.enabled" -> "false") {
+      val hot = stored(
+        "hot",
+        spark.range(0, 30000, 1, 4).selectExpr("if(id % 10 = 0, id, 7) k", "xxhash64(id) h"))
+      val df = fullJoin("k")(hot, input(1))
+      checkJoin(df)
+      assert(columns(df).size === 2)
+      assert(
+        df.queryExecution.executedPlan.toString.contains("skew"),
+        df.queryExecution.executedPlan)
+    }
+  }
+}

@@ -1,0 +1,254 @@
+package org.apache.spark.sql.skewext
+
+import java.io.{ByteArrayInputStream, IOException, InputStream}
+
+import scala.util.{Failure, Random, Success, Try}
+
+import io.github.skewext.internal.{ByteBuilder, ColumnCell, ColumnRuns, PackedWords}
+
+import org.apache.spark.SparkFunSuite
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.execution.vectorized.{OnHeapColumnVector, WritableColumnVector}
+import org.apache.spark.sql.types._
+import org.apache.spark.sql.vectorized.ColumnarBatch
+import org.apache.spark.unsafe.types.UTF8String
+
+/** Batches that go to blocks and come out as the rows that they had, byte for byte. */
+class ColumnBlockSerializerSuite extends SparkFunSuite {
+
+  private val allTypes: Seq[DataType] = Seq(
+    BooleanType,
+    ByteType,
+    ShortType,
+    IntegerType,
+    DateType,
+    LongType,
+    TimestampType,
+    TimestampNTZType,
+    YearMonthIntervalType(),
+    DayTimeIntervalType(),
+    FloatType,
+    DoubleType,
+    StringType,
+    BinaryType)
+
+  private type Value = Random => Any
+
+  /** Values of each size that a type has, its ends among them. */
+  private def valueOf(dataType: DataType): Value = {
+    def long(r: Random): Long = r.nextInt(8) match {
+      case 0 => Long.MinValue
+      case 1 => Long.MaxValue
+      case _ => r.nextLong() >> r.nextInt(64)
+    }
+    def text(r: Random): Array[Byte] = {
+      val bytes = new Array[Byte](if (r.nextInt(50) == 0) 1000 + r.nextInt(1000) else r.nextInt(40))
+      r.nextBytes(bytes)
+      bytes
+    }
+    dataType match {
+      case BooleanType => _.nextBoolean()
+      case ByteType => long(_).toByte
+      case ShortType => long(_).toShort
+      case IntegerType | DateType | _: YearMonthIntervalType => long(_).toInt
+      case FloatType => r => java.lang.Float.intBitsToFloat(r.nextInt())
+      case DoubleType => r => java.lang.Double.longBitsToDouble(r.nextLong())
+      case StringType => r => UTF8String.fromBytes(text(r))
+      case BinaryType => text(_)
+      case _ => long(_)
+    }
+  }
+
+  private def put(vector: WritableColumnVector, i: Int, value: Any): Unit = value match {
+    case null => vector.putNull(i)
+    case v: Boolean => vector.putBoolean(i, v)
+    case v: Byte => vector.putByte(i, v)
+    case v: Short => vector.putShort(i, v)
+    case v: Int => vector.putInt(i, v)
+    case v: Long => vector.putLong(i, v)
+    case v: Float => vector.putFloat(i, v)
+    case v: Double => vector.putDouble(i, v)
+    case v: UTF8String => vector.putByteArray(i, v.getBytes)
+    case v: Array[Byte] => vector.putByteArray(i, v)
+  }
+
+  private def batch(types: Seq[DataType], rows: Seq[Seq[Any]]): ColumnarBatch = {
+    val vectors = types.zipWithIndex.map { case (dataType, c) =>
+      val vector = new OnHeapColumnVector(math.max(1, rows.size), dataType)
+      rows.zipWithIndex.foreach { case (row, i) => put(vector, i, row(c)) }
+      vector
+    }
+    new ColumnarBatch(vectors.toArray, rows.size)
+  }
+
+  /** The first column, which is never null, says which partition a row goes to. */
+  private def blocksOf(
+      types: Seq[DataType],
+      batches: Seq[Seq[Seq[Any]]],
+      partitions: Int): Seq[(Int, Array[Byte])] = {
+    val runs = new ColumnRuns(IntegerType +: types, partitions, _.getInt(0))
+    drainEach(runs, batches.map(batch(IntegerType +: types, _)))
+  }
+
+  /** A flush after every second batch. */
+  private def drainEach(runs: ColumnRuns, batches: Seq[ColumnarBatch]): Seq[(Int, Array[Byte])] =
+    batches.grouped(2).toSeq.flatMap { some =>
+      some.foreach { b =>
+        val middle = b.numRows / 3
+        runs.add(b, 0, middle)
+        runs.add(b, middle, b.numRows)
+      }
+      runs.drain().map { case (p, _, block) => (p, bytesOf(block)) }.toList
+    }
+
+  private def bytesOf(block: ByteBuilder): Array[Byte] = block.array.take(block.size)
+
+  private def read(types: Seq[DataType], in: InputStream): Seq[UnsafeRow] =
+    new ColumnBlockSerializer(types)
+      .newInstance()
+      .deserializeStream(in)
+      .asKeyValueIterator
+      .map(_._2.asInstanceOf[UnsafeRow].copy())
+      .toList
+
+  private def inPieces(bytes: Array[Byte], most: Int): InputStream =
+    new ByteArrayInputStream(bytes) {
+      override def read(to: Array[Byte], offset: Int, length: Int): Int =
+        super.read(to, offset, math.min(length, most))
+    }
+
+  private def check(
+      types: Seq[DataType],
+      batches: Seq[Seq[Seq[Any]]],
+      partitions: Int,
+      piece: Int = Int.MaxValue): Unit = {
+    val all = IntegerType +: types
+    val project = UnsafeProjection.create(all.toArray)
+    val blocks = blocksOf(types, batches, partitions)
+    for (p <- 0 until partitions) {
+      val expected = batches.flatten
+        .filter(_.head == p)
+        .map(row => project(InternalRow.fromSeq(row)).copy())
+      val bytes = blocks.filter(_._1 == p).flatMap(_._2).toArray
+      assert(read(all, inPieces(bytes, piece)) === expected)
+    }
+  }
+
+  private def random(types: Seq[DataType], rows: Int, partitions: Int, nulls: Int, r: Random) = {
+    val values = types.map(valueOf)
+    Seq.fill(rows) {
+      r.nextInt(partitions) +: values.map(v => if (r.nextInt(100) < nulls) null else v(r))
+    }
+  }
+
+  for (dataType <- allTypes) test(s"${dataType.catalogString}, with nulls and without") {
+    val r = new Random(3)
+    for (nulls <- Seq(0, 20, 100)) {
+      check(Seq(dataType), Seq.fill(3)(random(Seq(dataType), 300, 4, nulls, r)), 4)
+    }
+  }
+
+  test("random tables of random types, in batches of which some have nulls") {
+    for (seed <- 0 until 20) withClue(s"seed $seed: ") {
+      val r = new Random(seed)
+      val types = Seq.fill(r.nextInt(70))(allTypes(r.nextInt(allTypes.size)))
+      val partitions = 1 + r.nextInt(9)
+      val batches = Seq.fill(r.nextInt(5)) {
+        random(types, r.nextInt(200), partitions, if (r.nextBoolean()) 0 else r.nextInt(101), r)
+      }
+      check(types, batches, partitions, 1 + r.nextInt(3000))
+    }
+  }
+
+  test("more rows than a block has, and equal ones, which take no room") {
+    val row = Seq[Any](0, 7L, UTF8String.fromString("same"))
+    val types = Seq(LongType, StringType)
+    val rows = Seq.fill(2 * ColumnRuns.BlockRows + 1)(row)
+    check(types, Seq(rows), 1)
+    val blocks = blocksOf(types, Seq(Seq.fill(ColumnRuns.BlockRows)(row)), 1)
+    assert(blocks.size === 1 && blocks.head._2.length < 4 * ColumnRuns.BlockRows + 100)
+  }
+
+  test("words of every width, and such that the difference overflows") {
+    val r = new Random(1)
+    for (width <- 0 to 64; count <- Seq(1, 2, 63, 64, 65, 1000)) {
+      val base = if (width > 60) 0L else r.nextInt(1 << 20) - (1 << 19)
+      val values =
+        Array.fill(count)(if (width == 0) base else base + (r.nextLong() >>> (64 - width)))
+      val out = new ByteBuilder(0)
+      out.putByte(9)
+      PackedWords.encode(values, 0, count, out)
+      val read = new Array[Long](count)
+      val bytes = out.array.take(out.size) ++ new Array[Byte](PackedWords.Slack)
+      assert(PackedWords.decode(bytes, 1, out.size, count, read) === out.size)
+      assert(read.toSeq === values.toSeq)
+      if (width <= 56) assert(out.size <= 10 + (count * width + 7) / 8)
+    }
+  }
+
+  test("the bytes that rows would have are what Spark counts") {
+    val r = new Random(5)
+    val rows = random(allTypes, 500, 1, 30, r)
+    val types = IntegerType +: allTypes
+    val project = UnsafeProjection.create(types.toArray)
+    val runs = new ColumnRuns(types, 1, _ => 0)
+    runs.add(batch(types, rows), 0, rows.size)
+    assert(
+      runs.rowBytes === rows.map(r => project(InternalRow.fromSeq(r)).getSizeInBytes.toLong).sum)
+  }
+
+  test("after a flush there is as much room as before") {
+    val types = Seq(LongType, StringType)
+    val b = batch(types, Seq.fill(5000)(Seq(1L, UTF8String.fromString("twenty-two characters."))))
+    val runs = new ColumnRuns(types, 3, _.getLong(0).toInt)
+    val sizes = (0 until 3).map { _ =>
+      assert(runs.isEmpty && runs.size === 0)
+      runs.add(b, 0, 5000)
+      val size = runs.size
+      runs.drain().foreach(_ => ())
+      size
+    }
+    assert(sizes.distinct.size === 1 && sizes.head > 5000 * 30)
+  }
+
+  test("what only rows can have") {
+    val others = Seq(
+      DecimalType(10, 2),
+      ArrayType(LongType),
+      MapType(LongType, LongType),
+      StructType(Nil),
+      CalendarIntervalType)
+    assert(others.flatMap(ColumnCell.kindOf) === Nil)
+  }
+
+  test("damaged blocks are an error or other values, and never read beyond their bytes") {
+    val r = new Random(11)
+    val types = Seq(LongType, StringType, IntegerType, BinaryType)
+    val all = IntegerType +: types
+    val good = blocksOf(types, Seq(random(types, 200, 1, 10, r)), 1).flatMap(_._2).toArray
+    val rows = read(all, new ByteArrayInputStream(good)).size
+    val outcomes = (0 until 3000).map { _ =>
+      val bytes = good.clone()
+      for (_ <- 0 to r.nextInt(3)) bytes(r.nextInt(bytes.length)) = r.nextInt().toByte
+      Try(read(all, new ByteArrayInputStream(bytes)))
+    }
+    outcomes.foreach {
+      // A value's own bits say nothing of being wrong: that is for Spark's checksums.
+      case Success(read) => assert(read.size === rows)
+      case Failure(e) => assert(e.isInstanceOf[IOException], e)
+    }
+    assert(outcomes.exists(_.isFailure) && outcomes.exists(_.isSuccess))
+  }
+
+  test("bytes that end early, or are too many, are an error and not fewer rows") {
+    val r = new Random(12)
+    val types = Seq(LongType, StringType)
+    val good = blocksOf(types, Seq(random(types, 50, 1, 10, r)), 1).flatMap(_._2).toArray
+    val all = IntegerType +: types
+    for (lost <- 1 until good.length) {
+      intercept[IOException](read(all, new ByteArrayInputStream(good.dropRight(lost))))
+    }
+    intercept[IOException](read(all, new ByteArrayInputStream(good ++ Array[Byte](1))))
+  }
+}
