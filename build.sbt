@@ -63,9 +63,7 @@ val testsAll = sys.env.contains("SKEWEXT_TEST_ALL")
 // Each takes its time until it is warm, so that there are as few as keep the processors busy, and more
 // where all queries are compiled, which fills them. Spark's own suites have others.
 val jvmsOf =
-  Map(
-    "ours" -> (if (testsAll) 2 * testJobs else testJobs),
-    "spark" -> 2)
+  Map("ours" -> (if (testsAll) 2 * testJobs else testJobs), "spark" -> 2)
 
 // Suites that take long, in seconds; others take some five.
 val secondsOf: Map[String, Int] = Map(
