@@ -46,8 +46,8 @@ class SkewextTabSuite extends SkewTest {
       val last = run(split()) + 1
       split().collect()
       super.afterAll()
-      val told =
-        folder.listFiles().flatMap(log => explainedIn(Files.readAllLines(log.toPath).asScala))
+      val lines = folder.listFiles().toSeq.flatMap(log => Files.readAllLines(log.toPath).asScala)
+      val told = explainedIn(lines)
       assert(told.exists(_.contains(s""""executionId":$last,""")))
     } finally FileUtils.deleteQuietly(folder)
   }
