@@ -9,8 +9,8 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec}
 
 /**
- * Gives the exchanges below our joins a serializer that does less for each row, or for columns. After the last rule
- * that plans or removes exchanges, as those know Spark's own by its class.
+ * Gives the exchanges below our joins a serializer that does less for each row, or is for columns. After
+ * the last rule that plans or removes exchanges, as those know Spark's own by its class.
  */
 object BulkExchanges extends Rule[SparkPlan] {
 

@@ -154,6 +154,9 @@ class RuntimeFiltersSuite extends MultiJoinTest {
     none(join("required", "optional")(few.selectExpr("double(k) AS k"), read("f")))
     // Rows that are put together first have been shuffled.
     none(join("required", "optional")(few, a.groupBy("k").count()))
+    // They would be put together once more.
+    val greatest = few.groupBy("k").agg(max("n").as("n"))
+    none(join("required", "optional")(greatest.where("n < 5"), a))
     // A function of which nobody knows what it costs would be called twice.
     val isThree = udf((n: Long) => n == 3)
     none(join("required", "optional")(few.where(isThree($"n")), a))

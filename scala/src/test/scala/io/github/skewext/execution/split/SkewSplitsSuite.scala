@@ -46,6 +46,10 @@ class SkewSplitsSuite extends AnyFunSuite {
         reads.map(r => r.take(4) ++ r.drop(3)),
         reads.map(r => r.take(2) ++ r.drop(3) :+ r(2) :+ r(2)),
         Seq(reads.head, reads.head),
+        // A slice of a partition that was not split.
+        Seq(
+          reads.head.init :+ read(4, 5, 0),
+          reads(1).init :+ PartialReducerPartitionSpec(4, 0, 1, 5)),
         reads.reverse)) {
       intercept[IllegalStateException](splits.tasks(broken))
     }
