@@ -11,7 +11,7 @@ import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.{BloomFilterMightContain, DynamicPruning, DynamicPruningExpression, Expression, Literal}
 import org.apache.spark.sql.execution.{FileSourceScanExec, FilterExec, SubqueryBroadcastExec}
-import org.apache.spark.sql.functions.udf
+import org.apache.spark.sql.functions.{max, udf}
 import org.apache.spark.sql.internal.SQLConf
 
 /** Keys of a small input that larger ones are asked for while the query runs. */
