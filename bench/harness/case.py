@@ -112,7 +112,7 @@ class Case:
     name: str
     about: str
     points: tuple[Point, ...]
-    variants: tuple[str, ...] = (*STOCK, "ours", "ours-plain", *BOUNDS)
+    variants: tuple[str, ...] = (*STOCK, "ours", "ours-plain", "ours-rows", *BOUNDS)
     goals: tuple[Goal, ...] = ()
     #: What a curve is drawn against: "tables" or "rows".
     axis: str | None = None

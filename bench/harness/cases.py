@@ -57,7 +57,7 @@ CASES = (
         _stock_over_ours(2.5),
         _FLOOR,
         Goal("comet", "ours", ">=", 1.3),
-        variants=(*STOCK, "ours", "ours-plain", *BOUNDS, *COMET),
+        variants=(*STOCK, "ours", "ours-plain", "ours-rows", *BOUNDS, *COMET),
     ),
     _case(
         "n8-string-16",
@@ -66,7 +66,7 @@ CASES = (
         _stock_over_ours(3.8),
         _FLOOR,
         Goal("comet", "ours", ">=", 2.0),
-        variants=(*STOCK, "ours", "ours-plain", *BOUNDS, *COMET),
+        variants=(*STOCK, "ours", "ours-plain", "ours-rows", *BOUNDS, *COMET),
     ),
     _case(
         "n4-string-64",

@@ -23,6 +23,7 @@ _SAME = {"CometExchange": "Exchange", "CometColumnarExchange": "Exchange", "Come
 
 #: What marks our own exchange, which has the name of Spark's.
 _BULK = "bulk rows"
+_BY_COLUMN = "by column"
 
 #: How Spark marks a join that it has split, and how we do.
 _SPARK_SPLIT = "skew=true"
@@ -89,6 +90,9 @@ class Watch:
         plain = (str(node.name()).split("(")[0].strip() for node in listed)
         counts = Counter(_SAME.get(name, name) for name in plain if not name.startswith(_IGNORED))
         bulk = sum(_BULK in str(node.desc()) for node in listed if str(node.name()) == "Exchange")
+        by_column = sum(
+            _BY_COLUMN in str(node.desc()) for node in listed if str(node.name()) == "Exchange"
+        )
         matches = (_OURS_SPLIT.match(str(node.name()).strip()) for node in listed)
         ours = [match[1] for match in matches if match]
         spark = sum(_SPARK_SPLIT in str(node.name()) for node in listed)
@@ -97,6 +101,7 @@ class Watch:
         by_key = sum(_BY_KEY.search(str(node.desc())) is not None for node in listed)
         split = Counter(
             BulkExchange=bulk,
+            ColumnExchange=by_column,
             OursSplit=len(ours),
             SparkSplit=spark,
             Buckets=buckets,

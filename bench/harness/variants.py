@@ -28,6 +28,7 @@ Plan = dict[str, int]
 
 SWITCH = "spark.skewext.enabled"
 BULK_ROWS = "spark.skewext.shuffle.bulkRows.enabled"
+BY_COLUMN = "spark.skewext.shuffle.columns.enabled"
 SKEW = "spark.skewext.skew.enabled"
 BUCKET_SKEW = "spark.skewext.bucket.skew.enabled"
 COUNTING = "spark.skewext.skew.output.sparkJoins.enabled"
@@ -142,7 +143,11 @@ def _pairwise(join: str, sorts: bool) -> Callable[[int], Plan]:
 
 
 def _one_pass(n: int) -> Plan:
-    return {"MultiFullJoin": 1, "Exchange": n, "BulkExchange": n, "Sort": 0}
+    return {"MultiFullJoin": 1, "Exchange": n, "BulkExchange": 0, "ColumnExchange": n, "Sort": 0}
+
+
+def _one_pass_of_rows(n: int) -> Plan:
+    return {**_one_pass(n), "ColumnExchange": 0}
 
 
 def _merged(n: int) -> Plan:
@@ -173,9 +178,16 @@ VARIANTS = {
         Variant(
             "ours-plain",
             "ours with Spark's exchange",
-            lambda n: {**_one_pass(n), "BulkExchange": 0},
+            _one_pass_of_rows,
             _ours,
             conf={BULK_ROWS: "false"},
+        ),
+        Variant(
+            "ours-rows",
+            "ours with bulk rows",
+            lambda n: {**_one_pass_of_rows(n), "BulkExchange": n},
+            _ours,
+            conf={BY_COLUMN: "false"},
         ),
         Variant(
             "ours-unfiltered", "ours unfiltered", _one_pass, _ours, conf={RUNTIME_FILTER: "false"}
@@ -203,7 +215,7 @@ VARIANTS = {
         Variant(
             "comet-ours",
             "ours on comet",
-            lambda n: {**_one_pass(n), "BulkExchange": 0},
+            _one_pass_of_rows,
             _ours,
             session="comet",
         ),
@@ -265,6 +277,10 @@ def expected_plan(
         plan["Exchange"] += int(variant.family in ("stock", "ours"))
     if variant.plan is _one_pass and point.how == "full-inner":
         plan["MultiFullJoin"] = 2
+    if variant.plan is _one_pass and point.one_mapper:
+        # What is put together above a scan comes as rows.
+        plan["BulkExchange"] += 1
+        plan["ColumnExchange"] -= 1
     if point.skewed:
         shuffles = {"Exchange": 0} if point.bucketed else {}
         return _expected_split(variant, point, {**plan, **shuffles})
@@ -273,6 +289,7 @@ def expected_plan(
         again = point.tables - 2 if variant.family == "stock" and point.how == "full" else 0
         plan["Exchange"] = again
         plan["BulkExchange"] = 0
+        plan["ColumnExchange"] = 0
         # Of several files a bucket Spark sorts the rows of all.
         unsorted = point.tables if point.kind == "appends" and variant.family == "stock" else 0
         plan["Sort"] = again + unsorted if plan["Sort"] else 0

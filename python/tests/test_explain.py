@@ -161,7 +161,7 @@ CONTENT: dict[str, Any] = {
             ],
             execution={
                 **{"rows": "brought together by hash", "null_keys": "spread"},
-                **{"exchanges": 1, "bulk": 1, "columns": 0, "counted": 0},
+                **{"exchanges": 1, "bulk": 1, "columns": 0, "by_row": [], "counted": 0},
             },
             skew=[skew("split", "1 partition in 4 pieces")],
         ),
@@ -184,7 +184,7 @@ CONTENT: dict[str, Any] = {
             place="subquery",
             execution={
                 **{"rows": "merged", "null_keys": "none"},
-                **{"exchanges": 0, "bulk": 0, "columns": 0, "counted": 0},
+                **{"exchanges": 0, "bulk": 0, "columns": 0, "by_row": ["from rows"], "counted": 0},
             },
             skew=[skew("not looked at", "off")],
         ),
@@ -194,7 +194,13 @@ CONTENT: dict[str, Any] = {
             place="command",
             execution={
                 **{"rows": "merged", "null_keys": "none"},
-                **{"exchanges": 2, "bulk": 1, "columns": 1, "counted": 1},
+                **{
+                    "exchanges": 2,
+                    "bulk": 1,
+                    "columns": 1,
+                    "by_row": ["from rows", "Coalesce below"],
+                    "counted": 1,
+                },
             },
         ),
     ],
@@ -236,7 +242,7 @@ Join 3 (in a subquery): no shuffle
 
 Join 4 (in a command): in a command
   asked for: one operator
-  rows: merged; 2 exchanges, 1 with bulk rows, 1 by column, keys counted below 1
+  rows: merged; 2 exchanges, 1 with bulk rows (Coalesce below), 1 by column, keys counted below 1
   null keys: none
 
 Scan 1: parquet t, 8 buckets by [a, b]

@@ -144,9 +144,11 @@ def _exchanges(execution: dict[str, Any]) -> str:
     if not number:
         return "nothing is shuffled for it"
     columns = f", {execution['columns']} by column" if execution["columns"] else ""
+    # Rows of a source that has no columns are no news.
+    why = ", ".join(each for each in execution["by_row"] if each != "from rows")
     return (
         f"{number} {'exchange' if number == 1 else 'exchanges'}, {execution['bulk']} with bulk "
-        f"rows{columns}, keys counted below {execution['counted']}"
+        f"rows{f' ({why})' if why else ''}{columns}, keys counted below {execution['counted']}"
     )
 
 

@@ -12,6 +12,7 @@ import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
+import org.apache.spark.sql.skewext.SelectColumnsExec
 
 /**
  * The nodes that rules look through: each makes a partition of its rows of the same partition of some
@@ -32,6 +33,7 @@ object MadeOf {
   def unapply(plan: SparkPlan): Option[Seq[Part]] = plan match {
     case p: ProjectExec => Some(Seq(Part(p.child, linear = true, inOrder = true)))
     case f: FilterExec => Some(Seq(Part(f.child, linear = true, inOrder = true)))
+    case s: SelectColumnsExec => Some(Seq(Part(s.child, linear = true, inOrder = true)))
     case g: GenerateExec => Some(Seq(Part(g.child, linear = true)))
     case s: SortExec if !s.global => Some(Seq(Part(s.child, linear = true)))
     case m: MergeSortedFilesExec => Some(Seq(Part(m.child, linear = true)))

@@ -22,6 +22,7 @@ private[skewext] object ExplainedExecution {
       exchanges = exchanges.size,
       bulk = exchanges.count(_.isInstanceOf[BulkShuffleExchangeExec]),
       columns = exchanges.count(_.isInstanceOf[ColumnShuffleExchangeExec]),
+      byRow = exchanges.flatMap(_.getTagValue(BulkShuffleExchangeExec.WhyRows)).distinct,
       counted = exchanges.count(_.exists(_.isInstanceOf[KeySketchExec])))
   }
 

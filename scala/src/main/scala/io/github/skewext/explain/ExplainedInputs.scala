@@ -11,6 +11,7 @@ import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
+import org.apache.spark.sql.skewext.SelectColumnsExec
 import org.apache.spark.sql.types.LongType
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -58,7 +59,7 @@ private[skewext] class ExplainedInputs(
     val aliases = nodes.collect { case ProjectExec(list, _) => list }.flatten
     val filters = nodes
       .flatMap {
-        case FilterExec(condition, _) => splitConjunctivePredicates(condition)
+        case ExplainedInputs.Filtered(condition) => splitConjunctivePredicates(condition)
         case scan: FileSourceScanLike => scan.partitionFilters
         case _ => Nil
       }
@@ -149,7 +150,7 @@ private[skewext] class ExplainedInputs(
     case aligned: AlignPartitionsExec =>
       Seq(s"partitions of the storage, by ${aligned.by}: ${aligned.values.size}, without a shuffle")
     case merge: MergeSortedFilesExec => Seq(s"sorted files, merged: ${merge.mostFiles}")
-    case FilterExec(condition, _) =>
+    case ExplainedInputs.Filtered(condition) =>
       splitConjunctivePredicates(condition).collect {
         case BloomFilterMightContain(_, XxHash64(Seq(key), _)) => s"bloom filter: ${sql(key)}"
       }
@@ -207,5 +208,14 @@ private[skewext] object ExplainedInputs {
       if (c == '(') depth + 1 else if (c == ')') depth - 1 else depth
     }
     depths.tail.indexOf(0)
+  }
+
+  /** The condition of a filter, of rows or of columns. */
+  private object Filtered {
+    def unapply(node: SparkPlan): Option[Expression] = node match {
+      case FilterExec(condition, _) => Some(condition)
+      case SelectColumnsExec(_, condition, _) => condition
+      case _ => None
+    }
   }
 }

@@ -99,6 +99,7 @@ case class ExplainedInput(
  * @param exchanges how many of its inputs are shuffled for it
  * @param bulk how many of these exchanges write rows by the buffer
  * @param columns how many write columns
+ * @param byRow why others do not
  * @param counted below how many of them keys are counted
  */
 case class Execution(
@@ -107,6 +108,7 @@ case class Execution(
     exchanges: Int,
     bulk: Int,
     columns: Int,
+    byRow: Seq[String],
     counted: Int)
 
 /**

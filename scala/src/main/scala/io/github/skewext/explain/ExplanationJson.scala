@@ -57,6 +57,7 @@ object ExplanationJson {
     "exchanges" -> JInt(execution.exchanges),
     "bulk" -> JInt(execution.bulk),
     "columns" -> JInt(execution.columns),
+    "by_row" -> strings(execution.byRow),
     "counted" -> JInt(execution.counted))
 
   private def of(skew: ExplainedSkew): JValue = JObject(

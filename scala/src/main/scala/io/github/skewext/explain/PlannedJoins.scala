@@ -17,6 +17,7 @@ import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.command.ExecutedCommandExec
 import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec}
 import org.apache.spark.sql.execution.joins.BaseJoinExec
+import org.apache.spark.sql.skewext.SelectColumnsExec
 
 /**
  * A join of ours, or Spark's joins that follow each other with nothing in between that makes other
@@ -77,7 +78,7 @@ private[skewext] object PlannedJoin {
     case _: ReusedExchangeExec => false
     case sort: SortExec => !sort.global
     case MadeOf.Wrapped(_) | _: ProjectExec | _: FilterExec | _: Exchange | _: KeySketchExec |
-        _: SlicedBucketsExec | _: ColumnarToRowExec =>
+        _: SlicedBucketsExec | _: ColumnarToRowExec | _: SelectColumnsExec =>
       true
     case _ => false
   }

@@ -16,6 +16,7 @@ object ColumnCell {
   private val Doubles = 6
   private val Strings = 7
   private val Binaries = 8
+  private val Decimals = 9
 
   /** None for a type that only rows can have. */
   def kindOf(dataType: DataType): Option[Int] = dataType match {
@@ -28,21 +29,28 @@ object ColumnCell {
     case DoubleType => Some(Doubles)
     case _: StringType => Some(Strings)
     case BinaryType => Some(Binaries)
+    // Others are of more than a word.
+    case decimal: DecimalType if DecimalType.is64BitDecimalType(decimal) => Some(Decimals)
     case _ => None
   }
 
-  def isBytes(kind: Int): Boolean = kind >= Strings
+  def isBytes(kind: Int): Boolean = kind == Strings || kind == Binaries
   def isString(kind: Int): Boolean = kind == Strings
 
-  def word(kind: Int, column: ColumnVector, row: Int): Long = (kind: @switch) match {
-    case 0 => if (column.getBoolean(row)) 1 else 0
-    case 1 => column.getByte(row)
-    case 2 => column.getShort(row)
-    case 3 => column.getInt(row)
-    case 4 => column.getLong(row)
-    case 5 => java.lang.Float.floatToRawIntBits(column.getFloat(row))
-    case 6 => java.lang.Double.doubleToRawLongBits(column.getDouble(row))
-  }
+  /** Of a value that is not null, and no bytes. */
+  def word(kind: Int, dataType: DataType, column: ColumnVector, row: Int): Long =
+    (kind: @switch) match {
+      case 0 => if (column.getBoolean(row)) 1 else 0
+      case 1 => column.getByte(row)
+      case 2 => column.getShort(row)
+      case 3 => column.getInt(row)
+      case 4 => column.getLong(row)
+      case 5 => java.lang.Float.floatToRawIntBits(column.getFloat(row))
+      case 6 => java.lang.Double.doubleToRawLongBits(column.getDouble(row))
+      case 9 =>
+        val decimal = dataType.asInstanceOf[DecimalType]
+        column.getDecimal(row, decimal.precision, decimal.scale).toUnscaledLong
+    }
 
   /** The bits of a word that a row's eight bytes have; the others are zero there. */
   def mask(kind: Int): Long = (kind: @switch) match {

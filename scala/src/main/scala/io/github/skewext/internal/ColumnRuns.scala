@@ -2,7 +2,6 @@ package io.github.skewext.internal
 
 import java.util.Arrays
 
-import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
 import org.apache.spark.unsafe.Platform
@@ -18,11 +17,11 @@ import org.apache.spark.unsafe.array.ByteArrayMethods.roundNumberOfBytesToNeares
  * that says whether there are nulls, if so a word for each row (1 is null), and the words; for strings
  * their lengths, and all their bytes.
  *
- * @param partitionOf which partition a row goes to
+ * @param routes which partition a row goes to
  */
-final class ColumnRuns(types: Seq[DataType], numPartitions: Int, partitionOf: InternalRow => Int) {
+final class ColumnRuns(types: Seq[DataType], numPartitions: Int, routes: ColumnRoutes) {
 
-  private[this] val columns = types.map(t => new Column(ColumnCell.kindOf(t).get)).toArray
+  private[this] val columns = types.map(new Column(_)).toArray
   private[this] val fixedSize = 8L * ((types.size + 63) / 64 + types.size)
   private[this] var partitions = new Array[Int](ColumnRuns.Initial)
   private[this] var numRows = 0
@@ -55,12 +54,8 @@ final class ColumnRuns(types: Seq[DataType], numPartitions: Int, partitionOf: In
     if (numRows + rows > partitions.length) {
       partitions = Arrays.copyOf(partitions, math.max(numRows + rows, 2 * partitions.length))
     }
+    routes.find(batch, from, rows, partitions, numRows)
     var i = 0
-    while (i < rows) {
-      partitions(numRows + i) = partitionOf(batch.getRow(from + i))
-      i += 1
-    }
-    i = 0
     while (i < columns.length) {
       columns(i).append(batch.column(i), from, rows)
       i += 1
@@ -120,7 +115,8 @@ final class ColumnRuns(types: Seq[DataType], numPartitions: Int, partitionOf: In
     }
   }
 
-  private final class Column(kind: Int) {
+  private final class Column(dataType: DataType) {
+    private[this] val kind = ColumnCell.kindOf(dataType).get
     private[this] val isBytes = ColumnCell.isBytes(kind)
     // Words, or the lengths of strings.
     private[this] var words = new Array[Long](ColumnRuns.Initial)
@@ -153,12 +149,12 @@ final class ColumnRuns(types: Seq[DataType], numPartitions: Int, partitionOf: In
         while (i < rows) {
           val isNull = column.isNullAt(from + i)
           nulls(at + i) = if (isNull) 1 else 0
-          words(at + i) = if (isNull) 0 else ColumnCell.word(kind, column, from + i)
+          words(at + i) = if (isNull) 0 else ColumnCell.word(kind, dataType, column, from + i)
           i += 1
         }
       } else {
         while (i < rows) {
-          words(at + i) = ColumnCell.word(kind, column, from + i)
+          words(at + i) = ColumnCell.word(kind, dataType, column, from + i)
           i += 1
         }
       }

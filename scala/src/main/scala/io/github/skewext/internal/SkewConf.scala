@@ -132,12 +132,12 @@ object SkewConf {
     .doc(
       "Whether the exchanges right below a multi-way join write columns where a scan gives them, and not " +
         "rows: less time and fewer bytes for the same rows. Only with bulk rows " +
-        "(spark.skewext.shuffle.bulkRows.enabled), right above a vectorized scan or a cached table, by " +
-        "hash, for columns of fixed size up to eight bytes but decimals, strings and binaries, and up to " +
-        "16384 columns of partitions; elsewhere rows are written.")
+        "(spark.skewext.shuffle.bulkRows.enabled), above a vectorized scan or a cached table with nothing " +
+        "but filters and selected columns between, by hash, for columns of up to eight bytes, strings and " +
+        "binaries, and up to 16384 columns of partitions; elsewhere rows are written, and explain says why.")
     .version("0.1.0")
     .booleanConf
-    .createWithDefault(false)
+    .createWithDefault(true)
 
   val MULTI_JOIN_HASH_BITS = buildConf("spark.skewext.multiJoin.hashBits")
     .internal()

@@ -18,7 +18,7 @@ import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.python.{ArrowEvalPythonExec, BatchEvalPythonExec, EvalPythonExec}
 import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
-import org.apache.spark.sql.skewext.SparkShims
+import org.apache.spark.sql.skewext.{SelectColumnsExec, SparkShims}
 import org.apache.spark.sql.types._
 
 /**
@@ -91,7 +91,7 @@ object StableRows {
   private def passesColumns(node: SparkPlan): Boolean = node match {
     case _: FilterExec | _: SortExec | _: CoalesceExec | _: BroadcastExchangeLike |
         _: AQEShuffleReadExec | _: WholeStageCodegenExec | _: InputAdapter | _: ColumnarToRowExec |
-        _: RowToColumnarExec =>
+        _: RowToColumnarExec | _: SelectColumnsExec =>
       true
     case shuffle: ShuffleExchangeLike =>
       !shuffle.outputPartitioning.isInstanceOf[RoundRobinPartitioning]
@@ -123,8 +123,8 @@ object StableRows {
     case scan: BatchScanExec => readsFixedFiles(scan.scan)
     // Rows of a checkpoint are not made again: without its files, the query fails.
     case scan: RDDScanExec => scan.rdd.isCheckpointed || scan.name == "OneRowRelation"
-    case _: ProjectExec | _: FilterExec | _: ExpandExec | _: GenerateExec | _: SortExec |
-        _: UnionExec | _: CoalesceExec | _: CollectMetricsExec =>
+    case _: ProjectExec | _: FilterExec | _: SelectColumnsExec | _: ExpandExec | _: GenerateExec |
+        _: SortExec | _: UnionExec | _: CoalesceExec | _: CollectMetricsExec =>
       true
     case _: ColumnarToRowExec | _: RowToColumnarExec | _: WholeStageCodegenExec | _: InputAdapter |
         _: AQEShuffleReadExec | _: BroadcastExchangeLike =>

@@ -1,12 +1,13 @@
 package io.github.skewext.planner
 
 import io.github.skewext.execution.MultiJoinExec
+import io.github.skewext.execution.split.KeySketchExec
 import io.github.skewext.internal.SkewConf
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
-import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec}
+import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec, SelectColumnsExec}
 
 /**
  * Gives the exchanges below our joins a serializer that does less for each row, or is for columns. After
@@ -24,15 +25,27 @@ object BulkExchanges extends Rule[SparkPlan] {
 
   private def bulk(input: SparkPlan): SparkPlan = input match {
     case shuffle: ShuffleExchangeExec =>
-      val columns =
-        if (conf.getConf(SkewConf.SHUFFLE_COLUMNS)) ColumnShuffleExchangeExec.insteadOf(shuffle)
-        else None
-      columns.getOrElse(
-        BulkShuffleExchangeExec(
-          shuffle.outputPartitioning,
-          shuffle.child,
-          shuffle.shuffleOrigin,
-          shuffle.advisoryPartitionSize))
+      val rows = BulkShuffleExchangeExec(
+        shuffle.outputPartitioning,
+        shuffle.child,
+        shuffle.shuffleOrigin,
+        shuffle.advisoryPartitionSize)
+      if (conf.getConf(SkewConf.SHUFFLE_COLUMNS)) {
+        ColumnShuffleExchangeExec.insteadOf(shuffle, byColumn(shuffle.child)) match {
+          case Right(columns) => columns
+          case Left(why) =>
+            rows.setTagValue(BulkShuffleExchangeExec.WhyRows, why)
+            rows
+        }
+      } else {
+        rows
+      }
     case other => other
+  }
+
+  /** The same rows, of which filters and projections are made by column. */
+  private def byColumn(plan: SparkPlan): SparkPlan = plan match {
+    case counting: KeySketchExec => counting.mapChildren(byColumn)
+    case node => SelectColumnsExec.insteadOf(node).fold(node)(_.mapChildren(byColumn))
   }
 }

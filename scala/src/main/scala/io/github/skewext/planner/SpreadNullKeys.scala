@@ -1,7 +1,7 @@
 package io.github.skewext.planner
 
 import io.github.skewext.execution.{MultiFullJoinExec, MultiJoinExec}
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.internal.{SkewConf, ZeroWithoutNulls}
 import io.github.skewext.plan.{InputRole, KeyTypes, StableRows}
 
 import org.apache.spark.TaskContext
@@ -121,7 +121,7 @@ object SpreadNullKeys extends Rule[SparkPlan] {
 }
 
 /** Only a name, to keep plans readable: `hashpartitioning(k, spreadnulls(k), 200)`. */
-case class SpreadNulls(child: Expression) extends UnaryExpression {
+case class SpreadNulls(child: Expression) extends UnaryExpression with ZeroWithoutNulls {
   override def nullable: Boolean = child.nullable
   override def dataType: DataType = child.dataType
   override def eval(row: InternalRow): Any = child.eval(row)

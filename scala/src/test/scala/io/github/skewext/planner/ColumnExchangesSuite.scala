@@ -3,6 +3,7 @@ package io.github.skewext.planner
 import java.nio.file.Files
 
 import io.github.skewext.MultiJoinTest
+import io.github.skewext.explain.Explainer
 import io.github.skewext.execution.split.KeySketchExec
 import io.github.skewext.internal.SkewConf
 import org.apache.commons.io.FileUtils
@@ -11,7 +12,7 @@ import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec, TestShuffles}
+import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec, SelectColumnsExec, SqlInternals, TestShuffles}
 
 /** Exchanges that write columns: where they are planned, and that nothing else changes. */
 class ColumnExchangesSuite extends MultiJoinTest {
@@ -20,6 +21,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
   override protected def generatesCode: Boolean = true
 
   private val On = SkewConf.SHUFFLE_COLUMNS.key -> "true"
+  private val ByRow = SkewConf.SHUFFLE_COLUMNS.key -> "false"
   private val Adaptive = "spark.sql.adaptive.enabled"
 
   private lazy val folder = Files.createTempDirectory("columns")
@@ -46,39 +48,126 @@ class ColumnExchangesSuite extends MultiJoinTest {
 
   private def joined(n: Int): DataFrame = fullJoin("k")((0 until n).map(input(_)): _*)
 
+  /** What is found where rows are written. */
+  private def byRow[T](find: => T): T = {
+    var found: Option[T] = None
+    withSQLConf(ByRow) {
+      found = Some(find)
+    }
+    found.get
+  }
+
   private def columns(df: DataFrame): Seq[ShuffleExchangeLike] =
     exchanges(df).filter(_.isInstanceOf[ColumnShuffleExchangeExec])
 
   private def bulk(df: DataFrame): Int =
     exchanges(df).count(_.isInstanceOf[BulkShuffleExchangeExec])
 
-  test("off by default; when on, shown in the plan, and the same rows") {
-    val off = joined(3)
-    checkJoin(off)
-    assert(columns(off).isEmpty && bulk(off) === 3)
-    for (adaptive <- Seq("true", "false")) withSQLConf(On, Adaptive -> adaptive) {
+  test("shown in the plan, and the same rows; off where it is switched off") {
+    for (adaptive <- Seq("true", "false")) withSQLConf(Adaptive -> adaptive) {
       val df = checkFullJoin("k")((0 until 3).map(input(_)): _*)
       assert(exchanges(df).size === 3 && columns(df).size === 3, df.queryExecution.executedPlan)
       assert(columns(df).forall(_.simpleString(100).contains(ColumnShuffleExchangeExec.Mark)))
+    }
+    withSQLConf(ByRow) {
+      val off = joined(3)
+      checkJoin(off)
+      assert(columns(off).isEmpty && bulk(off) === 3)
     }
   }
 
   test("rows where rows or other columns come from below, and without bulk rows") {
     withSQLConf(On) {
-      val filtered = input(1).where("n1 > 3")
+      // By column as well, up to what is computed.
+      val filtered = input(1).where("n1 > 3").where("monotonically_increasing_id() >= 0")
       val computed = input(2).withColumn("v2", concat(col("v2"), lit("x")))
       val decimal =
-        stored("decimal", spark.range(9).selectExpr("id k", "cast(id AS decimal(9,2)) v3"))
+        stored("decimal", spark.range(9).selectExpr("id k", "cast(id AS decimal(20,2)) v3"))
       val nested = stored("nested", spark.range(9).selectExpr("id k", "array(id) v4"))
       val df = fullJoin("k")(input(0), filtered, computed, decimal, nested)
       checkJoin(df)
-      assert(exchanges(df).size === 5 && columns(df).size === 1 && bulk(df) === 4)
+      assert(exchanges(df).size === 5, df.queryExecution.executedPlan)
+      assert(columns(df).size === 1 && bulk(df) === 4, df.queryExecution.executedPlan)
+      val why = exchanges(df).flatMap(_.getTagValue(BulkShuffleExchangeExec.WhyRows))
+      assert(
+        why === Seq(
+          "Filter below",
+          "Project below",
+          "decimal(20,2) in a column",
+          "array in a column"))
       for (not <- Seq(
           SkewConf.SHUFFLE_BULK_ROWS.key -> "false",
           "spark.sql.parquet.enableVectorizedReader" -> "false")) withSQLConf(not) {
         val none = joined(2)
         checkJoin(none)
         assert(columns(none).isEmpty)
+      }
+    }
+  }
+
+  test("filters and projections of columns, by column") {
+    withAdaptive(withSQLConf(On) {
+      val all = (0 until 3).map(input(_))
+      def check(inputs: DataFrame*)(roles: String*): DataFrame = {
+        val df = multiJoin(inputs, Seq("k"), roles = roles)
+        checkJoin(df)
+        assert(columns(df).size === inputs.size, df.queryExecution.executedPlan)
+        df
+      }
+      def selects(df: DataFrame) =
+        collect(df.queryExecution.executedPlan) { case s: SelectColumnsExec => s }
+      // Null keys are left out of all.
+      val inner = check(all: _*)("required", "required", "required")
+      assert(selects(inner).count(_.condition.isDefined) === 3)
+      val counts = selects(inner).map(_.metrics("numOutputRows").value)
+      assert(counts === all.map(_.where("k IS NOT NULL").count()))
+      check(all(0).where("n0 > 3 OR v0 LIKE '%7'"), all(1).select("n1", "k"))(
+        "optional",
+        "optional")
+      check(all(0).where("n0 > 1000"), all(1).where("n1 IS NULL").drop("n1"))(
+        "optional",
+        "optional")
+      // The whole of a batch, and values of a subquery.
+      check(all(0).where("length(v0) > 0"), all(1))("optional", "optional")
+      check(all(0).where("n0 > (SELECT 3)"), all(1))("optional", "optional")
+      def filters(df: DataFrame) =
+        SqlInternals
+          .withActive(spark)(Explainer.explain(df.queryExecution))
+          .joins
+          .flatMap(_.inputs.map(_.filters))
+      def filtered = fullJoin("k")(all(0).where("n0 > 3"), all(1))
+      val byColumn = filters(filtered)
+      withSQLConf(SkewConf.SHUFFLE_COLUMNS.key -> "false") {
+        assert(filters(filtered) === byColumn && byColumn.exists(_.nonEmpty))
+      }
+    })
+  }
+
+  test("columns of every type are selected as rows are") {
+    val types = Seq(
+      "id % 2 = 0",
+      "cast(id AS byte)",
+      "cast(id AS short)",
+      "cast(id AS int)",
+      "cast(id AS float)",
+      "cast(id AS double)",
+      "cast(id AS decimal(12, 3))",
+      "cast(id AS string)",
+      "cast(cast(id AS string) AS binary)",
+      "timestamp_seconds(id)",
+      "date_add(DATE'2020-01-01', cast(id AS int))")
+    withSQLConf(On) {
+      val table = stored(
+        "types",
+        spark
+          .range(200)
+          .selectExpr("id % 50 AS k" +: "id AS n" +: types.zipWithIndex.map { case (e, c) =>
+            s"CASE WHEN id % 7 <> $c THEN $e END AS c$c"
+          }: _*))
+      for (c <- types.indices) {
+        val df = fullJoin("k")(table.where("n % 3 > 0").select("k", s"c$c"), input(0))
+        checkJoin(df)
+        assert(columns(df).size === 2, df.queryExecution.executedPlan)
       }
     }
   }
@@ -157,7 +246,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
         collect(plan) { case s: ShuffleQueryStageExec => s.getRuntimeStatistics }
           .map(s => (s.rowCount, s.sizeInBytes))
       }
-      val rows = statistics(joined(3))
+      val rows = byRow(statistics(joined(3)))
       assert(rows.forall(_._1.contains(BigInt(60))))
       withSQLConf(On) {
         val df = joined(3)
@@ -173,8 +262,11 @@ class ColumnExchangesSuite extends MultiJoinTest {
     def metrics(df: DataFrame): Seq[Map[String, Long]] =
       exchanges(df).map(_.metrics.collect { case (name, m) if compared(name) => name -> m.value })
     withSQLConf(Adaptive -> "false") {
-      val off = joined(3)
-      off.collect()
+      val off = byRow {
+        val df = joined(3)
+        df.collect()
+        df
+      }
       withSQLConf(On) {
         val on = joined(3)
         on.collect()
@@ -192,7 +284,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
           .map(k => (k.metrics("numSampledRows").value, k.sketch.map(_.toString)))
       }
       def df = fullJoin("k")(input(0, 500), input(1, 500))
-      val rows = sketches(df)
+      val rows = byRow(sketches(df))
       assert(rows.size === 2 && rows.forall(_._1 > 50))
       withSQLConf(On) {
         val on = df

@@ -8,6 +8,7 @@ import org.apache.spark.shuffle.sort.SortShuffleManager
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.plans.logical.Statistics
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, ShuffleExchangeExec, ShuffleExchangeLike, ShuffleOrigin}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics, SQLShuffleReadMetricsReporter, SQLShuffleWriteMetricsReporter}
 import org.apache.spark.sql.execution.{SQLExecution, ShufflePartitionSpec, ShuffledRowRDD, SparkPlan}
@@ -99,6 +100,9 @@ case class BulkShuffleExchangeExec(
 }
 
 object BulkShuffleExchangeExec {
+
+  /** Why it does not write columns. */
+  val WhyRows: TreeNodeTag[String] = TreeNodeTag("skewext.whyRows")
 
   /** What tells it from Spark's in a plan. */
   val Mark = "bulk rows"

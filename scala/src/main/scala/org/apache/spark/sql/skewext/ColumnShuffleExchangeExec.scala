@@ -4,16 +4,18 @@ import java.nio.ByteOrder
 
 import scala.concurrent.Future
 
-import io.github.skewext.internal.{ByteBuilder, ColumnCell, ColumnRuns}
+import io.github.skewext.internal.{ByteBuilder, ColumnCell, ColumnRoutes, ColumnRuns}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.shuffle.sort.{SerializedShuffleHandle, SortShuffleManager}
 import org.apache.spark.shuffle.{ShuffleHandle, ShuffleWriteProcessor}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.UnsafeProjection
 import org.apache.spark.sql.catalyst.plans.logical.Statistics
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.QueryStageExec
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleExchangeLike, ShuffleOrigin}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics, SQLShuffleReadMetricsReporter, SQLShuffleWriteMetricsReporter}
 import org.apache.spark.{MapOutputStatistics, Partitioner, ShuffleDependency, TaskContext}
@@ -46,9 +48,16 @@ case class ColumnShuffleExchangeExec(
     CollapseCodegenStages()(
       ShuffleExchangeExec(
         outputPartitioning,
-        ColumnarToRowExec(child),
+        ofRows(child),
         shuffleOrigin,
         advisoryPartitionSize)).canonicalized
+
+  private def ofRows(plan: SparkPlan): SparkPlan = plan match {
+    case select: SelectColumnsExec => select.ofRows(ofRows(select.child))
+    case node if node.exists(_.isInstanceOf[SelectColumnsExec]) =>
+      node.withNewChildren(node.children.map(ofRows))
+    case columns => ColumnarToRowExec(columns)
+  }
 
   private lazy val writeMetrics =
     SQLShuffleWriteMetricsReporter.createShuffleWriteMetrics(sparkContext)
@@ -82,12 +91,12 @@ case class ColumnShuffleExchangeExec(
   private def blocks: RDD[Product2[Int, ByteBuilder]] = {
     // Nothing of the plan itself goes to the tasks.
     val output = child.output
-    val partitionId = outputPartitioning.partitionIdExpression
-    val (number, metrics, dataSize) = (numPartitions, writeMetrics, longMetric(DataSize))
+    val partitioning = outputPartitioning
+    val (metrics, dataSize) = (writeMetrics, longMetric(DataSize))
     child.executeColumnar().mapPartitionsInternal { batches =>
       val context = TaskContext.get()
-      val projection = UnsafeProjection.create(partitionId :: Nil, output)
-      val runs = new ColumnRuns(output.map(_.dataType), number, projection(_).getInt(0))
+      val routes = ColumnRoutes.of(partitioning, output)
+      val runs = new ColumnRuns(output.map(_.dataType), partitioning.numPartitions, routes)
       val reporter =
         new SQLShuffleWriteMetricsReporter(context.taskMetrics().shuffleWriteMetrics, metrics)
       new ColumnBlocks(batches, runs, reporter, dataSize, context)
@@ -127,21 +136,46 @@ object ColumnShuffleExchangeExec {
   /** What tells it from Spark's in a plan. */
   val Mark = "by column"
 
-  /** In place of an exchange of Spark's, if its rows come as columns that a block can have. */
-  def insteadOf(shuffle: ShuffleExchangeExec): Option[ColumnShuffleExchangeExec] =
-    (shuffle.outputPartitioning, shuffle.child) match {
-      // Nobody makes rows of columns, or columns of rows, below us.
-      case (byHash: HashPartitioning, child)
-          if !child.exists(!_.supportsColumnar) && fits(byHash.numPartitions, child.output.size) &&
-            child.output.forall(c => ColumnCell.kindOf(c.dataType).isDefined) =>
-        Some(
+  /** Why most exchanges are not by column, which nobody can change. */
+  val FromRows = "from rows"
+
+  /**
+   * In place of an exchange of Spark's, if its rows come as columns that a block can have; if not, why.
+   *
+   * @param child what gives the rows of its child
+   */
+  def insteadOf(
+      shuffle: ShuffleExchangeExec,
+      child: SparkPlan): Either[String, ColumnShuffleExchangeExec] =
+    shuffle.outputPartitioning match {
+      case byHash: HashPartitioning =>
+        obstacle(byHash, child).toLeft(
           ColumnShuffleExchangeExec(
             byHash,
             child,
             shuffle.shuffleOrigin,
             shuffle.advisoryPartitionSize))
-      case _ => None
+      case _ => Left(FromRows)
     }
+
+  private def obstacle(byHash: HashPartitioning, child: SparkPlan): Option[String] = {
+    // Nobody makes rows of columns, or columns of rows, below us.
+    def ofRows = child.find(n => !n.supportsColumnar && n.children.forall(_.supportsColumnar))
+    def otherType = child.output.map(_.dataType).find(ColumnCell.kindOf(_).isEmpty)
+    if (!child.collectLeaves().forall(givesBatches)) Some(FromRows)
+    else if (ofRows.isDefined) Some(s"${ofRows.get.nodeName} below")
+    else if (otherType.isDefined) Some(s"${otherType.get.typeName} in a column")
+    else if (!fits(byHash.numPartitions, child.output.size)) Some("many partitions")
+    else None
+  }
+
+  /** Columns of others may be on another device. */
+  private def givesBatches(leaf: SparkPlan): Boolean = leaf match {
+    case stage: QueryStageExec => givesBatches(stage.plan)
+    case _: FileSourceScanExec | _: InMemoryTableScanExec | _: BatchScanExec =>
+      leaf.supportsColumnar
+    case _ => false
+  }
 
   /** A block's part of one column has some bytes that say how it is encoded. */
   private def fits(partitions: Int, columns: Int): Boolean =

@@ -4,11 +4,13 @@ import java.io.{ByteArrayInputStream, IOException, InputStream}
 
 import scala.util.{Failure, Random, Success, Try}
 
-import io.github.skewext.internal.{ByteBuilder, ColumnCell, ColumnRuns, PackedWords}
+import io.github.skewext.internal.{ByteBuilder, ColumnCell, ColumnRoutes, ColumnRuns, PackedWords}
+import io.github.skewext.planner.SpreadNulls
 
 import org.apache.spark.SparkFunSuite
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.vectorized.{OnHeapColumnVector, WritableColumnVector}
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.vectorized.ColumnarBatch
@@ -31,7 +33,9 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
     FloatType,
     DoubleType,
     StringType,
-    BinaryType)
+    BinaryType,
+    DecimalType(9, 2),
+    DecimalType(18, 0))
 
   private type Value = Random => Any
 
@@ -56,6 +60,9 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
       case DoubleType => r => java.lang.Double.longBitsToDouble(r.nextLong())
       case StringType => r => UTF8String.fromBytes(text(r))
       case BinaryType => text(_)
+      case t: DecimalType =>
+        val limit = BigDecimal(10).pow(t.precision).toLong
+        r => Decimal(long(r) % limit, t.precision, t.scale)
       case _ => long(_)
     }
   }
@@ -71,6 +78,7 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
     case v: Double => vector.putDouble(i, v)
     case v: UTF8String => vector.putByteArray(i, v.getBytes)
     case v: Array[Byte] => vector.putByteArray(i, v)
+    case v: Decimal => vector.putDecimal(i, v, v.precision)
   }
 
   private def batch(types: Seq[DataType], rows: Seq[Seq[Any]]): ColumnarBatch = {
@@ -87,7 +95,7 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
       types: Seq[DataType],
       batches: Seq[Seq[Seq[Any]]],
       partitions: Int): Seq[(Int, Array[Byte])] = {
-    val runs = new ColumnRuns(IntegerType +: types, partitions, _.getInt(0))
+    val runs = new ColumnRuns(IntegerType +: types, partitions, ColumnRoutes.byRow(_.getInt(0)))
     drainEach(runs, batches.map(batch(IntegerType +: types, _)))
   }
 
@@ -192,16 +200,47 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
     val rows = random(allTypes, 500, 1, 30, r)
     val types = IntegerType +: allTypes
     val project = UnsafeProjection.create(types.toArray)
-    val runs = new ColumnRuns(types, 1, _ => 0)
+    val runs = new ColumnRuns(types, 1, ColumnRoutes.byRow(_ => 0))
     runs.add(batch(types, rows), 0, rows.size)
     assert(
       runs.rowBytes === rows.map(r => project(InternalRow.fromSeq(r)).getSizeInBytes.toLong).sum)
   }
 
+  test("rows go where Spark's own exchange sends them, by one key of each type and by several") {
+    val r = new Random(7)
+    // Zeros and the other numbers that have several forms.
+    val floats = Seq(0.0f, -0.0f, Float.NaN, java.lang.Float.intBitsToFloat(0x7fc00001))
+    val doubles = Seq(0.0, -0.0, Double.NaN, java.lang.Double.longBitsToDouble(0x7ff8000000000001L))
+    val input = allTypes.zipWithIndex.map { case (t, i) => AttributeReference(s"c$i", t)() }
+    val rows = random(allTypes, 400, 1, 20, r).map(_.tail).zipWithIndex.map { case (row, i) =>
+      allTypes.zip(row).map {
+        case (FloatType, _) if i < 4 => floats(i)
+        case (DoubleType, _) if i < 4 => doubles(i)
+        case (_, value) => value
+      }
+    }
+    val columns = batch(allTypes, rows)
+    val project = UnsafeProjection.create(allTypes.toArray)
+    val several = Seq(input, input.reverse, input.filter(_.dataType == LongType))
+    val computed = Seq(Seq(input.head, Add(input(5), Literal(1L))), Seq(Literal(3)))
+    def spread(keys: Seq[Expression]) =
+      SpreadNulls(If(keys.map(IsNull(_): Expression).reduce(Or), XxHash64(input, 1L), Literal(0L)))
+    val spreading = several.map(keys => keys :+ spread(keys)) ++
+      Seq(Seq(input.last, Literal(0L)), Seq(input(5), Literal(1L)))
+    for (keys <- input.map(Seq(_)) ++ several ++ computed ++ spreading; n <- Seq(1, 7, 200)) {
+      val partitioning = HashPartitioning(keys, n)
+      val found = new Array[Int](rows.size + 1)
+      ColumnRoutes.of(partitioning, input).find(columns, 1, rows.size - 1, found, 2)
+      val id = UnsafeProjection.create(partitioning.partitionIdExpression :: Nil, input)
+      val expected = rows.tail.map(row => id(project(InternalRow.fromSeq(row))).getInt(0))
+      assert(found.toSeq === Seq(0, 0) ++ expected, partitioning)
+    }
+  }
+
   test("after a flush there is as much room as before") {
     val types = Seq(LongType, StringType)
     val b = batch(types, Seq.fill(5000)(Seq(1L, UTF8String.fromString("twenty-two characters."))))
-    val runs = new ColumnRuns(types, 3, _.getLong(0).toInt)
+    val runs = new ColumnRuns(types, 3, ColumnRoutes.byRow(_.getLong(0).toInt))
     val sizes = (0 until 3).map { _ =>
       assert(runs.isEmpty && runs.size === 0)
       runs.add(b, 0, 5000)
@@ -214,7 +253,7 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
 
   test("what only rows can have") {
     val others = Seq(
-      DecimalType(10, 2),
+      DecimalType(19, 2),
       ArrayType(LongType),
       MapType(LongType, LongType),
       StructType(Nil),
