@@ -87,7 +87,7 @@ abstract class LakehouseTest(extensions: Seq[Class[_]], late: Boolean = false) e
       "what was done with skewext off")
 
   /** Whether all that docs/merge.md names is done to tables, and not only what joins. */
-  protected def isComplete: Boolean = true
+  protected def isComplete: Boolean = testAll
 
   protected def testDelta(vectors: Boolean): Unit =
     test(s"Delta, deletion vectors: $vectors") {

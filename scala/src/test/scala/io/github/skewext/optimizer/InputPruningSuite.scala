@@ -314,8 +314,8 @@ class InputPruningSuite extends MultiJoinTest {
   }
 
   test("statistics, with columns where Spark wants them") {
-    withTable("s0", "s1", "s2") {
-      inputs.zipWithIndex.foreach { case (df, i) =>
+    withTable("s0", "s1", "s2", "s3") {
+      (inputs :+ inputs(0).where("k IS NULL OR k < 3")).zipWithIndex.foreach { case (df, i) =>
         df.write.saveAsTable(s"s$i")
         sql(s"ANALYZE TABLE s$i COMPUTE STATISTICS FOR ALL COLUMNS")
       }
@@ -334,6 +334,11 @@ class InputPruningSuite extends MultiJoinTest {
         // Null keys of the others are left out.
         assert(stats(left).rowCount.get > 24 && stats(left).rowCount.get < product)
         assert(stats(left.where("v0 < 6")).rowCount.get < product / 2)
+        // No more keys come out than the input has that has fewest.
+        val fewest = spark.table("s3").select("k").na.drop().distinct().count()
+        val both = stats(join(tables(0), spark.table("s3"))("required", "required"))
+        val keys = both.attributeStats.collect { case (a, stat) if a.name == "k" => stat }
+        assert(keys.map(_.distinctCount) === Seq(Some(BigInt(fewest))) && fewest < 7)
         val unique = tables.map(_.groupBy("k").count())
         assert(
           stats(
