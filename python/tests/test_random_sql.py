@@ -15,7 +15,7 @@ from random_sql.scope import pruned, tables_of
 from random_sql.tree import FULL, SPARK, Join, Select, leaves, statements
 
 # `make test-random` has as many as one likes.
-QUERIES = 200 if TEST_ALL else 30
+QUERIES = 200 if TEST_ALL else 40
 SEED = 20240229
 
 

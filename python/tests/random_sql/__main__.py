@@ -21,6 +21,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="random_sql", description=__doc__)
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="(random)")
     parser.add_argument("--count", type=int, default=2000, help="of queries (2000)")
+    parser.add_argument("--first", type=int, default=0, help="number of the first one (0)")
     parser.add_argument("--minutes", type=float, help="in place of --count")
     parser.add_argument("--failures", type=int, default=3, help="after which to stop (3)")
     options = parser.parse_args(arguments)
@@ -35,7 +36,7 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as home:
         spark = _session(Path(home))
         engines = Engines(spark, Path(home))
-        found = hunt(engines, options.seed, count, options.failures, tell, seconds)
+        found = hunt(engines, options.seed, count, options.failures, tell, seconds, options.first)
         tell(str(found))
         engines.close()
         spark.stop()

@@ -112,11 +112,12 @@ def hunt(
     most_failures: int = 1,
     tell: Callable[[str], None] = lambda _: None,
     seconds: float = float("inf"),
+    first: int = 0,
 ) -> Found:
-    """Ask `count` queries, which the seed decides on; ends early after some failures, or time."""
+    """Ask queries up to `count`, which the seed decides on; ends early after some failures, or time."""
     found = Found()
     begin = told = time.monotonic()
-    for number, (example, label) in enumerate(examples(engines, seed, count), 1):
+    for number, (example, label) in enumerate(examples(engines, seed, count, first), 1):
         fault = _compare(engines, example, found)
         if fault is not None:
             tell(f"{label}: {fault}; making it smaller")
@@ -135,17 +136,20 @@ def hunt(
     return found
 
 
-def examples(engines: Engines, seed: int, count: int) -> Iterator[tuple[Example, str]]:
-    """The examples of a seed; their tables are loaded."""
-    for batch in range(-(-count // BATCH)):
+def examples(
+    engines: Engines, seed: int, count: int, first: int = 0
+) -> Iterator[tuple[Example, str]]:
+    """The examples of a seed, from a number on; their tables are loaded."""
+    for batch in range(first // BATCH, -(-count // BATCH)):
         random = chance.Random(f"{seed} {batch}")
         tables = tuple(make_tables(random))
         engines.load(tables)
         generator = Generator(random, tables)
         for number in range(min(BATCH, count - batch * BATCH)):
             query = generator.query()
-            label = f"seed {seed}, query {batch * BATCH + number}"
-            yield Example(query, tables, random_settings(random)), label
+            example = Example(query, tables, random_settings(random))
+            if batch * BATCH + number >= first:
+                yield example, f"seed {seed}, query {batch * BATCH + number}"
 
 
 def _compare(engines: Engines, example: Example, found: Found) -> str | None:

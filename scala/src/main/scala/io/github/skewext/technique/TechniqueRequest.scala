@@ -103,10 +103,10 @@ case class TechniqueRequest(
       case cached: InMemoryRelation if cached.outputOrdering.nonEmpty =>
         InMemoryRelation(cached.output, cached.cacheBuilder, Nil, cached.statsOfPlanToCache)
     }
-    val renewed =
-      DeduplicateRelations(Join(original, unordered, Inner, None, JoinHint.NONE)) match {
-        case Join(_, copy, _, _, _) => copy
-      }
+    val hiding = SubqueryAsItIs.hideIn(unordered)
+    val renewed = DeduplicateRelations(Join(original, hiding, Inner, None, JoinHint.NONE)) match {
+      case Join(_, copy, _, _, _) => SubqueryAsItIs.showIn(copy)
+    }
     // Under names of their own. Spark does not give new ids to columns that nodes of ours make. And an
     // alias that puts a name right is one that its optimizer does not take away: the join would show
     // other ids each time that it is planned.

@@ -17,7 +17,7 @@ import org.apache.spark.sql.{DataFrame, Row}
 class RandomMergeSuite extends MergeTest {
 
   private val runs =
-    sys.env.get("SKEWEXT_RANDOM_MERGES").fold(if (testAll) 1000 else 20)(_.toInt)
+    sys.env.get("SKEWEXT_RANDOM_MERGES").fold(if (testAll) 1000 else 10)(_.toInt)
 
   private val seedOfFirst = sys.env.get("SKEWEXT_RANDOM_SEED").map(_.toLong)
 

@@ -198,7 +198,7 @@ class PruneBucketsSuite extends BucketScanTest {
         "timestamp_ntz" -> "cast(timestamp_millis(v % 5 * 1001) as timestamp_ntz)",
         "float" -> "cast(v % 5 - 1.5 as float)",
         "double" -> "if(v % 5 = 1, double('NaN'), v % 5 - 1.5)")
-      some(8, columns).foreach { case (dataType, expression) =>
+      some(4, columns).foreach { case (dataType, expression) =>
         sql("DROP TABLE IF EXISTS types")
         sql(
           s"CREATE TABLE types (x $dataType, y int, v long) USING parquet " +

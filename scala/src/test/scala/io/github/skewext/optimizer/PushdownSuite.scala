@@ -225,7 +225,7 @@ class PushdownSuite extends MultiJoinTest {
           assert(checkJoin(moved).nonEmpty)
         }
       // Of columns that are not there in every row; of two inputs; of none.
-      for (on <- Seq("v1 - 100 <=> x", "v0 = x AND v1 > y + 100", "x > 5")) withClue(on) {
+      for (on <- some(1, Seq("v1 - 100 <=> x", "v0 = x AND v1 > y + 100", "x > 5"))) withClue(on) {
         val stays = left.join(other, expr(on), how)
         assert(semiJoined(stays) === Seq(false, false, false))
         checkSame(stays)

@@ -54,6 +54,31 @@ class SkewJoinSuite extends SkewJoinTest {
       check(large, renamed, "k", "full", technique)
   }
 
+  test("sides with subqueries, correlated and not, also where a technique has a side twice") {
+    withTempView("large", "small") {
+      large.createOrReplaceTempView("large")
+      small.createOrReplaceTempView("small")
+      val conditions = Seq(
+        "EXISTS (SELECT 1 FROM small s WHERE coalesce(t.k, 3) = s.k)",
+        "NOT EXISTS (SELECT 1 FROM large s WHERE t.k = s.k + 1)",
+        "t.k + 1 IN (SELECT k FROM small)",
+        "t.k NOT IN (SELECT k + 7 FROM small WHERE k IS NOT NULL)",
+        "t.k < (SELECT max(k) FROM small)",
+        "t.k <= (SELECT max(s.k) FROM small s WHERE s.k = t.k)")
+      for {
+        technique <- Seq("iterative_broadcast", "broadcast_map", "salted")
+        condition <- conditions.head +: some(1, conditions.tail)
+        how <- "left_anti" +: some(1, Seq("full", "left_semi", "left", "right"))
+      } withClue(s"$technique, $how, $condition: ") {
+        val options = Map("chunks" -> "2").filter(_ => technique == "iterative_broadcast")
+        val left = spark.sql(s"SELECT * FROM large t WHERE $condition")
+        val right = spark.sql(s"SELECT * FROM small t WHERE $condition")
+        check(left, small, "k", how, technique, options)
+        check(large, right, "k", how, technique, options)
+      }
+    }
+  }
+
   test("adaptive has settings of its own, for its join alone") {
     withSQLConf(Threshold -> "1g") {
       val whole = check(large, small, "k", "full", "adaptive")

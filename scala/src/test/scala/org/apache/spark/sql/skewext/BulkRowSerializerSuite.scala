@@ -66,7 +66,7 @@ class BulkRowSerializerSuite extends SparkFunSuite {
   private val cases: Seq[(String, Seq[Int])] = Seq(
     "no row" -> Nil,
     "one row" -> Seq(3),
-    "many small rows" -> Seq.fill(20000)(random.nextInt(40)),
+    "many small rows" -> Seq.fill(6000)(random.nextInt(40)),
     "rows around the size of a buffer" -> (4060 to 4110),
     "rows around the size of the reader's buffer" -> (65490 to 65550),
     "a row larger than any buffer among small ones" -> Seq(1, 1 << 20, 2, 300000, 3))
