@@ -186,7 +186,8 @@ class Trial:
             return self._write_and_read(case, unstable, way)
         summed = _summed(case.query(spark, unstable))
         (row,) = summed.collect()
-        if check and way == ON:
+        # Of unstable inputs some plans stay as they are, as they must.
+        if check and way == ON and not unstable:
             plan = str(_jvm(summed).queryExecution().executedPlan())
             if case.fires not in plan:
                 raise AssertionError(f"{case.name} does not show {case.fires}:\n{plan}")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import duckdb
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from stock import INTERPRETED
 
@@ -114,7 +115,7 @@ def hunt(
     seconds: float = float("inf"),
     first: int = 0,
 ) -> Found:
-    """Ask queries up to `count`, which the seed decides on; ends early after some failures, or time."""
+    """Ask queries up to `count`, which the seed decides on; ends early after failures, or time."""
     found = Found()
     begin = told = time.monotonic()
     for number, (example, label) in enumerate(examples(engines, seed, count, first), 1):
@@ -167,7 +168,7 @@ def _compare(engines: Engines, example: Example, found: Found) -> str | None:
     begin = time.perf_counter()
     try:
         stock = engines.stock(example.query, example.settings)
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         found.skipped[f"not for Spark ({str(error).splitlines()[0][:60]})"] += 1
         return None
     found.seconds["stock"] += time.perf_counter() - begin

@@ -84,6 +84,9 @@ object RewriteReason {
 
   case object OuterReference extends RewriteReason("it refers to columns of the query around it")
 
+  case object SharedSubquery
+      extends RewriteReason("an input has a correlated subquery over a table that it reads as well")
+
   case object Streaming extends RewriteReason("it is a streaming query")
 
   /** All reasons, in the order of the documentation. */
@@ -112,6 +115,7 @@ object RewriteReason {
     FilterBetween,
     RolesDiffer,
     OuterReference,
+    SharedSubquery,
     Streaming)
 
   /** A reason as a join carries it. */

@@ -263,6 +263,8 @@ private[skewext] class ChainRewriter(
         Some(Detailed(RewriteReason.Streaming, None))
       } else if (group.original.containsPattern(OUTER_REFERENCE)) {
         Some(Detailed(RewriteReason.OuterReference, None))
+      } else if (sharesColumnsWithSubquery(group.original)) {
+        Some(Detailed(RewriteReason.SharedSubquery, None))
       } else if (group.inputs.size < minInputs && !group.joins.contains(NamedJoin)) {
         Some(
           group.obstacles.headOption.getOrElse(
@@ -282,6 +284,23 @@ private[skewext] class ChainRewriter(
           plan
       }
     }
+
+  /**
+   * Whether a correlated subquery has columns of what it stands in. An alias keeps them apart, which Spark
+   * takes away as redundant where no join of its own is above, and then it fails.
+   */
+  private def sharesColumnsWithSubquery(plan: LogicalPlan): Boolean = {
+    def columns(plan: LogicalPlan) =
+      AttributeSet.fromAttributeSets(plan.collect { case node => node.outputSet })
+    plan.containsPattern(PLAN_EXPRESSION) && plan.exists { node =>
+      lazy val own = AttributeSet.fromAttributeSets(node.children.map(columns))
+      node.expressions.exists(_.exists {
+        case subquery: SubqueryExpression if subquery.references.nonEmpty =>
+          columns(subquery.plan).exists(own.contains)
+        case _ => false
+      })
+    }
+  }
 
   /** `2 full outer joins and 1 left outer join`. */
   private def madeOf(joins: Seq[String]): String =

@@ -3,8 +3,8 @@ package io.github.skewext.planner
 import java.nio.file.Files
 
 import io.github.skewext.MultiJoinTest
-import io.github.skewext.explain.Explainer
 import io.github.skewext.execution.split.KeySketchExec
+import io.github.skewext.explain.Explainer
 import io.github.skewext.internal.SkewConf
 import org.apache.commons.io.FileUtils
 

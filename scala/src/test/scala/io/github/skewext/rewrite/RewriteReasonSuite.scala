@@ -213,6 +213,33 @@ class RewriteReasonSuite extends RewriteTest {
       RewriteReason.OuterReference)
   }
 
+  test(
+    "a correlated subquery over the input's own table, which Spark mistakes without a join above") {
+    withTempView("t") {
+      spark
+        .sql("SELECT CAST(x AS string) AS k FROM VALUES (1, 2), (null, 3), (4, 5) AS rows(x, y)")
+        .coalesce(1)
+        .createOrReplaceTempView("t")
+      val own = "SELECT r.k AS k FROM (SELECT c.k AS k FROM t AS c) AS r"
+      def full(condition: String) =
+        spark.sql(s"SELECT b.k AS k FROM t AS a FULL JOIN ($own WHERE $condition) AS b USING (k)")
+      // Rows of a query become a relation with the ids of its columns, of which Spark's tests have none.
+      withSQLConf(
+        SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> "",
+        SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS.key -> "2") {
+        checkLeft(full("NOT EXISTS (SELECT 1 FROM t s WHERE r.k = s.k)"), SharedSubquery)
+        // One that has nothing to do with its rows, and one over another table.
+        for (other <- Seq(
+            "EXISTS (SELECT 1 FROM t s WHERE s.k = '4')",
+            "NOT EXISTS (SELECT 1 FROM range(3) WHERE r.k = id)")) {
+          val df = full(other)
+          checkSame(df)
+          assert(df.queryExecution.optimizedPlan.exists(_.isInstanceOf[MultiFullJoin]), other)
+        }
+      }
+    }
+  }
+
   test("every reason is shown by one of these tests") {
     // Only catalogs of v2 have tables with such partitions: `StoragePartitionsSuite`.
     val elsewhere = Seq(StoragePartitions)

@@ -6,6 +6,7 @@ import io.github.skewext.plan.TechniqueReason
 
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoinExec}
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 
@@ -54,27 +55,22 @@ class SkewJoinSuite extends SkewJoinTest {
       check(large, renamed, "k", "full", technique)
   }
 
-  test("sides with subqueries, correlated and not, also where a technique has a side twice") {
-    withTempView("large", "small") {
-      large.createOrReplaceTempView("large")
-      small.createOrReplaceTempView("small")
-      val conditions = Seq(
-        "EXISTS (SELECT 1 FROM small s WHERE coalesce(t.k, 3) = s.k)",
-        "NOT EXISTS (SELECT 1 FROM large s WHERE t.k = s.k + 1)",
-        "t.k + 1 IN (SELECT k FROM small)",
-        "t.k NOT IN (SELECT k + 7 FROM small WHERE k IS NOT NULL)",
-        "t.k < (SELECT max(k) FROM small)",
-        "t.k <= (SELECT max(s.k) FROM small s WHERE s.k = t.k)")
-      for {
-        technique <- Seq("iterative_broadcast", "broadcast_map", "salted")
-        condition <- conditions.head +: some(1, conditions.tail)
-        how <- "left_anti" +: some(1, Seq("full", "left_semi", "left", "right"))
-      } withClue(s"$technique, $how, $condition: ") {
-        val options = Map("chunks" -> "2").filter(_ => technique == "iterative_broadcast")
-        val left = spark.sql(s"SELECT * FROM large t WHERE $condition")
-        val right = spark.sql(s"SELECT * FROM small t WHERE $condition")
-        check(left, small, "k", how, technique, options)
-        check(large, right, "k", how, technique, options)
+  test("a side twice, of which a correlated subquery reads the same table") {
+    withTempView("few", "many") {
+      spark.sql(
+        "CREATE TEMPORARY VIEW few AS SELECT CAST(x AS smallint) AS k, CAST(y AS float) AS j, " +
+          "CAST(z AS int) AS v FROM VALUES (0, 0.5, 0), (3, 1.5, 3) AS rows(x, y, z)")
+      spark.sql(
+        "CREATE TEMPORARY VIEW many AS SELECT CAST(x AS double) AS j " +
+          "FROM VALUES (null), (0.5) AS rows(x)")
+      val df = spark.sql("""
+          |SELECT /*+ SKEW_JOIN(a, 'iterative_broadcast', 'chunks=2') */ a.j
+          |FROM few a LEFT ANTI JOIN many b ON a.j = b.j
+          |WHERE EXISTS (SELECT 1 FROM few c WHERE coalesce(a.k, 3) = c.v)""".stripMargin)
+      // Rows of a query become a relation with the ids of its columns, of which Spark's tests have none.
+      withSQLConf(SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> "") {
+        assert(checkSame(df).size === 1)
+        assert(made(again(df)).distinct === Seq("iterative_broadcast"))
       }
     }
   }
