@@ -285,7 +285,7 @@ object MultiFullJoin {
    *
    *  - Inputs that have a column in common, somewhere in their plans. One that hides it behind an alias
    *    would show it under the id that another one's has above the join. Not what has got new ids
-   *    before: those aliases stay.
+   *    before: those aliases stay, unless they are inputs of a join that may become a part of another.
    *  - An input that has two columns of one name. They could be aliases of one column; if one of them is
    *    the key, the other would be none of the values any more.
    *
@@ -295,10 +295,17 @@ object MultiFullJoin {
       inputs: Seq[LogicalPlan]): Seq[(LogicalPlan, Attribute => Attribute)] = {
     val firstWith = mutable.HashMap.empty[ExprId, Int]
     val sharing = mutable.BitSet.empty
-    def visible(plan: LogicalPlan): Seq[LogicalPlan] =
-      if (plan.getTagValue(Renewed).isDefined) Seq(plan)
-      else plan +: plan.children.flatMap(visible)
-    for ((input, i) <- inputs.zipWithIndex; node <- visible(input); column <- node.output) {
+    def visible(plan: LogicalPlan, belowJoin: Boolean): Seq[LogicalPlan] =
+      if (!belowJoin && plan.getTagValue(Renewed).isDefined) Seq(plan)
+      else {
+        val joins = belowJoin || plan.isInstanceOf[MultiFullJoin]
+        plan +: plan.children.flatMap(visible(_, joins))
+      }
+    for {
+      (input, i) <- inputs.zipWithIndex
+      node <- visible(input, belowJoin = false)
+      column <- node.output
+    } {
       val first = firstWith.getOrElseUpdate(column.exprId, i)
       if (first != i) sharing ++= Seq(first, i)
     }

@@ -1,5 +1,7 @@
 package io.github.skewext.rewrite
 
+import org.apache.spark.sql.internal.SQLConf
+
 /** Joins of other types beside full outer joins on the same key. */
 class RewriteChainRolesSuite extends RewriteTest {
 
@@ -70,6 +72,31 @@ class RewriteChainRolesSuite extends RewriteTest {
       checkRewritten(
         "SELECT * FROM t0 FULL JOIN (SELECT * FROM t1 JOIN t2 USING (k) JOIN t3 USING (k)) USING (k)",
         3)
+    }
+  }
+
+  test("rows of one query in several inputs, of which one is a join that becomes a larger one") {
+    withTempView("rows", "more") {
+      sql(
+        "SELECT CAST(a AS string) AS k, CAST(b AS string) AS j, CAST(c AS int) AS n FROM VALUES " +
+          "('A', 'x', 0), ('a t', 'A', 7), (null, 'a text', 2), (null, '', 1), (null, 'a', 1) AS t(a, b, c)")
+        .coalesce(1)
+        .createTempView("rows")
+      sql("SELECT CAST(a AS string) AS k FROM VALUES (null), ('A'), ('a t'), ('A') AS t(a)")
+        .coalesce(1)
+        .createTempView("more")
+      // Literal rows become a relation with the ids of the query's columns.
+      withSQLConf(SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> "", MinInputs -> "2", Mixed -> "true") {
+        val df = checkRewritten(
+          """SELECT r5.k AS k FROM rows AS r4 FULL JOIN (
+            |  SELECT r2.k AS k, r1.j AS j
+            |  FROM rows AS r1 FULL JOIN more AS r2 ON r1.k = r2.k FULL JOIN rows AS r3 ON r1.k = r3.k
+            |  WHERE r1.n <> 3) AS r5 ON r4.k = r5.k
+            |WHERE coalesce(r4.j, r5.j) >= 'a'""".stripMargin,
+          2,
+          3)
+        assert(df.count() === 6)
+      }
     }
   }
 }
