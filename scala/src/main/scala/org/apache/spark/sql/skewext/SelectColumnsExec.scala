@@ -111,7 +111,7 @@ private final class SelectedColumn(column: ColumnVector, rows: Array[Int], count
   override def getDecimal(row: Int, precision: Int, scale: Int): Decimal =
     column.getDecimal(rows(row), precision, scale)
 
-  // Of a struct, or an interval, which no exchange by column has.
-  override protected def getChild(ordinal: Int): ColumnVector =
+  // Of a struct, or an interval, which no exchange by column has. From Spark 4 on it is public.
+  override def getChild(ordinal: Int): ColumnVector =
     throw new UnsupportedOperationException
 }
