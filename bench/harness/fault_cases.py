@@ -26,6 +26,7 @@ SETTINGS = {
 }
 
 BUCKETED = ("read_0", "read_1", "read_2")
+FILES = ("file_0", "file_1", "file_2")
 MAPS = 6
 HOT = 7
 
@@ -137,6 +138,18 @@ def _make_buckets(spark: SparkSession) -> None:
             skewext.write_bucketed(frame, name, by="k", buckets=6)
 
 
+def _of_files(spark: SparkSession, unstable: bool) -> DataFrame:
+    import pyspark_skewext as skewext
+
+    return skewext.multi_full_join(*map(spark.table, FILES), on="k")
+
+
+def _make_files(spark: SparkSession) -> None:
+    for n, name in enumerate(FILES):
+        if not spark.catalog.tableExists(name):
+            table(spark, n, 1500, 5000 * (n == 0)).write.saveAsTable(name)
+
+
 CASES = (
     Case("multi_full_join, 4 inputs", _operator),
     Case("multi_full_join, a hot key in one of 3", _split_operator, fires="(skew: "),
@@ -179,5 +192,12 @@ CASES = (
         # Nothing is shuffled for the join.
         stages=(MAP,),
         prepare=_make_buckets,
+    ),
+    Case(
+        "multi_full_join of files, a hot key in one of 3",
+        _of_files,
+        unstable=False,
+        fires="by column",
+        prepare=_make_files,
     ),
 )
