@@ -213,7 +213,7 @@ def _state(spark: SparkSession, home: Path) -> Found:
     context: Any = spark.sparkContext
     files = [path for path in (home / "local").rglob("*") if path.is_file()]
     storage = context._jsc.sc().env().blockManager().master().getStorageStatus()
-    blocks = sum(storage[i].numBlocks() for i in range(len(storage)))
+    blocks = sum(storage[i].blocks().size() for i in range(len(storage)))
     return {**_jvm_state(spark), "blocks": blocks, "files": len(files)}
 
 
