@@ -89,10 +89,7 @@ class Watch:
         # "WholeStageCodegen (1)", "SortMergeJoin(skew=true)", "Scan parquet "
         plain = (str(node.name()).split("(")[0].strip() for node in listed)
         counts = Counter(_SAME.get(name, name) for name in plain if not name.startswith(_IGNORED))
-        bulk = sum(_BULK in str(node.desc()) for node in listed if str(node.name()) == "Exchange")
-        by_column = sum(
-            _BY_COLUMN in str(node.desc()) for node in listed if str(node.name()) == "Exchange"
-        )
+        exchanges = [str(node.desc()) for node in listed if str(node.name()) == "Exchange"]
         matches = (_OURS_SPLIT.match(str(node.name()).strip()) for node in listed)
         ours = [match[1] for match in matches if match]
         spark = sum(_SPARK_SPLIT in str(node.name()) for node in listed)
@@ -100,8 +97,8 @@ class Watch:
         buckets = sum(int(match[1]) for match in read if match)
         by_key = sum(_BY_KEY.search(str(node.desc())) is not None for node in listed)
         split = Counter(
-            BulkExchange=bulk,
-            ColumnExchange=by_column,
+            BulkExchange=sum(_BULK in exchange for exchange in exchanges),
+            ColumnExchange=sum(_BY_COLUMN in exchange for exchange in exchanges),
             OursSplit=len(ours),
             SparkSplit=spark,
             Buckets=buckets,

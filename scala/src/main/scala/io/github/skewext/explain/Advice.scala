@@ -122,8 +122,8 @@ private[skewext] object Advice {
       "Put the filter into an input or above all joins, if that is what is meant."
     case RewriteReason.RolesDiffer =>
       "Write it with multi_join and a role for each input, if that is what is meant."
-    case RewriteReason.OuterReference => "Write the subquery as a join."
-    case RewriteReason.SharedSubquery => "Write the subquery as a join."
+    case RewriteReason.OuterReference | RewriteReason.SharedSubquery =>
+      "Write the subquery as a join."
     case RewriteReason.Streaming => "Nothing: the operator is for batch queries."
   }
 

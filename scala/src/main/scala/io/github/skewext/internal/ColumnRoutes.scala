@@ -22,8 +22,10 @@ object ColumnRoutes {
 
   /** As Spark's exchange by `partitioning`, by column if the keys are columns. Not to be serialized. */
   def of(partitioning: HashPartitioning, input: Seq[Attribute]): ColumnRoutes = {
-    val projection = UnsafeProjection.create(partitioning.partitionIdExpression :: Nil, input)
-    val rows = byRow(projection(_).getInt(0))
+    def ofRows: ColumnRoutes = {
+      val projection = UnsafeProjection.create(partitioning.partitionIdExpression :: Nil, input)
+      byRow(projection(_).getInt(0))
+    }
     val (keys, isZero) = partitioning.expressions match {
       case keys :+ (_: ZeroWithoutNulls) => (keys, true)
       case keys :+ Literal(0L, LongType) => (keys, true)
@@ -33,9 +35,9 @@ object ColumnRoutes {
     if (places.forall(_.isDefined)) {
       val columns = places.flatten.toArray
       val types = columns.map(input(_).dataType)
-      new ByHash(columns, types, partitioning.numPartitions, if (isZero) Some(rows) else None)
+      new ByHash(columns, types, partitioning.numPartitions, isZero, ofRows)
     } else {
-      rows
+      ofRows
     }
   }
 
@@ -63,14 +65,18 @@ object ColumnRoutes {
   /**
    * The remainder of the hash that Spark's `Murmur3Hash` gives of the keys.
    *
-   * @param zero whether there is a long besides that is 0 in most rows, and how the others are routed
+   * @param isZero whether there is a long besides, which is 0 where no key is null
+   * @param ofRows how the others are routed; made when there are any
    */
   private final class ByHash(
       keys: Array[Int],
       types: Array[DataType],
       numPartitions: Int,
-      zero: Option[ColumnRoutes])
+      isZero: Boolean,
+      ofRows: => ColumnRoutes)
       extends ColumnRoutes {
+
+    private[this] lazy val nullRoutes = ofRows
 
     override def find(
         batch: ColumnarBatch,
@@ -86,11 +92,11 @@ object ColumnRoutes {
       }
       var i = at
       while (i < at + rows) {
-        val hash = if (zero.isEmpty) partitions(i) else hashLong(0L, partitions(i))
+        val hash = if (isZero) hashLong(0L, partitions(i)) else partitions(i)
         partitions(i) = Math.floorMod(hash, numPartitions)
         i += 1
       }
-      zero.foreach(findNulls(batch, from, rows, partitions, at, _))
+      if (isZero) findNulls(batch, from, rows, partitions, at)
     }
 
     private def findNulls(
@@ -98,14 +104,13 @@ object ColumnRoutes {
         from: Int,
         rows: Int,
         partitions: Array[Int],
-        at: Int,
-        routes: ColumnRoutes): Unit = {
+        at: Int): Unit = {
       val columns = keys.map(batch.column).filter(_.hasNull)
       if (columns.nonEmpty) {
         var i = 0
         while (i < rows) {
           if (columns.exists(_.isNullAt(from + i))) {
-            routes.find(batch, from + i, 1, partitions, at + i)
+            nullRoutes.find(batch, from + i, 1, partitions, at + i)
           }
           i += 1
         }

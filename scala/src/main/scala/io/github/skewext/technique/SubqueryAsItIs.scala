@@ -1,7 +1,8 @@
 package io.github.skewext.technique
 
-import org.apache.spark.sql.catalyst.expressions.{Attribute, OuterReference, SubqueryExpression}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan}
+import org.apache.spark.sql.catalyst.trees.TreePattern.OUTER_REFERENCE
 
 /**
  * The plan of a subquery, hidden from Spark while it gives a copy of the plan around it new ids. Where
@@ -17,7 +18,7 @@ private object SubqueryAsItIs {
 
   def hideIn(plan: LogicalPlan): LogicalPlan = plan.transformAllExpressions {
     // Columns from outside that are still in the plan get new ids with those outside.
-    case subquery: SubqueryExpression if !refersOutside(subquery.plan) =>
+    case subquery: SubqueryExpression if !subquery.plan.containsPattern(OUTER_REFERENCE) =>
       subquery.withNewPlan(SubqueryAsItIs(subquery.plan))
   }
 
@@ -28,7 +29,4 @@ private object SubqueryAsItIs {
         case _ => subquery
       }
   }
-
-  private def refersOutside(plan: LogicalPlan): Boolean =
-    plan.exists(_.expressions.exists(_.exists(_.isInstanceOf[OuterReference])))
 }
