@@ -7,11 +7,14 @@ import java.util.concurrent.atomic.AtomicInteger
 import scala.collection.JavaConverters._
 import scala.util.{Failure, Random, Success => Done, Try}
 
+import io.github.skewext.PythonApi
 import io.github.skewext.execution.split.{MarkKeys, SplitJoinExec, SplitReadSpecs, SplitTask}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.skew.SplitRetriesSuite._
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
+import org.json4s.{DefaultFormats, Formats, JBool}
+import org.json4s.jackson.JsonMethods
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerTaskEnd}
 import org.apache.spark.sql.catalyst.InternalRow
@@ -86,6 +89,14 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
     }
     assert(ids.size === 1)
     ids.head
+  }
+
+  /** Of the stage that joins: how many tasks its report says failed, and how many it counts. */
+  private def reportOf(df: DataFrame): (Int, Int) = {
+    implicit val formats: Formats = DefaultFormats
+    val report = JsonMethods.parse(PythonApi.queryReport(df))
+    val Seq(stage) = (report \ "stages").children.filterNot(s => (s \ "prepares") == JBool(true))
+    ((stage \ "failed_tasks").extract[Int], (stage \ "tasks").extract[Int])
   }
 
   test("tasks of every kind fail once") {
@@ -171,6 +182,7 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
           }
           // Map tasks of the skewed input ran again, and pieces that read what those wrote.
           assert(done.ends.fetchFailures > 0)
+          assert(reportOf(df) === ((done.ends.fetchFailures, done.joinTasks)))
           assert(done.ends.mapTasks === maps + 4 + 4 + (if (all) maps else 1))
           val again = done.seen.filter(_.stageAttempt > 0)
           assert(done.kinds(again).contains("piece"))

@@ -141,7 +141,10 @@ class GroupsMemorySuite extends GroupsTest {
     val noTables = sorted(Long.MaxValue, atTheEnd = leave(0, 3 * page))
     // One row too many: of what is kept back the sorter's part is taken once more, and then gone.
     val tooMany = sorted(rows - 1L, beforeLastRow = leave(2 * page, (3 + 2) * page))
-    for (found <- Seq(noTables, tooMany)) {
+    // The sorter begins, and of what the rows leave to it finds nothing: the others go to files.
+    val midway =
+      sorted(rows - 1L, beforeLastRow = leave((2 + 2) * page, (3 + 2 + 20) * page))
+    for (found <- Seq(noTables, tooMany, midway)) {
       assert(found.init === expected.init)
       assert(found.last > 0)
     }
