@@ -5,9 +5,17 @@ PYTHON ?= python3
 ARGS ?=
 export TEST_JOBS ?= $(shell $(PYTHON) build-tools/test_jobs.py)
 
-# The lines of Spark, the default one first. SPARK=4.2 takes another one, for any target.
+# The lines of Spark, the default one first, the newest last. SPARK=4.2 takes another one, for any target.
 LINES := $(shell sed -n 's/.*SparkLine."\([^"]*\)".*/\1/p' project/SparkVersions.scala)
-SPARK ?= $(firstword $(LINES))
+NEWEST := $(lastword $(LINES))
+DEFAULT := $(firstword $(LINES))
+# The demo is of the newest line, on a machine that is new enough for it.
+ifeq ($(MAKECMDGOALS),demo)
+DEFAULT := $(shell { test "$$(build-tools/java-release)" -ge 17 && \
+  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))'; } 2> /dev/null && \
+  echo $(NEWEST) || echo $(DEFAULT))
+endif
+SPARK ?= $(DEFAULT)
 PYSPARK := $(shell sed -n 's/.*SparkLine."$(SPARK)", "\([^"]*\)".*/\1/p' project/SparkVersions.scala)
 ifeq ($(PYSPARK),)
 $(error There is no line $(SPARK) of Spark here; the lines are $(LINES))
@@ -51,7 +59,7 @@ export LC_ALL := C.UTF-8
 # The order of prerequisites saves a start of sbt: after the Scala tests the jar is there.
 .NOTPARALLEL:
 
-.PHONY: help demo test test-all test-line test-scala test-python test-spark test-random test-merge \
+.PHONY: help demo test test-all test-line test-lines test-scala test-python test-spark test-random test-merge \
   fuzz cluster-test memory-test driver-test matrix bench fmt \
   check check-scala \
   check-python jar jars wheel docs site release docker-check wheel-of-jars notebooks clean distclean
@@ -73,16 +81,24 @@ LINE_SUITES := *SkewExtensionsSuite *MultiFullJoinSuite *KeyTypesSuite *BadInput
   *TableFunctionsSuite *CollatedKeysSuite *NewTypesSuite *ResultStageSuite *RolledLogSuite \
   *SkewedBroadcastCostSuite
 LINE_TESTS := tests/test_joins.py tests/test_plans.py tests/test_docs.py \
-  tests/test_random_sql.py::test_random_queries tests/test_connect.py \
-  tests/test_examples.py::test_the_check_for_databricks tests/smoke_wheel.py
+  tests/test_random_sql.py::test_random_queries \
+  tests/test_examples.py::test_the_check_for_databricks tests/smoke_wheel.py \
+  $(if $(filter $(NEWEST),$(SPARK)),tests/test_connect.py)
 
 test-line: export SKEWEXT_TEST_LINE := 1
-test-line: $(CLIENT_VENV)/.stamp ## A part of the tests, for another line of Spark: SPARK=4.2
+test-line: $(if $(filter $(NEWEST),$(SPARK)),$(CLIENT_VENV)/.stamp) ## A part of the tests, for another line of Spark: SPARK=4.2
 	status=0; \
 	$(MAKE) --no-print-directory test-scala ONLY='$(LINE_SUITES)' || status=1; \
 	$(MAKE) --no-print-directory test-python \
 	  ARGS='-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=10 $(LINE_TESTS)' \
 	  || status=1; \
+	exit $$status
+
+test-lines: ## The same for each line but the default one
+	status=0; \
+	for line in $(filter-out $(firstword $(LINES)),$(LINES)); do \
+	  $(MAKE) --no-print-directory test-line SPARK=$$line || status=1; \
+	done; \
 	exit $$status
 
 # The report of an earlier run must not be counted.

@@ -33,6 +33,10 @@ object TechniqueReason {
       extends TechniqueReason(
         "the join is that of a MERGE, which looks in each task for target rows that match twice")
 
+  case object CommonTable
+      extends TechniqueReason(
+        "the join is in a common table expression that is not deterministic and read several times")
+
   case object WrongOption extends TechniqueReason("an option is not what it should be")
 
   /** All reasons, in the order of the documentation. */
@@ -46,6 +50,7 @@ object TechniqueReason {
       TooLarge,
       NotStable,
       MergeTarget,
+      CommonTable,
       WrongOption)
 
   /** A reason as it is given for a join. */

@@ -83,6 +83,20 @@ class TechniqueHintsSuite extends SkewJoinTest {
     }
   }
 
+  test("a hint in a common table expression that Spark computes once is left out, and says so") {
+    withTempView("l", "s") {
+      large.createOrReplaceTempView("l")
+      small.createOrReplaceTempView("s")
+      for (technique <- Seq("iterative_broadcast", "broadcast_map", "broadcast", "adaptive")) {
+        val df = spark.sql(s"""WITH w AS (
+             |  SELECT /*+ skew_join(s, '$technique') */ *, rand() AS r FROM l LEFT JOIN s USING (k))
+             |SELECT x.k, x.r < 1, y.r < 1 FROM w x JOIN w y USING (k) WHERE x.k > 0""".stripMargin)
+        assert(refusals(df).contains(TechniqueReason.CommonTable), technique)
+        checkAnswer(df, rowsWhenOff(df))
+      }
+    }
+  }
+
   test("a hint on a join of streams is left out") {
     // Each partition of a join of streams keeps four tables of what it has seen, in files.
     withSQLConf("spark.sql.shuffle.partitions" -> "1")(
