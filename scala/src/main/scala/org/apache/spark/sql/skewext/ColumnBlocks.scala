@@ -27,6 +27,7 @@ private final class ColumnBlocks(
 
   private[this] var batch: ColumnarBatch = _
   private[this] var batchRow = 0
+  private[this] var rowsAtOnce = ColumnBlocks.FewRows
   private[this] var blocks: Iterator[(Int, Int, ByteBuilder)] = Iterator.empty
 
   override def hasNext: Boolean = {
@@ -44,10 +45,15 @@ private final class ColumnBlocks(
   private def fill(): Unit = {
     var isFull = false
     while (!isFull && hasBatch) {
-      // A part only, as a batch of long strings may be of any size.
-      val until = math.min(batch.numRows, batchRow + ColumnBlocks.RowsAtOnce)
+      val until = math.min(batch.numRows, batchRow + rowsAtOnce)
+      val before = runs.size
       runs.add(batch, batchRow, until)
       batchRow = until
+      // A batch may be of any size, and larger here than it is there: of a dictionary's strings, or a
+      // constant one, it has one copy.
+      rowsAtOnce =
+        if (runs.size - before > ColumnBlocks.AtOnce) math.max(1, rowsAtOnce / 2)
+        else math.min(ColumnBlocks.ManyRows, 2 * rowsAtOnce)
       // What was just added is there in any case. Twice, as arrays grow ahead, and blocks are a copy.
       isFull = runs.size >= ColumnBlocks.Most || !memory.reserve(2 * runs.size)
     }
@@ -70,5 +76,9 @@ private object ColumnBlocks {
 
   /** Blocks of fewer bytes save little; with more, what is read next is in no cache any more. */
   private val Most = 32L << 20
-  private val RowsAtOnce = 1024
+
+  // Of a batch, before it is looked at whether memory is used up.
+  private val FewRows = 16
+  private val ManyRows = 1024
+  private val AtOnce = 1L << 20
 }
