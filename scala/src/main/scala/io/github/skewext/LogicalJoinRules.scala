@@ -1,24 +1,12 @@
 package io.github.skewext
 
-import io.github.skewext.internal.Guard
-import io.github.skewext.optimizer.KeptDefinition
-
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, JOIN}
+import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand
 
 /** Rules of the optimizer, for plans with joins of any kind: ours have the tree pattern of Spark's. */
 class LogicalJoinRules(rules: Rule[LogicalPlan]*) extends RuleGroup[LogicalPlan](rules) {
-
-  override def apply(plan: LogicalPlan): LogicalPlan =
-    if (plan.containsPattern(CTE)) {
-      Guard.protect(s"the rule $ruleName", plan) {
-        KeptDefinition.showIn(super.apply(KeptDefinition.hideIn(plan)))
-      }
-    } else {
-      super.apply(plan)
-    }
 
   override protected def concerns(plan: LogicalPlan): Boolean = plan match {
     // To Spark its query is none of its children.

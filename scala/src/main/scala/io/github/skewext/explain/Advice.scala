@@ -5,10 +5,6 @@ import io.github.skewext.plan.{BucketReason, MergeReason, RewriteReason, SkewRea
 /** What a user can do about a join that was left as it is, and what the reason means. */
 private[skewext] object Advice {
 
-  private val OutOfCommonTable =
-    "Spark computes it once, and keeps track of its columns in a way of its own. Write it to a table first, " +
-      "or compute what is not deterministic elsewhere: rand(), uuid(), a Python function."
-
   def of(reason: SkewReason): String = reason match {
     case SkewReason.JoinType =>
       "It is a join whose rows say whether a key exists, or one like it. Nothing can be done but " +
@@ -128,7 +124,6 @@ private[skewext] object Advice {
       "Write it with multi_join and a role for each input, if that is what is meant."
     case RewriteReason.OuterReference | RewriteReason.SharedSubquery =>
       "Write the subquery as a join."
-    case RewriteReason.CommonTable => OutOfCommonTable
     case RewriteReason.Streaming => "Nothing: the operator is for batch queries."
   }
 
@@ -153,7 +148,9 @@ private[skewext] object Advice {
         "technique that reads each side once: adaptive, broadcast."
     case TechniqueReason.MergeTarget =>
       "Nothing: the extension splits the target where that is skewed. See merge.md."
-    case TechniqueReason.CommonTable => OutOfCommonTable
+    case TechniqueReason.CommonTable =>
+      "Spark computes it once, and knows its columns by ids that the technique would change. Write it to a " +
+        "table first, or compute what is not deterministic elsewhere: rand(), uuid(), a Python function."
     case TechniqueReason.WrongOption => "Correct the hint."
   }
 

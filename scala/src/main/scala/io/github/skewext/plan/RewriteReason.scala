@@ -87,10 +87,6 @@ object RewriteReason {
   case object SharedSubquery
       extends RewriteReason("an input has a correlated subquery over a table that it reads as well")
 
-  case object CommonTable
-      extends RewriteReason(
-        "it is in a common table expression that is not deterministic and read several times")
-
   case object Streaming extends RewriteReason("it is a streaming query")
 
   /** All reasons, in the order of the documentation. */
@@ -120,7 +116,6 @@ object RewriteReason {
     RolesDiffer,
     OuterReference,
     SharedSubquery,
-    CommonTable,
     Streaming)
 
   /** A reason as a join carries it. */

@@ -8,7 +8,7 @@ import io.github.skewext.plan.{InputRole, JoinHints, MultiFullJoin, RewriteReaso
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
 import org.apache.spark.sql.catalyst.plans._
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{CTERelationDef, Filter, Join, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, OUTER_REFERENCE, PLAN_EXPRESSION}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -17,11 +17,13 @@ import org.apache.spark.sql.internal.SQLConf
  *
  * @param hasMultiJoins whether there are multi-way joins already
  * @param scans those of which Spark will read a part, as joins of the plan tell
+ * @param keepsIds whether columns must keep their ids, also when Spark has taken away what it can
  */
 private[skewext] class ChainRewriter(
     conf: SQLConf,
     hasMultiJoins: Boolean,
-    scans: => Seq[LogicalPlan])
+    scans: => Seq[LogicalPlan],
+    keepsIds: Boolean = false)
     extends PredicateHelper {
 
   private lazy val prunedScans = scans
@@ -64,6 +66,11 @@ private[skewext] class ChainRewriter(
       }
     case join: Join => groupOf(join)
     case join: MultiFullJoin => groupOf(join)
+    // What several read, and is computed once. Spark knows its columns by the ids that they had when it
+    // first pushed something into it, and with others takes one column for another.
+    case definition: CTERelationDef =>
+      val within = new ChainRewriter(conf, hasMultiJoins, prunedScans, keepsIds = true)
+      single(definition.mapChildren(within.rewrite))
     case other => single(other.mapChildren(rewrite))
   }
 
@@ -279,7 +286,7 @@ private[skewext] class ChainRewriter(
           group.top.foreach(RewriteReason.set(_, given))
           group.original
         case None =>
-          val (plan, join) = new JoinTreePlanner(group).plan()
+          val (plan, join) = new JoinTreePlanner(group, keepsIds).plan()
           RewriteReason.setMadeOf(join, madeOf(group.joins))
           plan
       }

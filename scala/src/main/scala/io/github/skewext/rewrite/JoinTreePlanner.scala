@@ -20,8 +20,11 @@ import org.apache.spark.sql.types.DataType
  * is that key where one of them has the row, and null elsewhere: a column that is never null in its
  * input tells. Where equal keys may differ (-0.0 and 0.0), or are shown in a narrower type than they
  * are compared in, the inputs' own keys go through the join as columns.
+ *
+ * @param keepsIds whether columns must keep their ids when Spark has taken away aliases that are redundant,
+ *   which those to another name are not
  */
-private[skewext] class JoinTreePlanner(group: JoinTree) {
+private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
 
   private val inputs = group.inputs.map(new Input(_)).toIndexedSeq
 
@@ -30,7 +33,9 @@ private[skewext] class JoinTreePlanner(group: JoinTree) {
   private val timeZone = Some(SQLConf.get.sessionLocalTimeZone)
 
   private val keyOutput = JoinTreePlanner.asBefore(group) {
-    group.keyTypes.zipWithIndex.map { case (t, j) => AttributeReference(nameOfKey(j), t)() }
+    group.keyTypes.zipWithIndex.map { case (t, j) =>
+      AttributeReference(if (keepsIds) s"${nameOfKey(j)}@key" else nameOfKey(j), t)()
+    }
   }
 
   private val shownIds = group.shown.map(_.id)

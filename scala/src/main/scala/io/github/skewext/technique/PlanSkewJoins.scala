@@ -3,9 +3,9 @@ package io.github.skewext.technique
 import io.github.skewext.internal.{Guard, SkewConf}
 import io.github.skewext.plan.{MarkedBroadcastJoin, TechniqueHint, TechniqueOptions, TechniqueReason}
 
-import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{CTERelationDef, Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
+import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, JOIN}
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 
 /**
@@ -16,15 +16,30 @@ case class PlanSkewJoins(session: SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (SkewConf.enabled(conf)) {
-      plan.transformUpWithPruning(_.containsPattern(JOIN)) { case join: Join =>
-        TechniqueHint.of(join) match {
-          case Some(wanted: TechniqueHint.Wanted) => planned(join, wanted)
-          case _ => join
+      val known =
+        if (plan.containsPattern(CTE)) plan.transformWithPruning(_.containsPattern(CTE)) {
+          case definition: CTERelationDef => definition.mapChildren(whereWanted(_)(refusedThere))
         }
-      }
+        else plan
+      whereWanted(known)(planned)
     } else {
       plan
     }
+
+  private def whereWanted(plan: LogicalPlan)(
+      change: (Join, TechniqueHint.Wanted) => LogicalPlan): LogicalPlan =
+    plan.transformUpWithPruning(_.containsPattern(JOIN)) { case join: Join =>
+      TechniqueHint.of(join) match {
+        case Some(wanted: TechniqueHint.Wanted) => change(join, wanted)
+        case _ => join
+      }
+    }
+
+  /** In what several read, and Spark computes once: it takes other ids there for other columns. */
+  private def refusedThere(join: Join, wanted: TechniqueHint.Wanted): LogicalPlan =
+    TechniqueHint.on(
+      join,
+      TechniqueHint.Refused(wanted.technique, TechniqueReason.CommonTable.given))
 
   private def planned(join: Join, wanted: TechniqueHint.Wanted): LogicalPlan =
     PlanSkewJoins.plan(session, join, wanted) match {

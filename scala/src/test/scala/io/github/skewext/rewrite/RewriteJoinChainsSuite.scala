@@ -117,6 +117,31 @@ class RewriteJoinChainsSuite extends RewriteTest {
     }
   }
 
+  test(
+    "a CTE of which only some columns are read, and one that becomes a chain when it is filtered") {
+    // A value stood where the random number is, or Spark did not find a column.
+    withSQLConf(
+      Mixed -> "true",
+      SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1",
+      SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> "") {
+      for (where <- Seq("", "WHERE x.k >= 1 AND y.k >= 1")) {
+        checkRewritten(
+          s"""WITH w AS (
+             |  SELECT *, rand() AS r
+             |  FROM (SELECT a.k, a.v0 FROM t0 a LEFT JOIN t1 b ON a.k = b.k LEFT JOIN t2 c ON a.k = c.k))
+             |SELECT x.k, x.r >= 0 AND x.r < 1 AS ok, y.r >= 0 AND y.r < 1 AS also
+             |FROM w x JOIN w y ON x.k = y.k LEFT SEMI JOIN t3 d ON x.k = d.k $where""".stripMargin,
+          3)
+      }
+      checkRewritten(
+        """WITH w AS (
+          |  SELECT b.k FROM t0 a FULL JOIN t1 b ON a.k = b.k AND a.l = b.l
+          |  LEFT JOIN t2 c ON b.k = c.k AND b.l = c.l WHERE rand() >= 0)
+          |SELECT x.k FROM w x LEFT JOIN w y ON x.k = y.k LEFT SEMI JOIN t3 d ON x.k = d.k""".stripMargin,
+        3)
+    }
+  }
+
   // Spark's optimizer takes away aliases that are of no use to it below a node that is not its own.
   test("a table that hides its columns behind aliases, beside itself") {
     withTempView("computed") {

@@ -240,23 +240,6 @@ class RewriteReasonSuite extends RewriteTest {
     }
   }
 
-  test("a common table expression that Spark computes once, and pushes into what is asked of it") {
-    // Spark mistook its columns: a value stood where the random number is.
-    withSQLConf(SkewConf.MULTI_JOIN_REWRITE_MIXED.key -> "true") {
-      for (where <- Seq("", "WHERE x.k >= 1 AND y.k >= 1")) {
-        val df = spark.sql(
-          s"""WITH w AS (
-             |  SELECT *, rand() AS r
-             |  FROM (SELECT a.k, a.v0 FROM t0 a LEFT JOIN t1 b ON a.k = b.k LEFT JOIN t2 c ON a.k = c.k))
-             |SELECT x.k, x.r >= 0 AND x.r < 1 AS ok, y.r >= 0 AND y.r < 1 AS also
-             |FROM w x JOIN w y ON x.k = y.k LEFT SEMI JOIN t3 d ON x.k = d.k $where""".stripMargin)
-        checkLeft(df, CommonTable)
-      }
-    }
-    // Read once, or deterministic, it is no table of its own.
-    checkRewritten(s"WITH w AS (${chain(wholeKey)}) SELECT * FROM w", 3)
-  }
-
   test("every reason is shown by one of these tests") {
     // Only catalogs of v2 have tables with such partitions: `StoragePartitionsSuite`.
     val elsewhere = Seq(StoragePartitions)

@@ -8,7 +8,7 @@ import org.apache.spark.paths.SparkPath
 import org.apache.spark.sql.catalyst.expressions.{Expression, PlanExpression}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.FileSourceScanExec
-import org.apache.spark.sql.execution.datasources.BucketingUtils
+import org.apache.spark.sql.execution.datasources.{BucketingUtils, PartitionDirectory}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -75,21 +75,44 @@ private[skewext] object BucketFiles {
   private val MostFooters = 64
 
   /**
-   * The files of a scan by their buckets, kept on the scan: several rules ask for them, and each as
-   * often as a join is looked at. A copy with fewer buckets has them as well. Not for tasks, which may
-   * be given the plan.
-   *
-   * @param byBucket None if a name has no bucket in it
+   * The files of a scan, kept on the scan: several rules ask for them, and each as often as a join is
+   * looked at. A copy with fewer buckets has them as well. Not for tasks, which may be given the plan.
    */
-  private[files] class Listing(@transient val byBucket: Option[Map[Int, Seq[File]]])
-      extends Serializable
+  private[files] class Listing(@transient val directories: Seq[PartitionDirectory])
+      extends Serializable {
+
+    def size: Int = directories.map(_.files.size).sum
+
+    /** None if a name has no bucket in it. A table may have very many files, and a name takes its time. */
+    @transient lazy val byBucket: Option[Map[Int, Seq[File]]] = {
+      val byBucket = directories
+        .flatMap(_.files)
+        .groupBy(file => BucketingUtils.getBucketId(file.getPath.getName))
+      if (byBucket.contains(None)) {
+        None
+      } else {
+        Some(byBucket.collect { case (Some(bucket), own) =>
+          bucket -> own.map(file => File(file.getPath, file.getLen)).distinct
+        })
+      }
+    }
+  }
 
   private val listing = TreeNodeTag[Listing]("skewext.bucketFiles")
 
+  private def listingOf(scan: FileSourceScanExec): Listing = {
+    if (scan.getTagValue(listing).isEmpty) scan.setTagValue(listing, list(scan))
+    scan.getTagValue(listing).get
+  }
+
+  /** Whether a task reads more files than that, as far as their number tells. */
+  def areSurelyMore(scan: FileSourceScanExec, files: Int): Boolean =
+    scan.optionalBucketSet.isEmpty &&
+      listingOf(scan).size > files.toLong * scan.relation.bucketSpec.get.numBuckets
+
   /** None if a name has no bucket in it, at which the scan is going to fail. */
-  def of(scan: FileSourceScanExec): Option[BucketFiles] = {
-    if (scan.getTagValue(listing).isEmpty) scan.setTagValue(listing, new Listing(list(scan)))
-    scan.getTagValue(listing).get.byBucket.map { byBucket =>
+  def of(scan: FileSourceScanExec): Option[BucketFiles] =
+    listingOf(scan).byBucket.map { byBucket =>
       val numBuckets = scan.relation.bucketSpec.get.numBuckets
       val partitions = scan.optionalNumCoalescedBuckets.getOrElse(numBuckets)
       val read = (0 until numBuckets).filter(b => scan.optionalBucketSet.forall(_.get(b)))
@@ -100,25 +123,15 @@ private[skewext] object BucketFiles {
           byPartition.getOrElse(p, Nil).flatMap(byBucket.getOrElse(_, Nil))
         })
     }
-  }
 
   /**
    * As the scan lists them, which would count them as read. Those that are left when subqueries have
    * pruned partitions are fewer.
    */
-  private def list(scan: FileSourceScanExec): Option[Map[Int, Seq[File]]] = {
+  private def list(scan: FileSourceScanExec): Listing = {
     def known(filters: Seq[Expression]) =
       filters.filterNot(_.exists(_.isInstanceOf[PlanExpression[_]]))
-    val files = scan.relation.location
-      .listFiles(known(scan.partitionFilters), known(scan.dataFilters))
-      .flatMap(_.files)
-    val byBucket = files.groupBy(file => BucketingUtils.getBucketId(file.getPath.getName))
-    if (byBucket.contains(None)) {
-      None
-    } else {
-      Some(byBucket.collect { case (Some(bucket), own) =>
-        bucket -> own.map(file => File(file.getPath, file.getLen)).distinct
-      })
-    }
+    new Listing(
+      scan.relation.location.listFiles(known(scan.partitionFilters), known(scan.dataFilters)))
   }
 }

@@ -64,6 +64,15 @@ class BucketFilesSuite extends MultiJoinTest {
     }
   }
 
+  test("that there are too many is known without a look at their names") {
+    withScan("true") { (scan, _) =>
+      assert(BucketFiles.areSurelyMore(scan, 3) && !BucketFiles.areSurelyMore(scan, 4))
+      val none =
+        BucketedScan.restrict(scan, scan.relation.bucketSpec.get, new BitSet(4))
+      assert(!BucketFiles.areSurelyMore(none, 3))
+    }
+  }
+
   test("partitions that are not read have no files; those that a subquery may leave out have") {
     withScan("p = 1")((scan, _) => assert(BucketFiles.of(scan).get.sorted.most === 2))
     withScan("p = (SELECT max(k) % 2 FROM t)") { (scan, _) =>
@@ -72,9 +81,9 @@ class BucketFilesSuite extends MultiJoinTest {
   }
 
   test("tasks that are given the plan are not given its files") {
-    val listing = new BucketFiles.Listing(Some(Map(0 -> Seq(BucketFiles.File(new Path("f"), 1)))))
+    val listing = new BucketFiles.Listing(Nil)
     val serializer = SparkEnv.get.closureSerializer.newInstance()
     val sent = serializer.deserialize[BucketFiles.Listing](serializer.serialize(listing))
-    assert(sent.byBucket === null)
+    assert(sent.directories === null)
   }
 }
