@@ -13,8 +13,8 @@ import io.github.skewext.internal.SkewConf
 import io.github.skewext.skew.SplitRetriesSuite._
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
-import org.json4s.{DefaultFormats, Formats, JBool}
 import org.json4s.jackson.JsonMethods
+import org.json4s.{DefaultFormats, Formats, JBool}
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerTaskEnd}
 import org.apache.spark.sql.catalyst.InternalRow
