@@ -7,7 +7,6 @@ target/release-dry-run, and changes nothing.
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import os
 import shutil
@@ -19,6 +18,7 @@ from xml.etree import ElementTree
 
 from bom import bill, sha256
 from changelog import notes, parsed, released
+from release_options import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUP = Path("io/github/skewext")
@@ -144,12 +144,7 @@ def release(version: str, lines: list[str], tests: bool) -> None:
 
 def main() -> None:
     """See the module."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("version", nargs="?", help="such as 0.2.0; none for a dry run")
-    parser.add_argument("--lines", nargs="+", required=True, help="lines of Spark, such as 3.5 4.2")
-    parser.add_argument("--dry-run", action="store_true")
-    parser.add_argument("--skip-tests", action="store_true", help="if they have just run")
-    options = parser.parse_args()
+    options = parse(sys.argv[1:], __doc__)
     # The modules that are built must not be those of this environment.
     os.environ.pop("PYTHONPATH", None)
     if options.dry_run:
