@@ -16,6 +16,7 @@ DEFAULT := $(shell { test "$$(build-tools/java-release)" -ge 17 && \
   echo $(NEWEST) || echo $(DEFAULT))
 endif
 SPARK ?= $(DEFAULT)
+IS_NEWEST := $(filter $(NEWEST),$(SPARK))
 PYSPARK := $(shell sed -n 's/.*SparkLine."$(SPARK)", "\([^"]*\)".*/\1/p' project/SparkVersions.scala)
 ifeq ($(PYSPARK),)
 $(error There is no line $(SPARK) of Spark here; the lines are $(LINES))
@@ -83,10 +84,10 @@ LINE_SUITES := *SkewExtensionsSuite *MultiFullJoinSuite *KeyTypesSuite *BadInput
 LINE_TESTS := tests/test_joins.py tests/test_plans.py tests/test_docs.py \
   tests/test_random_sql.py::test_random_queries \
   tests/test_examples.py::test_the_check_for_databricks tests/smoke_wheel.py \
-  $(if $(filter $(NEWEST),$(SPARK)),tests/test_connect.py)
+  $(if $(IS_NEWEST),tests/test_connect.py)
 
 test-line: export SKEWEXT_TEST_LINE := 1
-test-line: $(if $(filter $(NEWEST),$(SPARK)),$(CLIENT_VENV)/.stamp) ## A part of the tests, for another line of Spark: SPARK=4.2
+test-line: $(if $(IS_NEWEST),$(CLIENT_VENV)/.stamp) ## A part of the tests, for another line of Spark: SPARK=4.2
 	status=0; \
 	$(MAKE) --no-print-directory test-scala ONLY='$(LINE_SUITES)' || status=1; \
 	$(MAKE) --no-print-directory test-python \

@@ -34,7 +34,7 @@ pytestmark = [
     pytest.mark.skipif(
         not (TEST_ALL or os.environ.get("SKEWEXT_TEST_LINE") == "1"), reason="takes long"
     ),
-    pytest.mark.skipif(not CLIENT.exists(), reason="there is no client: `make test-line`"),
+    pytest.mark.skipif(not CLIENT.exists(), reason="there is no client: `make test-all`"),
 ]
 
 #: What needs no extension.

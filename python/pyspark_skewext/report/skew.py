@@ -22,7 +22,7 @@ from pyspark_skewext.results.skew import SkewFigures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 # For a smaller share the sketch would be larger than a task should hold.
 _LEAST_SHARE = 0.00001
@@ -234,10 +234,7 @@ def _of_server(
         },
     )
     texts = f"struct<{', '.join(f'k{position}: string' for position in range(len(names)))}>"
-    try:
-        rows = found.collect()
-    except _NO_TYPE:
-        rows = found.withColumn("key", found["key"].cast(texts)).collect()
+    rows = _fetched(found, lambda: found.withColumn("key", found["key"].cast(texts)))
     # The first row has the figures. Each other one has a key, and bounds for all inputs.
     hot_rows: list[Any] = [
         [*key, partition, *(bound for pair in zip(least, most) for bound in pair)]
@@ -282,8 +279,16 @@ def _rows(spark: SparkSession, frame: Any, names: Sequence[str]) -> list[Row]:
     found = DataFrame(frame, spark)
     # A column of the key may have any name, also that of another one here.
     found = found.toDF(*(f"c{position}" for position in range(len(found.columns))))
+    keys = [col(name).cast("string").alias(name) for name in found.columns[: len(names)]]
+    return _fetched(found, lambda: found.select(*keys, *found.columns[len(names) :]))
+
+
+def _fetched(found: DataFrame, with_texts: Callable[[], DataFrame]) -> list[Row]:
+    """Fetch rows; with keys as text if they have a value that Python has no type for.
+
+    That is seen only when PySpark raises it: a date is such a value if it is out of range.
+    """
     try:
         return found.collect()
     except _NO_TYPE:
-        keys = [col(name).cast("string").alias(name) for name in found.columns[: len(names)]]
-        return found.select(*keys, *found.columns[len(names) :]).collect()
+        return with_texts().collect()

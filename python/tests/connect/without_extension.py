@@ -34,6 +34,7 @@ def test_what_the_server_needs(a: DataFrame) -> None:
         skewext.query_report()
 
 
+# That it warns is tested above; here what it says of the names is.
 @pytest.mark.filterwarnings("ignore:The Spark Connect server has no skewext")
 def test_names_that_clash(a: DataFrame) -> None:
     with pytest.raises(PySparkValueError, match="have two columns named 'v'"):

@@ -34,7 +34,7 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
 
   private val keyOutput = JoinTreePlanner.asBefore(group) {
     group.keyTypes.zipWithIndex.map { case (t, j) =>
-      AttributeReference(if (keepsIds) s"${nameOfKey(j)}@key" else nameOfKey(j), t)()
+      AttributeReference(nameOfKey(j), t)()
     }
   }
 
@@ -47,12 +47,14 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
   /** Columns of inputs that the plan shows in any case. */
   private val used = AttributeSet((terms ++ group.conditions).flatMap(_.references))
 
-  private def nameOfKey(column: Int): String =
-    group.shown.head.keys(column).last match {
+  private def nameOfKey(column: Int): String = {
+    val name = group.shown.head.keys(column).last match {
       case a: Attribute => a.name
       case Cast(a: Attribute, _, _, _) => a.name
       case _ => s"key_$column"
     }
+    if (keepsIds) s"$name@key" else name
+  }
 
   def plan(): (LogicalPlan, MultiFullJoin) = {
     val list = terms.map(unevaluated)

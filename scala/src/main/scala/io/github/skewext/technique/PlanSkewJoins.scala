@@ -16,11 +16,9 @@ case class PlanSkewJoins(session: SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (SkewConf.enabled(conf)) {
-      val known =
-        if (plan.containsPattern(CTE)) plan.transformWithPruning(_.containsPattern(CTE)) {
-          case definition: CTERelationDef => definition.mapChildren(whereWanted(_)(refusedThere))
-        }
-        else plan
+      val known = plan.transformWithPruning(_.containsPattern(CTE)) {
+        case definition: CTERelationDef => definition.mapChildren(whereWanted(_)(refusedThere))
+      }
       whereWanted(known)(planned)
     } else {
       plan
