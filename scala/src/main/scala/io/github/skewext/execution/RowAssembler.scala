@@ -171,8 +171,8 @@ final class RowAssembler(inputTypes: Seq[Seq[DataType]], output: Seq[Expression]
 
   private def makeRoom(more: Int): Unit = {
     val needed = position - Start + more
-    require(needed <= MaxBytes, s"A row of the join would have $needed bytes or more.")
-    buffer = java.util.Arrays.copyOf(buffer, math.min(MaxBytes, 2 * needed).toInt)
+    require(needed <= RowBytes.MostBytes, s"A row of the join would have $needed bytes or more.")
+    buffer = java.util.Arrays.copyOf(buffer, RowBytes.grown(needed))
   }
 
   private def setNull(columns: Columns): Boolean = {
@@ -203,7 +203,6 @@ final class RowAssembler(inputTypes: Seq[Seq[DataType]], output: Seq[Expression]
 
 private object RowAssembler {
   private val Start = Platform.BYTE_ARRAY_OFFSET.toLong
-  private val MaxBytes = (Int.MaxValue - 15).toLong
 
   /** Columns of one input's rows, and which columns of the output they become. */
   private final class Columns(

@@ -11,8 +11,8 @@ final class ByteBuilder(initial: Int) {
     if (array.length - size < more) {
       val needed = Math.addExact(size, more)
       // What is written by address would go beyond an array that is too short.
-      if (needed > ByteBuilder.Most) throw new OutOfMemoryError(s"$needed bytes in one array")
-      array = java.util.Arrays.copyOf(array, math.min(2L * needed, ByteBuilder.Most).toInt)
+      if (needed > RowBytes.MostBytes) throw new OutOfMemoryError(s"$needed bytes in one array")
+      array = java.util.Arrays.copyOf(array, RowBytes.grown(needed))
     }
 
   def putByte(value: Int): Unit = {
@@ -38,10 +38,4 @@ final class ByteBuilder(initial: Int) {
     RowBytes.copyShort(from, offset, array, (Platform.BYTE_ARRAY_OFFSET + size).toLong, length)
     size += length
   }
-}
-
-private object ByteBuilder {
-
-  /** As long as an array can be on any JVM. */
-  private val Most: Long = Int.MaxValue - 15L
 }

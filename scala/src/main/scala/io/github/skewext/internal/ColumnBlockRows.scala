@@ -117,7 +117,7 @@ final class ColumnBlockRows(types: Seq[DataType]) {
     val length = words(i)(current).toInt
     val rounded = roundNumberOfBytesToNearestWord(length)
     if (buffer.length - size < rounded) {
-      buffer = java.util.Arrays.copyOf(buffer, Math.addExact(2 * size, 2 * rounded))
+      buffer = java.util.Arrays.copyOf(buffer, RowBytes.grown(Math.addExact(size, rounded)))
     }
     val at = Platform.BYTE_ARRAY_OFFSET.toLong
     // Rows are compared by all their bytes, also those behind a string.

@@ -39,6 +39,18 @@ object RowBytes {
       }
     }
 
+  /** As long as an array can be on any JVM. */
+  val MostBytes: Long = Int.MaxValue - 15L
+
+  /**
+   * How long an array is made for so many bytes, of which there may be more: twice as long, but of large
+   * rows, which are few, only by a quarter, as the old array is still there while the new one is filled.
+   */
+  def grown(needed: Long): Int =
+    math.min(MostBytes, if (needed > Large) needed + needed / 4 else 2 * needed).toInt
+
+  private val Large = 32L << 20
+
   // Up to here the call costs more than the copying.
   private val WordByWord = 128
 }

@@ -11,7 +11,6 @@ import org.apache.spark.serializer.{DeserializationStream, SerializationStream, 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.unsafe.Platform
-import org.apache.spark.unsafe.array.ByteArrayMethods
 
 /**
  * Writes the bytes that Spark's `UnsafeRowSerializer` writes, a row's size in four bytes (highest
@@ -196,7 +195,7 @@ private final class BulkRowReader(in: InputStream, val row: UnsafeRow, first: Ar
   private def fill(needed: Int): Unit = {
     val rest = end - position
     val target =
-      if (needed > buffer.length) new Array[Byte](BulkRowReader.grown(needed)) else buffer
+      if (needed > buffer.length) new Array[Byte](RowBytes.grown(needed)) else buffer
     System.arraycopy(buffer, position, target, 0, rest)
     buffer = target
     position = 0
@@ -211,10 +210,6 @@ private final class BulkRowReader(in: InputStream, val row: UnsafeRow, first: Ar
 
 private object BulkRowReader {
   private val BufferSize = 1 << 16
-
-  /** Twice as much as is needed, as far as an array can have it. */
-  def grown(needed: Int): Int =
-    math.min(2L * needed, ByteArrayMethods.MAX_ROUNDED_ARRAY_LENGTH.toLong).toInt
 
   def newBuffer: Array[Byte] = new Array[Byte](BufferSize)
 }

@@ -5,7 +5,7 @@ import java.nio.{ByteBuffer, ByteOrder}
 
 import scala.reflect.ClassTag
 
-import io.github.skewext.internal.{ByteBuilder, ColumnBlockRows, PackedWords}
+import io.github.skewext.internal.{ByteBuilder, ColumnBlockRows, PackedWords, RowBytes}
 
 import org.apache.spark.serializer.{DeserializationStream, SerializationStream, Serializer, SerializerInstance}
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
@@ -75,7 +75,9 @@ private final class ColumnBlockInput(in: InputStream, types: Seq[DataType])
         block(0) = first.toByte
         fill(1, 4)
         val size = ByteBuffer.wrap(block).order(ByteOrder.nativeOrder).getInt
-        if (size <= 0) throw new IOException(s"A shuffle block of $size bytes")
+        if (size <= 0 || size > RowBytes.MostBytes - PackedWords.Slack) {
+          throw new IOException(s"A shuffle block of $size bytes")
+        }
         fill(0, size)
         rows.open(block, size)
         true
@@ -87,7 +89,7 @@ private final class ColumnBlockInput(in: InputStream, types: Seq[DataType])
       var at = from
       while (at < until) {
         if (block.length - at <= PackedWords.Slack) {
-          block = java.util.Arrays.copyOf(block, Math.addExact(block.length, block.length))
+          block = java.util.Arrays.copyOf(block, RowBytes.grown(block.length + 1L))
         }
         val read = in.read(block, at, math.min(until - at, block.length - at - PackedWords.Slack))
         if (read < 0) throw new EOFException
