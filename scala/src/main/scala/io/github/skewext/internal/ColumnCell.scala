@@ -52,6 +52,20 @@ object ColumnCell {
         column.getDecimal(row, decimal.precision, decimal.scale).toUnscaledLong
     }
 
+  /** Whether a word has more bits than an Int. */
+  def isLong(kind: Int): Boolean = kind == Longs || kind == Doubles || kind == Decimals
+
+  /** The word that equal values have in common, as Spark hashes them: of the zeros, and of the NaNs. */
+  def comparable(kind: Int, word: Long): Long = (kind: @switch) match {
+    case 5 =>
+      val value = java.lang.Float.intBitsToFloat(word.toInt)
+      if (value == 0.0f) 0 else java.lang.Float.floatToIntBits(value)
+    case 6 =>
+      val value = java.lang.Double.longBitsToDouble(word)
+      if (value == 0.0) 0L else java.lang.Double.doubleToLongBits(value)
+    case _ => word
+  }
+
   /** The bits of a word that a row's eight bytes have; the others are zero there. */
   def mask(kind: Int): Long = (kind: @switch) match {
     case 1 => 0xffL

@@ -4,15 +4,25 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, Literal, UnsafeProjection}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.types._
-import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
+import org.apache.spark.sql.vectorized.ColumnarBatch
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.hash.Murmur3_x86_32.{hashInt, hashLong, hashUnsafeBytes}
 
 /** Which partitions the rows of a batch go to. */
 trait ColumnRoutes {
 
-  /** Puts those of `rows` rows from `from` on into `partitions`, from `at` on. */
-  def find(batch: ColumnarBatch, from: Int, rows: Int, partitions: Array[Int], at: Int): Unit
+  /**
+   * Puts those of `rows` rows from `from` on into `partitions`, from `at` on.
+   *
+   * @param columns the batch's, to which these rows were appended last
+   */
+  def find(
+      batch: ColumnarBatch,
+      from: Int,
+      rows: Int,
+      columns: Array[AppendedColumn],
+      partitions: Array[Int],
+      at: Int): Unit
 }
 
 /** A long that is 0 in rows where none of the other expressions of its partitioning is null. */
@@ -33,16 +43,14 @@ object ColumnRoutes {
     }
     val places = keys.map(columnOf(_, input))
     if (places.forall(_.isDefined)) {
-      val columns = places.flatten.toArray
-      val types = columns.map(input(_).dataType)
-      new ByHash(columns, types, partitioning.numPartitions, isZero, ofRows)
+      new ByHash(places.flatten.toArray, partitioning.numPartitions, isZero, ofRows)
     } else {
       ofRows
     }
   }
 
   def byRow(partitionOf: InternalRow => Int): ColumnRoutes =
-    (batch, from, rows, partitions, at) => {
+    (batch, from, rows, _, partitions, at) => {
       var i = 0
       while (i < rows) {
         partitions(at + i) = partitionOf(batch.getRow(from + i))
@@ -70,7 +78,6 @@ object ColumnRoutes {
    */
   private final class ByHash(
       keys: Array[Int],
-      types: Array[DataType],
       numPartitions: Int,
       isZero: Boolean,
       ofRows: => ColumnRoutes)
@@ -82,12 +89,13 @@ object ColumnRoutes {
         batch: ColumnarBatch,
         from: Int,
         rows: Int,
+        columns: Array[AppendedColumn],
         partitions: Array[Int],
         at: Int): Unit = {
       java.util.Arrays.fill(partitions, at, at + rows, Seed)
       var k = 0
       while (k < keys.length) {
-        hash(batch.column(keys(k)), types(k), from, rows, partitions, at)
+        hash(columns(keys(k)), rows, partitions, at)
         k += 1
       }
       var i = at
@@ -96,21 +104,22 @@ object ColumnRoutes {
         partitions(i) = Math.floorMod(hash, numPartitions)
         i += 1
       }
-      if (isZero) findNulls(batch, from, rows, partitions, at)
+      if (isZero) findNulls(batch, from, rows, columns, partitions, at)
     }
 
     private def findNulls(
         batch: ColumnarBatch,
         from: Int,
         rows: Int,
+        columns: Array[AppendedColumn],
         partitions: Array[Int],
         at: Int): Unit = {
-      val columns = keys.map(batch.column).filter(_.hasNull)
-      if (columns.nonEmpty) {
+      val mayBeNull = keys.map(batch.column).filter(_.hasNull)
+      if (mayBeNull.nonEmpty) {
         var i = 0
         while (i < rows) {
-          if (columns.exists(_.isNullAt(from + i))) {
-            nullRoutes.find(batch, from + i, 1, partitions, at + i)
+          if (mayBeNull.exists(_.isNullAt(from + i))) {
+            nullRoutes.find(batch, from + i, 1, columns, partitions, at + i)
           }
           i += 1
         }
@@ -121,66 +130,42 @@ object ColumnRoutes {
   // Of Spark's HashPartitioning.
   private val Seed = 42
 
-  /** Goes on with the hashes so far; a null leaves them. A loop for each kind, so that each is tight. */
-  private def hash(
-      column: ColumnVector,
-      dataType: DataType,
-      from: Int,
-      rows: Int,
-      hashes: Array[Int],
-      at: Int): Unit = {
-    val mayBeNull = column.hasNull
+  /**
+   * Goes on with the hashes so far; a null leaves them. A loop for each kind, so that each is tight; over
+   * what was appended, as some readers make a string anew each time they are asked for it.
+   */
+  private def hash(column: AppendedColumn, rows: Int, hashes: Array[Int], at: Int): Unit = {
+    val first = column.count - rows
+    val words = column.words
+    val nulls = if (column.hasNulls) column.nulls else null
     var i = 0
-    dataType match {
-      case LongType | TimestampType | TimestampNTZType | _: DayTimeIntervalType =>
-        while (i < rows) {
-          if (!mayBeNull || !column.isNullAt(from + i)) {
-            hashes(at + i) = hashLong(column.getLong(from + i), hashes(at + i))
-          }
-          i += 1
+    if (column.isBytes) {
+      val bytes = column.bytes.array
+      var offset = Platform.BYTE_ARRAY_OFFSET.toLong + column.lastBytes
+      while (i < rows) {
+        val length = words(first + i).toInt
+        if (nulls == null || nulls(first + i) == 0) {
+          hashes(at + i) = hashUnsafeBytes(bytes, offset, length, hashes(at + i))
         }
-      case IntegerType | DateType | _: YearMonthIntervalType =>
-        while (i < rows) {
-          if (!mayBeNull || !column.isNullAt(from + i)) {
-            hashes(at + i) = hashInt(column.getInt(from + i), hashes(at + i))
-          }
-          i += 1
+        offset += length
+        i += 1
+      }
+    } else if (ColumnCell.isLong(column.kind)) {
+      while (i < rows) {
+        if (nulls == null || nulls(first + i) == 0) {
+          val word = ColumnCell.comparable(column.kind, words(first + i))
+          hashes(at + i) = hashLong(word, hashes(at + i))
         }
-      case _: StringType =>
-        while (i < rows) {
-          if (!mayBeNull || !column.isNullAt(from + i)) {
-            val text = column.getUTF8String(from + i)
-            hashes(at + i) =
-              hashUnsafeBytes(text.getBaseObject, text.getBaseOffset, text.numBytes, hashes(at + i))
-          }
-          i += 1
+        i += 1
+      }
+    } else {
+      while (i < rows) {
+        if (nulls == null || nulls(first + i) == 0) {
+          val word = ColumnCell.comparable(column.kind, words(first + i))
+          hashes(at + i) = hashInt(word.toInt, hashes(at + i))
         }
-      case _ =>
-        while (i < rows) {
-          if (!mayBeNull || !column.isNullAt(from + i)) {
-            hashes(at + i) = hashOther(column, dataType, from + i, hashes(at + i))
-          }
-          i += 1
-        }
+        i += 1
+      }
     }
   }
-
-  private def hashOther(column: ColumnVector, dataType: DataType, row: Int, seed: Int): Int =
-    dataType match {
-      case BooleanType => hashInt(if (column.getBoolean(row)) 1 else 0, seed)
-      case ByteType => hashInt(column.getByte(row), seed)
-      case ShortType => hashInt(column.getShort(row), seed)
-      case FloatType =>
-        val value = column.getFloat(row)
-        // Both zeros are equal.
-        hashInt(if (value == 0.0f) 0 else java.lang.Float.floatToIntBits(value), seed)
-      case DoubleType =>
-        val value = column.getDouble(row)
-        hashLong(if (value == 0.0) 0L else java.lang.Double.doubleToLongBits(value), seed)
-      case BinaryType =>
-        val bytes = column.getBinary(row)
-        hashUnsafeBytes(bytes, Platform.BYTE_ARRAY_OFFSET.toLong, bytes.length, seed)
-      case decimal: DecimalType =>
-        hashLong(column.getDecimal(row, decimal.precision, decimal.scale).toUnscaledLong, seed)
-    }
 }

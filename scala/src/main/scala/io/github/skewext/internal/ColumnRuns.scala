@@ -3,7 +3,7 @@ package io.github.skewext.internal
 import java.util.Arrays
 
 import org.apache.spark.sql.types.DataType
-import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
+import org.apache.spark.sql.vectorized.ColumnarBatch
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.array.ByteArrayMethods.roundNumberOfBytesToNearestWord
 
@@ -22,6 +22,7 @@ import org.apache.spark.unsafe.array.ByteArrayMethods.roundNumberOfBytesToNeares
 final class ColumnRuns(types: Seq[DataType], numPartitions: Int, routes: ColumnRoutes) {
 
   private[this] val columns = types.map(new Column(_)).toArray
+  private[this] val appended = columns.map(_.values)
   private[this] val fixedSize = 8L * ((types.size + 63) / 64 + types.size)
   private[this] var partitions = new Array[Int](ColumnRuns.Initial)
   private[this] var numRows = 0
@@ -54,14 +55,15 @@ final class ColumnRuns(types: Seq[DataType], numPartitions: Int, routes: ColumnR
     if (numRows + rows > partitions.length) {
       partitions = Arrays.copyOf(partitions, math.max(numRows + rows, 2 * partitions.length))
     }
-    routes.find(batch, from, rows, partitions, numRows)
+    rowBytes += rows * fixedSize
     var i = 0
     while (i < columns.length) {
-      columns(i).append(batch.column(i), from, rows)
+      columns(i).values.append(batch.column(i), from, rows)
+      rowBytes += columns(i).lastRowBytes(rows)
       i += 1
     }
+    routes.find(batch, from, rows, appended, partitions, numRows)
     numRows += rows
-    rowBytes += rows * fixedSize
   }
 
   /**
@@ -116,81 +118,35 @@ final class ColumnRuns(types: Seq[DataType], numPartitions: Int, routes: ColumnR
   }
 
   private final class Column(dataType: DataType) {
-    private[this] val kind = ColumnCell.kindOf(dataType).get
-    private[this] val isBytes = ColumnCell.isBytes(kind)
-    // Words, or the lengths of strings.
-    private[this] var words = new Array[Long](ColumnRuns.Initial)
-    // Stays empty until there is a null.
-    private[this] var nulls = new Array[Long](0)
-    private[this] var hasNulls = false
-    private[this] var count = 0
-    private[this] val bytes = new ByteBuilder(0)
+    val values = new AppendedColumn(dataType)
 
     private[this] val encoded = new ByteBuilder(0)
     private[this] var ends = new Array[Int](0)
 
-    def size: Long = (if (hasNulls) 16L else 8L) * count + 2L * bytes.size
+    def size: Long = (if (values.hasNulls) 16L else 8L) * values.count + 2L * values.bytes.size
 
-    def append(column: ColumnVector, from: Int, rows: Int): Unit = {
-      if (count + rows > words.length) {
-        words = Arrays.copyOf(words, math.max(count + rows, 2 * words.length))
-      }
-      if (column.hasNull) hasNulls = true
-      if (hasNulls && nulls.length < count + rows) nulls = Arrays.copyOf(nulls, words.length)
-      if (isBytes) appendBytes(column, from, rows) else appendWords(column, from, rows)
-      count += rows
-    }
-
-    private def appendWords(column: ColumnVector, from: Int, rows: Int): Unit = {
-      val words = this.words
-      val at = count
-      var i = 0
-      if (column.hasNull) {
-        while (i < rows) {
-          val isNull = column.isNullAt(from + i)
-          nulls(at + i) = if (isNull) 1 else 0
-          words(at + i) = if (isNull) 0 else ColumnCell.word(kind, dataType, column, from + i)
-          i += 1
-        }
-      } else {
-        while (i < rows) {
-          words(at + i) = ColumnCell.word(kind, dataType, column, from + i)
+    /** Bytes that the strings which were appended last would have in rows. */
+    def lastRowBytes(rows: Int): Long = {
+      var sum = 0L
+      if (values.isBytes) {
+        var i = values.count - rows
+        while (i < values.count) {
+          sum += roundNumberOfBytesToNearestWord(values.words(i).toInt)
           i += 1
         }
       }
-    }
-
-    private def appendBytes(column: ColumnVector, from: Int, rows: Int): Unit = {
-      val isString = ColumnCell.isString(kind)
-      val mayBeNull = column.hasNull
-      var i = 0
-      while (i < rows) {
-        val isNull = mayBeNull && column.isNullAt(from + i)
-        val before = bytes.size
-        if (mayBeNull) nulls(count + i) = if (isNull) 1 else 0
-        if (isNull) {
-          words(count + i) = 0
-        } else if (isString) {
-          val string = column.getUTF8String(from + i)
-          bytes.put(string.getBaseObject, string.getBaseOffset, string.numBytes)
-        } else {
-          val binary = column.getBinary(from + i)
-          bytes.put(binary, Platform.BYTE_ARRAY_OFFSET.toLong, binary.length)
-        }
-        val length = bytes.size - before
-        words(count + i) = length
-        rowBytes += roundNumberOfBytesToNearestWord(length)
-        i += 1
-      }
+      sum
     }
 
     /** What was appended, in the order of places; then there is nothing appended any more. */
     def encode(): Unit = {
       encoded.size = 0
       if (ends.length < blocks.size) ends = new Array[Int](blocks.size)
-      val orderedNulls = if (hasNulls) inOrder(nulls, new Array[Long](count)) else nulls
-      inOrder(words, ordered)
-      val orderedBytes = if (isBytes) bytesInOrder() else bytes.array
+      val hasNulls = values.hasNulls
+      val orderedNulls =
+        if (hasNulls) inOrder(values.nulls, new Array[Long](values.count)) else values.nulls
+      inOrder(values.words, ordered)
+      val orderedBytes = if (values.isBytes) bytesInOrder() else values.bytes.array
       var bytesAt = Platform.BYTE_ARRAY_OFFSET.toLong
       var b = 0
       while (b < blocks.size) {
@@ -198,7 +154,7 @@ final class ColumnRuns(types: Seq[DataType], numPartitions: Int, routes: ColumnR
         encoded.putByte(if (hasNulls) 1 else 0)
         if (hasNulls) PackedWords.encode(orderedNulls, from, until, encoded)
         PackedWords.encode(ordered, from, until, encoded)
-        if (isBytes) {
+        if (values.isBytes) {
           val length = sum(ordered, from, until)
           encoded.put(orderedBytes, bytesAt, length)
           bytesAt += length
@@ -206,15 +162,12 @@ final class ColumnRuns(types: Seq[DataType], numPartitions: Int, routes: ColumnR
         ends(b) = encoded.size
         b += 1
       }
-      if (hasNulls) Arrays.fill(nulls, 0)
-      hasNulls = false
-      count = 0
-      bytes.size = 0
+      values.clear()
     }
 
     private def inOrder(from: Array[Long], to: Array[Long]): Array[Long] = {
       val places = ColumnRuns.this.places
-      val rows = count
+      val rows = values.count
       var i = 0
       while (i < rows) {
         to(places(i)) = from(i)
@@ -224,7 +177,10 @@ final class ColumnRuns(types: Seq[DataType], numPartitions: Int, routes: ColumnR
     }
 
     private def bytesInOrder(): Array[Byte] = {
-      val to = new Array[Byte](bytes.size)
+      val count = values.count
+      val lengths = values.words
+      val from = values.bytes.array
+      val to = new Array[Byte](values.bytes.size)
       val starts = new Array[Int](count)
       var at = 0
       var i = 0
@@ -236,9 +192,9 @@ final class ColumnRuns(types: Seq[DataType], numPartitions: Int, routes: ColumnR
       at = 0
       i = 0
       while (i < count) {
-        val length = words(i).toInt
+        val length = lengths(i).toInt
         RowBytes.copyShort(
-          bytes.array,
+          from,
           (Platform.BYTE_ARRAY_OFFSET + at).toLong,
           to,
           (Platform.BYTE_ARRAY_OFFSET + starts(places(i))).toLong,
@@ -249,11 +205,11 @@ final class ColumnRuns(types: Seq[DataType], numPartitions: Int, routes: ColumnR
       to
     }
 
-    private def sum(values: Array[Long], from: Int, until: Int): Int = {
+    private def sum(lengths: Array[Long], from: Int, until: Int): Int = {
       var sum = 0L
       var i = from
       while (i < until) {
-        sum += values(i)
+        sum += lengths(i)
         i += 1
       }
       sum.toInt
@@ -271,7 +227,7 @@ object ColumnRuns {
   /** Of a block. A reader has all of them in arrays. */
   val BlockRows: Int = 4096
 
-  // Of a column, before it grows.
+  // Of partitions, before they are more.
   private val Initial = 4096
 
   /** Its partition and place, and the ordered words of one column with their nulls. */

@@ -4,7 +4,7 @@ import java.io.{ByteArrayInputStream, IOException, InputStream}
 
 import scala.util.{Failure, Random, Success, Try}
 
-import io.github.skewext.internal.{ByteBuilder, ColumnCell, ColumnRoutes, ColumnRuns, PackedWords}
+import io.github.skewext.internal.{AppendedColumn, ByteBuilder, ColumnCell, ColumnRoutes, ColumnRuns, PackedWords}
 import io.github.skewext.planner.SpreadNulls
 
 import org.apache.spark.SparkFunSuite
@@ -220,6 +220,13 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
       }
     }
     val columns = batch(allTypes, rows)
+    // Others were appended before, of some that are null.
+    val appended = allTypes.indices.map { i =>
+      val column = new AppendedColumn(allTypes(i))
+      column.append(columns.column(i), 0, rows.size / 2)
+      column.append(columns.column(i), 1, rows.size - 1)
+      column
+    }.toArray
     val project = UnsafeProjection.create(allTypes.toArray)
     val several = Seq(input, input.reverse, input.filter(_.dataType == LongType))
     val computed = Seq(Seq(input.head, Add(input(5), Literal(1L))), Seq(Literal(3)))
@@ -230,7 +237,7 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
     for (keys <- input.map(Seq(_)) ++ several ++ computed ++ spreading; n <- Seq(1, 7, 200)) {
       val partitioning = HashPartitioning(keys, n)
       val found = new Array[Int](rows.size + 1)
-      ColumnRoutes.of(partitioning, input).find(columns, 1, rows.size - 1, found, 2)
+      ColumnRoutes.of(partitioning, input).find(columns, 1, rows.size - 1, appended, found, 2)
       val id = UnsafeProjection.create(partitioning.partitionIdExpression :: Nil, input)
       val expected = rows.tail.map(row => id(project(InternalRow.fromSeq(row))).getInt(0))
       assert(found.toSeq === Seq(0, 0) ++ expected, partitioning)
