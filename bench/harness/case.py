@@ -88,8 +88,8 @@ class Goal:
     under: str
     relation: str
     bound: float
-    #: "seconds"; "spilled"; "overhead", round by round; "tasks": the longest one of `over`
-    #: against the median one; or "every": seconds, at every point of the case.
+    #: "seconds"; "spilled" or "shuffled" bytes; "overhead", round by round; "tasks": the longest
+    #: one of `over` against the median one; or "every": seconds, at every point of the case.
     quantity: str = "seconds"
 
     def __str__(self) -> str:

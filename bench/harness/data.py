@@ -198,6 +198,8 @@ def _values(kind: str, table: int) -> list[Column]:
 
     values = [number(j, 1000).alias(f"t{table}_m{j}") for j in range(3)]
     values.append(F.concat(F.lit("v"), number(3, 5000).cast("string")).alias(f"t{table}_s"))
+    if kind == "ten":
+        values += [number(j, 10**j).alias(f"t{table}_m{j}") for j in range(4, 10)]
     if kind == "payload200":
         # Hexadecimal digits of hashes: 200 bytes that do not compress away.
         text = F.concat_ws("-", "id", "copy", F.lit(table))

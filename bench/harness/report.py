@@ -35,10 +35,13 @@ def best(point: Json, of: str, figure: str = "min") -> tuple[str, float] | None:
     return name, value
 
 
-def spilled(point: Json, variant: str) -> float | None:
-    """Bytes that a variant's last run wrote to disk for want of memory."""
+#: Which of a variant's facts, of its last run, a goal's quantity is.
+_BYTES = {"spilled": "spilled_disk_bytes", "shuffled": "shuffle_bytes"}
+
+
+def _bytes_of(point: Json, variant: str, quantity: str) -> float | None:
     facts = point["variants"].get(variant, {})
-    return None if facts.get("failed") else facts.get("spilled_disk_bytes")
+    return None if facts.get("failed") else facts.get(_BYTES[quantity])
 
 
 def ratios(point: Json) -> Json:
@@ -102,8 +105,8 @@ def judge(goal: Goal, points: Sequence[Json]) -> Json:
         ratio = point["variants"].get(goal.over, {}).get("balance", {}).get("ratio")
         reached = None if ratio is None else goal.reached(ratio, 1.0)
         return {"goal": str(goal), "value": ratio, "reached": reached}
-    if goal.quantity == "spilled":
-        a, b = spilled(point, goal.over), spilled(point, goal.under)
+    if goal.quantity in _BYTES:
+        a, b = (_bytes_of(point, each, goal.quantity) for each in (goal.over, goal.under))
         # Where the other one did not get through, that is enough.
         reached = a is not None and (b is None or goal.reached(a, b))
         return {"goal": str(goal), "value": None, "reached": reached, "over": a, "under": b}
