@@ -17,6 +17,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
 _ROLE = re.compile(r":(?:func|class|meth|attr|data|mod|exc|obj):(?=<code>)")
+_NAME_IN_CELL = re.compile(r"(?<=<td><code>)[\w.]+(?=</code>)")
 _LINK = re.compile(r"(\]\()([^)#\s:]+)((?:#[^)]*)?\))")
 
 
@@ -60,8 +61,12 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Docstrings have the roles of Sphinx, as PySpark's have; here they are just names."""
-    return _ROLE.sub("", html)
+    """Make names of docstrings and tables fit.
+
+    Docstrings have the roles of Sphinx, as PySpark's have; here they are just names. A long name in
+    a narrow column may break behind its dots.
+    """
+    return _NAME_IN_CELL.sub(lambda name: name[0].replace(".", ".<wbr>"), _ROLE.sub("", html))
 
 
 def _present(entry: Any) -> Any:
