@@ -24,8 +24,11 @@ object SettingsDoc extends GeneratedPage("the settings in SkewConf") {
       "| Setting | Default | Meaning | Since |",
       "|---|---|---|---|")
     val rows = SkewConf.entries.filter(_.isPublic).map { e =>
-      s"| `${e.key}` | `${e.defaultValueString}` | ${e.doc} | ${e.version} |"
+      s"| `${e.key}` | ${shown(e.defaultValueString)} | ${e.doc} | ${e.version} |"
     }
     (header ++ rows).mkString("", "\n", "\n")
   }
+
+  /** Nothing between backquotes would be read as two backquotes. */
+  private def shown(default: String): String = if (default.isEmpty) "empty" else s"`$default`"
 }
