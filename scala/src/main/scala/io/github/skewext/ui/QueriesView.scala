@@ -29,14 +29,18 @@ object QueriesView {
     if (explained.isEmpty) {
       <p>No query with a join has come to its end yet.</p>
     } else {
-      <table class="table table-bordered table-sm table-striped">
-        <thead>
-          <tr>{Columns.map { case (name, what) => <th title={what}>{name}</th> }}</tr>
-        </thead>
-        <tbody>
-          {explained.map { case (id, explanation) => row(id, explanation, status.query(id), link) }}
-        </tbody>
-      </table>
+      <div class="table-responsive">
+        <table class="table table-bordered table-sm table-striped">
+          <thead>
+            <tr>{Columns.map { case (name, what) => <th title={what}>{name}</th> }}</tr>
+          </thead>
+          <tbody>
+            {
+        explained.map { case (id, explanation) => row(id, explanation, status.query(id), link) }
+      }
+          </tbody>
+        </table>
+      </div>
     }
 
   private def row(
@@ -52,7 +56,7 @@ object QueriesView {
     val address = link(s"/skewext/query/?id=$id")
     <tr>
       <td><a href={address}>{id}</a></td>
-      <td><a href={address}>{query.fold("")(_.description)}</a></td>
+      <td class="text-break"><a href={address}>{query.fold("")(_.description)}</a></td>
       <td>{query.fold("")(q => UiFormats.time(q.submissionTime))}</td>
       <td>{query.flatMap(durationOf(_)).fold("")(UiFormats.duration(_))}</td>
       <td>{explanation.joins.size}</td>

@@ -8,7 +8,11 @@ import io.github.skewext.report.{RanJoin, RanQuery, StageTasks}
 import org.apache.spark.sql.execution.ui.SQLExecutionUIData
 import org.apache.spark.sql.skewext.{QueryStatus, UiFormats}
 
-/** A query: its joins, why they were done as they were, what can be done about it, and their tasks. */
+/**
+ * A query: its joins, why they were done as they were, what can be done about it, and their tasks. Long
+ * names break, and bars scroll in a box of their own, so that the page does not scroll sideways on a
+ * phone: by classes of Bootstrap, which Spark's UI has.
+ */
 object QueryView {
 
   /** @param link gives the address of a page of Spark's UI */
@@ -19,7 +23,7 @@ object QueryView {
       link: String => String): NodeSeq = {
     val query = status.query(id)
     val ran = query.map(new RanQuery(status, _))
-    <div>
+    <div class="text-break">
       {query.fold[NodeSeq](forgotten)(summary(_, link))}
       {explanation.notes.map(note => <p>{note}</p>)}
       {explanation.joins.map(join(_))}
@@ -100,7 +104,7 @@ object QueryView {
     val stages = ran.stages.filter(_._2.nonEmpty)
     <div>
       <h4>Tasks of stages with a join</h4>
-      {if (stages.isEmpty) <p>None are remembered.</p> else NodeSeq.Empty}
+      {if (stages.isEmpty) <p>None that ended well are remembered.</p> else NodeSeq.Empty}
       {stages.map { case (tasks, joins) => stage(tasks, joins, link) }}
       {if (stages.exists { case (tasks, _) => isUneven(tasks) }) advice(id) else NodeSeq.Empty}
     </div>
@@ -115,7 +119,7 @@ object QueryView {
     }
         {if (isUneven(tasks)) s" (${TaskBars.told(tasks.ran.head)})" else ""}
       </p>
-      {TaskBars.of(tasks)}
+      <div class="table-responsive mb-2">{TaskBars.of(tasks)}</div>
     </div>
 
   private def named(join: RanJoin): String =
@@ -140,5 +144,5 @@ object QueryView {
     <div>{text}</div> +: advice.toSeq.map(given => <div><i>{given}</i></div>)
 
   private def row(name: String, what: Seq[Node]): NodeSeq =
-    <tr><th>{name}</th><td>{what}</td></tr>
+    <tr><th class="text-nowrap">{name}</th><td>{what}</td></tr>
 }

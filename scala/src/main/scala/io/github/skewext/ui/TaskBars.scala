@@ -20,7 +20,8 @@ private[ui] object TaskBars {
 
   private val Height = 90
   private val Width = 8
-  private val (color, unevenColor, medianColor) = ("#17808a", "#d9622b", "#555555")
+  // The line has the colour of the text, as Spark's pages may be dark.
+  private val (color, unevenColor, medianColor) = ("#17808a", "#d9622b", "currentColor")
 
   def of(stage: StageTasks): Node = {
     val tasks = stage.ran.take(Shown)

@@ -111,6 +111,10 @@ class SkewextTabSuite extends SkewTest {
         val tasks = "<rect".r.findAllIn(page).size
         assert(tasks > 0 && texts.exists(_.contains(s": $tasks tasks; the slowest took")))
         assert("<title>partition \\d".r.findAllIn(page).size === tasks)
+        // Nothing but these boxes scrolls sideways on a phone.
+        assert(page.contains("""<div class="text-break">"""))
+        val boxes = """<div class="table-responsive[^>]*>\s*<svg""".r.findAllIn(page).size
+        assert(boxes > 0 && boxes === "<svg".r.findAllIn(page).size)
       }
     }
   }
@@ -152,10 +156,19 @@ class SkewextTabSuite extends SkewTest {
     others.foreach(_())
     TestSessions.drainEvents(spark)
     assert(explained.keySet -- before === Set(one, whole, asked))
+    val list = fetch(s"$live/skewext/")
+    assert("""<div class="table-responsive">\s*<table""".r.findAllIn(list).size === 1)
+    assert(list.contains("""<td class="text-break"><a href="""))
     // However many sessions have the extension.
     new SkewExtensions()(new SparkSessionExtensions)
     assert(TestExplained.listeners(spark) === 1)
     assert("<a[^>]*>skewext</a>".r.findAllIn(fetch(s"$live/jobs/")).size === 1)
+  }
+
+  test("the style sheet of Spark's UI has the classes by which words break and boxes scroll") {
+    val style = fetch(s"$live/static/bootstrap.min.css")
+    for (name <- Seq("text-break", "text-nowrap", "table-responsive"))
+      assert(style.contains(s".$name{"), name)
   }
 
   test("a write has the joins that it wrote, once; a query that fails has its own") {
