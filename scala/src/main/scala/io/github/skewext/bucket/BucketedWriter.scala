@@ -143,10 +143,10 @@ final class BucketedWriter(
       df.repartition(buckets, bucketValues :+ lit(null).cast(IntegerType): _*)
     } else {
       // More tasks than buckets, and each opens the files of some partitions only.
-      val partitionValues = partitionBy.map(stored(_, appended)).zip(partitionBy).map {
+      val partitionValues = partitionBy.map { name =>
+        val value = stored(name, appended)
         // Spark writes an empty string as null.
-        case (value, name) if typeOf(name) == StringType => when(value =!= "", value)
-        case (value, _) => value
+        if (storedType(name, appended) == StringType) when(value =!= "", value) else value
       }
       df.repartition(partitionValues :+ pmod(hash(bucketValues: _*), lit(buckets)): _*)
     }
@@ -155,8 +155,7 @@ final class BucketedWriter(
   /** A column as the table keeps it: of that, Spark computes the bucket. */
   private def stored(name: String, appended: Option[CatalogTable]): Column = {
     val column = df.col(BucketedWriter.quoted(name))
-    val field = appended.flatMap(_.schema.find(f => resolver(f.name, name)))
-    field match {
+    columnOf(name, appended) match {
       case Some(f) =>
         val wanted = CharVarcharUtils.getRawType(f.metadata).getOrElse(f.dataType)
         wanted match {
@@ -168,6 +167,12 @@ final class BucketedWriter(
       case None => column
     }
   }
+
+  private def storedType(name: String, appended: Option[CatalogTable]): DataType =
+    columnOf(name, appended).fold(typeOf(name))(_.dataType)
+
+  private def columnOf(name: String, appended: Option[CatalogTable]): Option[StructField] =
+    appended.flatMap(_.schema.find(f => resolver(f.name, name)))
 
   private def typeOf(name: String): DataType =
     df.schema.find(f => resolver(f.name, name)).map(_.dataType).getOrElse(NullType)

@@ -122,7 +122,9 @@ object StableRows {
       true
     case scan: BatchScanExec => readsFixedFiles(scan.scan)
     // Rows of a checkpoint are not made again: without its files, the query fails.
-    case scan: RDDScanExec => scan.rdd.isCheckpointed || scan.name == "OneRowRelation"
+    case scan: RDDScanExec if scan.rdd.isCheckpointed => true
+    // Without a FROM: an RDD, or from Spark 4 on a node of its own.
+    case one: LeafExecNode if one.nodeName == "Scan OneRowRelation" => true
     case _: ProjectExec | _: FilterExec | _: SelectColumnsExec | _: ExpandExec | _: GenerateExec |
         _: SortExec | _: UnionExec | _: CoalesceExec | _: CollectMetricsExec =>
       true

@@ -3,6 +3,7 @@ package io.github.skewext.planner
 import io.github.skewext.execution.MultiJoinExec
 import io.github.skewext.execution.split.KeySketchExec
 import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.StableRows
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
@@ -31,7 +32,7 @@ object BulkExchanges extends Rule[SparkPlan] {
         shuffle.shuffleOrigin,
         shuffle.advisoryPartitionSize)
       if (conf.getConf(SkewConf.SHUFFLE_COLUMNS)) {
-        ColumnShuffleExchangeExec.insteadOf(shuffle, byColumn(shuffle.child)) match {
+        byColumnInstead(shuffle) match {
           case Right(columns) => columns
           case Left(why) =>
             rows.setTagValue(BulkShuffleExchangeExec.WhyRows, why)
@@ -42,6 +43,13 @@ object BulkExchanges extends Rule[SparkPlan] {
       }
     case other => other
   }
+
+  /** Of rows Spark 4 sees whether they are others when they are written again; of blocks it does not. */
+  private def byColumnInstead(shuffle: ShuffleExchangeExec) =
+    for {
+      columns <- ColumnShuffleExchangeExec.insteadOf(shuffle, byColumn(shuffle.child))
+      _ <- Either.cond(StableRows.areIn(shuffle.child), (), "rows that may be others when read again")
+    } yield columns
 
   /** The same rows, of which filters and projections are made by column. */
   private def byColumn(plan: SparkPlan): SparkPlan = plan match {

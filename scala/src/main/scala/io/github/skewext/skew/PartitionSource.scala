@@ -1,11 +1,12 @@
 package io.github.skewext.skew
 
+import io.github.skewext.execution.MadeOf
 import io.github.skewext.execution.split.{KeySketchExec, MapBlocks, SplitReadSpecs}
 import io.github.skewext.plan.StableRows
 import io.github.skewext.sketch.KeySketch
 
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
-import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ShufflePartitionSpec, SparkPlan, WholeStageCodegenExec}
+import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ColumnarToRowExec, ShufflePartitionSpec, SparkPlan}
 import org.apache.spark.sql.skewext.ShuffleBlocks
 
 /**
@@ -78,9 +79,13 @@ private[skewext] case class ShuffleSource(
 
   override lazy val canBeShared: Boolean = StableRows.areIn(stage.plan)
 
-  private def counting: Option[KeySketchExec] = stage.shuffle.child match {
+  private def counting: Option[KeySketchExec] = countingIn(stage.shuffle.child)
+
+  private def countingIn(plan: SparkPlan): Option[KeySketchExec] = plan match {
     case counting: KeySketchExec => Some(counting)
-    case WholeStageCodegenExec(counting: KeySketchExec) => Some(counting)
+    // Batches were counted, and then made rows of.
+    case ColumnarToRowExec(child) => countingIn(child)
+    case MadeOf.Wrapped(child) => countingIn(child)
     case _ => None
   }
 

@@ -276,7 +276,7 @@ class BucketedWriterSuite extends SortedBucketTest {
     // A catalog that stands in for Spark's own, as those of Delta and Iceberg do.
     val catalog = SQLConf.V2_SESSION_CATALOG_IMPLEMENTATION.key
     withSQLConf(catalog -> classOf[InMemoryTableSessionCatalog].getName) {
-      spark.sql(s"CREATE TABLE mine (k BIGINT) USING ${classOf[FakeV2Provider].getName}")
+      spark.sql(s"CREATE TABLE mine (i INT, j INT) USING ${classOf[FakeV2Provider].getName}")
       refused("mine", format = "parquet")
       refused("spark_catalog.default.mine", format = "parquet")
       spark.sql("DROP TABLE mine")

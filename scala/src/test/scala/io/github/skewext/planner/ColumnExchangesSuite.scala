@@ -144,7 +144,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
   test("columns of every type are selected as rows are") {
     val types = Seq(
       "id % 2 = 0",
-      "cast(id AS byte)",
+      "cast(id % 100 AS byte)",
       "cast(id AS short)",
       "cast(id AS int)",
       "cast(id AS float)",
@@ -166,6 +166,21 @@ class ColumnExchangesSuite extends MultiJoinTest {
         val df = fullJoin("k")(table.where("n % 3 > 0").select("k", s"c$c"), input(0))
         checkJoin(df)
         assert(columns(df).size === 2, df.queryExecution.executedPlan)
+      }
+    }
+  }
+
+  test("not of what was cached and may be other rows when it is lost") {
+    withSQLConf(On) {
+      for ((extra, n) <- Seq("rand() AS r" -> 1, "k AS r" -> 2)) {
+        val cached = input(0).selectExpr("k", "n0", extra).cache()
+        try {
+          val df = fullJoin("k")(cached, input(1))
+          checkJoin(df)
+          assert(columns(df).size === n, extra)
+        } finally {
+          cached.unpersist()
+        }
       }
     }
   }

@@ -52,7 +52,9 @@ class NullKeyRetriesSuite extends MultiJoinTest with RetriedTasks {
   test("map tasks that run again with other values lose no row and double none") {
     val renewed = input(0).repartition(6).withColumn("v0", changing(col("v0")))
     val df = fullJoin("k")(renewed, input(1), input(2)).withColumn("w", watched(col("v1"), lit(1L)))
-    withSQLConf("spark.sql.adaptive.coalescePartitions.enabled" -> "false") {
+    withSQLConf(
+      TestShuffles.OtherRowsAreNotSeen,
+      "spark.sql.adaptive.coalescePartitions.enabled" -> "false") {
       var lost = false
       Watched.once = Some { () =>
         generation.incrementAndGet()

@@ -127,9 +127,10 @@ class RewriteChainKeysSuite extends RewriteTest {
     withTempView("d0", "d1", "d2") {
       table("k, v0", "(0.0d, 'a'), (double('NaN'), 'b'), (1.0d, 'c'), (null, 'd')")
         .createOrReplaceTempView("d0")
-      table("k, v1", "(-0.0d, 'a'), (double('NaN'), 'b'), (2.0d, 'c')").createOrReplaceTempView(
-        "d1")
-      table("k, v2", "(0.0d, 'a'), (2.0d, 'b'), (-0.0d, 'c')").createOrReplaceTempView("d2")
+      table("k, v1", "(-0.0d, 'a'), (double('NaN'), 'b'), (2.0d, 'c'), (null, 'd')")
+        .createOrReplaceTempView("d1")
+      table("k, v2", "(0.0d, 'a'), (2.0d, 'b'), (-0.0d, 'c'), (null, 'd')")
+        .createOrReplaceTempView("d2")
       val from = "d0 a FULL JOIN d1 b ON a.k = b.k FULL JOIN d2 c ON coalesce(a.k, b.k) = c.k"
       for (key <- Seq(
           "a.k",
@@ -138,11 +139,12 @@ class RewriteChainKeysSuite extends RewriteTest {
           "coalesce(c.k, b.k, a.k)",
           "coalesce(b.k, a.k)"))
         checkRewritten(s"SELECT string($key), v0, v1, v2 FROM $from", 3)
-      checkRewritten(
-        """SELECT string(s.k), v0, v1, v2 FROM (SELECT struct(k) AS s, v0 FROM d0)
+      val structs = """SELECT string(s.k), v0, v1, v2 FROM (SELECT struct(k) AS s, v0 FROM d0)
           |FULL JOIN (SELECT struct(k) AS s, v1 FROM d1) USING (s)
-          |FULL JOIN (SELECT struct(k) AS s, v2 FROM d2) USING (s)""".stripMargin,
-        3)
+          |FULL JOIN (SELECT struct(k) AS s, v2 FROM d2) USING (s)""".stripMargin
+      // Spark 4 takes such a struct apart to compare it, and puts it together again: not seen through.
+      if (BuildInfo.sparkLine == "3.5") checkRewritten(structs, 3)
+      else checkLeft(structs, RewriteReason.KeyExpression)
     }
   }
 

@@ -2,7 +2,7 @@ package io.github.skewext.rewrite
 
 import scala.collection.mutable
 
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.internal.{BuildInfo, SkewConf}
 import io.github.skewext.plan.RewriteReason.{OuterReference => _, _}
 import io.github.skewext.plan.{MultiFullJoin, RewriteReason}
 
@@ -213,6 +213,9 @@ class RewriteReasonSuite extends RewriteTest {
       RewriteReason.OuterReference)
   }
 
+  // Spark 4 gives the table within the subquery other ids before it can be mistaken.
+  private def isMistaken: Boolean = BuildInfo.sparkLine == "3.5"
+
   test(
     "a correlated subquery over the input's own table, which Spark mistakes without a join above") {
     withTempView("t") {
@@ -227,7 +230,8 @@ class RewriteReasonSuite extends RewriteTest {
       withSQLConf(
         SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> "",
         SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS.key -> "2") {
-        checkLeft(full("NOT EXISTS (SELECT 1 FROM t s WHERE r.k = s.k)"), SharedSubquery)
+        val ownTable = full("NOT EXISTS (SELECT 1 FROM t s WHERE r.k = s.k)")
+        if (isMistaken) checkLeft(ownTable, SharedSubquery) else checkSame(ownTable)
         // One that has nothing to do with its rows, and one over another table.
         for (other <- Seq(
             "EXISTS (SELECT 1 FROM t s WHERE s.k = '4')",
@@ -242,7 +246,7 @@ class RewriteReasonSuite extends RewriteTest {
 
   test("every reason is shown by one of these tests") {
     // Only catalogs of v2 have tables with such partitions: `StoragePartitionsSuite`.
-    val elsewhere = Seq(StoragePartitions)
+    val elsewhere = StoragePartitions +: (if (isMistaken) Nil else Seq(SharedSubquery))
     assert(RewriteReason.all.filterNot(shown.contains) === elsewhere)
     assert(RewriteReason.all.map(_.text).distinct.size === RewriteReason.all.size)
   }

@@ -207,24 +207,27 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
       Watched.generation.incrementAndGet()
       TestShuffles.loseLast(shuffleOf(df, maps))
     }
-    // What was written for another stage can be taken back.
-    val above = df.repartition(3)
-    val done = checkRun(above)(loseOnce(above))
-    assert(done.ends.fetchFailures > 0)
-    val (first, again) = done.seen.partition(_.stageAttempt == 0)
-    assert(first.nonEmpty)
-    assert(first.map(_.partition).subsetOf(again.map(_.partition)))
-    assert(done.kinds(again) === AllKinds - "residual")
-    // What was given to the driver cannot.
-    val top = df
-    val expected = rowsWhenOff(top)
-    Watched.reset()
-    loseOnce(top)
-    Try(run(top)) match {
-      case Failure(e: SparkException) => assert(e.getMessage.contains("indeterminate"))
-      case Failure(e) => throw e
-      // If no task was done by then.
-      case Done(r) => assertSameRows(r.rows, expected, "the same query with skewext off")
+    // Stock Spark 4.2 was seen to give wrong rows: it does again only the map tasks that were lost.
+    withSQLConf(TestShuffles.OtherRowsAreNotSeen) {
+      // What was written for another stage can be taken back.
+      val above = df.repartition(3)
+      val done = checkRun(above)(loseOnce(above))
+      assert(done.ends.fetchFailures > 0)
+      val (first, again) = done.seen.partition(_.stageAttempt == 0)
+      assert(first.nonEmpty)
+      assert(first.map(_.partition).subsetOf(again.map(_.partition)))
+      assert(done.kinds(again) === AllKinds - "residual")
+      // What was given to the driver cannot.
+      val top = df
+      val expected = rowsWhenOff(top)
+      Watched.reset()
+      loseOnce(top)
+      Try(run(top)) match {
+        case Failure(e: SparkException) => assert(e.getMessage.contains("indeterminate"))
+        case Failure(e) => throw e
+        // If no task was done by then.
+        case Done(r) => assertSameRows(r.rows, expected, "the same query with skewext off")
+      }
     }
   }
 }

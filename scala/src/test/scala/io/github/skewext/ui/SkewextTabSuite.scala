@@ -66,7 +66,7 @@ class SkewextTabSuite extends SkewTest {
 
   /** The cells and lines that a reader sees below Spark's header. */
   private def seen(page: String): Seq[String] = {
-    val content = page.substring(page.indexOf("<h3"))
+    val content = page.substring(page.lastIndexOf("<h3")).split("<footer").head
     content.split("<[^>]*>").map(text => unescapeXml(text).trim).filter(_.nonEmpty).toSeq
   }
 
@@ -231,8 +231,9 @@ class SkewextTabSuite extends SkewTest {
     val app = spark.sparkContext.applicationId
     served(lines, app) { history =>
       assert(seen(queryPage(id, history)) === seen(page))
-      val list = seen(fetch(s"$live/skewext/"))
-      assert(seen(fetch(s"$history/skewext/")) === list)
+      // Of the older ones either may have forgotten some.
+      def newest(server: String) = seen(fetch(s"$server/skewext/")).take(80)
+      assert(newest(history) === newest(live))
     }
     val unknown = lines.map(_.replace(event, "\"Event\":\"com.example.NotThere\""))
     assert(unknown !== lines)
@@ -271,7 +272,7 @@ class SkewextTabSuite extends SkewTest {
   }
 
   test("a plan too deep for the listener's thread is left out, and those after it are not") {
-    val value = (0 until 150).foldLeft(col("v0"))((value, i) => value * col("v0") + i)
+    val value = (0 until 150).foldLeft(col("v0"))((value, i) => value * col("v0") + i.toLong)
     val Seq(one, other) = hotFirst(2)
     val deep = one.where(value.isNull || value =!= 0).join(other, Seq("k"), "full")
     deep.collect()

@@ -63,10 +63,10 @@ case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, 
       }
     }
 
-  /** Rows are counted where they are made of batches below, and batches where nobody makes any. */
+  /** Batches are counted as such. Who wants rows makes them above: Spark 4 makes none below both. */
   override def supportsColumnar: Boolean = child.supportsColumnar
 
-  override def supportsRowBased: Boolean = true
+  override def supportsRowBased: Boolean = child.supportsRowBased
 
   override protected def doExecuteColumnar(): RDD[ColumnarBatch] = {
     val batches = child.executeColumnar()

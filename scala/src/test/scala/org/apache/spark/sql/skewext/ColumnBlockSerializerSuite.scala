@@ -229,7 +229,7 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
     }.toArray
     val project = UnsafeProjection.create(allTypes.toArray)
     val several = Seq(input, input.reverse, input.filter(_.dataType == LongType))
-    val computed = Seq(Seq(input.head, Add(input(5), Literal(1L))), Seq(Literal(3)))
+    val computed = Seq(Seq(input.head, BitwiseXor(input(5), Literal(1L))), Seq(Literal(3)))
     def spread(keys: Seq[Expression]) =
       SpreadNulls(If(keys.map(IsNull(_): Expression).reduce(Or), XxHash64(input, 1L), Literal(0L)))
     val spreading = several.map(keys => keys :+ spread(keys)) ++
