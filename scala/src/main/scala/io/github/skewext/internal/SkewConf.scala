@@ -204,7 +204,7 @@ object SkewConf {
     .doc(
       "Whether the map tasks of Spark's own joins count keys as well " +
         "(spark.skewext.skew.output.enabled). That takes some processor time of every join, and " +
-        "shortens only those that have such partitions.")
+        "shortens only those that have such partitions. Those of a MERGE do in any case.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(false)

@@ -77,12 +77,13 @@ object StableRows {
   private def isSame(e: Expression): Boolean = {
     // Delta counts rows by a function that gives what it is given, and says that it must stay there.
     val counted = e.transform {
-      case counter: UnaryExpression if counter.getClass.getName == DeltaCounter => counter.child
+      case counter: UnaryExpression if isCounterOfDelta(counter) => counter.child
     }
     counted.deterministic && !counted.exists(dependsOnOrder)
   }
 
-  private val DeltaCounter = "org.apache.spark.sql.delta.metric.IncrementMetric"
+  private[skewext] def isCounterOfDelta(e: Expression): Boolean =
+    e.getClass.getName == "org.apache.spark.sql.delta.metric.IncrementMetric"
 
   /**
    * Whether its columns are its children's, and its expressions all there is to say which of their rows

@@ -18,12 +18,13 @@ import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
  * that have many rows: on several sides, where sizes do not show what comes out, or on one side, where
  * they do not show how many equal keys there are ([[RowWeights]]). Not where the rows of an input are
  * put together by the key: each key is there once. And not below Spark's own joins, unless that is
- * asked for: it would cost each of them.
+ * asked for or they carry out a MERGE ([[MergeQuery]]): it would cost each of them.
  */
 object SketchJoinKeys extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = if (isEnabled) {
-    val shuffles = shufflesIn(plan)
+    val ofSpark = conf.getConf(SkewConf.SKEW_OUTPUT_SPARK_JOINS) || MergeQuery.isPartOfOne(plan)
+    val shuffles = shufflesIn(plan, ofSpark)
     val every = conf.getConf(SkewConf.SKEW_OUTPUT_SAMPLE_EVERY)
     if (shuffles.isEmpty) plan
     else {
@@ -43,23 +44,25 @@ object SketchJoinKeys extends Rule[SparkPlan] {
     conf.getConf(SkewConf.SKEW_ENABLED) && conf.getConf(SkewConf.SKEW_OUTPUT_ENABLED) &&
     conf.getConf(SQLConf.SKEW_JOIN_ENABLED) && BulkShuffleExchangeExec.isPossible
 
-  private def isCounted(join: SparkPlan): Boolean =
-    join.isInstanceOf[MultiFullJoinExec] || conf.getConf(SkewConf.SKEW_OUTPUT_SPARK_JOINS)
-
   private case class Shuffle(plan: SparkPlan, by: HashPartitioning)
 
-  /** Joins that are a part of a chain are looked at as that alone, or N of them are looked at N times. */
-  private def shufflesIn(plan: SparkPlan): Seq[Shuffle] = plan match {
+  /**
+   * Joins that are a part of a chain are looked at as that alone, or N of them are looked at N times.
+   *
+   * @param ofSpark whether those of Spark's joins are wanted, too
+   */
+  private def shufflesIn(plan: SparkPlan, ofSpark: Boolean): Seq[Shuffle] = plan match {
     case join @ (_: MultiFullJoinExec | SparksShuffledJoin(_)) =>
+      val isCounted = ofSpark || join.isInstanceOf[MultiFullJoinExec]
       JoinedInputs.of(join) match {
-        case Right(joined) if isCounted(join) && RequiredLayout.reasonToLeaveWhole(join).isEmpty =>
+        case Right(joined) if isCounted && RequiredLayout.reasonToLeaveWhole(join).isEmpty =>
           joined.inputs.flatMap { input =>
             shuffleOf(input.plan)
               .filter(s => isBy(s.by, input.keys) && !s.plan.isInstanceOf[ShuffleQueryStageExec])
-          } ++ joined.inputs.flatMap(input => shufflesIn(input.plan))
-        case _ => join.children.flatMap(shufflesIn)
+          } ++ joined.inputs.flatMap(input => shufflesIn(input.plan, ofSpark))
+        case _ => join.children.flatMap(shufflesIn(_, ofSpark))
       }
-    case other => other.children.flatMap(shufflesIn)
+    case other => other.children.flatMap(shufflesIn(_, ofSpark))
   }
 
   /** The shuffle that gives the rows of an input, none of them put together; it may be done. */

@@ -1,0 +1,98 @@
+package io.github.skewext.merge
+
+import io.delta.sql.DeltaSparkSessionExtension
+import io.github.skewext.SkewExtensions
+import io.github.skewext.execution.split.{KeySketchExec, SplitJoinExec}
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.InputRole
+import io.github.skewext.plan.InputRole.{Optional, Present, Required}
+import org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
+
+import org.apache.spark.SparkConf
+import org.apache.spark.sql.Column
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.functions._
+
+/**
+ * MERGEs that shuffle hardly more than keys of the target: by bytes its hot key is not seen, as equal
+ * rows are compressed to nearly nothing.
+ */
+class EqualRowsSuite
+    extends LakehouseTest(
+      Seq(
+        classOf[SkewExtensions],
+        classOf[DeltaSparkSessionExtension],
+        classOf[IcebergSparkSessionExtensions])) {
+
+  override protected def sparkConf: SparkConf =
+    super.sparkConf.set("spark.shuffle.compress", "true")
+
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    Seq(
+      Threshold -> "50000",
+      Advisory -> "5000",
+      SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key -> "8",
+      // A file of Delta's is read by a task of its own.
+      "spark.sql.files.openCostInBytes" -> "1000000",
+      "spark.sql.files.maxPartitionBytes" -> "1000000")
+      .foreach { case (key, value) => spark.conf.set(key, value) }
+    rows(24000, when(id % 2 === 0, Hot).otherwise(other(id))).createOrReplaceTempView("target")
+    val source = rows(600, when(id === 0, Hot).otherwise(other(id * 20)))
+    source.createOrReplaceTempView("source")
+    source.union(source.where(col("k") === Hot)).createOrReplaceTempView("twice")
+  }
+
+  private val Hot = 3L
+  private val id = col("id")
+
+  private def other(number: Column) = number * 7919 % 1000003 + 10
+
+  private def rows(n: Long, key: Column) = spark
+    .range(0, n, 1, 8)
+    .select(key.as("k"), id.as("v"), md5(id.cast("string").cast("binary")).as("txt"))
+
+  private def upsert(table: String, source: String): String =
+    s"""MERGE INTO $table t USING $source s ON t.k = s.k
+       |WHEN MATCHED THEN UPDATE SET v = s.v, txt = s.txt
+       |WHEN NOT MATCHED THEN INSERT (k, v, txt) VALUES (s.k, s.v, s.txt)""".stripMargin
+
+  private def splitInRoles(plans: Seq[SparkPlan], roles: InputRole*): Seq[SplitJoinExec] =
+    plans.flatMap(collectWithSubqueries(_) {
+      case join: SplitJoinExec if join.roles == roles => join
+    })
+
+  private def checkMerge(name: String, roles: InputRole*)(make: String => Unit): Unit = {
+    val tables = Seq("on", "uncounted", "off").map(way => s"${name}_$way")
+    tables.foreach(make)
+    val Seq(on, uncounted, off) = tables
+    val plans = plansOf(spark.sql(upsert(on, "source")))
+    assert(splitInRoles(plans, roles: _*).nonEmpty, plans)
+    withSQLConf(SkewConf.SKEW_OUTPUT_ENABLED.key -> "false") {
+      val others = plansOf(spark.sql(upsert(uncounted, "source")))
+      assert(splitInRoles(others, roles: _*).isEmpty, others)
+      assert(others.forall(collectWithSubqueries(_) { case s: KeySketchExec => s }.isEmpty))
+    }
+    withSQLConf(Off)(spark.sql(upsert(off, "source")))
+    for (table <- Seq(on, uncounted)) assertSameRows(rowsOf(table), rowsOf(off), table)
+    intercept[Exception](spark.sql(upsert(on, "twice")))
+    assertSameRows(rowsOf(on), rowsOf(off), "what failed did nothing")
+  }
+
+  test("Delta, deletion vectors: the rows to write") {
+    withTable("vectors_on", "vectors_uncounted", "vectors_off") {
+      checkMerge("vectors", Required, Optional) { table =>
+        spark.sql(s"""CREATE TABLE $table USING delta
+                     |TBLPROPERTIES (delta.enableDeletionVectors = true)
+                     |AS SELECT * FROM target""".stripMargin)
+      }
+    }
+  }
+
+  test("Iceberg, copy-on-write: the files that are concerned") {
+    checkMerge("ice.db.equal", Required, Present) { table =>
+      write(spark.table("target"), table)
+      setMode(table, CopyOnWrite)
+    }
+  }
+}
