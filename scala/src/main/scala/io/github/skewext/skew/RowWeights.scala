@@ -13,6 +13,9 @@ package io.github.skewext.skew
  */
 private[skewext] object RowWeights {
 
+  /** So much lighter than usual rows are those that equal each other, as they are compressed to nothing. */
+  val OfEqualRows = 4.0
+
   /** How far from its expectation the number of samples is taken to be, in standard deviations. */
   private val Deviations = 3.0
 

@@ -20,6 +20,7 @@ import io.github.skewext.plan.InputRole
  * @param replicable whether several tasks may join the same rows of it; if not, no other input can be
  *                   sliced
  * @param dropCost what a byte costs that is read and dropped, where one that is joined costs 1
+ * @param equalRows whether so many rows of a partition are equal that they cannot be told apart
  */
 case class SkewInput(
     role: InputRole,
@@ -32,7 +33,8 @@ case class SkewInput(
     wholeBytes: Option[IndexedSeq[Long]] = None,
     weights: IndexedSeq[Double] = IndexedSeq.empty,
     replicable: Boolean = true,
-    dropCost: Double = SkewPlanner.StreamCost) {
+    dropCost: Double = SkewPlanner.StreamCost,
+    equalRows: Int => Boolean = _ => false) {
 
   def slicedBytes(partition: Int): Long =
     bytes(partition) - wholeBytes.map(_(partition)).getOrElse(0L)
@@ -44,8 +46,12 @@ case class SkewInput(
     copy(
       bytes = bytes.indices.map(p => weigh(p)(bytes(p))),
       blocks = p => blocks(p).map(block => block.copy(bytes = weigh(p)(block.bytes))),
-      weights = IndexedSeq.empty)
+      weights = IndexedSeq.empty,
+      equalRows = p => weights(p) >= RowWeights.OfEqualRows)
   }
+
+  /** Equal rows would all be one task's, and the others would read them in vain. */
+  def isCuttable(partition: Int): Boolean = !equalRows(partition) && cuttable()
 
   /** What a byte of it costs that a residual drops; shuffles that make an input are joined for that. */
   def streamCost: Double = if (wholeBytes.isEmpty) dropCost else 1.0

@@ -164,7 +164,7 @@ object SkewPlanner {
       }
       // Hot rows need not be spread over the blocks as others are.
       val (even, uneven) = having.partition { i =>
-        inputs(i).sliceable && mayBeSliced(inputs, i) && inputs(i).cuttable()
+        inputs(i).sliceable && mayBeSliced(inputs, i) && inputs(i).isCuttable(partition)
       }
       val chosen = if (even.nonEmpty) even else uneven
       chosen.map(slice(_, Double.PositiveInfinity))
@@ -275,7 +275,7 @@ object SkewPlanner {
     val allowed = settings.maxRereadFactor * (own + others + divided + whole)
     val bySize = !target.isInfinite
     lazy val blocks = skewed.blocks(partition)
-    lazy val cuttable = skewed.cuttable()
+    lazy val cuttable = skewed.isCuttable(partition)
     lazy val toMark = markingSlices(skewed, partition, target, settings)
     lazy val nullKeysDivided =
       residual && inputs.indices.forall(i => i == input || inputs(i).rowsStable())

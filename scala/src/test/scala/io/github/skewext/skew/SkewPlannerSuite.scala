@@ -201,22 +201,22 @@ class SkewPlannerSuite extends SkewPlannerTest {
   }
 
   test("where rows were counted, a partition has as many bytes as they would have in others") {
-    // 100 bytes, of rows that would be 1,000 elsewhere.
-    val hot = input(Optional, 30, 20, 20, 30).copy(weights = IndexedSeq(1.0, 10.0, 1.0, 1.0))
-    assert(
-      SkewPlanner.plan(Seq(hot.copy(weights = IndexedSeq.empty), input(Optional, 10)), settings)
-        === Left(SkewReason.NotSkewed))
-    val split = only(SkewPlanner.plan(Seq(hot, input(Optional, 10)), settings))
+    // 400 bytes, of rows that would be 1,000 elsewhere.
+    val hot = input(Optional, 120, 80, 80, 120).copy(weights = IndexedSeq(1.0, 2.5, 1.0, 1.0))
+    def plan(input: SkewInput) =
+      SkewPlanner.plan(Seq(input, this.input(Optional, 10)), settings.copy(thresholdBytes = 512))
+    assert(plan(hot.copy(weights = IndexedSeq.empty)) === Left(SkewReason.NotSkewed))
+    val split = only(plan(hot))
     // Slices of 100 of 1,000 bytes, as those of 64 would read too much; what is said of them is what
     // they have.
     assert(
       split.slices.map(s => (s.startMap, s.share, s.shares, s.bytes, s.bytesRead)) ===
-        Seq(0 -> 30, 1 -> 20, 2 -> 20, 3 -> 30).flatMap { case (m, all) =>
-          (0 until all / 10).map(i => (m, i, all / 10, 10L, all.toLong))
+        Seq(0 -> 120, 1 -> 80, 2 -> 80, 3 -> 120).flatMap { case (m, all) =>
+          (0 until all / 40).map(i => (m, i, all / 40, 40L, all.toLong))
         })
-    assert(split.rereadBytes === 2 * 3 * 30 + 2 * 2 * 20 + 10 * 10 + 100 + 10 - (100 + 10))
-    // What is planned is the same as with as many bytes.
-    val large = only(SkewPlanner.plan(Seq(hot.weighed, input(Optional, 10)), settings))
+    assert(split.rereadBytes === 2 * 3 * 120 + 2 * 2 * 80 + 10 * 10 + 400 + 10 - (400 + 10))
+    // What is planned is the same with as many bytes.
+    val large = only(plan(hot.weighed))
     assert((split.longestTask, split.work) === ((large.longestTask, large.work)))
     assert(large.slices.map(_.bytes).sum === 1000)
     // Marks are found in slices of the same kind.
@@ -227,8 +227,19 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(marked.marking.map(_.bytes) === Seq.fill(6)(18) :+ 12)
     assert(marked.rereadBytes === 120 + 7 * 10 + 10 - (120 + 10))
     // More rows, but not enough.
-    val few = hot.copy(weights = IndexedSeq(1.0, 2.5, 1.0, 1.0))
-    assert(SkewPlanner.plan(Seq(few, input(Optional, 10)), settings) === Left(SkewReason.NotSkewed))
+    val few = hot.copy(weights = IndexedSeq(1.0, 1.25, 1.0, 1.0))
+    assert(plan(few) === Left(SkewReason.NotSkewed))
+  }
+
+  test("blocks of rows so light that they must be equal are not divided by what is in them") {
+    def plan(weight: Double, blocks: Long*) = SkewPlanner.plan(
+      Seq(
+        input(Required, blocks: _*).copy(weights = IndexedSeq(1.0, weight, 1.0, 1.0)),
+        input(Optional, 10)),
+      settings)
+    assert(only(plan(8, 30, 30)).slices.map(s => (s.startMap, s.shares)) === Seq(0 -> 1, 1 -> 1))
+    assert(plan(8, 60) === Left(SkewReason.OneBlock))
+    assert(only(plan(3, 120)).slices.forall(_.shares > 1))
   }
 
   test("an aggregated input is read whole, and vetoes if it is the skewed one") {
