@@ -27,7 +27,7 @@ class SplitSparkJoinConditionsSuite extends SplitSparkJoinTest {
 
   test("conditions on one side besides the keys") {
     def keys = col("l") === col("r")
-    val ofLeft = keys && col("v0") > 250
+    val ofLeft = keys && col("v0") > 20
     val ofRight = keys && col("s1") =!= "s1"
     val cases = Seq("merge" -> ofLeft, "shuffle_hash" -> ofRight, "merge" -> (ofLeft && ofRight))
     for ((hint, condition) <- some(2, cases)) {
