@@ -48,7 +48,10 @@ object BulkExchanges extends Rule[SparkPlan] {
   private def byColumnInstead(shuffle: ShuffleExchangeExec) =
     for {
       columns <- ColumnShuffleExchangeExec.insteadOf(shuffle, byColumn(shuffle.child))
-      _ <- Either.cond(StableRows.areIn(shuffle.child), (), "rows that may be others when read again")
+      _ <- Either.cond(
+        StableRows.areIn(shuffle.child),
+        (),
+        "rows that may be others when read again")
     } yield columns
 
   /** The same rows, of which filters and projections are made by column. */

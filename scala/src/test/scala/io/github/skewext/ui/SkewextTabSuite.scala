@@ -272,7 +272,8 @@ class SkewextTabSuite extends SkewTest {
   }
 
   test("a plan too deep for the listener's thread is left out, and those after it are not") {
-    val value = (0 until 75).foldLeft(col("v0"))((value, i) => value.bitwiseXOR(col("v0")) + i.toLong)
+    val value =
+      (0 until 75).foldLeft(col("v0"))((value, i) => value.bitwiseXOR(col("v0")) + i.toLong)
     val Seq(one, other) = hotFirst(2)
     val deep = one.where(value.isNull || value =!= 0).join(other, Seq("k"), "full")
     deep.collect()
