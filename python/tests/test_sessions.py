@@ -40,6 +40,8 @@ from pyspark.sql import SparkSession
 import pyspark_skewext as skewext
 
 warnings.simplefilter("error")
+# PySpark 4 imports Jupyter where it is installed, which warns of folders of its own.
+warnings.filterwarnings("ignore", "Jupyter is migrating")
 
 def plain():
     return (SparkSession.builder.master("local[1]").config("spark.ui.enabled", False)
