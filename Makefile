@@ -30,6 +30,7 @@ VENV := .venv$(if $(filter-out $(firstword $(LINES)),$(SPARK)),-$(SPARK))
 PY := $(VENV)/bin/python
 SBT := build-tools/sbt -Dspark.line=$(SPARK)
 TEST_REPORT := target/spark-$(SPARK)/scalatest.txt
+CLASS_ARCHIVE := target/spark-$(SPARK)/classes.jsa
 # VERSION=x.y.z is what `make release` is given; the version of what is built is always this.
 NEW_VERSION := $(VERSION)
 override VERSION := $(shell cat version.txt)
@@ -63,7 +64,7 @@ export LC_ALL := C.UTF-8
 .PHONY: help demo test test-all test-line test-lines test-scala test-python test-spark test-random test-merge \
   fuzz cluster-test memory-test driver-test matrix bench fmt \
   check check-scala \
-  check-python jar jars wheel docs site release docker-check wheel-of-jars notebooks clean distclean
+  check-python environments environment jar jars wheel docs site release docker-check wheel-of-jars notebooks clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,7 +111,7 @@ test-scala: ## The Scala suites; ONLY='*ZipSuite' runs some
 
 # Only here is the smoke test of the wheel collected, as only here the wheel is sure to be new.
 # (Named beside its folder it would make pytest 8 forget the rest of the folder.)
-test-python: $(WHEEL) $(VENV_STAMP) ## pytest and the built wheel; ARGS='-k name' runs some, in one process
+test-python: $(WHEEL) $(VENV_STAMP) $(CLASS_ARCHIVE) ## pytest and the built wheel; ARGS='-k name' runs some, in one process
 	cd python && ../$(PY) -m pytest -o 'python_files=test_*.py smoke_*.py' \
 	  $(if $(ARGS),$(ARGS),-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=10)
 
@@ -166,6 +167,12 @@ check-scala:
 	  "Test/runMain io.github.skewext.SettingsDoc --check docs/settings.md" \
 	  "Test/runMain io.github.skewext.ReasonsDoc --check docs/explain.md"
 
+# So that CI can do it while something else is compiled.
+environments: ## The virtual environments of all lines of Spark, with what tests need
+	for line in $(LINES); do $(MAKE) --no-print-directory environment SPARK=$$line || exit; done
+
+environment: $(VENV_STAMP) $(if $(filter $(firstword $(LINES)) $(NEWEST),$(SPARK)),$(CLIENT_VENV)/.stamp)
+
 notebooks: $(JAR_STAMP) $(VENV_STAMP) ## Run the notebooks of examples/, made of the scripts there
 	$(PY) build-tools/notebooks.py
 
@@ -210,6 +217,10 @@ distclean: clean ## Remove these too
 
 $(JAR_STAMP): $(SCALA_FILES) $(BUILD_FILES)
 	$(SBT) bundleJar
+
+# Of Spark's classes and not of ours, which come from a jar that a session adds.
+$(CLASS_ARCHIVE): build-tools/class_archive.py $(VENV_STAMP) | $(JAR_STAMP)
+	$(PY) $< $@
 
 # The .pth file makes the package in the tree importable: no installed copy that could be stale.
 $(VENV_STAMP): $(REQUIREMENTS) $(if $(filter-out $(firstword $(LINES)),$(SPARK)),project/SparkVersions.scala)

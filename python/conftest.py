@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 from amount import TEST_ALL
 from pyspark.sql import SparkSession
@@ -15,6 +16,14 @@ import pyspark_skewext as skewext
 
 # Python workers must be of the driver's version.
 os.environ["PYSPARK_PYTHON"] = sys.executable
+
+#: What build-tools/class_archive.py has written for this line of Spark, if it has.
+CLASS_ARCHIVE = (
+    Path(__file__).resolve().parents[1]
+    / "target"
+    / f"spark-{'.'.join(pyspark.__version__.split('.')[:2])}"
+    / "classes.jsa"
+)
 
 # Most of the time goes into code that runs only a few times, also in sessions of their own, where
 # compiling takes longer than running queries as small as those of tests.
@@ -26,6 +35,9 @@ OPTIONS = [
     # Each query, and each step of an adaptive one, tells listeners its plan as text.
     "-Dspark.sql.ui.explainMode=simple",
 ]
+if CLASS_ARCHIVE.is_file() and " " not in str(CLASS_ARCHIVE):
+    # A JVM with another class path starts without it, and has nothing to say about that.
+    OPTIONS += [f"-XX:SharedArchiveFile={CLASS_ARCHIVE}", "-Xlog:cds*=off"]
 if not TEST_ALL:
     OPTIONS.append("-Dspark.sql.codegen.wholeStage=false")
     OPTIONS.append("-Dspark.sql.codegen.factoryMode=NO_CODEGEN")
