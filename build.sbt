@@ -156,13 +156,19 @@ lazy val skewext = (project in file("."))
     Test / scalacOptions --= (if (spark.scalaBinary == "2.12") Nil else Seq("-Xfatal-warnings")),
     javacOptions ++= (if (hasReleaseFlag) Seq("--release", spark.java) else Seq("-source", "8")),
     javacOptions ++= Seq("-encoding", "utf8"),
-    libraryDependencies ++= Seq(
+    // The Makefile sees to it that the package is there.
+    Compile / unmanagedJars ++= {
+      val packages = baseDirectory.value / s".venv-${spark.line}" / "lib" * "python*" / "site-packages"
+      if (spark.fromPySpark) (packages / "pyspark" / "jars" * "*.jar").classpath else Nil
+    },
+    Test / sources := (if (spark.fromPySpark) Nil else (Test / sources).value),
+    libraryDependencies ++= (if (spark.fromPySpark) Nil else Seq(
       "org.apache.spark" %% "spark-sql" % spark.spark % Provided,
       "org.apache.spark" %% "spark-core" % spark.spark % Test classifier "tests",
       "org.apache.spark" %% "spark-catalyst" % spark.spark % Test classifier "tests",
       "org.apache.spark" %% "spark-sql" % spark.spark % Test classifier "tests",
       "org.scalatest" %% "scalatest" % SparkVersions.scalatest % Test,
-      "org.scalatestplus" %% "scalacheck-1-18" % SparkVersions.scalacheckPlus % Test),
+      "org.scalatestplus" %% "scalacheck-1-18" % SparkVersions.scalacheckPlus % Test)),
     ivyConfigurations += ConnectServer,
     libraryDependencies ++= Seq(spark.connect)
       .filter(_.nonEmpty)

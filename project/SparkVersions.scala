@@ -8,6 +8,9 @@
  * @param iceberg the release for the tests of MERGE; empty if there is none for this line
  * @param delta the release for the tests beside Delta, likewise
  * @param connect the release of the Spark Connect server for tests; empty if PySpark has it inside
+ * @param fromPySpark whether Spark's classes are those that the package PySpark brings, as Maven
+ *                    repositories do not all have them; then there are none of Spark's tests, and no
+ *                    Scala suites run
  */
 case class SparkLine(
     line: String,
@@ -18,7 +21,8 @@ case class SparkLine(
     semanticdb: String,
     iceberg: String,
     delta: String,
-    connect: String) {
+    connect: String,
+    fromPySpark: Boolean = false) {
   def scalaBinary: String = scala.split('.').take(2).mkString(".")
 }
 
@@ -28,8 +32,9 @@ object SparkVersions {
   // format: off
   val all: Seq[SparkLine] = Seq(
     SparkLine("3.5", "3.5.9", "2.12.18", "8", Seq("3.5", "3.5-4.1", "iceberg"), "4.8.10", "1.10.0", "3.3.2", "3.5.7"),
-    SparkLine("4.1", "4.1.2", "2.13.17", "17", Seq("4", "4.1", "3.5-4.1", "iceberg"), "4.15.0", "1.12.0", "", ""),
-    SparkLine("4.2", "4.2.0", "2.13.18", "17", Seq("4", "4.2"), "4.14.2", "", "", ""))
+    SparkLine("4.1", "4.1.2", "2.13.17", "17", Seq("4", "4.1", "3.5-4.1", "4.1-4.2", "iceberg"), "4.15.0", "1.12.0", "", ""),
+    SparkLine("4.2", "4.2.0", "2.13.18", "17", Seq("4", "4.1-4.2", "4.2-4.3"), "4.14.2", "", "", ""),
+    SparkLine("4.3", "4.3.0", "2.13.18", "17", Seq("4", "4.2-4.3", "4.3"), "4.14.2", "", "", "", fromPySpark = true))
   // format: on
 
   /** The line to build: `-Dspark.line=4.2`, else the default one. */

@@ -103,11 +103,21 @@ private[skewext] object StoragePartitions {
 
     def shown: String = partitions.by
       .map {
-        case TransformExpression(function, Seq(column: Attribute), buckets) =>
-          s"${function.name}(${(buckets.map(_.toString).toSeq :+ column.name).mkString(", ")})"
+        case OfColumn(transform, column) =>
+          val arguments = transform.numBucketsOpt.map(_.toString).toSeq :+ column.name
+          s"${transform.function.name}(${arguments.mkString(", ")})"
         case other => other.sql
       }
       .mkString(", ")
+  }
+
+  /** A transform of one column, and this column. */
+  private object OfColumn {
+    def unapply(transform: TransformExpression): Option[(TransformExpression, Attribute)] =
+      transform.children match {
+        case Seq(column: Attribute) => Some((transform, column))
+        case _ => None
+      }
   }
 
   private object Layout {
@@ -117,7 +127,7 @@ private[skewext] object StoragePartitions {
       for {
         partitions <- PartitionValues.of(input)
         positions = partitions.by.map {
-          case TransformExpression(_, Seq(column: Attribute), _) => positionsOf(column, columns)
+          case OfColumn(_, column) => positionsOf(column, columns)
           case column: Attribute => positionsOf(column, columns)
           case _ => Nil
         }

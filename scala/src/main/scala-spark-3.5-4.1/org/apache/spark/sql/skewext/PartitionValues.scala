@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.SparkPlan
 
 /**
  * By what a table is partitioned in its storage, and the values that it has, one for each partition of
- * the rows, in their order. Spark 4.2 has another class for it.
+ * the rows, in their order. From Spark 4.2 on there is another class for it.
  */
 case class PartitionValues(by: Seq[Expression], values: Seq[InternalRowComparableWrapper]) {
 

@@ -7,6 +7,7 @@ import scala.annotation.unused
 
 import org.apache.spark.internal.config.SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD
 import org.apache.spark.memory.SparkOutOfMemoryError
+import org.apache.spark.shuffle.ShuffleManager
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum
 import org.apache.spark.sql.catalyst.expressions.{DynamicPruningSubquery, EvalMode, Expression, FunctionTableSubqueryArgumentExpression, NullIntolerant}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -43,6 +44,8 @@ object SparkShims {
   def isNullIntolerant(e: Expression): Boolean = e.isInstanceOf[NullIntolerant]
 
   def evalMode(sum: Sum): EvalMode.Value = sum.evalMode
+
+  def shuffleManager(env: SparkEnv): ShuffleManager = env.shuffleManager
 
   def dynamicPruning(
       pruned: Expression,

@@ -6,7 +6,7 @@ import jakarta.servlet.http.HttpServletRequest
 
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum
-import org.apache.spark.sql.catalyst.expressions.{CollationKey, DynamicPruningSubquery, EvalMode, Expression, FunctionTableSubqueryArgumentExpression}
+import org.apache.spark.sql.catalyst.expressions.{CollationKey, EvalMode, Expression, FunctionTableSubqueryArgumentExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.execution.ExternalAppendOnlyUnsafeRowArray
@@ -15,7 +15,7 @@ import org.apache.spark.sql.{classic, Column, DataFrame, SparkSession}
 import org.apache.spark.unsafe.types.UTF8String
 
 /** What is written differently for Spark 3.5 and for the lines of Spark 4. */
-private[skewext] trait Spark4Shims {
+private[skewext] trait Spark4Shims extends LineShims {
 
   /** What a page of Spark's UI is asked by. */
   type HttpRequest = HttpServletRequest
@@ -42,14 +42,6 @@ private[skewext] trait Spark4Shims {
   def isNullIntolerant(e: Expression): Boolean = e.nullIntolerant
 
   def evalMode(sum: Sum): EvalMode.Value = sum.evalContext.evalMode
-
-  def dynamicPruning(
-      pruned: Expression,
-      build: LogicalPlan,
-      buildKeys: Seq[Expression],
-      key: Int,
-      onlyInBroadcast: Boolean): Expression =
-    DynamicPruningSubquery(pruned, build, buildKeys, Seq(key), onlyInBroadcast)
 
   /** Whether rows of a table argument are wanted by key or in an order. */
   def isArranged(table: FunctionTableSubqueryArgumentExpression): Boolean =

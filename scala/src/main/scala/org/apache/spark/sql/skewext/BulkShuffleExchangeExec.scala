@@ -113,7 +113,7 @@ object BulkShuffleExchangeExec {
    */
   def isPossible: Boolean = {
     val env = SparkEnv.get
-    env != null && env.shuffleManager.getClass == classOf[SortShuffleManager] &&
+    env != null && SparkShims.shuffleManager(env).getClass == classOf[SortShuffleManager] &&
     env.conf.get(PLUGINS).isEmpty
   }
 }

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.util.InternalRowComparableWrapper
 import org.apache.spark.sql.execution.SparkPlan
 
 /**
- * By what a table is partitioned in its storage. In Spark 4.2 a node above the scan puts partitions of
+ * By what a table is partitioned in its storage. From Spark 4.2 on a node above the scan puts partitions of
  * one value together, which is not made use of yet.
  */
 case class PartitionValues(by: Seq[Expression], values: Seq[InternalRowComparableWrapper]) {

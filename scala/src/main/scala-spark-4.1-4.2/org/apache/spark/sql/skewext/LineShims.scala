@@ -1,0 +1,20 @@
+package org.apache.spark.sql.skewext
+
+import org.apache.spark.SparkEnv
+import org.apache.spark.shuffle.ShuffleManager
+import org.apache.spark.sql.catalyst.expressions.{DynamicPruningSubquery, Expression}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+
+/** What is written differently up to Spark 4.2. */
+private[skewext] trait LineShims {
+
+  def dynamicPruning(
+      pruned: Expression,
+      build: LogicalPlan,
+      buildKeys: Seq[Expression],
+      key: Int,
+      onlyInBroadcast: Boolean): Expression =
+    DynamicPruningSubquery(pruned, build, buildKeys, Seq(key), onlyInBroadcast)
+
+  def shuffleManager(env: SparkEnv): ShuffleManager = env.shuffleManager
+}
