@@ -6,9 +6,9 @@ import io.github.skewext.execution.split.{KeySketchExec, SplitJoinExec}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.InputRole
 import io.github.skewext.plan.InputRole.{Optional, Present, Required}
+import io.github.skewext.skew.CompressedSkewTest
 import org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
 
-import org.apache.spark.SparkConf
 import org.apache.spark.sql.Column
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.functions._
@@ -22,21 +22,14 @@ class EqualRowsSuite
       Seq(
         classOf[SkewExtensions],
         classOf[DeltaSparkSessionExtension],
-        classOf[IcebergSparkSessionExtensions])) {
-
-  override protected def sparkConf: SparkConf =
-    super.sparkConf.set("spark.shuffle.compress", "true")
+        classOf[IcebergSparkSessionExtensions]))
+    with CompressedSkewTest {
 
   override protected def beforeAll(): Unit = {
     super.beforeAll()
-    Seq(
-      Threshold -> "50000",
-      Advisory -> "5000",
-      SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key -> "8",
-      // A file of Delta's is read by a task of its own.
-      "spark.sql.files.openCostInBytes" -> "1000000",
-      "spark.sql.files.maxPartitionBytes" -> "1000000")
-      .foreach { case (key, value) => spark.conf.set(key, value) }
+    // A file of Delta's is read by a task of its own.
+    spark.conf.set("spark.sql.files.openCostInBytes", "1000000")
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "1000000")
     rows(24000, when(id % 2 === 0, Hot).otherwise(other(id))).createOrReplaceTempView("target")
     val source = rows(600, when(id === 0, Hot).otherwise(other(id * 20)))
     source.createOrReplaceTempView("source")

@@ -3,26 +3,15 @@ package io.github.skewext.skew
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.SkewReason
 
-import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions._
 
 /** Skew that sizes do not show: equal keys without other columns are compressed to nearly nothing. */
-class RowSkewSuite extends SkewTest {
-
-  override protected def sparkConf: SparkConf =
-    super.sparkConf.set("spark.shuffle.compress", "true")
+class RowSkewSuite extends CompressedSkewTest {
 
   override protected def beforeAll(): Unit = {
     super.beforeAll()
-    Seq(
-      Threshold -> "50000",
-      Advisory -> "5000",
-      SkewConf.SKEW_OUTPUT_SPARK_JOINS.key -> "true",
-      SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key -> "8")
-      .foreach { case (key, value) =>
-        spark.conf.set(key, value)
-      }
+    spark.conf.set(SkewConf.SKEW_OUTPUT_SPARK_JOINS.key, "true")
   }
 
   private val Rows = 24000
