@@ -2,23 +2,20 @@ package org.apache.spark.sql.skewext
 
 import java.nio.ByteOrder
 
-import scala.concurrent.Future
-
 import io.github.skewext.internal.{ByteBuilder, ColumnCell, ColumnRoutes, ColumnRuns}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.shuffle.sort.{SerializedShuffleHandle, SortShuffleManager}
 import org.apache.spark.shuffle.{ShuffleHandle, ShuffleWriteProcessor}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.plans.logical.Statistics
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
-import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleExchangeLike, ShuffleOrigin}
-import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics, SQLShuffleReadMetricsReporter, SQLShuffleWriteMetricsReporter}
-import org.apache.spark.{MapOutputStatistics, Partitioner, ShuffleDependency, TaskContext}
+import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleOrigin}
+import org.apache.spark.sql.execution.metric.SQLShuffleWriteMetricsReporter
+import org.apache.spark.{Partitioner, ShuffleDependency, TaskContext}
 
 /**
  * Takes batches as the scan below gives them, and writes columns instead of rows: no row is made, and
@@ -32,13 +29,10 @@ case class ColumnShuffleExchangeExec(
     child: SparkPlan,
     shuffleOrigin: ShuffleOrigin,
     advisoryPartitionSize: Option[Long])
-    extends ShuffleExchangeLike
+    extends PlannedExchange
     with ColumnarToRowTransition {
 
-  override def nodeName: String = "Exchange"
-
-  override def stringArgs: Iterator[Any] =
-    Iterator(outputPartitioning, shuffleOrigin, ColumnShuffleExchangeExec.Mark, s"[plan_id=$id]")
+  override protected def mark: String = ColumnShuffleExchangeExec.Mark
 
   /**
    * Its rows are those of Spark's own, so that either is used again in place of the other. When Spark looks
@@ -59,27 +53,8 @@ case class ColumnShuffleExchangeExec(
     case columns => ColumnarToRowExec(columns)
   }
 
-  private lazy val writeMetrics =
-    SQLShuffleWriteMetricsReporter.createShuffleWriteMetrics(sparkContext)
-  private lazy val readMetrics =
-    SQLShuffleReadMetricsReporter.createShuffleReadMetrics(sparkContext)
-
-  override lazy val metrics: Map[String, SQLMetric] = Map(
-    DataSize -> SQLMetrics.createSizeMetric(sparkContext, "data size"),
-    NumPartitions -> SQLMetrics.createMetric(
-      sparkContext,
-      "number of partitions")) ++ readMetrics ++ writeMetrics
-
-  private def DataSize = "dataSize"
-  private def NumPartitions = "numPartitions"
-
   @transient lazy val shuffleDependency: ShuffleDependency[Int, InternalRow, InternalRow] = {
-    val partitions = longMetric(NumPartitions)
-    partitions.set(numPartitions)
-    SQLMetrics.postDriverMetricUpdates(
-      sparkContext,
-      sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY),
-      Seq(partitions))
+    tellPartitions(numPartitions)
     new ColumnShuffleDependency(
       blocks,
       numPartitions,
@@ -92,7 +67,7 @@ case class ColumnShuffleExchangeExec(
     // Nothing of the plan itself goes to the tasks.
     val output = child.output
     val partitioning = outputPartitioning
-    val (metrics, dataSize) = (writeMetrics, longMetric(DataSize))
+    val (metrics, dataSize) = (writeMetrics, this.dataSize)
     child.executeColumnar().mapPartitionsInternal { batches =>
       val context = TaskContext.get()
       val routes = ColumnRoutes.of(partitioning, output)
@@ -102,30 +77,6 @@ case class ColumnShuffleExchangeExec(
       new ColumnBlocks(batches, runs, reporter, dataSize, context)
     }
   }
-
-  @transient override protected lazy val mapOutputStatisticsFuture: Future[MapOutputStatistics] =
-    // There are no statistics of a stage without tasks, which adaptive execution knows as null.
-    if (numMappers == 0) Future.successful(null)
-    else sparkContext.submitMapStage(shuffleDependency)
-
-  // An override from Spark 4 on.
-  def shuffleId: Int = shuffleDependency.shuffleId
-
-  override def numMappers: Int = shuffleDependency.rdd.getNumPartitions
-
-  override def numPartitions: Int = outputPartitioning.numPartitions
-
-  override def getShuffleRDD(partitionSpecs: Array[ShufflePartitionSpec]): RDD[InternalRow] =
-    new ShuffledRowRDD(shuffleDependency, readMetrics, partitionSpecs)
-
-  override def runtimeStatistics: Statistics = Statistics(
-    sizeInBytes = longMetric(DataSize).value,
-    rowCount = Some(longMetric(SQLShuffleWriteMetricsReporter.SHUFFLE_RECORDS_WRITTEN).value))
-
-  /** One, for all plans that this exchange is used in. */
-  @transient private lazy val shuffledRows = new ShuffledRowRDD(shuffleDependency, readMetrics)
-
-  override protected def doExecute(): RDD[InternalRow] = shuffledRows
 
   override protected def withNewChildInternal(newChild: SparkPlan): ColumnShuffleExchangeExec =
     copy(child = newChild)
