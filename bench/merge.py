@@ -84,7 +84,7 @@ SPLITS = {
     ("upsert", "delta"),
     ("upsert", "delta, deletion vectors"),
     ("upsert", "iceberg, copy-on-write"),
-    # With deletion vectors Spark splits it, in Iceberg's tables nobody: the source is skewed.
+    # With deletion vectors Spark splits it. In Iceberg's tables null keys are spread before.
     ("SCD2", "delta"),
 }
 

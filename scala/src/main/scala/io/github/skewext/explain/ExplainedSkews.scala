@@ -19,6 +19,16 @@ private[skewext] object ExplainedSkews {
       join: SparkPlan,
       adaptive: Option[Boolean],
       loaded: Boolean,
+      conf: SQLConf): Option[ExplainedSkew] =
+    ofKeys(join, adaptive, loaded, conf).map { skew =>
+      val nulls = if (loaded) ExplainedNullKeys.ofSource(join, adaptive.isDefined, conf) else None
+      skew.copy(text = (skew.text +: nulls.toSeq).mkString("; "))
+    }
+
+  private def ofKeys(
+      join: SparkPlan,
+      adaptive: Option[Boolean],
+      loaded: Boolean,
       conf: SQLConf): Option[ExplainedSkew] = {
     val name = Operators.nameOf(join)
     def ignored(why: String) = Some(ExplainedSkew(name, ExplainedSkew.Ignored, why))

@@ -30,7 +30,8 @@ object SkewConf {
   val MULTI_JOIN_SPREAD_NULL_KEYS = buildConf("spark.skewext.multiJoin.spreadNullKeys.enabled")
     .doc(
       "Whether rows with a null in the key, which match nothing, are spread over all tasks of " +
-        "the multi-way join instead of going to one. Done only in adaptive execution, and only " +
+        "the multi-way join instead of going to one; also those of the source of a MERGE that " +
+        "looks for target rows which match twice. Done only in adaptive execution, and only " +
         "where nothing above the join makes use of its partitioning by the key.")
     .version("0.1.0")
     .booleanConf

@@ -2,6 +2,8 @@ package io.github.skewext.plan
 
 import java.util.Locale
 
+import org.apache.spark.sql.catalyst.plans._
+
 /**
  * What an input of a join demands of a key for that key to come out.
  *
@@ -34,6 +36,17 @@ object InputRole {
   def fromName(name: String): Option[InputRole] = {
     val wanted = name.toLowerCase(Locale.ROOT)
     public.find(_.name == wanted)
+  }
+
+  /** Those of the two sides of one of Spark's joins, if it can be said by roles. */
+  def ofSides(joinType: JoinType): Option[(InputRole, InputRole)] = joinType match {
+    case _: InnerLike => Some((Required, Required))
+    case LeftOuter => Some((Required, Optional))
+    case RightOuter => Some((Optional, Required))
+    case FullOuter => Some((Optional, Optional))
+    case LeftSemi => Some((Required, Present))
+    case LeftAnti => Some((Required, Excluded))
+    case _ => None
   }
 
   /**

@@ -1,20 +1,16 @@
 package io.github.skewext.planner
 
-import io.github.skewext.execution.{MultiFullJoinExec, MultiJoinExec}
-import io.github.skewext.internal.{SkewConf, ZeroWithoutNulls}
-import io.github.skewext.plan.{InputRole, KeyTypes, StableRows}
+import io.github.skewext.execution.{MultiFullJoinExec, MultiJoinExec, SparksShuffledJoin}
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan._
 
-import org.apache.spark.TaskContext
-import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.codegen.Block._
-import org.apache.spark.sql.catalyst.expressions.codegen.{CodeGenerator, CodegenContext, ExprCode, FalseLiteral}
 import org.apache.spark.sql.catalyst.plans.QueryPlan
-import org.apache.spark.sql.catalyst.plans.physical.{AllTuples, BroadcastDistribution, ClusteredDistribution, HashPartitioning, UnspecifiedDistribution}
+import org.apache.spark.sql.catalyst.plans.physical.{AllTuples, BroadcastDistribution, ClusteredDistribution, HashPartitioning, SinglePartition, UnspecifiedDistribution}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
-import org.apache.spark.sql.types.{DataType, IntegerType}
+import org.apache.spark.sql.execution.exchange._
+import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, ShuffledJoin, SortMergeJoinExec}
 
 /**
  * Tells a join to spread its rows with a null key over all tasks, where that costs nobody anything.
@@ -23,10 +19,16 @@ import org.apache.spark.sql.types.{DataType, IntegerType}
  *
  *  - below a node that needs a distribution (a group-by, a window, another join) or a shuffle that
  *    the user asked for: what is there may be without a shuffle of its own thanks to this join;
- *  - where an input has the distribution already (a bucketed table, storage partitions), or may get it
+ *  - where an input has the distribution already (a bucketed table, storage partitions), or gets it
  *    from a shuffle of its own (an input that is grouped by the key): it would need one more;
  *  - where no key can be null, or no row with a null key comes out;
  *  - where another join of the query has an input shuffled by the same key: one shuffle does for both.
+ *
+ * Of Spark's joins it is that of a MERGE, whose source must not be split ([[JoinHints]]): it gets one
+ * more pair of keys, which is 0 and 0 but for rows of the source that match nothing.
+ * {{{
+ * SortMergeJoin [k], [k], FullOuter   =>   SortMergeJoin [k, 0], [k, spreadnulls(k)], FullOuter
+ * }}}
  */
 object SpreadNullKeys extends Rule[SparkPlan] {
 
@@ -43,6 +45,11 @@ object SpreadNullKeys extends Rule[SparkPlan] {
       // Adaptive execution finds the logical node of an operator by its tags.
       told.copyTagsFrom(join)
       told
+    case SparksShuffledJoin(join) if canSpreadSource(join) && !sharesShuffle(join, whole) =>
+      spreadSource(join)
+    // Never left out, whatever the partitions below are.
+    case shuffle: ShuffleExchangeExec if isRebalance(shuffle) =>
+      shuffle.mapChildren(spread(_, whole))
     // Joins further below are left alone: this one, or whatever the node is, may build on them.
     case _: ShuffleExchangeLike => plan
     case node if node.requiredChildDistribution.forall(ignoresPartitioning(_)) =>
@@ -52,26 +59,70 @@ object SpreadNullKeys extends Rule[SparkPlan] {
 
   /** Whether a row with a null key can come out of the join. */
   private[skewext] def canComeOut(join: MultiJoinExec): Boolean =
-    join.children.indices.exists { i =>
-      InputRole.emitsNullKeys(join.roles, i) &&
-      nullableKeys(join.keys(i), join.children(i).output).nonEmpty
+    join.children.indices.exists(i => canComeOut(join.children(i), join.keys(i), join.roles, i))
+
+  private def canComeOut(
+      input: SparkPlan,
+      keys: Seq[Expression],
+      roles: Seq[InputRole],
+      i: Int): Boolean =
+    InputRole.emitsNullKeys(roles, i) && nullableKeys(keys, input.output).nonEmpty
+
+  /** Which side is the source of a MERGE that must not be split, if its rows without a key come out. */
+  private[skewext] def sourceWithoutKeys(join: ShuffledJoin): Option[Int] = for {
+    source <- JoinHints.mayReplicate(join) match {
+      case (false, true) => Some(1)
+      case (true, false) => Some(0)
+      case _ => None
     }
+    (left, right) <- InputRole.ofSides(join.joinType)
+    keys = if (source == 0) join.leftKeys else join.rightKeys
+    if canComeOut(join.children(source), keys, Seq(left, right), source)
+  } yield source
 
   private def ignoresPartitioning(distribution: Any): Boolean = distribution match {
     case UnspecifiedDistribution | AllTuples | _: BroadcastDistribution => true
     case _ => false
   }
 
+  private def isRebalance(shuffle: ShuffleExchangeExec): Boolean = shuffle.shuffleOrigin match {
+    case REBALANCE_PARTITIONS_BY_COL | REBALANCE_PARTITIONS_BY_NONE => true
+    case _ => false
+  }
+
   private def canSpread(join: MultiFullJoinExec): Boolean =
-    !join.storagePartitioned && canComeOut(join) && join.children.zip(join.keys).forall {
-      case (child, keys) =>
-        !child.outputPartitioning.satisfies(ClusteredDistribution(keys)) &&
-        // Exchanges are not planned yet, so such a child does not know its partitioning.
-        !child.exists(!_.requiredChildDistribution.forall(ignoresPartitioning(_)))
+    !join.storagePartitioned && canComeOut(join) && areShuffled(join.children, join.keys)
+
+  private def canSpreadSource(join: ShuffledJoin): Boolean =
+    sourceWithoutKeys(join).isDefined &&
+      areShuffled(Seq(join.left, join.right), Seq(join.leftKeys, join.rightKeys))
+
+  /**
+   * Whether each input gets a shuffle for the join, as one of a single partition does where others have
+   * more. Exchanges are not planned yet.
+   */
+  private def areShuffled(inputs: Seq[SparkPlan], keys: Seq[Seq[Expression]]): Boolean = {
+    val come = inputs.map(EnsureRequirements().apply(_).outputPartitioning)
+    come.exists(_ != SinglePartition) && come.zip(keys).forall { case (partitioning, by) =>
+      partitioning == SinglePartition || !partitioning.satisfies(ClusteredDistribution(by))
     }
+  }
+
+  private def spreadSource(join: ShuffledJoin): SparkPlan = {
+    def by(side: Int, input: SparkPlan, keys: Seq[Expression]): Seq[Expression] =
+      keys :+ (if (sourceWithoutKeys(join).contains(side)) spreadBy(input, keys) else Literal(0L))
+    val left = by(0, join.left, join.leftKeys)
+    val right = by(1, join.right, join.rightKeys)
+    val told = join match {
+      case j: SortMergeJoinExec => j.copy(leftKeys = left, rightKeys = right)
+      case j: ShuffledHashJoinExec => j.copy(leftKeys = left, rightKeys = right)
+    }
+    told.copyTagsFrom(join)
+    told
+  }
 
   /** Whether Spark will use the shuffle of an input again, if it goes by the key alone. */
-  private def sharesShuffle(join: MultiFullJoinExec, whole: SparkPlan): Boolean = {
+  private def sharesShuffle(join: SparkPlan, whole: SparkPlan): Boolean = {
     def shuffles(node: SparkPlan): Seq[(SparkPlan, Seq[Expression])] =
       node.children.zip(node.requiredChildDistribution).collect {
         case (child, by: ClusteredDistribution) =>
@@ -79,7 +130,8 @@ object SpreadNullKeys extends Rule[SparkPlan] {
       }
     lazy val own = shuffles(join).toSet
     conf.exchangeReuseEnabled && whole.exists {
-      case other: MultiFullJoinExec if (other eq join) || canSpread(other) => false
+      case other if other eq join => false
+      case other: MultiFullJoinExec if canSpread(other) => false
       case other => shuffles(other).exists(own.contains)
     }
   }
@@ -118,29 +170,4 @@ object SpreadNullKeys extends Rule[SparkPlan] {
   }
 
   private val MaxColumns = 8
-}
-
-/** Only a name, to keep plans readable: `hashpartitioning(k, spreadnulls(k), 200)`. */
-case class SpreadNulls(child: Expression) extends UnaryExpression with ZeroWithoutNulls {
-  override def nullable: Boolean = child.nullable
-  override def dataType: DataType = child.dataType
-  override def eval(row: InternalRow): Any = child.eval(row)
-  override def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = child.genCode(ctx)
-  override def toString: String =
-    child.collect { case IsNull(key) => key.toString }.mkString("spreadnulls(", ", ", ")")
-  override protected def withNewChildInternal(newChild: Expression): SpreadNulls =
-    copy(child = newChild)
-}
-
-/** The number of the map task that writes the row; the same when the task runs again. */
-case class MapTaskId() extends LeafExpression {
-  override def nullable: Boolean = false
-  override def dataType: DataType = IntegerType
-  override def eval(row: InternalRow): Any = TaskContext.getPartitionId()
-  override def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = ev.copy(
-    code = code"""
-      ${CodeGenerator.javaType(dataType)} ${ev.value} =
-        ${classOf[TaskContext].getName}.getPartitionId();
-      """,
-    isNull = FalseLiteral)
 }

@@ -1,12 +1,11 @@
 package io.github.skewext.merge
 
-import io.github.skewext.explain.{Advice, ExplainedSkew, Explainer}
+import io.github.skewext.explain.{Advice, ExplainedSkew}
 import io.github.skewext.plan.SkewReason
 
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.SqlInternals
-import org.apache.spark.sql.{Column, DataFrame, Row}
+import org.apache.spark.sql.{Column, DataFrame}
 
 /**
  * MERGE into tables of Iceberg: which side of its join is split, that target rows which match twice are
@@ -65,42 +64,8 @@ class MergeSuite extends MergeTest {
   private def sql(table: String, source: String, kinds: String): String =
     s"MERGE INTO $table t USING $source s ON t.k = s.k\n" + kinds.map(clauses).mkString("\n")
 
-  /** Does something with a table that is then as it was before. */
-  private def restoring[T](table: String)(body: => T): T = {
-    val before = iceberg(table).currentSnapshot().snapshotId()
-    try body
-    finally iceberg(table).manageSnapshots().rollbackTo(before).commit()
-  }
-
-  /** Contents and metrics after the MERGE, and the query. */
-  private def merged(table: String, sql: String): (Seq[Row], Map[String, String], DataFrame) =
-    restoring(table) {
-      val df = runMerge(sql)
-      (rowsOf(table), rowMetrics(table), df)
-    }
-
-  private def withSkewJoinsOff[T](body: => T): T = {
-    var result: Option[T] = None
-    withSQLConf(Off, "spark.sql.adaptive.skewJoin.enabled" -> "false") {
-      result = Some(body)
-    }
-    result.get
-  }
-
-  /** A legal MERGE does what it does without us. */
-  private def checkLegal(table: String, sql: String): DataFrame = {
-    val (rows, metrics, df) = merged(table, sql)
-    val (expected, expectedMetrics, _) = withSkewJoinsOff(merged(table, sql))
-    assertSameRows(rows, expected, "the MERGE without skew joins")
-    assert(metrics === expectedMetrics)
-    df
-  }
-
   private def checkSplit(plan: SparkPlan): Unit =
     assert(isSplitByUs(plan) || isSplitBySpark(plan), plan)
-
-  private def reasons(plan: SparkPlan): Seq[SkewReason] =
-    collect(plan) { case node => SkewReason.of(node) }.flatten
 
   for {
     mode <- Seq(CopyOnWrite, MergeOnRead)
@@ -112,7 +77,7 @@ class MergeSuite extends MergeTest {
       setMode("ice.db.plain", mode)
       val legal = sql("ice.db.plain", source(hot = true, twice = false), kinds)
       val plan = planOf(checkLegal("ice.db.plain", legal))
-      assert(reasons(plan).contains(SkewReason.MergeTarget) === isChecked, plan)
+      assert(reasonsIn(plan).contains(SkewReason.MergeTarget) === isChecked, plan)
       if (!isChecked) {
         checkSplit(plan)
       } else {
@@ -176,9 +141,9 @@ class MergeSuite extends MergeTest {
     setMode("ice.db.plain", MergeOnRead)
     val (_, _, df) =
       merged("ice.db.plain", sql("ice.db.plain", source(hot = true, twice = false), "MN"))
-    val found = SqlInternals.withActive(spark)(Explainer.explain(df.queryExecution)).joins
-    val skew = found.flatMap(_.skew).filter(_.status == ExplainedSkew.Whole)
-    assert(skew.map(_.text) === Seq(SkewReason.MergeTarget.text))
+    val skew = explained(df).filter(_.status == ExplainedSkew.Whole)
+    assert(skew.size === 1)
+    assert(skew.head.text.startsWith(SkewReason.MergeTarget.text))
     assert(skew.head.advice === Some(Advice.of(SkewReason.MergeTarget)))
   }
 }

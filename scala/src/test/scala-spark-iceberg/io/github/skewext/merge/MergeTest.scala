@@ -4,6 +4,8 @@ import scala.collection.JavaConverters._
 
 import io.github.skewext.SkewExtensions
 import io.github.skewext.execution.split.SplitJoinExec
+import io.github.skewext.explain.{ExplainedSkew, Explainer}
+import io.github.skewext.plan.SkewReason
 import io.github.skewext.skew.SkewTest
 import org.apache.iceberg.Table
 import org.apache.iceberg.inmemory.InMemoryCatalog
@@ -12,6 +14,7 @@ import org.apache.iceberg.spark.{Spark3Util, SparkCatalog}
 
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.{CommandResultExec, SparkPlan}
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{DataFrame, Row}
 import org.apache.spark.{SparkConf, SparkThrowable}
 
@@ -105,4 +108,42 @@ trait MergeTest extends SkewTest {
     }
 
   protected def rowsOf(name: String): Seq[Row] = spark.table(name).collect().toSeq
+
+  /** Does something with a table that is then as it was before. */
+  protected def restoring[T](table: String)(body: => T): T = {
+    val before = iceberg(table).currentSnapshot().snapshotId()
+    try body
+    finally iceberg(table).manageSnapshots().rollbackTo(before).commit()
+  }
+
+  /** Contents and metrics after the MERGE, and the query. */
+  protected def merged(table: String, sql: String): (Seq[Row], Map[String, String], DataFrame) =
+    restoring(table) {
+      val df = runMerge(sql)
+      (rowsOf(table), rowMetrics(table), df)
+    }
+
+  protected def withSkewJoinsOff[T](body: => T): T = {
+    var result: Option[T] = None
+    withSQLConf(Off, "spark.sql.adaptive.skewJoin.enabled" -> "false") {
+      result = Some(body)
+    }
+    result.get
+  }
+
+  /** A legal MERGE does what it does without us. */
+  protected def checkLegal(table: String, sql: String): DataFrame = {
+    val (rows, metrics, df) = merged(table, sql)
+    val (expected, expectedMetrics, _) = withSkewJoinsOff(merged(table, sql))
+    assertSameRows(rows, expected, "the MERGE without skew joins")
+    assert(metrics === expectedMetrics)
+    df
+  }
+
+  protected def reasonsIn(plan: SparkPlan): Seq[SkewReason] =
+    collect(plan) { case node => SkewReason.of(node) }.flatten
+
+  /** What is said of the query's joins. */
+  protected def explained(df: DataFrame): Seq[ExplainedSkew] =
+    SqlInternals.withActive(spark)(Explainer.explain(df.queryExecution)).joins.flatMap(_.skew)
 }

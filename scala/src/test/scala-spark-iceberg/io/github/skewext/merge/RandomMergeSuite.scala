@@ -132,7 +132,7 @@ class RandomMergeSuite extends MergeTest {
     repeated <- Gen.oneOf(0, 0, 1, 2)
     nulls <- Gen.oneOf(0, 3)
     // Mostly one that matches nothing, or there would be few legal MERGEs.
-    key <- Gen.frequency(6 -> Gen.const(Some(NotInTarget)), 1 -> hotKeys)
+    key <- Gen.frequency(4 -> Gen.const(Some(NotInTarget)), 4 -> Gen.const(None), 1 -> hotKeys)
     hot <- Gen.oneOf(0, 150, 150)
     keys = distinct.take(n)
     all <- shuffled(keys ++ keys.take(repeated) ++ Seq.fill(nulls)(None) ++ Seq.fill(hot)(key))
@@ -155,6 +155,7 @@ class RandomMergeSuite extends MergeTest {
     hash <- Gen.oneOf("0", "100MB")
     gain <- Gen.oneOf("1.0", "1.5")
     force <- Gen.oneOf("true", "false", "false")
+    spread <- Gen.oneOf("true", "true", "false")
   } yield Merge(
     model,
     source,
@@ -167,6 +168,7 @@ class RandomMergeSuite extends MergeTest {
       "spark.sql.adaptive.coalescePartitions.enabled" -> coalesce,
       "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold" -> hash,
       SkewConf.SKEW_MIN_GAIN.key -> gain,
+      SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key -> spread,
       SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN.key -> force))
 
   private val MergesOfTable = 4

@@ -199,6 +199,12 @@ class RewritesSuite extends MultiJoinTest {
     assert(spreads(joined.sortWithinPartitions("v0")))
     assert(
       spreads(multiJoin(Seq(nulls(0), nulls(1)), Seq("k"), roles = Seq("required", "optional"))))
+    // Nothing relies on the key's partitions above, and an input below has those of something else.
+    val other = nulls(1).groupBy("v1").agg(max("k").as("k"))
+    for (df <- Seq(joined.hint("rebalance"), fullJoin("k")(nulls(0), other))) {
+      checkJoin(df)
+      assert(spreads(df))
+    }
     withSQLConf(Spread -> "false") {
       assert(!spreads(again(joined)))
       assert(nullPartitions(joined) === 1)

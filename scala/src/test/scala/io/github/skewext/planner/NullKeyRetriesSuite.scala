@@ -3,6 +3,7 @@ package io.github.skewext.planner
 import java.util.concurrent.atomic.AtomicInteger
 
 import io.github.skewext.MultiJoinTest
+import io.github.skewext.plan.{MapTaskId, SpreadNulls}
 import io.github.skewext.planner.NullKeyRetriesSuite._
 import io.github.skewext.skew.SplitRetriesSuite.{Watched, watched}
 

@@ -2,8 +2,8 @@ package io.github.skewext.execution.split
 
 import io.github.skewext.execution.files.MergeSortedFilesExec
 import io.github.skewext.execution.{MultiFullJoinExec, SparksShuffledJoin}
-import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
-import io.github.skewext.plan.{InputRole, JoinHints, SkewReason}
+import io.github.skewext.plan.InputRole.Required
+import io.github.skewext.plan.{InputRole, JoinHints, SkewReason, SpreadNulls}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans._
@@ -96,27 +96,24 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
     }
 
   private def ofShuffledJoin(join: ShuffledJoin): Either[SkewReason, JoinedInputs] = {
-    val roles = join.joinType match {
-      case _: InnerLike => Some((Required, Required))
-      case LeftOuter => Some((Required, Optional))
-      case RightOuter => Some((Optional, Required))
-      case FullOuter => Some((Optional, Optional))
-      case LeftSemi => Some((Required, Present))
-      case LeftAnti => Some((Required, Excluded))
-      case _ => None
-    }
+    // What null keys are spread by is no key to the operator: it is 0 in all rows that match.
+    val (leftKeys, rightKeys) = join.leftKeys
+      .zip(join.rightKeys)
+      .filterNot { case (left, right) => SpreadNulls.isOne(left) || SpreadNulls.isOne(right) }
+      .unzip
+    val isSpread = leftKeys.size < join.leftKeys.size
     val (leftReplicable, rightReplicable) = JoinHints.mayReplicate(join)
     def both(left: Chain, right: Chain): Chain =
       left.withReplicable(leftReplicable).and(right.withReplicable(rightReplicable))
-    roles match {
+    InputRole.ofSides(join.joinType) match {
       case _ if join.isSkewJoin => Left(SkewReason.SplitBySpark)
-      case _ if join.leftKeys.exists(k => SparkShims.hasCollation(k.dataType)) =>
+      case _ if leftKeys.exists(k => SparkShims.hasCollation(k.dataType)) =>
         Left(SkewReason.KeyType)
       case None => Left(SkewReason.JoinType)
       case Some((leftRole, rightRole)) if join.joinType.isInstanceOf[InnerLike] =>
-        val left = side(join.left, join.leftKeys, leftRole)
-        val right = side(join.right, join.rightKeys, rightRole)
-        Right(both(left, right).joined(join.condition))
+        val left = side(join.left, leftKeys, leftRole)
+        val right = side(join.right, rightKeys, rightRole)
+        Right(both(left, right).joined(join.condition, isSpread))
       case Some((leftRole, rightRole)) =>
         val (ofLeft, others) = conditions(join).partition(isOver(join.left))
         val (ofRight, ofBoth) = others.partition(isOver(join.right))
@@ -125,9 +122,9 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
         } else if (!(ofLeft ++ ofRight).forall(CannotFail(_))) {
           Left(SkewReason.ConditionMayFail)
         } else {
-          val left = side(join.left, keysIf(ofLeft, join.leftKeys), leftRole)
-          val right = side(join.right, keysIf(ofRight, join.rightKeys), rightRole)
-          Right(both(left, right).joined(None))
+          val left = side(join.left, keysIf(ofLeft, leftKeys), leftRole)
+          val right = side(join.right, keysIf(ofRight, rightKeys), rightRole)
+          Right(both(left, right).joined(None, isSpread))
         }
     }
   }
@@ -194,7 +191,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
     def and(right: Chain): Chain =
       Chain(inputs ++ right.inputs, output ++ right.output)
 
-    def joined(condition: Option[Expression]): JoinedInputs = {
+    def joined(condition: Option[Expression], spreadNullKeys: Boolean): JoinedInputs = {
       val inOrder = inputs.forall(isMerged)
       JoinedInputs(
         if (inOrder) inputs else inputs.map(i => i.copy(plan = withoutMerge(i.plan))),
@@ -209,7 +206,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
             roles = inputs.map(_.role),
             indicator = None,
             order = if (inOrder) MultiFullJoinExec.AutoOrder else MultiFullJoinExec.NoOrder,
-            spreadNullKeys = false,
+            spreadNullKeys,
             splits))
     }
   }

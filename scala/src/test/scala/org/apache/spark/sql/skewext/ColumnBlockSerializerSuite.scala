@@ -5,7 +5,7 @@ import java.io.{ByteArrayInputStream, IOException, InputStream}
 import scala.util.{Failure, Random, Success, Try}
 
 import io.github.skewext.internal.{AppendedColumn, ByteBuilder, ColumnCell, ColumnRoutes, ColumnRuns, PackedWords}
-import io.github.skewext.planner.SpreadNulls
+import io.github.skewext.plan.SpreadNulls
 
 import org.apache.spark.SparkFunSuite
 import org.apache.spark.sql.catalyst.InternalRow

@@ -17,6 +17,10 @@ object TestShuffles {
 
   private def tracker = SparkEnv.get.mapOutputTracker.asInstanceOf[MapOutputTrackerMaster]
 
+  /** The shuffles that so many map tasks have written. */
+  def writtenBy(maps: Int): Seq[Int] =
+    tracker.shuffleStatuses.collect { case (id, s) if s.mapStatuses.length == maps => id }.toSeq
+
   /** As if the executors with a shuffle's files were gone: its map tasks run again when it is read. */
   def lose(shuffleId: Int): Unit = tracker.unregisterAllMapAndMergeOutput(shuffleId)
 

@@ -1,0 +1,54 @@
+package io.github.skewext.explain
+
+import io.github.skewext.execution.split.SplitJoinExec
+import io.github.skewext.execution.{MadeOf, MultiJoinExec, SparksShuffledJoin}
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.plan.SpreadNulls
+import io.github.skewext.planner.SpreadNullKeys
+
+import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
+import org.apache.spark.sql.internal.SQLConf
+
+/** Where rows with a null key go, and if to one task, why. */
+private[skewext] object ExplainedNullKeys {
+
+  def of(join: MultiJoinExec, adaptive: Boolean, conf: SQLConf): String =
+    if (join.spreadNullKeys) s"rows with a null key $Spread"
+    else if (!SpreadNullKeys.canComeOut(join)) "no row with a null key comes out"
+    else s"rows with a null key all go to one task: ${whyTogether(join, adaptive, conf)}"
+
+  /** Those of the source of a MERGE that must not be split, if such rows come out. */
+  def ofSource(join: SparkPlan, adaptive: Boolean, conf: SQLConf): Option[String] = join match {
+    case split: SplitJoinExec if split.spreadNullKeys && !PlannedJoin.isMultiJoin(split) =>
+      Some(s"rows of the source without a key $Spread")
+    case SparksShuffledJoin(join) if (join.leftKeys ++ join.rightKeys).exists(SpreadNulls.isOne) =>
+      Some(s"rows of the source without a key $Spread")
+    case SparksShuffledJoin(join) if SpreadNullKeys.sourceWithoutKeys(join).isDefined =>
+      val why = whyTogether(join, adaptive, conf)
+      Some(s"rows of the source without a key all go to one task: $why")
+    case _ => None
+  }
+
+  private val Spread = "are spread over all tasks"
+
+  private def whyTogether(join: SparkPlan, adaptive: Boolean, conf: SQLConf): String =
+    if (!adaptive) "the plan is not adaptive"
+    else if (!conf.getConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS)) {
+      s"${SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key} is false"
+    } else if (join.children.forall(_.outputPartitioning == SinglePartition)) {
+      "there is only one"
+    } else if (join.children.flatMap(exchangeOf).size < join.children.size) {
+      "an input has the partitions of the key already"
+    } else {
+      "something above or below relies on the partitions of the key"
+    }
+
+  def exchangeOf(input: SparkPlan): Option[ShuffleExchangeLike] = input match {
+    case exchange: ShuffleExchangeLike => Some(exchange)
+    case MadeOf.Wrapped(plan) => exchangeOf(plan)
+    case SortExec(_, false, child, _) => exchangeOf(child)
+    case _ => None
+  }
+}

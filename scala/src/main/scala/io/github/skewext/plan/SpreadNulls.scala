@@ -1,0 +1,39 @@
+package io.github.skewext.plan
+
+import io.github.skewext.internal.ZeroWithoutNulls
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.codegen.Block._
+import org.apache.spark.sql.catalyst.expressions.codegen.{CodeGenerator, CodegenContext, ExprCode, FalseLiteral}
+import org.apache.spark.sql.types.{DataType, IntegerType}
+
+/** Only a name, to keep plans readable: `hashpartitioning(k, spreadnulls(k), 200)`. */
+case class SpreadNulls(child: Expression) extends UnaryExpression with ZeroWithoutNulls {
+  override def nullable: Boolean = child.nullable
+  override def dataType: DataType = child.dataType
+  override def eval(row: InternalRow): Any = child.eval(row)
+  override def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = child.genCode(ctx)
+  override def toString: String =
+    child.collect { case IsNull(key) => key.toString }.mkString("spreadnulls(", ", ", ")")
+  override protected def withNewChildInternal(newChild: Expression): SpreadNulls =
+    copy(child = newChild)
+}
+
+object SpreadNulls {
+  def isOne(e: Expression): Boolean = e.isInstanceOf[SpreadNulls]
+}
+
+/** The number of the map task that writes the row; the same when the task runs again. */
+case class MapTaskId() extends LeafExpression {
+  override def nullable: Boolean = false
+  override def dataType: DataType = IntegerType
+  override def eval(row: InternalRow): Any = TaskContext.getPartitionId()
+  override def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = ev.copy(
+    code = code"""
+      ${CodeGenerator.javaType(dataType)} ${ev.value} =
+        ${classOf[TaskContext].getName}.getPartitionId();
+      """,
+    isNull = FalseLiteral)
+}
