@@ -142,7 +142,7 @@ class Trial:
         for way in (ON, OFF):
             random = Random(f"{self._options.seed} {run.number}")
             self._injector.mend()
-            self._injector.arm(run.fault.at(random), run.fault, random)
+            self._injector.arm(run.fault.at(random, marks=way == ON), run.fault, random)
             begin = time.monotonic()
             try:
                 answer: Answer | str = self._answer(run.case, run.unstable, way)
@@ -150,6 +150,7 @@ class Trial:
                 answer = _said(error)
             came[f"{way}_seconds"] = round(time.monotonic() - begin, 2)
             came[f"{way}_happened"] = self._injector.disarm()
+            came[f"{way}_stages_again"] = self._injector.again
             if isinstance(answer, str):
                 came[way] = answer
             else:
@@ -177,6 +178,8 @@ class Trial:
         return answers[ON]
 
     def _answer(self, case: Case, unstable: bool, way: str, check: bool = False) -> Answer:
+        import pyspark_skewext as skewext
+
         spark = self.spark
         if case.prepare is not None:
             spark.conf.set("spark.skewext.enabled", "true")
@@ -188,7 +191,7 @@ class Trial:
         (row,) = summed.collect()
         # Of unstable inputs some plans stay as they are, as they must.
         if check and way == ON and not unstable:
-            plan = str(_jvm(summed).queryExecution().executedPlan())
+            plan = f"{_jvm(summed).queryExecution().executedPlan()}\n{skewext.explain(summed)}"
             if case.fires not in plan:
                 raise AssertionError(f"{case.name} does not show {case.fires}:\n{plan}")
         return [str(value) for value in row[: len(row) - _unstable(summed)]]

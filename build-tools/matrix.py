@@ -123,7 +123,14 @@ def find(version):
     """The path of that Python, if it is here."""
     versions = Path.home() / ".pyenv" / "versions"
     here = [shutil.which(f"python{version}"), *sorted(versions.glob(f"{version}.*/bin/python"))]
-    return next((str(path) for path in here if path), None)
+    return next((str(path) for path in here if path and is_python(path, version)), None)
+
+
+def is_python(path, version):
+    """Of a version that is not the chosen one pyenv puts a command on PATH that only fails."""
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    done = subprocess.run([path, "-c", code], capture_output=True, text=True)
+    return done.stdout.strip() == version
 
 
 def smoke(python, release):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.faults import JOIN, MAP, MARKING
+from harness.faults import JOIN, MAP, MARKED, MARKING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +28,8 @@ SETTINGS = {
 BUCKETED = ("read_0", "read_1", "read_2")
 FILES = ("file_0", "file_1", "file_2")
 MAPS = 6
+#: Where keys are marked: smaller blocks, none of which pieces have to share, so that less is read.
+MARKED_MAPS = 24
 HOT = 7
 
 Unstable = Callable[["DataFrame"], "DataFrame"]
@@ -41,7 +43,7 @@ class Case:
     query: Callable[[SparkSession, bool], DataFrame]
     unstable: bool = True
     stages: tuple[str, ...] = (MAP, JOIN)
-    #: What the plan shows with the extension on.
+    #: What the plan shows with the extension on, or what `explain` says of it.
     fires: str = "MultiFullJoin"
     #: Whether it is a table that is tried, to which the query is written.
     writes: bool = False
@@ -50,17 +52,22 @@ class Case:
 
 
 def table(
-    spark: SparkSession, number: int, rows: int, hot: int = 0, unstable: bool = False
+    spark: SparkSession,
+    number: int,
+    rows: int,
+    hot: int = 0,
+    unstable: bool = False,
+    maps: int = MAPS,
 ) -> DataFrame:
     """Rows of which the last ones have the hot key, and one in eleven has none."""
     from pyspark.sql import functions as F
 
     number_of = F.col("id")
     key = F.when(number_of >= rows, F.lit(HOT)).otherwise((number_of * 7 + number) % 1500)
-    made = spark.range(0, rows + hot, 1, MAPS)
+    made = spark.range(0, rows + hot, 1, maps)
     if unstable:
         # Rows come to these tasks in the order in which they are fetched.
-        made = made.repartition(MAPS)
+        made = made.repartition(maps)
     made = made.select(
         F.when(number_of % 11 != number, key).cast("long").alias("k"),
         number_of.alias(f"v{number}"),
@@ -107,6 +114,30 @@ def _spark_join(how: str, hot: int, rows: int = 6000) -> Callable[[SparkSession,
         return sides[0].join(sides[1], "k", how)
 
     return query
+
+
+def _marked_operator(spark: SparkSession, unstable: bool) -> DataFrame:
+    import pyspark_skewext as skewext
+
+    inputs = [table(spark, n, 1200, 7000 * (n == 0), unstable, maps=MARKED_MAPS) for n in range(3)]
+    return skewext.multi_full_join(*inputs, on="k")
+
+
+def _marked_full(spark: SparkSession, unstable: bool) -> DataFrame:
+    left, right = (
+        table(spark, n, 1500, 8000 * (n == 0), unstable, maps=MARKED_MAPS) for n in range(2)
+    )
+    return left.join(right, "k", "full")
+
+
+def _marked_anti(spark: SparkSession, unstable: bool) -> DataFrame:
+    """Of the right side only keys are shuffled: many, as equal ones take hardly any bytes."""
+    from pyspark.sql import functions as F
+
+    one_partition = F.pmod(F.hash("k"), F.lit(6)) == 3
+    many = spark.range(1000, 400_000, 1, MARKED_MAPS).withColumnRenamed("id", "k")
+    right = many.where(one_partition | (F.col("k") % 50 == 0))
+    return table(spark, 0, 3000, 0, unstable).join(right, "k", "left_anti")
 
 
 def _technique(name: str, how: str, **options: Any) -> Callable[[SparkSession, bool], DataFrame]:
@@ -161,7 +192,6 @@ CASES = (
         # Of the right side there are only keys, and equal ones take hardly any bytes.
         _spark_join("left_anti", 1, rows=400_000),
         unstable=False,
-        stages=(MAP, JOIN, MARKING),
         fires="(skew: ",
     ),
     Case("skew_join, adaptive, full", _technique("adaptive", "full"), fires="(skew: "),
@@ -199,5 +229,19 @@ CASES = (
         unstable=False,
         fires="by column",
         prepare=_make_files,
+    ),
+    *(
+        Case(
+            name,
+            query,
+            unstable=False,
+            stages=(MAP, JOIN, MARKING, MARKED),
+            fires="tasks that marked keys",
+        )
+        for name, query in (
+            ("multi_full_join, keys of one of 3 marked", _marked_operator),
+            ("Spark's full join, keys of the left marked", _marked_full),
+            ("Spark's anti join, keys of the right marked", _marked_anti),
+        )
     ),
 )

@@ -22,13 +22,13 @@ from harness.standalone import Standalone
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Stages by what they read: tables, shuffles, or keys for a split join.
-MAP, JOIN, MARKING = "map", "join", "marking"
+#: Stages by what they read: tables, shuffles, keys for a split join, or shuffles and such keys.
+MAP, JOIN, MARKING, MARKED = "map", "join", "marking", "marked"
 
 #: How our jobs are called that mark keys.
 _MARKING = "skewext: keys before a split join"
 
-KILL, LOSE, STOP, FREEZE = "kill", "lose", "stop", "freeze"
+KILL, LOSE, LOSE_MARKS, STOP, FREEZE = "kill", "lose", "lose marks", "stop", "freeze"
 
 #: How long a frozen executor does nothing, while its tasks are begun elsewhere.
 FROZEN_SECONDS = 1.5
@@ -44,9 +44,11 @@ class Fault:
     #: Only where Spark begins slow tasks a second time.
     speculation: bool = False
 
-    def at(self, random: Random) -> Moment:
+    def at(self, random: Random, marks: bool) -> Moment:
         """A moment for it; with none ended it is the start of the first task."""
-        return Moment(self.stage, random.randint(0, 3), random.random() * 0.05)
+        # Stock Spark marks no keys: there it comes in the stage that would have waited for them.
+        stage = JOIN if self.stage in (MARKING, MARKED) and not marks else self.stage
+        return Moment(stage, random.randint(0, 3), random.random() * 0.05)
 
 
 FAULTS = (
@@ -56,6 +58,9 @@ FAULTS = (
     Fault("shuffle files deleted before the join", LOSE, JOIN),
     Fault("worker stopped in the join's stage", STOP, JOIN),
     Fault("executor slow, speculation", FREEZE, JOIN, speculation=True),
+    Fault("worker stopped while keys are marked", STOP, MARKING),
+    Fault("shuffle files deleted while keys are marked", LOSE, MARKING),
+    Fault("shuffle files of the marks deleted", LOSE_MARKS, MARKED),
 )
 
 
@@ -68,6 +73,18 @@ class Moment:
     delay: float
 
 
+@dataclass(frozen=True)
+class Stage:
+    """What Spark tells of a stage that begins."""
+
+    number: int
+    attempt: int
+    name: str
+    parents: tuple[int, ...]
+    #: That it writes, if it does.
+    shuffle: int | None
+
+
 class Injector:
     """Waits for a moment of the query that runs, and breaks something of the cluster then."""
 
@@ -77,9 +94,13 @@ class Injector:
         self._lock = threading.RLock()
         self._armed: tuple[Moment, Callable[[], None]] | None = None
         self._ended = 0
-        self._kinds: dict[int, str] = {}
+        self._kinds: dict[int, set[str]] = {}
+        #: The shuffle of the stage that marked keys last.
+        self._marks: int | None = None
         #: Whether the fault has happened.
         self.happened = False
+        #: How many stages had to run again since.
+        self.again = 0
         #: Of workers, by their numbers.
         self._hosts = dict(enumerate(hosts))
         context: Any = spark.sparkContext
@@ -90,14 +111,17 @@ class Injector:
 
     def arm(self, moment: Moment, fault: Fault, random: Random) -> None:
         """Let it happen in the query that comes."""
-        break_it = {
+        ways: dict[str, Callable[[Random], None]] = {
             KILL: self._kill,
             LOSE: self._lose,
+            LOSE_MARKS: self._lose_marks,
             STOP: self._stop,
             FREEZE: self._freeze,
-        }[fault.what]
+        }
+        break_it = ways[fault.what]
         with self._lock:
             self._armed, self._ended, self.happened = (moment, lambda: break_it(random)), 0, False
+            self.again, self._marks = 0, None
 
     def disarm(self) -> bool:
         """Whether it has happened; if not, it does no more."""
@@ -123,14 +147,20 @@ class Injector:
 
     # What the listener tells
 
-    def stage_submitted(self, stage: int, name: str, parents: int) -> None:
+    def stage_submitted(self, stage: Stage) -> None:
         """Remember what a stage does."""
-        self._kinds[stage] = MARKING if name == _MARKING else JOIN if parents else MAP
+        self.again += stage.attempt > 0
+        if stage.name == _MARKING:
+            self._kinds[stage.number], self._marks = {MARKING}, stage.shuffle
+        elif any(MARKING in self._kinds.get(parent, ()) for parent in stage.parents):
+            self._kinds[stage.number] = {JOIN, MARKED}
+        else:
+            self._kinds[stage.number] = {JOIN if stage.parents else MAP}
 
     def task(self, stage: int, ended: bool) -> None:
         """Count it, and do what is due."""
         with self._lock:
-            if self._armed is None or self._kinds.get(stage) != self._armed[0].stage:
+            if self._armed is None or self._armed[0].stage not in self._kinds.get(stage, ()):
                 return
             self._ended += ended
             moment, act = self._armed
@@ -165,12 +195,15 @@ class Injector:
     def _stop(self, random: Random) -> None:
         self._cluster.stop_worker(random.choice(self._cluster.running))
 
-    def _lose(self, random: Random) -> None:
+    def _lose(self, random: Random, shuffle: str = "*") -> None:
         managers = sorted(self._cluster.local_directory.glob("spark-*/executor-*/blockmgr-*"))
-        with_files = [each for each in managers if any(each.glob("*/shuffle_*.data"))]
+        with_files = [each for each in managers if any(each.glob(f"*/shuffle_{shuffle}_*.data"))]
         if with_files:
-            for path in random.choice(with_files).glob("*/shuffle_*"):
+            for path in random.choice(with_files).glob(f"*/shuffle_{shuffle}_*"):
                 path.unlink(missing_ok=True)
+
+    def _lose_marks(self, random: Random) -> None:
+        self._lose(random, "*" if self._marks is None else str(self._marks))
 
 
 class _Listener:
@@ -181,7 +214,16 @@ class _Listener:
 
     def onStageSubmitted(self, event: Any) -> None:  # noqa: N802
         info = event.stageInfo()
-        self._injector.stage_submitted(info.stageId(), info.name(), info.parentIds().size())
+        parents, shuffle = info.parentIds(), info.shuffleDepId()
+        self._injector.stage_submitted(
+            Stage(
+                info.stageId(),
+                info.attemptNumber(),
+                info.name(),
+                tuple(parents.apply(i) for i in range(parents.size())),
+                shuffle.get() if shuffle.isDefined() else None,
+            )
+        )
 
     def onTaskStart(self, event: Any) -> None:  # noqa: N802
         self._injector.task(event.stageId(), ended=False)

@@ -4,7 +4,7 @@ import java.util.SplittableRandom
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Expression, If, IsNull, Literal, Murmur3Hash, Or, UnsafeProjection}
+import org.apache.spark.sql.catalyst.expressions.{Expression, If, IsNull, Literal, Murmur3Hash, Or}
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.types.IntegerType
 
@@ -75,28 +75,29 @@ private[skewext] final class CountingSampler(
     mapTask: Int)
     extends KeySampler {
 
-  private[this] val counts = new Array[Int](layout.size)
+  /** Made for the first row: of many small tasks most sample none. */
+  private[this] lazy val counts = new Array[Int](layout.size)
   private[this] var sampled = 0L
   private[this] var random = new SplittableRandom(mapTask).nextLong() | 1L
 
-  private[this] val hash = UnsafeProjection.create(
-    Seq(
-      If(
-        keys.map(k => IsNull(k): Expression).reduce(Or),
-        Literal(null, IntegerType),
-        new Murmur3Hash(keys))))
+  /** Null for a key with a null. To generate code for it, in each task, takes longer than a sample. */
+  private[this] val hash = If(
+    keys.map(k => IsNull(k): Expression).reduce(Or),
+    Literal(null, IntegerType),
+    new Murmur3Hash(keys))
 
   def numSampled: Long = sampled
 
-  def result: KeyCounts.OfTask = KeyCounts.OfTask(mapTask, counts)
+  def result: KeyCounts.OfTask =
+    KeyCounts.OfTask(mapTask, if (sampled == 0) Array.emptyIntArray else counts)
 
   override def first: Int = nextGap()
 
   override def sample(row: InternalRow): Int = {
     sampled += 1
-    val hashed = hash(row)
-    if (!hashed.isNullAt(0)) {
-      val key = hashed.getInt(0)
+    val hashed = hash.eval(row)
+    if (hashed != null) {
+      val key = hashed.asInstanceOf[Int]
       val partition = Math.floorMod(key, layout.partitions)
       var table = 0
       while (table < SketchLayout.Tables) {
