@@ -69,6 +69,7 @@ CASES = (
     Case("4 inputs, I/O encryption", 4, rows=300_000, settings=_ENCRYPTED),
     Case("4 inputs, Kryo, registrationRequired", 4, rows=100_000, settings=_KRYO),
     Case("2 inputs, rows of 300 MB", 2, "4g", rows=2, width=300_000_000),
+    Case("2 inputs, rows of 1.1 GB", 2, "12g", rows=2, width=1_100_000_000),
 )
 
 
