@@ -123,6 +123,10 @@ def api_of(spark: SparkSession) -> Any:
             "pyspark_skewext.configure(builder), or call pyspark_skewext.register(spark)."
         )
     check_versions(api, spark.version)
+    # A release that is too old for its line.
+    unsupported = api.unsupportedSpark()
+    if unsupported is not None:
+        raise runtime_error(str(unsupported))
     if not api.isOperatorAvailable(spark._jsparkSession):
         raise runtime_error(
             f"The skewext jar is loaded but this session does not use it: start the session with "

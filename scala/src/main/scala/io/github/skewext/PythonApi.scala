@@ -32,7 +32,11 @@ object PythonApi {
   /** Whether the session can run the operator: the extension is loaded, or was registered late. */
   def isOperatorAvailable(session: SparkSession): Boolean = LoadedExtension.canPlanIn(session)
 
-  def isEnabled(session: SparkSession): Boolean = SkewConf.enabled(session.sessionState.conf)
+  /** Why nothing of ours can run on this Spark; null if it can. */
+  def unsupportedSpark(): String = if (Guard.sparkIsSupported) null else Guard.unsupportedSpark
+
+  def isEnabled(session: SparkSession): Boolean =
+    Guard.sparkIsSupported && SkewConf.enabled(session.sessionState.conf)
 
   def register(session: SparkSession): Unit = {
     requireSupportedSpark()

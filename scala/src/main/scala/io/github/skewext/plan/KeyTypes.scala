@@ -139,7 +139,7 @@ private[skewext] object KeyTypes {
       name: String,
       columns: Seq[Attribute]): Option[Seq[Attribute => Expression]] = {
     val firstTwo = columns.take(2)
-    val paddings = CharVarcharUtils.addPaddingInStringComparison(
+    val paddings = padded(
       firstTwo,
       !SQLConf.get.readSideCharPadding &&
         !SQLConf.get.getConf(SQLConf.LEGACY_NO_CHAR_PADDING_IN_PREDICATE))
@@ -158,6 +158,18 @@ private[skewext] object KeyTypes {
           "trim them to one length before the join.")
     }
   }
+
+  /** @param always also what a scan has not padded; Spark says so from 3.5.2 on */
+  private def padded(columns: Seq[Attribute], always: Boolean): Seq[Expression] =
+    try {
+      CharVarcharUtils.addPaddingInStringComparison(columns, always)
+    } catch {
+      case _: NoSuchMethodError =>
+        CharVarcharUtils.getClass
+          .getMethod("addPaddingInStringComparison", classOf[Seq[_]])
+          .invoke(CharVarcharUtils, columns)
+          .asInstanceOf[Seq[Expression]]
+    }
 
   private def mismatch(name: String, columns: Seq[Attribute], cause: Option[Throwable]) = {
     val types = columns.zipWithIndex.map { case (c, i) => s"input $i: ${c.name} ${c.dataType.sql}" }

@@ -70,7 +70,7 @@ case class MultiFullJoin(
       overOutput(i, children(i).constraints.filter(_.references.subsetOf(own)))
     }
     val ofAll = if (ofNeeded.isEmpty) ofEach.reduceOption(_ intersect _) else None
-    (ofNeeded ++ ofAll).foldLeft(ExpressionSet())(_ ++ _)
+    ExpressionSet((ofNeeded ++ ofAll).flatten)
   }
 
   /** A key comes out in one row if no input that is shown has it twice. */
@@ -137,7 +137,7 @@ case class MultiFullJoin(
         condition.map(Filter(_, children(i))).getOrElse(children(i))
       })
       val now = missing.zipWithIndex.map { case (predicates, i) =>
-        i -> (asked.getOrElse(i, ExpressionSet()) ++ predicates)
+        i -> ExpressionSet(asked.get(i).toSeq.flatten ++ predicates)
       }
       join.setTagValue(MultiFullJoin.Asked, now.toMap)
       join
@@ -147,11 +147,9 @@ case class MultiFullJoin(
   /** What is said of one input, said of the output. A column may be several keys: of each. */
   private def overOutput(i: Int, predicates: ExpressionSet): ExpressionSet =
     keyColumns(i).zip(keyOutput).groupBy(_._1.exprId).values.foldLeft(predicates) { (said, same) =>
-      same
-        .map { case (column, out) =>
-          said.map(_.transform { case a: Attribute if a.exprId == column.exprId => out })
-        }
-        .reduce(_ ++ _)
+      ExpressionSet(same.flatMap { case (column, out) =>
+        said.map(_.transform { case a: Attribute if a.exprId == column.exprId => out })
+      })
     }
 
   /**
