@@ -34,7 +34,7 @@ def block(found: dict[str, Any]) -> str:
             clauses, kind, size = name.split("; ")
             about_rows = [clauses, kind, f"{int(size):,}", way, f"{seconds:.1f}", ratio]
             rows.append([*about_rows, _tasks(case[way]["tasks"]), _splits(case[way])])
-    where = f"Measured on {found['date']} ({about}; other work ran beside it):"
+    where = f"Measured on {found['date']} ({about}; nothing else ran):"
     return f"{where}\n\n{table(rows)}"
 
 
