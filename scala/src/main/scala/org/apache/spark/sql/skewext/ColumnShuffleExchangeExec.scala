@@ -96,7 +96,11 @@ case class ColumnShuffleExchangeExec(
     child.executeColumnar().mapPartitionsInternal { batches =>
       val context = TaskContext.get()
       val routes = ColumnRoutes.of(partitioning, output)
-      val runs = new ColumnRuns(output.map(_.dataType), partitioning.numPartitions, routes)
+      val runs = new ColumnRuns(
+        output.map(_.dataType),
+        partitioning.numPartitions,
+        routes,
+        ShuffleCodec.compressed)
       val reporter =
         new SQLShuffleWriteMetricsReporter(context.taskMetrics().shuffleWriteMetrics, metrics)
       new ColumnBlocks(batches, runs, reporter, dataSize, context)
@@ -116,14 +120,17 @@ case class ColumnShuffleExchangeExec(
   override def numPartitions: Int = outputPartitioning.numPartitions
 
   override def getShuffleRDD(partitionSpecs: Array[ShufflePartitionSpec]): RDD[InternalRow] =
-    new ShuffledRowRDD(shuffleDependency, readMetrics, partitionSpecs)
+    new ColumnShuffledRDD(
+      new ShuffledRowRDD(shuffleDependency, readMetrics, partitionSpecs),
+      readMetrics)
 
   override def runtimeStatistics: Statistics = Statistics(
     sizeInBytes = longMetric(DataSize).value,
     rowCount = Some(longMetric(SQLShuffleWriteMetricsReporter.SHUFFLE_RECORDS_WRITTEN).value))
 
   /** One, for all plans that this exchange is used in. */
-  @transient private lazy val shuffledRows = new ShuffledRowRDD(shuffleDependency, readMetrics)
+  @transient private lazy val shuffledRows =
+    new ColumnShuffledRDD(new ShuffledRowRDD(shuffleDependency, readMetrics), readMetrics)
 
   override protected def doExecute(): RDD[InternalRow] = shuffledRows
 
