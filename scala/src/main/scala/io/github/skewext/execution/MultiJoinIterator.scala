@@ -178,6 +178,7 @@ private[skewext] final class MultiJoinIterator(
       openNext()
       val input = opened(draining)
       var rows = 0L
+      if (slice < 0) rows += gathered.insertBlocks(draining, input)
       while (input.hasNext) {
         val row = asUnsafe(draining, input.next())
         rows += 1
@@ -191,9 +192,12 @@ private[skewext] final class MultiJoinIterator(
           showAlone(row)
           return true
         }
+        if (slice < 0) rows += gathered.insertBlocks(draining, input)
       }
       inputRows(draining) += rows
       gathered.finishInput(draining)
+      // A reader has a block.
+      opened(draining) = null
       numDrained += 1
     }
     false

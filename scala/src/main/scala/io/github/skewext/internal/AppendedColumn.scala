@@ -2,9 +2,11 @@ package io.github.skewext.internal
 
 import java.util.Arrays
 
+import org.apache.spark.sql.execution.vectorized.WritableColumnVector
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.sql.vectorized.ColumnVector
 import org.apache.spark.unsafe.Platform
+import org.apache.spark.unsafe.array.ByteArrayMethods.roundNumberOfBytesToNearestWord
 
 /** The values of one column, in the order in which they were appended. */
 final class AppendedColumn(dataType: DataType) {
@@ -27,6 +29,9 @@ final class AppendedColumn(dataType: DataType) {
   /** Where those begin that were appended last. */
   var lastBytes = 0
 
+  /** How many bytes those take in rows. */
+  var lastRowBytes = 0L
+
   def append(column: ColumnVector, from: Int, rows: Int): Unit = {
     if (count + rows > words.length) {
       words = Arrays.copyOf(words, math.max(count + rows, 2 * words.length))
@@ -38,11 +43,10 @@ final class AppendedColumn(dataType: DataType) {
     count += rows
   }
 
-  private def appendWords(column: ColumnVector, from: Int, rows: Int): Unit = {
-    val words = this.words
-    val at = count
-    var i = 0
+  private def appendWords(column: ColumnVector, from: Int, rows: Int): Unit =
     if (column.hasNull) {
+      val at = count
+      var i = 0
       while (i < rows) {
         val isNull = column.isNullAt(from + i)
         nulls(at + i) = if (isNull) 1 else 0
@@ -50,14 +54,43 @@ final class AppendedColumn(dataType: DataType) {
         i += 1
       }
     } else {
-      while (i < rows) {
-        words(at + i) = ColumnCell.word(kind, dataType, column, from + i)
-        i += 1
-      }
+      ColumnCell.words(kind, dataType, column, from, rows, words, count)
+    }
+
+  private def appendBytes(column: ColumnVector, from: Int, rows: Int): Unit = {
+    column match {
+      case vector: WritableColumnVector
+          if !vector.hasNull && !vector.hasDictionary && appendAtOnce(vector, from, rows) =>
+      case _ => appendEach(column, from, rows)
+    }
+    lastRowBytes = 0
+    var i = count
+    while (i < count + rows) {
+      lastRowBytes += roundNumberOfBytesToNearestWord(words(i).toInt)
+      i += 1
     }
   }
 
-  private def appendBytes(column: ColumnVector, from: Int, rows: Int): Unit = {
+  /** If they are one behind the other in the vector, as a reader of files leaves them; else false. */
+  private def appendAtOnce(vector: WritableColumnVector, from: Int, rows: Int): Boolean = {
+    val words = this.words
+    val first = vector.getArrayOffset(from)
+    var next = first
+    var i = 0
+    while (i < rows) {
+      if (vector.getArrayOffset(from + i) != next) return false
+      val length = vector.getArrayLength(from + i)
+      words(count + i) = length
+      next += length
+      i += 1
+    }
+    val all = vector.arrayData().getByteBuffer(first, next - first)
+    val begin = Platform.BYTE_ARRAY_OFFSET.toLong + all.arrayOffset + all.position()
+    bytes.put(all.array, begin, next - first)
+    true
+  }
+
+  private def appendEach(column: ColumnVector, from: Int, rows: Int): Unit = {
     val isString = ColumnCell.isString(kind)
     val mayBeNull = column.hasNull
     var i = 0

@@ -99,10 +99,24 @@ object ColumnRoutes {
         k += 1
       }
       var i = at
-      while (i < at + rows) {
-        val hash = if (isZero) hashLong(0L, partitions(i)) else partitions(i)
-        partitions(i) = Math.floorMod(hash, numPartitions)
-        i += 1
+      if (isZero) {
+        while (i < at + rows) {
+          partitions(i) = hashLong(0L, partitions(i))
+          i += 1
+        }
+      }
+      i = at
+      // A division takes as long as the hash of a number.
+      if (Integer.bitCount(numPartitions) == 1) {
+        while (i < at + rows) {
+          partitions(i) &= numPartitions - 1
+          i += 1
+        }
+      } else {
+        while (i < at + rows) {
+          partitions(i) = Math.floorMod(partitions(i), numPartitions)
+          i += 1
+        }
       }
       if (isZero) findNulls(batch, from, rows, columns, partitions, at)
     }

@@ -5,7 +5,6 @@ import java.util.Arrays
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.sql.vectorized.ColumnarBatch
 import org.apache.spark.unsafe.Platform
-import org.apache.spark.unsafe.array.ByteArrayMethods.roundNumberOfBytesToNearestWord
 
 /**
  * Rows on their way to partitions, by column: batches are appended as they come; then each column is
@@ -15,11 +14,16 @@ import org.apache.spark.unsafe.array.ByteArrayMethods.roundNumberOfBytesToNeares
  *
  * A block: its size without these four bytes, its number of rows in four, and for each column a byte
  * that says whether there are nulls, if so a word for each row (1 is null), and the words; for strings
- * their lengths, and all their bytes.
+ * their lengths, and all their bytes as [[FewBytes]] has them.
  *
  * @param routes which partition a row goes to
+ * @param compressed how many bytes the shuffle's codec leaves of the first ones of an array
  */
-final class ColumnRuns(types: Seq[DataType], numPartitions: Int, routes: ColumnRoutes) {
+final class ColumnRuns(
+    types: Seq[DataType],
+    numPartitions: Int,
+    routes: ColumnRoutes,
+    compressed: (Array[Byte], Int) => Int = (_, length) => length) {
 
   private[this] val columns = types.map(new Column(_)).toArray
   private[this] val appended = columns.map(_.values)
@@ -29,6 +33,8 @@ final class ColumnRuns(types: Seq[DataType], numPartitions: Int, routes: ColumnR
 
   private[this] var places = new Array[Int](0)
   private[this] var ordered = new Array[Long](0)
+  private[this] var stringStarts = new Array[Int](0)
+  private[this] var bytesInPlaces = new Array[Byte](0)
   private[this] val starts = new Array[Int](numPartitions + 1)
 
   // The partition of each block, and which of the ordered rows it has.
@@ -59,7 +65,7 @@ final class ColumnRuns(types: Seq[DataType], numPartitions: Int, routes: ColumnR
     var i = 0
     while (i < columns.length) {
       columns(i).values.append(batch.column(i), from, rows)
-      rowBytes += columns(i).lastRowBytes(rows)
+      rowBytes += columns(i).values.lastRowBytes
       i += 1
     }
     routes.find(batch, from, rows, appended, partitions, numRows)
@@ -106,6 +112,7 @@ final class ColumnRuns(types: Seq[DataType], numPartitions: Int, routes: ColumnR
     if (places.length < numRows) {
       places = new Array[Int](numRows)
       ordered = new Array[Long](numRows)
+      if (appended.exists(_.isBytes)) stringStarts = new Array[Int](numRows)
     }
     val next = starts.clone()
     i = 0
@@ -121,22 +128,10 @@ final class ColumnRuns(types: Seq[DataType], numPartitions: Int, routes: ColumnR
     val values = new AppendedColumn(dataType)
 
     private[this] val encoded = new ByteBuilder(0)
+    private[this] val strings = if (values.isBytes) new FewBytes else null
     private[this] var ends = new Array[Int](0)
 
     def size: Long = (if (values.hasNulls) 16L else 8L) * values.count + 2L * values.bytes.size
-
-    /** Bytes that the strings which were appended last would have in rows. */
-    def lastRowBytes(rows: Int): Long = {
-      var sum = 0L
-      if (values.isBytes) {
-        var i = values.count - rows
-        while (i < values.count) {
-          sum += roundNumberOfBytesToNearestWord(values.words(i).toInt)
-          i += 1
-        }
-      }
-      sum
-    }
 
     /** What was appended, in the order of places; then there is nothing appended any more. */
     def encode(): Unit = {
@@ -147,6 +142,7 @@ final class ColumnRuns(types: Seq[DataType], numPartitions: Int, routes: ColumnR
         if (hasNulls) inOrder(values.nulls, new Array[Long](values.count)) else values.nulls
       inOrder(values.words, ordered)
       val orderedBytes = if (values.isBytes) bytesInOrder() else values.bytes.array
+      if (values.isBytes) strings.begin(orderedBytes, values.bytes.size, compressed)
       var bytesAt = Platform.BYTE_ARRAY_OFFSET.toLong
       var b = 0
       while (b < blocks.size) {
@@ -156,7 +152,7 @@ final class ColumnRuns(types: Seq[DataType], numPartitions: Int, routes: ColumnR
         PackedWords.encode(ordered, from, until, encoded)
         if (values.isBytes) {
           val length = sum(ordered, from, until)
-          encoded.put(orderedBytes, bytesAt, length)
+          strings.encode(orderedBytes, bytesAt, length, encoded)
           bytesAt += length
         }
         ends(b) = encoded.size
@@ -180,8 +176,11 @@ final class ColumnRuns(types: Seq[DataType], numPartitions: Int, routes: ColumnR
       val count = values.count
       val lengths = values.words
       val from = values.bytes.array
-      val to = new Array[Byte](values.bytes.size)
-      val starts = new Array[Int](count)
+      val starts = stringStarts
+      if (bytesInPlaces.length < values.bytes.size) {
+        bytesInPlaces = new Array[Byte](values.bytes.size)
+      }
+      val to = bytesInPlaces
       var at = 0
       var i = 0
       while (i < count) {

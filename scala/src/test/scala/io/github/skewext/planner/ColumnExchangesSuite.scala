@@ -141,6 +141,30 @@ class ColumnExchangesSuite extends MultiJoinTest {
     })
   }
 
+  test("blocks as a whole, and by row where a key in them is null, is computed, or memory ends") {
+    def table(i: Int, isNull: String) = stored(
+      s"blocks$i-${isNull.filter(_.isLetterOrDigit)}",
+      spark
+        .range(0, 9000, 1, 2)
+        .selectExpr(
+          s"if($isNull, null, sha1(string(id * ${i + 2} % 8999))) AS k",
+          "cast(id % 7 AS double) AS d",
+          s"if(id % 5 = $i, null, regexp_replace(md5(string(id)), '^.{8}', '$$0-')) AS u$i",
+          s"cast(id AS int) AS n$i"))
+    withSQLConf(On, "spark.sql.shuffle.partitions" -> "2") {
+      for {
+        isNull <- Seq("false", "id = 4000", "id % 10 = 3")
+        keys <- Seq(Seq("k"), Seq("k", "d"))
+        limit <- if (isNull == "false") Seq("1000000", "5000") else Seq("1000000")
+      } withSQLConf(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY.key -> limit) {
+        val others = Seq("d").diff(keys)
+        val df = fullJoin(keys: _*)((0 until 3).map(table(_, isNull).drop(others: _*)): _*)
+        checkJoin(df)
+        assert(columns(df).size === 3, df.queryExecution.executedPlan)
+      }
+    }
+  }
+
   test("columns of every type are selected as rows are") {
     val types = Seq(
       "id % 2 = 0",

@@ -1,5 +1,8 @@
 package io.github.skewext.execution.grouping
 
+import java.util.Arrays
+
+import io.github.skewext.internal.{BlockColumn, ColumnBlockRows}
 import io.github.skewext.plan.KeyTypes
 
 import org.apache.spark.sql.catalyst.expressions.{XXH64, _}
@@ -16,6 +19,12 @@ abstract class JoinKeys extends Serializable {
 
   /** The hash of a key without nulls. */
   def hash(input: Int, row: UnsafeRow): Long
+
+  /**
+   * The hashes of the keys of all rows of a block; false if a key has, or may have, a null, or if that
+   * cannot be done by column.
+   */
+  def hash(input: Int, rows: ColumnBlockRows, hashes: Array[Long]): Boolean
 
   /** Whether the keys, both without nulls, of rows of two inputs are equal. */
   def equal(inputA: Int, a: UnsafeRow, inputB: Int, b: UnsafeRow): Boolean
@@ -78,6 +87,38 @@ private final class ColumnKeys(ordinals: Array[Array[Int]], fixed: Array[Boolean
     JoinKeys.truncate(hash, hashBits)
   }
 
+  override def hash(input: Int, rows: ColumnBlockRows, hashes: Array[Long]): Boolean = {
+    val columns = ordinals(input)
+    if (columns.exists(rows.column(_).hasNulls)) return false
+    Arrays.fill(hashes, 0, rows.numRows, JoinKeys.Seed)
+    columns.foreach(k => hash(rows.column(k), rows.numRows, hashes))
+    if (hashBits < 64) {
+      var i = 0
+      while (i < rows.numRows) {
+        hashes(i) = JoinKeys.truncate(hashes(i), hashBits)
+        i += 1
+      }
+    }
+    true
+  }
+
+  private def hash(column: BlockColumn, count: Int, hashes: Array[Long]): Unit = {
+    val words = column.words
+    var i = 0
+    if (column.isBytes) {
+      val (bytes, starts) = (column.bytes, column.starts)
+      while (i < count) {
+        hashes(i) = XXH64.hashUnsafeBytes(bytes, starts(i), words(i).toInt, hashes(i))
+        i += 1
+      }
+    } else {
+      while (i < count) {
+        hashes(i) = XXH64.hashLong(words(i), hashes(i))
+        i += 1
+      }
+    }
+  }
+
   override def equal(inputA: Int, a: UnsafeRow, inputB: Int, b: UnsafeRow): Boolean = {
     val columnsA = ordinals(inputA)
     val columnsB = ordinals(inputB)
@@ -123,6 +164,8 @@ private final class ComputedKeys(keys: Seq[Seq[Expression]], hashBits: Int) exte
       XXH64.hashUnsafeBytes(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes, JoinKeys.Seed)
     JoinKeys.truncate(hash, hashBits)
   }
+
+  override def hash(input: Int, rows: ColumnBlockRows, hashes: Array[Long]): Boolean = false
 
   override def equal(inputA: Int, a: UnsafeRow, inputB: Int, b: UnsafeRow): Boolean =
     projections(inputA)(a) == others(inputB)(b)

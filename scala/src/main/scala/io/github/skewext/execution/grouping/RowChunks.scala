@@ -2,7 +2,7 @@ package io.github.skewext.execution.grouping
 
 import java.util.concurrent.locks.ReentrantLock
 
-import io.github.skewext.internal.RowBytes
+import io.github.skewext.internal.{ColumnBlockRows, RowBytes}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.{MemoryConsumer, SparkOutOfMemoryError, TaskMemoryManager}
@@ -32,6 +32,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
 
   private[this] var pages = new Array[MemoryBlock](16)
   private[this] var pagesUsed = new Array[Long](16)
+  private[this] var pageBases = new Array[AnyRef](16)
   private[this] var numPages = 0
   private[this] var pagePosition = 0L
   private[this] var pageEnd = 0L
@@ -56,6 +57,11 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
   private[this] val lastChunks = new Array[Long](n * NumBuckets)
   private[this] val counts = new Array[Int](n * NumBuckets)
   private[this] var inserted = 0L
+
+  // Of rows that are copied at once: how long each is, and where it goes.
+  private[this] lazy val rowSizes = new Array[Int](ColumnBlockRows.AtOnce)
+  private[this] lazy val rowPages = new Array[Int](ColumnBlockRows.AtOnce)
+  private[this] lazy val rowPlaces = new Array[Long](ColumnBlockRows.AtOnce)
 
   def numRows: Long = inserted
 
@@ -100,21 +106,60 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
   /** Copies a row whose key has no null; false, and nothing done, if there is no memory for it. */
   def insert(input: Int, hash: Long, row: UnsafeRow): Boolean = {
     val size = row.getSizeInBytes
+    val at = place(input, hash, size)
+    if (at == NoPlace) {
+      false
+    } else {
+      val base = bases(input * NumBuckets + (hash >>> BucketShift).toInt)
+      RowBytes.copy(row.getBaseObject, row.getBaseOffset, base, at, size)
+      true
+    }
+  }
+
+  /**
+   * Copies the rows of a block, whose keys have no nulls and these hashes, as long as there is memory for
+   * them; gives how many.
+   */
+  def insert(input: Int, rows: ColumnBlockRows, hashes: Array[Long]): Int = {
+    var first = 0
+    while (first < rows.numRows) {
+      val count = math.min(ColumnBlockRows.AtOnce, rows.numRows - first)
+      rows.sizes(first, count, rowSizes)
+      var i = 0
+      while (i < count) {
+        val hash = hashes(first + i)
+        val at = place(input, hash, rowSizes(i))
+        if (at == NoPlace) {
+          rows.copyTo(first, i, pageBases, rowPages, rowPlaces)
+          return first + i
+        }
+        rowPlaces(i) = at
+        rowPages(i) =
+          (lastChunks(input * NumBuckets + (hash >>> BucketShift).toInt) >>> OffsetBits).toInt
+        i += 1
+      }
+      rows.copyTo(first, count, pageBases, rowPages, rowPlaces)
+      first += count
+    }
+    first
+  }
+
+  /** Makes the record of a row without the row itself; gives where that is to be, in its bucket's page. */
+  private def place(input: Int, hash: Long, size: Int): Long = {
     val c = input * NumBuckets + (hash >>> BucketShift).toInt
     var position = positions(c)
     if (position + RecordHeader + size > ends(c)) {
-      if (!newChunk(c, RecordHeader + size)) return false
+      if (!newChunk(c, RecordHeader + size)) return NoPlace
       position = positions(c)
     }
     val base = bases(c)
     Platform.putLong(base, position, hash)
     Platform.putInt(base, position + 8, size)
     Platform.putInt(base, position + 12, input)
-    RowBytes.copy(row.getBaseObject, row.getBaseOffset, base, position + RecordHeader, size)
     positions(c) = position + RecordHeader + size
     counts(c) += 1
     inserted += 1
-    true
+    position + RecordHeader
   }
 
   /** All rows are here, and from now on they are where they are. */
@@ -175,6 +220,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
       }
       freePage(page)
       pages(p) = null
+      pageBases(p) = null
       p += 1
     }
     clear()
@@ -197,6 +243,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
     var p = 0
     while (p < numPages) {
       if (pages(p) != null) freePage(pages(p))
+      pageBases(p) = null
       p += 1
     }
     numPages = 0
@@ -271,9 +318,11 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
     if (numPages == pages.length) {
       pages = java.util.Arrays.copyOf(pages, numPages * 2)
       pagesUsed = java.util.Arrays.copyOf(pagesUsed, numPages * 2)
+      pageBases = java.util.Arrays.copyOf(pageBases, numPages * 2)
     }
     closePage()
     pages(numPages) = page
+    pageBases(numPages) = page.getBaseObject
     numPages += 1
     pagePosition = page.getBaseOffset + PageHeader
     pageEnd = page.getBaseOffset + page.size() - PageTail
@@ -308,6 +357,9 @@ private[skewext] object RowChunks {
   private final val MaxPages = 1 << (PointerBits - OffsetBits)
   private final val PageMask = MaxPages - 1
   private final val PageHeader = 8
+
+  /** Of no row, wherever pages are. */
+  private final val NoPlace = 0L
 
   /** The line after a record may be read, wherever it ends. */
   final val CacheLine = 64

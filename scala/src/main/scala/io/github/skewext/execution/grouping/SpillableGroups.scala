@@ -4,8 +4,9 @@ import scala.collection.mutable
 
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.skewext.{SparkShims, TaskInternals}
+import org.apache.spark.sql.skewext.{ShuffledColumns, SparkShims, TaskInternals}
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterSpillWriter
 
@@ -34,6 +35,7 @@ private[skewext] final class SpillableGroups(
   // them: enough to begin with, then they spill themselves. Spark sizes pages so that a task's share
   // of the memory is at least 16 of them.
   private[this] val reserve = 3 * pageSize
+  private[this] var hashes = Array.emptyLongArray
   private[this] val finished = new Array[Boolean](numFields.length)
   private[this] val chunks = RowChunks(numFields.length, context)
   private[this] val hashed = new HashedGroups(keys, numFields, single, chunks)
@@ -62,6 +64,31 @@ private[skewext] final class SpillableGroups(
         throw SparkShims.outOfMemory(s"There is no memory for one row of input $input.")
       }
     }
+  }
+
+  /**
+   * Takes rows of an input column by column, if they come as blocks: those of whole ones, as long as they
+   * are kept in memory and no key has a null. Gives how many it took; what comes next is to be inserted
+   * by row.
+   */
+  def insertBlocks(input: Int, rows: Iterator[InternalRow]): Long = rows match {
+    case columns: ShuffledColumns => insertColumns(input, columns)
+    case _ => 0L
+  }
+
+  private def insertColumns(input: Int, rows: ShuffledColumns): Long = {
+    var taken = 0L
+    var block = rows.block
+    while (block != null) {
+      if (hashes.length < block.numRows) hashes = new Array[Long](2 * block.numRows)
+      if (sorted == null && chunks.numRows + block.numRows <= settings.maxRowsInMemory &&
+        block.isOfShortRows && keys.hash(input, block, hashes)) {
+        block.takeUntil(chunks.insert(input, block, hashes))
+        taken += block.taken
+      }
+      block = if (block.hasNext) null else rows.block
+    }
+    taken
   }
 
   private def inserted(input: Int, hash: Long, row: UnsafeRow): Boolean =

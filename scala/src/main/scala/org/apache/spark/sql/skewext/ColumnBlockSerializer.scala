@@ -8,11 +8,13 @@ import scala.reflect.ClassTag
 import io.github.skewext.internal.{ByteBuilder, ColumnBlockRows, PackedWords, RowBytes}
 
 import org.apache.spark.serializer.{DeserializationStream, SerializationStream, Serializer, SerializerInstance}
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.types.DataType
 
 /**
- * Writes blocks of columns as Spark's shuffle writers write a record, and reads their rows.
+ * Writes blocks of columns as Spark's shuffle writers write a record, and reads them: a record is a block, in
+ * a row of one value, since Spark's iterators want rows. [[ColumnShuffledRDD]] takes it out of there.
  *
  * Lives here because `supportsRelocationOfSerializedObjects` is `private[spark]`.
  */
@@ -22,9 +24,13 @@ final class ColumnBlockSerializer(types: Seq[DataType]) extends Serializer with 
 }
 
 private final class ColumnBlockSerializerInstance(types: Seq[DataType]) extends SerializerInstance {
+
+  // A reader has one stream after the other, and of all of them one block.
+  private[this] lazy val reader = new ColumnBlockReader(types)
+
   override def serializeStream(out: OutputStream): SerializationStream = new ColumnBlockOutput(out)
   override def deserializeStream(in: InputStream): DeserializationStream =
-    new ColumnBlockInput(in, types)
+    new ColumnBlockInput(in, reader)
 
   override def serialize[T: ClassTag](value: T): ByteBuffer =
     throw new UnsupportedOperationException
@@ -49,52 +55,65 @@ private final class ColumnBlockOutput(out: OutputStream) extends SerializationSt
     throw new UnsupportedOperationException
 }
 
-private final class ColumnBlockInput(in: InputStream, types: Seq[DataType])
+private final class ColumnBlockReader(types: Seq[DataType]) {
+  val rows = new ColumnBlockRows(types)
+  val record: (Int, InternalRow) = (0, new GenericInternalRow(Array[Any](rows)))
+  private[this] var block = new Array[Byte](1 << 13)
+
+  /** Reads the next block of a stream; false at its end. */
+  def read(in: InputStream): Boolean = {
+    val first = in.read()
+    if (first < 0) {
+      false
+    } else {
+      block(0) = first.toByte
+      fill(in, 1, 4)
+      val size = ByteBuffer.wrap(block).order(ByteOrder.nativeOrder).getInt
+      if (size <= 0 || size > RowBytes.MostBytes - PackedWords.Slack) {
+        throw new IOException(s"A shuffle block of $size bytes")
+      }
+      fill(in, 0, size)
+      rows.open(block, size)
+      true
+    }
+  }
+
+  /** Grows with what is there, so that a size that is none does not take memory. */
+  private def fill(in: InputStream, from: Int, until: Int): Unit = {
+    var at = from
+    while (at < until) {
+      if (block.length - at <= PackedWords.Slack) {
+        block = java.util.Arrays.copyOf(block, RowBytes.grown(block.length + 1L))
+      }
+      val read = in.read(block, at, math.min(until - at, block.length - at - PackedWords.Slack))
+      if (read < 0) throw new EOFException
+      at += read
+    }
+  }
+}
+
+private final class ColumnBlockInput(in: InputStream, reader: ColumnBlockReader)
     extends DeserializationStream {
 
-  override def asKeyValueIterator: Iterator[(Int, UnsafeRow)] = new Iterator[(Int, UnsafeRow)] {
-    private[this] val rows = new ColumnBlockRows(types)
-    private[this] val keyAndRow = (0, rows.row)
-    private[this] var block = new Array[Byte](1 << 16)
+  override def asKeyValueIterator: Iterator[(Int, InternalRow)] = new Iterator[(Int, InternalRow)] {
+    private[this] var isRead = false
+    private[this] var isAtEnd = false
 
-    // The next block's bytes come where those of the last row are not: it was copied to a buffer.
-    override def hasNext: Boolean = rows.hasNext || nextBlock()
+    override def hasNext: Boolean = {
+      if (!isRead && !isAtEnd) {
+        isRead = reader.read(in)
+        if (!isRead) {
+          isAtEnd = true
+          in.close()
+        }
+      }
+      isRead
+    }
 
-    override def next(): (Int, UnsafeRow) = {
+    override def next(): (Int, InternalRow) = {
       if (!hasNext) throw new NoSuchElementException
-      rows.next()
-      keyAndRow
-    }
-
-    private def nextBlock(): Boolean = {
-      val first = in.read()
-      if (first < 0) {
-        in.close()
-        false
-      } else {
-        block(0) = first.toByte
-        fill(1, 4)
-        val size = ByteBuffer.wrap(block).order(ByteOrder.nativeOrder).getInt
-        if (size <= 0 || size > RowBytes.MostBytes - PackedWords.Slack) {
-          throw new IOException(s"A shuffle block of $size bytes")
-        }
-        fill(0, size)
-        rows.open(block, size)
-        true
-      }
-    }
-
-    /** Grows with what is there, so that a size that is none does not take memory. */
-    private def fill(from: Int, until: Int): Unit = {
-      var at = from
-      while (at < until) {
-        if (block.length - at <= PackedWords.Slack) {
-          block = java.util.Arrays.copyOf(block, RowBytes.grown(block.length + 1L))
-        }
-        val read = in.read(block, at, math.min(until - at, block.length - at - PackedWords.Slack))
-        if (read < 0) throw new EOFException
-        at += read
-      }
+      isRead = false
+      reader.record
     }
   }
 

@@ -71,12 +71,19 @@ case class ColumnShuffleExchangeExec(
     child.executeColumnar().mapPartitionsInternal { batches =>
       val context = TaskContext.get()
       val routes = ColumnRoutes.of(partitioning, output)
-      val runs = new ColumnRuns(output.map(_.dataType), partitioning.numPartitions, routes)
+      val runs = new ColumnRuns(
+        output.map(_.dataType),
+        partitioning.numPartitions,
+        routes,
+        ShuffleCodec.compressed)
       val reporter =
         new SQLShuffleWriteMetricsReporter(context.taskMetrics().shuffleWriteMetrics, metrics)
       new ColumnBlocks(batches, runs, reporter, dataSize, context)
     }
   }
+
+  override protected def rowsOf(read: ShuffledRowRDD): RDD[InternalRow] =
+    new ColumnShuffledRDD(read, readMetrics)
 
   override protected def withNewChildInternal(newChild: SparkPlan): ColumnShuffleExchangeExec =
     copy(child = newChild)

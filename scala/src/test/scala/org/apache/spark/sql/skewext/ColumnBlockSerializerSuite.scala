@@ -2,9 +2,10 @@ package org.apache.spark.sql.skewext
 
 import java.io.{ByteArrayInputStream, IOException, InputStream}
 
+import scala.collection.mutable
 import scala.util.{Failure, Random, Success, Try}
 
-import io.github.skewext.internal.{AppendedColumn, ByteBuilder, ColumnCell, ColumnRoutes, ColumnRuns, PackedWords}
+import io.github.skewext.internal.{AppendedColumn, ByteBuilder, ColumnBlockRows, ColumnCell, ColumnRoutes, ColumnRuns, PackedWords}
 import io.github.skewext.plan.SpreadNulls
 
 import org.apache.spark.SparkFunSuite
@@ -14,6 +15,7 @@ import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.vectorized.{OnHeapColumnVector, WritableColumnVector}
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.vectorized.ColumnarBatch
+import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.types.UTF8String
 
 /** Batches that go to blocks and come out as the rows that they had, byte for byte. */
@@ -37,10 +39,12 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
     DecimalType(9, 2),
     DecimalType(18, 0))
 
+  private val Digits = "0123456789abcdef".getBytes
+
   private type Value = Random => Any
 
-  /** Values of each size that a type has, its ends among them. */
-  private def valueOf(dataType: DataType): Value = {
+  /** Values of each size that a type has, its ends among them; strings of any bytes or of few ones. */
+  private def valueOf(dataType: DataType, digits: Boolean): Value = {
     def long(r: Random): Long = r.nextInt(8) match {
       case 0 => Long.MinValue
       case 1 => Long.MaxValue
@@ -49,6 +53,7 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
     def text(r: Random): Array[Byte] = {
       val bytes = new Array[Byte](if (r.nextInt(50) == 0) 1000 + r.nextInt(1000) else r.nextInt(40))
       r.nextBytes(bytes)
+      if (digits) bytes.indices.foreach(i => bytes(i) = Digits(bytes(i) & 15))
       bytes
     }
     dataType match {
@@ -84,7 +89,10 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
   private def batch(types: Seq[DataType], rows: Seq[Seq[Any]]): ColumnarBatch = {
     val vectors = types.zipWithIndex.map { case (dataType, c) =>
       val vector = new OnHeapColumnVector(math.max(1, rows.size), dataType)
-      rows.zipWithIndex.foreach { case (row, i) => put(vector, i, row(c)) }
+      val numbered = rows.zipWithIndex
+      // Strings are not always one behind the other.
+      val order = if (rows.size % 3 == 0) numbered.reverse else numbered
+      order.foreach { case (row, i) => put(vector, i, row(c)) }
       vector
     }
     new ColumnarBatch(vectors.toArray, rows.size)
@@ -112,13 +120,61 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
 
   private def bytesOf(block: ByteBuilder): Array[Byte] = block.array.take(block.size)
 
-  private def read(types: Seq[DataType], in: InputStream): Seq[UnsafeRow] =
+  private def blocksIn(types: Seq[DataType], in: InputStream): Iterator[InternalRow] =
     new ColumnBlockSerializer(types)
       .newInstance()
       .deserializeStream(in)
       .asKeyValueIterator
-      .map(_._2.asInstanceOf[UnsafeRow].copy())
-      .toList
+      .map(_._2.asInstanceOf[InternalRow])
+
+  private def columns(blocks: Iterator[InternalRow]): ShuffledColumns =
+    new ShuffledColumns(blocks, _ => ())
+
+  /** The rows one by one; the same many at once. */
+  private def read(types: Seq[DataType], bytes: Array[Byte], piece: Int = Int.MaxValue) = {
+    def in = blocksIn(types, inPieces(bytes, piece))
+    val rows = Try(columns(in).map(_.asInstanceOf[UnsafeRow].copy()).toList)
+    val atOnce = Try(columnwise(types.size, columns(in)))
+    rows match {
+      case Success(read) => assert(atOnce.get === read)
+      case Failure(_) => assert(atOnce.isFailure)
+    }
+    rows
+  }
+
+  /** As a join takes them: to several pages, which are full of something else. */
+  private def columnwise(numFields: Int, rows: ShuffledColumns): Seq[UnsafeRow] = {
+    val some = ColumnBlockRows.AtOnce
+    val (sizes, page, places) = (new Array[Int](some), new Array[Int](some), new Array[Long](some))
+    val read = mutable.ArrayBuffer.empty[UnsafeRow]
+    while (rows.hasNext) {
+      val block = rows.block
+      while (block.hasNext) {
+        val count = math.min(some, block.numRows - block.taken)
+        block.sizes(block.taken, count, sizes)
+        val pages =
+          Array.tabulate(2)(p => (0 until count).filter(_ % 2 == p).map(sizes(_)).sum).map { size =>
+            Array.fill[Byte](size + 8)(-1)
+          }
+        val ends = Array(0, 0)
+        (0 until count).foreach { i =>
+          page(i) = i % 2
+          places(i) = (Platform.BYTE_ARRAY_OFFSET + ends(i % 2)).toLong
+          ends(i % 2) += sizes(i)
+        }
+        block.copyTo(block.taken, count, pages.toArray[AnyRef], page, places)
+        // Nothing is written behind a row.
+        pages.zip(ends).foreach { case (p, end) => assert(p.drop(end).forall(_ == -1)) }
+        (0 until count).foreach { i =>
+          val row = new UnsafeRow(numFields)
+          row.pointTo(pages(i % 2), places(i), sizes(i))
+          read += row.copy()
+        }
+        block.takeUntil(block.taken + count)
+      }
+    }
+    read.toSeq
+  }
 
   private def inPieces(bytes: Array[Byte], most: Int): InputStream =
     new ByteArrayInputStream(bytes) {
@@ -139,12 +195,12 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
         .filter(_.head == p)
         .map(row => project(InternalRow.fromSeq(row)).copy())
       val bytes = blocks.filter(_._1 == p).flatMap(_._2).toArray
-      assert(read(all, inPieces(bytes, piece)) === expected)
+      assert(read(all, bytes, piece).get === expected)
     }
   }
 
   private def random(types: Seq[DataType], rows: Int, partitions: Int, nulls: Int, r: Random) = {
-    val values = types.map(valueOf)
+    val values = types.map(valueOf(_, r.nextBoolean()))
     Seq.fill(rows) {
       r.nextInt(partitions) +: values.map(v => if (r.nextInt(100) < nulls) null else v(r))
     }
@@ -193,6 +249,40 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
       assert(read.toSeq === values.toSeq)
       if (width <= 56) assert(out.size <= 10 + (count * width + 7) / 8)
     }
+  }
+
+  test("strings of few different bytes are packed, where that is less for the codec") {
+    def rows(letters: Int, n: Int) = {
+      val r = new Random(letters.toLong)
+      Seq.fill(n) {
+        val text = Array.fill(r.nextInt(19))((33 + r.nextInt(letters)).toByte)
+        Seq[Any](0, UTF8String.fromBytes(text))
+      }
+    }
+    def bytes(rows: Seq[Seq[Any]]) = rows.map(_(1).asInstanceOf[UTF8String].numBytes).sum
+    val all = Seq[DataType](IntegerType, StringType)
+    val project = UnsafeProjection.create(all.toArray)
+    def size(rows: Seq[Seq[Any]], compressed: (Array[Byte], Int) => Int): Int = {
+      val runs = new ColumnRuns(all, 1, ColumnRoutes.byRow(_ => 0), compressed)
+      val blocks = drainEach(runs, Seq(batch(all, rows)))
+      val expected = rows.map(row => project(InternalRow.fromSeq(row)).copy())
+      assert(read(all, blocks.flatMap(_._2).toArray).get === expected)
+      blocks.map(_._2.length).sum
+    }
+    val same: (Array[Byte], Int) => Int = (_, length) => length
+    val equal: (Array[Byte], Int) => Int = (_, _) => 7
+    for ((letters, bits) <- Seq(1 -> 1, 2 -> 1, 3 -> 2, 16 -> 4, 17 -> 5, 64 -> 6, 65 -> 8)) {
+      for (n <- Seq(1, 100, 1001, 9000)) withClue(s"$letters letters, $n rows: ") {
+        val some = rows(letters, n)
+        val saved = size(some, equal) - size(some, same)
+        assert(saved >= 0 && saved <= bytes(some) * (8 - bits) / 8)
+        if (n > 1) assert(saved >= bytes(some) * (8 - bits) / 8 - 3 * 70)
+      }
+    }
+    // Others come when some were packed already.
+    val late = rows(16, 9000) ++ rows(40, 9000)
+    val saved = size(late, equal) - size(late, same)
+    assert(saved > 10000 && saved < bytes(late) / 4)
   }
 
   test("the bytes that rows would have are what Spark counts") {
@@ -273,11 +363,11 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
     val types = Seq(LongType, StringType, IntegerType, BinaryType)
     val all = IntegerType +: types
     val good = blocksOf(types, Seq(random(types, 200, 1, 10, r)), 1).flatMap(_._2).toArray
-    val rows = read(all, new ByteArrayInputStream(good)).size
+    val rows = read(all, good).get.size
     val outcomes = (0 until 3000).map { _ =>
       val bytes = good.clone()
       for (_ <- 0 to r.nextInt(3)) bytes(r.nextInt(bytes.length)) = r.nextInt().toByte
-      Try(read(all, new ByteArrayInputStream(bytes)))
+      read(all, bytes)
     }
     outcomes.foreach {
       // A value's own bits say nothing of being wrong: that is for Spark's checksums.
@@ -293,8 +383,8 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
     val good = blocksOf(types, Seq(random(types, 50, 1, 10, r)), 1).flatMap(_._2).toArray
     val all = IntegerType +: types
     for (lost <- 1 until good.length) {
-      intercept[IOException](read(all, new ByteArrayInputStream(good.dropRight(lost))))
+      intercept[IOException](read(all, good.dropRight(lost)).get)
     }
-    intercept[IOException](read(all, new ByteArrayInputStream(good ++ Array[Byte](1))))
+    intercept[IOException](read(all, good ++ Array[Byte](1)).get)
   }
 }

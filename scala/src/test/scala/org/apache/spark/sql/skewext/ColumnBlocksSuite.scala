@@ -39,7 +39,8 @@ class ColumnBlocksSuite extends SharedSparkSession {
   }
 
   test("long strings of which a batch has one copy do not fill the heap") {
-    val text = UTF8String.fromString("x" * (1 << 20))
+    // So many different letters that they are not packed.
+    val text = UTF8String.fromBytes(Array.tabulate(1 << 20)(i => (32 + i % 95).toByte))
     val (sizes, rows) = blocksOf(Iterator.fill(2)(batchOf(text)))
     assert(rows === 2 * numRows)
     assert(sizes.map(_.toLong).sum > 2L * numRows * (1 << 20))
