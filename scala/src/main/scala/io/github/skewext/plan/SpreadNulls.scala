@@ -9,8 +9,18 @@ import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.catalyst.expressions.codegen.{CodeGenerator, CodegenContext, ExprCode, FalseLiteral}
 import org.apache.spark.sql.types.{DataType, IntegerType}
 
-/** Only a name, to keep plans readable: `hashpartitioning(k, spreadnulls(k), 200)`. */
+/**
+ * What rows with a null key are partitioned by besides it, and 0 for all others. Such rows match nothing,
+ * so it makes no difference where they are: any two of the same keys are equal to Spark. Also a name, to
+ * keep plans readable: `hashpartitioning(k, spreadnulls(k), 200)`.
+ */
 case class SpreadNulls(child: Expression) extends UnaryExpression with ZeroWithoutNulls {
+
+  /** The same behind the shuffle, where nobody needs to hash a row once more at each comparison. */
+  def settled: SpreadNulls = SpreadNulls(child.transform { case _: XxHash64 => Literal(0L) })
+
+  override lazy val canonicalized: Expression = SpreadNulls(settled.child.canonicalized)
+
   override def nullable: Boolean = child.nullable
   override def dataType: DataType = child.dataType
   override def eval(row: InternalRow): Any = child.eval(row)

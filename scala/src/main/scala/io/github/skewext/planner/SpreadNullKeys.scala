@@ -108,18 +108,35 @@ object SpreadNullKeys extends Rule[SparkPlan] {
     }
   }
 
+  /**
+   * The source is shuffled here, by what its rows hash to; Spark would do it by the keys of the join, by
+   * which it sorts as well.
+   */
   private def spreadSource(join: ShuffledJoin): SparkPlan = {
-    def by(side: Int, input: SparkPlan, keys: Seq[Expression]): Seq[Expression] =
-      keys :+ (if (sourceWithoutKeys(join).contains(side)) spreadBy(input, keys) else Literal(0L))
-    val left = by(0, join.left, join.leftKeys)
-    val right = by(1, join.right, join.rightKeys)
+    def side(i: Int, input: SparkPlan, keys: Seq[Expression]): (SparkPlan, Seq[Expression]) =
+      if (sourceWithoutKeys(join).contains(i)) {
+        spreadBy(input, keys) match {
+          case spread: SpreadNulls => (shuffled(input, keys :+ spread), keys :+ spread.settled)
+          case constant => (input, keys :+ constant)
+        }
+      } else {
+        (input, keys :+ Literal(0L))
+      }
+    val (left, leftKeys) = side(0, join.left, join.leftKeys)
+    val (right, rightKeys) = side(1, join.right, join.rightKeys)
     val told = join match {
-      case j: SortMergeJoinExec => j.copy(leftKeys = left, rightKeys = right)
-      case j: ShuffledHashJoinExec => j.copy(leftKeys = left, rightKeys = right)
+      case j: SortMergeJoinExec =>
+        j.copy(leftKeys = leftKeys, rightKeys = rightKeys, left = left, right = right)
+      case j: ShuffledHashJoinExec =>
+        j.copy(leftKeys = leftKeys, rightKeys = rightKeys, left = left, right = right)
     }
     told.copyTagsFrom(join)
     told
   }
+
+  private def shuffled(input: SparkPlan, by: Seq[Expression]): SparkPlan =
+    if (input.outputPartitioning.satisfies(ClusteredDistribution(by))) input
+    else ShuffleExchangeExec(HashPartitioning(by, conf.numShufflePartitions), input)
 
   /** Whether Spark will use the shuffle of an input again, if it goes by the key alone. */
   private def sharesShuffle(join: SparkPlan, whole: SparkPlan): Boolean = {

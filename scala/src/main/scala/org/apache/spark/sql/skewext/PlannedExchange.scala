@@ -75,7 +75,8 @@ trait PlannedExchange extends ShuffleExchangeLike {
     rowCount = Some(longMetric(SQLShuffleWriteMetricsReporter.SHUFFLE_RECORDS_WRITTEN).value))
 
   /** One, for all plans that this exchange is used in. */
-  @transient private lazy val shuffledRows = rowsOf(new ShuffledRowRDD(shuffleDependency, readMetrics))
+  @transient private lazy val shuffledRows = rowsOf(
+    new ShuffledRowRDD(shuffleDependency, readMetrics))
 
   override protected def doExecute(): RDD[InternalRow] = shuffledRows
 }
