@@ -48,6 +48,15 @@ val onlyOn213 =
       "-Xlint:-strict-unsealed-patmat",
       "-Xnon-strict-patmat-analysis")
 
+/** Spark, and what tests are made of. */
+val fromMaven: Seq[ModuleID] = Seq(
+  "org.apache.spark" %% "spark-sql" % spark.spark % Provided,
+  "org.apache.spark" %% "spark-core" % spark.spark % Test classifier "tests",
+  "org.apache.spark" %% "spark-catalyst" % spark.spark % Test classifier "tests",
+  "org.apache.spark" %% "spark-sql" % spark.spark % Test classifier "tests",
+  "org.scalatest" %% "scalatest" % SparkVersions.scalatest % Test,
+  "org.scalatestplus" %% "scalacheck-1-18" % SparkVersions.scalacheckPlus % Test)
+
 def shims(part: String, base: File): Seq[File] =
   spark.shims.map(shim => base / "scala" / "src" / part / s"scala-spark-$shim")
 
@@ -158,17 +167,12 @@ lazy val skewext = (project in file("."))
     javacOptions ++= Seq("-encoding", "utf8"),
     // The Makefile sees to it that the package is there.
     Compile / unmanagedJars ++= {
-      val packages = baseDirectory.value / s".venv-${spark.line}" / "lib" * "python*" / "site-packages"
+      val packages =
+        baseDirectory.value / s".venv-${spark.line}" / "lib" * "python*" / "site-packages"
       if (spark.fromPySpark) (packages / "pyspark" / "jars" * "*.jar").classpath else Nil
     },
     Test / sources := (if (spark.fromPySpark) Nil else (Test / sources).value),
-    libraryDependencies ++= (if (spark.fromPySpark) Nil else Seq(
-      "org.apache.spark" %% "spark-sql" % spark.spark % Provided,
-      "org.apache.spark" %% "spark-core" % spark.spark % Test classifier "tests",
-      "org.apache.spark" %% "spark-catalyst" % spark.spark % Test classifier "tests",
-      "org.apache.spark" %% "spark-sql" % spark.spark % Test classifier "tests",
-      "org.scalatest" %% "scalatest" % SparkVersions.scalatest % Test,
-      "org.scalatestplus" %% "scalacheck-1-18" % SparkVersions.scalacheckPlus % Test)),
+    libraryDependencies ++= (if (spark.fromPySpark) Nil else fromMaven),
     ivyConfigurations += ConnectServer,
     libraryDependencies ++= Seq(spark.connect)
       .filter(_.nonEmpty)
