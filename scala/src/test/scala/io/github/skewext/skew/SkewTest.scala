@@ -37,6 +37,20 @@ trait SkewTest extends MultiJoinTest {
   }
 
   /**
+   * Whether joins of random cases are split: of other seeds every day, so that many days see many cases.
+   * On some days few are; it goes on then until more than `wanted` are.
+   */
+  protected def checkSplits(runs: Int, wanted: Int)(isSplit: Long => Boolean): Unit = {
+    val first = java.time.LocalDate.now().toEpochDay * runs
+    var done, split = 0
+    while (done < runs || split <= wanted && done < 10 * runs) {
+      if (isSplit(first + done)) split += 1
+      done += 1
+    }
+    assert(split > wanted, s"only $split of $done joins were split")
+  }
+
+  /**
    * Rows 0 until `rows`, written by `maps` tasks: of every four, `hot` have key 3, the others one of
    * `keys` keys from `i` on; every eleventh has none.
    */
