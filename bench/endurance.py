@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).resolve().parent / "results" / "reliability-driver.json"
 WAYS = ("on", "off")
+#: Sessions of each way, of which the least figures count; else one.
+TURNS = {"tasks": 2}
 Found = dict[str, Any]
 
 
@@ -64,7 +66,11 @@ def main(arguments: list[str]) -> int:
                 spark.stop()
         print("RESULT " + json.dumps(found))
         return 0
-    ways = {way: _in_a_process(arguments, way) for way in WAYS}
+    runs: dict[str, list[Found]] = {way: [] for way in WAYS}
+    for _ in range(TURNS.get(options.what, 1)):
+        for way in WAYS:
+            runs[way].append(_in_a_process(arguments, way))
+    ways = {way: _least(found) for way, found in runs.items()}
     known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     known["machine"], known["date"] = facts.machine(), date.today().isoformat()
     known[options.what] = ways
@@ -80,6 +86,14 @@ def _in_a_process(arguments: list[str], way: str) -> Found:
     progress(f"{way}: {line}")
     found: Found = json.loads(line[len("RESULT ") :])
     return found
+
+
+def _least(runs: list[Found]) -> Found:
+    """What other work on the machine has added least to."""
+    return {
+        name: min(run[name] for run in runs) if name.endswith(("seconds", "_mb")) else value
+        for name, value in runs[0].items()
+    }
 
 
 def _session(home: Path, way: str) -> SparkSession:
@@ -115,18 +129,25 @@ def _tasks(spark: SparkSession, home: Path, options: argparse.Namespace) -> Foun
         rows = spark.range(0, 20 * options.maps, 1, options.maps)
         return rows.selectExpr(f"(id * 7) % 10007 + {number} AS k", f"id AS v{number}")
 
-    begin = time.monotonic()
-    joined = skewext.multi_full_join(table(0), table(1), on="k")
-    # The product of duplicate keys is not what is measured.
-    rows = joined.groupBy().count().collect()[0][0]
-    seconds = time.monotonic() - begin
+    def seconds() -> float:
+        begin = time.monotonic()
+        joined = skewext.multi_full_join(table(0), table(1), on="k")
+        # The product of duplicate keys is not what is measured.
+        found.add(joined.groupBy().count().collect()[0][0])
+        return round(time.monotonic() - begin, 1)
+
+    found: set[int] = set()
+    first = seconds()
     after = _jvm_state(spark)
     logs = sum(path.stat().st_size for path in (home / "events").rglob("*") if path.is_file())
+    again = min(seconds(), seconds())
+    (rows,) = found
     return {
         "maps": options.maps,
         "partitions": options.partitions,
         "rows": rows,
-        "seconds": round(seconds, 1),
+        "seconds": first,
+        "again_seconds": again,
         "heap_before_mb": before,
         "heap_after_mb": after["heap_mb"],
         "peak_mb": after["peak_mb"],

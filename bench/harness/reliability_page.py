@@ -95,11 +95,12 @@ def _taken(run: Found) -> list[str]:
 
 def driver_block(found: Found) -> str:
     """Tasks, files, and a session that goes on and on."""
-    made = [f"Measured on {_where(found)}."]
+    made = [f"Measured on {_where(found)}, but for **Tasks**."]
     if "tasks" in found:
         ways = found["tasks"]
         about = f"{ways['on']['maps']:,} map tasks of each of two inputs"
-        made.append(f"**Tasks**: {about}, {ways['on']['partitions']:,} partitions.")
+        turns = "Two sessions each, in turns, nothing else running; the lesser of both."
+        made.append(f"**Tasks**: {about}, {ways['on']['partitions']:,} partitions. {turns}")
         made.append(_beside(ways, _TASKS))
     if "files" in found:
         ways = found["files"]
@@ -119,7 +120,8 @@ def driver_block(found: Found) -> str:
 
 
 _TASKS = {
-    "seconds": "seconds",
+    "seconds": "the first join, s",
+    "again_seconds": "the same again, twice, s at best",
     "heap_before_mb": "heap before, MB",
     "heap_after_mb": "heap after, MB",
     "peak_mb": "heap at most, MB",

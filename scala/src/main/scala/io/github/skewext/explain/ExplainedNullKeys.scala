@@ -37,6 +37,8 @@ private[skewext] object ExplainedNullKeys {
     if (!adaptive) "the plan is not adaptive"
     else if (!conf.getConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS)) {
       s"${SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key} is false"
+    } else if (SkewConf.excludes(conf, SpreadNullKeys.ruleName)) {
+      s"${SpreadNullKeys.ruleName} is in ${SkewConf.EXCLUDED_RULES.key}"
     } else if (join.children.forall(_.outputPartitioning == SinglePartition)) {
       "there is only one"
     } else if (join.children.flatMap(exchangeOf).size < join.children.size) {

@@ -7,28 +7,68 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.catalyst.expressions.codegen.{CodeGenerator, CodegenContext, ExprCode, FalseLiteral}
-import org.apache.spark.sql.types.{DataType, IntegerType}
+import org.apache.spark.sql.types.{DataType, IntegerType, LongType}
 
 /**
- * What rows with a null key are partitioned by besides it, and 0 for all others. Such rows match nothing,
- * so it makes no difference where they are: any two of the same keys are equal to Spark. Also a name, to
- * keep plans readable: `hashpartitioning(k, spreadnulls(k), 200)`.
+ * What rows with a null key are partitioned by besides it, and 0 for all others: a hash of `values` and of
+ * the map task. Such rows match nothing, so it makes no difference where they are: any two of the same keys
+ * are equal to Spark. Also a name, to keep plans readable: `hashpartitioning(k, spreadnulls(k), 200)`.
+ *
+ * Each map task is sent it, and generates the code by which it finds partitions. So it is one node and not
+ * several, and to hash many columns, which takes much code, is left until a row without a key is met.
+ *
+ * @param keys those that may be null
+ * @param isSettled whether it is 0 in all rows: behind the shuffle nobody needs to hash a row once more at
+ *                  each comparison
  */
-case class SpreadNulls(child: Expression) extends UnaryExpression with ZeroWithoutNulls {
+case class SpreadNulls(keys: Seq[Expression], values: Seq[Expression], isSettled: Boolean = false)
+    extends ZeroWithoutNulls {
 
-  /** The same behind the shuffle, where nobody needs to hash a row once more at each comparison. */
-  def settled: SpreadNulls = SpreadNulls(child.transform { case _: XxHash64 => Literal(0L) })
+  def settled: SpreadNulls = SpreadNulls(keys, Nil, isSettled = true)
 
-  override lazy val canonicalized: Expression = SpreadNulls(settled.child.canonicalized)
+  override lazy val canonicalized: Expression =
+    SpreadNulls(keys.map(_.canonicalized), Nil, isSettled = true)
 
-  override def nullable: Boolean = child.nullable
-  override def dataType: DataType = child.dataType
-  override def eval(row: InternalRow): Any = child.eval(row)
-  override def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = child.genCode(ctx)
-  override def toString: String =
-    child.collect { case IsNull(key) => key.toString }.mkString("spreadnulls(", ", ", ")")
-  override protected def withNewChildInternal(newChild: Expression): SpreadNulls =
-    copy(child = newChild)
+  override def children: Seq[Expression] = keys ++ values
+  override def nullable: Boolean = false
+  override def dataType: DataType = LongType
+
+  override def eval(row: InternalRow): Any =
+    if (!isSettled && keys.exists(_.eval(row) == null)) hash.eval(row) else 0L
+
+  override def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode =
+    if (isSettled) {
+      Literal(0L).genCode(ctx)
+    } else if (ctx.INPUT_ROW != null && ctx.currentVars == null) {
+      val is = isWithoutKey.genCode(ctx)
+      val spread = ctx.addReferenceObj("spreadNulls", this)
+      ev.copy(
+        code = code"""
+          ${is.code}
+          ${CodeGenerator.javaType(dataType)} ${ev.value} =
+            ${is.value} ? $spread.ofRow(${ctx.INPUT_ROW}) : 0L;
+          """,
+        isNull = FalseLiteral)
+    } else {
+      If(isWithoutKey, hash, Literal(0L)).genCode(ctx)
+    }
+
+  private def isWithoutKey: Expression = keys.map(IsNull(_): Expression).reduce(Or)
+
+  @transient private lazy val hash = new XxHash64(values :+ MapTaskId())
+
+  @transient private lazy val compiled = UnsafeProjection.create(hash)
+
+  /** Of a row without a key, for generated code. */
+  def ofRow(row: InternalRow): Long = compiled(row).getLong(0)
+
+  override def toString: String = keys.mkString("spreadnulls(", ", ", ")")
+
+  override protected def withNewChildrenInternal(
+      newChildren: IndexedSeq[Expression]): SpreadNulls = {
+    val (newKeys, newValues) = newChildren.splitAt(keys.size)
+    copy(keys = newKeys, values = newValues)
+  }
 }
 
 object SpreadNulls {
@@ -36,7 +76,7 @@ object SpreadNulls {
 }
 
 /** The number of the map task that writes the row; the same when the task runs again. */
-case class MapTaskId() extends LeafExpression {
+private case class MapTaskId() extends LeafExpression {
   override def nullable: Boolean = false
   override def dataType: DataType = IntegerType
   override def eval(row: InternalRow): Any = TaskContext.getPartitionId()

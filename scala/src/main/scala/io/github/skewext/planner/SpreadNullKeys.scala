@@ -45,8 +45,10 @@ object SpreadNullKeys extends Rule[SparkPlan] {
       // Adaptive execution finds the logical node of an operator by its tags.
       told.copyTagsFrom(join)
       told
-    case SparksShuffledJoin(join) if canSpreadSource(join) && !sharesShuffle(join, whole) =>
-      spreadSource(join)
+    case SparksShuffledJoin(join) =>
+      sourceToSpread(join)
+        .filterNot(_ => sharesShuffle(join, whole))
+        .fold(plan)(spreadSource(join, _))
     // Never left out, whatever the partitions below are.
     case shuffle: ShuffleExchangeExec if isRebalance(shuffle) =>
       shuffle.mapChildren(spread(_, whole))
@@ -93,9 +95,10 @@ object SpreadNullKeys extends Rule[SparkPlan] {
   private def canSpread(join: MultiFullJoinExec): Boolean =
     !join.storagePartitioned && canComeOut(join) && areShuffled(join.children, join.keys)
 
-  private def canSpreadSource(join: ShuffledJoin): Boolean =
-    sourceWithoutKeys(join).isDefined &&
+  private def sourceToSpread(join: ShuffledJoin): Option[Int] =
+    sourceWithoutKeys(join).filter { _ =>
       areShuffled(Seq(join.left, join.right), Seq(join.leftKeys, join.rightKeys))
+    }
 
   /**
    * Whether each input gets a shuffle for the join, as one of a single partition does where others have
@@ -112,9 +115,9 @@ object SpreadNullKeys extends Rule[SparkPlan] {
    * The source is shuffled here, by what its rows hash to; Spark would do it by the keys of the join, by
    * which it sorts as well.
    */
-  private def spreadSource(join: ShuffledJoin): SparkPlan = {
+  private def spreadSource(join: ShuffledJoin, source: Int): SparkPlan = {
     def side(i: Int, input: SparkPlan, keys: Seq[Expression]): (SparkPlan, Seq[Expression]) =
-      if (sourceWithoutKeys(join).contains(i)) {
+      if (i == source) {
         spreadBy(input, keys) match {
           case spread: SpreadNulls => (shuffled(input, keys :+ spread), keys :+ spread.settled)
           case constant => (input, keys :+ constant)
@@ -172,11 +175,7 @@ object SpreadNullKeys extends Rule[SparkPlan] {
           } else {
             Nil
           }
-        SpreadNulls(
-          If(
-            nullable.map(k => IsNull(k): Expression).reduce(Or),
-            new XxHash64(values :+ MapTaskId()),
-            Literal(0L)))
+        SpreadNulls(nullable, values)
     }
   }
 

@@ -3,6 +3,7 @@ package io.github.skewext.explain
 import io.github.skewext.PythonApi
 import io.github.skewext.internal.{GuardedRule, SkewConf}
 import io.github.skewext.plan.{MultiFullJoin, RewriteReason, SkewReason}
+import io.github.skewext.planner.SpreadNullKeys
 import io.github.skewext.skew.SkewTest
 
 import org.apache.spark.SparkConf
@@ -229,6 +230,13 @@ class ExplainSuite extends SkewTest {
       assert(why(df) === Seq(ExplainedSkew.Ignored -> "the plan is not adaptive"))
       assert(one(df).execution.get.nullKeys.endsWith("the plan is not adaptive"))
       assert(one(df).execution.get.exchanges === 3)
+    }
+    withSQLConf(SkewConf.EXCLUDED_RULES.key -> SpreadNullKeys.ruleName) {
+      val df = three
+      df.collect()
+      assert(
+        one(df).execution.get.nullKeys
+          .endsWith(s"${SpreadNullKeys.ruleName} is in ${SkewConf.EXCLUDED_RULES.key}"))
     }
     withSQLConf(SkewConf.SKEW_ENABLED.key -> "false") {
       assert(why(three) === Seq(ExplainedSkew.Ignored -> s"${SkewConf.SKEW_ENABLED.key} is false"))

@@ -1,13 +1,14 @@
 package io.github.skewext.execution.split
 
 import io.github.skewext.execution.MultiJoinExec
+import io.github.skewext.internal.ZeroWithoutNulls
 import io.github.skewext.plan.KeepsStableRows
 import io.github.skewext.sketch.{KeyCounts, KeySampler, KeySampling, KeySketch, SketchLayout}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.codegen.{CodeGenerator, CodegenContext, ExprCode}
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, BindReferences, Expression, SortOrder}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, BindReferences, Expression, Literal, SortOrder}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.execution.{CodegenSupport, SparkPlan, UnaryExecNode}
@@ -42,8 +43,14 @@ case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, 
   /** A shuffle of the same rows is the same shuffle, whether they were sampled or not. */
   override protected def doCanonicalize(): SparkPlan = child.canonicalized
 
+  /** Only keys without a null are counted; and what each task is sent should be little. */
+  private def counted(key: Expression): Expression = key match {
+    case _: ZeroWithoutNulls => Literal(0L)
+    case _ => BindReferences.bindReference(key, child.output)
+  }
+
   @transient private lazy val sampling = new KeySampling(
-    keys.map(BindReferences.bindReference(_, child.output)),
+    keys.map(counted),
     every,
     longMetric("numSampledRows"))
 

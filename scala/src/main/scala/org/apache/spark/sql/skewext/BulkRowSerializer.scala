@@ -125,7 +125,7 @@ private final class BulkRowInput(in: InputStream, numFields: Int) extends Deseri
 
   override def asKeyValueIterator: Iterator[(Int, UnsafeRow)] = new Iterator[(Int, UnsafeRow)] {
     private[this] val reader =
-      new BulkRowReader(in, new UnsafeRow(numFields), BulkRowReader.newBuffer)
+      new BulkRowReader(in, new UnsafeRow(numFields), BulkRowReader.smallBuffer)
     private[this] val keyAndRow = (0, reader.row)
 
     override def hasNext: Boolean = reader.hasNext
@@ -195,7 +195,9 @@ private final class BulkRowReader(in: InputStream, val row: UnsafeRow, first: Ar
   private def fill(needed: Int): Unit = {
     val rest = end - position
     val target =
-      if (needed > buffer.length) new Array[Byte](RowBytes.grown(needed)) else buffer
+      if (needed > buffer.length) new Array[Byte](RowBytes.grown(needed))
+      else if (end == buffer.length && end < BulkRowReader.BufferSize) BulkRowReader.newBuffer
+      else buffer
     System.arraycopy(buffer, position, target, 0, rest)
     buffer = target
     position = 0
@@ -210,6 +212,10 @@ private final class BulkRowReader(in: InputStream, val row: UnsafeRow, first: Ar
 
 private object BulkRowReader {
   private val BufferSize = 1 << 16
+  private val SmallSize = 1 << 10
 
   def newBuffer: Array[Byte] = new Array[Byte](BufferSize)
+
+  /** For a block that may have a row or two, as where many map tasks write to many partitions. */
+  def smallBuffer: Array[Byte] = new Array[Byte](SmallSize)
 }

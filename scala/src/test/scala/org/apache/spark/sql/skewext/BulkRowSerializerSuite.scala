@@ -68,6 +68,7 @@ class BulkRowSerializerSuite extends SparkFunSuite {
     "one row" -> Seq(3),
     "many small rows" -> Seq.fill(6000)(random.nextInt(40)),
     "rows around the size of a buffer" -> (4060 to 4110),
+    "rows around the size of the reader's first buffer" -> (980 to 1040),
     "rows around the size of the reader's buffer" -> (65490 to 65550),
     "a row larger than any buffer among small ones" -> Seq(1, 1 << 20, 2, 300000, 3))
 

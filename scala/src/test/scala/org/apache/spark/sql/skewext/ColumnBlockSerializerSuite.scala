@@ -320,9 +320,7 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
     val project = UnsafeProjection.create(allTypes.toArray)
     val several = Seq(input, input.reverse, input.filter(_.dataType == LongType))
     val computed = Seq(Seq(input.head, BitwiseXor(input(5), Literal(1L))), Seq(Literal(3)))
-    def spread(keys: Seq[Expression]) =
-      SpreadNulls(If(keys.map(IsNull(_): Expression).reduce(Or), XxHash64(input, 1L), Literal(0L)))
-    val spreading = several.map(keys => keys :+ spread(keys)) ++
+    val spreading = several.map(keys => keys :+ SpreadNulls(keys, input)) ++
       Seq(Seq(input.last, Literal(0L)), Seq(input(5), Literal(1L)))
     for (keys <- input.map(Seq(_)) ++ several ++ computed ++ spreading; n <- Seq(1, 7, 200)) {
       val partitioning = HashPartitioning(keys, n)
