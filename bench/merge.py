@@ -88,11 +88,12 @@ SPLITS = {
     ("SCD2", "delta"),
 }
 
-#: For all rows; for fewer all of them are smaller in proportion. Spark's own are 32 or 64 times as
-#: large, those of scans too: what few map tasks write nobody can cut into many slices.
+#: For all rows; for fewer all of them are smaller in proportion. Spark's own are 64, 16 and 32 times as
+#: large. Those of scans are small, as what few map tasks write nobody can cut into many slices; those
+#: of slices are larger, as to begin a task and a file takes as long as to join ten thousand rows.
 SIZES = {
     "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": 2**22,
-    "spark.sql.adaptive.advisoryPartitionSizeInBytes": 2**21,
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": 2**22,
     "spark.sql.files.maxPartitionBytes": 2**22,
     "spark.sql.files.openCostInBytes": 2**17,
 }

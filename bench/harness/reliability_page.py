@@ -95,11 +95,11 @@ def _taken(run: Found) -> list[str]:
 
 def driver_block(found: Found) -> str:
     """Tasks, files, and a session that goes on and on."""
-    made = [f"Measured on {_where(found)}, but for **Tasks**."]
+    made = [f"Measured on {_where(found, 'nothing else ran')}."]
     if "tasks" in found:
         ways = found["tasks"]
         about = f"{ways['on']['maps']:,} map tasks of each of two inputs"
-        turns = "Two sessions each, in turns, nothing else running; the lesser of both."
+        turns = "Two sessions each, in turns; the lesser of both."
         made.append(f"**Tasks**: {about}, {ways['on']['partitions']:,} partitions. {turns}")
         made.append(_beside(ways, _TASKS))
     if "files" in found:
@@ -142,10 +142,10 @@ def _beside(ways: Found, names: dict[str, str]) -> str:
     return table(rows)
 
 
-def _where(found: Found) -> str:
+def _where(found: Found, load: str = "other work ran beside it") -> str:
     machine = found["machine"]
     about = f"{machine['cores']} cores, {machine['memory_gb']:g} GB, PySpark {machine['pyspark']}"
-    return f"{found['date']} ({about}; other work ran beside it)"
+    return f"{found['date']} ({about}; {load})"
 
 
 _MAKERS: dict[str, tuple[str, Callable[[Found], str]]] = {

@@ -49,10 +49,8 @@ case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, 
     case _ => BindReferences.bindReference(key, child.output)
   }
 
-  @transient private lazy val sampling = new KeySampling(
-    keys.map(counted),
-    every,
-    longMetric("numSampledRows"))
+  @transient private lazy val sampling =
+    new KeySampling(keys.map(counted), every, longMetric("numSampledRows"))
 
   /** What was counted, when all map tasks are done; nothing if there are too many of them. */
   def sketch: Option[KeySketch] =

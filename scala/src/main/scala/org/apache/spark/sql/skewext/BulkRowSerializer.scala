@@ -1,7 +1,7 @@
 package org.apache.spark.sql.skewext
 
 import java.io.{EOFException, IOException, InputStream, OutputStream}
-import java.nio.{ByteBuffer, ByteOrder}
+import java.nio.ByteOrder
 
 import scala.reflect.ClassTag
 
@@ -39,30 +39,20 @@ private object BulkRowSerializer {
 }
 
 private final class BulkRowSerializerInstance(numFields: Int, dataSize: SQLMetric)
-    extends SerializerInstance {
+    extends StreamsOnly {
 
   override def serializeStream(out: OutputStream): SerializationStream =
     new BulkRowOutput(out, dataSize)
 
   override def deserializeStream(in: InputStream): DeserializationStream =
     new BulkRowInput(in, numFields)
-
-  override def serialize[T: ClassTag](value: T): ByteBuffer =
-    throw new UnsupportedOperationException
-  override def deserialize[T: ClassTag](bytes: ByteBuffer): T =
-    throw new UnsupportedOperationException
-  override def deserialize[T: ClassTag](bytes: ByteBuffer, loader: ClassLoader): T =
-    throw new UnsupportedOperationException
 }
 
-private final class BulkRowOutput(out: OutputStream, dataSize: SQLMetric)
-    extends SerializationStream {
+private final class BulkRowOutput(out: OutputStream, dataSize: SQLMetric) extends ValuesOut {
 
   private[this] var buffer = new Array[Byte](BulkRowOutput.BufferSize)
   private[this] var used = 0
   private[this] var rowBytes = 0L
-
-  override def writeKey[T: ClassTag](key: T): SerializationStream = this
 
   override def writeValue[T: ClassTag](value: T): SerializationStream = {
     val row = value.asInstanceOf[UnsafeRow]
@@ -109,11 +99,6 @@ private final class BulkRowOutput(out: OutputStream, dataSize: SQLMetric)
     buffer = null
     out.close()
   }
-
-  override def writeAll[T: ClassTag](values: Iterator[T]): SerializationStream =
-    throw new UnsupportedOperationException
-  override def writeObject[T: ClassTag](value: T): SerializationStream =
-    throw new UnsupportedOperationException
 }
 
 private object BulkRowOutput {
@@ -121,7 +106,7 @@ private object BulkRowOutput {
   private val BufferSize = 4096
 }
 
-private final class BulkRowInput(in: InputStream, numFields: Int) extends DeserializationStream {
+private final class BulkRowInput(in: InputStream, numFields: Int) extends RecordsIn {
 
   override def asKeyValueIterator: Iterator[(Int, UnsafeRow)] = new Iterator[(Int, UnsafeRow)] {
     private[this] val reader =
@@ -137,11 +122,6 @@ private final class BulkRowInput(in: InputStream, numFields: Int) extends Deseri
   }
 
   override def close(): Unit = in.close()
-
-  override def asIterator: Iterator[Any] = throw new UnsupportedOperationException
-  override def readKey[T: ClassTag](): T = throw new UnsupportedOperationException
-  override def readValue[T: ClassTag](): T = throw new UnsupportedOperationException
-  override def readObject[T: ClassTag](): T = throw new UnsupportedOperationException
 }
 
 /**

@@ -23,7 +23,7 @@ final class ColumnBlockSerializer(types: Seq[DataType]) extends Serializer with 
   override def supportsRelocationOfSerializedObjects: Boolean = true
 }
 
-private final class ColumnBlockSerializerInstance(types: Seq[DataType]) extends SerializerInstance {
+private final class ColumnBlockSerializerInstance(types: Seq[DataType]) extends StreamsOnly {
 
   // A reader has one stream after the other, and of all of them one block.
   private[this] lazy val reader = new ColumnBlockReader(types)
@@ -31,18 +31,9 @@ private final class ColumnBlockSerializerInstance(types: Seq[DataType]) extends 
   override def serializeStream(out: OutputStream): SerializationStream = new ColumnBlockOutput(out)
   override def deserializeStream(in: InputStream): DeserializationStream =
     new ColumnBlockInput(in, reader)
-
-  override def serialize[T: ClassTag](value: T): ByteBuffer =
-    throw new UnsupportedOperationException
-  override def deserialize[T: ClassTag](bytes: ByteBuffer): T =
-    throw new UnsupportedOperationException
-  override def deserialize[T: ClassTag](bytes: ByteBuffer, loader: ClassLoader): T =
-    throw new UnsupportedOperationException
 }
 
-private final class ColumnBlockOutput(out: OutputStream) extends SerializationStream {
-  override def writeKey[T: ClassTag](key: T): SerializationStream = this
-
+private final class ColumnBlockOutput(out: OutputStream) extends ValuesOut {
   override def writeValue[T: ClassTag](value: T): SerializationStream = {
     val block = value.asInstanceOf[ByteBuilder]
     out.write(block.array, 0, block.size)
@@ -51,8 +42,6 @@ private final class ColumnBlockOutput(out: OutputStream) extends SerializationSt
 
   override def flush(): Unit = out.flush()
   override def close(): Unit = out.close()
-  override def writeObject[T: ClassTag](value: T): SerializationStream =
-    throw new UnsupportedOperationException
 }
 
 private final class ColumnBlockReader(types: Seq[DataType]) {
@@ -92,8 +81,7 @@ private final class ColumnBlockReader(types: Seq[DataType]) {
   }
 }
 
-private final class ColumnBlockInput(in: InputStream, reader: ColumnBlockReader)
-    extends DeserializationStream {
+private final class ColumnBlockInput(in: InputStream, reader: ColumnBlockReader) extends RecordsIn {
 
   override def asKeyValueIterator: Iterator[(Int, InternalRow)] = new Iterator[(Int, InternalRow)] {
     private[this] var isRead = false
@@ -118,8 +106,4 @@ private final class ColumnBlockInput(in: InputStream, reader: ColumnBlockReader)
   }
 
   override def close(): Unit = in.close()
-  override def asIterator: Iterator[Any] = throw new UnsupportedOperationException
-  override def readKey[T: ClassTag](): T = throw new UnsupportedOperationException
-  override def readValue[T: ClassTag](): T = throw new UnsupportedOperationException
-  override def readObject[T: ClassTag](): T = throw new UnsupportedOperationException
 }

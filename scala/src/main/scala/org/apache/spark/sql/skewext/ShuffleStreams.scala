@@ -1,0 +1,34 @@
+package org.apache.spark.sql.skewext
+
+import java.nio.ByteBuffer
+
+import scala.reflect.ClassTag
+
+import org.apache.spark.serializer.{DeserializationStream, SerializationStream, SerializerInstance}
+
+/** For shuffles, as Spark's own serializer of rows: what they do not call is not there. */
+private[skewext] trait StreamsOnly extends SerializerInstance {
+  override def serialize[T: ClassTag](value: T): ByteBuffer =
+    throw new UnsupportedOperationException
+  override def deserialize[T: ClassTag](bytes: ByteBuffer): T =
+    throw new UnsupportedOperationException
+  override def deserialize[T: ClassTag](bytes: ByteBuffer, loader: ClassLoader): T =
+    throw new UnsupportedOperationException
+}
+
+/** Takes records, of which the key is the partition, which the file does not need. */
+private[skewext] trait ValuesOut extends SerializationStream {
+  override def writeKey[T: ClassTag](key: T): SerializationStream = this
+  override def writeAll[T: ClassTag](values: Iterator[T]): SerializationStream =
+    throw new UnsupportedOperationException
+  override def writeObject[T: ClassTag](value: T): SerializationStream =
+    throw new UnsupportedOperationException
+}
+
+/** Gives records by `asKeyValueIterator`. */
+private[skewext] trait RecordsIn extends DeserializationStream {
+  override def asIterator: Iterator[Any] = throw new UnsupportedOperationException
+  override def readKey[T: ClassTag](): T = throw new UnsupportedOperationException
+  override def readValue[T: ClassTag](): T = throw new UnsupportedOperationException
+  override def readObject[T: ClassTag](): T = throw new UnsupportedOperationException
+}
