@@ -66,7 +66,8 @@ export LC_ALL := C.UTF-8
 .PHONY: help demo test test-all test-line test-lines test-scala test-python test-spark test-random test-merge \
   fuzz cluster-test memory-test driver-test matrix bench fmt \
   check check-scala \
-  check-python environments environment jar jars wheel docs site release docker-check wheel-of-jars notebooks clean distclean
+  check-python compile-lines compile environments environment jar jars wheel docs site release docker-check \
+  wheel-of-jars notebooks clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -175,7 +176,15 @@ check-scala:
 	  "Test/runMain io.github.skewext.SettingsDoc --check docs/settings.md" \
 	  "Test/runMain io.github.skewext.ReasonsDoc --check docs/explain.md"
 
-# So that CI can do it while something else is compiled.
+# Both so that CI can do one while it does the other: this keeps a core busy, and that the network.
+compile-lines: ## Compile jars and tests of all lines of Spark that Maven has
+	for line in $(filter-out $(FROM_PYSPARK),$(LINES)); do \
+	  $(MAKE) --no-print-directory compile SPARK=$$line || exit; \
+	done
+
+compile:
+	$(SBT) bundleJar Test/compile
+
 environments: ## The virtual environments of all lines of Spark, with what tests need
 	for line in $(LINES); do $(MAKE) --no-print-directory environment SPARK=$$line || exit; done
 

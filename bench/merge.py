@@ -88,9 +88,10 @@ SPLITS = {
     ("SCD2", "delta"),
 }
 
-#: For all rows; for fewer all of them are smaller in proportion. Spark's own are 64, 16 and 32 times as
-#: large. Those of scans are small, as what few map tasks write nobody can cut into many slices; those
-#: of slices are larger, as to begin a task and a file takes as long as to join ten thousand rows.
+#: For all rows; for fewer all of them are smaller in proportion. Spark's own are 64, 16 and 32
+#: times as large. Those of scans are small, as what few map tasks write nobody can cut into many
+#: slices; those of slices are larger, as to begin a task and a file takes as long as to join
+#: 10,000 rows.
 SIZES = {
     "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": 2**22,
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": 2**22,
