@@ -34,21 +34,27 @@ OPTIONS = [
     "-Dspark.unsafe.exceptionOnMemoryLeak=true",
     # Each query, and each step of an adaptive one, tells listeners its plan as text.
     "-Dspark.sql.ui.explainMode=simple",
+    "-Dspark.sql.codegen.wholeStage=false",
+    "-Dspark.sql.codegen.factoryMode=NO_CODEGEN",
 ]
 if CLASS_ARCHIVE.is_file() and " " not in str(CLASS_ARCHIVE):
     # A JVM with another class path starts without it, and has nothing to say about that.
     OPTIONS += [f"-XX:SharedArchiveFile={CLASS_ARCHIVE}", "-Xlog:cds*=off"]
-if not TEST_ALL:
-    OPTIONS.append("-Dspark.sql.codegen.wholeStage=false")
-    OPTIONS.append("-Dspark.sql.codegen.factoryMode=NO_CODEGEN")
 os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(OPTIONS))
 
+#: Files whose queries `make test-all` compiles, as users' are: they are about answers, and nothing
+#: else. Generated code by itself is for the Scala suites.
+COMPILED = {"test_joins.py", "test_property.py", "test_random_sql.py", "test_tpcds.py"}
+CODEGEN = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 #: Files that take long, the longest first. Begun last, one of them would keep a process busy while
 #: the others have nothing to do any more.
 LONG = [
+    "test_connect.py",
     "test_random_sql.py",
+    "test_cluster_faults.py",
     "test_skew.py",
+    "test_lakehouse.py",
     "test_demo.py",
     "test_small_heap.py",
     "test_sessions.py",
@@ -87,6 +93,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session = classic_session(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def _codegen(request: pytest.FixtureRequest) -> Iterator[None]:
+    compiled = TEST_ALL and not REMOTE and request.path.name in COMPILED
+    if not compiled or "spark" not in request.fixturenames:
+        yield
+        return
+    spark: SparkSession = request.getfixturevalue("spark")
+    for key, value in CODEGEN.items():
+        spark.conf.set(key, value)
+    yield
+    for key in CODEGEN:
+        spark.conf.unset(key)
 
 
 def classic_session(home: Path) -> SparkSession:
