@@ -14,9 +14,9 @@ class SpreadNullsSuite extends SparkFunSuite {
   private val value = BoundReference(2, IntegerType, nullable = true)
 
   private val rows = for {
-    number <- Seq(null, 0L, 7L)
+    number <- Seq[Any](null, 0L, 7L)
     text <- Seq(null, "", "a")
-    value <- Seq(null, 1, 2)
+    value <- Seq[Any](null, 1, 2)
   } yield InternalRow(number, if (text == null) null else UTF8String.fromString(text), value)
 
   private def generated(e: Expression): InternalRow => Long = {
