@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyspark
 import pytest
 from amount import TEST_ALL
 from pyspark.sql import SparkSession
+from stock import INTERPRETED, setting
 
 import pyspark_skewext as skewext
 
@@ -34,8 +36,7 @@ OPTIONS = [
     "-Dspark.unsafe.exceptionOnMemoryLeak=true",
     # Each query, and each step of an adaptive one, tells listeners its plan as text.
     "-Dspark.sql.ui.explainMode=simple",
-    "-Dspark.sql.codegen.wholeStage=false",
-    "-Dspark.sql.codegen.factoryMode=NO_CODEGEN",
+    *(f"-D{key}={value}" for key, value in INTERPRETED.items()),
 ]
 if CLASS_ARCHIVE.is_file() and " " not in str(CLASS_ARCHIVE):
     # A JVM with another class path starts without it, and has nothing to say about that.
@@ -102,11 +103,10 @@ def _codegen(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     spark: SparkSession = request.getfixturevalue("spark")
-    for key, value in CODEGEN.items():
-        spark.conf.set(key, value)
-    yield
-    for key in CODEGEN:
-        spark.conf.unset(key)
+    with ExitStack() as changed:
+        for key, value in CODEGEN.items():
+            changed.enter_context(setting(spark, key, value))
+        yield
 
 
 def classic_session(home: Path) -> SparkSession:

@@ -1,11 +1,11 @@
 package org.apache.spark.sql.skewext.lab
 
 import java.io.{DataInputStream, InputStream, OutputStream}
-import java.nio.ByteBuffer
 
 import scala.reflect.ClassTag
 
 import org.apache.spark.serializer.{DeserializationStream, SerializationStream, Serializer, SerializerInstance}
+import org.apache.spark.sql.skewext.{RecordsIn, StreamsOnly, ValuesOut}
 import org.apache.spark.sql.types.{DataType, LongType}
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
@@ -101,32 +101,21 @@ private final class BlockSerializer extends Serializer with Serializable {
   override def newInstance(): SerializerInstance = new BlockSerializerInstance
 }
 
-private final class BlockSerializerInstance extends SerializerInstance {
-  override def serializeStream(out: OutputStream): SerializationStream = new SerializationStream {
-    override def writeKey[T: ClassTag](key: T): SerializationStream = this
+private final class BlockSerializerInstance extends StreamsOnly {
+  override def serializeStream(out: OutputStream): SerializationStream = new ValuesOut {
     override def writeValue[T: ClassTag](value: T): SerializationStream = {
       val block = value.asInstanceOf[Bytes]
       out.write(block.array, 0, block.size)
       this
     }
-    override def writeObject[T: ClassTag](value: T): SerializationStream =
-      throw new UnsupportedOperationException
     override def flush(): Unit = out.flush()
     override def close(): Unit = out.close()
   }
 
   /** One value for each stream: the stream. */
   override def deserializeStream(in: InputStream): DeserializationStream =
-    new DeserializationStream {
+    new RecordsIn {
       override def asKeyValueIterator: Iterator[(Any, Any)] = Iterator.single((0, in))
-      override def readObject[T: ClassTag](): T = throw new UnsupportedOperationException
       override def close(): Unit = in.close()
     }
-
-  override def serialize[T: ClassTag](value: T): ByteBuffer =
-    throw new UnsupportedOperationException
-  override def deserialize[T: ClassTag](bytes: ByteBuffer): T =
-    throw new UnsupportedOperationException
-  override def deserialize[T: ClassTag](bytes: ByteBuffer, loader: ClassLoader): T =
-    throw new UnsupportedOperationException
 }

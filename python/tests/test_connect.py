@@ -94,9 +94,6 @@ def server(folder: Path, *settings: str, jars: Sequence[str] = ()) -> Iterator[s
         "spark.sql.shuffle.partitions=3",
         "spark.sql.autoBroadcastJoinThreshold=-1",
         "spark.ui.enabled=false",
-        # What a query generates is not Connect's, and classic sessions have it.
-        "spark.sql.codegen.wholeStage=false",
-        "spark.sql.codegen.factoryMode=NO_CODEGEN",
     )
     command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]"]
     command += [word for setting in settings for word in ("--conf", setting)]

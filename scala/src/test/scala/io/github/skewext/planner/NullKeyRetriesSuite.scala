@@ -8,13 +8,16 @@ import io.github.skewext.planner.NullKeyRetriesSuite._
 import io.github.skewext.skew.SplitRetriesSuite.{Watched, watched}
 
 import org.apache.spark.sql.DataFrame
-import org.apache.spark.sql.catalyst.expressions.AttributeSet
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.codegen.GenerateUnsafeProjection
+import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Literal}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.expressions.UserDefinedFunction
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.{RetriedTasks, TestShuffles}
+import org.apache.spark.sql.types.LongType
 
 /** Rows with a null key go where they went before when their map task runs again. */
 class NullKeyRetriesSuite extends MultiJoinTest with RetriedTasks {
@@ -32,6 +35,17 @@ class NullKeyRetriesSuite extends MultiJoinTest with RetriedTasks {
       exchange <- collect(df.queryExecution.executedPlan) { case e: ShuffleExchangeLike => e }
       HashPartitioning(_ :+ (spread: SpreadNulls), _) <- Seq(exchange.outputPartitioning)
     } yield AttributeSet(spread.values).map(_.name).toSet
+  }
+
+  test("by the task too, in generated code and without") {
+    val keyless = SpreadNulls(Seq(Literal(null, LongType)), Nil)
+    val places = spark.range(0, 4, 1, 4).rdd.map { _ =>
+      val generated = GenerateUnsafeProjection.generate(Seq(keyless))
+      (keyless.eval(InternalRow.empty), generated(InternalRow.empty).getLong(0))
+    }
+    val found = places.collect()
+    assert(found.forall { case (one, other) => one == other })
+    assert(found.toSet.size === 4)
   }
 
   test("by their columns where these are sure to be there again, else by their task alone") {
