@@ -33,6 +33,9 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
     super.sparkConf
       .set("spark.sql.extensions", classOf[SkewExtensions].getName)
       .set("spark.ui.enabled", "false")
+      // Spark's writer for few partitions opens a file for each of them.
+      .set("spark.shuffle.sort.bypassMergeThreshold", "1")
+      .set("spark.buffer.pageSize", "1m")
       // Each query, and each step of an adaptive one, tells listeners its plan as text.
       .set(SQLConf.UI_EXPLAIN_MODE.key, "simple")
       // All inputs here are small.

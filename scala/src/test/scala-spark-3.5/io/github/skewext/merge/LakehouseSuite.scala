@@ -129,9 +129,11 @@ abstract class LakehouseTest(extensions: Seq[Class[_]], late: Boolean = false) e
     checkJoinOf(name)
   }
 
+  // Of the other table a few rows: half a million of the hot key are none the better a test.
   private def checkJoinOf(name: String): Unit = checkSame("a join of it")(
     spark
-      .sql(s"SELECT * FROM ${name}_on FULL JOIN source USING (k) FULL JOIN target USING (k)")
+      .sql(s"""SELECT * FROM ${name}_on FULL JOIN source USING (k)
+              |FULL JOIN (SELECT * FROM target WHERE v < 28) AS t USING (k)""".stripMargin)
       .collect()
       .toSeq)
 
