@@ -1,6 +1,7 @@
 package io.github.skewext.plan
 
 import io.github.skewext.MultiJoinTest
+import io.github.skewext.internal.SkewConf
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
@@ -9,7 +10,9 @@ import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
 class NewTypesSuite extends MultiJoinTest {
 
   override protected def sparkConf: SparkConf =
-    super.sparkConf.set("spark.sql.timeType.enabled", "true")
+    super.sparkConf
+      .set("spark.sql.timeType.enabled", "true")
+      .set("spark.sql.geospatial.enabled", "true")
 
   private def times(i: Int, keys: String*): DataFrame = table(
     s"k, v$i",
@@ -50,6 +53,29 @@ class NewTypesSuite extends MultiJoinTest {
     val e = intercept[AnalysisException](
       fullJoin("v")(a.selectExpr("v0 AS v"), b.selectExpr("v1 AS v")))
     assert(e.getMessage.contains("of type VARIANT, which cannot be compared"))
+  }
+
+  test("GEOMETRY and GEOGRAPHY as values, but not as keys") {
+    // A point as "well-known binary": its byte order, the kind of shape, x and y.
+    def point(x: String) = s"X'0101000000000000000000$x" + "0000000000001C40'"
+    def shapes(i: Int, rows: String*) = table("k, w", rows.mkString(", "))
+      .selectExpr("k", s"st_geomfromwkb(w) AS g$i", s"st_geogfromwkb(w) AS h$i")
+    val inputs = Seq(
+      shapes(0, s"(1, ${point("3140")})", "(2, null)", s"(null, ${point("3240")})"),
+      shapes(1, s"(1, ${point("3240")})", s"(1, ${point("3340")})", s"(3, ${point("3140")})"),
+      shapes(2, s"(3, ${point("3340")})", s"(2, ${point("3140")})"))
+    val shown = for (kind <- Seq("g", "h"); i <- inputs.indices) yield s"hex(st_asbinary($kind$i))"
+    for (conf <- Seq(Nil, Seq(SkewConf.MULTI_JOIN_GROUPING.key -> "sort"))) {
+      withSQLConf(conf: _*) {
+        val rows = checkJoin(fullJoin("k")(inputs: _*).selectExpr("k" +: shown: _*))
+        assert(rows.size === 5 && rows.exists(_.getAs[String](1).contains("3140")))
+      }
+    }
+    for ((kind, name) <- Seq("g0" -> "GEOMETRY", "h0" -> "GEOGRAPHY")) {
+      val e = intercept[AnalysisException](
+        fullJoin("s")(Seq.fill(2)(inputs.head.selectExpr(s"$kind AS s")): _*))
+      assert(e.getMessage.contains(s"of type $name") && e.getMessage.contains("cannot be compared"))
+    }
   }
 
   test("ANSI mode: a string and a number are numbers, of two inputs") {
