@@ -27,6 +27,9 @@ abstract class LakehouseTest(extensions: Seq[Class[_]], late: Boolean = false) e
     .set("spark.sql.extensions", extensions.map(_.getName).mkString(","))
     .set("spark.sql.catalog.spark_catalog", classOf[DeltaCatalog].getName)
     .set("spark.databricks.delta.snapshotPartitions", "2")
+    // What Delta does after each commit in a test, to test itself.
+    .set("spark.databricks.delta.allFilesInCrc.enabled", "false")
+    .set("spark.databricks.delta.incremental.commit.forceVerifyInTests", "false")
 
   private val Hot = 1000L
 
