@@ -102,11 +102,23 @@ private[skewext] object KeyTypes {
   def comparable(key: Expression): Expression =
     if (SparkShims.hasCollation(key.dataType)) SparkShims.collationKey(key) else key
 
+  /**
+   * Whether values can be compared. Spark 4.1 says so of shapes as well, and fails when it hashes one; they
+   * go by their names, as 3.5 does not have them.
+   */
+  def hasOrder(t: DataType): Boolean = t match {
+    case ArrayType(element, _) => hasOrder(element)
+    case struct: StructType => struct.forall(field => hasOrder(field.dataType))
+    case _ => RowOrdering.isOrderable(t) && !Shapes(t.getClass.getSimpleName)
+  }
+
+  private val Shapes = Set("GeometryType", "GeographyType")
+
   private def requireOrder(columns: Seq[Attribute]): Unit = columns.zipWithIndex.foreach {
     case (c, i) =>
       val hasCollationInside =
         SparkShims.hasCollation(c.dataType) && !c.dataType.isInstanceOf[StringType]
-      if (!RowOrdering.isOrderable(c.dataType) || hasCollationInside) {
+      if (!hasOrder(c.dataType) || hasCollationInside) {
         throw SqlInternals.analysisError(
           s"Input $i (counting from 0) has the key column '${c.name}' of type ${c.dataType.sql}, " +
             "which cannot be compared, so it cannot be a key.")

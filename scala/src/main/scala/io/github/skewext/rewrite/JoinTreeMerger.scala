@@ -276,7 +276,7 @@ private[skewext] object JoinTreeMerger {
       case Some(_: UserDefinedType[_]) | None =>
         Left(Detailed(RewriteReason.KeyType, Some(types.map(_.sql).distinct.mkString(", "))))
       case Some(t)
-          if !RowOrdering.isOrderable(t) || types.exists(u => u != t && isNested(u)) ||
+          if !KeyTypes.hasOrder(t) || types.exists(u => u != t && isNested(u)) ||
             SparkShims.hasCollation(t) =>
         Left(Detailed(RewriteReason.KeyType, Some(t.sql)))
       case Some(t) => Right(t)

@@ -71,9 +71,13 @@ class NewTypesSuite extends MultiJoinTest {
         assert(rows.size === 5 && rows.exists(row => s"${row(1)}".contains("3140")))
       }
     }
-    for ((kind, name) <- Seq("g0" -> "GEOMETRY", "h0" -> "GEOGRAPHY")) {
+    for ((key, name) <- Seq(
+        "g0" -> "GEOMETRY",
+        "h0" -> "GEOGRAPHY",
+        "array(g0)" -> "ARRAY<GEOMETRY",
+        "named_struct('h', h0)" -> "STRUCT<h")) {
       val e = intercept[AnalysisException](
-        fullJoin("s")(Seq.fill(2)(inputs.head.selectExpr(s"$kind AS s")): _*))
+        fullJoin("s")(Seq.fill(2)(inputs.head.selectExpr(s"$key AS s")): _*))
       assert(e.getMessage.contains(s"of type $name") && e.getMessage.contains("cannot be compared"))
     }
   }

@@ -8,6 +8,8 @@ import io.github.skewext.explain.{ExplainedSkew, Explainer}
 import io.github.skewext.plan.SkewReason
 import io.github.skewext.skew.SkewTest
 import org.apache.iceberg.Table
+import org.apache.iceberg.catalog.TableIdentifier
+import org.apache.iceberg.data.IcebergGenerics
 import org.apache.iceberg.inmemory.InMemoryCatalog
 import org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
 import org.apache.iceberg.spark.{Spark3Util, SparkCatalog}
@@ -109,6 +111,24 @@ trait MergeTest extends SkewTest {
 
   protected def rowsOf(name: String): Seq[Row] = spark.table(name).collect().toSeq
 
+  /** The same by Iceberg's own reader, which takes a tenth of a query's time. */
+  protected def rowsByIceberg(name: String): Seq[Row] = {
+    val table = iceberg(name)
+    // Where rows have been deleted it gives their places in files as well.
+    val columns = table.schema.columns.asScala.indices
+    val records = IcebergGenerics.read(table).build()
+    try records.asScala.map(r => Row(columns.map(r.get(_)): _*)).toList
+    finally records.close()
+  }
+
+  /** Drops it with its files, without the queries by which Spark's command looks for these. */
+  protected def drop(namespace: String, name: String): Unit =
+    spark.sessionState.catalogManager
+      .catalog("ice")
+      .asInstanceOf[SparkCatalog]
+      .icebergCatalog()
+      .dropTable(TableIdentifier.of(namespace, name), true)
+
   /** Does something with a table that is then as it was before. */
   protected def restoring[T](table: String)(body: => T): T = {
     val before = iceberg(table).currentSnapshot().snapshotId()
@@ -120,7 +140,7 @@ trait MergeTest extends SkewTest {
   protected def merged(table: String, sql: String): (Seq[Row], Map[String, String], DataFrame) =
     restoring(table) {
       val df = runMerge(sql)
-      (rowsOf(table), rowMetrics(table), df)
+      (rowsByIceberg(table), rowMetrics(table), df)
     }
 
   protected def withSkewJoinsOff[T](body: => T): T = {

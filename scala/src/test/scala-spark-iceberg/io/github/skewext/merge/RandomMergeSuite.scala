@@ -198,7 +198,7 @@ class RandomMergeSuite extends MergeTest {
 
   private def run(c: Case): Seq[String] = {
     // Replaced, it would keep its files and its history.
-    spark.sql("DROP TABLE IF EXISTS ice.db.t PURGE")
+    drop("db", "t")
     withSQLConf(SQLConf.LEAF_NODE_DEFAULT_PARALLELISM.key -> c.targetFiles.toString) {
       write(dataFrame(c.target), "ice.db.t", c.distribution)
     }
@@ -230,7 +230,7 @@ class RandomMergeSuite extends MergeTest {
     val expected = m.model.run(target, m.source)
     assert(twice === expected.isEmpty)
     expected match {
-      case Some(rows) => assertSameRows(rowsOf("ice.db.t"), rows.map(asRow), "the model")
+      case Some(rows) => assertSameRows(rowsByIceberg("ice.db.t"), rows.map(asRow), "the model")
       case None => assert(iceberg("ice.db.t").currentSnapshot() === before)
     }
     merge.map(planOf) match {
