@@ -109,10 +109,10 @@ private[skewext] object KeyTypes {
   def hasOrder(t: DataType): Boolean = t match {
     case ArrayType(element, _) => hasOrder(element)
     case struct: StructType => struct.forall(field => hasOrder(field.dataType))
-    case _ => RowOrdering.isOrderable(t) && !Shapes(t.getClass.getSimpleName)
+    case _ => RowOrdering.isOrderable(t) && !Shapes(t.getClass.getName)
   }
 
-  private val Shapes = Set("GeometryType", "GeographyType")
+  private val Shapes = Set("GeometryType", "GeographyType").map("org.apache.spark.sql.types." + _)
 
   private def requireOrder(columns: Seq[Attribute]): Unit = columns.zipWithIndex.foreach {
     case (c, i) =>
