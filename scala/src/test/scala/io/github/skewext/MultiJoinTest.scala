@@ -33,7 +33,8 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
     super.sparkConf
       .set("spark.sql.extensions", classOf[SkewExtensions].getName)
       .set("spark.ui.enabled", "false")
-      // Spark's writer for few partitions opens a file for each of them.
+      // Spark's writer for few partitions opens a file for each of them; a page of its own size, 16 MB, is
+      // much for a sort of a few rows.
       .set("spark.shuffle.sort.bypassMergeThreshold", "1")
       .set("spark.buffer.pageSize", "1m")
       // Each query, and each step of an adaptive one, tells listeners its plan as text.

@@ -8,7 +8,6 @@ import io.github.skewext.explain.{ExplainedSkew, Explainer}
 import io.github.skewext.plan.SkewReason
 import io.github.skewext.skew.SkewTest
 import org.apache.iceberg.Table
-import org.apache.iceberg.catalog.TableIdentifier
 import org.apache.iceberg.data.IcebergGenerics
 import org.apache.iceberg.inmemory.InMemoryCatalog
 import org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
@@ -120,14 +119,6 @@ trait MergeTest extends SkewTest {
     try records.asScala.map(r => Row(columns.map(r.get(_)): _*)).toList
     finally records.close()
   }
-
-  /** Drops it with its files, without the queries by which Spark's command looks for these. */
-  protected def drop(namespace: String, name: String): Unit =
-    spark.sessionState.catalogManager
-      .catalog("ice")
-      .asInstanceOf[SparkCatalog]
-      .icebergCatalog()
-      .dropTable(TableIdentifier.of(namespace, name), true)
 
   /** Does something with a table that is then as it was before. */
   protected def restoring[T](table: String)(body: => T): T = {

@@ -3,6 +3,8 @@ package io.github.skewext.merge
 import scala.collection.JavaConverters._
 
 import io.github.skewext.internal.SkewConf
+import org.apache.iceberg.catalog.TableIdentifier
+import org.apache.iceberg.spark.Spark3Util
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 
@@ -197,8 +199,8 @@ class RandomMergeSuite extends MergeTest {
     mode == CopyOnWrite && model.matched.isEmpty && model.notMatchedBySource.nonEmpty
 
   private def run(c: Case): Seq[String] = {
-    // Replaced, it would keep its files and its history.
-    drop("db", "t")
+    // Replaced, it would keep its files and its history; DROP TABLE looks for the files by queries.
+    Spark3Util.loadIcebergCatalog(spark, "ice").dropTable(TableIdentifier.of("db", "t"), true)
     withSQLConf(SQLConf.LEAF_NODE_DEFAULT_PARALLELISM.key -> c.targetFiles.toString) {
       write(dataFrame(c.target), "ice.db.t", c.distribution)
     }
