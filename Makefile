@@ -67,10 +67,10 @@ export LC_ALL := C.UTF-8
 # The order of prerequisites saves a start of sbt: after the Scala tests the jar is there.
 .NOTPARALLEL:
 
-.PHONY: help demo test test-all test-line test-lines test-scala test-python test-spark test-random test-merge \
-  fuzz cluster-test memory-test driver-test matrix bench fmt \
-  check check-scala \
-  check-python compile-lines compile environments environment jar jars wheel docs site release docker-check \
+.PHONY: help demo test test-all test-line test-line-scala test-line-python test-lines \
+  test-ci test-ci-scala test-ci-python test-scala test-python test-spark test-random test-merge \
+  fuzz cluster-test memory-test driver-test matrix bench fmt check check-scala check-python compile-lines \
+  compile environments environment jar jars wheel docs site release docker-check \
   wheel-of-jars notebooks clean distclean
 
 help: ## Show this list
@@ -94,20 +94,53 @@ LINE_TESTS := tests/test_joins.py tests/test_plans.py tests/test_docs.py \
   tests/test_examples.py::test_the_check_for_databricks tests/smoke_wheel.py \
   $(if $(IS_NEWEST),tests/test_connect.py)
 
-test-line: export SKEWEXT_TEST_LINE := 1
-test-line: $(if $(IS_NEWEST),$(CLIENT_VENV)/.stamp) ## A part of the tests, for another line of Spark: SPARK=4.2
-	status=0; \
-	$(MAKE) --no-print-directory test-scala ONLY='$(LINE_SUITES)' || status=1; \
+test-line test-line-scala test-line-python: export SKEWEXT_TEST_LINE := 1
+test-line: test-line-scala test-line-python ## A part of the tests, for another line of Spark: SPARK=4.2
+
+test-line-scala:
+	$(MAKE) --no-print-directory test-scala ONLY='$(LINE_SUITES)'
+
+test-line-python: $(if $(IS_NEWEST),$(CLIENT_VENV)/.stamp)
 	$(MAKE) --no-print-directory test-python \
-	  ARGS='-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=10 $(LINE_TESTS)' \
-	  || status=1; \
-	exit $$status
+	  ARGS='-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=10 $(LINE_TESTS)'
 
 test-lines: ## The same for each line but the default one
-	status=0; \
+	$(call for_each_line,test-line)
+
+# Runs the target for each line but the default one, also after one that failed.
+for_each_line = status=0; \
 	for line in $(filter-out $(firstword $(LINES)),$(LINES)); do \
-	  $(MAKE) --no-print-directory test-line SPARK=$$line || status=1; \
+	  $(MAKE) --no-print-directory $(1) SPARK=$$line || status=1; \
 	done; \
+	exit $$status
+
+# Where two tests can run at a time, all of Scala's run beside all of Python's, each lane with half of the
+# processors: what a lane does alone, as starting sbt or waiting for the last test of a line, costs
+# nothing then. All jars are of the Scala lane, so that never two sbt are at work.
+test-ci: $(JAR_STAMP) $(VENV_STAMP) ## All of the default line, a part of each other one: what CI runs
+	status=0; \
+	if [ $(TEST_JOBS) -lt 2 ]; then \
+	  $(MAKE) --no-print-directory -k test-ci-scala test-ci-python; exit; \
+	fi; \
+	log=$$(mktemp); \
+	echo "The tests in Python run beside; what they print comes behind this, or see $$log."; \
+	$(MAKE) --no-print-directory -k test-ci-python TEST_JOBS=$$(($(TEST_JOBS) / 2)) > $$log 2>&1 & \
+	$(MAKE) --no-print-directory -k test-ci-scala TEST_JOBS=$$(($(TEST_JOBS) / 2)) || status=1; \
+	wait $$! || status=1; \
+	cat $$log; rm $$log; \
+	exit $$status
+
+test-ci-scala:
+	status=0; \
+	$(MAKE) --no-print-directory jars || status=1; \
+	SKEWEXT_TEST_ALL=1 $(MAKE) --no-print-directory test-scala || status=1; \
+	($(call for_each_line,test-line-scala)) || status=1; \
+	exit $$status
+
+test-ci-python: $(CLIENT_VENV)/.stamp
+	status=0; \
+	SKEWEXT_TEST_ALL=1 $(MAKE) --no-print-directory test-python || status=1; \
+	($(call for_each_line,test-line-python)) || status=1; \
 	exit $$status
 
 ifeq ($(filter $(FROM_PYSPARK),$(SPARK)),)
@@ -175,8 +208,9 @@ check-python: $(VENV_STAMP)
 	cd python && ../$(PY) -m mypy
 	MYPYPATH=bench:python $(PY) -m mypy --config-file python/pyproject.toml bench/*.py bench/harness/*.py
 
+# The jar costs nothing where all is compiled, and a start of sbt elsewhere.
 check-scala:
-	$(SBT) scalafmtCheckAll scalafmtSbtCheck scalafixCheck Test/compile \
+	$(SBT) scalafmtCheckAll scalafmtSbtCheck scalafixCheck Test/compile bundleJar testJars \
 	  "Test/runMain io.github.skewext.SettingsDoc --check docs/settings.md" \
 	  "Test/runMain io.github.skewext.ReasonsDoc --check docs/explain.md"
 
@@ -187,7 +221,7 @@ compile-lines: ## Compile jars and tests of the other lines of Spark, as far as 
 	done
 
 compile:
-	$(SBT) bundleJar Test/compile
+	$(SBT) bundleJar testJars Test/compile
 
 environments: ## The virtual environments of all lines of Spark, with what tests need
 	for line in $(LINES); do $(MAKE) --no-print-directory environment SPARK=$$line || exit; done
@@ -237,7 +271,7 @@ distclean: clean ## Remove these too
 	rm -rf .venv .venv-* .cache
 
 $(JAR_STAMP): $(SCALA_FILES) $(BUILD_FILES) $(if $(filter $(FROM_PYSPARK),$(SPARK)),$(VENV_STAMP))
-	$(SBT) bundleJar
+	$(SBT) bundleJar testJars
 
 # Of Spark's classes and not of ours, which come from a jar that a session adds.
 $(CLASS_ARCHIVE): build-tools/class_archive.py $(VENV_STAMP) | $(JAR_STAMP)
