@@ -88,7 +88,7 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
 
   protected val Off: (String, String) = SkewConf.ENABLED.key -> "false"
 
-  private def Interpreted: Seq[(String, String)] =
+  protected def Interpreted: Seq[(String, String)] =
     Seq("spark.sql.codegen.wholeStage" -> "false", "spark.sql.codegen.factoryMode" -> "NO_CODEGEN")
 
   // Oracles need no speed: they run in the way that starts soonest, with as few tasks as may be.

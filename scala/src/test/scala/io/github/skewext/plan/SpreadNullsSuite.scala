@@ -1,13 +1,17 @@
 package io.github.skewext.plan
 
-import org.apache.spark.SparkFunSuite
+import io.github.skewext.MultiJoinTest
+
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.GenerateUnsafeProjection
+import org.apache.spark.sql.catalyst.plans.logical.Project
+import org.apache.spark.sql.execution.{ProjectExec, WholeStageCodegenExec}
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types.{IntegerType, LongType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
-class SpreadNullsSuite extends SparkFunSuite {
+class SpreadNullsSuite extends MultiJoinTest {
 
   private val number = BoundReference(0, LongType, nullable = true)
   private val text = BoundReference(1, StringType, nullable = true)
@@ -47,5 +51,33 @@ class SpreadNullsSuite extends SparkFunSuite {
     assert(rows.forall(row => spread.settled.eval(row) == 0L && ofRow(row) == 0L))
     assert(spread.settled.semanticEquals(spread))
     assert(!SpreadNulls(Seq(number), Seq(value)).semanticEquals(spread))
+  }
+
+  // There is no row there, only a variable for each column.
+  test("in the code of a whole stage as in a projection") {
+    val table = spark
+      .range(0, 12, 1, 2)
+      .selectExpr(
+        "if(id % 3 = 0, null, id) k",
+        "if(id % 5 = 0, null, cast(id as string)) s",
+        "id v")
+    val Seq(k, s, v) = table.queryExecution.analyzed.output
+    val spread = Alias(SpreadNulls(Seq(k, s), Seq(v, s)), "spread")()
+    def found() =
+      SqlInternals.dataFrame(spark, Project(Seq(v, spread), table.queryExecution.analyzed))
+    inGeneratedCode {
+      val df = found()
+      val rows = df.collect()
+      val stages = df.queryExecution.executedPlan.collect { case stage: WholeStageCodegenExec =>
+        stage
+      }
+      assert(stages.exists(_.exists {
+        case project: ProjectExec => project.projectList.exists(_.exists(SpreadNulls.isOne))
+        case _ => false
+      }))
+      withSQLConf(Interpreted: _*)(assert(found().collect().toSet === rows.toSet))
+      // Those of keys that are not null, of 12.
+      assert(rows.count(_.getLong(1) == 0) === 6)
+    }
   }
 }
