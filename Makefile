@@ -88,7 +88,7 @@ test-all: $(CLIENT_VENV)/.stamp test ## The same and more: Spark's own suites, a
 LINE_SUITES := *SkewExtensionsSuite *MultiFullJoinSuite *KeyTypesSuite *BadInputSuite *PushdownSuite \
   *BulkExchangesSuite *RewriteJoinChainsSuite *SplitSparkJoinSuite *SplitMultiJoinSuite *ExplainSuite \
   *TableFunctionsSuite *CollatedKeysSuite *NewTypesSuite *ResultStageSuite *RolledLogSuite \
-  *SkewedBroadcastCostSuite *UnionOfJoinsSuite *InputPruningSuite
+  *SkewedBroadcastCostSuite *UnionOfJoinsSuite *InputPruningSuite *StoragePartitionsSuite *MergeSuite
 LINE_TESTS := tests/test_joins.py tests/test_plans.py tests/test_docs.py \
   tests/test_random_sql.py::test_random_queries \
   tests/test_examples.py::test_the_check_for_databricks tests/smoke_wheel.py \

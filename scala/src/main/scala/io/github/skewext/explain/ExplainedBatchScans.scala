@@ -33,6 +33,10 @@ private[skewext] object ExplainedBatchScans {
 
   private def isSome(value: String): Boolean = value.nonEmpty && value != "[]"
 
-  /** `db.t (branch=null) [filters=k IS NOT NULL, k > 3, groupedBy=k_bucket]` */
-  private val Filters = """\[filters=(.*?)(?:, groupedBy=.*)?\]$""".r
+  /**
+   * `db.t (branch=null) [filters=k IS NOT NULL, k > 3, groupedBy=k_bucket]`, and in Iceberg 1.12
+   * `IcebergScan(table=db.t, ..., filters=k > 3, runtimeFilters=, groupedBy=k_bucket)`.
+   */
+  private val Filters =
+    """[\[ ]filters=(.*?)(?:, runtimeFilters=.*)?(?:, groupedBy=.*)?[\])]$""".r
 }

@@ -125,7 +125,10 @@ private[skewext] object StoragePartitions {
     def of(input: SparkPlan, keys: Seq[Expression]): Option[Layout] = if (isOfScan(input)) {
       val columns = keys.map(originOf(_, input))
       for {
-        partitions <- PartitionValues.of(input)
+        found <- PartitionValues.of(input)
+        partitions = found.copy(by = found.by.map(_.transform { case a: Attribute =>
+          originOf(a, input)
+        }))
         positions = partitions.by.map {
           case OfColumn(_, column) => positionsOf(column, columns)
           case column: Attribute => positionsOf(column, columns)
@@ -150,7 +153,10 @@ private[skewext] object StoragePartitions {
       case _ => false
     }
 
-    /** What the scan calls a column: partitionings do not follow it through every projection. */
+    /**
+     * What the scan calls a column: on Spark 3.5 partitionings have this name above projections, too, on 4.1
+     * that of the projection.
+     */
     private def originOf(e: Expression, plan: SparkPlan): Expression = (e, plan) match {
       case (a: Attribute, ProjectExec(list, child)) =>
         val origin = list.collectFirst {
