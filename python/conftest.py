@@ -31,6 +31,9 @@ CLASS_ARCHIVE = (
 # compiling takes longer than running queries as small as those of tests.
 OPTIONS = [
     *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+    # With the first compiler alone it is an eighth of the usual. So many tests fill it, and then
+    # a thread looks all the time for code that may go, and what has gone is compiled again.
+    "-XX:ReservedCodeCacheSize=256m",
     "-Dspark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1",
     # Memory that a task has not given back fails the task, as in Spark's own tests.
     "-Dspark.unsafe.exceptionOnMemoryLeak=true",
