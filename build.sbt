@@ -72,8 +72,7 @@ val testsAll = sys.env.contains("SKEWEXT_TEST_ALL")
 
 // Each takes its time until it is warm, so that there are as few as keep the processors busy, and more
 // where all queries are compiled, which fills them. Spark's own suites have others.
-val jvmsOf =
-  Map("ours" -> (if (testsAll) math.max(4, 2 * testJobs) else testJobs), "spark" -> 2)
+val jvmsOf = Map("ours" -> (if (testsAll) 2 * testJobs else testJobs), "spark" -> testJobs)
 
 // Suites that take long in `make test-all`, in seconds; others take some five.
 val secondsOf: Map[String, Int] = Map(
@@ -215,16 +214,13 @@ lazy val skewext = (project in file("."))
       // A folder of its own for each, as Spark keeps tables in the one that it runs in.
       val folder = target.value / "tests" / name
       IO.createDirectory(folder)
-      val usual = (Test / forkOptions).value
-      // Spark's suites have tests that want the heap that Spark gives them.
-      val heap = if (group == "spark") Seq("-Xmx2g") else Nil
-      val options =
-        usual.withWorkingDirectory(folder).withRunJVMOptions(usual.runJVMOptions ++ heap)
+      val options = (Test / forkOptions).value.withWorkingDirectory(folder)
       Tests.Group(name, part, Tests.SubProcess(options))
     }),
-    // Most of the time goes into code that runs only a few times.
+    // Most of the time goes into code that runs only a few times. Spark's suites have tests that want the heap
+    // that Spark gives them.
     Test / javaOptions ++= openedModules ++
-      Seq("-Xms1g", "-Xmx1536m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") ++
+      Seq("-Xms1g", "-Xmx2g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") ++
       // With the first compiler alone it is an eighth of the usual, which so many suites fill.
       Seq("-XX:ReservedCodeCacheSize=256m"),
     Test / javaOptions ++= Seq(

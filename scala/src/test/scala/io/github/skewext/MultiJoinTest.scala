@@ -84,6 +84,8 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
   override protected def beforeAll(): Unit = {
     super.beforeAll()
     spark.conf.set("spark.sql.shuffle.partitions", shufflePartitions.toLong)
+    // Spark looks for its caller at each RDD and each query, in a stack that is deep here.
+    spark.sparkContext.setCallSite(suiteName)
   }
 
   protected val Off: (String, String) = SkewConf.ENABLED.key -> "false"

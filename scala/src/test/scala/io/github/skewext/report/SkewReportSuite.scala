@@ -163,7 +163,8 @@ class SkewReportSuite extends MultiJoinTest {
     } finally {
       sparkContext.removeSparkListener(listener)
     }
-    assert(sparkContext.getLocalProperty("callSite.short") === null)
+    // That of all tests.
+    assert(sparkContext.getLocalProperty("callSite.short") === suiteName)
   }
 
   test("sizes are measured where that is asked for") {
