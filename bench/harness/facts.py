@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyspark
+from py4j.protocol import Py4JJavaError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,6 +71,7 @@ class Watch:
         operators: Counter[str] = Counter()
         splits: list[str] = []
         stages: set[int] = set()
+        jobs: set[int] = set()
         for i in reversed(range(executions.size())):
             execution = executions.apply(i)
             if int(execution.executionId()) <= self._before:
@@ -77,9 +79,10 @@ class Watch:
             found, described = self._operators(execution.executionId())
             operators += found
             splits += described
-            listed = str(execution.stages().mkString(","))
-            stages.update(int(stage) for stage in listed.split(",") if stage)
-        known = {"operators": dict(sorted(operators.items())), **self._stage_facts(stages)}
+            stages |= _numbers(execution.stages())
+            jobs |= _numbers(execution.jobs().keys())
+        stage_facts = self._stage_facts(self._run(stages, jobs))
+        known = {"operators": dict(sorted(operators.items())), **stage_facts}
         return {**known, "splits": splits} if splits else known
 
     def _operators(self, execution: int) -> tuple[Counter[str], list[str]]:
@@ -106,7 +109,28 @@ class Watch:
         )
         return counts + split, ours
 
-    def _stage_facts(self, stages: set[int]) -> dict[str, Any]:
+    def _run(self, stages: set[int], jobs: set[int]) -> list[Any]:
+        """The stages that have run, by number.
+
+        Of a session's stages Spark keeps the last `spark.ui.retainedStages`, and skipped ones,
+        which have no time, are the first to go. One that has run must not be missing.
+        """
+        store = self._context.statusStore()
+        known = []
+        for number in sorted(stages):
+            try:
+                known.append(store.lastStageAttempt(number))
+            except Py4JJavaError as error:
+                if "NoSuchElementException" not in str(error.java_exception):
+                    raise
+        run = [stage for stage in known if str(stage.status()) != "SKIPPED"]
+        if len(known) < len(stages):
+            completed = sum(int(store.job(job).numCompletedStages()) for job in jobs)
+            if len(run) < completed:
+                raise RuntimeError(f"of {completed} stages Spark has forgotten all but {len(run)}")
+        return run
+
+    def _stage_facts(self, stages: list[Any]) -> dict[str, Any]:
         store = self._context.statusStore()
         maximum = self._gateway.new_array(self._gateway.jvm.double, 1)
         maximum[0] = 1.0
@@ -114,10 +138,7 @@ class Watch:
         tasks = []
         recorded = []
         peak = 0
-        for number in sorted(stages):
-            stage = store.lastStageAttempt(number)
-            if str(stage.status()) == "SKIPPED":
-                continue
+        for stage in stages:
             tasks.append(int(stage.numTasks()))
             recorded.append(self._record(store, stage))
             totals["shuffle_bytes"] += int(stage.shuffleWriteBytes())
@@ -125,7 +146,7 @@ class Watch:
             totals["spilled_disk_bytes"] += int(stage.diskBytesSpilled())
             totals["task_ms"] += int(stage.executorRunTime())
             totals["gc_ms"] += int(stage.jvmGcTime())
-            summary = store.taskSummary(number, stage.attemptId(), maximum)
+            summary = store.taskSummary(stage.stageId(), stage.attemptId(), maximum)
             if summary.isDefined():
                 peak = max(peak, int(summary.get().peakExecutionMemory().apply(0)))
         facts = {"tasks": tasks, **totals, "peak_task_memory_bytes": peak}
@@ -159,6 +180,11 @@ class Watch:
 
     def _json(self, value: Any) -> Any:
         return json.loads(self._mapper.writeValueAsString(value))
+
+
+def _numbers(found: Any) -> set[int]:
+    """Of a collection of Scala's."""
+    return {int(number) for number in str(found.mkString(",")).split(",") if number}
 
 
 def _related(recorded: list[dict[str, Any]]) -> list[dict[str, Any]]:
