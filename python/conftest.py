@@ -12,7 +12,7 @@ import pyspark
 import pytest
 from amount import TEST_ALL
 from pyspark.sql import SparkSession
-from stock import INTERPRETED, setting
+from stock import INTERPRETED, QUICK_JVM, setting
 
 import pyspark_skewext as skewext
 
@@ -27,13 +27,9 @@ CLASS_ARCHIVE = (
     / "classes.jsa"
 )
 
-# Most of the time goes into code that runs only a few times, also in sessions of their own, where
-# compiling takes longer than running queries as small as those of tests.
+# Also for sessions of their own.
 OPTIONS = [
-    *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
-    # With the first compiler alone it is an eighth of the usual. So many tests fill it, and then
-    # a thread looks all the time for code that may go, and what has gone is compiled again.
-    "-XX:ReservedCodeCacheSize=256m",
+    *QUICK_JVM,
     "-Dspark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1",
     # Memory that a task has not given back fails the task, as in Spark's own tests.
     "-Dspark.unsafe.exceptionOnMemoryLeak=true",

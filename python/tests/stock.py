@@ -16,6 +16,11 @@ INTERPRETED = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
+#: Of a JVM that runs many of them: most of the time goes into code that runs only a few times. With
+#: the first compiler alone the room for code is an eighth of the usual; they fill it, and then a
+#: thread looks all the time for code that may go, and what has gone is compiled again.
+QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:ReservedCodeCacheSize=256m")
+
 #: Spark as it would be without us, and in one task.
 PLAIN = {
     **INTERPRETED,

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from stock import QUICK_JVM
 
 import pyspark_skewext as skewext
 from random_sql.engines import Engines
@@ -54,7 +55,7 @@ def _session(home: Path) -> SparkSession:
         .config("spark.sql.autoBroadcastJoinThreshold", -1)
         .config("spark.sql.warehouse.dir", str(home / "warehouse"))
         # Much of the code runs only some thousand times.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.driver.extraJavaOptions", " ".join(QUICK_JVM))
     )
     spark = skewext.configure(builder).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
