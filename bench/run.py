@@ -28,7 +28,7 @@ from harness.cases import CASES, select
 from harness.measure import Options, measure, progress
 from harness.sessions import SessionSpec
 from harness.variants import VARIANTS
-from harness.workers import Pool, WorkerError
+from harness.workers import Pool, WorkerError, python_of
 from harness.workspace import BusyError, workspace
 
 BENCH = Path(__file__).resolve().parent
@@ -72,9 +72,21 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "times that of the best one (1.5; 0: never)",
     )
     add("--conf", action="append", default=[], metavar="KEY=VALUE", help="Spark setting for all")
+    add(
+        "--beside",
+        action="append",
+        default=[],
+        metavar="LINE",
+        help="another line of Spark that takes its turns, as 4.2, with one answer for all; made by "
+        "`make environment jar SPARK=LINE`. Sessions are more: mind --heap and --no-comet",
+    )
     add("--timeout", type=float, default=1800, help="seconds until a run is given up (1800)")
     add("--cache", type=Path, default=BENCH.parent / ".cache" / "bench", help="where data is kept")
-    add("--results", type=Path, help="where results go (with --full bench/results, else cache)")
+    add(
+        "--results",
+        type=Path,
+        help="where results go (with --full alone bench/results, else the cache)",
+    )
     options = parser.parse_args(arguments)
     options.rounds = options.rounds or (3 if options.full else 1)
     unknown = [name for name in options.variants.split(",") if name and name not in VARIANTS]
@@ -82,10 +94,17 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         parser.error(f"there is no variant {', '.join(unknown)}")
     if any("=" not in setting for setting in options.conf):
         parser.error("--conf wants KEY=VALUE")
+    lacking = [line for line in options.beside if not Path(python_of(line)).exists()]
+    if lacking:
+        line = lacking[0]
+        parser.error(f"no environment of Spark {line}: make environment jar SPARK={line}")
     try:
         options.selected = select(options.cases, look=not options.full)
     except ValueError as error:
         parser.error(str(error))
+    in_one_session = [case.name for case in options.selected if case.repeats]
+    if options.beside and in_one_session:
+        parser.error(f"--beside: the turns of {in_one_session[0]} are those of one session")
     return options
 
 
@@ -108,14 +127,14 @@ def main(arguments: list[str]) -> int:
     options = parse(arguments)
     cache: Path = options.cache.resolve()
     try:
-        with workspace(cache):
-            return _run(options, cache)
+        with workspace(cache, options.beside) as jars:
+            return _run(options, cache, jars)
     except BusyError as error:
         progress(str(error))
         return 2
 
 
-def _run(options: argparse.Namespace, cache: Path) -> int:
+def _run(options: argparse.Namespace, cache: Path, jars: dict[str, str]) -> int:
     comet_jar = _comet_jar(options, cache)
     spec = SessionSpec(
         kind="plain",
@@ -125,6 +144,7 @@ def _run(options: argparse.Namespace, cache: Path) -> int:
         offheap=options.comet_offheap or _offheap(options.heap, options.comet_heap),
         comet_jar=str(comet_jar),
         conf=dict(setting.split("=", 1) for setting in options.conf),
+        jars=jars,
     )
     how = Options(
         cache=cache,
@@ -134,8 +154,11 @@ def _run(options: argparse.Namespace, cache: Path) -> int:
         comet=bool(comet_jar),
         only=tuple(filter(None, options.variants.split(","))),
         look=not options.full,
+        beside=tuple(options.beside),
     )
-    directory = options.results or (BENCH / "results" if options.full else cache / "results")
+    # One line's figures are not to be taken for another's by what reads bench/results.
+    keep = options.full and not options.beside
+    directory = options.results or (BENCH / "results" if keep else cache / "results")
     load = os.getloadavg()[0]
     if load > 0.4 * options.cores:
         progress(f"The load of this machine is {load:.1f}: something else is running.")
@@ -206,6 +229,8 @@ def _run_case(
     versions = pool.ask("plain", heap, "versions")
     if how.comet and any(VARIANTS[name].session == "comet" for name in case.variants):
         versions["comet"] = sessions.COMET.rsplit(":", 1)[1]
+    for line in how.beside:
+        versions[f"beside: spark {line}"] = pool.ask("plain", heap, "versions", line=line)["spark"]
     settings = {
         "cores": spec.cores,
         "heap": heap or spec.heap,

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from math import inf
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -46,10 +47,16 @@ class Options:
     only: tuple[str, ...] = ()
     #: A look at everything: what takes long and tells little is left out.
     look: bool = False
+    #: Other lines of Spark: what runs in a plain session takes its turn in one of theirs, too.
+    beside: tuple[str, ...] = ()
 
     def points(self, case: Case) -> tuple[Point, ...]:
         """The points of a case that are measured."""
         return tuple(p for p in case.points if not self.look or p.tables <= LOOK_TABLES)
+
+    def lines(self, variant: Variant) -> tuple[str, ...]:
+        """The lines of Spark that a variant runs on; "" is the one of this environment."""
+        return ("", *self.beside) if variant.session == "plain" else ("",)
 
     def has(self, name: str) -> bool:
         """Whether a variant takes part."""
@@ -65,6 +72,8 @@ class Figures:
     """What is known of one variant at one point."""
 
     variant: Variant
+    #: The line of Spark, if not the one of this environment.
+    line: str = ""
     seconds: list[float] = field(default_factory=list)
     warm_up: float | None = None
     rows: int | None = None
@@ -82,6 +91,11 @@ class Figures:
     #: Of the fastest counted run.
     stages: list[dict[str, Any]] = field(default_factory=list)
     plan_problem: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The variant's, and where it runs."""
+        return _on(self.variant.name, self.line)
 
     @property
     def runs(self) -> bool:
@@ -117,27 +131,36 @@ class Figures:
         return {key: round(value, 3) for key, value in found.items()}
 
 
+def _on(name: str, line: str) -> str:
+    return f"{name} on Spark {line}" if line else name
+
+
 def progress(text: str) -> None:
     """Tell where we are; the tables go to the standard output."""
     print(text, file=sys.stderr, flush=True)
 
 
 def measure(case: Case, pool: Pool, options: Options) -> list[dict[str, Any]]:
-    """Measure all points of a case."""
+    """Measure all points of a case; on several lines of Spark a point is there for each."""
     points = options.points(case)
     for point in points:
         _make_data(point, _rows(point, options), pool, options.cache, f"{case.name} {point.label}")
-    return [_measure_point(case, point, pool, options) for point in points]
+    return [found for point in points for found in _measure_point(case, point, pool, options)]
 
 
-def _measure_point(case: Case, point: Point, pool: Pool, options: Options) -> dict[str, Any]:
+def _measure_point(case: Case, point: Point, pool: Pool, options: Options) -> list[dict[str, Any]]:
     rows = _rows(point, options)
     title = f"{case.name} {point.label}"
     chosen = [
-        Figures(VARIANTS[name])
+        Figures(VARIANTS[name], line)
         for name in case.variants
         if suits(VARIANTS[name], point) and options.has(name)
+        for line in options.lines(VARIANTS[name])
     ]
+    on_lines = {
+        line: [figures for figures in chosen if figures.line == line]
+        for line in ("", *options.beside)
+    }
     turn = _Turn(point, rows, pool, title, case.is_matrix)
     load = os.getloadavg()[0]
     for figures in chosen:
@@ -152,15 +175,25 @@ def _measure_point(case: Case, point: Point, pool: Pool, options: Options) -> di
         turn.alternate(chosen, case.repeats * options.rounds)
     else:
         if not options.look:
-            _drop_slow(chosen, options.drop_slow)
+            for on_line in on_lines.values():
+                _drop_slow(on_line, options.drop_slow)
         _take_turns(turn, chosen, options.rounds, case.is_matrix)
-    return {
-        **asdict(point),
-        "rows": rows,
-        "load_before": round(load, 2),
-        "variants": {figures.variant.name: figures.as_json() for figures in chosen},
-        "problems": _problems(title, chosen),
-    }
+    problems = [
+        *(problem for on_line in on_lines.values() for problem in _problems(title, on_line)),
+        *_different_answers(title, chosen),
+    ]
+    return [
+        {
+            **asdict(point),
+            "label": _on(point.label, line),
+            "rows": rows,
+            "load_before": round(load, 2),
+            "variants": {figures.variant.name: figures.as_json() for figures in on_line},
+            # Each is told once.
+            "problems": [] if line else problems,
+        }
+        for line, on_line in on_lines.items()
+    ]
 
 
 def _rows(point: Point, options: Options) -> int:
@@ -181,12 +214,15 @@ def _take_turns(
 
 def _of_consequence(running: Sequence[Figures]) -> list[Figures]:
     """What others are compared with, what chooses among them, and what may be the best."""
-    best = min((min(figures.seconds) for figures in running if figures.seconds), default=0.0)
+    best: dict[str, float] = {}
+    for figures in running:
+        least = min(figures.seconds, default=inf)
+        best[figures.line] = min(least, best.get(figures.line, inf))
     return [
         figures
         for figures in running
         if figures.variant.name in (STOCK_VARIANT, AUTO)
-        or (figures.seconds and min(figures.seconds) <= CLOSE_TO_BEST * best)
+        or (figures.seconds and min(figures.seconds) <= CLOSE_TO_BEST * best[figures.line])
     ]
 
 
@@ -252,21 +288,21 @@ class _Turn:
         progress(f"{self._title:24} {rounds} rounds  {answer['seconds']:27.2f} s")
 
     def _ask(self, command: str, figures: Figures, label: str) -> dict[str, Any] | None:
-        variant = figures.variant
-        where = (variant.session, self._point.heap)
+        where = (figures.variant.session, self._point.heap)
+        arguments = {"variant": figures.variant.name, **self._arguments}
         try:
-            answer = self._pool.ask(*where, command, variant=variant.name, **self._arguments)
+            answer = self._pool.ask(*where, command, line=figures.line, **arguments)
         except WorkerRefusedError as error:
             figures.refused = str(error)
-            progress(f"{self._title:24} {label:10} {variant.name:18} refuses: {error}")
+            progress(f"{self._title:24} {label:10} {figures.name:18} refuses: {error}")
             return None
         except WorkerError as error:
             figures.failed = f"{label}: {error}"
-            progress(f"{self._title:24} {label:10} {variant.name:18} failed: {error}")
+            progress(f"{self._title:24} {label:10} {figures.name:18} failed: {error}")
             if not isinstance(error, WorkerDiedError):
-                self._pool.replace(*where)
+                self._pool.replace(*where, line=figures.line)
             return None
-        progress(f"{self._title:24} {label:10} {variant.name:18} {answer['seconds']:8.2f} s")
+        progress(f"{self._title:24} {label:10} {figures.name:31} {answer['seconds']:8.2f} s")
         return answer
 
 
@@ -291,7 +327,7 @@ def _drop_slow(chosen: Sequence[Figures], factor: float) -> None:
     for figures, seconds in timed.items():
         if seconds > factor * best:
             figures.dropped = True
-            progress(f"{'':24} {figures.variant.name} will not be the best stock plan: dropped")
+            progress(f"{'':24} {figures.name} will not be the best stock plan: dropped")
 
 
 def _compare(wanted: Mapping[str, int | range], found: Plan) -> str | None:
@@ -315,30 +351,33 @@ def _without_sketches(operators: Plan) -> dict[str, int]:
 
 def _problems(title: str, chosen: Sequence[Figures]) -> list[str]:
     """Whatever makes figures worthless, and failures of ours; a peer may fail."""
-    problems = [f"{title}: {f.variant.name}: {f.plan_problem}" for f in chosen if f.plan_problem]
+    problems = [f"{title}: {f.name}: {f.plan_problem}" for f in chosen if f.plan_problem]
     problems += [
-        f"{title}: {f.variant.name} failed: {f.failed}"
+        f"{title}: {f.name} failed: {f.failed}"
         for f in chosen
         if f.failed and f.variant.family not in ("stock", "comet", "bound")
     ]
     problems += [
-        f"{title}: {f.variant.name} refuses: {f.refused}"
+        f"{title}: {f.name} refuses: {f.refused}"
         for f in chosen
         if f.refused and (f.variant.family != FAMILY or f.variant.name == AUTO)
     ]
     unplanned = [f for f in chosen if f.variant.plan is None and f.facts]
     problems += [
-        f"{title}: {f.variant.name} and {unplanned[0].variant.name} have different plans"
+        f"{title}: {f.name} and {unplanned[0].name} have different plans"
         for f in unplanned[1:]
         if _without_sketches(f.facts["operators"])
         != _without_sketches(unplanned[0].facts["operators"])
     ]
-    answers = [f for f in chosen if f.checksum is not None]
-    for figures in answers[1:]:
-        first = answers[0]
-        if (figures.rows, figures.checksum) != (first.rows, first.checksum):
-            problems.append(
-                f"{title}: {figures.variant.name} and {first.variant.name} have different answers:"
-                f" {figures.rows} and {first.rows} rows"
-            )
     return problems
+
+
+def _different_answers(title: str, chosen: Sequence[Figures]) -> list[str]:
+    """On all lines of Spark the answer is one."""
+    answers = [f for f in chosen if f.checksum is not None]
+    return [
+        f"{title}: {f.name} and {answers[0].name} have different answers:"
+        f" {f.rows} and {answers[0].rows} rows"
+        for f in answers[1:]
+        if (f.rows, f.checksum) != (answers[0].rows, answers[0].checksum)
+    ]

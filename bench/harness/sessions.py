@@ -33,6 +33,8 @@ class SessionSpec:
     offheap: str
     comet_jar: str = ""
     conf: dict[str, str] = field(default_factory=dict)
+    #: Ours for other lines of Spark than this environment's.
+    jars: dict[str, str] = field(default_factory=dict)
 
 
 def start(spec: SessionSpec) -> SparkSession:

@@ -31,24 +31,33 @@ class WorkerDiedError(WorkerError):
     """The process is gone, or had to be ended because it took too long."""
 
 
+def python_of(line: str) -> str:
+    """The Python of the environment that the Makefile makes for a line of Spark; "": this one."""
+    return str(BENCH.parent / f".venv-{line}" / "bin" / "python") if line else sys.executable
+
+
 class WorkerProcess:
     """One process, and the pipe to it."""
 
-    def __init__(self, spec: SessionSpec, timeout: float) -> None:
+    def __init__(self, spec: SessionSpec, timeout: float, line: str = "") -> None:
         cache = Path(spec.cache)
         for directory in ("logs", "shuffle", "work"):
             (cache / directory).mkdir(parents=True, exist_ok=True)
-        self._log_path = cache / "logs" / f"{spec.kind}-{spec.heap}.log"
+        name = "-".join(filter(None, [spec.kind, spec.heap, line]))
+        self._log_path = cache / "logs" / f"{name}.log"
         self._timeout = timeout
         paths = [str(BENCH), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+        if line:
+            environment["SKEWEXT_JAR"] = spec.jars[line]
         with self._log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "harness.worker"],
+                [python_of(line), "-m", "harness.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 cwd=cache / "work",
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+                env=environment,
                 # A group of its own: the JVM must go when the process has to.
                 start_new_session=True,
             )
@@ -115,24 +124,26 @@ class Pool:
         self._base = base
         self._comet_heap = comet_heap
         self._timeout = timeout
-        self._workers: dict[tuple[str, str | None], WorkerProcess] = {}
+        self._workers: dict[tuple[str, str | None, str], WorkerProcess] = {}
 
-    def ask(self, kind: str, heap: str | None, command: str, /, **arguments: Any) -> dict[str, Any]:
-        """Have a command done by the worker of that kind."""
-        key = (kind, heap)
+    def ask(
+        self, kind: str, heap: str | None, command: str, /, line: str = "", **arguments: Any
+    ) -> dict[str, Any]:
+        """Have a command done by the worker of that kind, on that line of Spark; "": on ours."""
+        key = (kind, heap, line)
         if key not in self._workers:
             usual = self._comet_heap if kind == "comet" else self._base.heap
             spec = replace(self._base, kind=kind, heap=heap or usual)
-            self._workers[key] = WorkerProcess(spec, self._timeout)
+            self._workers[key] = WorkerProcess(spec, self._timeout, line)
         try:
             return self._workers[key].ask(command, **arguments)
         except WorkerDiedError:
             del self._workers[key]
             raise
 
-    def replace(self, kind: str, heap: str | None) -> None:
+    def replace(self, kind: str, heap: str | None, line: str = "") -> None:
         """Give up a worker whose heap an error may have left in disorder."""
-        worker = self._workers.pop((kind, heap), None)
+        worker = self._workers.pop((kind, heap, line), None)
         if worker is not None:
             worker.stop()
 

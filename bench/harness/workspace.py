@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,8 +17,11 @@ class BusyError(Exception):
 
 
 @contextmanager
-def workspace(cache: Path) -> Iterator[None]:
-    """Keep other runs out, and have all sessions use a copy of the jar as it is now."""
+def workspace(cache: Path, beside: Sequence[str] = ()) -> Iterator[dict[str, str]]:
+    """Keep other runs out, and have all sessions use a copy of the jar as it is now.
+
+    Gives such copies for other lines of Spark, too.
+    """
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as lock:
         try:
@@ -30,9 +33,13 @@ def workspace(cache: Path) -> Iterator[None]:
         # Shuffle files of a run that was killed.
         shutil.rmtree(cache / "shuffle", ignore_errors=True)
         # A build meanwhile must not change what is measured.
-        jar = Path(jar_path())
-        copy = cache / "jars" / jar.name
-        copy.parent.mkdir(exist_ok=True)
-        shutil.copyfile(jar, copy)
-        os.environ["SKEWEXT_JAR"] = str(copy)
-        yield
+        jars = {line: _copy(jar_path(line), cache) for line in beside}
+        os.environ["SKEWEXT_JAR"] = _copy(jar_path(), cache)
+        yield jars
+
+
+def _copy(jar: str, cache: Path) -> str:
+    copy = cache / "jars" / Path(jar).name
+    copy.parent.mkdir(exist_ok=True)
+    shutil.copyfile(jar, copy)
+    return str(copy)
