@@ -82,7 +82,11 @@ help: ## Show this list
 demo: $(JAR_STAMP) $(VENV_STAMP) ## Join six real tables, beside stock Spark and DuckDB
 	$(PY) -m demo $(ARGS)
 
-test: test-scala test-python ## The tests: Scala suites, pytest, the built wheel
+# The environment comes from the network while Scala compiles, but where that needs PySpark's jars.
+test: $(if $(filter $(FROM_PYSPARK),$(SPARK)),$(VENV_STAMP)) ## The tests: Scala suites, pytest, the built wheel
+	$(MAKE) --no-print-directory $(VENV_STAMP) > /dev/null & \
+	$(MAKE) --no-print-directory test-scala; status=$$?; \
+	wait $$! && test $$status = 0 && $(MAKE) --no-print-directory test-python
 
 test-all: export SKEWEXT_TEST_ALL := 1
 test-all: $(CLIENT_VENV)/.stamp test ## The same and more: Spark's own suites, all random queries, all combinations of settings

@@ -98,14 +98,14 @@ val secondsOf: Map[String, Int] = Map(
 
 /**
  * Suites dealt out so that each JVM has about as much to do, those that take longest first. Where Delta
- * and Iceberg are loaded most of the time goes into their classes: such suites share a JVM.
+ * and Iceberg are loaded most of the time goes into their classes: all suites of MERGE share a JVM.
  */
 def dealtOut(tests: Seq[TestDefinition], jvms: Int): Seq[Seq[TestDefinition]] = {
   def name(test: TestDefinition): String = test.name.split('.').last
   def seconds(together: Seq[TestDefinition]): Int =
     together.map(test => secondsOf.getOrElse(name(test), 5)).sum
   tests
-    .groupBy(test => if (name(test).startsWith("Lakehouse")) "Lakehouse" else test.name)
+    .groupBy(test => if (test.name.contains(".merge.")) "merge" else test.name)
     .toSeq
     .sortBy { case (of, together) => (-seconds(together), of) }
     .map(_._2)
