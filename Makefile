@@ -82,11 +82,7 @@ help: ## Show this list
 demo: $(JAR_STAMP) $(VENV_STAMP) ## Join six real tables, beside stock Spark and DuckDB
 	$(PY) -m demo $(ARGS)
 
-# The environment comes from the network while Scala compiles, but where that needs PySpark's jars.
-test: $(if $(filter $(FROM_PYSPARK),$(SPARK)),$(VENV_STAMP)) ## The tests: Scala suites, pytest, the built wheel
-	$(MAKE) --no-print-directory $(VENV_STAMP) > /dev/null & \
-	$(MAKE) --no-print-directory test-scala; status=$$?; \
-	wait $$! && test $$status = 0 && $(MAKE) --no-print-directory test-python
+test: test-scala test-python ## The tests: Scala suites, pytest, the built wheel
 
 test-all: export SKEWEXT_TEST_ALL := 1
 test-all: $(CLIENT_VENV)/.stamp test ## The same and more: Spark's own suites, all random queries, all combinations of settings
@@ -96,7 +92,7 @@ LINE_SUITES := *SkewExtensionsSuite *MultiFullJoinSuite *KeyTypesSuite *BadInput
   *BulkExchangesSuite *RewriteJoinChainsSuite *SplitSparkJoinSuite *SplitMultiJoinSuite *ExplainSuite \
   *TableFunctionsSuite *CollatedKeysSuite *NewTypesSuite *ResultStageSuite *RolledLogSuite \
   *SkewedBroadcastCostSuite *UnionOfJoinsSuite *InputPruningSuite *StoragePartitionsSuite *MergeSuite
-LINE_TESTS := tests/test_joins.py tests/test_plans.py tests/test_docs.py \
+LINE_TESTS := tests/test_joins.py tests/test_plans.py tests/test_docs.py tests/test_other_lines.py \
   tests/test_random_sql.py::test_random_queries \
   tests/test_examples.py::test_the_check_for_databricks tests/smoke_wheel.py \
   $(if $(IS_NEWEST),tests/test_connect.py)

@@ -74,27 +74,18 @@ val testsAll = sys.env.contains("SKEWEXT_TEST_ALL")
 // where all queries are compiled, which fills them. Spark's own suites have others.
 val jvmsOf = Map("ours" -> (if (testsAll) 2 * testJobs else testJobs), "spark" -> testJobs)
 
-// Suites that take long in `make test-all`, in seconds; others take some five.
-val secondsOf: Map[String, Int] = Map(
-  "RandomMergeSuite" -> (if (testsAll) 280 else 25),
-  "LakehouseSuite" -> 50,
-  "SplitMultiJoinSuite" -> (if (testsAll) 50 else 20),
-  "PartitioningSuite" -> 35,
-  "SaltedJoinSuite" -> 30,
-  "MergeSortedFilesSuite" -> 30,
-  "IterativeBroadcastJoinSuite" -> 25,
-  "KeyTypesSuite" -> 25,
-  "SpillingSuite" -> 25,
-  "MemorySuite" -> 20,
-  "MergeNullKeysSuite" -> 20,
-  "LakehouseLateSuite" -> 20,
-  "LakehouseLastSuite" -> 20,
-  "LakehouseIcebergDeltaSuite" -> 20,
-  "PushdownSuite" -> 20,
-  "TechniqueHintsSuite" -> 20,
-  "InputPruningSuite" -> 20,
-  "SparkSQLQuerySuite" -> 30,
-  "SparkCoalesceShufflePartitionsSuite" -> 20)
+// Suites that take long, in seconds of `make test` on two cores; others take some three.
+val secondsOf: Map[String, Int] = Seq(
+  35 -> "SaltedJoin Lakehouse Partitioning MergeSortedFiles SplitMultiJoin Merge MergeNullKeys",
+  30 -> "ColumnExchanges IterativeBroadcastJoin SparkSQLQuery",
+  25 -> "Memory KeyTypes EqualRows TechniqueHints OutputSkew",
+  20 -> "SplitBuckets BroadcastMapJoin SplitMadeInputs SplitSparkJoin PruneBuckets Pushdown",
+  20 -> "SparkCoalesceShufflePartitions",
+  15 -> "SplitMultiJoinQueries SkewJoin InputPruning SplitMemory Inputs RuntimeFilters Spilling",
+  12 -> "OrderedInputs SplitSparkJoinConditions BucketedWriter StoragePartitions RewriteJoinChains",
+  12 -> "ReplicationHint Rewrites MultiFullJoin RewriteReason SameInputs TechniqueRetries").flatMap {
+  case (seconds, names) => names.split(' ').map(_ + "Suite" -> seconds)
+}.toMap + ("RandomMergeSuite" -> (if (testsAll) 280 else 5))
 
 /**
  * Suites dealt out so that each JVM has about as much to do, those that take longest first. Where Delta
@@ -103,7 +94,7 @@ val secondsOf: Map[String, Int] = Map(
 def dealtOut(tests: Seq[TestDefinition], jvms: Int): Seq[Seq[TestDefinition]] = {
   def name(test: TestDefinition): String = test.name.split('.').last
   def seconds(together: Seq[TestDefinition]): Int =
-    together.map(test => secondsOf.getOrElse(name(test), 5)).sum
+    together.map(test => secondsOf.getOrElse(name(test), 3)).sum
   tests
     .groupBy(test => if (test.name.contains(".merge.")) "merge" else test.name)
     .toSeq

@@ -213,7 +213,7 @@ def versions(spark: SparkSession) -> dict[str, str]:
         "spark": spark.version,
         "java": f"{properties.getProperty('java.version')} {properties.getProperty('java.vendor')}",
         "scala": str(session._jvm.scala.util.Properties.versionNumberString()),
-        "skewext": str(session._jvm.io.github.skewext.PythonApi.version()),
+        "skewext": str(session._jvm.io.github.skewext.internal.BuildInfo.version()),
     }
 
 

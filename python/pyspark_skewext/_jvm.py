@@ -97,20 +97,31 @@ def loaded_from(jvm: Any) -> str | None:
     return None if source is None else str(source.getLocation().toString())
 
 
-def check_versions(api: Any, spark_version: str | None = None) -> None:
+def check_versions(jvm: Any, spark_version: str | None = None) -> None:
     """Refuse a jar of another version, or one built for another line of Spark."""
-    jar_version = str(api.version())
+    jar_version = str(jvm.io.github.skewext.internal.BuildInfo.version())
     if jar_version != __version__:
         raise runtime_error(
             f"The skewext jar in the JVM has version {jar_version} but pyspark_skewext has "
             f"version {__version__}: use the same version of both."
         )
-    line = str(api.sparkLine())
-    if spark_version is not None and not spark_version.startswith(f"{line}."):
-        raise runtime_error(
-            f"The skewext jar was built for Spark {line} but this is Spark {spark_version}: use "
-            f"the jar for this Spark, which pyspark_skewext.jar_path() names."
-        )
+    misfit = None if spark_version is None else other_line(jvm, spark_version)
+    if misfit is not None:
+        raise runtime_error(misfit)
+
+
+def other_line(jvm: Any, spark_version: str) -> str | None:
+    """Say that the jar was built for another line of Spark; None if it was not.
+
+    If so nothing else of it may be called: where Scala is another one, too, py4j's thread ends.
+    """
+    line = str(jvm.io.github.skewext.internal.BuildInfo.sparkLine())
+    if spark_version.startswith(f"{line}."):
+        return None
+    return (
+        f"The skewext jar was built for Spark {line} but this is Spark {spark_version}: use "
+        f"the jar for this Spark, which pyspark_skewext.jar_path() names."
+    )
 
 
 def api_of(spark: SparkSession) -> Any:
@@ -122,7 +133,7 @@ def api_of(spark: SparkSession) -> Any:
             "The skewext jar is not loaded in this session: build the session with "
             "pyspark_skewext.configure(builder), or call pyspark_skewext.register(spark)."
         )
-    check_versions(api, spark.version)
+    check_versions(spark._jvm, spark.version)
     # A release that is too old for its line.
     unsupported = api.unsupportedSpark()
     if unsupported is not None:

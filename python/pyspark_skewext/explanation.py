@@ -127,13 +127,17 @@ def explain(df: DataFrame) -> Explanation:
         _connect.require_extension(spark, "explain")
         found = _connect.call(spark, "skewext_explain", [df]).collect()
         return Explanation(json.loads(found[0][0]))
-    api = _jvm.facade_of(df.sparkSession)
+    spark = df.sparkSession
+    api = _jvm.facade_of(spark)
     if api is None:
-        note = (
+        note: str | None = (
             "skewext is not loaded in this session, so Spark plans all joins alone: build the "
             "session with pyspark_skewext.configure(builder), or call "
             "pyspark_skewext.register(spark)."
         )
+    else:
+        _jvm.check_versions(spark._jvm)
+        note = _jvm.other_line(spark._jvm, spark.version)
+    if note is not None:
         return Explanation({"notes": [note], "joins": [], "scans": []})
-    _jvm.check_versions(api)
     return Explanation(json.loads(str(api.explain(df._jdf))))

@@ -130,7 +130,7 @@ def _configure_running(jvm: Any, options: dict[str, Any]) -> None:
     if jar is not None:
         options[JARS] = _append_jar(_first(options.get(JARS), conf.get(JARS, "")), jar)
     if api is not None:
-        _jvm.check_versions(api)
+        _jvm.check_versions(jvm)
     extensions = _first(options.get(EXTENSIONS), conf.get(EXTENSIONS, ""))
     options[EXTENSIONS] = _append(extensions, _jvm.EXTENSION)
 
@@ -147,7 +147,9 @@ def _runs_without_extension() -> bool:
         context: Any = SparkContext._active_spark_context
         return _jvm.EXTENSION not in _entries(context.getConf().get(EXTENSIONS, ""))
     api = _jvm.facade_of(session)
-    return api is None or not api.isExtensionLoaded(session._jsparkSession)
+    if api is None or _jvm.other_line(session._jvm, session.version) is not None:
+        return True
+    return not api.isExtensionLoaded(session._jsparkSession)
 
 
 def register(spark: SparkSession) -> None:
@@ -180,14 +182,14 @@ def register(spark: SparkSession) -> None:
     """
     _jvm.check_session(spark)
     api = _jvm.facade_of(spark)
-    if api is not None and api.isExtensionLoaded(spark._jsparkSession):
-        _jvm.check_versions(api, spark.version)
-        return
-    if api is None:
+    late = api is None
+    if late:
         api = _load_late(spark)
-    else:
+    _jvm.check_versions(spark._jvm, spark.version)
+    if api.isExtensionLoaded(spark._jsparkSession):
+        return
+    if not late:
         _offer_to_executors(spark)
-    _jvm.check_versions(api, spark.version)
     api.register(spark._jsparkSession)
     warnings.warn(
         "skewext was registered in a running session: multi_join and multi_full_join work, but "
@@ -253,7 +255,7 @@ def is_enabled(spark: SparkSession) -> bool:
         return enabled == "true" and _connect.has_extension(spark)
     _jvm.check_session(spark)
     api = _jvm.facade_of(spark)
-    if api is None:
+    if api is None or _jvm.other_line(spark._jvm, spark.version) is not None:
         return False
     session = spark._jsparkSession
     return bool(api.isOperatorAvailable(session)) and bool(api.isEnabled(session))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,12 @@ import run
 from harness import workers
 from harness.case import Case, Point
 from harness.measure import Options, measure
+from harness.sessions import SessionSpec
 from harness.variants import VARIANTS, expected_plan
-from harness.workers import Pool
+from harness.workers import Pool, python_of
+from harness.workspace import workspace
+
+from pyspark_skewext import __version__, _jar
 
 CASE = Case("two", "two tables", (Point("all"),), ("sortmerge", "ours", "comet-sortmerge", "floor"))
 
@@ -94,3 +99,27 @@ def test_a_line_without_an_environment(
     with pytest.raises(SystemExit):
         run.parse(["skew-none", "--beside", "4.2"])
     assert "are those of one session" in capsys.readouterr().err
+
+
+def test_sessions_of_another_line_have_its_jar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for line, scala in (("3.5", "2.12"), ("4.2", "2.13")):
+        (tmp_path / f"skewext-spark{line}_{scala}-{__version__}.jar").write_text(line)
+    monkeypatch.setattr(_jar, "JAR_DIRECTORY", tmp_path)
+    monkeypatch.setenv("SKEWEXT_SPARK_LINE", "3.5")
+    # What the workspace sets goes with the test.
+    monkeypatch.setenv("SKEWEXT_JAR", "")
+    started = {}
+
+    def popen(command: list[str], env: dict[str, str], **_: Any) -> None:
+        started[command[0]] = Path(env["SKEWEXT_JAR"]).read_text()
+        raise InterruptedError
+
+    monkeypatch.setattr(workers.subprocess, "Popen", popen)
+    with workspace(tmp_path / "cache", ["4.2"]) as jars:
+        spec = SessionSpec("plain", str(tmp_path / "cache"), 1, "1g", "0", jars=jars)
+        for line in ("", "4.2"):
+            with pytest.raises(InterruptedError):
+                Pool(spec, "1g", 1).ask("plain", None, "versions", line=line)
+    assert started == {sys.executable: "3.5", python_of("4.2"): "4.2"}

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import pytest
 from plans import plan_of
@@ -262,18 +263,13 @@ def test_jar_and_package_of_other_versions(
 
 
 def test_jar_for_another_spark() -> None:
-    class Api:
-        @staticmethod
-        def version() -> str:
-            return skewext.__version__
-
-        @staticmethod
-        def sparkLine() -> str:  # noqa: N802
-            return "3.5"
-
-    _jvm.check_versions(Api, "3.5.9")
+    # With jars that are there: test_other_lines.py.
+    jvm = Mock()
+    jvm.io.github.skewext.internal.BuildInfo.version.return_value = skewext.__version__
+    jvm.io.github.skewext.internal.BuildInfo.sparkLine.return_value = "3.5"
+    _jvm.check_versions(jvm, "3.5.9")
     with pytest.raises(PySparkRuntimeError, match=re.escape("Spark 3.5 but this is Spark 4.0.1")):
-        _jvm.check_versions(Api, "4.0.1")
+        _jvm.check_versions(jvm, "4.0.1")
 
 
 def test_jar_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import scala.collection.JavaConverters._
 
 import io.github.skewext.bucket.{BucketedWriter, WrittenBuckets}
 import io.github.skewext.explain.Explainer
-import io.github.skewext.internal.{BuildInfo, Guard, LoadedExtension, SkewConf}
+import io.github.skewext.internal.{Guard, LoadedExtension, SkewConf, SparkLine}
 import io.github.skewext.plan.{HotKey, InputRole, MultiFullJoinBuilder, TechniqueOptions}
 import io.github.skewext.report.{QueryReport, SkewReport}
 import io.github.skewext.technique.{SkewJoinBuilder, SkewTechniques}
@@ -21,11 +21,6 @@ import org.apache.spark.sql.{Column, DataFrame, SparkSession}
  */
 object PythonApi {
 
-  def version(): String = BuildInfo.version
-
-  /** The Spark line the jar was built for, e.g. `3.5`. */
-  def sparkLine(): String = BuildInfo.sparkLine
-
   /** Whether the session was built with the extension, and so has all its rules. */
   def isExtensionLoaded(session: SparkSession): Boolean = LoadedExtension.isIn(session)
 
@@ -33,7 +28,7 @@ object PythonApi {
   def isOperatorAvailable(session: SparkSession): Boolean = LoadedExtension.canPlanIn(session)
 
   /** Why nothing of ours can run on this Spark; null if it can. */
-  def unsupportedSpark(): String = if (Guard.sparkIsSupported) null else Guard.unsupportedSpark
+  def unsupportedSpark(): String = if (Guard.sparkIsSupported) null else SparkLine.unsupported
 
   def isEnabled(session: SparkSession): Boolean =
     Guard.sparkIsSupported && SkewConf.enabled(session.sessionState.conf)
@@ -219,5 +214,5 @@ object PythonApi {
   }
 
   private def requireSupportedSpark(): Unit =
-    if (!Guard.sparkIsSupported) throw SqlInternals.analysisError(Guard.unsupportedSpark)
+    if (!Guard.sparkIsSupported) throw SqlInternals.analysisError(SparkLine.unsupported)
 }

@@ -4,7 +4,7 @@ import java.util.{Collections, WeakHashMap}
 
 import io.github.skewext.bucket.{MergeSortedFiles, PruneBuckets, PruneBucketsByKeys}
 import io.github.skewext.function.{FindingStrategy, KeepCommonTables, TableFunctions}
-import io.github.skewext.internal.{Guard, GuardedRule, GuardedStrategy, LoadedExtension}
+import io.github.skewext.internal.{Guard, GuardedRule, GuardedStrategy, LoadedExtension, SparkLine}
 import io.github.skewext.optimizer.{DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
 import io.github.skewext.planner.{BulkExchanges, MultiFullJoinStrategy, SpreadNullKeys}
 import io.github.skewext.rewrite.RewriteJoinChains
@@ -87,29 +87,32 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  */
 class SkewExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit =
-    Guard.protect("loading the extension", ()) {
-      if (!Guard.sparkIsSupported) {
-        Guard.logOnce(Guard.unsupportedSpark)
-      } else if (SkewExtensions.applied.add(extensions)) {
-        extensions.injectResolutionRule(_ => GuardedRule(ResolveSkewJoinHints))
-        extensions.injectResolutionRule(_ => GuardedRule(KeepCommonTables))
-        TableFunctions.all.foreach(extensions.injectTableFunction)
-        extensions.injectOptimizerRule(SkewExtensions.loadedOptimizerRules)
-        extensions.injectRuntimeOptimizerRule(_ => GuardedRule(PropagateEmptyInputs.AtRuntime))
-        SkewExtensions.strategies.foreach(strategy =>
-          extensions.injectPlannerStrategy(_ => strategy))
-        extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
-        extensions.injectQueryStagePrepRule(_ => CheckBroadcasts)
-        // First: which sorts are left says what is wanted of a join.
-        extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfScans)
-        extensions.injectColumnar(_ => InStaticPlans(SkewExtensions.rulesOfScans))
-        extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
-        extensions.injectColumnar(_ => InStaticPlans(SkewExtensions.rulesOfBulkExchanges))
-        extensions.injectQueryStageOptimizerRule(_ => GuardedRule(PruneBucketsByKeys))
-        extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
-        SkewextTab.attachToActive()
+    // First, and outside of the guard, which may not load with another Scala.
+    if (!SparkLine.isOurs) SparkLine.warnOnce()
+    else
+      Guard.protect("loading the extension", ()) {
+        if (!Guard.sparkIsSupported) {
+          SparkLine.warnOnce()
+        } else if (SkewExtensions.applied.add(extensions)) {
+          extensions.injectResolutionRule(_ => GuardedRule(ResolveSkewJoinHints))
+          extensions.injectResolutionRule(_ => GuardedRule(KeepCommonTables))
+          TableFunctions.all.foreach(extensions.injectTableFunction)
+          extensions.injectOptimizerRule(SkewExtensions.loadedOptimizerRules)
+          extensions.injectRuntimeOptimizerRule(_ => GuardedRule(PropagateEmptyInputs.AtRuntime))
+          SkewExtensions.strategies.foreach(strategy =>
+            extensions.injectPlannerStrategy(_ => strategy))
+          extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
+          extensions.injectQueryStagePrepRule(_ => CheckBroadcasts)
+          // First: which sorts are left says what is wanted of a join.
+          extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfScans)
+          extensions.injectColumnar(_ => InStaticPlans(SkewExtensions.rulesOfScans))
+          extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
+          extensions.injectColumnar(_ => InStaticPlans(SkewExtensions.rulesOfBulkExchanges))
+          extensions.injectQueryStageOptimizerRule(_ => GuardedRule(PruneBucketsByKeys))
+          extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
+          SkewextTab.attachToActive()
+        }
       }
-    }
 }
 
 object SkewExtensions {

@@ -3,7 +3,7 @@ package io.github.skewext.explain
 import scala.util.Try
 import scala.util.control.NonFatal
 
-import io.github.skewext.internal.{Guard, LoadedExtension, SkewConf}
+import io.github.skewext.internal.{Guard, LoadedExtension, SkewConf, SparkLine}
 import io.github.skewext.plan.MultiFullJoin
 
 import org.apache.spark.sql.AnalysisException
@@ -29,7 +29,7 @@ object Explainer {
     if (Guard.sparkIsSupported) {
       new Explainer(query, plansCommands).explanation
     } else {
-      Explanation(Seq(Guard.unsupportedSpark), Nil)
+      Explanation(Seq(SparkLine.unsupported), Nil)
     }
 }
 

@@ -6,7 +6,6 @@ import scala.collection.JavaConverters._
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
-import org.apache.spark.SPARK_VERSION
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -28,17 +27,11 @@ object Guard extends Logging {
     new mutable.WeakHashMap[SparkSession, mutable.LinkedHashMap[String, String]]
 
   /** Whether the running Spark is of the line that the jar was built for, and not too old. */
-  def sparkIsSupported: Boolean = isOfLine && hasExtensionPoints
-
-  private def isOfLine: Boolean = SPARK_VERSION.startsWith(BuildInfo.sparkLine + ".")
+  def sparkIsSupported: Boolean = SparkLine.isOurs && hasExtensionPoints
 
   /** Spark 3.5.0 lacks one. Not by its number, which others give to a Spark that has it. */
   private lazy val hasExtensionPoints: Boolean = classOf[SparkSessionExtensions].getMethods
     .exists(_.getName == "injectQueryPostPlannerStrategyRule")
-
-  def unsupportedSpark: String =
-    s"skewext ${BuildInfo.version} is built for Spark ${BuildInfo.sparkLine} and this is Spark " +
-      s"$SPARK_VERSION; use ${if (isOfLine) "a newer release" else "the jar"} of this Spark's line."
 
   def protect[T](what: => String, fallback: => T)(body: => T): T =
     try {
