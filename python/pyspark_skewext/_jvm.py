@@ -124,6 +124,12 @@ def other_line(jvm: Any, spark_version: str) -> str | None:
     )
 
 
+def fitting_facade_of(spark: SparkSession) -> Any:
+    """Find the facade as the session sees it; None also where it is for another line of Spark."""
+    found = facade_of(spark)
+    return None if found is None or other_line(spark._jvm, spark.version) else found
+
+
 def api_of(spark: SparkSession) -> Any:
     """Find the facade, checked and ready for joins, or say in an error what to do."""
     check_session(spark)

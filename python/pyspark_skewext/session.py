@@ -146,10 +146,8 @@ def _runs_without_extension() -> bool:
         # A context alone has its settings fixed as well.
         context: Any = SparkContext._active_spark_context
         return _jvm.EXTENSION not in _entries(context.getConf().get(EXTENSIONS, ""))
-    api = _jvm.facade_of(session)
-    if api is None or _jvm.other_line(session._jvm, session.version) is not None:
-        return True
-    return not api.isExtensionLoaded(session._jsparkSession)
+    api = _jvm.fitting_facade_of(session)
+    return api is None or not api.isExtensionLoaded(session._jsparkSession)
 
 
 def register(spark: SparkSession) -> None:
@@ -254,8 +252,8 @@ def is_enabled(spark: SparkSession) -> bool:
         enabled = str(spark.conf.get("spark.skewext.enabled", "true")).lower()
         return enabled == "true" and _connect.has_extension(spark)
     _jvm.check_session(spark)
-    api = _jvm.facade_of(spark)
-    if api is None or _jvm.other_line(spark._jvm, spark.version) is not None:
+    api = _jvm.fitting_facade_of(spark)
+    if api is None:
         return False
     session = spark._jsparkSession
     return bool(api.isOperatorAvailable(session)) and bool(api.isEnabled(session))

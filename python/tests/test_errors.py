@@ -263,7 +263,7 @@ def test_jar_and_package_of_other_versions(
 
 
 def test_jar_for_another_spark() -> None:
-    # With jars that are there: test_other_lines.py.
+    # With jars that are there: test_sessions.py.
     jvm = Mock()
     jvm.io.github.skewext.internal.BuildInfo.version.return_value = skewext.__version__
     jvm.io.github.skewext.internal.BuildInfo.sparkLine.return_value = "3.5"

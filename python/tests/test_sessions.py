@@ -18,6 +18,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pyspark_skewext as skewext
+from pyspark_skewext import _jar
 
 EXTENSION = "io.github.skewext.SkewExtensions"
 SPARK_SUBMIT = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
@@ -293,3 +294,59 @@ def test_is_enabled_follows_the_switch(spark: SparkSession) -> None:
     assert not skewext.is_enabled(spark)
     spark.conf.unset("spark.skewext.enabled")
     assert skewext.is_enabled(spark)
+
+
+#: The jars of other lines of Spark that are there.
+OTHERS = [
+    jar
+    for jar in sorted(_jar.JAR_DIRECTORY.glob("*.jar"))
+    if jar.name != Path(skewext.jar_path()).name
+]
+
+
+@pytest.mark.skipif(not OTHERS, reason="jars of other lines of Spark are not made: make jars")
+def test_a_jar_of_another_line(run: RunScript) -> None:
+    """As after an update of PySpark alone; Scala may be another one, too."""
+    for jar in OTHERS:
+        out = run(
+            """
+from pyspark.errors import PySparkRuntimeError
+
+spark = skewext.configure(plain()).getOrCreate()
+
+def both():
+    one = spark.createDataFrame([(1, "a"), (2, "b")], "k int, a string")
+    return one, spark.createDataFrame([(2, "c"), (3, "d")], "k int, b string")
+
+def refused(call):
+    try:
+        call()
+    except PySparkRuntimeError as error:
+        print(str(error).splitlines()[0])
+
+refused(lambda: skewext.multi_full_join(*both(), on="k"))
+refused(lambda: skewext.skew_join(*both(), on="k", technique="salted"))
+refused(lambda: skewext.skew_report(both()[0], on="k"))
+refused(lambda: skewext.register(spark))
+assert not skewext.is_enabled(spark)
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    skewext.configure(SparkSession.builder)
+assert any("running without skewext" in str(one.message) for one in told), told
+# Spark's own queries are what they are, hints of ours among them.
+one, two = both()
+joined = one.join(two.hint("skew_join", "salted"), "k", "full").orderBy("k")
+assert [tuple(row) for row in joined.collect()] == [(1, "a", None), (2, "b", "c"), (3, None, "d")]
+(note,) = skewext.explain(joined).notes
+print(note)
+""",
+            env={"SKEWEXT_JAR": str(jar)},
+        )
+        line = jar.name.split("spark")[1].split("_")[0]
+        told = out[: out.index("done")].splitlines()
+        assert len(told) == 5, out
+        for message in told:
+            assert f"was built for Spark {line} but this is Spark" in message
+        # One warning, and nothing of classes that are not there.
+        assert out.count("is built for Spark") == 1, out
+        assert "java.lang" not in out, out

@@ -87,32 +87,31 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  */
 class SkewExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit =
-    // First, and outside of the guard, which may not load with another Scala.
-    if (!SparkLine.isOurs) SparkLine.warnOnce()
-    else
-      Guard.protect("loading the extension", ()) {
-        if (!Guard.sparkIsSupported) {
-          SparkLine.warnOnce()
-        } else if (SkewExtensions.applied.add(extensions)) {
-          extensions.injectResolutionRule(_ => GuardedRule(ResolveSkewJoinHints))
-          extensions.injectResolutionRule(_ => GuardedRule(KeepCommonTables))
-          TableFunctions.all.foreach(extensions.injectTableFunction)
-          extensions.injectOptimizerRule(SkewExtensions.loadedOptimizerRules)
-          extensions.injectRuntimeOptimizerRule(_ => GuardedRule(PropagateEmptyInputs.AtRuntime))
-          SkewExtensions.strategies.foreach(strategy =>
-            extensions.injectPlannerStrategy(_ => strategy))
-          extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
-          extensions.injectQueryStagePrepRule(_ => CheckBroadcasts)
-          // First: which sorts are left says what is wanted of a join.
-          extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfScans)
-          extensions.injectColumnar(_ => InStaticPlans(SkewExtensions.rulesOfScans))
-          extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
-          extensions.injectColumnar(_ => InStaticPlans(SkewExtensions.rulesOfBulkExchanges))
-          extensions.injectQueryStageOptimizerRule(_ => GuardedRule(PruneBucketsByKeys))
-          extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
-          SkewextTab.attachToActive()
-        }
-      }
+    // Outside of the guard, which may not load with another Scala.
+    if (SparkLine.isOurs) Guard.protect("loading the extension", ())(load(extensions))
+    else SparkLine.warnOnce()
+
+  private def load(extensions: SparkSessionExtensions): Unit =
+    if (!Guard.sparkIsSupported) {
+      SparkLine.warnOnce()
+    } else if (SkewExtensions.applied.add(extensions)) {
+      extensions.injectResolutionRule(_ => GuardedRule(ResolveSkewJoinHints))
+      extensions.injectResolutionRule(_ => GuardedRule(KeepCommonTables))
+      TableFunctions.all.foreach(extensions.injectTableFunction)
+      extensions.injectOptimizerRule(SkewExtensions.loadedOptimizerRules)
+      extensions.injectRuntimeOptimizerRule(_ => GuardedRule(PropagateEmptyInputs.AtRuntime))
+      SkewExtensions.strategies.foreach(strategy => extensions.injectPlannerStrategy(_ => strategy))
+      extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
+      extensions.injectQueryStagePrepRule(_ => CheckBroadcasts)
+      // First: which sorts are left says what is wanted of a join.
+      extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfScans)
+      extensions.injectColumnar(_ => InStaticPlans(SkewExtensions.rulesOfScans))
+      extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
+      extensions.injectColumnar(_ => InStaticPlans(SkewExtensions.rulesOfBulkExchanges))
+      extensions.injectQueryStageOptimizerRule(_ => GuardedRule(PruneBucketsByKeys))
+      extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
+      SkewextTab.attachToActive()
+    }
 }
 
 object SkewExtensions {
