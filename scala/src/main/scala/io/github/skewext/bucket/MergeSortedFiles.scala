@@ -4,7 +4,7 @@ import scala.annotation.tailrec
 
 import io.github.skewext.execution.files.{BucketFiles, MergeSortedFilesExec, SortedFiles}
 import io.github.skewext.execution.{MadeOf, MultiFullJoinExec}
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.internal.{LogicalLinks, SkewConf}
 import io.github.skewext.plan.MergeReason
 
 import org.apache.spark.sql.catalyst.expressions.{Ascending, Attribute, SortOrder}
@@ -77,7 +77,8 @@ object MergeSortedFiles extends Rule[SparkPlan] {
     if (needed.nonEmpty && !join.comesOrdered) {
       if (needed.forall(_._2.isDefined)) {
         val children = inputs.zip(scans).map {
-          case ((child, order), Some(scan)) => merged(scan, child, order, hashedElse)
+          case ((child, order), Some(scan)) =>
+            merged(scan, child, order, hashedElse).map(LogicalLinks.wrapping(child)(_))
           case ((child, _), None) => Some(child)
         }
         if (children.forall(_.isDefined)) {

@@ -2,7 +2,7 @@ package io.github.skewext.planner
 
 import io.github.skewext.execution.MultiJoinExec
 import io.github.skewext.execution.split.KeySketchExec
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.internal.{LogicalLinks, SkewConf}
 import io.github.skewext.plan.StableRows
 
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -26,11 +26,13 @@ object BulkExchanges extends Rule[SparkPlan] {
 
   private def bulk(input: SparkPlan): SparkPlan = input match {
     case shuffle: ShuffleExchangeExec =>
-      val rows = BulkShuffleExchangeExec(
-        shuffle.outputPartitioning,
-        shuffle.child,
-        shuffle.shuffleOrigin,
-        shuffle.advisoryPartitionSize)
+      // A repartition of the user's is linked to its logical node, which is planned once more without it.
+      val rows = LogicalLinks.replacing(shuffle)(
+        BulkShuffleExchangeExec(
+          shuffle.outputPartitioning,
+          shuffle.child,
+          shuffle.shuffleOrigin,
+          shuffle.advisoryPartitionSize))
       if (conf.getConf(SkewConf.SHUFFLE_COLUMNS)) {
         byColumnInstead(shuffle) match {
           case Right(columns) => columns

@@ -1,7 +1,7 @@
 package io.github.skewext.planner
 
 import io.github.skewext.execution.{MultiFullJoinExec, MultiJoinExec, SparksShuffledJoin}
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.internal.{LogicalLinks, SkewConf}
 import io.github.skewext.plan._
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -41,10 +41,8 @@ object SpreadNullKeys extends Rule[SparkPlan] {
 
   private def spread(plan: SparkPlan, whole: SparkPlan): SparkPlan = plan match {
     case join: MultiFullJoinExec if canSpread(join) && !sharesShuffle(join, whole) =>
-      val told = join.copy(spreadBy = join.children.zip(join.keys).map((spreadBy _).tupled))
-      // Adaptive execution finds the logical node of an operator by its tags.
-      told.copyTagsFrom(join)
-      told
+      LogicalLinks.replacing(join)(
+        join.copy(spreadBy = join.children.zip(join.keys).map((spreadBy _).tupled)))
     case SparksShuffledJoin(join) =>
       sourceToSpread(join)
         .filterNot(_ => sharesShuffle(join, whole))
@@ -127,14 +125,12 @@ object SpreadNullKeys extends Rule[SparkPlan] {
       }
     val (left, leftKeys) = side(0, join.left, join.leftKeys)
     val (right, rightKeys) = side(1, join.right, join.rightKeys)
-    val told = join match {
+    LogicalLinks.replacing[SparkPlan](join)(join match {
       case j: SortMergeJoinExec =>
         j.copy(leftKeys = leftKeys, rightKeys = rightKeys, left = left, right = right)
       case j: ShuffledHashJoinExec =>
         j.copy(leftKeys = leftKeys, rightKeys = rightKeys, left = left, right = right)
-    }
-    told.copyTagsFrom(join)
-    told
+    })
   }
 
   private def shuffled(input: SparkPlan, by: Seq[Expression]): SparkPlan =

@@ -1,6 +1,7 @@
 package io.github.skewext.planner
 
 import io.github.skewext.execution.AlignPartitionsExec
+import io.github.skewext.internal.LogicalLinks
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -45,7 +46,10 @@ private[skewext] object StoragePartitions {
         positions <- commonPositions(layouts, keys.head.size, conf)
         values <- commonValues(layouts.map(_.partitions), conf)
       } yield {
-        inputs.map(AlignPartitionsExec(values.sorted, positions, first.shown, _))
+        inputs.map { input =>
+          LogicalLinks.wrapping(input)(
+            AlignPartitionsExec(values.sorted, positions, first.shown, input))
+        }
       }
     } else {
       None

@@ -2,7 +2,7 @@ package io.github.skewext.skew
 
 import io.github.skewext.execution.split.{JoinedInputs, SplitJoinExec, SplitReadSpecs}
 import io.github.skewext.execution.{MadeOf, SparksShuffledJoin}
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.internal.{LogicalLinks, SkewConf}
 import io.github.skewext.plan.SkewSettings
 
 import org.apache.spark.sql.execution._
@@ -78,11 +78,9 @@ private[skewext] object JoinsAbove {
   }
 
   private def inParts(join: ShuffledJoin, left: SparkPlan, right: SparkPlan): SparkPlan = {
-    val divided = join match {
+    LogicalLinks.replacing[SparkPlan](join)(join match {
       case j: SortMergeJoinExec => j.copy(left = left, right = right, isSkewJoin = true)
       case j: ShuffledHashJoinExec => j.copy(left = left, right = right, isSkewJoin = true)
-    }
-    divided.copyTagsFrom(join)
-    divided
+    })
   }
 }

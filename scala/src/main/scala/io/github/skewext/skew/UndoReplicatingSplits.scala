@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
 import io.github.skewext.execution.SparksShuffledJoin
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.internal.{LogicalLinks, SkewConf}
 import io.github.skewext.plan.{JoinHints, SkewReason}
 
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -41,11 +41,12 @@ object UndoReplicatingSplits extends Rule[SparkPlan] {
       case j: SortMergeJoinExec => j.copy(isSkewJoin = false)
       case j: ShuffledHashJoinExec => j.copy(isSkewJoin = false)
     }
-    val reading = unsplit.withNewChildren(unsplit.children.map(_.transform {
-      case read: AQEShuffleReadExec => read.child
-    }))
     // Before another tag is set: Spark gives a node those of the one it replaces if it has none.
-    reading.copyTagsFrom(join)
+    val reading =
+      LogicalLinks.replacing(join)(unsplit.withNewChildren(unsplit.children.map(_.transform {
+        case read: AQEShuffleReadExec =>
+          read.child
+      })))
     SkewReason.set(reading, SkewReason.MergeTarget)
     reading
   }

@@ -1,5 +1,7 @@
 package io.github.skewext.execution.files
 
+import io.github.skewext.internal.LogicalLinks
+
 import org.apache.spark.sql.catalyst.catalog.BucketSpec
 import org.apache.spark.sql.catalyst.expressions.{Attribute, FileSourceConstantMetadataAttribute, FileSourceGeneratedMetadataAttribute}
 import org.apache.spark.sql.execution.FileSourceScanExec
@@ -33,9 +35,7 @@ private[skewext] object BucketedScan {
     if (buckets.cardinality() == before.fold(spec.numBuckets)(_.cardinality())) {
       scan
     } else {
-      val restricted = scan.copy(optionalBucketSet = Some(buckets))
-      restricted.copyTagsFrom(scan)
-      restricted
+      LogicalLinks.replacing(scan)(scan.copy(optionalBucketSet = Some(buckets)))
     }
   }
 }

@@ -2,6 +2,7 @@ package io.github.skewext.execution.split
 
 import io.github.skewext.execution.files.MergeSortedFilesExec
 import io.github.skewext.execution.{MultiFullJoinExec, SparksShuffledJoin}
+import io.github.skewext.internal.LogicalLinks
 import io.github.skewext.plan.InputRole.Required
 import io.github.skewext.plan.{InputRole, JoinHints, SkewReason, SpreadNulls}
 
@@ -20,11 +21,13 @@ import org.apache.spark.sql.skewext.SparkShims
  * joins on either side: in `(a JOIN b ON a.k = b.k) JOIN (c JOIN d ON c.k = d.k) ON a.k = c.k` all
  * four are required.
  *
+ * @param replaced the join
  * @param condition what rows of the operator must fulfil besides
  * @param output what is shown of the operator's output
  * @param operator our operator over other children
  */
 case class JoinedInputs(
+    replaced: SparkPlan,
     inputs: Seq[JoinedInputs.Input],
     condition: Option[Expression],
     output: Seq[NamedExpression],
@@ -32,8 +35,10 @@ case class JoinedInputs(
 
   /** The operator with split reads, and whatever gives it the output of the join it replaces. */
   def splitPlan(children: Seq[SparkPlan], splits: SkewSplits): SparkPlan = {
-    val join = operator(children, splits)
-    val filtered = condition.fold(join: SparkPlan)(FilterExec(_, join))
+    // Each stays a node of the join that was planned.
+    def linked[P <: SparkPlan](node: P): P = LogicalLinks.replacing(replaced)(node)
+    val join = linked(operator(children, splits))
+    val filtered = condition.fold(join: SparkPlan)(c => linked(FilterExec(c, join)))
     val sameOutput = output.forall(_.isInstanceOf[Attribute]) &&
       output.map(_.exprId) == join.output.map(_.exprId)
     if (sameOutput) {
@@ -41,8 +46,8 @@ case class JoinedInputs(
     } else {
       val shown = asJoined(join.output)
       filtered match {
-        case j: SplitJoinExec => j.showing(shown).getOrElse(ProjectExec(shown, j))
-        case other => ProjectExec(shown, other)
+        case j: SplitJoinExec => j.showing(shown).getOrElse(linked(ProjectExec(shown, j)))
+        case other => linked(ProjectExec(shown, other))
       }
     }
   }
@@ -78,7 +83,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
         Input(join.children(i), join.keys(i), join.roles(i))
       }
       def split(children: Seq[SparkPlan], splits: SkewSplits): SplitJoinExec = {
-        val ours = SplitJoinExec(
+        SplitJoinExec(
           children,
           join.keys,
           join.keyColumns,
@@ -88,11 +93,8 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
           join.order,
           join.spreadNullKeys,
           splits)
-        // It stays the join of the query that it was planned for.
-        ours.copyTagsFrom(join)
-        ours
       }
-      Right(JoinedInputs(inputs, None, join.output, split))
+      Right(JoinedInputs(join, inputs, None, join.output, split))
     }
 
   private def ofShuffledJoin(join: ShuffledJoin): Either[SkewReason, JoinedInputs] = {
@@ -113,7 +115,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
       case Some((leftRole, rightRole)) if join.joinType.isInstanceOf[InnerLike] =>
         val left = side(join.left, leftKeys, leftRole)
         val right = side(join.right, rightKeys, rightRole)
-        Right(both(left, right).joined(join.condition, isSpread))
+        Right(both(left, right).joined(join, join.condition, isSpread))
       case Some((leftRole, rightRole)) =>
         val (ofLeft, others) = conditions(join).partition(isOver(join.left))
         val (ofRight, ofBoth) = others.partition(isOver(join.right))
@@ -124,7 +126,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
         } else {
           val left = side(join.left, keysIf(ofLeft, leftKeys), leftRole)
           val right = side(join.right, keysIf(ofRight, rightKeys), rightRole)
-          Right(both(left, right).joined(None, isSpread))
+          Right(both(left, right).joined(join, None, isSpread))
         }
     }
   }
@@ -191,9 +193,13 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
     def and(right: Chain): Chain =
       Chain(inputs ++ right.inputs, output ++ right.output)
 
-    def joined(condition: Option[Expression], spreadNullKeys: Boolean): JoinedInputs = {
+    def joined(
+        join: SparkPlan,
+        condition: Option[Expression],
+        spreadNullKeys: Boolean): JoinedInputs = {
       val inOrder = inputs.forall(isMerged)
       JoinedInputs(
+        join,
         if (inOrder) inputs else inputs.map(i => i.copy(plan = withoutMerge(i.plan))),
         condition.map(replaceAlias(_, aliases)),
         output,

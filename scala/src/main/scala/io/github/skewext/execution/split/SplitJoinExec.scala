@@ -1,7 +1,7 @@
 package io.github.skewext.execution.split
 
 import io.github.skewext.execution.{InputColumn, MultiFullJoinExec, MultiJoinExec, NormalizedKeys}
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.internal.{LogicalLinks, SkewConf}
 import io.github.skewext.plan.InputRole
 
 import org.apache.spark.rdd.RDD
@@ -117,10 +117,8 @@ case class SplitJoinExec(
       projection.map(replaceAliasButKeepName(_, aliases))
     }
     if (list.forall(shownColumn(_).isDefined)) {
-      val showing = copy(shown = Some(list))
       // It stays the join of the query that it was planned for, and is not its projection.
-      showing.copyTagsFrom(this)
-      Some(showing)
+      Some(LogicalLinks.replacing(this)(copy(shown = Some(list))))
     } else {
       None
     }

@@ -2,7 +2,7 @@ package org.apache.spark.sql.skewext
 
 import java.nio.ByteOrder
 
-import io.github.skewext.internal.{ByteBuilder, ColumnCell, ColumnRoutes, ColumnRuns}
+import io.github.skewext.internal.{ByteBuilder, ColumnCell, ColumnRoutes, ColumnRuns, LogicalLinks}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.shuffle.sort.{SerializedShuffleHandle, SortShuffleManager}
@@ -108,11 +108,12 @@ object ColumnShuffleExchangeExec {
     shuffle.outputPartitioning match {
       case byHash: HashPartitioning =>
         obstacle(byHash, child).toLeft(
-          ColumnShuffleExchangeExec(
-            byHash,
-            child,
-            shuffle.shuffleOrigin,
-            shuffle.advisoryPartitionSize))
+          LogicalLinks.replacing(shuffle)(
+            ColumnShuffleExchangeExec(
+              byHash,
+              child,
+              shuffle.shuffleOrigin,
+              shuffle.advisoryPartitionSize)))
       case _ => Left(FromRows)
     }
 

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.skewext
 
+import io.github.skewext.internal.LogicalLinks
+
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, Predicate, SortOrder}
@@ -66,12 +68,15 @@ case class SelectColumnsExec(
 object SelectColumnsExec {
 
   /** In place of a node that only leaves out rows or columns. */
-  def insteadOf(node: SparkPlan): Option[SelectColumnsExec] = node match {
-    case ProjectExec(list, child) if list.forall(_.isInstanceOf[Attribute]) =>
-      Some(SelectColumnsExec(node.output, None, child))
-    case FilterExec(condition, child) if condition.deterministic =>
-      Some(SelectColumnsExec(node.output, Some(condition), child))
-    case _ => None
+  def insteadOf(node: SparkPlan): Option[SelectColumnsExec] = {
+    val select = node match {
+      case ProjectExec(list, child) if list.forall(_.isInstanceOf[Attribute]) =>
+        Some(SelectColumnsExec(node.output, None, child))
+      case FilterExec(condition, child) if condition.deterministic =>
+        Some(SelectColumnsExec(node.output, Some(condition), child))
+      case _ => None
+    }
+    select.map(LogicalLinks.replacing(node)(_))
   }
 
   /** Puts the places of the rows that are wanted into an array, and gives their number. */

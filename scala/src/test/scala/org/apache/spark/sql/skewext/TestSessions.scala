@@ -25,11 +25,22 @@ object TestSessions {
   def ruleNames(session: SparkSession)(namesOf: PartialFunction[Any, Seq[String]]): Seq[String] = {
     val e = TestShims.extensions(session)
     val rules = e.buildResolutionRules(session) ++ e.buildOptimizerRules(session) ++
-      e.buildRuntimeOptimizerRules(session) ++ e.buildQueryPostPlannerStrategyRules(session) ++
+      e.buildRuntimeOptimizerRules(session)
+    names(rules, namesOf) ++ physicalRuleNames(session)(namesOf)
+  }
+
+  /** The names of those that change physical plans. */
+  def physicalRuleNames(session: SparkSession)(
+      namesOf: PartialFunction[Any, Seq[String]]): Seq[String] = {
+    val e = TestShims.extensions(session)
+    val rules = e.buildQueryPostPlannerStrategyRules(session) ++
       e.buildQueryStagePrepRules(session) ++ e.buildQueryStageOptimizerRules(session) ++
       e.buildColumnarRules(session).map(_.preColumnarTransitions)
-    rules.flatMap(rule => namesOf.applyOrElse(rule, (_: Any) => Seq(rule.ruleName)))
+    names(rules, namesOf)
   }
+
+  private def names(rules: Seq[Rule[_]], of: PartialFunction[Any, Seq[String]]): Seq[String] =
+    rules.flatMap(rule => of.applyOrElse(rule, (_: Any) => Seq(rule.ruleName)))
 
   /** Waits until listeners have heard of all that has happened. */
   def drainEvents(session: SparkSession): Unit = session.sparkContext.listenerBus.waitUntilEmpty()

@@ -1,0 +1,210 @@
+package io.github.skewext
+
+import java.nio.file.Files
+
+import io.github.skewext.execution.split.{KeySketchExec, SplitJoinExec}
+import io.github.skewext.execution.{MarkedBroadcastJoinExec, MultiFullJoinExec, SaltKeysExec}
+import io.github.skewext.internal.SkewConf
+import io.github.skewext.planner.MultiFullJoinStrategy
+import io.github.skewext.skew.SkewJoinCostEvaluator
+import io.github.skewext.technique.TechniqueTest
+import org.apache.commons.io.FileUtils
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoinExec}
+import org.apache.spark.sql.execution.{SparkPlan, WholeStageCodegenExec}
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec, SelectColumnsExec}
+
+/** Queries whose plans change while they run, with a node of ours in them. */
+trait ReplanningTest extends TechniqueTest {
+
+  // Scans return batches only if Spark generates code.
+  override protected def generatesCode: Boolean = true
+
+  private lazy val folder = Files.createTempDirectory("replanning")
+
+  override protected def afterAll(): Unit =
+    try super.afterAll()
+    finally FileUtils.deleteDirectory(folder.toFile)
+
+  /** A table of parquet files, written once. */
+  protected def stored(name: String, df: => DataFrame): DataFrame = {
+    val path = folder.resolve(name)
+    if (!Files.exists(path)) df.write.parquet(path.toString)
+    spark.read.parquet(path.toString)
+  }
+
+  /**
+   * Columns k, v0, s0 for i = 0; the first input has a hot key. A cached table of numbers returns batches.
+   */
+  protected def stored(i: Int): DataFrame = stored(
+    s"t$i", {
+      val rows = if (i == 0) skewed(0, 1600, hot = 2) else skewed(i, 90)
+      rows.withColumn(s"s$i", (hash(col(s"s$i")) % 10).cast("smallint"))
+    })
+
+  protected def small: DataFrame =
+    stored("small", spark.range(6).selectExpr("id k", "id + 100 small"))
+
+  /** No rows, which only running the query shows. */
+  private def nothing: DataFrame = small.where("small < 50").select("k")
+
+  /**
+   * An operation for which adaptive execution plans the query again.
+   *
+   * @param inputs changes an input (k, v, s) of a join, and keeps k
+   * @param results changes the result (k, ...) of a join
+   * @param caches whether what it is applied to is cached first
+   */
+  protected case class Change(
+      name: String,
+      inputs: DataFrame => DataFrame,
+      results: DataFrame => DataFrame,
+      caches: Boolean = false) {
+
+    def input(df: DataFrame, plain: Boolean): DataFrame =
+      inputs(if (caches && !plain) df.cache() else df)
+
+    def result(df: DataFrame, plain: Boolean): DataFrame =
+      results(if (caches && !plain) df.cache() else df)
+  }
+
+  protected object Changes {
+    private def both(name: String, change: DataFrame => DataFrame) = Change(name, change, change)
+
+    val all: Seq[Change] = Seq(
+      Change(
+        "cache, filter and projection",
+        df =>
+          df.where(s"${df.columns(1)} % 3 > 0 AND ${df.columns(2)} > 3").select("k", df.columns(2)),
+        df => df.where(s"${df.columns(2)} > 3").select("k", df.columns(2)),
+        caches = true),
+      Change(
+        "cache, rename and condition on the key",
+        df => df.withColumnRenamed(df.columns(1), "renamed").where("k % 5 <> 2"),
+        _.where("k % 5 <> 2"),
+        caches = true),
+      both("broadcast", _.join(broadcast(small), Seq("k"), "left")),
+      Change(
+        "shuffle",
+        df => df.groupBy("k").agg(max(df.columns(1)).as(df.columns(1)), count("*").as("n")),
+        _.groupBy("k").count()),
+      both("repartition", _.repartition(4, col("k"))),
+      both("empty", _.join(nothing, Seq("k"))),
+      both("empty anti join", _.join(nothing, Seq("k"), "left_anti")),
+      both("changed join strategy", _.join(small, Seq("k"))))
+  }
+
+  /**
+   * A query with a node of ours.
+   *
+   * @param isThere whether a plan has the node
+   * @param of the query, of three inputs with columns k, v and s each
+   */
+  protected case class Case(
+      name: String,
+      isThere: SparkPlan => Boolean,
+      of: Seq[DataFrame] => DataFrame,
+      settings: Seq[(String, String)] = Nil)
+
+  private val NotSplit = SkewConf.SKEW_ENABLED.key -> "false"
+
+  private def sparkChain(inputs: Seq[DataFrame]): DataFrame =
+    inputs.reduceLeft(_.join(_, Seq("k"), "full"))
+
+  private def roles(names: String*)(inputs: Seq[DataFrame]): DataFrame =
+    multiJoin(inputs, Seq("k"), roles = names)
+
+  private def technique(name: String, how: String, options: (String, String)*)(
+      inputs: Seq[DataFrame]): DataFrame =
+    inputs.reduceLeft(skewJoin(_, _, "k", how, name, options.toMap))
+
+  protected val cases: Seq[Case] = Seq(
+    Case(
+      "multi-way join of columns",
+      {
+        case _: ColumnShuffleExchangeExec => true
+        case _ => false
+      },
+      fullJoin("k")(_: _*),
+      Seq(NotSplit)),
+    Case(
+      "filters and projections of batches",
+      _.isInstanceOf[SelectColumnsExec],
+      inputs =>
+        fullJoin("k")(inputs.map(df => df.where(s"${df.columns(1)} > 5").drop(df.columns(1))): _*)),
+    Case(
+      "multi-way join of rows",
+      _.isInstanceOf[BulkShuffleExchangeExec],
+      fullJoin("k")(_: _*),
+      Seq(NotSplit, SkewConf.SHUFFLE_COLUMNS.key -> "false")),
+    Case(
+      "roles",
+      _.isInstanceOf[MultiFullJoinExec],
+      roles("required", "optional", "excluded"),
+      Seq(NotSplit)),
+    Case(
+      "chain that is rewritten",
+      _.isInstanceOf[MultiFullJoinExec],
+      sparkChain,
+      Seq(NotSplit, SkewConf.MULTI_JOIN_REWRITE.key -> "true")),
+    Case("split of a multi-way join", _.isInstanceOf[SplitJoinExec], fullJoin("k")(_: _*)),
+    Case(
+      "sampled keys of Spark's joins",
+      _.isInstanceOf[KeySketchExec],
+      sparkChain,
+      Seq(SkewConf.SKEW_OUTPUT_SPARK_JOINS.key -> "true")),
+    Case("split of Spark's joins", _.isInstanceOf[SplitJoinExec], sparkChain),
+    Case(
+      "split by force",
+      _.isInstanceOf[SplitJoinExec],
+      inputs =>
+        fullJoin("k")(inputs: _*)
+          .groupBy("k")
+          .agg(count("*").as("n"), max(inputs.head.columns(1)).as("m")),
+      Seq(
+        Force -> "true",
+        SQLConf.ADAPTIVE_CUSTOM_COST_EVALUATOR_CLASS.key -> classOf[
+          SkewJoinCostEvaluator].getName)),
+    Case(
+      "broadcast of small inputs",
+      _.isInstanceOf[BroadcastHashJoinExec],
+      roles("required", "optional", "excluded"),
+      Seq(
+        SkewConf.MULTI_JOIN_BROADCAST.key -> "true",
+        "spark.sql.autoBroadcastJoinThreshold" -> "10MB")),
+    Case(
+      "Spark's joins in place of the operator",
+      _.isInstanceOf[SortMergeJoinExec],
+      roles("required", "optional", "optional"),
+      Seq(NotSplit, SkewConf.EXCLUDED_RULES.key -> MultiFullJoinStrategy.ruleName)),
+    Case("salted join", _.isInstanceOf[SaltKeysExec], technique("salted", "left", "salts" -> "3")),
+    Case(
+      "broadcast side with unmatched rows",
+      _.isInstanceOf[MarkedBroadcastJoinExec],
+      inputs => technique("broadcast_map", "full")(inputs.take(2))),
+    Case(
+      "broadcast in chunks",
+      _.isInstanceOf[BroadcastHashJoinExec],
+      technique("iterative_broadcast", "left", "chunks" -> "2")))
+
+  /** A settings' value for the time of a query: adaptive execution may broadcast only `small`. */
+  protected val Adaptive: Seq[(String, String)] = Seq(
+    "spark.sql.adaptive.enabled" -> "true",
+    "spark.sql.autoBroadcastJoinThreshold" -> "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold" -> "300")
+
+  /** All nodes that ran, those of stages among them. */
+  protected def nodes(plan: SparkPlan): Seq[SparkPlan] = {
+    val below = plan match {
+      case adaptive: AdaptiveSparkPlanExec => Seq(adaptive.executedPlan)
+      case stage: QueryStageExec => Seq(stage.plan)
+      case code: WholeStageCodegenExec => Seq(code.child)
+      case node => node.children
+    }
+    plan +: (below ++ plan.subqueries).flatMap(nodes)
+  }
+}
