@@ -8,15 +8,16 @@ import org.apache.spark.sql.skewext.{SpillableRowArray, TaskInternals}
 import org.apache.spark.util.collection.unsafe.sort.{UnsafeExternalSorter, UnsafeSorterIterator, UnsafeSorterSpillWriter}
 
 /**
- * Groups rows by sorting every input by the hash of its key with Spark's external sorter, which
- * spills, and merging the sorted inputs. Sorting by the hash is one radix sort, whatever the key's
- * type. A run is the rows of one hash; those of it that do not have the key of its first row (a
- * collision) are set aside, in spillable arrays, and form groups of their own before the next run is
- * looked at.
+ * Groups rows by an external merge sort. It sorts every input by the hash of its key with Spark's
+ * external sorter, which spills, and merges the sorted inputs. Sorting by the hash is one radix
+ * sort for any key type.
  *
- * A spill file is read through buffers of 4 MB that nobody accounts for, by a thread of its own, and here
- * the files of all inputs are read at a time. So an input whose files would be too many with those of the
- * others is merged to one file first.
+ * A run is the rows of one hash. Rows of the run with another key than its first row (a collision)
+ * are set aside in spillable arrays. They form groups of their own before the next run.
+ *
+ * Spark reads each spill file in a separate thread and through 4 MB of buffers that its memory
+ * manager does not track. A merge reads the files of all inputs at once. So if there are more than
+ * `MaxFiles`, the files of an input are merged to one file first.
  * {{{
  * val groups = new HashSortedGroups(keys, numFields, single, rowsInMemory, pageSize)
  * for (i <- inputs) { for (row <- i) groups.insert(i, hash, row...); groups.finishInput(i) }
@@ -39,15 +40,15 @@ private[skewext] final class HashSortedGroups(
   private[this] var mergedBytes = 0L
   private[this] var runHash = 0L
 
-  /** The first input of the current group; its first row has the group's key. */
+  /** The first input of the current group. Its first row has the group's key. */
   private[this] var reference = 0
 
-  // Two sets, as groups that are formed of one set rows aside to the other.
+  // Two sets: grouping the rows of one set adds the remaining collisions to the other.
   private[this] var leftovers = new Array[SpillableRowArray](n)
   private[this] var nextLeftovers = new Array[SpillableRowArray](n)
   private[this] var anyLeftover = false
 
-  /** Whether there is memory for the first row. */
+  /** Whether there is memory for the first sorter. */
   def canBegin: Boolean =
     try {
       begin(0)
@@ -70,13 +71,13 @@ private[skewext] final class HashSortedGroups(
   }
 
   /**
-   * No more rows of this input come. Inputs are inserted one after the other, as a sorter can be
-   * spilled on behalf of another only when it is being read.
+   * Ends the inserts of an input. Inputs are inserted one after the other, because a sorter can
+   * spill for another one only while it is being read.
    */
   def finishInput(input: Int): Unit =
     if (sorters(input) != null && (sortedInputs(input) eq RowCursor.empty)) {
       val sorted = sorters(input).getSortedIterator
-      // A file tells the number of its rows as an Int.
+      // A spill file stores the number of its rows as an Int.
       val tooMany = numFiles.sum > HashSortedGroups.MaxFiles && numRows(input) <= Int.MaxValue
       val records = if (tooMany && numFiles(input) > 1) mergedToFile(input, sorted) else sorted
       sortedInputs(input) = RowCursor.sorted(records, numFields(input))
@@ -141,7 +142,7 @@ private[skewext] final class HashSortedGroups(
     }
   }
 
-  /** Goes to the run of the lowest hash that a source stands at. */
+  /** Moves to the run with the lowest hash among the sources. */
   private def openNextRun(): Boolean = {
     var found = false
     var i = 0
@@ -156,7 +157,7 @@ private[skewext] final class HashSortedGroups(
     found
   }
 
-  /** Takes the first row of every input that has the key of the first one in the run. */
+  /** Takes the first row of each input with the key of the run's first row. */
   private def takeMembers(): Unit = {
     reference = -1
     var i = 0
@@ -173,7 +174,7 @@ private[skewext] final class HashSortedGroups(
     }
   }
 
-  /** Sets rows of other keys aside on its way. */
+  /** Sets aside the rows with other keys that it passes. */
   override protected[this] def seek(input: Int): Boolean = {
     val source = sources(input)
     while (inRun(source)) {
@@ -190,13 +191,13 @@ private[skewext] final class HashSortedGroups(
     false
   }
 
-  // A source of rows that were set aside has no other rows than those of the run.
+  // A source of rows that were set aside has only rows of the run.
   private def inRun(source: RowCursor): Boolean =
     source.live && (source.oneRun || source.prefix == runHash)
 }
 
 private[skewext] object HashSortedGroups {
 
-  /** Of a task's spill files that are read at a time, besides one for each input. */
+  /** Maximum number of spill files that a task reads at once, plus one per input. */
   val MaxFiles = 32
 }

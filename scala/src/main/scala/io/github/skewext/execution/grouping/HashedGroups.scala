@@ -6,13 +6,15 @@ import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.array.LongArray
 
 /**
- * Groups the rows of chunks: when all are there, one small hash table after the other is built over a
- * bucket of all inputs. A bucket and its table are meant to fit the processor's cache: sorted or hashed
- * as a whole, the rows of a partition are read in an order that has nothing to do with where they lie,
- * and the time goes into waiting for memory.
+ * Groups rows in memory with hash tables. [[RowChunks]] partitions the rows into buckets by their
+ * hash. After the last insert, this class builds one small hash table after the other, each over
+ * one bucket of all inputs.
  *
- * When there is no memory for the tables, `finish` says so, and [[SpillableGroups]] moves the rows to
- * [[HashSortedGroups]].
+ * A bucket and its table are meant to fit into the processor's cache. Sorting or hashing the whole
+ * partition would read its rows in random order and spend the time on cache misses.
+ *
+ * If there is no memory for the tables, `finish` returns false, and [[SpillableGroups]] moves the
+ * rows to [[HashSortedGroups]].
  */
 private[skewext] final class HashedGroups(
     keys: JoinKeys,
@@ -26,8 +28,8 @@ private[skewext] final class HashedGroups(
 
   private[this] val n = numFields.length
 
-  // The current bucket: a hash table of row numbers, and for each row its record and the number of
-  // another row of the same hash. Rows are numbered from 1.
+  // The current bucket. `table` is a hash table of row numbers, which start at 1. `records` maps a
+  // row number to the row's record, and `nexts` to another row with the same hash.
   private[this] var table: LongArray = _
   private[this] var records: LongArray = _
   private[this] var nexts: LongArray = _
@@ -35,16 +37,18 @@ private[skewext] final class HashedGroups(
   private[this] var numSlots = 0
   private[this] var slot = 0
 
-  // Rows that head the next groups, whose records are on their way to the processor.
+  // The first rows of the next groups. Their records have been prefetched.
   private[this] val heads = new Array[Int](LookAhead)
   private[this] var numHeads = 0
   private[this] var head = 0
   private[this] var touched = 0L
 
-  /** Rows of the current group's hash, but not of its key: the next group. */
+  /**
+   * The first row with the current group's hash and another key, or 0. It starts the next group.
+   */
   private[this] var collided = 0
 
-  // The current group: for every input its first and its current row.
+  // The current group: the first and the current row of each input.
   override val rows = new Array[UnsafeRow](n)
   private[this] val cursors = numFields.map(new UnsafeRow(_))
   private[this] val firstRows = new Array[Int](n)
@@ -55,7 +59,10 @@ private[skewext] final class HashedGroups(
   private[this] val keyRow = numFields.map(new UnsafeRow(_))
   private[this] val otherRow = numFields.map(new UnsafeRow(_))
 
-  /** All rows are here. False if there is no memory for the largest bucket's table. */
+  /**
+   * Ends the inserts and allocates the tables. Returns false if there is no memory for the largest
+   * bucket, or if it has too many rows.
+   */
   def finish(): Boolean = {
     chunks.seal()
     val largest = (0 until NumBuckets).map(rowsOf).max
@@ -102,7 +109,7 @@ private[skewext] final class HashedGroups(
   private def nextBucket(): Boolean = {
     var b = bucket + 1
     while (b < NumBuckets && rowsOf(b) == 0) b += 1
-    // Asked again, it must say the same.
+    // `bucket` stays unchanged, so that another call returns false again.
     if (b == NumBuckets) return false
     bucket = b
     buildTable()
@@ -110,9 +117,9 @@ private[skewext] final class HashedGroups(
   }
 
   /**
-   * Takes the heads of the next groups from the table and reads a word or two of each of their rows.
-   * Records are read in no order, so each has to be waited for; but many can be under way at once,
-   * if nothing depends on what is read.
+   * Collects the first rows of the next groups from the table, and prefetches their records by
+   * reading a word or two of each. Records are in random order, so each read is a cache miss. The
+   * reads do not depend on each other, so the processor waits for many of them at once.
    */
   private def lookAhead(): Unit = {
     val tableBase = table.memoryBlock().getBaseObject
@@ -176,7 +183,7 @@ private[skewext] final class HashedGroups(
 
   override def peakMemory: Long = chunks.peakMemory
 
-  /** Frees all memory, that of the rows as well. */
+  /** Frees the tables and the rows. */
   def free(): Unit = {
     freeTables()
     chunks.free()
@@ -193,9 +200,9 @@ private[skewext] final class HashedGroups(
   }
 
   /**
-   * Chains the rows of one hash, without a look at their keys: that would be a record read in no
-   * order for every row. The keys are compared when the group is opened and its records are read
-   * anyway.
+   * Builds the table of the current bucket, in which rows with the same hash form a chain. It does
+   * not compare keys, because that would read a record at a random place for every row. `openGroup`
+   * compares them when it reads the records anyway.
    */
   private def buildTable(): Unit = {
     numSlots = slotsFor(rowsOf(bucket)).toInt
@@ -225,7 +232,7 @@ private[skewext] final class HashedGroups(
           }
           row += 1
           records.set(row, input | (chunkPointer + ((record - chunk) >>> 3)))
-          // The latest row heads the chain, so the rows of one input stand together.
+          // A new row becomes the head of its chain, so rows of one input are adjacent.
           setNext(row, word.toInt)
           Platform.putLong(tableBase, s, tag | row)
           record += RecordHeader + Platform.getInt(base, record + 8)
@@ -303,17 +310,17 @@ private[skewext] final class HashedGroups(
 
 private object HashedGroups {
 
-  // In the table of records the input stands above the pointer. A slot of the hash table: 32 bits of
-  // the hash, between those that choose the bucket and those that choose the slot, over the number of a
-  // row.
+  // An entry of `records` holds the input above the pointer. A slot of `table` holds 32 bits of the
+  // hash above a row number. These bits lie between those that choose the bucket and those that
+  // choose the slot.
   private final val TagShift = RowChunks.HashBitsInBucket - 32
   private final val TagMask = ~0L << 32
   private final val MaxSlots = 1L << 27
 
-  // As many reads as a processor can have under way.
+  // About the number of cache misses that a processor handles at once.
   private final val LookAhead = 16
 
-  /** A power of two with at most two thirds of the slots taken. */
+  /** A power of two, so that at most two thirds of the slots are used. */
   private def slotsFor(rows: Long): Long =
     math.max(16L, java.lang.Long.highestOneBit(math.max(1L, rows * 3 / 2 - 1)) << 1)
 }

@@ -9,24 +9,24 @@ import org.apache.spark.sql.catalyst.expressions.{XXH64, _}
 import org.apache.spark.unsafe.array.ByteArrayMethods
 
 /**
- * Reads the keys of the inputs' rows: their hash, and whether two are equal. Equal keys have equal
- * hashes; unequal keys may, so whoever groups by the hash compares as well. Not thread-safe.
+ * Hashes and compares the join keys of rows. Equal keys have equal hashes. Unequal keys may have
+ * equal hashes, too, so grouping by hash also compares the keys. Not thread-safe.
  */
 abstract class JoinKeys extends Serializable {
 
-  /** Whether a part of the key is null; such a key equals no other, itself included. */
+  /** Whether a key column is null. Such a key equals no key, not even itself. */
   def hasNull(input: Int, row: UnsafeRow): Boolean
 
-  /** The hash of a key without nulls. */
+  /** The hash of the row's key, which must not contain a null. */
   def hash(input: Int, row: UnsafeRow): Long
 
   /**
-   * The hashes of the keys of all rows of a block; false if a key has, or may have, a null, or if that
-   * cannot be done by column.
+   * Computes the hashes of all rows of a block column by column. Returns false if a key may contain
+   * a null, or if the keys are not columns of the block.
    */
   def hash(input: Int, rows: ColumnBlockRows, hashes: Array[Long]): Boolean
 
-  /** Whether the keys, both without nulls, of rows of two inputs are equal. */
+  /** Whether two rows have equal keys. Neither key contains a null. */
   def equal(inputA: Int, a: UnsafeRow, inputB: Int, b: UnsafeRow): Boolean
 }
 
@@ -34,7 +34,7 @@ object JoinKeys {
 
   /**
    * @param keys the key expressions of each input, bound to its rows
-   * @param hashBits how many bits of the hash to use: 64, fewer only in tests
+   * @param hashBits number of bits of the hash that are used: 64, fewer only in tests
    */
   def apply(keys: Seq[Seq[Expression]], hashBits: Int): JoinKeys = {
     if (keys.forall(_.forall(KeyTypes.comparedByBytes(_)))) {
@@ -53,7 +53,10 @@ object JoinKeys {
     if (bits == 64) hash else if (bits == 0) 0L else hash << (64 - bits)
 }
 
-/** Keys that are columns of byte-comparable types: read where they stand in the row. */
+/**
+ * Keys that are columns of types with bytewise equality. They are read in the row, without a
+ * projection.
+ */
 private final class ColumnKeys(ordinals: Array[Array[Int]], fixed: Array[Boolean], hashBits: Int)
     extends JoinKeys {
 
@@ -129,7 +132,7 @@ private final class ColumnKeys(ordinals: Array[Array[Int]], fixed: Array[Boolean
       if (fixed(k)) {
         if (wordA != wordB) return false
       } else {
-        // A word of a variable-length column is its offset and its length in bytes.
+        // The word of a variable-length column holds its offset and its length in bytes.
         val length = wordA.toInt
         if (length != wordB.toInt || !ByteArrayMethods.arrayEquals(
             a.getBaseObject,
@@ -147,13 +150,13 @@ private final class ColumnKeys(ordinals: Array[Array[Int]], fixed: Array[Boolean
 }
 
 /**
- * Keys that must be computed, because they are expressions, or because values of different bytes are
- * equal (-0.0 and 0.0, the NaNs): projected in normal form, then compared by their bytes.
+ * Keys that are expressions, or whose type has equal values with different bytes (-0.0 and 0.0, the
+ * NaNs). They are projected in normalized form and compared by their bytes.
  */
 private final class ComputedKeys(keys: Seq[Seq[Expression]], hashBits: Int) extends JoinKeys {
 
   @transient private[this] lazy val projections = keys.map(UnsafeProjection.create(_)).toArray
-  // Two rows of one input can be compared, and a projection has one result row.
+  // A projection reuses its result row, so comparing two rows of one input needs two projections.
   @transient private[this] lazy val others = keys.map(UnsafeProjection.create(_)).toArray
 
   override def hasNull(input: Int, row: UnsafeRow): Boolean = projections(input)(row).anyNull()

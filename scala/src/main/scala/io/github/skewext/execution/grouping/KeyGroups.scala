@@ -3,31 +3,34 @@ package io.github.skewext.execution.grouping
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 
 /**
- * The rows of all inputs, key by key. Ordering (or hashing) rows,
- * keeping them in memory and spilling them is the implementation's business; which keys come out,
- * and how their rows become output, is the caller's. Of an input that the caller calls `single` only
- * one row of each key takes part in combinations, whichever it is.
+ * The rows of all inputs, grouped by key. Implementations sort or hash the rows, store them and
+ * spill them. The caller decides which keys are in the result and builds the output rows. If the
+ * caller declares an input `single`, only one row per key takes part in combinations, an arbitrary
+ * one.
  */
 private[skewext] trait KeyGroups {
 
-  /** The row of each input in the current combination, null where the input lacks the key. */
+  /** The row of each input in the current combination; null if the input lacks the key. */
   def rows: Array[UnsafeRow]
 
-  /** Goes to the next key, leaving what is left of this one, and sets the first combination. */
+  /**
+   * Moves to the next key, skips the rest of the current one, and sets the first combination.
+   * Returns false after the last key.
+   */
   def nextGroup(): Boolean
 
-  /** Goes to the next combination of rows of the current key. */
+  /** Moves to the next combination of rows of the current key. Returns false after the last. */
   def nextCombination(): Boolean
 
-  /** After `nextCombination`: the inputs before this one have the rows that they had before. */
+  /** After `nextCombination`: the rows of the inputs before this one have not changed. */
   def firstChanged: Int
 
-  /** Whether the current key has a null; the group is then one row. */
+  /** Whether the current key contains a null. The group is then a single row. */
   def keyHasNull: Boolean
 
   /** Bytes written to disk so far. */
   def spillSize: Long
 
-  /** The most memory held at a time, in bytes. */
+  /** Peak memory in bytes. */
   def peakMemory: Long
 }

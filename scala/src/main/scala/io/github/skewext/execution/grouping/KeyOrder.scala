@@ -10,22 +10,25 @@ import org.apache.spark.unsafe.types.UTF8String
 import org.apache.spark.util.collection.unsafe.sort.PrefixComparators.{DoublePrefixComparator, StringPrefixComparator}
 
 /**
- * The ascending order of keys that each input's rows come in, nulls first, as Spark sorts them. A
- * prefix says most of it in one comparison of numbers: of two keys the one with the lower prefix is
- * the lower one; where prefixes are equal, `compare` decides. Not thread-safe.
+ * Ascending order of keys, nulls first, as in Spark's sorts. Inputs that are merged by key have
+ * this order. Of two keys, the one with the lower prefix is the lower one. If prefixes are equal,
+ * `compare` decides. Not thread-safe.
  */
 private[skewext] abstract class KeyOrder extends Serializable {
 
-  /** Of the row's key, in the order of signed numbers. `NullPrefix` if the first column is null. */
+  /**
+   * The sort prefix of the row's key, a signed number. It is `NullPrefix` if the first key column
+   * is null.
+   */
   def prefix(input: Int, row: UnsafeRow): Long
 
-  /** Whether keys of one prefix are equal, unless it is `NullPrefix`, and have no null. */
+  /** Whether keys with equal prefixes are equal and contain no null, except for `NullPrefix`. */
   def prefixIsKey: Boolean
 
-  /** Whether all keys of the prefix are equal. */
+  /** Whether all keys with this prefix are equal, so that `compare` is not needed. */
   final def saysAll(prefix: Long): Boolean = prefixIsKey && prefix != KeyOrder.NullPrefix
 
-  /** Whether a key of this prefix may have a null in it. */
+  /** Whether a key with this prefix may contain a null. */
   def mayHaveNull(prefix: Long): Boolean
 
   def compare(inputA: Int, a: UnsafeRow, inputB: Int, b: UnsafeRow): Int
@@ -33,7 +36,7 @@ private[skewext] abstract class KeyOrder extends Serializable {
 
 private[skewext] object KeyOrder {
 
-  /** The lowest one. Keys that are not null may have it as well. */
+  /** The lowest prefix. Keys without a null may have it, too. */
   val NullPrefix: Long = Long.MinValue
 
   /** @param keys the key expressions of each input, bound to its rows */
@@ -56,7 +59,10 @@ private[skewext] object KeyOrder {
   }
 }
 
-/** Keys that are columns of simple types: compared where they stand in the rows. */
+/**
+ * Order of keys that are columns of simple types. It compares them in the rows, without a
+ * projection.
+ */
 private final class ColumnOrder(ordinals: Array[Array[Int]], kinds: Array[Int]) extends KeyOrder {
   import ColumnOrder._
 
@@ -96,7 +102,7 @@ private final class ColumnOrder(ordinals: Array[Array[Int]], kinds: Array[Int]) 
     else java.lang.Long.compare(number(kind, a, i), number(kind, b, j))
   }
 
-  /** The value as a number that is in order as the values are. */
+  /** A number that sorts like the value. */
   private def number(kind: Int, row: UnsafeRow, ordinal: Int): Long = (kind: @switch) match {
     case Bit => if (row.getBoolean(ordinal)) 1L else 0L
     case Int8 => row.getByte(ordinal).toLong
@@ -110,7 +116,7 @@ private final class ColumnOrder(ordinals: Array[Array[Int]], kinds: Array[Int]) 
   private def textPrefix(text: UTF8String): Long =
     signed(StringPrefixComparator.computePrefix(text))
 
-  // Spark's prefixes of these are in the order of unsigned numbers.
+  // Spark compares prefixes of these types as unsigned numbers.
   private def signed(unsigned: Long): Long = unsigned ^ Long.MinValue
 }
 
@@ -125,16 +131,16 @@ private object ColumnOrder {
   final val Float64 = 7
   final val Unscaled = 8
 
-  /** How columns are compared; not defined for types that take more than that. */
+  /** How columns of a type are compared. Undefined for types that need a generated ordering. */
   val kinds: PartialFunction[DataType, Int] = {
-    // Both are compared byte by byte, without signs.
+    // Both are compared as unsigned bytes.
     case StringType | BinaryType => Bytes
     case BooleanType => Bit
     case ByteType => Int8
     case ShortType => Int16
     case IntegerType | DateType | _: YearMonthIntervalType => Int32
     case LongType | TimestampType | TimestampNTZType | _: DayTimeIntervalType => Int64
-    // A column has one scale, so its numbers without the point are in the same order.
+    // All values of a column have one scale, so their unscaled values have the same order.
     case d: DecimalType if d.precision <= Decimal.MAX_LONG_DIGITS => Unscaled
     case FloatType => Float32
     case DoubleType => Float64
@@ -142,11 +148,13 @@ private object ColumnOrder {
   }
 }
 
-/** Keys that are expressions, or of types without a short way: projected, and then compared. */
+/**
+ * Order of keys that are expressions or have other types. It projects both keys and compares them.
+ */
 private final class ComputedOrder(keys: Seq[Seq[Expression]], ofKeys: KeyOrder) extends KeyOrder {
 
   @transient private[this] lazy val projections = keys.map(UnsafeProjection.create(_)).toArray
-  // Two rows of one input can be compared, and a projection has one result row.
+  // A projection reuses its result row, so comparing two rows of one input needs two projections.
   @transient private[this] lazy val others = keys.map(UnsafeProjection.create(_)).toArray
 
   override def prefixIsKey: Boolean = ofKeys.prefixIsKey
@@ -160,7 +168,7 @@ private final class ComputedOrder(keys: Seq[Seq[Expression]], ofKeys: KeyOrder) 
     ofKeys.compare(inputA, projections(inputA)(a), inputB, others(inputB)(b))
 }
 
-/** Rows that are keys, of any types. */
+/** Order of projected keys of any types, with Spark's generated ordering and without prefixes. */
 private final class GeneratedOrder(types: Seq[DataType]) extends KeyOrder {
 
   @transient private[this] lazy val ordering: BaseOrdering =

@@ -1,16 +1,15 @@
 package io.github.skewext.execution.grouping
 
 /**
- * Groups rows of inputs that come sorted by their keys, as bucketed and sorted tables do: a plain
- * merge that keeps no rows, and gives the groups in the order of their keys.
+ * Groups the rows of inputs that are already sorted by key, such as bucketed and sorted tables. It
+ * merges them without storing rows and returns groups in key order.
  *
- * The prefixes of the keys that the inputs stand at are in one array, and the lowest is looked for in
- * it; keys themselves are compared only where prefixes are equal. For a few dozen inputs that is
- * less work than a tree of them would be.
+ * An array holds the prefix of each input's current key, and a scan finds the lowest one. Keys are
+ * compared only if their prefixes are equal. For a few dozen inputs the scan is cheaper than a
+ * tree.
  *
- * Keys that lack a needed input are passed over.
- *
- * Rows with a null in the key stand at their places in the order, one group each.
+ * Keys that a needed input lacks are skipped. A row with a null in its key keeps its place in the
+ * order and forms a group of its own.
  */
 private[skewext] final class KeySortedGroups(
     keys: JoinKeys,
@@ -22,10 +21,10 @@ private[skewext] final class KeySortedGroups(
     needed: Array[Boolean])
     extends SortMergeGroups(numFields, single, groupRowsInMemory) {
 
-  /** Of the key that each input stands at; the highest one at its end. */
+  /** The prefix of each input's current key; `Long.MaxValue` after its last row. */
   private[this] val prefixes = new Array[Long](n)
 
-  /** The inputs of the current group, and its key. */
+  /** The inputs of the current group, and the prefix of its key. */
   private[this] val members = new Array[Int](n)
   private[this] var numMembers = 0
   private[this] var groupPrefix = 0L
@@ -44,7 +43,7 @@ private[skewext] final class KeySortedGroups(
     findLowest()
     if (numNeeded > 0) {
       if (anyNeededEnded) return false
-      // A key that cannot come out is passed over.
+      // Skip keys that a needed input lacks.
       while (numMembers > 0 && !hasNeeded) {
         passMembers()
         if (anyNeededEnded) return false
@@ -54,20 +53,20 @@ private[skewext] final class KeySortedGroups(
     if (numMembers == 0) return false
     val reference = members(0)
     groupHasNull = order.mayHaveNull(groupPrefix) && keys.hasNull(reference, sources(reference).row)
-    // No null equals another one.
+    // A null key equals no other key.
     if (groupHasNull) numMembers = 1
     var m = 0
     while (m < numMembers - 1) {
       take(members(m))
       m += 1
     }
-    // The first member's row has the key, so it has to stay.
+    // Later rows are compared with the first member's row, which therefore must be a copy.
     val mayStand = !anyMore && !single(members(m)) && (m > 0 || prefixIsKey)
     if (mayStand) takeWhereItStands(members(m)) else take(members(m))
     true
   }
 
-  /** The inputs that stand at the lowest key. */
+  /** Finds the inputs whose current key is the lowest. */
   private def findLowest(): Unit = {
     numMembers = 0
     groupPrefix = Long.MaxValue
@@ -90,7 +89,7 @@ private[skewext] final class KeySortedGroups(
     }
   }
 
-  /** Whether an input without which no key comes out has no more rows. */
+  /** Whether a needed input has no more rows, so that no further key can match. */
   private def anyNeededEnded: Boolean = {
     var i = 0
     while (i < n && (!needed(i) || sources(i).live)) i += 1
@@ -108,8 +107,8 @@ private[skewext] final class KeySortedGroups(
   }
 
   /**
-   * Goes on by one row of each input at the lowest key. What follows may have the same key, and the
-   * inputs that lack it now still will.
+   * Advances each input at the lowest key by one row. The next row may have the same key. Inputs
+   * that lack the key still lack it then.
    */
   private def passMembers(): Unit = {
     var m = 0
@@ -124,7 +123,7 @@ private[skewext] final class KeySortedGroups(
     if (prefixIsKey) 0
     else order.compare(input, sources(input).row, members(0), sources(members(0)).row)
 
-  /** Whether all keys of the group's prefix are the group's. */
+  /** Whether all keys with the group's prefix are equal. */
   private def prefixIsKey: Boolean = order.saysAll(groupPrefix)
 
   override protected[this] def seek(input: Int): Boolean = {

@@ -12,18 +12,18 @@ import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.memory.MemoryBlock
 
 /**
- * Rows in memory, each copied once, on arrival, to one of `NumBuckets` buckets by the top bits of its
- * key's hash.
+ * Stores rows in memory, partitioned by their hash. Each row is copied once, when it is inserted,
+ * to one of `NumBuckets` buckets, by the top bits of its key's hash (radix partitioning).
  *
- * Memory is Spark's, in pages. When there is no more of it, `insert` says so, and [[SpillableGroups]]
- * takes the rows away by `drain`; nothing here touches a disk.
+ * The memory is pages of Spark's memory manager. If it is exhausted, `insert` fails, and
+ * [[SpillableGroups]] takes the rows away by `drain`. This class never writes to disk.
  *
- * Layout: pages hold chunks, a chunk holds records of one bucket of one input.
+ * A page holds chunks. A chunk holds records of one bucket of one input.
  * {{{
  * chunk:  next chunk of the bucket (pointer) | bytes used | bytes in all | records...
  * record: hash of the key | size, input | UnsafeRow
  * }}}
- * A pointer is the number of the page and the offset in it, in words of 8 bytes.
+ * A pointer is a page number and an offset in the page, in words of 8 bytes.
  */
 private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSize: Long)
     extends MemoryConsumer(memory, pageSize, memory.getTungstenMemoryMode) {
@@ -39,17 +39,18 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
   private[this] var peak = 0L
   private[this] var reserved = 0L
 
-  /** What to do when others ask for memory while rows come in: to take the rows away by `drain`. */
+  /** Takes the rows away by `drain` when other consumers need memory during the inserts. */
   private[this] var giveWay: () => Unit = _
   private[this] var draining = false
 
   /**
-   * Held by who brings rows. That thread asks for memory for others only between two insertions,
-   * while it waits for an input; of what another thread asks for nothing is given meanwhile.
+   * Held by the thread that inserts rows. A request for memory from another thread gets none
+   * meanwhile. Between two inserts the same thread may request memory for other consumers, while it
+   * reads an input.
    */
   private[this] val busy = new ReentrantLock
 
-  // The chunk that each bucket of each input writes to: index input * NumBuckets + bucket.
+  // The current chunk of each bucket of each input, at index input * NumBuckets + bucket.
   private[this] val bases = new Array[AnyRef](n * NumBuckets)
   private[this] val positions = new Array[Long](n * NumBuckets)
   private[this] val ends = new Array[Long](n * NumBuckets)
@@ -58,7 +59,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
   private[this] val counts = new Array[Int](n * NumBuckets)
   private[this] var inserted = 0L
 
-  // Of rows that are copied at once: how long each is, and where it goes.
+  // For rows that are copied together: the size, page and offset of each.
   private[this] lazy val rowSizes = new Array[Int](ColumnBlockRows.AtOnce)
   private[this] lazy val rowPages = new Array[Int](ColumnBlockRows.AtOnce)
   private[this] lazy val rowPlaces = new Array[Long](ColumnBlockRows.AtOnce)
@@ -80,8 +81,8 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
   def whenAskedForMemory(action: () => Unit): Unit = giveWay = action
 
   /**
-   * Keeps other threads from taking the rows away. It may be any thread that brings rows: Python and
-   * scripts are fed by one that is not the task's own.
+   * Runs `body`, while other threads cannot take the rows away. The inserting thread may be another
+   * than the task's own: Python workers and scripts get their rows from a writer thread.
    */
   def keeping[T](body: => T): T = {
     busy.lock()
@@ -90,8 +91,8 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
   }
 
   /**
-   * Keeps memory back that going over to sorting needs to begin with, and that operators above find
-   * free when the rows are all here. False if not even that is to be had.
+   * Reserves memory for the start of sorting, and for operators above after the last insert.
+   * Returns false if it cannot get all of it.
    */
   def reserve(bytes: Long): Boolean = {
     reserved += acquireMemory(bytes)
@@ -103,7 +104,9 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
     reserved = 0
   }
 
-  /** Copies a row whose key has no null; false, and nothing done, if there is no memory for it. */
+  /**
+   * Copies a row whose key contains no null. Returns false, without effect, if there is no memory.
+   */
   def insert(input: Int, hash: Long, row: UnsafeRow): Boolean = {
     val size = row.getSizeInBytes
     val at = place(input, hash, size)
@@ -117,8 +120,8 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
   }
 
   /**
-   * Copies the rows of a block, whose keys have no nulls and these hashes, as long as there is memory for
-   * them; gives how many.
+   * Copies rows of a block until memory is exhausted. Their keys contain no null and have these
+   * hashes. Returns the number of copied rows.
    */
   def insert(input: Int, rows: ColumnBlockRows, hashes: Array[Long]): Int = {
     var first = 0
@@ -144,7 +147,10 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
     first
   }
 
-  /** Makes the record of a row without the row itself; gives where that is to be, in its bucket's page. */
+  /**
+   * Allocates a record and writes its header. Returns the address of the row, which the caller
+   * writes to the page of its bucket, or `NoPlace` if there is no memory.
+   */
   private def place(input: Int, hash: Long, size: Int): Long = {
     val c = input * NumBuckets + (hash >>> BucketShift).toInt
     var position = positions(c)
@@ -162,7 +168,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
     position + RecordHeader
   }
 
-  /** All rows are here, and from now on they are where they are. */
+  /** Ends the inserts. From now on, rows keep their places. */
   def seal(): Unit = {
     giveWay = null
     sealChunks()
@@ -173,10 +179,10 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
 
   def peakMemory: Long = math.max(peak, getUsed)
 
-  /** The first of the chunks of a bucket of an input, or 0. */
+  /** The first chunk of a bucket of an input, or 0. */
   def firstChunk(input: Int, bucket: Int): Long = firstChunks(input * NumBuckets + bucket)
 
-  /** A row by the pointer to its record. */
+  /** Points `row` to the row of a record. */
   def pointTo(row: UnsafeRow, record: Long): Unit = {
     val base = baseOf(record)
     val offset = offsetOf(record)
@@ -189,11 +195,11 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
     pageOf(pointer).getBaseOffset + ((pointer & OffsetMask) << 3)
 
   /**
-   * Gives all rows away, input by input in the order in which they were inserted, and each page as
-   * soon as its rows are gone. Afterwards it is empty, and other rows may be inserted.
+   * Passes all rows to `take`, one input after the other in the order of their insertion, and frees
+   * each page after its last row. Afterwards it is empty and accepts other rows.
    */
   def drain(take: (Int, Long, AnyRef, Long, Int) => Unit): Unit = {
-    // Whoever takes the rows may ask for memory.
+    // `take` may request memory, which must not start another drain.
     draining = true
     sealChunks()
     notePeak()
@@ -236,7 +242,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
     java.util.Arrays.fill(counts, 0)
   }
 
-  /** Frees all memory; a task that ends early must not leak pages. */
+  /** Frees all memory. A task that ends early must not leak pages. */
   def free(): Unit = {
     notePeak()
     if (reserved > 0) releaseReserve()
@@ -249,8 +255,8 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
     numPages = 0
   }
 
-  // Not to be waited for: who brings rows may itself wait for what the asking thread holds, Spark's
-  // account of the task's memory.
+  // It does not wait for the lock. The inserting thread may itself wait for the lock of Spark's
+  // `TaskMemoryManager`, which the requesting thread holds.
   override def spill(size: Long, trigger: MemoryConsumer): Long =
     if ((trigger eq this) || !busy.tryLock()) {
       0L
@@ -292,7 +298,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
 
   private def sizeOfChunk(chunk: Long): Int = Platform.getInt(baseOf(chunk), offsetOf(chunk) + 16)
 
-  /** Writes down how far the bucket's last chunk is filled. */
+  /** Writes the number of used bytes to the bucket's last chunk. */
   private def sealChunk(c: Int): Unit = {
     val chunk = offsetOf(lastChunks(c))
     Platform.putLong(bases(c), chunk + 8, positions(c) - chunk)
@@ -341,7 +347,7 @@ private[skewext] object RowChunks {
   final val NumBuckets = 1 << BucketBits
   private final val BucketShift = 64 - BucketBits
 
-  /** The bits of a hash below those that choose the bucket. */
+  /** Number of hash bits below those that choose the bucket. */
   final val HashBitsInBucket = BucketShift
 
   final val ChunkHeader = 24
@@ -349,8 +355,8 @@ private[skewext] object RowChunks {
   private final val FirstChunk = 512
   private final val MaxChunk = 16384
 
-  // A pointer: 13 bits of page, 27 bits of word in the page (1 GiB). The first word of a page stays
-  // empty, so that no pointer is 0.
+  // A pointer has 13 bits for the page and 27 bits for the word in the page (1 GiB). The first word
+  // of a page is unused, so that no pointer is 0.
   final val PointerBits = 40
   private final val OffsetBits = 27
   private final val OffsetMask = (1L << OffsetBits) - 1
@@ -358,14 +364,14 @@ private[skewext] object RowChunks {
   private final val PageMask = MaxPages - 1
   private final val PageHeader = 8
 
-  /** Of no row, wherever pages are. */
+  /** The address of no row, whether pages are on or off the heap. */
   private final val NoPlace = 0L
 
-  /** The line after a record may be read, wherever it ends. */
+  /** Size of a cache line. The line after a record may be read, even at the end of a page. */
   final val CacheLine = 64
   private final val PageTail = CacheLine + 8
 
-  /** With the header of the array that it is, no more than 4 MiB: G1 would give it 8. */
+  /** At most 4 MiB with the header of the array. G1 would use 8 MiB for a larger one. */
   private final val PageSize = (1L << 22) - Platform.LONG_ARRAY_OFFSET
 
   def apply(numInputs: Int, context: TaskContext): RowChunks = {

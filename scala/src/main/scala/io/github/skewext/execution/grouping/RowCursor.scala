@@ -6,18 +6,16 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterIterator
 
-/**
- * The ordered rows of one input, one row at a time. `row` is valid until the next `advance()`.
- */
+/** A cursor over the sorted rows of one input. `row` is valid until the next `advance()`. */
 private[skewext] abstract class RowCursor {
 
-  /** Whether there is a current row. */
+  /** Whether the cursor is at a row; false after the last one. */
   var live: Boolean = false
 
-  /** What rows are ordered by: the hash of the row's key, or the prefix of it in a [[KeyOrder]]. */
+  /** The sort prefix of the current row: the hash of its key, or its prefix in a [[KeyOrder]]. */
   var prefix: Long = 0L
 
-  /** Whether all rows are of one run. */
+  /** Whether all rows have one hash (a run, see [[HashSortedGroups]]). Then `prefix` is not set. */
   def oneRun: Boolean = false
 
   def row: UnsafeRow
@@ -32,7 +30,7 @@ private[skewext] object RowCursor {
     override def advance(): Unit = ()
   }
 
-  /** Sorted records, the hash of the key as their prefix. */
+  /** A cursor over sorted records whose prefix is the hash of the key. */
   def sorted(records: UnsafeSorterIterator, numFields: Int): RowCursor = new RowCursor {
     override val row: UnsafeRow = new UnsafeRow(numFields)
 
@@ -48,7 +46,7 @@ private[skewext] object RowCursor {
     advance()
   }
 
-  /** Rows of one run. */
+  /** A cursor over the rows of one run. */
   def sameRun(rows: Iterator[UnsafeRow]): RowCursor = new RowCursor {
     var row: UnsafeRow = _
     override def oneRun: Boolean = true
@@ -62,9 +60,10 @@ private[skewext] object RowCursor {
   }
 
   /**
-   * The rows of one input as they come, in the order of their keys.
+   * A cursor over an input that is already sorted by key. It converts rows to `UnsafeRow`s, counts
+   * them, and fails if a prefix is lower than the one before.
    *
-   * @param counts where the rows of each input are counted
+   * @param counts number of rows read per input; the cursor increments its own
    */
   final class Ordered(
       input: Int,
@@ -90,7 +89,7 @@ private[skewext] object RowCursor {
     advance()
   }
 
-  /** Metadata can be wrong, and rows in another order than expected would be a wrong answer. */
+  /** Metadata can be wrong, and merging unsorted rows would return a wrong answer. */
   private def notInOrder(input: Int): Exception =
     new IllegalStateException(
       s"Input $input of the join is not in the order that its plan says. If it is a bucketed " +

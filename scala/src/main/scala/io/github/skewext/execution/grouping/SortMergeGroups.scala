@@ -4,15 +4,15 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.skewext.SpillableRowArray
 
 /**
- * Groups rows by merging inputs that are ordered, whatever the order is: a subclass says which rows
- * are a group. Needs hardly any memory of its own, whatever the data:
+ * Groups rows by merging sorted inputs. A subclass defines their order and the rows of a group. It
+ * uses little memory for any data:
  *
- *  - The first row of an input in a group is copied to a buffer that is used again, or shown where
- *    it stands. If no input has a second row of the key, that is all.
+ *  - The first row of each input in a group is copied to a reused buffer, or read in its source. If
+ *    no input has a second row of the key, nothing else is stored.
  *  - If one input has more rows, they are streamed.
- *  - Where several have, they are read in lockstep into spillable arrays, until only one input has
- *    rows left. That is the largest, and the rest of it is streamed: for every row of it the
- *    product of the others comes out.
+ *  - If several inputs have more rows, these are read in lockstep into spillable arrays until only
+ *    one input has rows left. This is the input with the most rows. Its other rows are streamed,
+ *    and each is combined with the product of the other inputs.
  */
 private[skewext] abstract class SortMergeGroups(
     numFields: Array[Int],
@@ -24,34 +24,40 @@ private[skewext] abstract class SortMergeGroups(
 
   override val rows = new Array[UnsafeRow](n)
 
-  /** What the current group's rows come from. */
+  /** The cursors that the current group reads, one per input. */
   protected[this] final var sources: Array[RowCursor] = Array.fill(n)(RowCursor.empty)
 
-  /** The first row of each input in the group, where it was copied. */
+  /** A copy of the first row of each input in the group. */
   protected[this] final val first = numFields.map(UnsafeRow.createFromByteArray(0, _))
 
-  /** Whether the input's source stands at one more row of the group. */
+  /** Whether the input's source is at a further row of the group. */
   private[this] val more = new Array[Boolean](n)
   private[this] var numMore = 0
 
-  /** The input whose rows are streamed, or -1 where every input has at most one row. */
+  /** The input whose rows are streamed, or -1 if every input has at most one row. */
   private[this] var streamed = -1
   private[this] var streamedBuffer: Iterator[UnsafeRow] = Iterator.empty
 
-  /** Whether the streamed row of the current combination is the one its source stands at. */
+  /** Whether the streamed row of the current combination is the current row of its source. */
   private[this] var shownInSource = false
   private[this] val buffers = new Array[SpillableRowArray](n)
 
-  /** The inputs with several rows that are not streamed, and where their product stands. */
+  /** The inputs with several rows, without the streamed one, and the position in their product. */
   private[this] val repeated = new Array[Int](n)
   private[this] var numRepeated = 0
   private[this] val repeatedRows = new Array[Iterator[UnsafeRow]](n)
   private[this] var changed = 0
 
-  /** Goes to the next group, and takes the first row of each input in it; false after the last. */
+  /**
+   * Moves to the next group and takes the first row of each of its inputs. Returns false after the
+   * last.
+   */
   protected[this] def openGroup(): Boolean
 
-  /** Goes to the input's next row of the group, from its current row on; false if there is none. */
+  /**
+   * Moves the source to its next row of the group, beginning with its current row. Returns false if
+   * there is none.
+   */
   protected[this] def seek(input: Int): Boolean
 
   override def nextGroup(): Boolean = {
@@ -67,7 +73,7 @@ private[skewext] abstract class SortMergeGroups(
   }
 
   override def nextCombination(): Boolean = {
-    // The streamed input may be any, and the others begin anew for each of its rows.
+    // Any input may be the streamed one, and the others restart for each of its rows.
     changed = 0
     if (streamed < 0) {
       false
@@ -77,8 +83,8 @@ private[skewext] abstract class SortMergeGroups(
       rows(streamed) = streamedBuffer.next()
       true
     } else {
-      // A row is shown where it stands in the source, so the source goes on only when the next
-      // one is asked for.
+      // The combination may refer to the current row of the source, so the source advances only
+      // now.
       if (shownInSource) {
         sources(streamed).advance()
         more(streamed) = seek(streamed)
@@ -93,13 +99,13 @@ private[skewext] abstract class SortMergeGroups(
 
   override def spillSize: Long = buffers.iterator.filter(_ != null).map(_.spillSize).sum
 
-  /** Frees memory and files; no more groups may be asked for. */
+  /** Frees memory and files. No method may be called afterwards. */
   def free(): Unit = buffers.foreach(buffer => if (buffer != null) buffer.clear())
 
-  /** Whether an input that was taken in the current group has more rows than that one. */
+  /** Whether an input of the current group has rows besides those taken. */
   protected[this] final def anyMore: Boolean = numMore > 0
 
-  /** Takes the first row of an input, and sees whether it has more. */
+  /** Takes the first row of an input and checks whether it has more. */
   protected[this] final def take(input: Int): Unit = {
     val source = sources(input)
     first(input).copyFrom(source.row)
@@ -110,8 +116,9 @@ private[skewext] abstract class SortMergeGroups(
   }
 
   /**
-   * Takes the first row of the group's last input without a copy, if no other has a second one: only
-   * when it has been used the source goes on. Whether there are more of them is seen then.
+   * Takes the first row of the group's last input without a copy. No other input may have a second
+   * row. The source advances after the row has been used, so only then it is known whether there
+   * are more.
    */
   protected[this] final def takeWhereItStands(input: Int): Unit = {
     rows(input) = sources(input).row
@@ -133,7 +140,7 @@ private[skewext] abstract class SortMergeGroups(
     }
   }
 
-  /** Streams the rows of the one input that has several, after the first. */
+  /** Streams the other rows of the only input with several. */
   private def streamOne(): Unit = {
     streamed = 0
     while (!more(streamed) || single(streamed)) streamed += 1
@@ -142,7 +149,8 @@ private[skewext] abstract class SortMergeGroups(
   }
 
   /**
-   * Reads the inputs with more rows in lockstep into their buffers, until at most one has rows left.
+   * Reads the inputs with more rows into their buffers in lockstep, until at most one has rows
+   * left.
    */
   private def bufferAllButLargest(): Unit = {
     var i = 0
@@ -169,14 +177,15 @@ private[skewext] abstract class SortMergeGroups(
         r += 1
       }
     }
-    // Where the last inputs ended together, each has all its rows in its buffer: any will do.
+    // If the last inputs ended together, all their rows are in buffers, and any of them can be
+    // streamed.
     streamed = repeated(0)
     r = 0
     while (r < numRepeated) {
       if (more(repeated(r))) streamed = repeated(r)
       r += 1
     }
-    // What is left of `repeated` are the inputs whose product comes out for every streamed row.
+    // `repeated` keeps the inputs whose product is returned for every streamed row.
     var kept = 0
     r = 0
     while (r < numRepeated) {
@@ -202,7 +211,10 @@ private[skewext] abstract class SortMergeGroups(
     rows(repeated(r)) = repeatedRows(r).next()
   }
 
-  /** Like an odometer; the last input turns fastest. After the last combination it is at the first. */
+  /**
+   * Moves to the next combination like an odometer; the last input turns fastest. After the last
+   * combination it returns false and all inputs are at their first row.
+   */
   private def advanceRepeated(): Boolean = {
     var r = numRepeated - 1
     while (r >= 0) {

@@ -11,15 +11,15 @@ import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterSpillWriter
 
 /**
- * Takes the rows of the inputs, one input after the other, and gives them back by key: by
- * [[HashedGroups]] as long as they fit in the task's memory, else by [[HashSortedGroups]], to which all
- * rows so far go over.
+ * Collects the rows of the inputs, one input after the other, and returns them grouped by key. It
+ * uses [[HashedGroups]] as long as the rows fit into the task's memory. Then it moves all rows to
+ * [[HashSortedGroups]], an external merge sort.
  *
- * Others of the same task may need memory while rows come in: an input that is aggregated or sorted
- * in the same stage. Then the rows so far are written to disk, which takes no memory, and are sorted
- * when all rows are here.
+ * Other operators of the task may need memory during the inserts, such as an aggregate or a sort of
+ * an input in the same stage. Then the rows inserted so far are written to disk, which needs no
+ * memory, and are sorted after the last insert.
  *
- * @param giveUpRest frees what else the task keeps and can do without, if there is no memory for rows
+ * @param giveUpRest frees memory that the task can do without, if there is none for rows
  */
 private[skewext] final class SpillableGroups(
     keys: JoinKeys,
@@ -31,9 +31,9 @@ private[skewext] final class SpillableGroups(
   private[this] val context = TaskContext.get()
   private[this] val pageSize = TaskInternals.memory(context).pageSizeBytes
   private[this] val sorterPageSize = math.min(SpillableGroups.SorterPageSize, pageSize)
-  // Pages that operators above find when all rows are here, as hash tables cannot be spilled for
-  // them: enough to begin with, then they spill themselves. Spark sizes pages so that a task's share
-  // of the memory is at least 16 of them.
+  // Memory that operators above find free after the last insert, because hash tables cannot be
+  // spilled for them. It is enough to begin with; then these operators spill themselves. Spark
+  // sizes pages so that a task's share of the memory is at least 16 pages.
   private[this] val reserve = 3 * pageSize
   private[this] var hashes = Array.emptyLongArray
   private[this] val finished = new Array[Boolean](numFields.length)
@@ -49,7 +49,7 @@ private[skewext] final class SpillableGroups(
     if (settings.sortAlways || !chunks.reserve(reserve)) goOver()
   }
 
-  /** While rows are brought: no other thread takes them away. */
+  /** Runs `body`, which inserts rows. No other thread can spill the rows meanwhile. */
   def keeping[T](body: => T): T = chunks.keeping(body)
 
   def insert(input: Int, hash: Long, row: UnsafeRow): Unit = {
@@ -58,7 +58,7 @@ private[skewext] final class SpillableGroups(
       goOver()
     }
     if (!inserted(input, hash, row)) {
-      // What has no other memory than what the rows leave to it must not take all of it.
+      // Free the memory that the task uses besides rows, rather than fail.
       giveUpRest()
       if (!inserted(input, hash, row)) {
         throw SparkShims.outOfMemory(s"There is no memory for one row of input $input.")
@@ -67,9 +67,9 @@ private[skewext] final class SpillableGroups(
   }
 
   /**
-   * Takes rows of an input column by column, if they come as blocks: those of whole ones, as long as they
-   * are kept in memory and no key has a null. Gives how many it took; what comes next is to be inserted
-   * by row.
+   * Inserts the rows of an input by whole blocks of columns, if the input returns such blocks. It
+   * stops at a block with a null key, or when rows no longer fit into memory. Returns the number of
+   * rows inserted. The caller inserts the next row by itself.
    */
   def insertBlocks(input: Int, rows: Iterator[InternalRow]): Long = rows match {
     case columns: ShuffledColumns => insertColumns(input, columns)
@@ -108,7 +108,7 @@ private[skewext] final class SpillableGroups(
     if (sorted != null) sorted.finishInput(input)
   }
 
-  /** All inputs are finished: their rows by key. */
+  /** Returns the rows grouped by key. All inputs must be finished. */
   def result(): KeyGroups = {
     if (sorted == null && (written.nonEmpty || !hashed.finish())) sortAll()
     if (sorted == null) {
@@ -119,7 +119,7 @@ private[skewext] final class SpillableGroups(
     }
   }
 
-  /** Frees memory and files: of rows that are through, or that nobody asks for any more. */
+  /** Frees memory and files, also if groups remain unread. */
   def free(): Unit = {
     hashed.free()
     if (sorted != null) sorted.free()
@@ -127,12 +127,14 @@ private[skewext] final class SpillableGroups(
     written.clear()
   }
 
-  // Going over, rows leave the one as they come to the other.
+  // A move to the sorters frees memory while it acquires memory, so the peaks do not add up.
   def peakMemory: Long = math.max(hashed.peakMemory, if (sorted == null) 0L else sorted.peakMemory)
 
   def spillSize: Long = bytesWritten + (if (sorted == null) 0L else sorted.spillSize)
 
-  /** From hashing to sorting; to the disk, where there is no memory to sort with. */
+  /**
+   * Switches from hashing to sorting. If there is no memory to sort, it writes the rows to disk.
+   */
   private def goOver(): Unit = {
     chunks.releaseReserve()
     if (written.isEmpty && chunks.reserve(2 * sorterPageSize)) sortAll() else write()
@@ -143,11 +145,11 @@ private[skewext] final class SpillableGroups(
     sorted =
       new HashSortedGroups(keys, numFields, single, settings.groupRowsInMemory, sorterPageSize)
     chunks.releaseReserve()
-    // Another task may have taken what was given up for the first sorter.
+    // Another task may have acquired the memory that was released for the first sorter.
     if (written.isEmpty && !sorted.canBegin) write()
     var last = -1
     def take(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit = {
-      // A finished input's sorter can be spilled for the memory of the next one.
+      // A finished sorter can spill when the next one needs memory.
       if (input != last && last >= 0) sorted.finishInput(last)
       last = input
       sorted.insert(input, hash, base, offset, size)
@@ -167,8 +169,8 @@ private[skewext] final class SpillableGroups(
   }
 
   /**
-   * Gives the rows in memory to a sorter. Others may take what is freed before the sorter does: rows for
-   * which it has no memory then go to files, until all of that is free.
+   * Moves the rows in memory to a sorter. Other consumers may acquire the freed memory before the
+   * sorter does. From the first row without memory in the sorter on, the rows go to files.
    */
   private def drainTo(take: (Int, Long, AnyRef, Long, Int) => Unit): Unit = {
     val taken = new Array[Int](numFields.length)
@@ -194,7 +196,9 @@ private[skewext] final class SpillableGroups(
     writing(chunks.numRowsOf(_))(files => chunks.drain(files.add))
   }
 
-  /** Rows by inputs, in files with so many rows of each. */
+  /**
+   * Writes rows to one file per input. `rowsOf` returns the number of rows in the file of an input.
+   */
   private final class Files(rowsOf: Int => Int) {
     private[this] var last = -1
 
@@ -226,14 +230,15 @@ private[skewext] final class SpillableGroups(
 
 private[skewext] object SpillableGroups {
 
-  /** As in [[RowChunks]]. */
+  /** The same limit as for the pages of [[RowChunks]]. */
   private val SorterPageSize = (1L << 22) - Platform.LONG_ARRAY_OFFSET
 }
 
 /**
- * @param sortAlways whether to sort from the start
- * @param maxRowsInMemory rows that a task hashes before it sorts
- * @param groupRowsInMemory rows of one input and key that a task that sorts keeps on the heap
+ * @param sortAlways whether to sort from the start, without hash tables
+ * @param maxRowsInMemory number of rows that a task hashes before it switches to sorting
+ * @param groupRowsInMemory number of rows of one input and key that a sorting task keeps on the
+ *                          heap
  */
 private[skewext] case class GroupingSettings(
     sortAlways: Boolean,

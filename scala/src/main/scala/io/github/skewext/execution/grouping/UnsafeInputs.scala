@@ -5,8 +5,8 @@ import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.types.DataType
 
 /**
- * The rows of the inputs as UnsafeRows. That is what exchanges give, so projections are made for an
- * input only when it gives others.
+ * Converts the rows of the inputs to `UnsafeRow`s. Exchanges return `UnsafeRow`s already, so an
+ * input gets a projection only if it returns other rows.
  */
 private[skewext] final class UnsafeInputs(inputTypes: Seq[Seq[DataType]]) {
 
