@@ -11,7 +11,7 @@ import org.apache.spark.unsafe.array.ByteArrayMethods.roundNumberOfBytesToNeares
 /** The values of one column, in the order in which they were appended. */
 final class AppendedColumn(dataType: DataType) {
 
-  /** As in [[ColumnCell]]. */
+  /** The kind of the type, see [[ColumnCell]]. */
   val kind: Int = ColumnCell.kindOf(dataType).get
   val isBytes: Boolean = ColumnCell.isBytes(kind)
 
@@ -23,13 +23,13 @@ final class AppendedColumn(dataType: DataType) {
   var hasNulls = false
   var count = 0
 
-  /** Of all strings. */
+  /** The bytes of all strings. */
   val bytes = new ByteBuilder(0)
 
-  /** Where those begin that were appended last. */
+  /** The start of the strings that were appended last. */
   var lastBytes = 0
 
-  /** How many bytes those take in rows. */
+  /** The number of bytes that these strings take in rows. */
   var lastRowBytes = 0L
 
   def append(column: ColumnVector, from: Int, rows: Int): Unit = {
@@ -71,7 +71,10 @@ final class AppendedColumn(dataType: DataType) {
     }
   }
 
-  /** If they are one behind the other in the vector, as a reader of files leaves them; else false. */
+  /**
+   * Copies all strings at once if they are adjacent in the vector, as file readers leave them.
+   * Returns false if they are not.
+   */
   private def appendAtOnce(vector: WritableColumnVector, from: Int, rows: Int): Boolean = {
     val words = this.words
     val first = vector.getArrayOffset(from)
@@ -122,6 +125,6 @@ final class AppendedColumn(dataType: DataType) {
 
 private object AppendedColumn {
 
-  // Values that there is room for, before it grows.
+  // Initial capacity in values.
   private val Initial = 4096
 }

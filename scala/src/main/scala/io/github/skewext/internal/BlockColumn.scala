@@ -5,7 +5,7 @@ import java.io.IOException
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.Platform
 
-/** One column of a block of [[ColumnRuns]], decoded; what cannot be one is an `IOException`. */
+/** One decoded column of a [[ColumnRuns]] block. An invalid column causes an `IOException`. */
 final class BlockColumn(dataType: DataType) {
   private[this] val kind = ColumnCell.kindOf(dataType).get
   private[this] val mask = ColumnCell.mask(kind)
@@ -13,19 +13,21 @@ final class BlockColumn(dataType: DataType) {
 
   val isBytes: Boolean = ColumnCell.isBytes(kind)
 
-  /** What a row has in its place: 0 for a null. Of strings the lengths. */
+  /** The word that a row has for each value, 0 for a null. For strings, their lengths. */
   var words: Array[Long] = Array.emptyLongArray
 
-  /** Whether there are nulls; if so, which are: those that are not 0. */
+  /** Whether the column has nulls. If so, `nulls` is not 0 for a null. */
   var hasNulls = false
   var nulls: Array[Long] = Array.emptyLongArray
 
-  /** Of strings, the array in which they are, and where each begins, as an offset for [[Platform]]. */
+  /**
+   * For strings: the array that holds them, and the start of each as an offset for [[Platform]].
+   */
   var bytes: Array[Byte] = _
   var starts: Array[Long] = Array.emptyLongArray
   var numBytes = 0
 
-  /** Reads the column of so many rows that begins at `at`; gives where it ends. */
+  /** Decodes the column of `rows` rows that begins at `at`. Returns its end. */
   def decode(block: Array[Byte], at: Int, end: Int, rows: Int): Int = {
     if (at >= end) throw new IOException("A column that is not there in a shuffle block")
     hasNulls = block(at) == 1
@@ -44,7 +46,7 @@ final class BlockColumn(dataType: DataType) {
     }
   }
 
-  /** Tasks of many partitions have small blocks only. */
+  /** Capacity for the rows of a block. Tasks with many partitions have only small blocks. */
   private def roomFor(rows: Int): Int = math.min(ColumnRuns.BlockRows, 2 * rows)
 
   private def clip(rows: Int): Unit = {

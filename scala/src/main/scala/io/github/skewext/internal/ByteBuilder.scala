@@ -2,7 +2,10 @@ package io.github.skewext.internal
 
 import org.apache.spark.unsafe.Platform
 
-/** Bytes that grow. Who writes many in a loop asks for room once, before it. */
+/**
+ * A growing array of bytes. Code that writes many values in a loop calls `ensure` once before the
+ * loop and writes to `array`.
+ */
 final class ByteBuilder(initial: Int) {
   var array: Array[Byte] = new Array[Byte](initial)
   var size = 0
@@ -10,7 +13,7 @@ final class ByteBuilder(initial: Int) {
   def ensure(more: Int): Unit =
     if (array.length - size < more) {
       val needed = Math.addExact(size, more)
-      // What is written by address would go beyond an array that is too short.
+      // Writes by address do not check bounds, so the array must not be too short.
       if (needed > RowBytes.MostBytes) throw new OutOfMemoryError(s"$needed bytes in one array")
       array = java.util.Arrays.copyOf(array, RowBytes.grown(needed))
     }

@@ -8,11 +8,11 @@ import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.array.ByteArrayMethods.roundNumberOfBytesToNearestWord
 
 /**
- * The rows of a block of [[ColumnRuns]], byte for byte as Spark's own exchange would have them: one after
- * the other, or many at once, column by column. What cannot be such a block is an `IOException`, after which
- * Spark fetches it once more.
+ * The rows of a [[ColumnRuns]] block, with the same bytes as in Spark's own exchange. It returns
+ * one row after the other, or writes many rows at once, column by column. An invalid block causes
+ * an `IOException`, after which Spark fetches it again.
  *
- * @param types of its columns
+ * @param types the types of the columns
  */
 final class ColumnBlockRows(types: Seq[DataType]) {
   private[this] val columns = types.map(new BlockColumn(_)).toArray
@@ -23,17 +23,17 @@ final class ColumnBlockRows(types: Seq[DataType]) {
   private[this] var current = 0
   private[this] var buffer = new Array[Byte](fixedBytes + 64)
 
-  // Of rows that are written at once, how long each is so far.
+  // The current size of each row that `copyTo` writes.
   private[this] val ends = new Array[Int](ColumnBlockRows.AtOnce)
 
   var numRows = 0
 
-  /** Valid until `next`, and points to a buffer that is written again then. */
+  /** The current row, valid until `next`, which overwrites its buffer. */
   val row = new UnsafeRow(numColumns)
 
   def column(i: Int): BlockColumn = columns(i)
 
-  /** @param size of the block, behind which there are `PackedWords.Slack` bytes more */
+  /** @param size size of the block in bytes; the array has `PackedWords.Slack` more */
   def open(bytes: Array[Byte], size: Int): Unit = {
     current = 0
     numRows = 0
@@ -52,13 +52,13 @@ final class ColumnBlockRows(types: Seq[DataType]) {
     numRows = rows
   }
 
-  /** Whether there is no row whose size would need a second look. */
+  /** Whether the strings are so short that no row's size can overflow an Int. */
   def isOfShortRows: Boolean = columns.iterator.map(_.numBytes.toLong).sum < ColumnBlockRows.Short
 
-  /** How many rows were taken. */
+  /** Number of rows taken from the block. */
   def taken: Int = current
 
-  /** Takes rows, up to this one. */
+  /** Takes the rows before `row`. */
   def takeUntil(row: Int): Unit = current = row
 
   def hasNext: Boolean = current < numRows
@@ -90,7 +90,7 @@ final class ColumnBlockRows(types: Seq[DataType]) {
     current += 1
   }
 
-  /** Puts a string behind the row's first `size` bytes; gives how many they are then. */
+  /** Writes a string after the row's first `size` bytes. Returns the new size. */
   private def putBytes(column: BlockColumn, cell: Long, size: Int): Int = {
     val length = column.words(current).toInt
     val rounded = roundNumberOfBytesToNearestWord(length)
@@ -98,14 +98,14 @@ final class ColumnBlockRows(types: Seq[DataType]) {
       buffer = java.util.Arrays.copyOf(buffer, RowBytes.grown(Math.addExact(size, rounded)))
     }
     val at = Platform.BYTE_ARRAY_OFFSET.toLong
-    // Rows are compared by all their bytes, also those behind a string.
+    // Rows are compared by all their bytes, including the padding after a string.
     if (rounded > length) Platform.putLong(buffer, at + size + rounded - 8, 0L)
     RowBytes.copyShort(column.bytes, column.starts(current), buffer, at + size, length)
     Platform.putLong(buffer, cell, (size.toLong << 32) | length)
     size + rounded
   }
 
-  /** The sizes of rows, no more than `AtOnce`, from `from` on. */
+  /** Computes the sizes of `count` rows from `from` on, at most `AtOnce`. */
   def sizes(from: Int, count: Int, sizes: Array[Int]): Unit = {
     java.util.Arrays.fill(sizes, 0, count, fixedBytes)
     var c = 0
@@ -127,8 +127,7 @@ final class ColumnBlockRows(types: Seq[DataType]) {
   }
 
   /**
-   * Writes rows, no more than `AtOnce`, from `from` on, each to a place of its size: at an offset in one of
-   * some pages.
+   * Writes `count` rows from `from` on, at most `AtOnce`, each to an offset in one of the pages.
    */
   def copyTo(
       from: Int,
@@ -225,9 +224,12 @@ final class ColumnBlockRows(types: Seq[DataType]) {
 
 object ColumnBlockRows {
 
-  /** Rows that are written at once: what is written stays in the processor's cache meanwhile. */
+  /**
+   * Number of rows that are written at once, so few that they stay in the processor's cache
+   * meanwhile.
+   */
   val AtOnce: Int = 256
 
-  // Many columns, each with some bytes behind its strings, are far from making that too much for an Int.
+  // Far below the largest Int, which leaves room for the padding after strings in many columns.
   private val Short = 1L << 28
 }

@@ -5,7 +5,7 @@ import scala.annotation.switch
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.vectorized.ColumnVector
 
-/** How a type's values are taken from a column, and what an `UnsafeRow` has in their place. */
+/** Reads values of each type from a column, as the eight bytes that an `UnsafeRow` has for them. */
 object ColumnCell {
   private val Booleans = 0
   private val Bytes = 1
@@ -18,7 +18,7 @@ object ColumnCell {
   private val Binaries = 8
   private val Decimals = 9
 
-  /** None for a type that only rows can have. */
+  /** The number by which this object identifies a type. None for a type that only rows can hold. */
   def kindOf(dataType: DataType): Option[Int] = dataType match {
     case BooleanType => Some(Booleans)
     case ByteType => Some(Bytes)
@@ -29,7 +29,7 @@ object ColumnCell {
     case DoubleType => Some(Doubles)
     case _: StringType => Some(Strings)
     case BinaryType => Some(Binaries)
-    // Others are of more than a word.
+    // Larger decimals need more than one word.
     case decimal: DecimalType if DecimalType.is64BitDecimalType(decimal) => Some(Decimals)
     case _ => None
   }
@@ -37,7 +37,7 @@ object ColumnCell {
   def isBytes(kind: Int): Boolean = kind == Strings || kind == Binaries
   def isString(kind: Int): Boolean = kind == Strings
 
-  /** Of a value that is not null, and no bytes. */
+  /** The word of a value that is not null and not a string or binary. */
   def word(kind: Int, dataType: DataType, column: ColumnVector, row: Int): Long =
     (kind: @switch) match {
       case 0 => if (column.getBoolean(row)) 1 else 0
@@ -52,7 +52,7 @@ object ColumnCell {
         column.getDecimal(row, decimal.precision, decimal.scale).toUnscaledLong
     }
 
-  /** The same of many values, of which none is null; a loop for each of the frequent kinds. */
+  /** The words of many values without nulls. Each frequent kind has its own loop. */
   def words(
       kind: Int,
       dataType: DataType,
@@ -89,7 +89,10 @@ object ColumnCell {
   /** Whether a word has more bits than an Int. */
   def isLong(kind: Int): Boolean = kind == Longs || kind == Doubles || kind == Decimals
 
-  /** The word that equal values have in common, as Spark hashes them: of the zeros, and of the NaNs. */
+  /**
+   * A word that is equal for equal values, as Spark hashes them: one for both zeros, one for all
+   * NaNs.
+   */
   def comparable(kind: Int, word: Long): Long = (kind: @switch) match {
     case 5 =>
       val value = java.lang.Float.intBitsToFloat(word.toInt)
@@ -100,7 +103,7 @@ object ColumnCell {
     case _ => word
   }
 
-  /** The bits of a word that a row's eight bytes have; the others are zero there. */
+  /** The bits of a word that a row's eight bytes use; the others are zero. */
   def mask(kind: Int): Long = (kind: @switch) match {
     case 1 => 0xffL
     case 2 => 0xffffL

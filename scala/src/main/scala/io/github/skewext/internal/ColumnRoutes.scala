@@ -8,13 +8,14 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.hash.Murmur3_x86_32.{hashInt, hashLong, hashUnsafeBytes}
 
-/** Which partitions the rows of a batch go to. */
+/** Computes the partition ids of the rows of a batch. */
 trait ColumnRoutes {
 
   /**
-   * Puts those of `rows` rows from `from` on into `partitions`, from `at` on.
+   * Computes the partition ids of `rows` rows of the batch, the first at index `from`, and stores
+   * them in `partitions` from index `at` on.
    *
-   * @param columns the batch's, to which these rows were appended last
+   * @param columns the batch's columns, to which these rows were appended last
    */
   def find(
       batch: ColumnarBatch,
@@ -25,12 +26,15 @@ trait ColumnRoutes {
       at: Int): Unit
 }
 
-/** A long that is 0 in rows where none of the other expressions of its partitioning is null. */
+/** A long that is 0 in rows where no other expression of its partitioning is null. */
 trait ZeroWithoutNulls extends Expression
 
 object ColumnRoutes {
 
-  /** As Spark's exchange by `partitioning`, by column if the keys are columns. Not to be serialized. */
+  /**
+   * The partition ids of Spark's exchange by `partitioning`, computed by column if all keys are
+   * columns. Not serializable.
+   */
   def of(partitioning: HashPartitioning, input: Seq[Attribute]): ColumnRoutes = {
     def ofRows: ColumnRoutes = {
       val projection = UnsafeProjection.create(partitioning.partitionIdExpression :: Nil, input)
@@ -65,16 +69,16 @@ object ColumnRoutes {
   }
 
   private def isHashed(dataType: DataType): Boolean = dataType match {
-    // From Spark 4 on there are others, which are not equal by their bytes.
+    // Spark 4 has collated strings, whose equality is not bytewise.
     case string: StringType => string == StringType
     case other => ColumnCell.kindOf(other).isDefined
   }
 
   /**
-   * The remainder of the hash that Spark's `Murmur3Hash` gives of the keys.
+   * Computes Spark's `Murmur3Hash` of the keys, modulo the number of partitions.
    *
-   * @param isZero whether there is a long besides, which is 0 where no key is null
-   * @param ofRows how the others are routed; made when there are any
+   * @param isZero whether the partitioning has one more long, which is 0 if no key is null
+   * @param ofRows computes the partitions of rows with a null key if `isZero`; created on first use
    */
   private final class ByHash(
       keys: Array[Int],
@@ -106,7 +110,7 @@ object ColumnRoutes {
         }
       }
       i = at
-      // A division takes as long as the hash of a number.
+      // A division costs as much as the hash of a number.
       if (Integer.bitCount(numPartitions) == 1) {
         while (i < at + rows) {
           partitions(i) &= numPartitions - 1
@@ -141,12 +145,13 @@ object ColumnRoutes {
     }
   }
 
-  // Of Spark's HashPartitioning.
+  // The seed of Spark's HashPartitioning.
   private val Seed = 42
 
   /**
-   * Goes on with the hashes so far; a null leaves them. A loop for each kind, so that each is tight; over
-   * what was appended, as some readers make a string anew each time they are asked for it.
+   * Updates the hashes with the values of a column; a null leaves a hash unchanged. Each kind of
+   * column has a tight loop. The loops read the appended values, because some readers create a new
+   * string on each access.
    */
   private def hash(column: AppendedColumn, rows: Int, hashes: Array[Int], at: Int): Unit = {
     val first = column.count - rows

@@ -7,17 +7,23 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
 import org.apache.spark.unsafe.Platform
 
 /**
- * Rows on their way to partitions, by column: batches are appended as they come; then each column is
- * brought into the order of the partitions, and encoded, one after the other, so that there is a second
- * copy of one column only. A block has rows of one partition, and not too many, so that who reads it
- * needs little memory; those of a partition are in the order in which they came.
+ * Collects the rows of a map task column by column and returns them as blocks in the order of the
+ * partitions. Batches are appended in the order of arrival. `drain` puts one column after the other
+ * into the order of the partitions (counting sort) and encodes it, so that only one column exists
+ * twice. A block holds at most `BlockRows` rows of one partition, so that its reader needs little
+ * memory. Rows of a partition keep their order.
  *
- * A block: its size without these four bytes, its number of rows in four, and for each column a byte
- * that says whether there are nulls, if so a word for each row (1 is null), and the words; for strings
- * their lengths, and all their bytes as [[FewBytes]] has them.
+ * A block consists of its size without these four bytes, its number of rows in four bytes, and its
+ * columns. A column consists of
  *
- * @param routes which partition a row goes to
- * @param compressed how many bytes the shuffle's codec leaves of the first ones of an array
+ *  - one byte, which is 1 if the column has nulls
+ *  - if so, a word for each row, which is 1 for a null
+ *  - the words of the values, encoded by [[PackedWords]]; for strings their lengths
+ *  - for strings, all their bytes, encoded by [[FewBytes]]
+ *
+ * @param routes computes the partition of each row
+ * @param compressed the number of bytes to which the shuffle's codec compresses the first bytes of
+ *                   an array
  */
 final class ColumnRuns(
     types: Seq[DataType],
@@ -37,15 +43,15 @@ final class ColumnRuns(
   private[this] var bytesInPlaces = new Array[Byte](0)
   private[this] val starts = new Array[Int](numPartitions + 1)
 
-  // The partition of each block, and which of the ordered rows it has.
+  // The partition of each block, and its range of ordered rows.
   private[this] var blocks = IndexedSeq.empty[(Int, Int, Int)]
 
-  /** Bytes that the rows would have as Spark's. */
+  /** Bytes of the rows as `UnsafeRow`s. */
   var rowBytes = 0L
 
   def isEmpty: Boolean = numRows == 0
 
-  /** Bytes of the rows that are here, with those that ordering them will take. */
+  /** Bytes of the collected rows, including the memory for ordering them. */
   def size: Long = {
     var sum = numRows * ColumnRuns.RowOverhead
     var i = 0
@@ -73,8 +79,8 @@ final class ColumnRuns(
   }
 
   /**
-   * The blocks, in the order of their partitions, each with its partition and its number of rows. A block
-   * is valid until the next one is asked for; after the last one, this is empty.
+   * Returns the blocks in the order of their partitions, each with its partition and its number of
+   * rows. A block is valid until the next one is requested. This object is empty afterwards.
    */
   def drain(): Iterator[(Int, Int, ByteBuilder)] = {
     order()
@@ -92,7 +98,7 @@ final class ColumnRuns(
     }
   }
 
-  /** Finds the place of each row, and where blocks are. */
+  /** Computes the position of each row and the ranges of the blocks. */
   private def order(): Unit = {
     Arrays.fill(starts, 0)
     var i = 0
@@ -133,7 +139,7 @@ final class ColumnRuns(
 
     def size: Long = (if (values.hasNulls) 16L else 8L) * values.count + 2L * values.bytes.size
 
-    /** What was appended, in the order of places; then there is nothing appended any more. */
+    /** Encodes the appended values in the order of their positions, then removes them. */
     def encode(): Unit = {
       encoded.size = 0
       if (ends.length < blocks.size) ends = new Array[Int](blocks.size)
@@ -223,12 +229,15 @@ final class ColumnRuns(
 
 object ColumnRuns {
 
-  /** Of a block. A reader has all of them in arrays. */
+  /** Maximum number of rows in a block. A reader holds all of them in arrays. */
   val BlockRows: Int = 4096
 
-  // Of partitions, before they are more.
+  // Initial capacity for the partitions of rows.
   private val Initial = 4096
 
-  /** Its partition and place, and the ordered words of one column with their nulls. */
+  /**
+   * Bytes per row besides its columns: partition, position, and the ordered word and null of one
+   * column.
+   */
   private val RowOverhead = 24L
 }

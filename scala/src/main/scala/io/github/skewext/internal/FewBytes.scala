@@ -5,27 +5,29 @@ import java.util.Arrays
 import org.apache.spark.unsafe.Platform
 
 /**
- * Writes the strings of blocks. Of strings with few different bytes (numbers, dates, hexadecimal digits) each
- * byte takes only as many bits as tell those apart, up to six. LZ4 looks long for what repeats in such
- * strings, finds little, and a reader has to put it together again; where bits are packed it sees at once
- * that there is nothing to find.
+ * Encodes the strings of blocks. If they contain few different bytes (numbers, dates, hexadecimal
+ * digits), each byte is replaced by its index in this alphabet, in at most six bits. In such
+ * strings LZ4 searches long for repetitions and finds few, and a reader has to copy these together
+ * again. In packed bits it finds at once that there are none.
  *
- * In a block: how many different bytes there are, these bytes, and the number of each byte of the strings
- * among them, the first in the lowest bits. Or 0, and the strings as they are.
+ * A block has the number of different bytes, these bytes, and the index of each byte of the
+ * strings, the first in the lowest bits. Or it has 0 and the unpacked strings.
  */
 final class FewBytes {
   import FewBytes._
 
-  // The number of each byte; those without one have a negative one.
+  // The index of each byte in the alphabet; negative if it has none.
   private[this] val numbers = new Array[Byte](256)
   private[this] var alphabet = Array.emptyByteArray
   private[this] var width = 0
   private[this] val sample = new ByteBuilder(0)
 
   /**
-   * Before the strings of a flush: whether they are packed, and which bytes there are, as a part of them says.
+   * Prepares the strings of a flush. A sample of them determines the alphabet, and whether they are
+   * packed.
    *
-   * @param compressed how many bytes the shuffle's codec leaves of the first ones of an array
+   * @param compressed the number of bytes to which the shuffle's codec compresses the first bytes
+   *                   of an array
    */
   def begin(bytes: Array[Byte], length: Int, compressed: (Array[Byte], Int) => Int): Unit = {
     val some = math.min(length, SampleBytes)
@@ -40,7 +42,10 @@ final class FewBytes {
     }
   }
 
-  /** Different ones among the first bytes, in order, or more than are packed. */
+  /**
+   * The different bytes among the first bytes in ascending order; more than `Most` if there are too
+   * many.
+   */
   private def bytesIn(bytes: Array[Byte], length: Int): Array[Byte] = {
     var known = 0
     var i = 0
@@ -61,7 +66,7 @@ final class FewBytes {
     width < NoWidth && length <= MostUnpacked &&
       1 + alphabet.length + packedSize(length, width) < length
 
-  /** Appends `length` bytes that begin at an address in an array. */
+  /** Appends `length` bytes that begin at an address in the array. */
   def encode(bytes: Array[Byte], from: Long, length: Int, out: ByteBuilder): Unit = {
     val before = out.size
     if (isLess(length)) {
@@ -74,7 +79,7 @@ final class FewBytes {
     out.put(bytes, from, length)
   }
 
-  /** False if there is a byte that was not in the sample. */
+  /** Returns false if a byte was not in the sample. */
   private def pack(bytes: Array[Byte], from: Long, length: Int, out: ByteBuilder): Boolean = {
     val (numbers, width) = (this.numbers, this.width)
     out.ensure(packedSize(length, width) + 8)
@@ -117,14 +122,14 @@ final class FewBytes {
 object FewBytes {
   private[internal] val Plain = 0
 
-  /** How many different ones are packed; a third of the room is saved then, else a quarter. */
+  /** Maximum number of different bytes. Six bits for each byte still save a quarter. */
   private[internal] val Most = 64
 
-  /** What tells so many different bytes apart. */
+  /** The number of bits of an index into so many different bytes. */
   private[internal] def widthOf(different: Int): Int =
     math.max(1, 32 - Integer.numberOfLeadingZeros(different - 1))
 
-  /** Of longer strings a reader has no second copy. */
+  /** Maximum length of packed strings, as a reader holds an unpacked copy of them. */
   private[internal] val MostUnpacked = 16 << 20
 
   private val NoWidth = widthOf(Most) + 1
@@ -132,7 +137,7 @@ object FewBytes {
   private[internal] def packedSize(length: Int, width: Int): Int =
     ((length.toLong * width + 7) >>> 3).toInt
 
-  // LZ4's blocks in Spark.
+  // The size of LZ4's blocks in Spark.
   private val SampleBytes = 32 << 10
 
   private val Begin = Platform.BYTE_ARRAY_OFFSET.toLong

@@ -4,22 +4,22 @@ import java.io.IOException
 
 import org.apache.spark.unsafe.Platform
 
-/** Reads what [[FewBytes]] has written of one column, block by block. */
+/** Decodes the strings of one column that [[FewBytes]] has encoded, block by block. */
 private[internal] final class FewBytesReader {
   import FewBytes._
 
   private[this] var unpacked = new Array[Byte](0)
 
-  // What each two of the bytes' numbers stand for, and of which bytes that was made.
+  // Lookup table from a pair of indices to two bytes, and the alphabet for which it was built.
   private[this] var pairs = new Array[Short](0)
   private[this] val alphabet = new Array[Byte](Most)
   private[this] var different = 0
 
-  /** Where the strings are that were read last: in the block, or unpacked. */
+  /** The array that holds the strings decoded last, and their start: in the block, or unpacked. */
   var bytes: Array[Byte] = _
   var begin = 0
 
-  /** How many bytes there can be in strings that begin here. */
+  /** The maximum number of bytes of strings that begin at `at`. */
   def most(in: Array[Byte], at: Int, until: Int): Int = {
     if (at >= until) throw new IOException("Strings that are not there in a shuffle block")
     val different = in(at).toInt
@@ -31,7 +31,9 @@ private[internal] final class FewBytesReader {
     else math.min(left * 8L / widthOf(different), MostUnpacked.toLong).toInt
   }
 
-  /** Reads so many bytes, which are no more than there can be; gives where they end in the block. */
+  /**
+   * Decodes `length` bytes, at most the number that `most` returns. Returns their end in the block.
+   */
   def decode(in: Array[Byte], at: Int, length: Int): Int = {
     val different = in(at).toInt
     if (different == Plain) {
@@ -41,7 +43,7 @@ private[internal] final class FewBytesReader {
     } else {
       val width = widthOf(different)
       learn(in, at + 1, different)
-      // What is read last goes beyond it.
+      // The last word is written beyond the end.
       if (unpacked.length < length + 8) unpacked = new Array[Byte](RowBytes.grown(length + 8L))
       unpack(in, at + 1 + different, width, length)
       bytes = unpacked
@@ -68,7 +70,9 @@ private[internal] final class FewBytesReader {
     }
   }
 
-  /** Mostly these are the bytes of the block before. */
+  /**
+   * Builds the lookup table, unless the alphabet is that of the previous block, as in most blocks.
+   */
   private def learn(in: Array[Byte], at: Int, count: Int): Unit = {
     var i = 0
     if (different == count) while (i < count && alphabet(i) == in(at + i)) i += 1
@@ -78,7 +82,7 @@ private[internal] final class FewBytesReader {
       val width = widthOf(count)
       val numbers = 1 << width
       if (pairs.length < numbers * numbers) pairs = new Array[Short](numbers * numbers)
-      // In a damaged block there are numbers that nothing has.
+      // A damaged block may contain an index beyond the alphabet.
       def byteOf(number: Int): Int = if (number < count) alphabet(number) & 0xff else 0
       for (high <- 0 until numbers; low <- 0 until numbers) {
         pairs(high << width | low) = (byteOf(low) | byteOf(high) << 8).toShort

@@ -14,22 +14,30 @@ import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 
 /**
- * Keeps a failure of ours from becoming a failure of the session: what goes wrong is logged once,
- * and the plan stays as it was. A `LinkageError` means that this Spark is not the one the jar was
- * built for.
+ * Keeps a failure of skewext from failing the session. It logs the failure once, and the plan stays
+ * unchanged. A `LinkageError` means that the jar was built for another Spark.
  */
 object Guard extends Logging {
 
   private val reported = ConcurrentHashMap.newKeySet[String]()
 
-  /** What failed in a session, and how at first; `explain` shows it. */
+  /**
+   * The failed parts of each session, with the first line of their first error; `explain` prints
+   * them.
+   */
   private val failedIn =
     new mutable.WeakHashMap[SparkSession, mutable.LinkedHashMap[String, String]]
 
-  /** Whether the running Spark is of the line that the jar was built for, and not too old. */
+  /**
+   * Whether the running Spark is of the line for which the jar was built, and has all extension
+   * points.
+   */
   def sparkIsSupported: Boolean = SparkLine.isOurs && hasExtensionPoints
 
-  /** Spark 3.5.0 lacks one. Not by its number, which others give to a Spark that has it. */
+  /**
+   * Spark 3.5.0 lacks one. Some vendors' Spark has it under that version number, so this checks the
+   * method.
+   */
   private lazy val hasExtensionPoints: Boolean = classOf[SparkSessionExtensions].getMethods
     .exists(_.getName == "injectQueryPostPlannerStrategyRule")
 
@@ -52,11 +60,11 @@ object Guard extends Logging {
 
   private def firstLine(error: Throwable): String = error.toString.split("\n").head
 
-  /** What failed in the session so far, with the first line of each one's error. */
+  /** The failures in the session so far: the part that failed, and the first line of its error. */
   def failuresIn(session: SparkSession): Seq[(String, String)] =
     failedIn.synchronized(failedIn.get(session).toSeq.flatten)
 
-  /** What was logged so far. A failure that changes no answer shows nowhere else. */
+  /** The messages logged so far. A failure that changes no answer is visible only here. */
   private[skewext] def failures: Set[String] = reported.asScala.toSet
 
   def logOnce(message: String, cause: Option[Throwable] = None): Unit =
@@ -68,7 +76,7 @@ object Guard extends Logging {
     }
 }
 
-/** A rule that leaves the plan as it was when it fails, or is not wanted. */
+/** A rule that returns the plan unchanged if it fails or is excluded. */
 case class GuardedRule[P <: TreeNode[_]](rule: Rule[P]) extends Rule[P] {
   override val ruleName: String = rule.ruleName
   override def apply(plan: P): P = Guard.protect(s"the rule $ruleName", plan) {
@@ -76,7 +84,7 @@ case class GuardedRule[P <: TreeNode[_]](rule: Rule[P]) extends Rule[P] {
   }
 }
 
-/** A strategy that plans nothing when it fails. */
+/** A strategy that plans nothing if it fails. */
 case class GuardedStrategy(strategy: SparkStrategy) extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] =
     Guard.protect(s"the strategy ${strategy.getClass.getSimpleName}", Seq.empty[SparkPlan])(

@@ -2,7 +2,10 @@ package io.github.skewext.internal
 
 import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, JoinType}
 
-/** What a join is called in messages. Spark has no name for the joins that it makes of `EXISTS`. */
+/**
+ * The name of a join type in messages. Spark has no name for the joins that it creates for
+ * `EXISTS`.
+ */
 object JoinTypeName {
   def of(joinType: JoinType): String = joinType match {
     case _: ExistenceJoin => "EXISTENCE"

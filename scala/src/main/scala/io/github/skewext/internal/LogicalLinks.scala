@@ -7,18 +7,18 @@ import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
  * Links from physical to logical nodes, which adaptive execution needs to plan a query again.
  *
  * When a stage is done, Spark finds the topmost physical node that is linked to the stage's logical
- * node, and replaces the logical node by the stage below it. For example, a filter and a cached table
- * are both linked to the filter:
+ * node, and replaces the logical node by the stage below it. For example, a filter and a cached
+ * table are both linked to the filter:
  * {{{
  * Filter                      linked to Filter
  *   TableCacheQueryStage      linked to Filter (inherited)
  * }}}
- * If a node without a link takes the place of the physical filter, Spark finds the stage instead, and
- * the next plan has no filter: wrong rows. So every node of ours that takes the place of another one,
- * or that stands between a node and its child, gets its links here.
+ * If a node without a link replaces the physical filter, Spark finds the stage instead, and the
+ * next plan has no filter: wrong rows. So this object sets the links of each skewext node that
+ * replaces another node, or is placed between a node and its child.
  *
- * Nodes that a rule adds anew for each plan and that change no row, as Spark's own exchanges and sorts
- * for a join and our [[io.github.skewext.execution.split.KeySketchExec]], need no link.
+ * A node that a rule adds to every plan and that changes no row needs no link. Examples are Spark's
+ * exchanges and sorts for a join, and [[io.github.skewext.execution.split.KeySketchExec]].
  */
 object LogicalLinks {
 
@@ -27,13 +27,16 @@ object LogicalLinks {
     SparkPlan.LOGICAL_PLAN_TAG,
     SparkPlan.LOGICAL_PLAN_INHERITED_TAG)
 
-  /** Gives `node` all tags of the node that it replaces; `node` must not have any tags yet. */
+  /** Copies all tags of the replaced node to `node`, which must not have any tags yet. */
   def replacing[P <: SparkPlan](replaced: SparkPlan)(node: P): P = {
     node.copyTagsFrom(replaced)
     node
   }
 
-  /** Gives `node` the links of its child, whose rows it passes on in other partitions or order. */
+  /**
+   * Copies the links of a child to `node`, which returns its rows in other partitions or another
+   * order.
+   */
   def wrapping[P <: SparkPlan](child: SparkPlan)(node: P): P = {
     Links.foreach(tag => child.getTagValue(tag).foreach(node.setTagValue(tag, _)))
     node

@@ -5,19 +5,22 @@ import java.io.IOException
 import org.apache.spark.unsafe.Platform
 
 /**
- * A run of 64-bit words in a block: its smallest one, and how far above that the others are, each in as
- * few bits as the largest needs. Equal words take nine bytes, however many they are.
+ * Frame-of-reference bit packing of a run of 64-bit words. It stores the smallest word, then the
+ * difference of each word from it, in as few bits as the largest difference needs. Equal words take
+ * nine bytes, regardless of their number.
  */
 object PackedWords {
 
-  /** With more bits a word, and those before it in its first byte, are not within eight bytes. */
+  /**
+   * With more bits, a word and the bits before it in its first byte would not fit into eight bytes.
+   */
   private val MostBits = 56
   private val Unpacked = 64
 
-  /** Bytes behind a run that reading it may touch. */
+  /** Bytes after a run that reading it may touch. */
   val Slack = 8
 
-  /** Appends `values(from until until)`, which are not none. */
+  /** Appends `values(from until until)`, at least one word. */
   def encode(values: Array[Long], from: Int, until: Int, out: ByteBuilder): Unit = {
     var least = values(from)
     var most = least
@@ -28,7 +31,7 @@ object PackedWords {
       most = math.max(most, value)
       i += 1
     }
-    // Of a difference that overflows, all 64 bits count.
+    // A difference that overflows is negative, so it counts as 64 bits.
     val exact = 64 - java.lang.Long.numberOfLeadingZeros(most - least)
     if (exact > MostBits) {
       out.putByte(Unpacked)
@@ -81,8 +84,8 @@ object PackedWords {
   private def sizeOf(count: Int, width: Int): Int = ((count.toLong * width + 7) >>> 3).toInt
 
   /**
-   * Reads `count` words that begin at `at` and end before `until`, behind which there are `Slack` bytes
-   * more; gives where they end.
+   * Reads `count` words that begin at `at` and end before `until`. The array has `Slack` more
+   * bytes. Returns the end of the words.
    */
   def decode(in: Array[Byte], at: Int, until: Int, count: Int, values: Array[Long]): Int = {
     if (at >= until) throw new IOException("A column that is not there in a shuffle block")

@@ -17,8 +17,8 @@ object RowBytes {
     }
 
   /**
-   * Copies bytes of any number, and no others: words, of which the last one overlaps that before it where
-   * the number is no multiple of eight.
+   * Copies exactly `size` bytes. It copies words; if `size` is not a multiple of eight, the last
+   * word overlaps the one before it.
    */
   def copyShort(from: AnyRef, fromOffset: Long, to: AnyRef, toOffset: Long, size: Int): Unit =
     if (size > WordByWord) {
@@ -39,18 +39,19 @@ object RowBytes {
       }
     }
 
-  /** As long as an array can be on any JVM. */
+  /** The largest array size that every JVM supports. */
   val MostBytes: Long = Int.MaxValue - 15L
 
   /**
-   * How long an array is made for so many bytes, of which there may be more: twice as long, but of large
-   * rows, which are few, only by a quarter, as the old array is still there while the new one is filled.
+   * The new size of an array that needs `needed` bytes and may grow further: twice as much. Above
+   * 32 MB it is only a quarter more, because such rows are few, and the old array exists until its
+   * bytes have been copied.
    */
   def grown(needed: Long): Int =
     math.min(MostBytes, if (needed > Large) needed + needed / 4 else 2 * needed).toInt
 
   private val Large = 32L << 20
 
-  // Up to here the call costs more than the copying.
+  // Up to this size, calling `copyMemory` costs more than copying words.
   private val WordByWord = 128
 }

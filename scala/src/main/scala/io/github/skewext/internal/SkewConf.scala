@@ -5,9 +5,9 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.internal.SQLConf.buildConf
 
 /**
- * Every setting of skewext. The entries are Spark's own `ConfigEntry`s, so `SET -v` lists them and
- * a wrong value fails when it is set; `docs/settings.md` is generated from them.
- * Settings are read per query.
+ * All settings of skewext. The entries are Spark's own `ConfigEntry`s, so `SET -v` lists them and
+ * Spark rejects a wrong value when it is set. `docs/settings.md` is generated from them. Settings
+ * are read per query.
  */
 object SkewConf {
 

@@ -7,8 +7,9 @@ import org.slf4j.LoggerFactory
 import org.apache.spark.SPARK_VERSION
 
 /**
- * Whether the jar is in a Spark of its own line. In another one Scala may be another as well, which links
- * hardly anything of ours: so there are only Java's classes here, no function, and no interpolated text.
+ * Checks whether this Spark is of the line for which the jar was built. Another line may have
+ * another Scala version, with which hardly any class of skewext links. So this object uses only
+ * Java classes, no function, and no interpolated string.
  */
 object SparkLine {
 
@@ -16,7 +17,7 @@ object SparkLine {
 
   def isOurs: Boolean = SPARK_VERSION.startsWith(BuildInfo.sparkLine + ".")
 
-  /** Why nothing of ours can run. */
+  /** The reason why skewext cannot run in this Spark. */
   def unsupported: String = {
     val use = if (isOurs) "a newer release" else "the jar"
     "skewext " + BuildInfo.version + " is built for Spark " + BuildInfo.sparkLine + " and this is Spark " +

@@ -2,10 +2,10 @@ package io.github.skewext.internal
 
 import org.apache.spark.SparkContext
 
-/** Lets the stages of our own jobs have a name by which they are told from those of queries. */
+/** Names the stages of skewext's own jobs, which distinguishes them from those of queries. */
 private[skewext] object StageName {
 
-  /** What `SparkContext.setCallSite` sets. */
+  /** The property that `SparkContext.setCallSite` sets. */
   private val Property = "callSite.short"
 
   def named[T](context: SparkContext, name: String)(jobs: => T): T = {
