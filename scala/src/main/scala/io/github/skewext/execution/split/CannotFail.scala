@@ -4,8 +4,9 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.types._
 
 /**
- * Tells conditions that have a value, or null, for every row: they may be evaluated for rows for which
- * Spark's join does not evaluate them. What is not known to be so is taken to fail.
+ * Recognizes conditions that have a value, or null, for every row. Such a condition may be
+ * evaluated for rows for which Spark's join does not evaluate it. An unknown expression counts as
+ * failing.
  */
 private[skewext] object CannotFail {
 

@@ -13,18 +13,17 @@ import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkP
 import org.apache.spark.sql.skewext.SparkShims
 
 /**
- * A join, of Spark's or ours, as inputs with roles: what [[SplitJoinExec]] needs to take its
- * place.
+ * A join of Spark or skewext, described as inputs with roles. [[SplitJoinExec]] replaces it.
  *
  * Spark's joins on one key that follow each other without a shuffle become one: in
- * `(a JOIN b ON a.k = b.k) LEFT JOIN c ON a.k = c.k`, a and b are required and c is optional. So are
+ * `(a JOIN b ON a.k = b.k) LEFT JOIN c ON a.k = c.k`, a and b are required and c is optional. So do
  * joins on either side: in `(a JOIN b ON a.k = b.k) JOIN (c JOIN d ON c.k = d.k) ON a.k = c.k` all
- * four are required.
+ * four inputs are required.
  *
  * @param replaced the join
- * @param condition what rows of the operator must fulfil besides
- * @param output what is shown of the operator's output
- * @param operator our operator over other children
+ * @param condition a further condition on the rows of the operator
+ * @param output the join's output, over the operator's columns
+ * @param operator creates the operator for other children
  */
 case class JoinedInputs(
     replaced: SparkPlan,
@@ -33,9 +32,12 @@ case class JoinedInputs(
     output: Seq[NamedExpression],
     operator: (Seq[SparkPlan], SkewSplits) => SplitJoinExec) {
 
-  /** The operator with split reads, and whatever gives it the output of the join it replaces. */
+  /**
+   * The operator with split reads, and the nodes that produce the output of the replaced join from
+   * it.
+   */
   def splitPlan(children: Seq[SparkPlan], splits: SkewSplits): SparkPlan = {
-    // Each stays a node of the join that was planned.
+    // Each node gets the links of the planned join.
     def linked[P <: SparkPlan](node: P): P = LogicalLinks.replacing(replaced)(node)
     val join = linked(operator(children, splits))
     val filtered = condition.fold(join: SparkPlan)(c => linked(FilterExec(c, join)))
@@ -52,7 +54,7 @@ case class JoinedInputs(
     }
   }
 
-  /** The output over what the operator says of its columns: those of optional inputs are nullable. */
+  /** The output with the operator's nullability: columns of optional inputs are nullable. */
   private def asJoined(columns: Seq[Attribute]): Seq[NamedExpression] = {
     val known = AttributeMap(columns.map(a => a -> a))
     output.map(
@@ -98,7 +100,8 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
     }
 
   private def ofShuffledJoin(join: ShuffledJoin): Either[SkewReason, JoinedInputs] = {
-    // What null keys are spread by is no key to the operator: it is 0 in all rows that match.
+    // The expression that spreads null keys is no key of the operator: it is 0 in all rows that
+    // match.
     val (leftKeys, rightKeys) = join.leftKeys
       .zip(join.rightKeys)
       .filterNot { case (left, right) => SpreadNulls.isOne(left) || SpreadNulls.isOne(right) }
@@ -138,16 +141,16 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
     condition.deterministic && condition.references.subsetOf(side.outputSet)
 
   /**
-   * The keys of a side of whose rows only some may match: a row that must not has no key, and so
-   * comes out, or not, as one that nothing matches. Spark evaluates the condition only for rows with a
-   * match, and here it is evaluated for all.
+   * The keys of a side with a condition. A row that fails the condition gets a null key, so it is
+   * an unmatched row. Spark evaluates the condition only for rows with equal keys, and here it is
+   * evaluated for all rows.
    */
   private def keysIf(conditions: Seq[Expression], keys: Seq[Expression]): Seq[Expression] =
     conditions.reduceOption(And).fold(keys) { mayMatch =>
       If(mayMatch, keys.head, Literal(null, keys.head.dataType)) +: keys.tail
     }
 
-  /** One side of a join: joins on the same key of which each row is required, or one input. */
+  /** One side of a join: joins on the same key, if each of their rows is required, or one input. */
   private def side(plan: SparkPlan, keys: Seq[Expression], role: InputRole): Chain = {
     val child = withoutSort(plan)
     val onSameKey = if (role == Required) chain(child).flatMap(_.by(keys)) else None
@@ -156,9 +159,11 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
   }
 
   /**
-   * Spark's joins on one key, whose result is a side of one more. Without conditions besides: they
-   * would be asked of the product of all inputs, where Spark asks them of that of two. These nodes go,
-   * and what takes their place does their work: so there are not more than it can do, as in `MadeOf`.
+   * Spark's joins on one key whose result is a side of another one. They have no further condition:
+   * the operator would evaluate it on the product of all inputs, and Spark on the product of two.
+   *
+   * These nodes disappear and the operator does their work, so fewer nodes are allowed than in
+   * `MadeOf`.
    */
   private def chain(plan: SparkPlan): Option[Chain] = plan match {
     case ProjectExec(list, child) if list.forall(_.deterministic) =>
@@ -175,8 +180,8 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
     def aliases: AttributeMap[Alias] = getAliasMap(output)
 
     /**
-     * With the keys of all inputs in the order of these, if they are the key of an input that each
-     * row has.
+     * The chain with the keys of all inputs in the order of `keys`, if these are the key of a
+     * required input.
      */
     def by(keys: Seq[Expression]): Option[Chain] = {
       val wanted = keys.map(replaceAlias(_, aliases))

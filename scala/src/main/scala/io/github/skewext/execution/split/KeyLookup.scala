@@ -13,14 +13,15 @@ import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.map.BytesToBytesMap
 
 /**
- * A set of keys, to which a much larger input is compared that is neither kept nor sorted: one row of
- * each key is let through, and the input is left as soon as all keys were met.
+ * A set of keys to look up in a much larger input, which is neither stored nor sorted. It returns
+ * one row of each key in the set, and stops reading when it has found all keys.
  *
- * The set is in pages of the task. If there is no memory for it, it is given up and all rows are let
- * through, which is as right and only slower: the join knows how to spill them.
+ * The set uses pages of the task. If there is no memory, the set is dropped and all rows are
+ * returned. The answer is the same, only slower, because the join can spill the rows.
  *
- * Several sets of the same keys, each compared to a part of the input by a task of its own, tell
- * together which keys the input has: [[metBy]] in these tasks, [[knownFrom]] in the one that asks.
+ * Several tasks may look up the same keys, each in a part of the input. Together they find the keys
+ * that the input has: [[metBy]] runs in these tasks, and [[knownFrom]] in the task that combines
+ * them.
  *
  * @param keys the keys of each input, bound to its rows; equal keys have equal bytes
  */
@@ -32,15 +33,15 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
   private[this] val notMet = Array[Long](0L)
   private[this] var unmet = 0L
 
-  /** Reads keys where they stand: of most rows no more has to be known than that. */
+  /** Hashes and compares keys in the rows, which is enough for most rows. */
   private[this] val inRows = keys.inRows
   private[this] val hashes = new KeyFilter(FilterBits)
 
-  /** The row looked for last: where a key is hot, that of the next one is often the same. */
+  /** The last row that was looked up. If a key is hot, the next row often has the same key. */
   private[this] var lastRow: UnsafeRow = _
   private[this] var lastHash = 0L
 
-  /** Null once there was no memory for it, or when it is not needed any more. */
+  /** Null if there was no memory for it, or if it is no longer needed. */
   private[this] var set: BytesToBytesMap = create()
 
   private[this] val hashMemory = new TaskInternals.HeapMemory(context)
@@ -50,10 +51,10 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
     hashMemory.release()
   }
 
-  /** From now on all rows are let through, and no key is known. */
+  /** Drops the set. From now on all rows are returned, and no key is known. */
   def giveUp(): Unit = free()
 
-  /** The key of the row, if it has no null, is wanted. */
+  /** Adds the key of the row, unless it contains a null. */
   def add(input: Int, row: UnsafeRow): Unit = if (set != null) {
     val key = projections(input)(row)
     if (!key.anyNull()) {
@@ -81,7 +82,7 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
     }
   }
 
-  /** Of the rows, the first of each wanted key; all of them if the set was given up. */
+  /** Returns the first row of each key in the set, or all rows if the set was dropped. */
   def firstOfEach(input: Int, rows: Iterator[InternalRow]): Iterator[InternalRow] =
     new Iterator[InternalRow] {
       private[this] var found: InternalRow = _
@@ -94,7 +95,8 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
             free()
           } else {
             val row = rows.next()
-            // Without the set also in the middle: who takes the rows may have given it up.
+            // The set may be missing from the middle on: the consumer of the rows may have dropped
+            // it.
             if (set == null || meet(input, row.asInstanceOf[UnsafeRow])) found = row
           }
         }
@@ -110,8 +112,8 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
     }
 
   /**
-   * Which of the keys the rows have; nothing if that cannot be told apart from other keys, or if there
-   * are more than so many of them. Then the rows are not read.
+   * Returns the keys of the set that the rows have. Returns None without reading rows if the set
+   * was dropped, if it has more than `maxKeys` keys, or if two of its keys have the same hash.
    */
   def metBy(input: Int, rows: => Iterator[InternalRow], maxKeys: Int): Option[MatchedKeys] =
     (if (set != null && set.numKeys() > maxKeys) None else sortedHashes()).map { hashes =>
@@ -129,14 +131,20 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
       MatchedKeys(KeySet.of(hashes), met)
     }
 
-  /** The keys that were met by others; nothing if they had not the same keys, or these are unknown. */
+  /**
+   * Returns the keys that other tasks have met. None if their key set was another one, or if this
+   * set was dropped.
+   */
   def knownFrom(met: MatchedKeys): Option[MatchedKeyFilter] =
     sortedHashes().filter(KeySet.of(_) == met.keys).map { hashes =>
       free()
       new MatchedKeyFilter(keys, hashes, met.met)
     }
 
-  /** Stand for the keys: no two of them have one hash. */
+  /**
+   * The sorted hashes, which identify the keys. None if two keys have the same hash, or without
+   * memory.
+   */
   private def sortedHashes(): Option[Array[Long]] =
     if (set == null || !hashMemory.reserve(8L * set.numKeys())) {
       None
@@ -155,7 +163,7 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
   private def hashOf(key: BytesToBytesMap#Location): Long =
     keys.hash(key.getKeyBase, key.getKeyOffset, key.getKeyLength)
 
-  /** Whether the key of the row is wanted and was not met before. All rows are of one input. */
+  /** Whether the key of the row is in the set and was not met before. All rows are of one input. */
   private def meet(input: Int, row: UnsafeRow): Boolean = {
     if (inRows.hasNull(input, row)) return false
     val hash = inRows.hash(input, row)
@@ -197,13 +205,13 @@ private object KeyLookup {
   private val InitialCapacity = 1024
   private val PageSize = (1L << 20) - Platform.LONG_ARRAY_OFFSET
 
-  /** 128 KB: what a core has close by. */
+  /** 128 KB, which fits into the cache of a core. */
   private val FilterBits = 20
 }
 
 /**
- * What tells sets of keys apart: a task that runs again, or another one that reads the same input,
- * may have found other keys where the input is not as stable as it seemed.
+ * A fingerprint of a key set. A retried task, or another task that reads the same input, may have
+ * found other keys if the input is less stable than expected.
  */
 private[skewext] case class KeySet(size: Int, sumOfHashes: Long, xorOfHashes: Long)
 
@@ -212,12 +220,12 @@ private[skewext] object KeySet {
 }
 
 /**
- * Which keys of a set some rows have. The keys are known by their place in the order of their
- * hashes, so that a bit is enough for each.
+ * The keys of a set that some rows have. A key is identified by its position in the order of the
+ * hashes, so that it takes one bit.
  */
 private[skewext] case class MatchedKeys(keys: KeySet, met: BitSet) {
 
-  /** Nothing if the keys are not the same ones. */
+  /** The union; None if the key sets differ. */
   def or(other: MatchedKeys): Option[MatchedKeys] = if (keys == other.keys) {
     val both = met.clone().asInstanceOf[BitSet]
     both.or(other.met)
@@ -226,17 +234,20 @@ private[skewext] case class MatchedKeys(keys: KeySet, met: BitSet) {
     None
   }
 
-  /** As a task sends it: of a class that every serializer knows. */
+  /** The form in which a task sends it, of a class that every serializer supports. */
   def toLongs: Array[Long] =
     Array(keys.size.toLong, keys.sumOfHashes, keys.xorOfHashes) ++ met.toLongArray
 }
 
 private[skewext] object MatchedKeys {
 
-  /** What a task has sent, for those who read rows. */
+  /** The array that a task has sent, as a row for the inputs of the join. */
   def row(longs: Array[Long]): InternalRow = InternalRow(UnsafeArrayData.fromPrimitiveArray(longs))
 
-  /** What all slices together have; nothing if a task has said nothing, or none was asked. */
+  /**
+   * The keys that all slices together have. None if a task does not know its keys, or if no task
+   * has marked any.
+   */
   def ofAll(sent: Iterator[InternalRow]): Option[MatchedKeys] = sent
     .map(row => ofLongs(row.getArray(0).toLongArray()))
     .reduceOption((all, next) => for (a <- all; b <- next; both <- a.or(b)) yield both)

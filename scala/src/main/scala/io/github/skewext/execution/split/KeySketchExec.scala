@@ -15,12 +15,11 @@ import org.apache.spark.sql.execution.{CodegenSupport, SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /**
- * Passes rows on to a shuffle and counts the keys of a sample of them, see [[KeySketch]]. In generated
- * code that is a number to count down for each row: an iterator of its own would cost more than the
- * counting.
+ * Passes rows to a shuffle and counts the keys of a sample of them, see [[KeySketch]]. Generated
+ * code decrements one counter for each row. An iterator would cost more than the counting.
  *
- * @param keys what the shuffle partitions the rows by
- * @param every of how many rows one is sampled
+ * @param keys the expressions by which the shuffle partitions the rows
+ * @param every one row of this many is sampled
  */
 case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, child: SparkPlan)
     extends UnaryExecNode
@@ -40,10 +39,13 @@ case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, 
   override lazy val metrics: Map[String, SQLMetric] = Map(
     "numSampledRows" -> SQLMetrics.createMetric(sparkContext, "number of sampled rows"))
 
-  /** A shuffle of the same rows is the same shuffle, whether they were sampled or not. */
+  /** A shuffle with sampling equals one of the same rows without it, so that Spark can reuse it. */
   override protected def doCanonicalize(): SparkPlan = child.canonicalized
 
-  /** Only keys without a null are counted; and what each task is sent should be little. */
+  /**
+   * Only keys without a null are counted, for which this expression is 0. A literal keeps the task
+   * small.
+   */
   private def counted(key: Expression): Expression = key match {
     case _: ZeroWithoutNulls => Literal(0L)
     case _ => BindReferences.bindReference(key, child.output)
@@ -52,11 +54,11 @@ case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, 
   @transient private lazy val sampling =
     new KeySampling(keys.map(counted), every, longMetric("numSampledRows"))
 
-  /** What was counted, when all map tasks are done; nothing if there are too many of them. */
+  /** The counts after all map tasks have ended. None if there were too many map tasks. */
   def sketch: Option[KeySketch] =
     sampling.counts.filterNot(_.isZero).map(c => KeySketch(c.layout, every, c.value))
 
-  /** Said when the map tasks are done. */
+  /** Whether nothing was sampled. Valid after the map tasks have ended. */
   def isLeftOut: Boolean = sampling.counts.isEmpty
 
   private def begin(mapTasks: Int): Unit =
@@ -68,7 +70,10 @@ case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, 
       }
     }
 
-  /** Batches are counted as such. Who wants rows makes them above: Spark 4 makes none below both. */
+  /**
+   * Batches pass unchanged. Spark 4 converts no batches to rows below a node that supports both, so
+   * a consumer of rows converts them above this node.
+   */
   override def supportsColumnar: Boolean = child.supportsColumnar
 
   override def supportsRowBased: Boolean = child.supportsRowBased
@@ -103,7 +108,7 @@ case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, 
       preservesPartitioning = true)
   }
 
-  /** Our join makes rows in a way of its own where nobody reads its columns. */
+  /** The multi-way join builds rows in its own way if no operator reads its columns. */
   override def supportCodegen: Boolean = child match {
     case _: MultiJoinExec => false
     case _ if supportsColumnar => false
@@ -117,7 +122,7 @@ case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, 
     rdds
   }
 
-  /** Takes whole rows, as the shuffle does. */
+  /** Reads whole rows, like the shuffle. */
   override def usedInputs: AttributeSet = AttributeSet.empty
 
   override protected def doProduce(ctx: CodegenContext): String =

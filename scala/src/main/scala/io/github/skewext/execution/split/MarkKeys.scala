@@ -20,17 +20,18 @@ import org.apache.spark.sql.types.DataType
 import org.apache.spark.{Partitioner, SparkContext, TaskContext}
 
 /**
- * What the tasks of a stage before a split join do: they find the keys of the others that a skewed
- * input has, each for a slice of it.
+ * The tasks of a stage that runs before a split join, a semi-join pre-pass. Each task marks the
+ * keys of the other inputs that occur in one slice of the skewed input.
  *
- * One task would have to read all of the skewed input to know that some key is not there. Here every
- * task says which keys are in its slice, as a bit for each key of the others, and the bits of all
- * slices together say which keys the input lacks. They go to the residual by a shuffle, which is one
- * more input of the join's tasks: nothing waits for them that does not need them, the driver has none
- * of them, and what is lost is found again.
+ * A single task would have to read the whole skewed input to find that a key is missing. Here the
+ * marks of a task are one bit for each key of the other inputs, and the marks of all slices
+ * together show the missing keys. A shuffle sends them to the residual, as one more input of the
+ * join's tasks. So only the residual waits for them, the driver stores none, and Spark recomputes
+ * lost ones.
  *
  * @param parts one for each partition of the RDD
- * @param lastAttempt of a task: if it fails, too, the residual reads the skewed input
+ * @param lastAttempt number of a task's last attempt; if it fails too, the residual reads the
+ *                    skewed input
  */
 private[skewext] case class MarkKeys(
     parts: IndexedSeq[Part],
@@ -41,7 +42,9 @@ private[skewext] case class MarkKeys(
     extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[(Int, Array[Long])])
     with Logging {
 
-  /** For the task of the residual: one array, of [[MatchedKeys]] or of nothing. */
+  /**
+   * Returns one array for the task of the residual: [[MatchedKeys]], or empty if they are unknown.
+   */
   override def apply(
       partition: Int,
       inputs: Array[() => Iterator[InternalRow]]): Iterator[(Int, Array[Long])] = {
@@ -74,26 +77,28 @@ private[skewext] case class MarkKeys(
 
 private[skewext] object MarkKeys {
 
-  /** The name of its stage in Spark's UI. */
+  /** The name of the stage in Spark's UI. */
   val Name = "skewext: keys before a split join"
 
-  /** About more of them a task says nothing: 16 MB of bits, as a residual has at a time. */
+  /**
+   * The maximum number of keys that a task marks: 16 MB of bits, which a residual holds at a time.
+   */
   private val MaxKeys = 1 << 27
 
   /**
-   * @param residual the task of the join that asks
-   * @param input the skewed one, of which it reads a slice
-   * @param wantedOf the inputs whose keys are looked for
-   * @param reads what it reads of each input
+   * @param residual the task of the join that uses the marks
+   * @param input the skewed input, of which it reads a slice
+   * @param wantedOf the inputs whose keys are looked up
+   * @param reads its read of each input
    */
   case class Part(residual: Int, input: Int, wantedOf: Seq[Int], reads: Seq[ShufflePartitionSpec])
 
   /**
-   * What the tasks send, if any are planned: in the partition of each residual a row for each slice of
-   * its input, see [[MatchedKeys.ofAll]].
+   * Returns the marks, if marking tasks are planned: in the partition of each residual one row for
+   * each slice of its input, see [[MatchedKeys.ofAll]].
    *
-   * @param inputs of the split join
-   * @param tasks what the tasks of the join do
+   * @param inputs the inputs of the split join
+   * @param tasks the work of the join's tasks
    */
   def sent(
       sc: SparkContext,
@@ -115,7 +120,7 @@ private[skewext] object MarkKeys {
     Option(parts)
       .filter(_.nonEmpty)
       .map(_ => rdds)
-      // If the join may read other rows, nothing is known.
+      // If the join may read other rows than these tasks, the marks are not valid.
       .filterNot(_.exists(MultiZipRDD.isIndeterminate))
       .map { slices =>
         StageName.named(sc, Name) {
@@ -128,7 +133,7 @@ private[skewext] object MarkKeys {
       }
   }
 
-  /** @param reads what the residual reads of each input */
+  /** @param reads the residual's read of each input */
   private def part(
       task: Int,
       partition: Int,
@@ -145,7 +150,7 @@ private[skewext] object MarkKeys {
       reads.updated(residual.input, ofSlice))
   }
 
-  /** By the number of the task that asks. */
+  /** Partitions by the number of the residual's task. */
   private class ByTask(override val numPartitions: Int) extends Partitioner {
     override def getPartition(key: Any): Int = key.asInstanceOf[Int]
   }

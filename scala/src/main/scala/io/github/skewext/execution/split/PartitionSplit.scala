@@ -4,18 +4,18 @@ import io.github.skewext.plan.InputRole
 import io.github.skewext.plan.InputRole.{Excluded, Present, Required}
 
 /**
- * The tasks of one partition: one for each slice of `input`, and one for the keys that it lacks.
- * Without slices the input is not shown and only its keys are asked for.
+ * The tasks of one partition: a piece for each slice of `input`, and a residual for the keys that
+ * it lacks. Without slices, the result has no rows of the input and only its keys matter.
  *
- * @param longestTask the cost of the longest task, in bytes joined; of the longest two if one is
- *                    waited for by the other
- * @param work what all tasks together read, and what comes out of them
- * @param marking the slices in which tasks before the join find the keys that the input has; if
- *                there are none, the residual reads the input itself
- * @param byOutput whether it is split for what comes out, and not for what goes in
- * @param rereadBytes what all tasks together read more than one task would
- * @param dividesNullKeys whether all tasks give rows with a null key of the other inputs, each those
- *                        that what is in them says; if not, the residual gives them all
+ * @param longestTask the cost of the longest task, in joined bytes; if a task waits for another
+ *                    one, the cost of both
+ * @param work the cost of all tasks: their reads and their output
+ * @param marking the slices whose keys are marked before the join; if empty, the residual reads the
+ *                input
+ * @param byOutput whether the partition is split for its output, not for its input
+ * @param rereadBytes the bytes that all tasks read in excess of one task
+ * @param dividesNullKeys whether all tasks share the other inputs' rows with a null key by their
+ *                        content; if not, the residual returns them all
  */
 case class PartitionSplit(
     partition: Int,
@@ -29,7 +29,7 @@ case class PartitionSplit(
     rereadBytes: Long = 0L,
     dividesNullKeys: Boolean = true) {
 
-  /** The residual first: it may be the longest. */
+  /** The residual is first, because it may be the longest. */
   def tasks: Seq[SplitTask] =
     if (residual) {
       SplitTask.Residual(input, Some(partition), share(0)) +:
@@ -43,21 +43,24 @@ case class PartitionSplit(
 }
 
 /**
- * Which of the rows that each task of a partition reads are one task's own: those with a null key, of
- * inputs that are not sliced. They match nothing, so any of the tasks may give them.
+ * The share of one task in the rows that every task of a partition reads and that match nothing:
+ * rows with a null key of inputs that are not sliced. Any of the tasks may return them.
  */
 case class TaskShare(share: Int, shares: Int)
 
 object TaskShare {
 
-  /** Where there is no residual, no such row comes out; or the residual gives them all. */
+  /**
+   * No share. Without a residual the result has no such row; otherwise the residual returns them
+   * all.
+   */
   val NoRows: TaskShare = TaskShare(0, 0)
 }
 
-/** What one task of a join does. */
+/** The work of one task of a join. */
 sealed abstract class SplitTask extends Serializable {
 
-  /** The roles that make the task give the keys that are its own. */
+  /** The roles with which the task returns its own keys and no others. */
   def roles(ofJoin: Seq[InputRole]): Seq[InputRole]
 }
 
@@ -68,16 +71,16 @@ object SplitTask {
     override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] = ofJoin
   }
 
-  /** Gives the rows of the join that have a row of this slice in them. */
+  /** Returns the rows of the join that contain a row of this slice. */
   case class Piece(input: Int, slice: Slice, nullKeys: TaskShare) extends SplitTask {
     override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] = ofJoin.updated(input, Required)
   }
 
   /**
-   * Gives the rows of the join that show no row of the input: those of keys that it lacks, or all
-   * where it only needs to be present.
+   * Returns the rows of the join without a row of the input: those of keys that it lacks, or all
+   * rows if the input only has to be present.
    *
-   * @param partition what it reads, if that is one partition
+   * @param partition the partition that it reads, if it reads only one
    */
   case class Residual(input: Int, partition: Option[Int], nullKeys: TaskShare) extends SplitTask {
     override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] =

@@ -7,11 +7,11 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, Exp
 import org.apache.spark.unsafe.Platform
 
 /**
- * Divides rows among tasks that all read them, by what is in the row. The number of a row would not
- * do: a block that is written again after a failure may have its rows in another order.
+ * Divides rows among tasks that all read them, by a hash of the row content. The position of a row
+ * cannot decide: if a block is recomputed after a failure, its rows may have another order.
  *
- * @param columns what to divide by, bound to the rows
- * @param allColumns whether these are all columns, so that the bytes of the row say the same
+ * @param columns the columns to hash, bound to the rows
+ * @param allColumns whether these are all columns, so that the row's own bytes can be hashed
  */
 case class RowShare(columns: Seq[Expression], allColumns: Boolean) {
 
@@ -23,7 +23,7 @@ case class RowShare(columns: Seq[Expression], allColumns: Boolean) {
       rows.filter(shareOf(_) == slice.share)
     }
 
-  /** Which of so many shares a row is in. */
+  /** Returns the share of each row, from 0 until `shares`. */
   def among(shares: Int): InternalRow => Int = {
     lazy val project = UnsafeProjection.create(columns)
     row => {
@@ -31,7 +31,8 @@ case class RowShare(columns: Seq[Expression], allColumns: Boolean) {
         case unsafe: UnsafeRow if allColumns => unsafe
         case other => project(other)
       }
-      // The upper half of the hash as a fraction of one: a division would take longer than the rest.
+      // Scales the upper half of the hash to the shares. A division would take longer than the
+      // rest.
       ((RowShare.hash(bytes) >>> 32) * shares >>> 32).toInt
     }
   }
@@ -40,8 +41,8 @@ case class RowShare(columns: Seq[Expression], allColumns: Boolean) {
 object RowShare {
 
   /**
-   * Every task of the block asks it of every row: a word at a time, as rows are whole words, and two
-   * of them at once, as neither waits for the other.
+   * Every task that reads the block hashes every row. A step hashes two words, as rows consist of
+   * words, and the two do not depend on each other.
    */
   private def hash(row: UnsafeRow): Long = {
     val base = row.getBaseObject
@@ -60,7 +61,7 @@ object RowShare {
     (even ^ (even >>> 29) ^ java.lang.Long.rotateLeft(odd, 17)) * Mix
   }
 
-  // 2 to the 64 over the golden ratio.
+  // 2 to the 64, divided by the golden ratio.
   private val Mix = 0x9e3779b97f4a7c15L
 
   def of(input: Seq[Attribute]): RowShare = {
@@ -70,14 +71,14 @@ object RowShare {
       allColumns = chosen.size == input.size)
   }
 
-  /** Whether rows of one key can be told apart. */
+  /** Whether rows of one key can differ in their hashes. */
   def possible(input: Seq[Attribute], keys: Seq[Expression]): Boolean =
     columns(input).exists(a => !keys.exists(_.references.contains(a)))
 
   /**
-   * Columns that have the same bytes if the row is computed again. Sums of floating-point numbers
-   * need not, nor what is collected in the order in which rows arrive: the types whose values are
-   * not compared by their bytes either.
+   * The columns whose bytes are the same if the row is recomputed. Sums of floating-point numbers
+   * are not repeatable, nor are arrays that collect values in the order of arrival. These are the
+   * types without bytewise equality.
    */
   private def columns(input: Seq[Attribute]): Seq[Attribute] =
     input.filter(KeyTypes.comparedByBytes(_))

@@ -3,10 +3,10 @@ package io.github.skewext.execution.split
 import org.apache.spark.sql.execution.{CoalescedPartitionSpec, PartialReducerPartitionSpec, ShufflePartitionSpec}
 
 /**
- * The split partitions of a join: what its inputs read, and what its tasks do with it.
+ * The split partitions of a join: the reads of its inputs and the work of its tasks.
  *
- * The tasks are found from the reads as they are when the join is executed, because Spark coalesces
- * partitions after the join was split, and numbers them anew.
+ * Tasks are derived from the reads when the join is executed, because Spark coalesces partitions
+ * after the split and renumbers them.
  */
 case class SkewSplits(partitions: Seq[PartitionSplit]) {
 
@@ -36,12 +36,12 @@ case class SkewSplits(partitions: Seq[PartitionSplit]) {
   private lazy val byPartition = partitions.map(s => s.partition -> s).toMap
 
   /**
-   * What each input reads: the ranges of partitions that it has read so far, without those that are
-   * split, and their tasks.
+   * Returns the reads of each input: the ranges of partitions that it has read so far, without the
+   * split partitions, and the reads of the tasks of these.
    *
    * @param bytes the size of each partition of each input
-   * @param splitFirst whether what is split comes first, so that long tasks do not start last; not if
-   *                   Spark is to coalesce the reads, which it does in their order
+   * @param splitFirst whether split partitions come first, so that long tasks do not start last;
+   *                   false if Spark coalesces the reads later, which it does in their order
    */
   def reads(
       ranges: Seq[CoalescedPartitionSpec],
@@ -84,8 +84,8 @@ case class SkewSplits(partitions: Seq[PartitionSplit]) {
   }
 
   /**
-   * What the task of each RDD partition does, from what it reads of every input. Fails if the reads
-   * are not those of the split, since the answer would be wrong.
+   * Returns the work of each RDD partition's task, derived from its reads of every input. It fails
+   * if these are not the reads of the split, because the answer would be wrong.
    */
   def tasks(reads: Seq[Seq[ShufflePartitionSpec]]): IndexedSeq[SplitTask] = {
     def unexpected(t: Int) = throw new IllegalStateException(
@@ -113,7 +113,7 @@ case class SkewSplits(partitions: Seq[PartitionSplit]) {
         if (sliced.isDefined) unexpected(t)
         SplitTask.Whole
       } else {
-        // More than one partition only where nothing is sliced: Spark coalesces what it reads whole.
+        // Only a task without a slice reads several partitions: Spark coalesces complete reads.
         val next = split.map(p => left(p).headOption.getOrElse(unexpected(t)))
         if (split.size > 1 || end - start > 1) {
           if (split.exists(p => byPartition(p).slices.nonEmpty)) unexpected(t)

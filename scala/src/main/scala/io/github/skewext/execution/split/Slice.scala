@@ -1,14 +1,14 @@
 package io.github.skewext.execution.split
 
-/** What the map tasks from `start` until `end` wrote for one partition. */
+/** The output of the map tasks from `start` until `end` for one partition. */
 case class MapBlocks(start: Int, end: Int, bytes: Long)
 
 /**
- * A part of an input's rows in one partition: those of the map tasks from `startMap` until `endMap`,
- * and of these one of `shares` shares, by what is in the row ([[RowShare]]).
+ * A part of an input's rows in one partition: one of `shares` shares of the rows that the map tasks
+ * from `startMap` until `endMap` wrote. The row content selects the share ([[RowShare]]).
  *
- * @param bytes its own
- * @param bytesRead all that has to be fetched for it: a task with a share reads the others as well
+ * @param bytes size of this slice
+ * @param bytesRead size of all rows that its task fetches, including those of other shares
  */
 case class Slice(
     startMap: Int,
@@ -18,7 +18,7 @@ case class Slice(
     bytes: Long,
     bytesRead: Long) {
 
-  /** The same slice where the blocks have these sizes. */
+  /** The same slice of blocks with other sizes. */
   def of(blocks: Seq[MapBlocks]): Slice = {
     val all = blocks.filter(b => b.start >= startMap && b.end <= endMap).map(_.bytes).sum
     copy(bytes = Slice.shareOf(all, share, shares), bytesRead = all)
@@ -27,13 +27,16 @@ case class Slice(
 
 object Slice {
 
-  /** A block is cut where it is this much larger than a slice should be. */
+  /** A block is cut if its size exceeds the target size of a slice by this factor. */
   private val CutFactor = 1.5
 
-  /** A last slice smaller than this part of the others is not worth a task. */
+  /** A last slice smaller than this fraction of the target is not worth a task. */
   private val SmallSlice = 0.2
 
-  /** Packs neighbouring blocks into slices of about `target` bytes, and cuts blocks that are larger. */
+  /**
+   * Packs neighbouring blocks into slices of about `target` bytes, and cuts larger blocks into
+   * shares.
+   */
   def cut(blocks: Seq[MapBlocks], target: Double, cuttable: Boolean): Seq[Slice] = {
     val slices = Seq.newBuilder[Slice]
     var open: Option[Slice] = None
@@ -65,10 +68,10 @@ object Slice {
     mergeSmallLast(slices.result(), target)
   }
 
-  /** All blocks together, cut into slices of `target` bytes. */
+  /** Cuts all blocks together into shares of `target` bytes. */
   def evenly(blocks: Seq[MapBlocks], target: Double): Seq[Slice] = {
     val bytes = blocks.map(_.bytes).sum
-    // What is too much by rounding is not worth a slice.
+    // A rounding error is not worth a slice.
     val shares = math.max(1, math.ceil(bytes / target - 1e-9).toInt)
     shared(MapBlocks(blocks.head.start, blocks.last.end, bytes), shares)
   }
@@ -79,7 +82,7 @@ object Slice {
       Slice(block.start, block.end, share, shares, bytes, block.bytes)
     }
 
-  /** The first shares take what does not divide. */
+  /** The size of a share. The first shares take the remainder of the division. */
   private def shareOf(bytes: Long, share: Int, shares: Int): Long =
     bytes / shares + (if (share < bytes % shares) 1 else 0)
 

@@ -13,12 +13,12 @@ import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
 import org.apache.spark.sql.skewext.MultiZipRDD
 
 /**
- * A join of which some partitions are joined by several tasks each: the inputs read them in parts. It
- * takes the place of a [[MultiFullJoinExec]], or of joins of Spark's on one key, which have no key
- * columns of their own (`keyOutput` is empty, as both sides show theirs).
+ * A join in which several tasks share a partition, and each reads a part of it. It replaces a
+ * [[MultiFullJoinExec]], or Spark's joins on one key. The latter have no common key columns,
+ * because both sides show their own, so `keyOutput` is empty.
  *
- * @param splits which partitions are split, and how
- * @param shown if defined, what is shown of the columns: those of a projection above, see `showing`
+ * @param splits the split partitions
+ * @param shown if defined, the output columns of a projection that the join performs, see `showing`
  */
 case class SplitJoinExec(
     children: Seq[SparkPlan],
@@ -53,11 +53,13 @@ case class SplitJoinExec(
     "numResidualRows" ->
       SQLMetrics.createMetric(sparkContext, "number of output rows of residuals"))
 
-  /** The reads see to it: a part of one input meets all that the others have of the partition. */
+  /**
+   * Not needed: a slice of one input meets all rows that the other inputs have in the partition.
+   */
   override def requiredChildDistribution: Seq[Distribution] =
     children.map(_ => UnspecifiedDistribution)
 
-  /** The rows of a key are in several partitions. */
+  /** Rows of one key are in several partitions. */
   override def outputPartitioning: Partitioning =
     UnknownPartitioning(children.head.outputPartitioning.numPartitions)
 
@@ -77,7 +79,7 @@ case class SplitJoinExec(
       residualRows = longMetric("numResidualRows"))
   }
 
-  /** Found once, however often the join is executed. */
+  /** Computed once for all executions of the join. */
   @transient private lazy val marks: Option[RDD[InternalRow]] = MarkKeys.sent(
     sparkContext,
     children,
@@ -106,10 +108,10 @@ case class SplitJoinExec(
     shown.map(_.map(shownColumn(_).get)).getOrElse(allColumnExpressions)
 
   /**
-   * The join as what a projection shows of it, if that is columns, in any order and under any name,
-   * or the first of several that is not null, as the key of a full outer join `USING (k)`. Then rows
-   * are put together once, by the join. Of its order and its partitions, which are told by names of
-   * columns, nothing is known anyway.
+   * The join with a projection merged into it, so that rows are built once. The projection may
+   * return columns in any order and under any name, and the first of several that is not null, such
+   * as the key of a full outer join `USING (k)`. The join claims no order and no partitioning,
+   * which would depend on the names.
    */
   def showing(projection: Seq[NamedExpression]): Option[SplitJoinExec] = {
     val list = shown.fold(projection) { before =>
@@ -117,7 +119,7 @@ case class SplitJoinExec(
       projection.map(replaceAliasButKeepName(_, aliases))
     }
     if (list.forall(shownColumn(_).isDefined)) {
-      // It stays the join of the query that it was planned for, and is not its projection.
+      // It keeps the links of the planned join, and does not get those of the projection.
       Some(LogicalLinks.replacing(this)(copy(shown = Some(list))))
     } else {
       None

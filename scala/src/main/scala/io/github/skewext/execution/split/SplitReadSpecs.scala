@@ -5,7 +5,10 @@ import io.github.skewext.execution.files.SlicedBucketsExec
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 
-/** The nodes that say what each task reads of a source: Spark's for shuffles, ours for buckets. */
+/**
+ * Matches the nodes that define the reads of each task: Spark's for shuffles, and skewext's for
+ * buckets.
+ */
 private[skewext] object SplitReadSpecs {
 
   def unapply(node: SparkPlan): Option[Seq[ShufflePartitionSpec]] = node match {
@@ -24,16 +27,18 @@ private[skewext] object SplitReadSpecs {
   }
 
   /**
-   * An input of a split join with other reads; nodes may have come in between.
+   * Returns an input of a split join with other reads. Rules may have inserted nodes since the
+   * split.
    *
-   * @param specs parts only of an input that is made of one source
+   * @param specs partial reads only if the input has a single source
    */
   def replacedIn(input: SparkPlan, specs: Seq[ShufflePartitionSpec]): SparkPlan =
     input.transformUp { case node @ SplitReadSpecs(_) => replaced(node, specs) }
 
   /**
-   * What an input of a split join reads; looked for again, as nodes may have come in between. Of
-   * several sources each task reads the same partitions, of one perhaps a part.
+   * Returns the reads of an input of a split join. It searches for them, because rules may have
+   * inserted nodes since the split. Each task reads the same partitions of all sources, and of at
+   * most one source a slice.
    */
   def readsOf(input: SparkPlan): Seq[ShufflePartitionSpec] = {
     def all(node: SparkPlan): Seq[Seq[ShufflePartitionSpec]] = node match {

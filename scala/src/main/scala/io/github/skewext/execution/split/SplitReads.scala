@@ -8,10 +8,12 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.BulkShuffledRowRDD
 
-/** How the inputs of a split join are read, where that is not left to Spark. */
+/** Reads the inputs of a split join. */
 object SplitReads {
 
-  /** The rows of an input: by the buffer if it is nothing but the read of a shuffle, else by Spark. */
+  /**
+   * Returns the rows of an input: as bulk rows if it is only the read of a shuffle, else by Spark.
+   */
   def execute(input: SparkPlan): RDD[InternalRow] = {
     val byBuffer =
       if (SQLConf.get.getConf(SkewConf.SHUFFLE_BULK_ROWS)) BulkShuffledRowRDD.of(input) else None

@@ -11,10 +11,10 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.metric.SQLMetric
 
 /**
- * What the tasks of a join with split partitions do, each in the roles that are its own.
+ * The work of the tasks of a join with split partitions. Each task joins with its own roles.
  *
  * @param tasks one for each partition of the join's RDD
- * @param rowShares how a block of each input is divided
+ * @param rowShares divides the rows of a block among tasks, for each input
  */
 private[skewext] case class SplitTasks(
     tasks: IndexedSeq[SplitTask],
@@ -23,7 +23,7 @@ private[skewext] case class SplitTasks(
     pieceRows: SQLMetric,
     residualRows: SQLMetric) {
 
-  /** @param zipped the inputs, and what [[MarkKeys]] has sent, where keys were marked */
+  /** @param zipped the inputs, then the marks of [[MarkKeys]] if keys were marked */
   def join(
       task: MultiJoinTask,
       partition: Int,
@@ -45,15 +45,15 @@ private[skewext] case class SplitTasks(
               partTask(pieceRows),
               parts,
               slice = input,
-              // The other inputs are there as a whole, and only a part of their keys are in the slice.
+              // The other inputs are complete, but the slice has only a part of their keys.
               sliceKeys = KeyFilter.ofBytes(slice.bytes),
               nullKeys = nullKeys(task.roles, input, nulls))
           }
         iterator.toScala
       case SplitTask.Residual(input, _, nulls) =>
-        // The input is read last, whatever its order: its rows are not kept either way.
+        // The input is read last even if it is sorted, because its rows are not stored anyway.
         val unordered = partTask(residualRows).copy(ordered = None)
-        // Pieces that merge sorted inputs give none of the others' null keys.
+        // Pieces that merge sorted inputs return no rows of the other inputs with a null key.
         val ofNulls =
           if (task.ordered.isDefined) None else nullKeys(task.roles, input, nulls)
         def met = marks.headOption.flatMap(sent => MatchedKeys.ofAll(sent()))
@@ -61,7 +61,9 @@ private[skewext] case class SplitTasks(
     }
   }
 
-  /** Which rows with a null key come out of a task of a partition; by default, what roles say. */
+  /**
+   * The rows with a null key that a task of a partition returns. None: those that the roles allow.
+   */
   private def nullKeys(
       ofJoin: Seq[InputRole],
       input: Int,
@@ -76,8 +78,9 @@ private[skewext] case class SplitTasks(
     }
 
   /**
-   * Of an input that is not shown only keys matter that the others have, and each only once: so it is
-   * read last, and of its rows hardly any are kept. If its keys are known, it is not read at all.
+   * Joins the other inputs. Of the skewed input only the keys matter that the others have, each
+   * once. So it is read last and hardly any of its rows are stored. If its keys are known from
+   * marks, it is not read.
    */
   private def residual(
       task: MultiJoinTask,
@@ -88,11 +91,11 @@ private[skewext] case class SplitTasks(
     val asUnsafe = new UnsafeInputs(task.inputTypes)
     val wanted = new KeyLookup(keys, TaskContext.get())
     val asked = SplitTasks.keysThatMatter(task.roles)
-    // When all others are drained.
+    // Evaluated after all other inputs have been read.
     lazy val known = met.flatMap(wanted.knownFrom)
     val wrapped = inputs.indices.map { i =>
       def rows = inputs(i)().map(asUnsafe(i, _))
-      // Not before it is known whether it is read.
+      // Opens the input only when it is certain that it must be read.
       def unlessKnown = SplitTasks.lazily {
         if (known.isDefined) Iterator.empty else wanted.firstOfEach(i, rows)
       }
@@ -109,7 +112,7 @@ private[skewext] case class SplitTasks(
   }
 }
 
-/** The zip function of the operator's RDD where partitions are split. */
+/** The zip function of the operator's RDD if partitions are split. */
 private[skewext] case class SplitJoinTask(join: MultiJoinTask, tasks: SplitTasks)
     extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[InternalRow]) {
 
@@ -121,9 +124,9 @@ private[skewext] case class SplitJoinTask(join: MultiJoinTask, tasks: SplitTasks
 
 private[skewext] object SplitTasks {
 
-  /** The inputs whose keys can come out. */
+  /** The inputs whose keys can be in the result. */
   def keysThatMatter(roles: Seq[InputRole]): Seq[Int] = {
-    // Where an input is required, no key comes out that it does not have.
+    // All keys of the result are in a required input, so its keys are enough.
     val required = roles.indices.find(roles(_) == Required)
     required.map(Seq(_)).getOrElse(roles.indices.filter(roles(_).isShown))
   }
