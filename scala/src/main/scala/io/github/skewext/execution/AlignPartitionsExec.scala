@@ -12,19 +12,20 @@ import org.apache.spark.sql.skewext.{AlignedRDD, PartitionValues}
 import org.apache.spark.sql.types.{DataType, IntegerType}
 
 /**
- * The partitions that a table has in its storage, in the order of values that all inputs of a join have
- * in common; an empty one where the table has none of a value. So the inputs are partitioned alike
- * without a shuffle, in a storage-partitioned join.
+ * Arranges the partitions that a table has in its storage in the order of values that all inputs of
+ * a join have in common. A value that the table lacks becomes an empty partition. So the inputs of
+ * a storage-partitioned join are co-partitioned without a shuffle.
  *
- * Spark itself pushes the common values into scans. It knows joins of two inputs only, and would push
- * other ones through this join; here scans stay as they are.
+ * Spark itself pushes the common values into scans. It supports joins of two inputs only, and would
+ * push the values of other joins through this one. Here scans do not change.
  *
- * @param values of which each is one partition
- * @param positions which of the join's keys the partitions are made by
- * @param by the same as it is shown
+ * @param values the partition values, one for each partition
+ * @param positions the positions of the partitioning columns among the join's keys
+ * @param by the partitioning as shown in the plan
  */
 case class AlignPartitionsExec(
-    // They cannot be written; plans above go to the tasks with all that is below them.
+    // Not serializable, and an operator above may send its plan to the tasks, with all nodes below
+    // it.
     @transient values: Seq[InternalRowComparableWrapper],
     positions: Seq[Int],
     by: String,
@@ -43,8 +44,8 @@ case class AlignPartitionsExec(
   override protected def doExecute(): RDD[InternalRow] = {
     val present = PartitionValues.of(child).map(_.values).getOrElse(Nil)
     val rows = child.execute()
-    // What a filter has left out while the query ran is an empty partition to the scan. Anything else
-    // would be rows that are not joined.
+    // If a runtime filter removed a value, the scan has an empty partition for it. With any other
+    // difference, rows would remain without a join.
     if (present.size != rows.getNumPartitions || !present.forall(values.toSet)) {
       throw new IllegalStateException(
         s"The partitions of ${child.simpleStringWithNodeId()} are not those that the join was " +
@@ -62,8 +63,8 @@ case class AlignPartitionsExec(
 }
 
 /**
- * Rows with equal values of the columns are in one partition; in which one is known to nobody, so that
- * it is like no other partitioning.
+ * A partitioning that has rows with equal values of the columns in one partition. It does not
+ * define which one, so it is compatible with no other partitioning.
  */
 case class KeysTogether(columns: Seq[Expression], numPartitions: Int)
     extends Expression
@@ -82,7 +83,7 @@ case class KeysTogether(columns: Seq[Expression], numPartitions: Int)
       case _ => false
     })
 
-  /** That of ranges, which is compatible with none. */
+  /** The spec of range partitioning, which is compatible with no other. */
   override def createShuffleSpec(distribution: ClusteredDistribution): ShuffleSpec =
     RangeShuffleSpec(numPartitions, distribution)
 

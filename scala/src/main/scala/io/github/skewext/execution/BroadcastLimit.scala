@@ -9,17 +9,17 @@ import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
 import org.apache.spark.sql.execution.exchange.{BroadcastExchangeLike, ReusedExchangeExec}
 import org.apache.spark.sql.skewext.SqlInternals
 
-/** How large what a technique broadcasts may be, before it is built and after. */
+/** Limits the size of a technique's broadcast, before and after it is built. */
 object BroadcastLimit {
 
-  /** What is set, but no more than the driver would take of a job's result. */
+  /** The limit in the settings, but at most the size of a job's result that the driver accepts. */
   def maxBytes(session: SparkSession): Long = {
     val set = session.sessionState.conf.getConf(SkewConf.SKEW_JOIN_MAX_BROADCAST)
     val ofResult = session.sparkContext.getConf.getSizeAsBytes("spark.driver.maxResultSize", "1g")
     if (ofResult > 0) math.min(set, ofResult) else set
   }
 
-  /** What Spark knows nothing of is larger than anything. */
+  /** Whether a size is known. Spark's default for an unknown size is the largest Long. */
   def isKnown(bytes: BigInt): Boolean = bytes < Long.MaxValue / 2
 
   def size(bytes: BigInt): String = {
@@ -30,7 +30,7 @@ object BroadcastLimit {
     else f"${bytes.toDouble / (1L << (10 * unit))}%.1f ${units(unit)}"
   }
 
-  /** Whether what a technique has broadcast, if it has been built, may go to the executors. */
+  /** Fails if a technique's broadcast has been built and is too large for the executors. */
   def check(join: SparkPlan, broadcast: SparkPlan): Unit = for {
     technique <- join.logicalLink.flatMap(TechniqueHint.of(_)).collect {
       case TechniqueHint.Made(technique, options, _) if !options.ofAuto => technique
@@ -42,11 +42,11 @@ object BroadcastLimit {
       s"than ${size(limit)}: take a technique that broadcasts less, or allow more by " +
       s"${SkewConf.SKEW_JOIN_MAX_BROADCAST.key}.")
 
-  /** What the broadcast takes in memory, if it has been built. */
+  /** The size of the broadcast in memory, if it has been built. */
   private def sizeOf(broadcast: SparkPlan): Option[BigInt] = broadcast match {
     case stage: BroadcastQueryStageExec if stage.isMaterialized =>
       Some(stage.getRuntimeStatistics.sizeInBytes)
-    // None yet, if it has not been built.
+    // 0 if it has not been built.
     case exchange: BroadcastExchangeLike => Some(exchange.runtimeStatistics.sizeInBytes)
     case reused: ReusedExchangeExec => sizeOf(reused.child)
     case _ => None

@@ -7,24 +7,24 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeRow}
 import org.apache.spark.sql.execution.{CodegenSupport, InputAdapter, SparkPlan, WholeStageCodegenExec}
 
 /**
- * Lets the operators above a join read its columns where they stand, in the rows of the inputs: a
- * filter or an aggregate looks at the columns it wants, and no row is made in between. Generated code
- * is the consumer here only; what comes from the inputs are rows, as for a sort-merge join.
+ * Whole-stage code generation in which operators above a join read its columns in the rows of the
+ * inputs. A filter or an aggregate reads only the columns that it uses, and no row is built in
+ * between. Only the consumers are generated code. The inputs return rows, as for a sort-merge join.
  */
 private[skewext] trait CombinationCodegen extends SparkPlan with CodegenSupport {
 
   /** The join's output, as an RDD of [[InputRows]]. */
   protected def combinations: RDD[InternalRow]
 
-  /** Over [[InputRows]]. */
+  /** The output's columns, over [[InputRows]]. */
   protected def outputColumns: Seq[Expression]
 
   /**
-   * A child that generates code would be made part of the same function. Where exchanges are the
-   * children there is none; a sorted or a bucketed input has one.
+   * False if a child generates code, because that would become part of the same function. An
+   * exchange generates none, but a sorted or a bucketed input does.
    */
   override def supportCodegen: Boolean = children.forall {
-    // Put there by Spark to separate a child from us.
+    // Spark inserts it to separate a child's code.
     case _: InputAdapter => true
     case child: CodegenSupport => !child.supportCodegen
     case _ => true
@@ -34,11 +34,11 @@ private[skewext] trait CombinationCodegen extends SparkPlan with CodegenSupport 
 
   override def needCopyResult: Boolean = false
 
-  // To a limit above, this is where rows come from.
+  // For a limit above, this node is the source of rows.
   override protected def canCheckLimitNotReached: Boolean = true
 
   override protected def doProduce(ctx: CodegenContext): String = {
-    // Names of variables would begin with that of the node, which may say more than one word.
+    // Variable names would begin with the name of the node, which may contain several words.
     ctx.freshNamePrefix = "multiFullJoin"
     val input = ctx.addMutableState(
       "scala.collection.Iterator",
@@ -49,7 +49,7 @@ private[skewext] trait CombinationCodegen extends SparkPlan with CodegenSupport 
     val inputRows = classOf[InputRows].getName
     val consumed = parent match {
       case _: WholeStageCodegenExec =>
-        // Nobody reads a column: all that is wanted is a row.
+        // No operator reads a column, and the parent needs only a row.
         val row = ctx.freshName("row")
         s"""
            |${classOf[UnsafeRow].getName} $row = $combination.toUnsafeRow();

@@ -8,36 +8,36 @@ import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types.DataType
 
 /**
- * One combination of rows, one of every input: what the output's projection reads. It is a row only
- * because projections take rows; the expressions below read it.
+ * One combination: a row of every input, or null. The output's projection reads it. It is a row
+ * only because projections take rows. The expressions below read its fields.
  */
 final class InputRows(numInputs: Int, assembler: RowAssembler)
     extends GenericInternalRow(Array.empty[Any]) {
 
-  /** The first input with another row than in the output's row that was made last. */
+  /** The first input whose row differs from the one in the last output row. */
   private[this] var changed = 0
 
-  /** The output's row; overwritten by the next one. */
+  /** The output row; the next call overwrites it. */
   def toUnsafeRow: UnsafeRow = {
     val row = assembler(this, changed)
     changed = numInputs
     row
   }
 
-  /** To be called before the rows are read: those of the inputs from this one on are others now. */
+  /** Must be called before the rows are read: the inputs from this one on have other rows now. */
   def changedFrom(input: Int): Unit = if (input < changed) changed = input
 
-  /** The row of each input, null where the input does not have the key. */
+  /** The row of each input, null if the input lacks the key. */
   val rows = new Array[UnsafeRow](numInputs)
 
   /** The first input that has the key. */
   var first: Int = 0
 
-  /** The positions of the inputs that have the key; only kept up where the output shows it. */
+  /** The positions of the inputs that have the key; set only if the output contains them. */
   var indicator: ArrayData = _
 }
 
-/** Column `ordinal` of the row of one input; null where the input does not have the key. */
+/** Column `ordinal` of one input's row; null if the input lacks the key. */
 case class InputColumn(input: Int, ordinal: Int, dataType: DataType, nullable: Boolean)
     extends LeafExpression {
 
@@ -65,7 +65,7 @@ case class InputColumn(input: Int, ordinal: Int, dataType: DataType, nullable: B
 /**
  * A key column: its value in the first input that has the key.
  *
- * @param ordinals where each input has the column
+ * @param ordinals the ordinal of the column in each input
  */
 case class FirstPresentColumn(ordinals: Seq[Int], dataType: DataType, nullable: Boolean)
     extends LeafExpression {

@@ -1,11 +1,11 @@
 package io.github.skewext.execution
 
 /**
- * A set of hashes of keys that may have more than were added, but lacks none: one bit for several
- * hashes. It has the size that it is given and takes no more, however many keys there are; with more
- * of them than bits it is of no use.
+ * An approximate set of key hashes, a Bloom filter with one hash function. It contains all hashes
+ * that were added, and possibly others. Its size does not grow. With more keys than bits it is
+ * useless.
  *
- * @param bits how many bits, as a power of two
+ * @param bits binary logarithm of the number of bits
  */
 private[skewext] final class KeyFilter(bits: Int) {
 
@@ -27,14 +27,18 @@ private[skewext] final class KeyFilter(bits: Int) {
 
 private[skewext] object KeyFilter {
 
-  // 2 to the 64 over the golden ratio: the hashes of a bucket, and short ones, differ in few bits.
+  // 2 to the 64, divided by the golden ratio. The multiplication is necessary because hashes of one
+  // bucket, and short ones, differ in few bits.
   private val Mix = 0x9e3779b97f4a7c15L
 
-  /** A kilobyte at least, and at most a megabyte, which fits the processor's caches. */
+  /** 1 KB to 1 MB, which fits into the processor's caches. */
   private val MinBits = 13
   private val MaxBits = 23
 
-  /** For the keys of so many bytes of a shuffle: four or so for each bit, a few bits for each row. */
+  /**
+   * A filter for the keys of so many bytes of a shuffle. It has about one bit for every four bytes,
+   * which is a few bits for each row.
+   */
   def ofBytes(bytes: Long): KeyFilter = {
     val wanted = 64 - java.lang.Long.numberOfLeadingZeros(bytes / 4)
     new KeyFilter(math.max(MinBits, math.min(MaxBits, wanted)))

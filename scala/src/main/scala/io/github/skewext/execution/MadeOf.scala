@@ -15,18 +15,19 @@ import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
 import org.apache.spark.sql.skewext.SelectColumnsExec
 
 /**
- * The nodes that rules look through: each makes a partition of its rows of the same partition of some
- * children. What is not in the list is not looked through. Whether expressions may be evaluated for
- * other rows, or once more, is for the rule to ask of the node
+ * The nodes that rules look through. Each computes a partition of its rows from the same partition
+ * of some of its children. Rules look through no other nodes. A rule that evaluates a node's
+ * expressions for other rows, or once more, must check the node itself
  * ([[io.github.skewext.plan.StableRows]]).
  */
 object MadeOf {
 
   /**
-   * What a node does with the rows of a child.
+   * How a node uses the rows of a child.
    *
-   * @param linear whether what is made of a part of the child's rows is a part of what is made of all
-   * @param inOrder whether a row is made of one row of the child alone, and rows keep their order
+   * @param linear whether a part of the child's rows yields a part of the node's rows
+   * @param inOrder whether each row depends on one row of the child alone, and rows keep their
+   *                order
    */
   case class Part(child: SparkPlan, linear: Boolean, inOrder: Boolean = false)
 
@@ -58,7 +59,7 @@ object MadeOf {
     case _ => None
   }
 
-  /** A node of Spark's that stands for another one, whose rows it has. */
+  /** A node of Spark that stands for another node and returns its rows. */
   object Wrapped {
     def unapply(plan: SparkPlan): Option[SparkPlan] = plan match {
       case stage: QueryStageExec => Some(stage.plan)

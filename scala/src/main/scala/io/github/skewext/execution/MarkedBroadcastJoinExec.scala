@@ -18,13 +18,13 @@ import org.apache.spark.sql.execution.skewext.BroadcastTable
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
- * Does a [[MarkedBroadcastJoin]]. Rows of the large side look for their matches in the relation that has
- * been broadcast, as in Spark's join of that name. Some more tasks read the relation itself, and give the
- * rows of the small side that match nothing.
+ * Executes a [[MarkedBroadcastJoin]]. Rows of the large side look up their matches in the broadcast
+ * relation, as in Spark's broadcast hash join. Additional tasks read the relation itself and return
+ * the unmatched rows of the small side.
  *
- * These are known before: a job of its own reads the keys of the large side, and marks what they meet.
- * Its tasks give what they have marked as their results, of which Spark takes one for each partition
- * however often it runs, and to mark a row twice is to mark it once.
+ * The matched rows are known before the join. A separate job reads the keys of the large side and
+ * marks the rows that they match. Its tasks return their marks as results. Spark accepts one result
+ * per partition even if a task runs several times, and marks are idempotent.
  */
 case class MarkedBroadcastJoinExec(
     large: SparkPlan,
@@ -58,11 +58,14 @@ case class MarkedBroadcastJoinExec(
     BroadcastDistribution(HashedRelationBroadcastMode(bound(smallKeys, small))),
     UnspecifiedDistribution)
 
-  /** As Spark's join has them: the large side's must be looked up in the relation of the small one's. */
+  /**
+   * The keys as in Spark's join, because keys of the large side are looked up in the relation of
+   * the small side's keys.
+   */
   private def bound(keys: Seq[Expression], input: SparkPlan): Seq[Expression] =
     BindReferences.bindReferences(HashJoin.rewriteKeyExpr(keys), input.output)
 
-  /** Spark's own join, of all that matches and of what is unmatched of the large side. */
+  /** Spark's own join, which returns the matches and the unmatched rows of the large side. */
   private def matched: SparkPlan = {
     val isCompiled =
       conf.wholeStageEnabled && !WholeStageCodegenExec.isTooManyFields(conf, large.schema)
@@ -90,10 +93,10 @@ case class MarkedBroadcastJoinExec(
 
   override protected def doExecute(): RDD[InternalRow] = rows
 
-  // A job is run for it; once, however often the plan is executed.
+  // It runs a job, once for all executions of the plan.
   @transient private lazy val rows: RDD[InternalRow] = {
     val relation = small.executeBroadcast[Any]()
-    // Adaptive execution has asked this already.
+    // Without adaptive execution; with it, `CheckBroadcasts` has checked this before.
     BroadcastLimit.check(this, small)
     val marked = sparkContext.broadcast(mark(relation))
     val ofLarge = SqlInternals.withActive(session)(counted(matched.execute()))
@@ -110,7 +113,7 @@ case class MarkedBroadcastJoinExec(
     }
   }
 
-  /** The rows of the small side that the large one has keys of. */
+  /** Marks the rows of the small side whose keys the large side has. */
   private def mark(relation: Broadcast[Any]): Array[Byte] = {
     val (keys, rowIdAt) = (bound(seenKeys, seen), ordinalOfRowId)
     val started = System.nanoTime()
@@ -141,7 +144,7 @@ case class MarkedBroadcastJoinExec(
       relation: Broadcast[Any],
       marked: Broadcast[Array[Byte]]): RDD[InternalRow] = {
     val rowIdAt = ordinalOfRowId
-    // In the order of the output, over the relation's rows.
+    // The output's columns, over the relation's rows.
     val columns = output.map { a =>
       small.output.indexWhere(_.exprId == a.exprId) match {
         case -1 => Literal(null, a.dataType)
@@ -173,14 +176,14 @@ case class MarkedBroadcastJoinExec(
 
 object MarkedBroadcastJoinExec {
 
-  /** Each of them looks through all the keys. */
+  /** Each of these tasks iterates over all keys. */
   private val MaxUnmatchedTasks = 32
 
   /**
-   * The rows of keys whose first is not marked. A key with several rows may come as often from the
-   * relation.
+   * The rows of keys whose first row is not marked. The relation may return a key once for each of
+   * its rows.
    *
-   * @param isMine whether this task is to give the rows of a key
+   * @param isMine whether this task returns the rows of a key
    */
   private def unmatchedIn(
       table: BroadcastTable,

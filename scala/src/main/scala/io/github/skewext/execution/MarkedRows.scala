@@ -6,15 +6,15 @@ import java.util.BitSet
 import scala.collection.mutable.ArrayBuffer
 
 /**
- * A set of rows by the numbers that `monotonically_increasing_id` gives them: the partition in the upper
- * bits, and below them one that counts its rows. A bit for each row.
+ * A set of rows, with one bit per row. A row is identified by its `monotonically_increasing_id`:
+ * the partition in the upper bits, and the position of the row in the partition in the lower bits.
  */
 final class MarkedRows {
   import MarkedRows._
 
   private[this] val rowsOf = ArrayBuffer.empty[BitSet]
 
-  /** False if it was there. */
+  /** Returns false if the row was in the set already. */
   def add(id: Long): Boolean = {
     val rows = ofPartition((id >>> RowBits).toInt)
     val row = rowIn(id)
@@ -28,7 +28,7 @@ final class MarkedRows {
     partition < rowsOf.size && rowsOf(partition).get(rowIn(id))
   }
 
-  /** What is broadcast has far fewer rows than 2 to the 31. */
+  /** A broadcast has far fewer rows than 2 to the 31. */
   private def rowIn(id: Long): Int = Math.toIntExact(id & ((1L << RowBits) - 1))
 
   private def ofPartition(partition: Int): BitSet = {
@@ -66,7 +66,9 @@ object MarkedRows {
   def fromBytes(bytes: Array[Byte]): MarkedRows =
     if (bytes.isEmpty) new MarkedRows else new MarkedRows().addAll(bytes)
 
-  /** Of sets as bytes, which any serializer knows; no bytes are the empty set. */
+  /**
+   * The union of two sets as bytes, which every serializer supports. No bytes are the empty set.
+   */
   def merge(a: Array[Byte], b: Array[Byte]): Array[Byte] =
     if (a.isEmpty) b else if (b.isEmpty) a else fromBytes(a).addAll(b).toBytes
 }

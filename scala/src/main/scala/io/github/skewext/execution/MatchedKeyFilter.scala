@@ -4,7 +4,7 @@ import java.util.{Arrays, BitSet}
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 
-/** The keys of a set that were met, to be asked for by rows whose keys are in the set. */
+/** The keys of a set that were met. Valid only for rows whose keys are in the set. */
 private[skewext] final class MatchedKeyFilter(
     keys: NormalizedKeys,
     hashes: Array[Long],

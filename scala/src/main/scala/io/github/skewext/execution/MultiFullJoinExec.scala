@@ -13,14 +13,14 @@ import org.apache.spark.sql.skewext.MultiZipRDD
 /**
  * Joins N inputs that are partitioned by their keys in one pass.
  *
- * The exchanges are the direct children: rows are brought together by key inside, because sorting
- * them before, with a `SortExec` each, means to copy and to hash every row twice, and to read them
- * in an order that misses the processor's caches. Inputs that are sorted by their keys already are
- * merged as they are.
+ * The exchanges are the direct children, and the operator groups rows by key itself. A `SortExec`
+ * for each input would copy and hash every row twice, and would read rows in an order that misses
+ * the processor's caches. Inputs that are already sorted by their keys are merged.
  *
- * @param spreadBy if defined, what the rows of each input are partitioned by besides the key, so that
- *                 those with a null key may be in any partition, see [[SpreadNullKeys]]
- * @param storagePartitioned whether the inputs are [[AlignPartitionsExec]], and need no exchange
+ * @param spreadBy if not empty, for each input an expression by which its rows are partitioned
+ *                 besides the key, so that rows with a null key may be in any partition, see
+ *                 [[SpreadNullKeys]]
+ * @param storagePartitioned whether the inputs are [[AlignPartitionsExec]] and need no exchange
  */
 case class MultiFullJoinExec(
     children: Seq[SparkPlan],
@@ -43,8 +43,8 @@ case class MultiFullJoinExec(
       children.map(_ => UnspecifiedDistribution)
     } else {
       keys.zipWithIndex.map { case (key, i) =>
-        // All of the key: Spark compares the partitionings of the children pairwise with one of
-        // them, and with parts of the key two may agree with a third that do not agree with each
+        // Requires the whole key. Spark compares the partitioning of each child with that of one
+        // child. With parts of the key, two children may agree with a third one but not with each
         // other.
         ClusteredDistribution(key ++ spreadBy.lift(i), requireAllClusterKeys = true)
       }
@@ -56,14 +56,15 @@ case class MultiFullJoinExec(
   override def outputOrdering: Seq[SortOrder] =
     if (comesOrdered && showsComparedKeys) keyOutput.map(SortOrder(_, Ascending)) else Nil
 
-  /** Not where a key is computed for the comparison: the output does not show it. */
+  /** False if a key is computed for the comparison, because the output does not contain it. */
   private def showsComparedKeys: Boolean =
     keys.flatten.zip(keyColumns.flatten).forall { case (k, c) => k.semanticEquals(c) }
 
   /**
-   * All inputs are partitioned alike and every key comes out of its own partition, so what is true
-   * of one input's keys is true of the output's, if it shows them. Not of an input that has one column
-   * as two keys: what its partitioning says of that column, it would say of either.
+   * All inputs are partitioned alike and every key is returned in its own partition. So the
+   * partitioning of an input's keys also holds for the output's keys, if these are the compared
+   * ones. An input with one column as two keys is skipped, because its partitioning by that column
+   * would be translated to either key.
    */
   override def outputPartitioning: Partitioning = {
     val ofInputs = if (storagePartitioned) storagePartitions else ofShuffledInputs
@@ -112,16 +113,16 @@ case class MultiFullJoinExec(
 
 object MultiFullJoinExec {
 
-  /** Whether keys come out in order. */
+  /** Whether the result is ordered by key. */
   sealed abstract class Order(val name: String) extends Serializable
 
-  /** In their natural order where the inputs come sorted by them. */
+  /** In the natural order of the keys if the inputs are sorted by them. */
   case object AutoOrder extends Order("auto")
 
-  /** In their natural order; inputs that are not sorted are sorted. */
+  /** In the natural order of the keys; inputs that are not sorted get a sort. */
   case object Natural extends Order("natural")
 
-  /** In no order, even where the inputs come sorted. */
+  /** In no order, even if the inputs are sorted. */
   case object NoOrder extends Order("none")
 
   val orders: Seq[Order] = Seq(AutoOrder, Natural, NoOrder)

@@ -13,9 +13,9 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
- * What joins of N inputs have in common, whether partitions of theirs are split or not: rows of one key
- * are brought together, and columns made of them. See [[MultiFullJoin]] for what the parameters mean.
- * Each operator has all of them itself: in a class of their own, Spark would not find expressions.
+ * The common part of joins of N inputs, with and without split partitions: they group rows by key
+ * and build columns from them. [[MultiFullJoin]] describes the parameters. Each operator declares
+ * all of them, because Spark would not find expressions in a common parameter object.
  */
 abstract class MultiJoinExec extends CombinationCodegen with KeepsStableRows {
 
@@ -25,13 +25,16 @@ abstract class MultiJoinExec extends CombinationCodegen with KeepsStableRows {
   def roles: Seq[InputRole]
   def indicator: Option[Attribute]
 
-  /** Whether the order of the keys matters; part of the plan, as what is above may rely on it. */
+  /**
+   * Whether the result is ordered by key. It is part of the plan, because operators above may rely
+   * on it.
+   */
   def order: MultiFullJoinExec.Order
 
   /** Whether rows with a null key may be in any partition, see [[SpreadNullKeys]]. */
   def spreadNullKeys: Boolean
 
-  /** The rows, or the [[InputRows]] that they are made from. */
+  /** The output rows, or the [[InputRows]] from which they are built. */
   protected def joined(makesRows: Boolean): RDD[InternalRow]
 
   override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
@@ -40,7 +43,7 @@ abstract class MultiJoinExec extends CombinationCodegen with KeepsStableRows {
 
   override def output: Seq[Attribute] = allColumns
 
-  /** All columns that the join can show. */
+  /** All columns that the join can return. */
   protected def allColumns: Seq[Attribute] =
     MultiFullJoin.output(children.map(_.output), keyColumns, keyOutput, roles, indicator)
 
@@ -63,7 +66,7 @@ abstract class MultiJoinExec extends CombinationCodegen with KeepsStableRows {
 
   protected def naturalOrder: Seq[Seq[SortOrder]] = keys.map(_.map(SortOrder(_, Ascending)))
 
-  /** Whether all inputs are sorted by their keys, and are to be merged as they are. */
+  /** Whether all inputs are sorted by their keys, so that they are merged. */
   private[skewext] def comesOrdered: Boolean =
     order != NoOrder && children.zip(naturalOrder).forall { case (child, required) =>
       SortOrder.orderingSatisfies(child.outputOrdering, required)
@@ -89,7 +92,7 @@ abstract class MultiJoinExec extends CombinationCodegen with KeepsStableRows {
       spillSize = longMetric("spillSize"),
       peakMemory = longMetric("peakMemory")))
 
-  /** Each over the rows of its input. */
+  /** The keys of each input in normalized form, bound to its rows. */
   protected def normalizedKeys: Seq[Seq[Expression]] = boundKeys(SqlInternals.normalizeFloats)
 
   private def boundKeys(form: Expression => Expression): Seq[Seq[Expression]] =
@@ -113,7 +116,7 @@ abstract class MultiJoinExec extends CombinationCodegen with KeepsStableRows {
     keyColumnsOut ++ values ++ indicator.map(a => IndicatorColumn(a.dataType))
   }
 
-  /** One of Spark's joins has no key columns of its own. */
+  /** A join of Spark's has no common key columns. */
   private def shownKey: Seq[String] =
     if (keyOutput.nonEmpty) keyOutput.map(_.name) else keys.head.map(_.sql)
 

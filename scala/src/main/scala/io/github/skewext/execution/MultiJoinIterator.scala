@@ -12,22 +12,23 @@ import org.apache.spark.sql.skewext.TaskInternals
 import org.apache.spark.{SparkException, TaskContext}
 
 /**
- * The rows of one partition of a [[MultiFullJoinExec]].
+ * The output rows of one partition of a [[MultiFullJoinExec]].
  *
- * Inputs that come sorted by the key are merged as they are. Others are first drained, one after the
- * other. A row whose key has a null matches nothing, so it comes out (or not) there and then and
- * takes no memory, however many of them there are. Then the other rows come out key by key.
+ * Inputs that are sorted by the key are merged. Other inputs are first drained, one after the
+ * other. A row with a null in its key matches nothing, so it is returned (or dropped) immediately
+ * and takes no memory, regardless of the number of such rows. Then the other rows are returned key
+ * by key.
  *
- * @param inputs unopened, as a shuffle is fetched as soon as it is opened: the next one is while the one
- *               before it is drained, to have its first blocks then
- * @param slice an input that is drained before all others, or -1: no key comes out that it lacks, so
- *              rows of other keys need not be kept
- * @param sliceKeys for the keys of that input
+ * @param inputs not opened, because opening a shuffle starts to fetch it; the next one is opened
+ *               while the one before it is drained, so that its first blocks are there by then
+ * @param slice an input that is drained before all others, or -1; the result has no key that it
+ *              lacks, so rows of other keys are not stored
+ * @param sliceKeys the filter for the keys of that input
  * @param drainedLast an input that is drained after all others, or -1
- * @param known which keys that input has, if that need not be seen in its rows; asked for when the
- *              inputs are drained
- * @param nullKeys which rows with a null key come out, if not all that the roles let out
- * @param giveUpRest frees what the inputs keep and can do without, if there is no memory for rows
+ * @param known the keys that this input has, if they are known without its rows; evaluated after
+ *              all inputs have been drained
+ * @param nullKeys the rows with a null key to return, if not all that the roles allow
+ * @param giveUpRest frees memory that the inputs use and can do without, if there is none for rows
  */
 private[skewext] final class MultiJoinIterator(
     task: MultiJoinTask,
@@ -59,7 +60,7 @@ private[skewext] final class MultiJoinIterator(
     if (task.ordered.isDefined) null
     else new SpillableGroups(keys, numFields, single, task.grouping, giveUpRest)
 
-  /** Null until the inputs are drained. */
+  /** Null until the inputs have been drained. */
   private[this] var groups: KeyGroups = _
   private[this] var knownKeys: MatchedKeyFilter = _
   private[this] var numDrained = 0
@@ -77,18 +78,18 @@ private[skewext] final class MultiJoinIterator(
   private[this] var outputRows = 0L
   private[this] var current: InternalRow = _
 
-  /** Whether a group's combinations are being shown. */
+  /** Whether the combinations of the current group are in the result. */
   private[this] var shown = false
 
   private[this] val context = TaskContext.get()
   private[this] val taskThread = Thread.currentThread()
 
-  /** Steps without a look whether the task has been killed. */
+  /** Steps since the last check whether the task was killed. */
   private[this] var unchecked = 0
 
   context.addTaskCompletionListener[Unit](reportMetrics(_))
 
-  // A merge wants the first row of each.
+  // A merge needs the first row of each input.
   if (task.ordered.isDefined) inputs.indices.foreach(open) else openNext()
 
   override def getRow: InternalRow = current
@@ -97,7 +98,8 @@ private[skewext] final class MultiJoinIterator(
     try {
       advance()
     } catch {
-      // Spark's threads that feed Python die of it without a word, and the query waits for ever.
+      // In the threads of Spark that write to Python, this error would end the thread without a
+      // message, and the query would wait forever.
       case e: SparkOutOfMemoryError if Thread.currentThread() ne taskThread =>
         throw new SparkException("The task has no memory for the rows of a join.", e)
     }
@@ -136,14 +138,15 @@ private[skewext] final class MultiJoinIterator(
       }
     }
     shown = false
-    // Not only when the task ends: it may go on with other partitions, as in a coalesced RDD.
+    // Free it before the task ends, which may continue with other partitions, as in a coalesced
+    // RDD.
     if (gathered != null) gathered.free()
     false
   }
 
   /**
-   * Reads of a shuffle see that a task has been killed; what comes out of rows that are here already
-   * may go on for long.
+   * Ends a killed task. Reads of a shuffle check this themselves, but returning rows from memory
+   * may take long.
    */
   private def checkInterrupted(): Unit = {
     unchecked += 1
@@ -168,10 +171,13 @@ private[skewext] final class MultiJoinIterator(
 
   private def open(input: Int): Unit = if (opened(input) == null) opened(input) = inputs(input)()
 
-  /** The input that is drained next, and the one after it. */
+  /** Opens the input that is drained next, and the one after it. */
   private def openNext(): Unit = drainOrder.slice(numDrained, numDrained + 2).foreach(open)
 
-  /** Reads on until a row with a null key comes out (true), or all inputs are at their ends. */
+  /**
+   * Reads on until a row with a null key is in the result (returns true), or until all inputs have
+   * been drained (returns false).
+   */
   private def drain(): Boolean = {
     while (numDrained < n) {
       draining = drainOrder(numDrained)
@@ -196,7 +202,7 @@ private[skewext] final class MultiJoinIterator(
       }
       inputRows(draining) += rows
       gathered.finishInput(draining)
-      // A reader has a block.
+      // Its reader holds a block, which is garbage now.
       opened(draining) = null
       numDrained += 1
     }
@@ -215,7 +221,7 @@ private[skewext] final class MultiJoinIterator(
       if (rows(excluded(i)) != null) return false
       i += 1
     }
-    // Not a key that only inputs have that show nothing.
+    // Skip keys that occur only in inputs without rows in the result.
     i = 0
     while (i < n && (rows(i) == null || single(i))) i += 1
     i < n && (knownKeys == null || knownKeys.contains(i, rows(i)) == roles(drainedLast).isNeeded)
@@ -270,7 +276,9 @@ private[skewext] object MultiJoinIterator {
   final val StepsUnchecked = 4096
 }
 
-/** Positions of the inputs with the key, as arrays that are made once for every pattern met. */
+/**
+ * The positions of the inputs that have the key, as arrays that are created once per set of inputs.
+ */
 private[skewext] final class Indicators(n: Int) {
   private[this] val known = new java.util.HashMap[java.util.BitSet, UnsafeArrayData]()
   private[this] val present = new java.util.BitSet(n)

@@ -9,13 +9,13 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.types.DataType
 
 /**
- * What a task needs to join one partition: the zip function of the operator's RDD. It carries no
- * plan, so that a task is small on the wire.
+ * Joins one partition: the zip function of the operator's RDD. It contains no plan, so that a
+ * serialized task is small.
  *
- * @param inputTypes the columns of each input
+ * @param inputTypes the column types of each input
  * @param output the output's columns, over [[InputRows]]
- * @param makesRows whether the output is UnsafeRows, or the [[InputRows]] that these are made from
- * @param ordered if defined, all inputs come sorted by their keys in this order
+ * @param makesRows whether the output is UnsafeRows, or the [[InputRows]] from which they are built
+ * @param ordered if defined, all inputs are sorted by their keys in this order
  */
 private[skewext] case class MultiJoinTask(
     inputTypes: Seq[Seq[DataType]],
@@ -36,7 +36,7 @@ private[skewext] case class MultiJoinTask(
 }
 
 /**
- * The operator's SQL metrics; a task adds to them once, when it ends.
+ * The operator's SQL metrics. A task adds to them once, at its end.
  *
  * @param ofKind output rows of tasks that do the same part of a split partition
  */

@@ -7,8 +7,8 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeProjection, 
 /**
  * The keys of each input in a form in which equal keys have equal bytes.
  *
- * @param keys bound to the input's rows
- * @param hashBits as in [[JoinKeys]]
+ * @param keys the key expressions of each input, bound to its rows
+ * @param hashBits number of bits of a hash, as in [[JoinKeys]]
  */
 private[skewext] case class NormalizedKeys(keys: Seq[Seq[Expression]], hashBits: Int) {
 

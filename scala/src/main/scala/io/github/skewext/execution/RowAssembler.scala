@@ -8,15 +8,15 @@ import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.bitset.BitSetMethods
 
 /**
- * Puts an output row together from one row of every input. All are UnsafeRows, so a column is a word
- * to copy and, if its length varies, some more bytes; a generated projection would make an object of
- * every string in between. The row it gives is overwritten by the next one.
+ * Builds an output row from one row of every input. All rows are UnsafeRows, so a column is one
+ * word to copy and, if its length varies, some bytes. A generated projection would create an object
+ * for every string. The next row overwrites the returned one.
  *
- * Of the combinations of a key with many rows most differ from the one before in the last input
- * alone. So bytes of varying length lie in the order of the inputs, behind those of columns that may
- * come from any of them, and what comes from inputs with the same row as before stays where it is.
+ * Most combinations of a key with many rows differ from the previous one only in the last input. So
+ * variable-length bytes are in the order of the inputs, after those of columns that may come from
+ * any input. The bytes of inputs with an unchanged row remain in place.
  *
- * @param output columns over [[InputRows]], as [[MultiFullJoinExec]] makes them
+ * @param output columns over [[InputRows]], as [[MultiFullJoinExec]] creates them
  */
 final class RowAssembler(inputTypes: Seq[Seq[DataType]], output: Seq[Expression]) {
   import RowAssembler._
@@ -27,19 +27,23 @@ final class RowAssembler(inputTypes: Seq[Seq[DataType]], output: Seq[Expression]
   private[this] val row = new UnsafeRow(output.size)
   private[this] var buffer = new Array[Byte](math.max(256, 2 * fixedBytes))
 
-  /** Where in the buffer the next bytes of varying length go. */
+  /** The position in the buffer for the next variable-length bytes. */
   private[this] var position = 0L
 
-  /** Where in the buffer those of each input begin, and where those of the last one end. */
+  /**
+   * The start of each input's variable-length bytes in the buffer, and the end of the last input's.
+   */
   private[this] val starts = new Array[Long](n + 1)
 
-  /** Whether one of an input's columns is null in the row that was made last. */
+  /** Whether one of an input's columns is null in the previous row. */
   private[this] val hasNulls = new Array[Boolean](n)
 
-  /** The last input that was looked at for columns that may come from any. */
+  /** The last input that was read for columns that may come from any input. */
   private[this] var lookedAt = 0
 
-  /** The key's columns, as the rows of each input have them: it comes from the first that has it. */
+  /**
+   * The key columns in the rows of each input. The key is read from the first input that has it.
+   */
   private[this] val keys: Array[Columns] = inputTypes.indices.map { i =>
     columns(
       i,
@@ -76,7 +80,7 @@ final class RowAssembler(inputTypes: Seq[Seq[DataType]], output: Seq[Expression]
       fromTo.map { case (ordinal, _) => !UnsafeRow.isFixedLength(types(ordinal)) }.toArray)
   }
 
-  /** @param changed the first input whose row is another one than the last time */
+  /** @param changed the first input whose row differs from that of the previous call */
   def apply(combination: InputRows, changed: Int): UnsafeRow = {
     val rows = combination.rows
     var i = changed
@@ -98,7 +102,7 @@ final class RowAssembler(inputTypes: Seq[Seq[DataType]], output: Seq[Expression]
     row
   }
 
-  /** All that does not come from one certain input. */
+  /** Writes all columns that do not come from one particular input. */
   private def begin(combination: InputRows): Unit = {
     val rows = combination.rows
     java.util.Arrays.fill(hasNulls, false)
@@ -136,7 +140,7 @@ final class RowAssembler(inputTypes: Seq[Seq[DataType]], output: Seq[Expression]
     setNull(column.to)
   }
 
-  /** Whether one of the columns is null. */
+  /** Copies columns of a row. Returns whether one of them is null. */
   private def copy(row: UnsafeRow, columns: Columns): Boolean = {
     val base = row.getBaseObject
     val offset = row.getBaseOffset
@@ -204,13 +208,16 @@ final class RowAssembler(inputTypes: Seq[Seq[DataType]], output: Seq[Expression]
 private object RowAssembler {
   private val Start = Platform.BYTE_ARRAY_OFFSET.toLong
 
-  /** Columns of one input's rows, and which columns of the output they become. */
+  /** Columns of one input's rows, and their ordinals in the output. */
   private final class Columns(
       val bitSetBytes: Int,
       val from: Array[Int],
       val to: Array[Int],
       val varying: Array[Boolean])
 
-  /** The first column of those that is not null, each of another input or of the same. */
+  /**
+   * The first column that is not null among several, which come from the same or from different
+   * inputs.
+   */
   private final class Coalesced(val inputs: Array[Int], val from: Array[Columns], val to: Int)
 }

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.skewext.SqlInternals
 
-/** Gives rows the cells of a salted join, see [[SaltKeys]]. */
+/** Adds to each row its cells in a salted join, see [[SaltKeys]]. */
 case class SaltKeysExec(
     keys: Seq[Expression],
     side: BuildSide,
@@ -37,8 +37,8 @@ case class SaltKeysExec(
   override def producedAttributes: AttributeSet = AttributeSet(cell +: kind.toSeq)
 
   /**
-   * Not that of the input: where that has the rows of a key in one partition, a join on the key and
-   * the cell would be content with it, and the rows of a hot key would stay there.
+   * Not the partitioning of the input. If the input has all rows of a key in one partition, that
+   * would satisfy a join on the key and the cell, and the rows of a hot key would stay together.
    */
   override def outputPartitioning: Partitioning =
     UnknownPartitioning(child.outputPartitioning.numPartitions)
@@ -78,11 +78,11 @@ case class SaltKeysExec(
 
 object SaltKeysExec {
 
-  /** A key, so that equal values have the same bytes. */
+  /** Binds a key in the form in which equal values have the same bytes. */
   private def bound(key: Expression, input: Seq[Attribute]): Expression =
     BindReferences.bindReference(SqlInternals.normalizeFloats(key), input)
 
-  /** Literals as the key of a row that has them in its key columns. */
+  /** The key of a row that has these literals in its key columns. */
   def keyOf(values: Seq[Expression]): UnsafeRow =
     UnsafeProjection.create(values.map(bound(_, Nil))).apply(InternalRow.empty).copy()
 }

@@ -9,10 +9,10 @@ import org.apache.spark.sql.catalyst.optimizer.BuildSide
 import org.apache.spark.sql.execution.metric.SQLMetric
 
 /**
- * What the tasks of [[SaltKeysExec]] need.
+ * The parameters of the tasks of [[SaltKeysExec]].
  *
- * @param keyTypes the columns of a key as a row of its own
- * @param stable whether a task has the same rows when it runs again
+ * @param keyTypes the columns of a row that contains only the key
+ * @param stable whether a retried task has the same rows
  * @param keysAlone whether rows with equal keys are identical
  */
 private[skewext] case class Salting(
@@ -30,13 +30,15 @@ private[skewext] case class SaltingMetrics(
     markers: SQLMetric)
 
 /**
- * The cells of the rows of one task, one row after the other. A row of a hot key is put into a part by
- * a hash of all that is in it and of the task's number. Where rows are nothing but their key, this
- * would put all of them into one part; but then they cannot be told apart, and go to the parts in turn.
- * Where a task may have other rows when it runs again, all of them go into one part, which the number of
- * the task tells: reducers that have read before must find no row once more, and lack none.
+ * Computes the cells of the rows of one task, one row after the other.
  *
- * Most rows are of no hot key. Whoever asks need not make a row of a key to know that: its hash will do.
+ * A hash of the content of a row and of the task's number selects the part of a hot key to which
+ * the row belongs. If rows consist only of their key, this would put all of them into one part. But
+ * then they are indistinguishable, so they go to the parts in turn. If a retried task may have
+ * other rows, all its rows go to one part, which the task's number selects. Otherwise a reducer
+ * that has read the first attempt could get a row twice or lose one.
+ *
+ * Most rows have no hot key. The hash of a key shows this without a row for the key.
  */
 private[skewext] final class SaltedCells(salting: Salting, task: Int, metrics: SaltingMetrics) {
   import SaltedCells._
@@ -50,7 +52,7 @@ private[skewext] final class SaltedCells(salting: Salting, task: Int, metrics: S
     hashes.add(hashOf.eval(each.key).asInstanceOf[Long])
   }
 
-  // What comes next, and what else comes of the same row.
+  // The next cell, and the remaining cells of the same row.
   private[this] var copiesLeft = 0
   private[this] var nextCell = 0
   private[this] var stride = 0
@@ -67,7 +69,7 @@ private[skewext] final class SaltedCells(salting: Salting, task: Int, metrics: S
   /** Whether a key without a null may be hot, by its [[SaltedCells.hashOfKey]]. */
   def mayBeHot(keyHash: Long): Boolean = hashes.mayHave(keyHash)
 
-  /** Goes on to a row whose key has a null, or may be hot. */
+  /** Moves to a row whose key contains a null or may be hot. */
   def take(key: UnsafeRow, rowHash: Long): Unit =
     if (key.anyNull()) {
       if (nullCells > 0) show(-1 - part(rowHash, nullCells), 1, 0) else copiesLeft = 0
@@ -76,10 +78,12 @@ private[skewext] final class SaltedCells(salting: Salting, task: Int, metrics: S
       if (met == null) takeOther() else takeHot(met, rowHash)
     }
 
-  /** Goes on to a row of another key. */
+  /** Moves to a row with another key. */
   def takeOther(): Unit = show(0, 1, 0)
 
-  /** Goes on to a cell of the row, or of a marker beside it; false if there is none any more. */
+  /**
+   * Moves to the next cell of the row, or of a marker beside it. Returns false if there is none.
+   */
   def next(): Boolean = {
     if (copiesLeft == 0 && toMark != null) mark()
     if (copiesLeft == 0) {
@@ -114,7 +118,7 @@ private[skewext] final class SaltedCells(salting: Salting, task: Int, metrics: S
     }
     val marks = hotRows match {
       case HotRows.Shown => false
-      // Where all rows are in one part, they are in every cell that a row of the other side is in.
+      // If all rows are in one part, every cell with a row of the other side has them.
       case HotRows.ShownAndMarked => salted.salts(side) > 1
       case HotRows.Marked => true
     }
@@ -144,15 +148,15 @@ private[skewext] final class SaltedCells(salting: Salting, task: Int, metrics: S
 
 private[skewext] object SaltedCells {
 
-  /** Eight thousand, for some hundred keys. */
+  /** 8,192 bits, for some hundred keys. */
   private val FilterBits = 13
 
   private val Seed = 42L
 
-  /** By which keys are told that are not hot. */
+  /** The hash that shows that a key is not hot. */
   def hashOfKey(keys: Seq[Expression]): Expression = XxHash64(keys, Seed)
 
-  /** A hot key, and how many rows of it the task has seen. */
+  /** A hot key, and the number of its rows that the task has read. */
   private final class Met(val key: SaltedKey) {
     var rows = 0L
   }

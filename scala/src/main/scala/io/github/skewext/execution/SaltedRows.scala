@@ -11,8 +11,8 @@ import org.apache.spark.sql.types.{IntegerType, StructField, StructType}
 /**
  * The rows of one task with their cells.
  *
- * @param keys bound to the rows
- * @param isOfKey which columns of the rows the keys are made of
+ * @param keys the keys, bound to the rows
+ * @param isOfKey whether each column of the rows is used by the key
  */
 private[skewext] final class SaltedRows(
     keys: Seq[Expression],

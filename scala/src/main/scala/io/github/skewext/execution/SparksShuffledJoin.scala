@@ -4,9 +4,9 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, ShuffledJoin, SortMergeJoinExec}
 
 /**
- * Spark's joins of shuffled sides, of which we know that rows match by equal keys and the condition
- * alone. Not whatever is a `ShuffledJoin`: the as-of join of Spark 4.3 is one, and so may be those of
- * other extensions.
+ * Spark's joins of shuffled sides in which only equal keys and the condition decide which rows
+ * match. It lists classes, because another `ShuffledJoin` may match rows in another way, such as
+ * the as-of join of Spark 4.3 or a join of another extension.
  */
 object SparksShuffledJoin {
 

@@ -12,8 +12,8 @@ import org.apache.spark.sql.execution.datasources.{BucketingUtils, PartitionDire
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * The files of each partition of a scan by the bucket. Sizes are those of files, by the share that
- * the columns have of them that are read.
+ * The files of each partition of a scan by bucket. Sizes are those of files, multiplied by the
+ * fraction that the columns to read have of them.
  */
 private[skewext] class BucketFiles(
     scan: FileSourceScanExec,
@@ -25,22 +25,24 @@ private[skewext] class BucketFiles(
 
   val bytes: IndexedSeq[Long] = files.map(_.map(file => read(file.length)).sum)
 
-  /** What a task has to open that reads the files of its partition side by side. */
+  /** The number and memory of the files that a task opens to merge the files of its partition. */
   def sorted: SortedFiles = SortedFiles.estimate(files.map(_.map(_.length)), share)
 
   /**
-   * The files of a partition, and the larger ones by their row groups, in the order in which they are
-   * read.
+   * The files of a partition in the order in which they are read. Large files are divided by their
+   * row groups.
    */
   def ranges(partition: Int): Seq[FileRange] =
     asked.getOrElseUpdate(partition, divide(files(partition)))
 
-  /** Of the partitions that were asked for, as are those that are split. */
+  /**
+   * The ranges of the partitions that were requested so far, which include all split partitions.
+   */
   def known: Map[Int, Seq[FileRange]] = asked.toMap
 
   private def divide(files: Seq[BucketFiles.File]): Seq[FileRange] = {
     val slice = SQLConf.get.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES)
-    // With so many files, these will do as slices.
+    // With more large files, whole files are small enough as slices.
     val large = files.filter(f => read(f.length) > slice).take(BucketFiles.MostFooters)
     val groups = RowGroups.of(scan, large.map(_.path))
     files.flatMap(file => rangesOf(file, groups.getOrElse(file.path, Nil)))
@@ -51,7 +53,7 @@ private[skewext] class BucketFiles(
     if (groups.size < 2) {
       Seq(FileRange(name, 0, file.length, file.length, read(file.length)))
     } else {
-      // What is between row groups, before the first and after the last, has no rows.
+      // Bytes before, between and after the row groups contain no rows.
       val starts = 0L +: groups.tail.map(_.start) :+ file.length
       val all = groups.map(_.bytes).sum.toDouble
       groups.indices.map { i =>
@@ -75,15 +77,19 @@ private[skewext] object BucketFiles {
   private val MostFooters = 64
 
   /**
-   * The files of a scan, kept on the scan: several rules ask for them, and each as often as a join is
-   * looked at. A copy with fewer buckets has them as well. Not for tasks, which may be given the plan.
+   * The files of a scan, stored in a tag of the scan: several rules need them, once for each join
+   * that they examine. A copy of the scan with fewer buckets has the tag, too. Not available in
+   * tasks, which may receive the plan.
    */
   private[files] class Listing(@transient val directories: Seq[PartitionDirectory])
       extends Serializable {
 
     def size: Int = directories.map(_.files.size).sum
 
-    /** None if a name has no bucket in it. A table may have very many files, and a name takes its time. */
+    /**
+     * The files of each bucket. None if a file name contains no bucket. It is lazy, because a table
+     * may have very many files, and parsing their names takes time.
+     */
     @transient lazy val byBucket: Option[Map[Int, Seq[File]]] = {
       val byBucket = directories
         .flatMap(_.files)
@@ -105,12 +111,15 @@ private[skewext] object BucketFiles {
     scan.getTagValue(listing).get
   }
 
-  /** Whether a task reads more files than that, as far as their number tells. */
+  /**
+   * Whether a task surely reads more than `files` files: there are more than that per bucket on
+   * average.
+   */
   def areSurelyMore(scan: FileSourceScanExec, files: Int): Boolean =
     scan.optionalBucketSet.isEmpty &&
       listingOf(scan).size > files.toLong * scan.relation.bucketSpec.get.numBuckets
 
-  /** None if a name has no bucket in it, at which the scan is going to fail. */
+  /** None if a file name contains no bucket. The scan itself fails then. */
   def of(scan: FileSourceScanExec): Option[BucketFiles] =
     listingOf(scan).byBucket.map { byBucket =>
       val numBuckets = scan.relation.bucketSpec.get.numBuckets
@@ -125,8 +134,8 @@ private[skewext] object BucketFiles {
     }
 
   /**
-   * As the scan lists them, which would count them as read. Those that are left when subqueries have
-   * pruned partitions are fewer.
+   * Lists the files like the scan, but does not count them in its metrics as read. If subqueries
+   * prune more partitions later, the scan has fewer files.
    */
   private def list(scan: FileSourceScanExec): Listing = {
     def known(filters: Seq[Expression]) =

@@ -12,7 +12,10 @@ private[skewext] object BucketedScan {
 
   def unapply(scan: FileSourceScanExec): Option[BucketSpec] = scan.relation.bucketSpec
 
-  /** The column of a name, if the scan reads it. What is told of a file may have the same name. */
+  /**
+   * The column with a name, if the scan reads it. A metadata column of the files may have the same
+   * name.
+   */
   def column(scan: FileSourceScanExec, name: String): Option[Attribute] = scan.output.find {
     case FileSourceConstantMetadataAttribute(_) | FileSourceGeneratedMetadataAttribute(_, _) =>
       false
@@ -25,7 +28,7 @@ private[skewext] object BucketedScan {
     if (found.size == spec.bucketColumnNames.size) Some(found) else None
   }
 
-  /** The scan, of no other buckets than these; the same object, if it reads no others already. */
+  /** The scan, limited to these buckets. Returns the same object if it reads no others already. */
   def restrict(scan: FileSourceScanExec, spec: BucketSpec, to: BitSet): FileSourceScanExec = {
     val before = scan.optionalBucketSet
     val buckets = new BucketSet(spec.numBuckets, scan.optionalNumCoalescedBuckets.isEmpty)

@@ -5,9 +5,9 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile
 /**
  * A file, or row groups of it.
  *
- * @param path as files are called in partitions of a scan
- * @param fileBytes how long the whole file is
- * @param bytes how much is to be read of it
+ * @param path the path as in the partitions of a scan
+ * @param fileBytes the length of the whole file
+ * @param bytes the number of bytes to read
  */
 private[skewext] case class FileRange(
     path: String,
@@ -19,9 +19,9 @@ private[skewext] case class FileRange(
 private[skewext] object FileRange {
 
   /**
-   * What the ranges from `from` until `until` have of the files that a scan reads. All ranges of a
-   * file follow each other. Whatever the files are by now, each is read once if each range is: one
-   * that is not as it was goes with the first range, as one file.
+   * Returns the parts of a scan's files in the ranges from `from` until `until`. The ranges of a
+   * file are adjacent. Each file is read once if each range is selected once, even if files have
+   * changed meanwhile: a file that has changed belongs to the first range, as a whole.
    */
   def select(
       files: Array[PartitionedFile],

@@ -11,14 +11,14 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.execution.{FileSourceScanExec, SortExec, SparkPlan, UnaryExecNode}
 
 /**
- * The rows of a scan whose files are sorted, in that order: each task reads its files side by side
- * and merges them. What is between the scan and this node is computed file by file.
+ * Merges the sorted files of a scan. Each task reads its files side by side and returns their rows
+ * in order. Nodes between the scan and this node run file by file.
  *
- * The order of each file is checked row by row. A file that is not sorted as the table says fails the
- * query, since rows have been used by then that should have come later.
+ * Each file's order is checked row by row. If a file is not sorted as its table declares, the query
+ * fails, because rows have been returned too early.
  *
- * @param order how each file is sorted, ascending and nulls first; that of the rows that come out
- * @param mostFiles the most files that one task merges
+ * @param order the order of each file and of the output, ascending and nulls first
+ * @param mostFiles the maximum number of files that one task merges
  */
 case class MergeSortedFilesExec(order: Seq[SortOrder], mostFiles: Int, child: SparkPlan)
     extends UnaryExecNode
@@ -47,7 +47,7 @@ case class MergeSortedFilesExec(order: Seq[SortOrder], mostFiles: Int, child: Sp
         longMetric("numOutputRows"),
         longMetric("numFiles"))
     } else {
-      // Somebody else reads the files in place of Spark.
+      // A plugin reads the files instead of Spark.
       SortExec(order, global = false, child).execute()
     }
   }

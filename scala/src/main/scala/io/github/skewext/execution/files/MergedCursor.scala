@@ -6,12 +6,13 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.metric.SQLMetric
 
 /**
- * Merges sorted runs by a tree of losers: above the runs, as leaves, each node has the run that lost
- * the comparison there, and the winner of all is on top. When the winner goes on, only the nodes on
- * its way up are compared again. What is compared are the prefixes that the runs stand at, in one
- * array; rows only where two are equal and do not say all.
+ * Merges sorted runs with a tree of losers. The runs are the leaves, each node holds the run that
+ * lost the comparison there, and the winner of all is on top. When the winner advances, only the
+ * nodes on its path to the top are compared again. A comparison uses the runs' current prefixes,
+ * which are in one array. It compares rows only if their prefixes are equal and do not determine
+ * the key.
  *
- * It begins before the first row, as its runs do.
+ * It starts before the first row, and so do the runs.
  */
 private[skewext] final class MergedCursor(
     runs: Array[RowCursor],
@@ -22,10 +23,10 @@ private[skewext] final class MergedCursor(
 
   private[this] val n = runs.length
 
-  /** Of the row that each run stands at; the highest one at its end. */
+  /** The prefix of each run's current row; `Long.MaxValue` after its last row. */
   private[this] val prefixes = new Array[Long](n)
 
-  /** The loser at each node; at 0, the winner. The children of node i are 2i and 2i + 1. */
+  /** The loser at each node, and the winner at 0. The children of node i are 2i and 2i + 1. */
   private[this] val tree = Array.fill(math.max(n, 1))(Nobody)
 
   override def row: UnsafeRow = runs(tree(0)).row
@@ -55,7 +56,7 @@ private[skewext] final class MergedCursor(
     var node = (run + n) >> 1
     while (node > 0) {
       val other = tree(node)
-      // As long as not all runs are in the tree, the first to come waits for the other.
+      // Until all runs are in the tree, the first run at a node waits for the second.
       if (winner != Nobody && (other == Nobody || isBefore(other, winner))) {
         tree(node) = winner
         winner = other

@@ -2,10 +2,10 @@ package io.github.skewext.execution.files
 
 import org.apache.spark.sql.catalyst.InternalRow
 
-/** The rows of a source that begins before its first row. */
+/** The rows of a cursor that starts before its first row. */
 private[skewext] final class MergedRowIterator(source: MergedCursor) extends Iterator[InternalRow] {
 
-  /** Whether the source stands at a row that has not been given away. */
+  /** Whether the cursor is at a row that `next` has not returned. */
   private[this] var isAtNext = false
 
   override def hasNext: Boolean = {

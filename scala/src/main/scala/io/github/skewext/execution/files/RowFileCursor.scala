@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.types.DataType
 
-/** The rows of one file, and a check that they come in order. It begins before the first row. */
+/** The rows of one file, with a check of their order. It starts before the first row. */
 private[skewext] final class RowFileCursor(
     rows: Iterator[InternalRow],
     order: KeyOrder,
@@ -17,14 +17,14 @@ private[skewext] final class RowFileCursor(
   var row: UnsafeRow = _
   prefix = Long.MinValue
 
-  /** The row before the current one, where its prefix does not say all. */
+  /** The row before the current one, if its prefix does not determine the key. */
   private[this] val before = UnsafeRow.createFromByteArray(0, types.length)
   private[this] lazy val asUnsafe = UnsafeProjection.create(types)
 
   override def advance(): Unit = {
     val prefixBefore = prefix
     val compares = live && !order.saysAll(prefix)
-    // The next row may be made in the same place.
+    // The next row may use the same memory.
     if (compares) before.copyFrom(row)
     live = rows.hasNext
     if (live) {

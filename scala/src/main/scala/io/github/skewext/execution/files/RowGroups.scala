@@ -19,17 +19,21 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
- * Where the row groups of a Parquet file begin, or the stripes of an ORC file, by the file's footer.
- * Of a range of a file Spark reads those that begin in it, of Parquet those with their middle in it.
+ * The starts of the row groups of a Parquet file, or of the stripes of an ORC file, from its
+ * footer. For a range of a file, Spark reads the stripes that start in it, and the row groups whose
+ * middle is in it.
  */
 private[skewext] object RowGroups {
 
   case class Group(start: Long, bytes: Long)
 
-  /** As Spark reads footers. */
+  /** The number of threads with which Spark reads footers. */
   private val Threads = 8
 
-  /** Of each file; nothing if it cannot be read in ranges. Footers are read several at a time. */
+  /**
+   * The row groups of each file; none if it cannot be read in ranges. Several footers are read at a
+   * time.
+   */
   def of(scan: FileSourceScanExec, paths: Seq[Path]): Map[Path, Seq[Group]] = {
     val relation = scan.relation
     val session = relation.sparkSession
@@ -43,7 +47,7 @@ private[skewext] object RowGroups {
       read =>
         val conf = session.sessionState.newHadoopConfWithOptions(relation.options)
         val groups = SqlInternals.inThreads(paths, "skewext-footers", Threads) { path =>
-          // A file that cannot be read is a matter of the task that is to read it.
+          // If a file cannot be read, the task that reads it reports the error.
           Try(if (format.isSplitable(session, relation.options, path)) read(conf, path) else Nil)
             .getOrElse(Nil)
             .sortBy(_.start)
@@ -53,8 +57,8 @@ private[skewext] object RowGroups {
   }
 
   /**
-   * Not where rows say which range was read, nor where what is corrupt is left out: after that a
-   * whole file is not read on, and one in ranges is.
+   * False if rows contain the range from which they were read, or if corrupt parts are ignored.
+   * Spark does not read a file after a corrupt part, but would read the ranges after it.
    */
   private def mayDivide(scan: FileSourceScanExec): Boolean = {
     val options = new FileSourceOptions(CaseInsensitiveMap(scan.relation.options))

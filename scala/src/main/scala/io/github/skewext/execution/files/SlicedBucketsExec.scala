@@ -9,11 +9,12 @@ import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, UnknownPartit
 import org.apache.spark.sql.execution.{PartialReducerPartitionSpec, ShufflePartitionSpec, SparkPlan, UnaryExecNode}
 
 /**
- * Rows that are made of the buckets of a table, where some buckets are read by several tasks: as a
- * whole by each, or in slices. What is below is computed for the files of each slice.
+ * Reads buckets of a table of which some are read by several tasks. A task reads a whole bucket or
+ * a slice of it. The nodes below run on the files of each slice.
  *
- * @param specs what each task reads, said of buckets as Spark says it of shuffles
- * @param ranges of sliced buckets: what the slices are of, and those that marking tasks read
+ * @param specs the read of each task, as for shuffles, with a bucket in place of a partition
+ * @param ranges the file ranges of sliced buckets, from which slices and the reads of marking tasks
+ *               are built
  */
 private[skewext] case class SlicedBucketsExec(
     specs: Seq[ShufflePartitionSpec],
@@ -28,7 +29,7 @@ private[skewext] case class SlicedBucketsExec(
 
   override def outputPartitioning: Partitioning = UnknownPartitioning(specs.size)
 
-  /** Slices of a file are read in its order. */
+  /** A slice is read in the order of its file. */
   override def outputOrdering: Seq[SortOrder] = child.outputOrdering
 
   override protected def doExecute(): RDD[InternalRow] =

@@ -7,11 +7,11 @@ import org.apache.spark.sql.execution.{CoalescedPartitionSpec, PartialReducerPar
 import org.apache.spark.{NarrowDependency, Partition, TaskContext}
 
 /**
- * Partitions of an RDD over files, some of them several times, or in slices. A slice is computed as
- * a partition with some of the files, or parts of them: see [[SortedFilesRDD]].
+ * Partitions of an RDD over files, some of them several times or in slices. A slice is computed as
+ * a partition with some of the files, or with parts of files, see [[SortedFilesRDD]].
  *
  * If the parent is another RDD, because a plugin reads the files, the first slice of a partition is
- * all of it, and the others are empty.
+ * all of it, and the other slices are empty.
  */
 private[skewext] class SlicedFilesRDD(
     rows: RDD[InternalRow],
@@ -48,7 +48,7 @@ private[skewext] class SlicedFilesRDD(
     }
 }
 
-/** @param of what is asked of the parent */
+/** @param of the partitions of the parent */
 private case class SlicedPartition(index: Int, of: Seq[Partition]) extends Partition
 
 private object SlicedFilesRDD {

@@ -7,23 +7,23 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.types.StructType
 
 /**
- * What a task that reads a bucket side by side has to open.
+ * The number and memory of the files that a task opens to read a bucket in order.
  *
- * @param most the most files that a task reads
- * @param bytes an estimate of the most that the readers of a task's files hold at a time
+ * @param most the maximum number of files of a task
+ * @param bytes an estimate of the maximum memory that the readers of a task's files use at a time
  */
 private[skewext] case class SortedFiles(most: Int, bytes: Long)
 
 /**
- * The files of a bucketed table, as far as their order goes. Each was written by one task that
- * sorted its rows by the table's sort columns. A scan only says so if no bucket has a second file,
- * and not even then by default.
+ * The order of the files of a bucketed table. Each file was written by one task, which sorted its
+ * rows by the table's sort columns. A scan reports this order only if no bucket has a second file,
+ * and by default not even then.
  *
- * Bucketed scans are always of tables that Spark wrote: those of Hive are read without buckets.
+ * A bucketed scan always reads a table that Spark wrote: tables of Hive are read without buckets.
  */
 private[skewext] object SortedFiles {
 
-  /** How each file of the scan is sorted: by as many of the sort columns as are read. */
+  /** The order of each file of the scan: the leading sort columns that the scan reads. */
   def order(scan: FileSourceScanExec): Seq[SortOrder] = if (scan.bucketedScan) {
     scan.relation.bucketSpec.toSeq
       .flatMap(_.sortColumnNames)
@@ -35,19 +35,22 @@ private[skewext] object SortedFiles {
     Nil
   }
 
-  /** A value that is read from a file of text need not be in the place of the one that was written. */
+  /**
+   * Whether values are read as they were written. A value from a text file may have another place
+   * in the order than the written value.
+   */
   def keepsValues(scan: FileSourceScanExec): Boolean = scan.relation.fileFormat match {
     case _: ParquetFileFormat | _: OrcFileFormat => true
     case _ => false
   }
 
   /**
-   * @param lengths of the files that each task reads
-   * @param share how much of a file is in the columns that are read
+   * @param lengths the lengths of the files that each task reads
+   * @param share the fraction of a file's bytes in the columns that are read
    */
   def estimate(lengths: Iterable[Seq[Long]], share: Double): SortedFiles = SortedFiles(
     lengths.map(_.size).foldLeft(0)(math.max),
-    // A reader holds what it needs of one row group, or stripe, at a time.
+    // A reader holds the columns of one row group or stripe at a time.
     lengths
       .map(_.map(math.min(_, RowGroup)).sum)
       .map(b => (b * share).toLong)

@@ -12,11 +12,11 @@ import org.apache.spark.sql.types.DataType
 import org.apache.spark.{OneToOneDependency, Partition, TaskContext}
 
 /**
- * The rows of each partition's files, merged. The parent is asked for one file after the other: the
- * partitions of a `FileScanRDD` are lists of files, and those of RDDs over it are the same, so
- * that a partition with one file is computed as one with several is.
+ * The merged rows of each partition's files. It computes the parent for one file after the other.
+ * The partitions of a `FileScanRDD`, and of RDDs over it, are lists of files, so that a partition
+ * with one file is computed like one with several.
  *
- * @param description how files are sorted, for the error if one is not
+ * @param description the order of the files, for the error if a file is not sorted
  */
 private[skewext] class SortedFilesRDD(
     parent: RDD[InternalRow],
