@@ -3,7 +3,7 @@ package io.github.skewext.sketch
 import org.apache.datasketches.common.ArrayOfItemsSerDe
 import org.apache.datasketches.memory.Memory
 
-/** What the sketch of these lines' library wants to know of keys. */
+/** The methods for keys that the sketch of these lines' library requires. */
 private[skewext] abstract class KeySerDe extends ArrayOfItemsSerDe[ReportedKey] {
 
   protected def read(bytes: Array[Byte], numKeys: Int): Array[ReportedKey with Object]

@@ -6,12 +6,12 @@ import org.apache.spark.sql.catalyst.util.InternalRowComparableWrapper
 import org.apache.spark.sql.execution.SparkPlan
 
 /**
- * By what a table is partitioned in its storage, and the values that it has, one for each partition of
- * the rows, in their order. From Spark 4.2 on there is another class for it.
+ * The expressions by which a table is partitioned in its storage, and its partition values in the
+ * order of the rows' partitions. Spark 4.2 has another class for them.
  */
 case class PartitionValues(by: Seq[Expression], values: Seq[InternalRowComparableWrapper]) {
 
-  /** The same order for all who have the same values. */
+  /** An order that depends only on the values. */
   def sorted: Seq[InternalRowComparableWrapper] = values.sorted(
     RowOrdering
       .createNaturalAscendingOrdering(by.map(_.dataType))
@@ -20,9 +20,10 @@ case class PartitionValues(by: Seq[Expression], values: Seq[InternalRowComparabl
 
 object PartitionValues {
 
-  /** What the plan says of its partitions, if nothing between it and the scan has made other ones. */
+  /** The partitions that a plan reports, if no node above the scan has changed them. */
   def of(plan: SparkPlan): Option[PartitionValues] = plan.outputPartitioning match {
-    // Where files of one value are partitions by themselves, they are not once the scan runs.
+    // Several files of one value may be reported as several partitions. The running scan has one
+    // for them.
     case p: KeyGroupedPartitioning =>
       val values = p.partitionValues.map(InternalRowComparableWrapper(_, p.expressions))
       Some(PartitionValues(p.expressions, values.distinct))

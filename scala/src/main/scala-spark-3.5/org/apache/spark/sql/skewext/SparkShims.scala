@@ -19,28 +19,28 @@ import org.apache.spark.unsafe.types.UTF8String
 import org.apache.spark.util.collection.unsafe.sort.{PrefixComparator, RecordComparator, UnsafeExternalSorter}
 import org.apache.spark.{SparkEnv, TaskContext}
 
-/** What is written differently for each line of Spark: there is one such object for each. */
+/** Code that differs between lines of Spark. Each line has its own object. */
 object SparkShims {
 
-  /** What a page of Spark's UI is asked by. */
+  /** The type of a request for a page of Spark's UI. */
   type HttpRequest = HttpServletRequest
 
   def dataFrame(session: SparkSession, plan: LogicalPlan): DataFrame = Dataset.ofRows(session, plan)
 
   def expression(column: Column): Expression = column.expr
 
-  /** Whether it has strings that are equal though their bytes are not: there are none yet. */
+  /** Whether a type has strings that are equal with different bytes. Spark 3.5 has none. */
   def hasCollation(@unused dataType: DataType): Boolean = false
 
   def collationKey(string: Expression): Expression = string
 
-  /** In the order of the bytes. */
+  /** Compares strings by their bytes. */
   def compare(left: UTF8String, right: UTF8String): Int = left.compareTo(right)
 
-  /** Whether values are times of day: there are none yet. */
+  /** Whether values are times of day. Spark 3.5 has none. */
   def isTime(@unused dataType: DataType): Boolean = false
 
-  /** Whether it is null as soon as a child is. */
+  /** Whether an expression is null if one of its children is. */
   def isNullIntolerant(e: Expression): Boolean = e.isInstanceOf[NullIntolerant]
 
   def evalMode(sum: Sum): EvalMode.Value = sum.evalMode
@@ -55,10 +55,10 @@ object SparkShims {
       onlyInBroadcast: Boolean): Expression =
     DynamicPruningSubquery(pruned, build, buildKeys, key, onlyInBroadcast)
 
-  /** Whether rows of a table argument are wanted by key or in an order: there is no such syntax yet. */
+  /** Whether a table argument is partitioned or ordered. Spark 3.5 has no syntax for it. */
   def isArranged(@unused table: FunctionTableSubqueryArgumentExpression): Boolean = false
 
-  /** Whether it is a join of which Spark has split partitions. */
+  /** Whether the plan is a join whose partitions Spark has split. */
   def isSkewJoin(plan: SparkPlan): Boolean = plan match {
     case join: ShuffledJoin => join.isSkewJoin
     case _ => false
@@ -66,7 +66,7 @@ object SparkShims {
 
   def outOfMemory(message: String): SparkOutOfMemoryError = new SparkOutOfMemoryError(message)
 
-  /** No threshold for spilling besides the first one: memory decides. */
+  /** There is no other threshold for spilling than the first one: memory decides. */
   def rowArray(rowsInMemory: Int): ExternalAppendOnlyUnsafeRowArray =
     new ExternalAppendOnlyUnsafeRowArray(rowsInMemory, Int.MaxValue)
 

@@ -5,7 +5,7 @@ import org.apache.spark.shuffle.ShuffleManager
 import org.apache.spark.sql.catalyst.expressions.{DynamicPruningSubquery, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
-/** What is written differently up to Spark 4.2. */
+/** Code that differs up to Spark 4.2. */
 private[skewext] trait LineShims {
 
   def dynamicPruning(

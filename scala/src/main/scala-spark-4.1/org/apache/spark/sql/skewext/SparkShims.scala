@@ -6,10 +6,10 @@ import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.util.collection.unsafe.sort.{PrefixComparator, RecordComparator, UnsafeExternalSorter}
 import org.apache.spark.{SparkEnv, TaskContext}
 
-/** What is written differently for each line of Spark: there is one such object for each. */
+/** Code that differs between lines of Spark. Each line has its own object. */
 object SparkShims extends Spark4Shims {
 
-  /** Whether it is a join of which Spark has split partitions. */
+  /** Whether the plan is a join whose partitions Spark has split. */
   def isSkewJoin(plan: SparkPlan): Boolean = plan match {
     case join: ShuffledJoin => join.isSkewJoin
     case _ => false

@@ -7,8 +7,8 @@ import org.apache.spark.sql.catalyst.util.InternalRowComparableWrapper
 import org.apache.spark.sql.execution.SparkPlan
 
 /**
- * By what a table is partitioned in its storage. From Spark 4.2 on a node above the scan puts partitions of
- * one value together, which is not made use of yet.
+ * The expressions by which a table is partitioned in its storage. From Spark 4.2 on, a node above
+ * the scan groups partitions of one value. skewext does not use it yet.
  */
 case class PartitionValues(by: Seq[Expression], values: Seq[InternalRowComparableWrapper]) {
   def sorted: Seq[InternalRowComparableWrapper] = values

@@ -5,7 +5,7 @@ import org.apache.spark.shuffle.ShuffleManager
 import org.apache.spark.sql.catalyst.expressions.{DynamicPruningSubquery, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
-/** What is written differently from Spark 4.3 on. */
+/** Code that differs from Spark 4.3 on. */
 private[skewext] trait LineShims {
 
   def dynamicPruning(
@@ -16,6 +16,6 @@ private[skewext] trait LineShims {
       onlyInBroadcast: Boolean): Expression =
     DynamicPruningSubquery(pruned, build, buildKeys, Seq(key), onlyInBroadcast)()
 
-  /** That of batch queries; there is another one for stages that run at the same time. */
+  /** The shuffle manager of batch queries. Stages that run at the same time have another one. */
   def shuffleManager(env: SparkEnv): ShuffleManager = env.blockingShuffleManager
 }

@@ -14,10 +14,10 @@ import org.apache.spark.sql.types.{DataType, TimeType}
 import org.apache.spark.sql.{classic, Column, DataFrame, SparkSession}
 import org.apache.spark.unsafe.types.UTF8String
 
-/** What is written differently for Spark 3.5 and for the lines of Spark 4. */
+/** Code that differs between Spark 3.5 and the lines of Spark 4. */
 private[skewext] trait Spark4Shims extends LineShims {
 
-  /** What a page of Spark's UI is asked by. */
+  /** The type of a request for a page of Spark's UI. */
   type HttpRequest = HttpServletRequest
 
   def dataFrame(session: SparkSession, plan: LogicalPlan): DataFrame =
@@ -26,31 +26,34 @@ private[skewext] trait Spark4Shims extends LineShims {
   def expression(column: Column): Expression =
     classic.ColumnNodeToExpressionConverter(column.node)
 
-  /** Whether it has strings that are equal though their bytes are not. */
+  /** Whether a type has strings that are equal with different bytes. */
   def hasCollation(dataType: DataType): Boolean = !UnsafeRowUtils.isBinaryStable(dataType)
 
-  /** What Spark's own joins compare in place of a string with a collation: bytes. */
+  /** The bytes that Spark's own joins compare in place of a string with a collation. */
   def collationKey(string: Expression): Expression = CollationKey(string)
 
-  /** In the order of the bytes; `compareTo` fails in Spark's tests, as collations have another one. */
+  /**
+   * Compares strings by their bytes. `compareTo` fails in Spark's tests, because collations have
+   * another order.
+   */
   def compare(left: UTF8String, right: UTF8String): Int = left.binaryCompare(right)
 
-  /** Whether values are times of day, which are longs. */
+  /** Whether values are times of day, which are stored as longs. */
   def isTime(dataType: DataType): Boolean = dataType.isInstanceOf[TimeType]
 
-  /** Whether it is null as soon as a child is. */
+  /** Whether an expression is null if one of its children is. */
   def isNullIntolerant(e: Expression): Boolean = e.nullIntolerant
 
   def evalMode(sum: Sum): EvalMode.Value = sum.evalContext.evalMode
 
-  /** Whether rows of a table argument are wanted by key or in an order. */
+  /** Whether a table argument is partitioned or ordered. */
   def isArranged(table: FunctionTableSubqueryArgumentExpression): Boolean =
     table.hasRepartitioning || table.orderByExpressions.nonEmpty
 
   def outOfMemory(message: String): SparkOutOfMemoryError =
     new SparkOutOfMemoryError("INTERNAL_ERROR_MEMORY", Map("message" -> message).asJava)
 
-  /** No threshold besides the first one: memory decides. */
+  /** There is no other threshold than the first one: memory decides. */
   def rowArray(rowsInMemory: Int): ExternalAppendOnlyUnsafeRowArray =
     new ExternalAppendOnlyUnsafeRowArray(rowsInMemory, Long.MaxValue, Int.MaxValue, Long.MaxValue)
 }

@@ -9,8 +9,8 @@ import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, UnknownPartit
 import org.apache.spark.sql.execution.{PartialReducerPartitionSpec, ShufflePartitionSpec, SparkPlan, UnaryExecNode}
 
 /**
- * Reads buckets of a table of which some are read by several tasks. A task reads a whole bucket or
- * a slice of it. The nodes below run on the files of each slice.
+ * Reads the buckets of a table with tasks that may share a bucket. A task reads whole buckets or a
+ * slice of one. The nodes below run on the files of each slice.
  *
  * @param specs the read of each task, as for shuffles, with a bucket in place of a partition
  * @param ranges the file ranges of sliced buckets, from which slices and the reads of marking tasks

@@ -58,7 +58,7 @@ private[skewext] final class SpillableGroups(
       goOver()
     }
     if (!inserted(input, hash, row)) {
-      // Free the memory that the task uses besides rows, rather than fail.
+      // Free memory that the task can do without, rather than fail.
       giveUpRest()
       if (!inserted(input, hash, row)) {
         throw SparkShims.outOfMemory(s"There is no memory for one row of input $input.")

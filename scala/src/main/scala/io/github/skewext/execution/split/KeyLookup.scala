@@ -245,8 +245,8 @@ private[skewext] object MatchedKeys {
   def row(longs: Array[Long]): InternalRow = InternalRow(UnsafeArrayData.fromPrimitiveArray(longs))
 
   /**
-   * The keys that all slices together have. None if a task does not know its keys, or if no task
-   * has marked any.
+   * The keys that all slices together have. None if a task could not determine its keys, or if no
+   * task has marked any.
    */
   def ofAll(sent: Iterator[InternalRow]): Option[MatchedKeys] = sent
     .map(row => ofLongs(row.getArray(0).toLongArray()))

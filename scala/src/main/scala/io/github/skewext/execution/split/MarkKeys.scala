@@ -87,9 +87,9 @@ private[skewext] object MarkKeys {
 
   /**
    * @param residual the task of the join that uses the marks
-   * @param input the skewed input, of which it reads a slice
+   * @param input the skewed input; the task reads a slice of it
    * @param wantedOf the inputs whose keys are looked up
-   * @param reads its read of each input
+   * @param reads the task's read of each input
    */
   case class Part(residual: Int, input: Int, wantedOf: Seq[Int], reads: Seq[ShufflePartitionSpec])
 

@@ -5,10 +5,10 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.{NarrowDependency, Partition, TaskContext}
 
 /**
- * Partitions of another RDD in an order of their own, and empty ones. Lives here to say that what is
- * random in the other stays so.
+ * The partitions of another RDD in another order, with empty ones between them. Lives here because
+ * the deterministic level of the other RDD, which it inherits, is `private[spark]`.
  *
- * @param from the partition that each is, if it is one
+ * @param from the partition of the other RDD for each partition; None for an empty one
  */
 class AlignedRDD(rows: RDD[InternalRow], @transient private val from: Array[Option[Int]])
     extends RDD[InternalRow](

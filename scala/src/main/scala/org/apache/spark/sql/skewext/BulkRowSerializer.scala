@@ -13,15 +13,15 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.unsafe.Platform
 
 /**
- * Writes the bytes that Spark's `UnsafeRowSerializer` writes, a row's size in four bytes (highest
- * first) and the row, but by the buffer: Spark's passes four bytes and one row at a time through
- * three streams, when writing and again when reading. A row that was read points into the buffer,
- * and is valid until the next one is asked for, as Spark's is.
+ * Writes and reads bulk rows: the same bytes as Spark's `UnsafeRowSerializer`, but by the buffer.
+ * The bytes are a row's size in four bytes (big-endian) and the row. Spark's serializer passes four
+ * bytes and one row at a time through three streams, on both sides. As with Spark's, a row that was
+ * read is valid until the next one is requested: it points into the buffer.
  *
- * Has only what shuffles call, as Spark's. Lives here because `supportsRelocationOfSerializedObjects`
- * is `private[spark]`.
+ * Like Spark's, it has only the methods that shuffles call. Lives here because
+ * `supportsRelocationOfSerializedObjects` is `private[spark]`.
  *
- * @param dataSize bytes of the rows that are written
+ * @param dataSize the bytes of the written rows
  */
 class BulkRowSerializer(numFields: Int, dataSize: SQLMetric) extends Serializer with Serializable {
 
@@ -33,7 +33,7 @@ class BulkRowSerializer(numFields: Int, dataSize: SQLMetric) extends Serializer 
 
 private object BulkRowSerializer {
 
-  /** To and from the order of bytes that `DataOutputStream` has. */
+  /** Converts from and to the byte order of `DataOutputStream`. */
   def bigEndian(value: Int): Int =
     if (ByteOrder.nativeOrder == ByteOrder.LITTLE_ENDIAN) Integer.reverseBytes(value) else value
 }
@@ -74,7 +74,9 @@ private final class BulkRowOutput(out: OutputStream, dataSize: SQLMetric) extend
     used += 4 + size
   }
 
-  /** A row that is larger than the buffer, of which there are as many as partitions. */
+  /**
+   * Writes a row that is larger than the buffer. Buffers are small, because each partition has one.
+   */
   private def writeThrough(row: UnsafeRow, size: Int): Unit = {
     writeOut()
     Platform.putInt(buffer, Platform.BYTE_ARRAY_OFFSET, BulkRowSerializer.bigEndian(size))
@@ -102,7 +104,7 @@ private final class BulkRowOutput(out: OutputStream, dataSize: SQLMetric) extend
 }
 
 private object BulkRowOutput {
-  // There is one for every partition that a map task writes to.
+  // A map task has one for every partition.
   private val BufferSize = 4096
 }
 
@@ -128,7 +130,7 @@ private final class BulkRowInput(in: InputStream, numFields: Int) extends Record
  * The rows of one block.
  *
  * @param row points to each row in turn
- * @param first a buffer to begin with
+ * @param first the initial buffer
  */
 private final class BulkRowReader(in: InputStream, val row: UnsafeRow, first: Array[Byte]) {
 
@@ -142,11 +144,11 @@ private final class BulkRowReader(in: InputStream, val row: UnsafeRow, first: Ar
 
   def hasNext: Boolean = size >= 0
 
-  /** Points `row` to the next one. */
+  /** Points `row` to the next row. */
   def next(): Unit = {
     if (size < 0) throw new NoSuchElementException
-    // The next row's size comes along, so that nobody has to touch the buffer until that row is
-    // asked for.
+    // Reads the size of the next row as well, so that the buffer is not touched until that row is
+    // requested.
     if (end - position < size + 4) {
       fill(size + 4)
       if (end - position < size) throw new EOFException
@@ -156,7 +158,10 @@ private final class BulkRowReader(in: InputStream, val row: UnsafeRow, first: Ar
     size = nextSize()
   }
 
-  /** The size of the row at `position`, which moves to its first byte; negative at the end. */
+  /**
+   * Returns the size of the row at `position`, and moves `position` to its first byte. Negative at
+   * the end.
+   */
   private def nextSize(): Int =
     if (end - position >= 4) {
       val next =
@@ -171,7 +176,7 @@ private final class BulkRowReader(in: InputStream, val row: UnsafeRow, first: Ar
       throw new EOFException
     }
 
-  /** Reads on until `needed` bytes are there, or all that there are. */
+  /** Reads until `needed` bytes are available, or until the end. */
   private def fill(needed: Int): Unit = {
     val rest = end - position
     val target =
@@ -196,6 +201,6 @@ private object BulkRowReader {
 
   def newBuffer: Array[Byte] = new Array[Byte](BufferSize)
 
-  /** For a block that may have a row or two, as where many map tasks write to many partitions. */
+  /** For a block that may have few rows, such as many map tasks write for many partitions. */
   def smallBuffer: Array[Byte] = new Array[Byte](SmallSize)
 }

@@ -10,8 +10,8 @@ import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, ShuffleExch
 import org.apache.spark.{ShuffleDependency, SparkEnv}
 
 /**
- * Spark's exchange with another serializer, [[BulkRowSerializer]]: the same partitions, the same
- * bytes, less work for each row. Spark's own has no way to pass one in.
+ * Spark's exchange with another serializer, [[BulkRowSerializer]]: the same partitions and the same
+ * bytes, with less work per row. Spark's own exchange has no parameter for a serializer.
  */
 case class BulkShuffleExchangeExec(
     override val outputPartitioning: Partitioning,
@@ -22,7 +22,9 @@ case class BulkShuffleExchangeExec(
 
   override protected def mark: String = BulkShuffleExchangeExec.Mark
 
-  /** As it gives the bytes that Spark's own gives, either is used again in place of the other. */
+  /**
+   * It writes the same bytes as Spark's own, so that Spark can reuse either in place of the other.
+   */
   override protected def doCanonicalize(): SparkPlan =
     ShuffleExchangeExec(
       outputPartitioning,
@@ -49,15 +51,16 @@ case class BulkShuffleExchangeExec(
 
 object BulkShuffleExchangeExec {
 
-  /** Why it does not write columns. */
+  /** The reason why it does not write columns. */
   val WhyRows: TreeNodeTag[String] = TreeNodeTag("skewext.whyRows")
 
-  /** What tells it from Spark's in a plan. */
+  /** Distinguishes it from Spark's exchange in a plan. */
   val Mark = "bulk rows"
 
   /**
-   * Whether Spark itself runs shuffles here. With another shuffle manager, or a plugin that executes
-   * plans in its own way, exchanges are theirs to replace, and they know Spark's own by its class.
+   * Whether Spark itself runs the shuffles of this application. Another shuffle manager, or a
+   * plugin that executes plans in its own way, replaces exchanges and recognizes Spark's exchange
+   * by its class.
    */
   def isPossible: Boolean = {
     val env = SparkEnv.get

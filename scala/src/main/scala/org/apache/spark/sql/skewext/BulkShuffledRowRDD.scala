@@ -14,16 +14,16 @@ import org.apache.spark.storage.ShuffleBlockFetcherIterator
 import org.apache.spark.{Partition, ShuffleDependency, SparkEnv, TaskContext}
 
 /**
- * The rows of a shuffle, read by the buffer whoever wrote them: [[BulkRowSerializer]] and Spark's own
- * write the same bytes. Tasks of a split partition read many rows that they do not keep, and for
- * such a row there is nothing to do but reading it, which takes Spark five or six iterators and three
- * streams. Blocks are fetched, checked and decompressed by Spark.
+ * Reads the rows of a shuffle by the buffer. It can read the output of either writer, because
+ * [[BulkRowSerializer]] and Spark's own write the same bytes. Tasks of a split partition read many
+ * rows that they drop. Reading is the only work for such a row, and takes five or six iterators and
+ * three streams in Spark. Spark fetches, checks and decompresses the blocks.
  *
- * Lives here because the fetching of blocks is `private[spark]`.
+ * Lives here because fetching blocks is `private[spark]`.
  *
  * @param plain the same rows as Spark reads them
- * @param specs what each partition reads
- * @param metrics of the exchange
+ * @param specs the read of each partition
+ * @param metrics the metrics of the exchange
  */
 private final class BulkShuffledRowRDD(
     plain: ShuffledRowRDD,
@@ -47,7 +47,7 @@ private final class BulkShuffledRowRDD(
         rows(start, 0, Int.MaxValue, context)
       case PartialReducerPartitionSpec(reducer, startMap, endMap, _) =>
         rows(reducer, startMap, endMap, context)
-      // Spark knows how to fetch several small blocks of a map task as one.
+      // Spark can fetch several small blocks of a map task as one.
       case _ => firstParent[InternalRow].iterator(partition.plain, context)
     }
   }
@@ -108,7 +108,7 @@ private final class BulkShuffledRows(
   private[this] var buffer = BulkRowReader.newBuffer
   private[this] var otherBuffer = BulkRowReader.newBuffer
 
-  // Whoever reads the rows may stop before their end.
+  // The consumer of the rows may stop before their end.
   context.addTaskCompletionListener[Unit](_ => report())
 
   override def hasNext: Boolean = (reader != null && reader.hasNext) || nextBlock()
@@ -146,7 +146,7 @@ private object BulkShuffledRows {
 
 object BulkShuffledRowRDD {
 
-  /** The rows that a plan reads, if it does nothing but read a shuffle of Spark's. */
+  /** The rows of a plan, if it only reads a shuffle of Spark's. */
   def of(plan: SparkPlan): Option[RDD[InternalRow]] =
     plan match {
       case InputAdapter(child) => of(child)
@@ -162,7 +162,7 @@ object BulkShuffledRowRDD {
 
   private def isPossible: Boolean = BulkShuffleExchangeExec.isPossible && canFetch
 
-  /** Not so with a Spark whose fetching takes other arguments than that we were compiled with. */
+  /** False if this Spark's fetcher has other parameters than the one at compile time. */
   private lazy val canFetch = classOf[ShuffleBlockFetcherIterator].getConstructors
     .exists(_.getParameterCount == FetcherParameters)
 
@@ -170,7 +170,7 @@ object BulkShuffledRowRDD {
 
   private def isReadable(dependency: ShuffleDependency[_, _, _]): Boolean = {
     val serializer = dependency.serializer
-    // Merged blocks are asked for in another way.
+    // Merged blocks are fetched in another way.
     !dependency.shuffleMergeEnabled &&
     (serializer.isInstanceOf[UnsafeRowSerializer] || serializer.isInstanceOf[BulkRowSerializer])
   }

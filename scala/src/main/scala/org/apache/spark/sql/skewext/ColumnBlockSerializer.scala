@@ -13,8 +13,9 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.types.DataType
 
 /**
- * Writes blocks of columns as Spark's shuffle writers write a record, and reads them: a record is a block, in
- * a row of one value, since Spark's iterators want rows. [[ColumnShuffledRDD]] takes it out of there.
+ * Writes blocks of columns as the records of Spark's shuffle writers, and reads them. A record is
+ * one block, wrapped into a row of one value, because Spark's iterators require rows.
+ * [[ColumnShuffledRDD]] unwraps it.
  *
  * Lives here because `supportsRelocationOfSerializedObjects` is `private[spark]`.
  */
@@ -25,7 +26,7 @@ final class ColumnBlockSerializer(types: Seq[DataType]) extends Serializer with 
 
 private final class ColumnBlockSerializerInstance(types: Seq[DataType]) extends StreamsOnly {
 
-  // A reader has one stream after the other, and of all of them one block.
+  // A reader opens one stream after the other, and holds one block of all of them.
   private[this] lazy val reader = new ColumnBlockReader(types)
 
   override def serializeStream(out: OutputStream): SerializationStream = new ColumnBlockOutput(out)
@@ -49,7 +50,7 @@ private final class ColumnBlockReader(types: Seq[DataType]) {
   val record: (Int, InternalRow) = (0, new GenericInternalRow(Array[Any](rows)))
   private[this] var block = new Array[Byte](1 << 13)
 
-  /** Reads the next block of a stream; false at its end. */
+  /** Reads the next block of a stream. Returns false at its end. */
   def read(in: InputStream): Boolean = {
     val first = in.read()
     if (first < 0) {
@@ -67,7 +68,7 @@ private final class ColumnBlockReader(types: Seq[DataType]) {
     }
   }
 
-  /** Grows with what is there, so that a size that is none does not take memory. */
+  /** The buffer grows with the bytes that were read, so that an invalid size takes no memory. */
   private def fill(in: InputStream, from: Int, until: Int): Unit = {
     var at = from
     while (at < until) {

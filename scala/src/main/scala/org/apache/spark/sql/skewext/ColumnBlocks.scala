@@ -8,11 +8,11 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /**
- * A map task's batches as blocks, each with the partition that it goes to. Blocks come whenever memory
- * is used up, Spark's or our own bound for it.
+ * Converts a map task's batches to blocks, each with its partition. It returns blocks whenever
+ * memory is used up: that of Spark, or skewext's own limit.
  *
- * @param reporter knows each block as a record, and is to know rows
- * @param dataSize bytes of the rows, had they been written as such
+ * @param reporter counts each block as a record, and gets the number of rows in addition
+ * @param dataSize the bytes of the rows if they were written as rows
  */
 private final class ColumnBlocks(
     batches: Iterator[ColumnarBatch],
@@ -49,12 +49,13 @@ private final class ColumnBlocks(
       val before = runs.size
       runs.add(batch, batchRow, until)
       batchRow = until
-      // A batch may be of any size, and larger here than it is there: of a dictionary's strings, or a
-      // constant one, it has one copy.
+      // A batch may have any size, and needs more bytes here: it stores the strings of a
+      // dictionary, or a constant, once.
       rowsAtOnce =
         if (runs.size - before > ColumnBlocks.AtOnce) math.max(1, rowsAtOnce / 2)
         else math.min(ColumnBlocks.ManyRows, 2 * rowsAtOnce)
-      // What was just added is there in any case. Twice, as arrays grow ahead, and blocks are a copy.
+      // The rows just added are in memory in any case. The factor is 2 because arrays grow in
+      // advance, and blocks are a copy.
       isFull = runs.size >= ColumnBlocks.Most || !memory.reserve(2 * runs.size)
     }
     dataSize.add(runs.rowBytes)
@@ -74,10 +75,10 @@ private final class ColumnBlocks(
 
 private object ColumnBlocks {
 
-  /** Blocks of fewer bytes save little; with more, what is read next is in no cache any more. */
+  /** With fewer bytes, blocks save little. With more, the next batch is no longer in a cache. */
   private val Most = 32L << 20
 
-  // Of a batch, before it is looked at whether memory is used up.
+  // Rows and bytes of a batch that are added before the next check of the memory.
   private val FewRows = 16
   private val ManyRows = 1024
   private val AtOnce = 1L << 20

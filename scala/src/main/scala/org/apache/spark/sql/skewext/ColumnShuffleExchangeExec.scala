@@ -18,11 +18,11 @@ import org.apache.spark.sql.execution.metric.SQLShuffleWriteMetricsReporter
 import org.apache.spark.{Partitioner, ShuffleDependency, TaskContext}
 
 /**
- * Takes batches as the scan below gives them, and writes columns instead of rows: no row is made, and
- * there are fewer bytes to compress and to write. Whoever reads it gets rows, and all between is Spark's:
- * a block of columns is a record to it.
+ * An exchange that writes columns instead of rows. It takes the batches of a scan below, so no row
+ * is built, and there are fewer bytes to compress and to write. Its consumers read rows. All steps
+ * between are Spark's, to which a block of columns is a record.
  *
- * A transition to rows, so that Spark puts none below it.
+ * It is a transition to rows, so that Spark inserts none below it.
  */
 case class ColumnShuffleExchangeExec(
     override val outputPartitioning: HashPartitioning,
@@ -35,8 +35,9 @@ case class ColumnShuffleExchangeExec(
   override protected def mark: String = ColumnShuffleExchangeExec.Mark
 
   /**
-   * Its rows are those of Spark's own, so that either is used again in place of the other. When Spark looks
-   * for that, there are transitions to rows below its own, and generated code.
+   * It returns the same rows as Spark's own, so that Spark can reuse either in place of the other.
+   * When Spark looks for that, its own exchange has transitions to rows and generated code below
+   * it.
    */
   override protected def doCanonicalize(): SparkPlan =
     CollapseCodegenStages()(
@@ -64,7 +65,7 @@ case class ColumnShuffleExchangeExec(
   }
 
   private def blocks: RDD[Product2[Int, ByteBuilder]] = {
-    // Nothing of the plan itself goes to the tasks.
+    // The closure must not contain the plan.
     val output = child.output
     val partitioning = outputPartitioning
     val (metrics, dataSize) = (writeMetrics, this.dataSize)
@@ -91,16 +92,17 @@ case class ColumnShuffleExchangeExec(
 
 object ColumnShuffleExchangeExec {
 
-  /** What tells it from Spark's in a plan. */
+  /** Distinguishes it from Spark's exchange in a plan. */
   val Mark = "by column"
 
-  /** Why most exchanges are not by column, which nobody can change. */
+  /** Why most exchanges write rows. No setting changes this. */
   val FromRows = "from rows"
 
   /**
-   * In place of an exchange of Spark's, if its rows come as columns that a block can have; if not, why.
+   * Replaces an exchange of Spark's if its rows arrive as columns that a block supports. Otherwise
+   * returns the reason.
    *
-   * @param child what gives the rows of its child
+   * @param child returns the rows of the exchange's child
    */
   def insteadOf(
       shuffle: ShuffleExchangeExec,
@@ -118,7 +120,7 @@ object ColumnShuffleExchangeExec {
     }
 
   private def obstacle(byHash: HashPartitioning, child: SparkPlan): Option[String] = {
-    // Nobody makes rows of columns, or columns of rows, below us.
+    // Spark inserts no transition between rows and columns below this exchange.
     def ofRows = child.find(n => !n.supportsColumnar && n.children.forall(_.supportsColumnar))
     def otherType = child.output.map(_.dataType).find(ColumnCell.kindOf(_).isEmpty)
     if (!child.collectLeaves().forall(givesBatches)) Some(FromRows)
@@ -128,7 +130,7 @@ object ColumnShuffleExchangeExec {
     else None
   }
 
-  /** Columns of others may be on another device. */
+  /** Columns of other nodes may be on another device. */
   private def givesBatches(leaf: SparkPlan): Boolean = leaf match {
     case stage: QueryStageExec => givesBatches(stage.plan)
     case _: FileSourceScanExec | _: InMemoryTableScanExec | _: BatchScanExec =>
@@ -136,19 +138,20 @@ object ColumnShuffleExchangeExec {
     case _ => false
   }
 
-  /** A block's part of one column has some bytes that say how it is encoded. */
+  /** Each column of a block has some bytes that describe its encoding. */
   private def fits(partitions: Int, columns: Int): Boolean =
     partitions.toLong * columns <= MostRuns &&
       partitions <= SortShuffleManager.MAX_SHUFFLE_OUTPUT_PARTITIONS_FOR_SERIALIZED_MODE &&
-      // A row has a word for each value, and its first bytes are the lowest ones only here.
+      // A row stores each value in a word, whose first bytes are the lowest ones only in this byte
+      // order.
       ByteOrder.nativeOrder == ByteOrder.LITTLE_ENDIAN
 
   private val MostRuns = 16384
 }
 
 /**
- * Spark gives each partition a file of its own as long as there are few; with blocks that come by
- * partition, that is many files for nothing. So always by the writer that it has for many partitions.
+ * Uses the shuffle handle for many partitions. With few partitions, Spark would write each to a
+ * file of its own, which is useless for blocks that arrive in the order of partitions.
  */
 private final class ColumnShuffleDependency(
     blocks: RDD[Product2[Int, ByteBuilder]],

@@ -10,13 +10,13 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLShuffleReadMetricsRe
 import org.apache.spark.{Partition, Partitioner, TaskContext}
 
 /**
- * The rows of a shuffle that was written by column. What Spark reads are blocks, so that of its iterators,
- * of which there are half a dozen above each other, each has one step for thousands of rows.
+ * Reads the rows of a columnar shuffle. Spark reads blocks, so that each of its half a dozen nested
+ * iterators makes one step for thousands of rows.
  *
  * Lives here because Spark's reporter of metrics is `private[spark]`.
  *
- * @param blocks as [[ColumnBlockSerializer]] gives them
- * @param metrics of the exchange
+ * @param blocks the blocks that [[ColumnBlockSerializer]] reads
+ * @param metrics the metrics of the exchange
  */
 private final class ColumnShuffledRDD(blocks: ShuffledRowRDD, metrics: Map[String, SQLMetric])
     extends RDD[InternalRow](blocks) {
@@ -40,10 +40,11 @@ private final class ColumnShuffledRDD(blocks: ShuffledRowRDD, metrics: Map[Strin
 }
 
 /**
- * Rows for whoever wants rows. Who can take a block as a whole asks for it when no row of it was taken yet.
+ * The rows of blocks. A consumer that accepts a whole block can get it before it takes the block's
+ * first row.
  *
- * @param blocks each in a row of one value; a block is valid until the next one is asked for
- * @param opened is told how many rows each block has
+ * @param blocks each in a row of one value; a block is valid until the next one is requested
+ * @param opened called with the number of rows of each block
  */
 final class ShuffledColumns(blocks: Iterator[InternalRow], opened: Int => Unit)
     extends Iterator[InternalRow] {
@@ -58,11 +59,14 @@ final class ShuffledColumns(blocks: Iterator[InternalRow], opened: Int => Unit)
     current.row
   }
 
-  /** The block of the row that comes next, if that is its first one; else null. There is a next one. */
+  /**
+   * The block whose first row is next; null if the next row is another row of its block. A next row
+   * exists if it is not null.
+   */
   def block: ColumnBlockRows = if (hasNext && current.taken == 0) current else null
 
   private def nextBlock(): Boolean = {
-    // A block has a row at least.
+    // A block has at least one row.
     val is = blocks.hasNext
     if (is) {
       val block = blocks.next().asInstanceOf[GenericInternalRow].values(0)

@@ -19,11 +19,11 @@ import org.apache.spark.util.Utils
 import org.apache.spark.util.kvstore.InMemoryStore
 
 /**
- * The event log of an application: a file, or the folder of a log that was rolled, compressed or not.
- * Lives here because what replays such logs for Spark's history server is `private[spark]`.
+ * The event log of an application: a file, or the folder of a rolled log, compressed or not. Lives
+ * here because the code that replays such logs for Spark's history server is `private[spark]`.
  *
- * A log may have many GBs. It is read line by line, twice: once for the queries that are in it, and once
- * for the events of one of them, which alone are kept. Lines of other events are not parsed.
+ * A log may have many GBs. It is read line by line in two passes: one for the queries in it, and
+ * one for the events of one query. Only these are stored. Lines of other events are not parsed.
  */
 final class EventLog(path: String, hadoop: Configuration) {
   import EventLog._
@@ -37,12 +37,12 @@ final class EventLog(path: String, hadoop: Configuration) {
     }
   }
 
-  /** How much is to be read, all passes taken together. */
+  /** Number of bytes to read in all passes together. */
   val totalBytes: Long = Passes * readable(reader.totalSize)
 
   @volatile private var bytes = 0L
 
-  /** How much has been read; may be asked by another thread. */
+  /** Number of bytes read so far. Another thread may call it. */
   def bytesRead: Long = bytes
 
   /** The queries of the application, in the order in which they began. */
@@ -58,7 +58,7 @@ final class EventLog(path: String, hadoop: Configuration) {
     summaries.queries
   }
 
-  /** What the log tells of one query. */
+  /** The status of one query according to the log. */
   def status(query: Long): QueryStatus = {
     val store = new InMemoryStore
     val conf = new SparkConf(false).set(ASYNC_TRACKING_ENABLED, false)
@@ -69,7 +69,7 @@ final class EventLog(path: String, hadoop: Configuration) {
         events,
         new AppStatusListener(tracking, conf, live = false),
         new SQLAppStatusListener(conf, tracking, live = false)))(events.isWanted)
-    // Writes what has not come to its end.
+    // Writes elements that have not ended.
     tracking.close(false)
     new QueryStatus(new AppStatusStore(store), new SQLAppStatusStore(store))
   }
@@ -78,7 +78,7 @@ final class EventLog(path: String, hadoop: Configuration) {
     readable {
       val bus = new ReplayListenerBus
       listeners.foreach(bus.addListener)
-      // The log of an application that still runs, or was killed, ends anywhere.
+      // The log ends anywhere if the application still runs or was killed.
       reader.listEventLogFiles.map(_.getPath).forall { file =>
         Utils.tryWithResource(open(file)) { in =>
           bus.replay(in, file.toString, maybeTruncated = true, wanted)
@@ -126,10 +126,10 @@ private object EventLog {
 
   val Passes = 2
 
-  /** As files' names end in that Spark has compressed. */
+  /** The endings of the names of files that Spark has compressed. */
   val Codecs: Set[String] = Set("lz4", "lzf", "snappy", "zstd")
 
-  /** How the line of an event begins: with its name, and if it has one the number of its query or stage. */
+  /** The start of an event's line: its name, and if present the number of its query or stage. */
   val Begin =
     """\{"Event":"([\w.$]+)"(?:,(?:"Stage Info":\{)?"(?:executionId|Stage ID)":(\d+))?""".r
 
@@ -145,7 +145,7 @@ private object EventLog {
 
   private val SqlEvents = classOf[SparkListenerSQLExecutionStart].getPackage.getName + "."
 
-  /** Notes the queries. */
+  /** Collects the queries. */
   class Summaries extends SparkListener {
     private val seen = mutable.LinkedHashMap.empty[Long, QuerySummary]
 
@@ -164,7 +164,7 @@ private object EventLog {
     }
   }
 
-  /** Tells the events of one query, whose stages it gets to know by its jobs. */
+  /** Selects the events of one query. It finds the query's stages by its jobs. */
   class QueryEvents(query: Long) extends SparkListener {
     private val stages = mutable.HashSet.empty[Long]
     private val property = s""""${SQLExecution.EXECUTION_ID_KEY}":"$query""""

@@ -7,11 +7,11 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.{Partition, SparkContext, TaskContext}
 
 /**
- * `zipPartitions` for any number of RDDs, with the number of the partition; Spark's public one stops
- * at four. Lives here because the base class, which gives partitions, preferred locations and the
- * clearing of dependencies, is `private[spark]`.
+ * `zipPartitions` for any number of RDDs, with the number of the partition. Spark's public method
+ * stops at four. Lives here because the base class is `private[spark]`: it provides partitions,
+ * preferred locations and the clearing of dependencies.
  *
- * @param zip gets the inputs unopened: a shuffle is fetched as soon as it is opened
+ * @param zip receives unopened inputs, because opening a shuffle starts to fetch it
  */
 class MultiZipRDD[T: ClassTag](
     sc: SparkContext,
@@ -19,7 +19,7 @@ class MultiZipRDD[T: ClassTag](
     zip: (Int, Array[() => Iterator[InternalRow]]) => Iterator[T])
     extends ZippedPartitionsBaseRDD[T](sc, inputs) {
 
-  /** The order in which rows are brought together depends on how much memory there is for them. */
+  /** The order of the output rows depends on the memory that is available for them. */
   override protected def getOutputDeterministicLevel: DeterministicLevel.Value =
     super.getOutputDeterministicLevel match {
       case DeterministicLevel.DETERMINATE => DeterministicLevel.UNORDERED
@@ -28,8 +28,8 @@ class MultiZipRDD[T: ClassTag](
 
   override def compute(split: Partition, context: TaskContext): Iterator[T] = {
     val partitions = split.asInstanceOf[ZippedPartitionsPartition].partitions
-    // Through `rdds`, which clearDependencies() drops, and not through the constructor's `inputs`:
-    // a checkpointed RDD must not keep its parents.
+    // Uses `rdds`, which clearDependencies() drops, and not the constructor's `inputs`: a
+    // checkpointed RDD must not keep its parents.
     zip(
       split.index,
       rdds
@@ -43,7 +43,7 @@ class MultiZipRDD[T: ClassTag](
 
 object MultiZipRDD {
 
-  /** Whether an RDD that is computed again after a failure may have other rows. */
+  /** Whether an RDD may have other rows when it is recomputed after a failure. */
   def isIndeterminate(rdd: RDD[_]): Boolean =
     rdd.outputDeterministicLevel == DeterministicLevel.INDETERMINATE
 }

@@ -11,17 +11,17 @@ import org.apache.spark.sql.execution.{SQLExecution, ShufflePartitionSpec, Shuff
 import org.apache.spark.{MapOutputStatistics, ShuffleDependency}
 
 /**
- * What is the same in all of our exchanges, and as in Spark's: their names in a plan, their metrics, and
- * what adaptive execution asks them for.
+ * The common part of skewext's exchanges, as in Spark's: their names in a plan, their metrics, and
+ * the methods that adaptive execution calls.
  */
 trait PlannedExchange extends ShuffleExchangeLike {
 
-  /** What tells it from Spark's in a plan. */
+  /** Distinguishes it from Spark's exchange in a plan. */
   protected def mark: String
 
   def shuffleDependency: ShuffleDependency[Int, InternalRow, InternalRow]
 
-  /** The rows of what Spark reads of the shuffle. */
+  /** The rows of a shuffle that Spark reads. */
   protected def rowsOf(read: ShuffledRowRDD): RDD[InternalRow] = read
 
   override def nodeName: String = "Exchange"
@@ -45,7 +45,7 @@ trait PlannedExchange extends ShuffleExchangeLike {
 
   protected def dataSize: SQLMetric = longMetric(DataSize)
 
-  /** Shows the number of partitions as soon as it is known. */
+  /** Shows the number of partitions in the UI before the exchange has run. */
   protected def tellPartitions(number: Int): Unit = {
     val partitions = longMetric(NumPartitions)
     partitions.set(number)
@@ -56,11 +56,11 @@ trait PlannedExchange extends ShuffleExchangeLike {
   }
 
   @transient override protected lazy val mapOutputStatisticsFuture: Future[MapOutputStatistics] =
-    // There are no statistics of a stage without tasks, which adaptive execution knows as null.
+    // A stage without tasks has no statistics. For adaptive execution these are null.
     if (numMappers == 0) Future.successful(null)
     else sparkContext.submitMapStage(shuffleDependency)
 
-  // An override from Spark 4 on.
+  // Overrides a method from Spark 4 on.
   def shuffleId: Int = shuffleDependency.shuffleId
 
   override def numMappers: Int = shuffleDependency.rdd.getNumPartitions
@@ -74,7 +74,7 @@ trait PlannedExchange extends ShuffleExchangeLike {
     sizeInBytes = dataSize.value,
     rowCount = Some(longMetric(SQLShuffleWriteMetricsReporter.SHUFFLE_RECORDS_WRITTEN).value))
 
-  /** One, for all plans that this exchange is used in. */
+  /** One RDD for all plans that use this exchange. */
   @transient private lazy val shuffledRows = rowsOf(
     new ShuffledRowRDD(shuffleDependency, readMetrics))
 

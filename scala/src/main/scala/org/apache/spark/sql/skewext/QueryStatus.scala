@@ -10,12 +10,12 @@ import org.apache.spark.status.{AppStatusStore, ElementTrackingStore}
 import org.apache.spark.ui.scope.RDDOperationCluster
 
 /**
- * What Spark's listeners know of queries and of their tasks, the same that its UI shows, and there
- * without the UI, too. Lives here because the stores that they write to are `private[spark]`.
+ * The data of queries and their tasks in the stores of Spark's listeners. Spark's UI shows the same
+ * data, but the stores exist without the UI, too. Lives here because they are `private[spark]`.
  */
 final class QueryStatus private[skewext] (app: AppStatusStore, sql: SQLAppStatusStore) {
 
-  /** The queries that are known, in the order in which they began. */
+  /** The stored queries in the order of their start. */
   def queries: Seq[QuerySummary] = sql.executionsList().sortBy(_.executionId).map { query =>
     QuerySummary(
       query.executionId,
@@ -27,19 +27,23 @@ final class QueryStatus private[skewext] (app: AppStatusStore, sql: SQLAppStatus
 
   def query(id: Long): Option[SQLExecutionUIData] = sql.execution(id)
 
-  /** The plan of a query, with adaptive execution the one that it ended with. */
+  /** The plan of a query; with adaptive execution its final plan. */
   def plan(id: Long): SparkPlanGraph = sql.planGraph(id)
 
-  /** The metrics of a query's operators as the UI shows them, by the ids of their accumulators. */
+  /**
+   * The metrics of a query's operators, formatted as in the UI, by the ids of their accumulators.
+   */
   def metrics(id: Long): Map[Long, String] = sql.executionMetrics(id)
 
-  /** The attempts of a stage; none if it is not known. */
+  /** The attempts of a stage; empty if the stage is unknown. */
   def attempts(stage: Int): Seq[StageData] = app.stageData(stage)
 
   def tasks(attempt: StageData): Seq[TaskData] =
     app.taskList(attempt.stageId, attempt.attemptId, Int.MaxValue)
 
-  /** The names of the operators that a stage's tasks ran: of nodes of the plan, or of compiled ones. */
+  /**
+   * The names of the operators that ran in a stage's tasks: nodes of the plan, or generated code.
+   */
   def operators(stage: Int): Set[String] = {
     def names(cluster: RDDOperationCluster): Seq[String] =
       cluster.name +: cluster.childClusters.flatMap(names)
@@ -47,11 +51,11 @@ final class QueryStatus private[skewext] (app: AppStatusStore, sql: SQLAppStatus
       .getOrElse(Set.empty)
   }
 
-  /** The settings that the application was started with. */
+  /** The settings with which the application was started. */
   def properties: Map[String, String] =
     found(app.environmentInfo().sparkProperties.toMap).getOrElse(Map.empty)
 
-  /** None of what was never there, or has had to make room for later ones. */
+  /** None if the element never existed, or was evicted. */
   private def found[T](read: => T): Option[T] =
     try {
       Some(read)
@@ -61,7 +65,7 @@ final class QueryStatus private[skewext] (app: AppStatusStore, sql: SQLAppStatus
 }
 
 /**
- * A query by itself.
+ * The summary of a query.
  *
  * @param operators the names of all nodes of its plan
  */
@@ -78,11 +82,11 @@ object QueryStatus {
   def of(session: SparkSession): QueryStatus = {
     val context = session.sparkContext
     val app = context.statusStore
-    // The end of a query is told by a thread of its own, and its metrics added up by another.
+    // One thread delivers the end of a query, and another one adds up its metrics.
     try {
       context.listenerBus.waitUntilEmpty()
     } catch {
-      case _: TimeoutException => // Other queries keep it busy. What is known by now will do.
+      case _: TimeoutException => // Other queries keep it busy. The data so far is enough.
     }
     app.store match {
       case tracking: ElementTrackingStore =>

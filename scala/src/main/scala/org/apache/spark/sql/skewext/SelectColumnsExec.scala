@@ -13,10 +13,10 @@ import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarArray, ColumnarBat
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Some of the columns or some of the rows of batches, as a projection or a filter has them of rows. No
- * value is copied: the columns that it gives know which rows are left.
+ * Selects columns or rows of batches, as a projection or filter does for rows. It copies no value:
+ * the columns that it returns contain the indices of the selected rows.
  *
- * @param condition which rows; None: all
+ * @param condition selects the rows; None for all
  */
 case class SelectColumnsExec(
     output: Seq[Attribute],
@@ -33,12 +33,12 @@ case class SelectColumnsExec(
   override lazy val metrics: Map[String, SQLMetric] =
     Map("numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"))
 
-  /** The node of Spark's with the same rows. */
+  /** The node of Spark that returns the same rows. */
   def ofRows(child: SparkPlan): SparkPlan =
     condition.fold[SparkPlan](ProjectExec(output, child))(FilterExec(_, child))
 
   override protected def doExecuteColumnar(): RDD[ColumnarBatch] = {
-    // Nothing of the plan itself goes to the tasks.
+    // The closure must not contain the plan.
     val (input, filter, numOutputRows) = (child.output, condition, longMetric("numOutputRows"))
     val places = output.map(column => input.indexWhere(_.exprId == column.exprId)).toArray
     child.executeColumnar().mapPartitionsWithIndexInternal { (task, batches) =>
@@ -67,7 +67,7 @@ case class SelectColumnsExec(
 
 object SelectColumnsExec {
 
-  /** In place of a node that only leaves out rows or columns. */
+  /** Replaces a node that only drops rows or columns. */
   def insteadOf(node: SparkPlan): Option[SelectColumnsExec] = {
     val select = node match {
       case ProjectExec(list, child) if list.forall(_.isInstanceOf[Attribute]) =>
@@ -79,7 +79,7 @@ object SelectColumnsExec {
     select.map(LogicalLinks.replacing(node)(_))
   }
 
-  /** Puts the places of the rows that are wanted into an array, and gives their number. */
+  /** Stores the indices of the selected rows in an array. Returns their number. */
   private def select(batch: ColumnarBatch, wanted: InternalRow => Boolean, to: Array[Int]): Int = {
     var (row, count) = (0, 0)
     while (row < batch.numRows) {
@@ -93,7 +93,10 @@ object SelectColumnsExec {
   }
 }
 
-/** The values of a column in these rows. Valid as long as the column is, and who made it closes it. */
+/**
+ * The values of a column in the selected rows. Valid as long as that column, whose creator closes
+ * it.
+ */
 private final class SelectedColumn(column: ColumnVector, rows: Array[Int], count: Int)
     extends ColumnVector(column.dataType) {
 
@@ -116,7 +119,8 @@ private final class SelectedColumn(column: ColumnVector, rows: Array[Int], count
   override def getDecimal(row: Int, precision: Int, scale: Int): Decimal =
     column.getDecimal(rows(row), precision, scale)
 
-  // Of a struct, or an interval, which no exchange by column has. From Spark 4 on it is public.
+  // Only structs and intervals have children, and no columnar exchange has these types. The method
+  // is public from Spark 4 on.
   override def getChild(ordinal: Int): ColumnVector =
     throw new UnsupportedOperationException
 }

@@ -2,10 +2,10 @@ package org.apache.spark.sql.skewext
 
 import org.apache.spark.{MapOutputTrackerMaster, SparkEnv}
 
-/** What map tasks wrote; lives here because the driver's map output tracker is `private[spark]`. */
+/** Sizes of map outputs. Lives here because the driver's map output tracker is `private[spark]`. */
 object ShuffleBlocks {
 
-  /** The bytes that each map task wrote for a partition, -1 where its output is lost. */
+  /** The bytes that each map task wrote for a partition; -1 if its output is lost. */
   def sizes(shuffleId: Int, partition: Int): Seq[Long] =
     SparkEnv.get.mapOutputTracker match {
       case tracker: MapOutputTrackerMaster =>

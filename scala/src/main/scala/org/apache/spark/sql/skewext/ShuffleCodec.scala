@@ -6,10 +6,12 @@ import org.apache.spark.SparkEnv
 import org.apache.spark.internal.config.SHUFFLE_COMPRESS
 import org.apache.spark.io.CompressionCodec
 
-/** What Spark compresses shuffle files with; lives here because that is `private[spark]`. */
+/**
+ * The codec with which Spark compresses shuffle files. Lives here because it is `private[spark]`.
+ */
 object ShuffleCodec {
 
-  /** How many bytes are left of the first ones of an array. */
+  /** The compressed size of the first `length` bytes of an array. */
   def compressed(bytes: Array[Byte], length: Int): Int = {
     val conf = SparkEnv.get.conf
     if (!conf.get(SHUFFLE_COMPRESS)) {

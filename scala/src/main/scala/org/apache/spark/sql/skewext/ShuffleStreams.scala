@@ -6,7 +6,10 @@ import scala.reflect.ClassTag
 
 import org.apache.spark.serializer.{DeserializationStream, SerializationStream, SerializerInstance}
 
-/** For shuffles, as Spark's own serializer of rows: what they do not call is not there. */
+/**
+ * A serializer for shuffles. Like Spark's own serializer of rows, it has only the methods that they
+ * call.
+ */
 private[skewext] trait StreamsOnly extends SerializerInstance {
   override def serialize[T: ClassTag](value: T): ByteBuffer =
     throw new UnsupportedOperationException
@@ -16,7 +19,7 @@ private[skewext] trait StreamsOnly extends SerializerInstance {
     throw new UnsupportedOperationException
 }
 
-/** Takes records, of which the key is the partition, which the file does not need. */
+/** Writes the values of records. Their key is the partition, which the file does not need. */
 private[skewext] trait ValuesOut extends SerializationStream {
   override def writeKey[T: ClassTag](key: T): SerializationStream = this
   override def writeAll[T: ClassTag](values: Iterator[T]): SerializationStream =
@@ -25,7 +28,7 @@ private[skewext] trait ValuesOut extends SerializationStream {
     throw new UnsupportedOperationException
 }
 
-/** Gives records by `asKeyValueIterator`. */
+/** Returns records by `asKeyValueIterator` only. */
 private[skewext] trait RecordsIn extends DeserializationStream {
   override def asIterator: Iterator[Any] = throw new UnsupportedOperationException
   override def readKey[T: ClassTag](): T = throw new UnsupportedOperationException

@@ -3,8 +3,9 @@ package org.apache.spark.sql.skewext
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 
 /**
- * Rows that can be read again and again: on the heap up to `rowsInMemory`, then in pages that Spark
- * accounts for and spills. Lives here because Spark's array is `private[sql]`.
+ * An array of rows that can be read repeatedly. It holds up to `rowsInMemory` rows on the heap, and
+ * more in pages that Spark accounts for and spills. Lives here because Spark's array is
+ * `private[sql]`.
  */
 class SpillableRowArray(rowsInMemory: Int) {
   private val rows = SparkShims.rowArray(rowsInMemory)

@@ -13,20 +13,20 @@ import org.apache.spark.sql.execution.datasources.{DataSource, FileFormat}
 import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 import org.apache.spark.util.ThreadUtils
 
-/** The few calls into `private[sql]` members that need no class of their own. */
+/** Calls of `private[sql]` members that need no class of their own. */
 object SqlInternals {
 
-  /** A DataFrame of a logical plan: analyzes it. */
+  /** Analyzes a logical plan and returns its DataFrame. */
   def dataFrame(session: SparkSession, plan: LogicalPlan): DataFrame =
     SparkShims.dataFrame(session, plan)
 
-  /** Runs `body` with the session, and so with its settings, as the active one. */
+  /** Runs `body` with the session, and so with its settings, as the active session. */
   def withActive[T](session: SparkSession)(body: => T): T = session.withActive(body)
 
-  /** As Spark's joins compare floating-point values: -0.0 = 0.0 and all NaNs are one. */
+  /** Normalizes floating-point values as Spark's joins do: -0.0 = 0.0, and all NaNs are equal. */
   def normalizeFloats(expr: Expression): Expression = NormalizeFloatingNumbers.normalize(expr)
 
-  /** Whether a table of the provider is made of files that Spark's own writer makes. */
+  /** Whether Spark's own writer creates the files of the provider's tables. */
   def writesByBucket(session: SparkSession, provider: String): Boolean =
     Try(DataSource.lookupDataSource(provider, session.sessionState.conf)).toOption.exists {
       source =>
@@ -34,7 +34,10 @@ object SqlInternals {
         classOf[FileDataSourceV2].isAssignableFrom(source)
     }
 
-  /** Whether a name, without that of the catalog, is that of a table that is not Spark's own. */
+  /**
+   * Whether a name in the session catalog refers to a table that is not Spark's own. The name has
+   * no catalog.
+   */
   def isOfOtherCatalog(session: SparkSession, name: Seq[String]): Boolean = {
     val catalog = session.sessionState.catalogManager
       .catalog(CatalogManager.SESSION_CATALOG_NAME)
@@ -50,13 +53,14 @@ object SqlInternals {
     found.exists(!_.isInstanceOf[V1Table])
   }
 
-  /** What `f` gives of each, in the same order; several are asked at a time, in threads of their own. */
+  /** The results of `f` in the same order. Separate threads compute several at a time. */
   def inThreads[A, B](all: Seq[A], name: String, threads: Int)(f: A => B): Seq[B] =
     ThreadUtils.parmap(all, name, threads)(f)
 
   /**
-   * The error that users know for a query that cannot be analyzed. With an error class of Spark's, as
-   * PySpark 4 fails over one without, and of those one that adds nothing to the message.
+   * The error that users know from a query that cannot be analyzed. It has an error class of
+   * Spark's, because PySpark 4 fails on an error without one. This class adds nothing to the
+   * message.
    */
   def analysisError(message: String, cause: Option[Throwable] = None): AnalysisException =
     new AnalysisException("_LEGACY_ERROR_TEMP_1332", Map("errorMessage" -> message), cause)

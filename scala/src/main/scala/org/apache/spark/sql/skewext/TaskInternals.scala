@@ -6,18 +6,20 @@ import org.apache.spark.scheduler.TaskSchedulerImpl
 import org.apache.spark.util.collection.unsafe.sort.{PrefixComparators, RecordComparator, UnsafeExternalSorter, UnsafeSorterSpillReader, UnsafeSorterSpillWriter}
 import org.apache.spark.{SparkContext, SparkEnv, TaskContext}
 
-/** What a running task reaches only from inside Spark: its memory, its sorters, its metrics. */
+/** Internals of Spark that a running task uses: its memory, its sorters and its metrics. */
 object TaskInternals {
 
   def memory(context: TaskContext): TaskMemoryManager = context.taskMemoryManager()
 
   def endIfKilled(context: TaskContext): Unit = context.killTaskIfInterrupted()
 
-  /** Whether what a task does is of no use any more: it was killed, or lacks what others have written. */
+  /**
+   * Whether the task's work is useless by now: it was killed, or output of other tasks is missing.
+   */
   def isEnding(context: TaskContext): Boolean =
     context.isInterrupted() || context.fetchFailed.isDefined
 
-  /** The number of the attempt after which Spark gives up a task, and its job with it. */
+  /** The number of the attempt after which Spark fails a task, and its job. */
   def lastAttempt(sc: SparkContext): Int = sc.taskScheduler match {
     case scheduler: TaskSchedulerImpl => scheduler.maxTaskFailures - 1
     case _ => 0
@@ -26,18 +28,18 @@ object TaskInternals {
   def reportPeakMemory(context: TaskContext, bytes: Long): Unit =
     context.taskMetrics().incPeakExecutionMemory(bytes)
 
-  /** Sorts records by their 64-bit prefix alone; records of one prefix come in any order. */
+  /** Sorts records by their 64-bit prefix alone. Records with equal prefixes have no order. */
   def prefixSorter(context: TaskContext, pageSize: Long): UnsafeExternalSorter =
     SparkShims.sorter(context, AnyOrder, PrefixComparators.LONG, InitialRecords, pageSize)
 
-  /** Accounts for objects on the heap, which no other operator of the task can make smaller. */
+  /** Accounts for objects on the heap, whose memory no other operator of the task can reclaim. */
   final class HeapMemory(context: TaskContext)
       extends MemoryConsumer(context.taskMemoryManager(), MemoryMode.ON_HEAP) {
 
-    /** Takes so much altogether, if there is. */
+    /** Acquires memory up to this total. Returns false if there is not enough. */
     def reserve(bytes: Long): Boolean = {
       val more = math.max(0L, bytes - getUsed)
-      // Spark asserts that somebody who asks wants something.
+      // Spark asserts that a request is larger than 0.
       more == 0 || acquireMemory(more) == more
     }
 
@@ -46,12 +48,12 @@ object TaskInternals {
     override def spill(size: Long, trigger: MemoryConsumer): Long = 0L
   }
 
-  /** Writes records to a file of the task; takes none of the memory that Spark accounts for. */
+  /** Writes records to a file of the task, without memory that Spark accounts for. */
   def spillWriter(numRecords: Int): UnsafeSorterSpillWriter =
     new UnsafeSorterSpillWriter(
       SparkEnv.get.blockManager,
       SpillBuffer,
-      // The task's own would count what is spilled as written to its shuffle.
+      // The task's own metrics would count spilled records as written to its shuffle.
       new ShuffleWriteMetrics,
       numRecords)
 

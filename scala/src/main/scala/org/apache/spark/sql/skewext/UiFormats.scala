@@ -3,7 +3,7 @@ package org.apache.spark.sql.skewext
 import org.apache.spark.ui.UIUtils
 import org.apache.spark.util.Utils
 
-/** How Spark's UI writes figures. Lives here because the functions are `private[spark]`. */
+/** Formats figures like Spark's UI. Lives here because the functions are `private[spark]`. */
 object UiFormats {
 
   def duration(milliseconds: Long): String = UIUtils.formatDuration(milliseconds)

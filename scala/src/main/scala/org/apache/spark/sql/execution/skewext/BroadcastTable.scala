@@ -5,16 +5,16 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.joins.{HashedRelation, HashedRelationWithAllNullKeys}
 
 /**
- * The hash table of a broadcast. Here because Spark shows its hash tables to
- * `org.apache.spark.sql.execution` alone.
+ * The hash table of a broadcast. Lives here because Spark's hash tables are visible only in
+ * `org.apache.spark.sql.execution`.
  */
 final class BroadcastTable private (table: HashedRelation) {
 
   def keyIsUnique: Boolean = table.keyIsUnique
 
   /**
-   * The keys as the table has them: integral ones may be packed into a long. A key may come more than
-   * once. Rows are one object.
+   * The keys in the form of the table, in which integral keys may be packed into a long. A key may
+   * occur more than once. All returned rows are one object.
    */
   def keys: Iterator[InternalRow] = table.keys()
 
@@ -32,14 +32,14 @@ final class BroadcastTable private (table: HashedRelation) {
 
 object BroadcastTable {
 
-  /** What has been broadcast, if that is a table of keys. */
+  /** The table of a broadcast value, if that is a table of keys. */
   def of(broadcast: Any): Option[BroadcastTable] = broadcast match {
     case HashedRelationWithAllNullKeys => None
     case table: HashedRelation => Some(new BroadcastTable(table))
     case _ => None
   }
 
-  /** The same for one task alone. */
+  /** The table of a broadcast value, for the use of one task. */
   def forTask(broadcast: Any): BroadcastTable = {
     val copy = broadcast.asInstanceOf[HashedRelation].asReadOnlyCopy()
     TaskContext.get().taskMetrics().incPeakExecutionMemory(copy.estimatedSize)

@@ -6,12 +6,12 @@ import org.apache.spark.sql.internal.StaticSQLConf.UI_RETAINED_EXECUTIONS
 import org.apache.spark.status.ElementTrackingStore
 import org.apache.spark.status.KVUtils.{KVIndexParam, viewToSeq}
 
-/** As the event has it. History servers keep it on disk, by its getters. */
+/** The content of the event. History servers store it on disk, by its getters. */
 private[spark] class ExplainedQuery(@KVIndexParam val executionId: Long, val explanation: String)
 
 /**
- * Keeps events of ours where Spark's UI keeps its own, of a running application as well as from an event
- * log, and of as many queries as Spark remembers.
+ * Stores skewext's events in the store of Spark's UI, for a running application and for an event
+ * log. It keeps as many queries as Spark does.
  */
 private[spark] class ExplainedQueries(conf: SparkConf, store: ElementTrackingStore)
     extends SparkListener {
@@ -21,7 +21,7 @@ private[spark] class ExplainedQueries(conf: SparkConf, store: ElementTrackingSto
   store.addTrigger(classOf[ExplainedQuery], retained.toLong) { count =>
     val excess = (count - retained).toInt
     if (excess > 0) {
-      // By their numbers, and so the oldest first.
+      // In the order of their numbers, so the oldest first.
       viewToSeq(store.view(classOf[ExplainedQuery]), excess)(_ => true)
         .foreach(query => store.delete(query.getClass, query.executionId))
     }

@@ -12,11 +12,11 @@ import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.util.Utils
 
 /**
- * Explains the joins of each query when it has come to its end, from the plans that it leaves.
+ * Explains the joins of each query when it has ended, from its plans.
  *
- * It listens in the queue of the event log, and so in the one thread that may write to that log. An event
- * that is posted instead would be lost for the last query of an application, as nothing more can be
- * posted when a context stops, while queues are emptied.
+ * It listens in the queue of the event log, whose thread alone may write to that log. If it posted
+ * an event instead, that of an application's last query would be lost: a context that is stopping
+ * accepts no events while its queues are emptied.
  */
 private[spark] class JoinsExplainer(context: SparkContext, kept: ExplainedQueries)
     extends SparkListener {
@@ -36,13 +36,13 @@ private[spark] class JoinsExplainer(context: SparkContext, kept: ExplainedQuerie
 
   private def explanation(query: QueryExecution): Option[String] = {
     val conf = query.sparkSession.sessionState.conf
-    // A query that has failed early is not planned, and shall not be for this.
+    // A query that failed early is not planned. Do not plan it for this.
     val wanted = conf.getConf(SkewConf.UI_ENABLED) && SkewConf.enabled(conf) &&
       query.tracker.phases.contains(QueryPlanningTracker.PLANNING)
     if (wanted && !isResultOfCommand(query)) {
       val found = shallow(SqlInternals.withActive(query.sparkSession)(Explainer.explainRan(query)))
       found.filter(_.joins.nonEmpty).map { all =>
-        // As Spark shows plans: without what is secret, and not at any length.
+        // Redacts secrets and limits the length, like Spark in plans.
         def shown(text: String): String = {
           val redacted = Utils.redact(conf.stringRedactionPattern, text)
           if (redacted.length > MaxLength) redacted.take(MaxLength) + "..." else redacted
@@ -54,11 +54,11 @@ private[spark] class JoinsExplainer(context: SparkContext, kept: ExplainedQuerie
     }
   }
 
-  /** The command has been a query before, with the same joins. */
+  /** The command itself was a query before, with the same joins. */
   private def isResultOfCommand(query: QueryExecution): Boolean =
     query.executedPlan.isInstanceOf[CommandResultExec]
 
-  /** None of a plan that is too deep for this thread: an error here would stop the application. */
+  /** None if a plan is too deep for this thread. An error here would stop the application. */
   private def shallow[T](body: => T): Option[T] =
     try {
       Some(body)

@@ -5,7 +5,7 @@ import org.apache.spark.scheduler.SparkListener
 import org.apache.spark.status.{AppHistoryServerPlugin, ElementTrackingStore}
 import org.apache.spark.ui.SparkUI
 
-/** Gives applications of a history server the tab, if their logs have what it shows. */
+/** Adds the tab to applications of a history server whose logs have data for it. */
 private[spark] class SkewextHistoryServerPlugin extends AppHistoryServerPlugin {
 
   override def createListeners(conf: SparkConf, store: ElementTrackingStore): Seq[SparkListener] =
@@ -14,6 +14,6 @@ private[spark] class SkewextHistoryServerPlugin extends AppHistoryServerPlugin {
   override def setupUI(ui: SparkUI): Unit =
     if (ui.store.store.count(classOf[ExplainedQuery]) > 0) new SkewextTab(ui)
 
-  /** Behind the tab of queries. */
+  /** After the tab of queries. */
   override def displayOrder: Int = 1
 }

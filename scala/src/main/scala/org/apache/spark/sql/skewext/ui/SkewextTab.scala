@@ -18,8 +18,8 @@ import org.apache.spark.status.KVUtils.viewToSeq
 import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
 
 /**
- * The tab `skewext` of Spark's UI: what became of the joins of each query, and how their tasks were. It
- * reads what listeners have kept, when a page is asked for.
+ * The tab `skewext` of Spark's UI: the joins of each query, and the times of their tasks. It reads
+ * the data that listeners have stored, when a page is requested.
  */
 private[spark] class SkewextTab(parent: SparkUI) extends SparkUITab(parent, SkewextTab.Name) {
 
@@ -33,7 +33,7 @@ private[spark] class SkewextTab(parent: SparkUI) extends SparkUITab(parent, Skew
   attachPage(new QueryPage(this))
   parent.attachTab(this)
 
-  /** The newest first. */
+  /** The explained queries, the newest first. */
   def explained: Seq[(Long, Explanation)] = for {
     query <- viewToSeq(store.view(classOf[ExplainedQuery]).reverse())
     explanation <- read(query)
@@ -42,11 +42,11 @@ private[spark] class SkewextTab(parent: SparkUI) extends SparkUITab(parent, Skew
   def explained(id: Long): Option[Explanation] =
     Try(store.read(classOf[ExplainedQuery], id)).toOption.flatMap(read(_))
 
-  /** None from a log of another version that wrote less. */
+  /** None for a log of another version with less data. */
   private def read(query: ExplainedQuery): Option[Explanation] =
     Try(ExplanationJson.read(query.explanation)).toOption
 
-  /** Where pages of Spark's UI are. */
+  /** The address of a page of Spark's UI. */
   def link(request: HttpRequest)(path: String): String =
     UIUtils.prependBaseUri(request, parent.basePath, path)
 
@@ -80,10 +80,14 @@ object SkewextTab {
     Collections.newSetFromMap(
       Collections.synchronizedMap(new WeakHashMap[SparkContext, java.lang.Boolean]()))
 
-  /** For the context that there is when Spark applies extensions to a session that it makes. */
+  /**
+   * Attaches the tab to the context that is active when Spark applies extensions to a new session.
+   */
   def attachToActive(): Unit = SparkContext.getActive.foreach(attach)
 
-  /** Lets the application have the tab, and its event log what the tab shows; once, however often called. */
+  /**
+   * Adds the tab to the application, and its data to the event log. Further calls have no effect.
+   */
   def attach(context: SparkContext): Unit = Guard.protect("the tab in Spark's UI", ()) {
     val isSeen = context.ui.isDefined || context.eventLogger.isDefined
     if (isSeen && context.conf.get(SkewConf.UI_ENABLED) && attached.add(context)) {
