@@ -96,7 +96,7 @@ case class MarkedBroadcastJoinExec(
   // It runs a job, once for all executions of the plan.
   @transient private lazy val rows: RDD[InternalRow] = {
     val relation = small.executeBroadcast[Any]()
-    // Without adaptive execution; with it, `CheckBroadcasts` has checked this before.
+    // Checks plans without adaptive execution. With it, `CheckBroadcasts` has checked this before.
     BroadcastLimit.check(this, small)
     val marked = sparkContext.broadcast(mark(relation))
     val ofLarge = SqlInternals.withActive(session)(counted(matched.execute()))

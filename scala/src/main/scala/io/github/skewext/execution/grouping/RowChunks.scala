@@ -15,8 +15,8 @@ import org.apache.spark.unsafe.memory.MemoryBlock
  * Stores rows in memory, partitioned by their hash. Each row is copied once, when it is inserted,
  * to one of `NumBuckets` buckets, by the top bits of its key's hash (radix partitioning).
  *
- * The memory is pages of Spark's memory manager. If it is exhausted, `insert` fails, and
- * [[SpillableGroups]] takes the rows away by `drain`. This class never writes to disk.
+ * The memory is pages of Spark's memory manager. If it is exhausted, `insert` copies no more rows,
+ * and [[SpillableGroups]] takes the rows away by `drain`. This class never writes to disk.
  *
  * A page holds chunks. A chunk holds records of one bucket of one input.
  * {{{

@@ -201,6 +201,6 @@ private object BulkRowReader {
 
   def newBuffer: Array[Byte] = new Array[Byte](BufferSize)
 
-  /** For a block that may have few rows, such as many map tasks write for many partitions. */
+  /** For a block with few rows. Many map tasks with many partitions write such blocks. */
   def smallBuffer: Array[Byte] = new Array[Byte](SmallSize)
 }

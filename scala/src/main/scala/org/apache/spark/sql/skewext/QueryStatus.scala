@@ -11,7 +11,8 @@ import org.apache.spark.ui.scope.RDDOperationCluster
 
 /**
  * The data of queries and their tasks in the stores of Spark's listeners. Spark's UI shows the same
- * data, but the stores exist without the UI, too. Lives here because they are `private[spark]`.
+ * data, but the stores exist without the UI, too. Lives here because the stores are
+ * `private[spark]`.
  */
 final class QueryStatus private[skewext] (app: AppStatusStore, sql: SQLAppStatusStore) {
 

@@ -59,7 +59,7 @@ object SqlInternals {
 
   /**
    * The error that users know from a query that cannot be analyzed. It has an error class of
-   * Spark's, because PySpark 4 fails on an error without one. This class adds nothing to the
+   * Spark's, because PySpark 4 fails on an error without one. The chosen class adds nothing to the
    * message.
    */
   def analysisError(message: String, cause: Option[Throwable] = None): AnalysisException =

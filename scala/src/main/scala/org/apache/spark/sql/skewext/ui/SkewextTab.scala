@@ -18,7 +18,7 @@ import org.apache.spark.status.KVUtils.viewToSeq
 import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
 
 /**
- * The tab `skewext` of Spark's UI: the joins of each query, and the times of their tasks. It reads
+ * The tab `skewext` of Spark's UI: the joins of each query, and figures of their tasks. It reads
  * the data that listeners have stored, when a page is requested.
  */
 private[spark] class SkewextTab(parent: SparkUI) extends SparkUITab(parent, SkewextTab.Name) {
