@@ -72,7 +72,7 @@ export LC_ALL := C.UTF-8
 
 .PHONY: help demo test test-all test-line test-line-scala test-line-python test-lines \
   test-ci test-ci-scala test-ci-python test-scala test-python test-spark test-random test-merge \
-  fuzz cluster-test memory-test driver-test matrix bench fmt check check-scala check-python compile-lines \
+  fuzz fuzz-scala cluster-test memory-test driver-test matrix bench fmt check check-scala check-python compile-lines \
   compile environments environment jar jars wheel docs site release docker-check \
   wheel-of-jars notebooks clean distclean
 
@@ -135,7 +135,7 @@ test-ci: $(JAR_STAMP) $(VENV_STAMP) ## All of the default line, a part of each o
 	cat $$log; rm $$log; \
 	exit $$status
 
-# The 1,000 random MERGEs of `make test-all` take a sixth of all Scala suites. Each day asks others.
+# The 1,000 random MERGEs of `make test-all` take a sixth of all Scala suites.
 test-ci-scala:
 	status=0; \
 	$(MAKE) --no-print-directory jars || status=1; \
@@ -191,6 +191,10 @@ memory-test: $(JAR_STAMP) $(VENV_STAMP) ## Joins in small heaps; figures for doc
 
 driver-test: $(JAR_STAMP) $(VENV_STAMP) ## Many tasks, files and queries; figures for docs/reliability.md
 	for what in tasks files soak; do $(PY) bench/endurance.py $$what $(ARGS) || exit; done
+
+fuzz-scala: ## Random joins, splits and MERGEs in Scala, by a new seed that is printed; SEED=n repeats one
+	seed=$(or $(SEED),$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')); echo "SEED=$$seed"; \
+	  SKEWEXT_RANDOM_SEED=$$seed $(SBT) "testOnly *Random*Suite"
 
 test-merge: ## Random MERGEs into tables of Iceberg; MERGES=10000
 	SKEWEXT_RANDOM_MERGES=$(or $(MERGES),1000) $(SBT) "testOnly *RandomMergeSuite"

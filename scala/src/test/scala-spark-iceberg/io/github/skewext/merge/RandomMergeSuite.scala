@@ -2,6 +2,7 @@ package io.github.skewext.merge
 
 import scala.collection.JavaConverters._
 
+import io.github.skewext.RandomSeed
 import io.github.skewext.internal.SkewConf
 import org.apache.iceberg.catalog.TableIdentifier
 import org.apache.iceberg.spark.Spark3Util
@@ -14,14 +15,12 @@ import org.apache.spark.sql.{DataFrame, Row}
 
 /**
  * Random MERGEs into random tables, by random settings, against [[MergeModel]]; a failure names its
- * seed. SKEWEXT_RANDOM_MERGES says how many, and SKEWEXT_RANDOM_SEED from which seed on.
+ * seed. SKEWEXT_RANDOM_MERGES says how many.
  */
 class RandomMergeSuite extends MergeTest {
 
   private val runs =
     sys.env.get("SKEWEXT_RANDOM_MERGES").fold(if (testAll) 1000 else 10)(_.toInt)
-
-  private val seedOfFirst = sys.env.get("SKEWEXT_RANDOM_SEED").map(_.toLong)
 
   /** MERGEs into one table, one after the other: to make a table takes as long as a MERGE. */
   private case class Case(
@@ -249,9 +248,6 @@ class RandomMergeSuite extends MergeTest {
     spark.sparkContext.setLogLevel("OFF")
   }
 
-  // Another seed every day, so that many days see many cases; the failure says which.
-  private val first = seedOfFirst.getOrElse(java.time.LocalDate.now().toEpochDay * runs)
-
   // Spark gives a test twenty minutes.
   for (start <- 0 until runs by MergesOfTest) {
     val n = math.min(MergesOfTest, runs - start)
@@ -260,7 +256,7 @@ class RandomMergeSuite extends MergeTest {
       // It goes on until one is split by us.
       def isEnough(i: Int) = i >= n && (counts.contains("split by us") || i >= 10 * n)
       Iterator.from(0).takeWhile(i => !isEnough(i * MergesOfTable)).foreach { i =>
-        val seed = first + start / MergesOfTable + i
+        val seed = RandomSeed.first + start / MergesOfTable + i
         val c = cases.pureApply(Gen.Parameters.default, Seed(seed))
         withClue(s"seed $seed, $c: ") {
           run(c).foreach { outcome =>

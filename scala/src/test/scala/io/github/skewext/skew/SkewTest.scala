@@ -1,9 +1,9 @@
 package io.github.skewext.skew
 
-import io.github.skewext.MultiJoinTest
 import io.github.skewext.execution.split.SplitJoinExec
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.SkewReason
+import io.github.skewext.{MultiJoinTest, RandomSeed}
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.functions._
@@ -37,14 +37,13 @@ trait SkewTest extends MultiJoinTest {
   }
 
   /**
-   * Whether joins of random cases are split: of other seeds every day, so that many days see many cases.
-   * On some days few are; it goes on then until more than `wanted` are.
+   * Whether joins of random cases are split. Of some seeds few are; it goes on then until more than
+   * `wanted` are.
    */
   protected def checkSplits(runs: Int, wanted: Int)(isSplit: Long => Boolean): Unit = {
-    val first = java.time.LocalDate.now().toEpochDay * runs
     var done, split = 0
     while (done < runs || split <= wanted && done < 10 * runs) {
-      if (isSplit(first + done)) split += 1
+      if (isSplit(RandomSeed.first + done)) split += 1
       done += 1
     }
     assert(split > wanted, s"only $split of $done joins were split")

@@ -7,10 +7,10 @@ import java.util.concurrent.atomic.AtomicInteger
 import scala.collection.JavaConverters._
 import scala.util.{Failure, Random, Success => Done, Try}
 
-import io.github.skewext.PythonApi
 import io.github.skewext.execution.split.{MarkKeys, SplitJoinExec, SplitReadSpecs, SplitTask}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.skew.SplitRetriesSuite._
+import io.github.skewext.{PythonApi, RandomSeed}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.json4s.jackson.JsonMethods
@@ -306,7 +306,7 @@ object SplitRetriesSuite {
         filters,
         options,
         hadoopConf)
-      file => new Random(System.nanoTime()).shuffle(read(file).map(_.copy()).toList).iterator
+      file => new Random(RandomSeed.next()).shuffle(read(file).map(_.copy()).toList).iterator
     }
   }
 

@@ -4,6 +4,7 @@ import java.util.concurrent.atomic.{AtomicBoolean, AtomicInteger}
 
 import scala.util.Random
 
+import io.github.skewext.RandomSeed
 import io.github.skewext.execution.SaltKeysExec
 import io.github.skewext.plan.{HotRows, SaltKeys, TechniqueHint, TechniqueReason}
 
@@ -355,7 +356,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     for (how <- Seq("full", "inner")) {
       val unordered = spark.sparkContext
         .parallelize(rows, 4)
-        .mapPartitions(part => new Random(System.nanoTime()).shuffle(part.toList).iterator)
+        .mapPartitions(part => new Random(RandomSeed.next()).shuffle(part.toList).iterator)
       checkLost(spark.createDataFrame(unordered, left.schema), right, how)(identity)
     }
   }
