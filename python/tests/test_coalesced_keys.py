@@ -102,7 +102,7 @@ def engines(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
         [
             _table("a", [1, 2, 2, 4, None, 7, 0], "values"),
             _table("b", [2, 3, 3, 4, None, 0, 6], "rdd"),
-            _table("c", [3, 4, 4, 1, None, 5, 6], "file"),
+            _table("c", [3, 4, 4, 1, None, 5, 6], "parquet"),
         ]
     )
     yield found

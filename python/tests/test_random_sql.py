@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from amount import TEST_ALL
 from pyspark.sql import SparkSession
+from random_sql.coverage import OPERATORS, SINKS, SOURCES, SURROUNDINGS, Coverage, Tally, merged
 from random_sql.engines import Engines
-from random_sql.hunt import examples, hunt
+from random_sql.forms import CACHES, CHECKPOINTS, FORMS
+from random_sql.found import Found
+from random_sql.hunt import Plan, examples, hunt
 from random_sql.reduce import Example, reduced
 from random_sql.scope import pruned, tables_of
-from random_sql.tree import FULL, SPARK, Join, Select, leaves, statements
+from random_sql.sinks import SINKS as ALL_SINKS
+from random_sql.tree import FULL, SPARK, Block, Both, Join, Leaf, Select, statements
 
 # `make test-random` has as many as one likes.
 QUERIES = 200 if TEST_ALL else 40
@@ -27,13 +32,25 @@ def engines(spark: SparkSession, tmp_path: Path) -> Iterator[Engines]:
 
 
 def test_random_queries(engines: Engines) -> None:
-    found = hunt(engines, SEED, QUERIES)
+    found = hunt(engines, Plan(SEED, QUERIES))
     assert not found.failures, "\n".join(found.failures)
     # It is no proof if hardly anything was compared, or nothing of it was ours.
     assert found.compared >= 0.9 * QUERIES, str(found)
     assert found.rows >= 2 * QUERIES, str(found)
     assert found.rewritten >= 0.4 * found.compared, str(found)
+    assert found.split >= 0.02 * found.compared, str(found)
     assert max(found.inputs) >= 5, str(found)
+    # Nor if the joins of ours had all of their rows from the same source, or gave them to one sink.
+    kinds = found.coverage.kinds
+    assert len(kinds(SURROUNDINGS)) >= 15, found.coverage.table()
+    assert kinds(OPERATORS) >= {"exchange by column", "exchange with bulk rows", "split join"}
+    if TEST_ALL:
+        assert kinds(SOURCES) >= {*FORMS, *CACHES, *CHECKPOINTS}, found.coverage.table()
+        assert kinds(SINKS) >= set(ALL_SINKS), found.coverage.table()
+    else:
+        assert len(kinds(SOURCES) & set(FORMS)) >= 0.7 * len(FORMS), found.coverage.table()
+        assert len(kinds(SOURCES) & set(CACHES)) >= 4, found.coverage.table()
+        assert len(kinds(SINKS)) >= 0.5 * len(ALL_SINKS), found.coverage.table()
 
 
 class Silent(Engines):
@@ -47,7 +64,7 @@ class Silent(Engines):
 
 
 def test_queries_name_only_what_there_is() -> None:
-    for example, label in examples(Silent(), seed=1, count=300):
+    for example, label in examples(Silent(), Plan(1, 300)):
         names = {table.name: tuple(c.name for c in table.columns) for table in example.tables}
         kept = pruned(example.query, names)
         assert kept is not None and kept.body == example.query.body, label
@@ -55,11 +72,31 @@ def test_queries_name_only_what_there_is() -> None:
 
 def test_a_seed_gives_the_same_queries() -> None:
     one, other = (
-        [statements(e.query, SPARK) for e, _ in examples(Silent(), seed=5, count=30)]
-        for _ in range(2)
+        [statements(e.query, SPARK) for e, _ in examples(Silent(), Plan(5, 30))] for _ in range(2)
     )
     assert one == other
-    assert one != [statements(e.query, SPARK) for e, _ in examples(Silent(), seed=6, count=30)]
+    assert one != [statements(e.query, SPARK) for e, _ in examples(Silent(), Plan(6, 30))]
+
+
+def test_an_example_can_be_run_alone() -> None:
+    whole = [(example, label) for example, label in examples(Silent(), Plan(5, 30))]
+    alone = [next(examples(Silent(), Plan(5, 1, first=n))) for n in (0, 11, 12, 29)]
+    assert alone == [whole[n] for n in (0, 11, 12, 29)]
+    assert "--first 29 --count 1" in alone[-1][1]
+
+
+def test_counters_of_two_runs_are_added(tmp_path: Path) -> None:
+    """By the files of both, as campaigns in several processes write them."""
+    one, other = Found(), Found(compared=2, rewritten=1)
+    one.coverage.count({SOURCES: ["csv", "csv"], SINKS: ["orc"]}, Tally(1, 1, 0, 0))
+    other.coverage.count({SOURCES: ["csv"]}, Tally(1, 1, 1, 1))
+    files = [tmp_path / "one.json", tmp_path / "other.json"]
+    for file, found in zip(files, (one, other)):
+        file.write_text(json.dumps(found.to_dict("3.5.9", seed=7)))
+    both = merged(files)
+    assert both["compared"] == 2 and both["seeds"] == [7, 7] and both["spark"] == ["3.5.9"]
+    rows = Coverage.from_dict(both["coverage"]).rows()
+    assert rows == [("source", "csv", 2, 2, 1, 1), ("sink", "orc", 1, 1, 0, 0)]
 
 
 def test_an_example_is_made_small() -> None:
@@ -67,34 +104,37 @@ def test_an_example_is_made_small() -> None:
 
     def fails(example: Example) -> bool:
         found = joins(example.query.body)
-        return any(j.kind == FULL and "t3" in tables_read(j) for j in found)
+        return any(j.kind == FULL and "t3" in sides(j) for j in found)
 
     tried = 0
-    for example, _ in examples(Silent(), seed=2, count=200):
+    for example, _ in examples(Silent(), Plan(2, 200)):
         if tried < 10 and fails(example):
             tried += 1
             small = reduced(example, fails, tries=2000)
             assert len(joins(small.query.body)) == 1
-            assert len(small.query.body.items) == 1
+            assert isinstance(small.query.body, Select) and len(small.query.body.items) == 1
             assert small.query.withs == () and not small.query.body.where
-            assert not small.settings and len(small.tables) <= 2
-            assert all(table.rows == () for table in small.tables)
+            assert not small.settings and len(small.tables) <= 2 and small.sink == "collect"
+            assert all(table.rows == table.layers == () for table in small.tables)
             assert tables_of(small.query) == {table.name for table in small.tables}
     assert tried == 10
 
 
-def joins(block: Select) -> list[Join]:
-    """All joins of a block, also of the queries in it."""
+def joins(block: Block) -> list[Join]:
+    """All joins of a query, also of the queries in it."""
+    if isinstance(block, Both):
+        return joins(block.left) + joins(block.right)
     found, todo = [], [block.source]
     while todo:
         source = todo.pop()
         if isinstance(source, Join):
             found.append(source)
             todo += [source.left, source.right]
-        elif isinstance(source.source, Select):
-            todo.append(source.source.source)
+        elif not isinstance(source.source, str):
+            found += joins(source.source)
     return found
 
 
-def tables_read(join: Join) -> set[str]:
-    return {str(leaf.source) for leaf in leaves(join) if isinstance(leaf.source, str)}
+def sides(join: Join) -> set[str]:
+    """The tables that it joins, not those of joins below it."""
+    return {str(side.source) for side in (join.left, join.right) if isinstance(side, Leaf)}

@@ -1,25 +1,56 @@
-"""The three who answer: Spark with the extension, Spark without, DuckDB."""
+"""The three engines: Spark with the extension, Spark without, DuckDB."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from threading import Timer
 
 import duckdb
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from stock import PLAIN
 
-from random_sql.tables import BUCKETS, Column, Raw, Table
-from random_sql.tree import DUCK, SPARK, Query, statements
+from random_sql import functions
+from random_sql.literals import row, values
+from random_sql.plans import Plans, joins_of, operators_of
+from random_sql.reduce import Example
+from random_sql.scope import tables_of
+from random_sql.settings import ANSI
+from random_sql.sinks import Rows, Sinks, comparable
+from random_sql.sources import Sources
+from random_sql.streams import in_batch
+from random_sql.tables import Table
+from random_sql.tree import DUCK, FUNCTION, SPARK, VIEW, WITH, Query, With, statements
 
-Rows = Counter[Any]
+#: A query that takes longer hangs.
+MOST_SECONDS = 120
 
-ANSI = "spark.sql.ansi.enabled"
+__all__ = ["Answer", "Engines", "comparable", "joins_of"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Rows that arrived at the sink, and how they came about."""
+
+    rows: Rows
+    #: The number of inputs of each of our joins.
+    joins: list[int]
+    operators: frozenset[str]
+    #: Functions of the package that were called.
+    functions: frozenset[str] = frozenset()
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether there is a join of ours."""
+        return bool(self.joins) or self.split or "multi-way join" in self.operators
+
+    @property
+    def split(self) -> bool:
+        """Whether one of the joins was split."""
+        return "split join" in self.operators
 
 
 class Engines:
@@ -30,68 +61,40 @@ class Engines:
         self._stock = spark.newSession()
         for key, value in PLAIN.items():
             self._stock.conf.set(key, value)
+        spark.sparkContext.setCheckpointDir(str(home / "checkpoints"))
         self._home = home
-        self._files = 0
-        self._tables: Sequence[Table] = ()
-        self._bucketed: list[str] = []
+        self._tables: dict[str, Table] = {}
         self._duck = _duck()
+        self._sources = Sources(spark, self._stock, home)
+        self._sinks = Sinks(self._stock, home)
+        self._plans = Plans(spark)
+        self._mixes_sessions = functions.takes_several_sessions(spark)
+        self._batch_table = ""
 
     def close(self) -> None:
         """Close what is ours; the session is not."""
-        self._drop()
+        self._sources.drop()
         self._duck.close()
-
-    def _drop(self) -> None:
-        for name in self._bucketed:
-            self._spark.sql(f"DROP TABLE IF EXISTS {name}")
-        self._bucketed.clear()
 
     def load(self, tables: Sequence[Table]) -> None:
         """Make the tables in both, in place of others of their names."""
-        self._tables = tables
-        self._drop()
+        if list(self._tables.values()) == list(tables):
+            return
+        self._sources.drop()
+        self._tables = {table.name: table for table in tables}
         for table in tables:
             self._load_duck(table)
-            self._load_spark(table)
+            self._sources.make(table)
+            # Caches are found by their plan, and stock Spark must not find ours.
+            stock = self._stock.sql(values(table.columns, table.rows)).where("1 = 1")
+            stock.coalesce(1).createOrReplaceTempView(table.name)
 
     def _load_duck(self, table: Table) -> None:
         columns = ", ".join(f"{c.name} {c.kind.duck}" for c in table.columns)
         self._duck.execute(f"CREATE OR REPLACE TABLE {table.name} ({columns})")
         if table.rows:
-            rows = ", ".join(_row(row, DUCK) for row in table.rows)
+            rows = ", ".join(row(each, DUCK) for each in table.rows)
             self._duck.execute(f"INSERT INTO {table.name} VALUES {rows}")
-
-    def _load_spark(self, table: Table) -> None:
-        self._files += 1
-        inline = self._spark.sql(values(table))
-        if table.form == "file":
-            frame = self._written(table)
-        elif table.form == BUCKETS:
-            name = f"{table.name}_in_buckets_{self._files}"
-            self._bucketed.append(name)
-            writer = inline.coalesce(1).write.bucketBy(3, "k").sortBy("k")
-            writer.saveAsTable(name)
-            frame = self._spark.table(name)
-        elif table.form == "rdd":
-            schema = ", ".join(map(_column, table.columns))
-            frame = self._spark.createDataFrame(self._stock.sql(values(table)).collect(), schema)
-        else:
-            frame = inline
-        frame = frame.coalesce(1) if table.whole else frame
-        frame.createOrReplaceTempView(table.name)
-        stock = self._stock.sql(values(table)).coalesce(1)
-        stock.createOrReplaceTempView(table.name)
-
-    def _written(self, table: Table) -> DataFrame:
-        """Parquet files, of which there are several if the table is not small."""
-        path = self._home / f"{table.name}-{self._files}.parquet"
-        path.mkdir()
-        most = 20
-        for start in range(0, len(table.rows) or 1, most):
-            part = f"SELECT * FROM {table.name} LIMIT {most} OFFSET {start}"
-            self._duck.execute(f"COPY ({part}) TO '{path}/{start}.parquet' (FORMAT parquet)")
-        schema = ", ".join(f"{c.name} {c.kind.spark}" for c in table.columns)
-        return self._spark.read.schema(schema).parquet(str(path))
 
     def duck(self, query: Query, most: int) -> Rows | None:
         """DuckDB's rows; nothing if there are more than that many."""
@@ -104,7 +107,7 @@ class Engines:
         except (duckdb.FatalException, duckdb.InternalException):
             # After a failed assertion the database does nothing any more.
             self._duck = _duck()
-            for table in self._tables:
+            for table in self._tables.values():
                 self._load_duck(table)
             raise
         return None if len(found) > most else comparable(found, names)
@@ -120,22 +123,107 @@ class Engines:
 
     def stock_sql(self, texts: Sequence[str]) -> Rows:
         """The same of statements; the last one is the query."""
-        frame = _last(self._stock, texts)
+        *views, query = texts
+        for view in views:
+            self._stock.sql(view)
+        frame = self._stock.sql(query)
         return comparable(frame.collect(), frame.columns)
 
-    def spark(self, query: Query, settings: Mapping[str, str]) -> tuple[Rows, list[int], bool]:
-        """Spark's rows, the number of inputs of each of our joins, and whether one was split."""
-        with self._settings(settings):
-            frame = _last(self._spark, statements(query, SPARK))
-            rows = comparable(frame.collect(), frame.columns)
-            plan: Any = frame._jdf
-            made = plan.queryExecution()
-            split = "MultiFullJoin (skew: " in made.executedPlan().toString()
-            return rows, joins_of(made.optimizedPlan()), split
+    def spark(self, example: Example, settings: Mapping[str, str]) -> Answer:
+        """The rows at the example's sink by Spark with these settings."""
+        with self._settings(settings), self._watched():
+            run = functools.partial(self._run, example)
+            if example.sink == "foreachBatch":
+                read = tables_of(example.query)
+                table = next(table for table in example.tables if table.name in read)
+                rows = values(table.columns, table.rows)
+                self._batch_table = table.name
+                return in_batch(self._spark, self._home, rows, table.name, run)
+            return run(self._spark)
+
+    def _run(self, example: Example, spark: SparkSession) -> Answer:
+        """Run the query and remove what it needed."""
+        *views, select = statements(example.query, SPARK)
+        named = [each for each in example.query.withs if each.view]
+        undo: list[Callable[[], object]] = []
+        called: set[str] = set()
+        try:
+            for each, view in zip(named, views):
+                self._make_view(spark, each, view, undo, called)
+            frame = spark.sql(select)
+            last = self._plans.last(example.sink)
+            rows, ran = self._sinks.run(example.sink, frame)
+            plan = self._plans.text(ran, last)
+            # After the sink, as it would fix the plan before the result is cached.
+            logical = frame._jdf.queryExecution().optimizedPlan()
+            joins = joins_of(logical)
+            for each in named:
+                kept = spark.table(each.name)._jdf.queryExecution()
+                if each.how != VIEW and f" {each.name} " in select:
+                    text = kept.executedPlan().toString()
+                    joins += joins_of(kept.optimizedPlan())
+                    plan += text
+            return Answer(rows, joins, operators_of(plan), frozenset(called))
+        finally:
+            for step in reversed(undo):
+                step()
+
+    def _make_view(
+        self,
+        spark: SparkSession,
+        each: With,
+        view: str,
+        undo: list[Callable[[], object]],
+        called: set[str],
+    ) -> None:
+        if each.how == FUNCTION:
+            made, name = functions.call(each, functools.partial(self._table, spark))
+            called |= {name} if name else set()
+            if made is not None:
+                made.createOrReplaceTempView(each.name)
+                return
+        spark.sql(view)
+        if each.how in (VIEW, FUNCTION, WITH):
+            return
+        frame = spark.table(each.name)
+        if "cached" in each.how:
+            lazy = "LAZY " if each.how.startswith("lazily") else ""
+            undo.append(functools.partial(spark.catalog.uncacheTable, each.name))
+            spark.sql(f"CACHE {lazy}TABLE {each.name}")
+        elif each.how == "table":
+            name = f"{each.name}_kept"
+            undo.append(functools.partial(spark.sql, f"DROP TABLE IF EXISTS {name}"))
+            frame.write.mode("overwrite").saveAsTable(name)
+            spark.table(name).createOrReplaceTempView(each.name)
+        else:
+            kept: Callable[[], DataFrame] = getattr(frame, each.how)
+            kept().createOrReplaceTempView(each.name)
+
+    def _table(self, spark: SparkSession, name: str) -> DataFrame:
+        """A table; in a micro-batch, whose session is a clone, some are of the first session."""
+        number = int(name[1:]) if name in self._tables else 0
+        if self._mixes_sessions and number % 2 and name != self._batch_table:
+            return self._spark.table(name)
+        return spark.table(name)
+
+    def failed_rules(self) -> frozenset[str]:
+        """What of the extension has failed in this JVM and was left out."""
+        return self._plans.failed_rules()
 
     def duck_sql(self, text: str) -> Rows:
         """DuckDB's rows of a query as it stands."""
         return comparable(self._duck.execute(text).fetchall(), self._names())
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Cancel a query that hangs; it fails then."""
+        timer = Timer(MOST_SECONDS, self._spark.sparkContext.cancelAllJobs)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     @contextmanager
     def _settings(self, settings: Mapping[str, str]) -> Iterator[None]:
@@ -153,78 +241,7 @@ class Engines:
                     conf.set(key, value)
 
 
-def _last(spark: SparkSession, texts: Sequence[str]) -> DataFrame:
-    *views, query = texts
-    for view in views:
-        spark.sql(view)
-    return spark.sql(query)
-
-
 def _duck() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     connection.execute("SET threads TO 1")
     return connection
-
-
-def joins_of(plan: Any) -> list[int]:
-    """The number of inputs of each MultiFullJoin in a plan of the JVM."""
-    if "MultiFullJoin" not in plan.toString():
-        return []
-    children = plan.children()
-    inner = [n for i in range(children.size()) for n in joins_of(children.apply(i))]
-    return [children.size(), *inner] if plan.nodeName() == "MultiFullJoin" else inner
-
-
-def comparable(rows: Sequence[Any], names: Sequence[str]) -> Rows:
-    """Rows as a multiset; NaN equals NaN, numbers are compared by value.
-
-    But zeros of columns that nothing looks into, which keep their sign.
-    """
-    exact = [name.startswith("x") for name in names]
-    return Counter(tuple(map(_value, row, exact)) for row in rows)
-
-
-def _value(value: Any, exact: bool) -> Any:
-    if isinstance(value, float):
-        if math.isnan(value):
-            return "NaN"
-        return "-0.0" if exact and value == 0 and math.copysign(1, value) < 0 else value
-    if isinstance(value, (bytes, bytearray)):
-        return bytes(value)
-    if isinstance(value, Row):
-        value = value.asDict()
-    if isinstance(value, dict):
-        return frozenset((key, _value(each, exact)) for key, each in value.items())
-    if isinstance(value, list):
-        return tuple(_value(each, exact) for each in value)
-    return value
-
-
-def values(table: Table) -> str:
-    """A query that gives the table's rows and needs nothing else."""
-    heads = [f"CAST(column{i} AS {c.kind.spark}) AS {c.name}" for i, c in enumerate(table.columns)]
-    if table.rows:
-        rows = ", ".join(_row(row, SPARK) for row in table.rows)
-        names = ", ".join(f"column{i}" for i in range(len(table.columns)))
-        return f"SELECT {', '.join(heads)} FROM VALUES {rows} AS rows({names})"
-    nulls = ", ".join(f"CAST(NULL AS {c.kind.spark}) AS {c.name}" for c in table.columns)
-    return f"SELECT {nulls} WHERE false"
-
-
-def _row(row: Sequence[Any], dialect: int) -> str:
-    return f"({', '.join(literal(value, dialect) for value in row)})"
-
-
-def literal(value: Any, dialect: int) -> str:
-    """A value as SQL."""
-    if isinstance(value, Raw):
-        return value.spark if dialect == SPARK else value.duck
-    if value is None:
-        return "NULL"
-    if isinstance(value, float):
-        return f"CAST('{value}' AS DOUBLE)"
-    return str(value) if isinstance(value, (int, Decimal)) else f"'{value}'"
-
-
-def _column(column: Column) -> str:
-    return f"{column.name} {column.kind.spark}{'' if column.nullable else ' NOT NULL'}"

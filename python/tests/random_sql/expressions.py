@@ -145,7 +145,7 @@ class Expressions:
         return self._random.choice(FUNCTIONS[family])
 
     def projected(
-        self, relation: Relation, top: bool, distinct: bool
+        self, relation: Relation, top: bool, distinct: bool, extra: Sequence[Col] = ()
     ) -> tuple[tuple[Item, ...], Relation]:
         """Columns, renamed ones and computed ones; but for the top, a key for the joins above."""
         random = self._random
@@ -158,9 +158,16 @@ class Expressions:
         if top and random.random() < 0.5:
             values += random.sample(relation.own_keys, min(len(relation.own_keys), 2))
         made = [self.computed(relation) for _ in range(random.choice((0, 0, 1, 1, 2, 3)))]
-        if not distinct and random.random() < 0.06:
+        choice = random.random()
+        if not distinct and choice < 0.08:
             made.append(self._window(relation))
-        return self._items(relation, keys, [*values, *made])
+        elif not distinct and choice < 0.12:
+            # Each row twice.
+            made.append(self._exploded(relation))
+            keys = {name: col.repeated(col.repeats * 2) for name, col in keys.items()}
+            values = [col.repeated(col.repeats * 2) for col in values]
+            relation = replace(relation, rows=relation.rows * 2)
+        return self._items(relation, keys, [*values, *made, *extra])
 
     def aggregated(
         self, relation: Relation, top: bool
@@ -234,10 +241,21 @@ class Expressions:
         key = self.full_key(relation, "k") if self._random.random() < 0.7 else None
         key = key or self.some_key(relation, "k")
         value = self._random.choice(self._columns(relation))
-        form = self._random.choice(("count({1})", "max({1})", "min({1})"))
-        family = "number" if form.startswith("count") else value.family
-        over = f"{form} OVER (PARTITION BY {{0}})"
+        forms = ["count({1})", "max({1})", "min({1})"]
+        # The first rows of an order have one answer if rows of one place in it are alike.
+        ordered = self._random.random() < 0.5
+        forms += ["rank()", "lag({1})", "dense_rank()"] if ordered else []
+        form = self._random.choice(forms)
+        family = value.family if form[:3] in ("max", "min", "lag") else "number"
+        order = " ORDER BY {1} NULLS FIRST" if ordered else ""
+        over = f"{form} OVER (PARTITION BY {{0}}{order})"
         return Col(Op(over, (key.expr, value.expr)), family, relation.rows)
+
+    def _exploded(self, relation: Relation) -> Col:
+        columns = self._columns(relation)
+        a = self._random.choice(columns)
+        b = self._random.choice([col for col in columns if col.family == a.family])
+        return Col(Op("explode", (a.expr, b.expr)), a.family, relation.rows * 2)
 
     def _aggregate(self, relation: Relation) -> Col:
         col = self._random.choice(self._columns(relation))

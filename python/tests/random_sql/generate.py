@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+from random_sql import functions
 from random_sql.columns import Col, Relation, bound
 from random_sql.expressions import Expressions
 from random_sql.scope import common_names, joined, scope_of, tables_of
+from random_sql.surroundings import Surroundings
 from random_sql.tables import Table
 from random_sql.tree import (
     ANTI,
+    CACHED,
     FULL,
     INNER,
     LEFT,
     RIGHT,
     SEMI,
-    Exists,
+    VIEW,
+    WITH,
+    Block,
     Expr,
     Join,
     Leaf,
@@ -80,6 +86,7 @@ class Generator:
         self._usual: list[str] = []
         self._names = {table.name: tuple(c.name for c in table.columns) for table in tables}
         self._expressions = Expressions(random)
+        self._surroundings = Surroundings(random, self._expressions)
 
     def query(self) -> Query:
         """One more query; it has names of its own."""
@@ -92,16 +99,29 @@ class Generator:
         for number in range(random.choice((0, 0, 0, 1, 2))):
             part = random.randint(0, min(2, joins - 1))
             joins = max(1, joins - part)
-            block, relation = self._select(part, depth=0)
             name = f"w{number}"
-            # A view cannot read what WITH has named.
-            read = tables_of(Query(block))
-            allowed = all(each.view for each in self._withs if each.name in read)
-            self._withs.append(With(name, block, view=allowed and random.random() < 0.4))
+            if random.random() < 0.25:
+                called, relation = functions.make(random, self._tables, name)
+            else:
+                called, relation = self._named_query(name, part)
+            self._withs.append(called)
             self._named[name] = relation
-            self._names[name] = tuple(item.name for item in block.items)
-        body, _ = self._select(joins, depth=2, top=True)
-        return Query(body, tuple(self._withs))
+            self._names[name] = tuple(item.name for item in called.select.items)
+        body, relation = self._select(joins, depth=2, top=True)
+        around: Block = body
+        if random.random() < 0.25:
+            around, _ = self._surroundings.around(
+                body, relation, functools.partial(self._source, depth=0)
+            )
+        return Query(around, tuple(self._withs))
+
+    def _named_query(self, name: str, joins: int) -> tuple[With, Relation]:
+        block, relation = self._select(joins, depth=0)
+        # A view cannot read what WITH has named.
+        read = tables_of(Query(block))
+        allowed = all(each.view for each in self._withs if each.name in read)
+        how = self._random.choice((WITH, WITH, WITH, VIEW, *CACHED)) if allowed else WITH
+        return With(name, block, how), relation
 
     # Relations
 
@@ -114,12 +134,15 @@ class Generator:
             for _ in range(random.choice((0, 0, 0, 0, 1, 1, 2)))
         ]
         if depth and random.random() < 0.1:
-            where.append(self._exists(relation))
+            where.append(self._surroundings.predicate(relation, *self._inner()))
         style = random.choice(("plain",) * 6 + ("group", "group", "distinct"))
         if style == "group":
             items, group, given = self._expressions.aggregated(relation, top)
         else:
-            items, given = self._expressions.projected(relation, top, style == "distinct")
+            extra = []
+            if depth and style == "plain" and random.random() < 0.05:
+                extra = [self._surroundings.scalar(relation, *self._inner())]
+            items, given = self._expressions.projected(relation, top, style == "distinct", extra)
             group = None
         hint = ""
         if random.random() < 0.02:
@@ -127,7 +150,8 @@ class Generator:
             hint = f"{random.choice(('MERGE', 'SHUFFLE_HASH', 'BROADCAST'))}({alias})"
         if random.random() < 0.06:
             hint = self._technique(source)
-        block = Select(items, source, tuple(where), group, style == "distinct", hint)
+        rollup = bool(group) and random.random() < 0.1
+        block = Select(items, source, tuple(where), group, style == "distinct", hint, rollup)
         return block, given
 
     def _technique(self, source: Source) -> str:
@@ -159,14 +183,19 @@ class Generator:
     def _leaf(self, depth: int, joins: int) -> tuple[Source, Relation]:
         random = self._random
         alias = self._alias()
-        if joins or (depth and random.random() < 0.1):
-            block, inner = self._select(joins, depth - 1)
-            return Leaf(alias, block), inner.known_as(alias)
+        if joins or (depth and random.random() < 0.15):
+            inner, given = self._select(joins, depth - 1)
+            block: Block = inner
+            if random.random() < (0.15 if joins else 0.6):
+                make = functools.partial(self._source, depth=0)
+                block, given = self._surroundings.around(inner, given, make)
+            return Leaf(alias, block), given.known_as(alias)
+        sample = random.random() < 0.02
         if self._named and random.random() < 0.4:
             name = random.choice(list(self._named))
-            return Leaf(alias, name), self._named[name].known_as(alias)
+            return Leaf(alias, name, sample), self._named[name].known_as(alias)
         table = random.choice(self._tables)
-        return Leaf(alias, table.name), Relation.of(table).known_as(alias)
+        return Leaf(alias, table.name, sample), Relation.of(table).known_as(alias)
 
     def _alias(self) -> str:
         self._aliases += 1
@@ -290,9 +319,8 @@ class Generator:
             return make.full_key(ours, name), make.full_key(theirs, name)
         return make.some_key(ours, name), make.some_key(theirs, name)
 
-    def _exists(self, relation: Relation) -> Expr:
-        random = self._random
-        leaf, inner = self._leaf(1, random.choice((0, 0, 1)))
+    def _inner(self) -> tuple[Leaf, Relation]:
+        """The relation of a subquery."""
+        leaf, inner = self._leaf(1, self._random.choice((0, 0, 1)))
         assert isinstance(leaf, Leaf)
-        a, b = self._pair(relation, inner, "k", plain=random.random() < 0.5)
-        return Exists(random.random() < 0.5, leaf, (Op("{} = {}", (a.expr, b.expr)),))
+        return leaf, inner

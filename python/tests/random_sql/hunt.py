@@ -1,24 +1,29 @@
-"""Making queries, asking all three, and telling what is wrong."""
+"""Makes queries, runs them on all engines, and finds wrong answers."""
 
 from __future__ import annotations
 
 import random as chance
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import duckdb
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from stock import INTERPRETED
 
-from random_sql.engines import ANSI, Engines, Rows, values
+from random_sql import coverage, forms, settings, surroundings
+from random_sql.coverage import Tally
+from random_sql.decks import Deck
+from random_sql.engines import Answer, Engines
+from random_sql.found import Found
 from random_sql.generate import Generator
 from random_sql.reduce import Example, reduced
-from random_sql.tables import make_tables
-from random_sql.tree import DUCK, SPARK, statements
+from random_sql.report import report
+from random_sql.scope import tables_of
+from random_sql.settings import random_settings
+from random_sql.sinks import HAS_PANDAS, LAKE_SINKS, PANDAS_SINKS, SINKS, Rows, agree
+from random_sql.tables import TableMaker
 
 #: Queries over the same tables.
 BATCH = 12
@@ -26,179 +31,169 @@ BATCH = 12
 MOST_ROWS = 3000
 #: Examples that are tried to make a failing one small.
 TRIES = 400
+#: Logged once in a JVM, so that it cannot be made smaller.
+RULE_FAILED = "a rule failed"
 
-#: How often it is told how far it has come.
-TELL_SECONDS = 20
-
-REWRITE = "spark.skewext.multiJoin.rewrite"
-
-
-@dataclass
-class Found:
-    """What came of a run."""
-
-    compared: int = 0
-    #: Queries with at least one join of ours, and how many inputs all of these had.
-    rewritten: int = 0
-    inputs: Counter[int] = field(default_factory=Counter)
-    skipped: Counter[str] = field(default_factory=Counter)
-    #: Queries in which partitions were split.
-    split: int = 0
-    rows: int = 0
-    seconds: Counter[str] = field(default_factory=Counter)
-    failures: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        many = ", ".join(f"{n} inputs: {times}" for n, times in sorted(self.inputs.items()))
-        left = ", ".join(f"{times} {why}" for why, times in self.skipped.items()) or "none"
-        spent = ", ".join(f"{who} {took:.0f} s" for who, took in self.seconds.items())
-        return (
-            f"{self.compared} queries compared, {self.rows} rows; rewritten: {self.rewritten} "
-            f"({many or 'none'}), split: {self.split}; left out: {left}; {spent}; "
-            f"{len(self.failures)} wrong"
-        )
+#: How often progress is printed.
+TELL_SECONDS = 60
 
 
-def random_settings(random: chance.Random) -> dict[str, str]:
-    """How Spark runs with the extension: the rewrite is forced, the rest is left to chance."""
+@dataclass(frozen=True)
+class Plan:
+    """Which queries are made: a seed, the first of them, how many, and what they may use."""
 
-    def one_in(n: int) -> str:
-        return str(random.randrange(n) == 0).lower()
+    seed: int
+    count: int
+    first: int = 0
+    pandas: bool = HAS_PANDAS
+    lakehouse: bool = False
+    #: Ends after so many wrong answers, or after this time.
+    failures: int = 1
+    seconds: float = float("inf")
 
-    found = {
-        f"{REWRITE}.minInputs": "2" if random.random() < 0.85 else "3",
-        f"{REWRITE}.mixed.enabled": one_in(2),
-        "spark.sql.adaptive.enabled": one_in(4),
-        "spark.sql.shuffle.partitions": "2",
-    }
-    if random.random() < 0.85:
-        found.update(INTERPRETED)
-    if random.random() < 0.15:
-        found["spark.sql.autoBroadcastJoinThreshold"] = "10MB"
-    if random.random() < 0.1:
-        found["spark.skewext.multiJoin.grouping"] = "sort"
-    if random.random() < 0.1:
-        found["spark.skewext.multiJoin.order"] = "natural"
-    if random.random() < 0.1:
-        found["spark.sql.cbo.enabled"] = "true"
-    if random.random() < 0.3:
-        found[ANSI] = "true"
-    if random.random() < 0.3:
-        found.update(_splitting(random))
-    return found
+    @property
+    def forms(self) -> dict[str, int]:
+        """Where tables are stored, other than with Spark alone."""
+        pandas = forms.PANDAS_FORMS if self.pandas else {}
+        return {**pandas, **(forms.LAKE_FORMS if self.lakehouse else {})}
+
+    @property
+    def sinks(self) -> dict[str, int]:
+        """All sinks there are."""
+        pandas = PANDAS_SINKS if self.pandas else {}
+        return {**SINKS, **pandas, **(LAKE_SINKS if self.lakehouse else {})}
 
 
-def _splitting(random: chance.Random) -> dict[str, str]:
-    """What makes a few dozen rows of a key a skewed partition, read from several files."""
-    skew = "spark.sql.adaptive.skewJoin"
-    return {
-        "spark.sql.adaptive.enabled": "true",
-        "spark.sql.shuffle.partitions": str(random.randint(2, 3)),
-        "spark.sql.files.maxPartitionBytes": "4000",
-        "spark.sql.files.openCostInBytes": "1",
-        f"{skew}.skewedPartitionThresholdInBytes": "200b",
-        f"{skew}.skewedPartitionFactor": "1.2",
-        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "200b",
-        "spark.sql.adaptive.coalescePartitions.enabled": "false",
-        "spark.skewext.skew.minGain": "1.0",
-        "spark.skewext.skew.maxRereadFactor": "50",
-        "spark.skewext.skew.output.sparkJoins.enabled": random.choice(("true", "false")),
-    }
-
-
-def hunt(
-    engines: Engines,
-    seed: int,
-    count: int,
-    most_failures: int = 1,
-    tell: Callable[[str], None] = lambda _: None,
-    seconds: float = float("inf"),
-    first: int = 0,
-) -> Found:
-    """Ask queries up to `count`, which the seed decides on; ends early after failures, or time."""
+def hunt(engines: Engines, plan: Plan, tell: Callable[[str], None] = lambda _: None) -> Found:
+    """Run the queries of a plan; ends early after failures, or time."""
     found = Found()
     begin = told = time.monotonic()
-    for number, (example, label) in enumerate(examples(engines, seed, count, first), 1):
+    for number, (example, label) in enumerate(examples(engines, plan, found), 1):
         fault = _compare(engines, example, found)
         if fault is not None:
             tell(f"{label}: {fault}; making it smaller")
-            small = reduced(example, partial(_fails_so, engines, fault), TRIES)
-            found.failures.append(f"{label}: {fault}\n{report(engines, small)}")
+            small = example
+            if not fault.startswith(RULE_FAILED):
+                small = reduced(example, partial(_fails_so, engines, fault), TRIES)
+            found.failures.append(f"{label}: {fault}\n{report(engines, small, MOST_ROWS)}")
             tell(found.failures[-1])
-            if len(found.failures) >= most_failures:
+            if len(found.failures) >= plan.failures:
                 break
             engines.load(example.tables)
         now = time.monotonic()
         if now - told > TELL_SECONDS:
             tell(f"{number}: {found}")
             told = now
-        if now - begin > seconds:
+        if now - begin > plan.seconds:
             break
     return found
 
 
 def examples(
-    engines: Engines, seed: int, count: int, first: int = 0
+    engines: Engines, plan: Plan, found: Found | None = None
 ) -> Iterator[tuple[Example, str]]:
-    """The examples of a seed, from a number on; their tables are loaded."""
-    for batch in range(first // BATCH, -(-count // BATCH)):
-        random = chance.Random(f"{seed} {batch}")
-        tables = tuple(make_tables(random))
+    """The examples of a plan; their tables are loaded."""
+    maker = TableMaker(plan.seed, plan.forms)
+    sinks = Deck(f"{plan.seed} sinks", plan.sinks)
+    last = plan.first + plan.count
+    for batch in range(plan.first // BATCH, -(-last // BATCH)):
+        random = chance.Random(f"{plan.seed} {batch}")
+        tables = tuple(maker.tables(random, batch))
+        begin = time.perf_counter()
         engines.load(tables)
+        if found is not None:
+            found.seconds["tables"] += time.perf_counter() - begin
         generator = Generator(random, tables)
-        for number in range(min(BATCH, count - batch * BATCH)):
+        for number in range(batch * BATCH, min(batch * BATCH + BATCH, last)):
             query = generator.query()
-            example = Example(query, tables, random_settings(random))
-            if batch * BATCH + number >= first:
-                yield example, f"seed {seed}, query {batch * BATCH + number}"
+            example = Example(query, tables, random_settings(random), sinks.card(number))
+            if number >= plan.first:
+                extra = " --lakehouse" if plan.lakehouse else ""
+                yield example, f"--seed {plan.seed} --first {number} --count 1{extra}"
+
+
+def kinds_of(
+    example: Example, answer: Answer | None = None
+) -> Mapping[str, Sequence[str] | set[str] | frozenset[str]]:
+    """The kinds of a query, by dimension."""
+    read = tables_of(example.query)
+    tables = [table for table in example.tables if table.name in read]
+    found = {
+        coverage.SOURCES: {kind for t in tables for kind in forms.kinds(t.form, t.layers)},
+        coverage.SURROUNDINGS: surroundings.kinds_of(example.query),
+        coverage.SINKS: {example.sink},
+        coverage.SETTINGS: settings.kinds_of(example.settings),
+    }
+    if answer is not None:
+        found[coverage.FUNCTIONS] = set(answer.functions)
+        found[coverage.OPERATORS] = set(answer.operators)
+    return found
 
 
 def _compare(engines: Engines, example: Example, found: Found) -> str | None:
     """None, or what is wrong."""
     try:
-        begin = time.perf_counter()
-        truth = engines.duck(example.query, MOST_ROWS)
+        with found.timed("DuckDB"):
+            truth = engines.duck(example.query, MOST_ROWS)
     except duckdb.Error as error:
-        found.skipped[f"not for DuckDB ({str(error).splitlines()[0][:60]})"] += 1
+        found.skipped[f"not for DuckDB ({_first_line(error)})"] += 1
         return None
-    found.seconds["DuckDB"] += time.perf_counter() - begin
     if truth is None:
         found.skipped["too large"] += 1
         return None
-    begin = time.perf_counter()
     try:
-        stock = engines.stock(example.query, example.settings)
+        with found.timed("stock"):
+            stock = engines.stock(example.query, example.settings)
     except (PySparkException, Py4JJavaError) as error:
-        found.skipped[f"not for Spark ({str(error).splitlines()[0][:60]})"] += 1
+        found.skipped[f"not for Spark ({_first_line(error)})"] += 1
         return None
-    found.seconds["stock"] += time.perf_counter() - begin
-    begin = time.perf_counter()
+    failed = engines.failed_rules()
     try:
-        ours, joins, splits = engines.spark(example.query, example.settings)
+        with found.timed("ours"):
+            answer = engines.spark(example, example.settings)
     except Exception as error:
         if _fails_anyway(engines, example):
-            found.skipped["not for Spark, as the tables are stored"] += 1
+            found.skipped[f"not for Spark, as the tables are stored ({_first_line(error)})"] += 1
             return None
-        return f"fails with the extension: {type(error).__name__}"
-    found.seconds["ours"] += time.perf_counter() - begin
-    found.compared += 1
-    found.rows += sum(truth.values())
-    found.rewritten += bool(joins)
-    found.inputs.update(joins)
-    found.split += bool(splits)
-    if ours == stock != truth:
-        found.skipped["of another answer in stock Spark than in DuckDB"] += 1
-        return None
-    if ours != stock and _differs_anyway(engines, example, ours):
-        found.skipped["of another answer in stock Spark, by settings"] += 1
-        return None
-    return None if ours == stock else "another answer than Spark without the extension"
+        fault = f"fails with the extension: {type(error).__name__}"
+        found.coverage.count(kinds_of(example), Tally(1, wrong=1))
+        return fault
+    fault = _fault(engines, example, answer, stock, truth, found)
+    found.add(answer, sum(truth.values()))
+    tally = Tally(1, int(answer.rewritten), int(answer.split), int(fault is not None))
+    found.coverage.count(kinds_of(example, answer), tally)
+    new = engines.failed_rules() - failed
+    return fault or (f"{RULE_FAILED}: {'; '.join(sorted(new))}" if new else None)
 
 
-def _differs_anyway(engines: Engines, example: Example, ours: Rows) -> bool:
+def _fault(
+    engines: Engines, example: Example, answer: Answer, stock: Rows, truth: Rows, found: Found
+) -> str | None:
+    if agree(example.sink, answer.rows, stock):
+        if not agree(example.sink, answer.rows, truth):
+            found.skipped["of another answer in stock Spark than in DuckDB"] += 1
+        return None
+    if _differs_anyway(engines, example, answer.rows, stock):
+        found.skipped["of another answer in stock Spark, by settings or sources"] += 1
+        return None
+    return "another answer than Spark without the extension"
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, Py4JJavaError):
+        error = error.java_exception
+    return str(error).strip().split("\n")[0][:100]
+
+
+def _off(example: Example) -> dict[str, str]:
+    return {**example.settings, "spark.skewext.enabled": "false"}
+
+
+def _differs_anyway(engines: Engines, example: Example, ours: Rows, stock: Rows) -> bool:
     """Whether Spark without the extension gives the same as with it, under the same settings."""
-    off = {**example.settings, "spark.skewext.enabled": "false"}
-    return engines.spark(example.query, off)[0] == ours
+    off = engines.spark(example, _off(example)).rows
+    # Each run of a limit may leave other rows.
+    return off == ours or (example.sink == "limit" and not agree("limit", off, stock))
 
 
 def _fails_anyway(engines: Engines, example: Example) -> bool:
@@ -207,7 +202,7 @@ def _fails_anyway(engines: Engines, example: Example) -> bool:
     Spark mistakes columns that USING has hidden where a file or an RDD is joined with itself.
     """
     try:
-        engines.spark(example.query, {**example.settings, "spark.skewext.enabled": "false"})
+        engines.spark(example, _off(example))
     except Exception:
         return True
     return False
@@ -216,42 +211,4 @@ def _fails_anyway(engines: Engines, example: Example) -> bool:
 def _fails_so(engines: Engines, fault: str, example: Example) -> bool:
     """Whether a smaller example is wrong in the same way."""
     engines.load(example.tables)
-    again = Found()
-    return _compare(engines, example, again) == fault
-
-
-def report(engines: Engines, example: Example) -> str:
-    """All that one needs to see it again, to be pasted into spark-sql and DuckDB."""
-    lines = [f"SET {key}={value};" for key, value in sorted(example.settings.items())]
-    for table in example.tables:
-        stored = f" -- was stored as: {table.form}{', one partition' if table.whole else ''}"
-        lines.append(f"CREATE OR REPLACE TEMPORARY VIEW {table.name} AS {values(table)};{stored}")
-    spark, duck = statements(example.query, SPARK), statements(example.query, DUCK)
-    lines += [f"{statement};" for statement in spark]
-    if spark != duck:
-        lines += ["-- for DuckDB:", *(f"{statement};" for statement in duck)]
-    engines.load(example.tables)
-    for who, answer in _answers(engines, example).items():
-        lines.append(f"-- {who}: {answer}")
-    return "\n".join(lines)
-
-
-def _answers(engines: Engines, example: Example) -> Mapping[str, str]:
-    """Each one's rows, or what it says instead."""
-
-    def shown(rows: Rows | None) -> str:
-        listed = sorted((rows or Counter()).items(), key=repr)
-        return ", ".join(f"{times} x {row}" for row, times in listed) or "no rows"
-
-    asked: dict[str, Callable[[], str]] = {
-        "with the extension": lambda: shown(engines.spark(example.query, example.settings)[0]),
-        "without": lambda: shown(engines.stock(example.query, example.settings)),
-        "DuckDB": lambda: shown(engines.duck(example.query, MOST_ROWS)),
-    }
-    found = {}
-    for who, ask in asked.items():
-        try:
-            found[who] = ask()
-        except Exception as error:
-            found[who] = f"{type(error).__name__}: {str(error).strip()[:500]}"
-    return found
+    return _compare(engines, example, Found()) == fault

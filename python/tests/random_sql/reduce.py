@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from random_sql.scope import pruned, tables_of
+from random_sql.scope import kept_items, pruned, tables_of
 from random_sql.tables import Table
 from random_sql.tree import (
-    Exists,
+    VIEW,
+    WITH,
+    Block,
+    Both,
     Expr,
     Join,
     Leaf,
@@ -17,6 +20,7 @@ from random_sql.tree import (
     Query,
     Select,
     Source,
+    Sub,
     coalesce,
 )
 
@@ -28,6 +32,7 @@ class Example:
     query: Query
     tables: tuple[Table, ...]
     settings: Mapping[str, str]
+    sink: str = "collect"
 
 
 def reduced(example: Example, fails: Callable[[Example], bool], tries: int) -> Example:
@@ -57,6 +62,8 @@ def smaller_examples(example: Example) -> Iterator[Example]:
             used = tables_of(kept)
             tables = tuple(table for table in example.tables if table.name in used)
             yield replace(example, query=kept, tables=tables)
+    if example.sink != "collect":
+        yield replace(example, sink="collect")
     for key in example.settings:
         rest = {k: v for k, v in example.settings.items() if k != key}
         yield replace(example, settings=rest)
@@ -67,8 +74,18 @@ def smaller_examples(example: Example) -> Iterator[Example]:
 
 
 def _smaller_tables(table: Table) -> Iterator[Table]:
+    if table.layers:
+        yield replace(table, layers=(), noise=())
     if table.form != "values":
         yield replace(table, form="values")
+    for number, layer in enumerate(table.layers):
+        rest = (*table.layers[:number], *table.layers[number + 1 :])
+        yield replace(table, layers=rest, noise=table.noise if "filter" in rest else ())
+        if layer.startswith("persist") and layer != "persist MEMORY_AND_DISK":
+            usual = (*table.layers[:number], "persist MEMORY_AND_DISK", *table.layers[number + 1 :])
+            yield replace(table, layers=usual)
+    if len(table.noise) > 1:
+        yield replace(table, noise=table.noise[:1])
     size = len(table.rows)
     step = size
     while step:
@@ -85,8 +102,8 @@ def _smaller_tables(table: Table) -> Iterator[Table]:
 
 
 def _queries(query: Query) -> Iterator[Query]:
-    # What is inside may show the fault by itself.
-    for inner in _blocks(query.body.source):
+    # A part of it may show the fault by itself.
+    for inner in _blocks(query.body):
         yield replace(query, body=inner)
     for each in query.withs:
         yield Query(each.select, tuple(w for w in query.withs if w is not each))
@@ -95,29 +112,34 @@ def _queries(query: Query) -> Iterator[Query]:
         inline = _without(query.body, each.name, each.select)
         yield Query(inline, query.withs[:number] + query.withs[number + 1 :])
         if each.view:
-            plain = replace(each, view=False)
+            plain = replace(each, how=WITH if each.how == VIEW else VIEW)
             withs = (*query.withs[:number], plain, *query.withs[number + 1 :])
             yield replace(query, withs=withs)
-        for select in _selects(each.select):
+        for select in _smaller(each.select):
             changed = replace(each, select=select)
             withs = (*query.withs[:number], changed, *query.withs[number + 1 :])
             yield replace(query, withs=withs)
-    for body in _selects(query.body):
+    for body in _smaller(query.body):
         yield replace(query, body=body)
 
 
-def _blocks(source: Source) -> Iterator[Select]:
-    if isinstance(source, Join):
-        yield from _blocks(source.left)
-        yield from _blocks(source.right)
-    elif isinstance(source.source, Select):
-        yield source.source
+def _blocks(part: Block | Source) -> Iterator[Block]:
+    if isinstance(part, Both):
+        yield part.left
+        yield part.right
+    elif isinstance(part, Select):
+        yield from _blocks(part.source)
+    elif isinstance(part, Join):
+        yield from _blocks(part.left)
+        yield from _blocks(part.right)
+    elif not isinstance(part.source, str):
+        yield part.source
 
 
-def _without(part: Any, name: str, select: Select) -> Any:
+def _without(part: Any, name: str, select: Block) -> Any:
     """The tree with the named query where its name was."""
     if isinstance(part, Leaf) and part.source == name:
-        return replace(part, source=select)
+        return replace(part, source=select, sample=False)
     if isinstance(part, tuple):
         return tuple(_without(each, name, select) for each in part)
     if hasattr(part, "__dataclass_fields__"):
@@ -126,7 +148,31 @@ def _without(part: Any, name: str, select: Select) -> Any:
     return part
 
 
+def _smaller(block: Block) -> Iterator[Block]:
+    if isinstance(block, Select):
+        yield from _selects(block)
+        return
+    yield block.left
+    yield block.right
+    names = [item.name for item in block.items]
+    if len(names) > 1:
+        for name in names:
+            yield kept_items(block, {each for each in names if each != name})
+    for left in _smaller(block.left):
+        if [item.name for item in left.items] == names:
+            yield replace(block, left=left)
+    for right in _smaller(block.right):
+        if [item.name for item in right.items] == names:
+            yield replace(block, right=right)
+
+
 def _selects(block: Select) -> Iterator[Select]:
+    if block.limit is not None:
+        yield replace(block, limit=None)
+    elif block.order:
+        yield replace(block, order=())
+    if block.rollup:
+        yield replace(block, rollup=False)
     if block.distinct:
         yield replace(block, distinct=False)
     if block.hint:
@@ -154,11 +200,14 @@ def _selects(block: Select) -> Iterator[Select]:
 
 def _sources(source: Source) -> Iterator[Source]:
     if isinstance(source, Leaf):
-        if isinstance(source.source, Select):
-            if source.source.group is None and not source.source.distinct:
-                for inner in _leaves(source.source.source):
-                    yield replace(source, source=inner.source)
-            for select in _selects(source.source):
+        if source.sample:
+            yield replace(source, sample=False)
+        inside = source.source
+        if isinstance(inside, Select) and inside.group is None and not inside.distinct:
+            for inner in _leaves(inside.source):
+                yield replace(source, source=inner.source)
+        if not isinstance(inside, str):
+            for select in _smaller(inside):
                 yield replace(source, source=select)
         return
     yield source.left
@@ -194,7 +243,9 @@ def _fewer(exprs: tuple[Expr, ...]) -> Iterator[tuple[Expr, ...]]:
 
 
 def _exprs(expr: Expr) -> Iterator[Expr]:
-    if isinstance(expr, Exists):
+    if isinstance(expr, Sub):
+        for number in range(len(expr.on)):
+            yield replace(expr, on=expr.on[:number] + expr.on[number + 1 :])
         for source in _sources(expr.leaf):
             if isinstance(source, Leaf):
                 yield replace(expr, leaf=source)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from random_sql.tree import (
     ANTI,
     RIGHT,
     SEMI,
-    Exists,
+    Block,
+    Both,
     Expr,
     Item,
     Join,
@@ -19,6 +21,7 @@ from random_sql.tree import (
     Ref,
     Select,
     Source,
+    Sub,
     coalesce,
 )
 
@@ -79,11 +82,11 @@ def pruned(query: Query, tables: Names) -> Query | None:
     names = dict(tables)
     withs = []
     for each in query.withs:
-        kept = _select(each.select, names)
+        kept = _block(each.select, names)
         if kept is not None:
             names[each.name] = tuple(item.name for item in kept.items)
             withs.append(replace(each, select=kept))
-    body = _select(query.body, names)
+    body = _block(query.body, names)
     if body is None:
         return None
     used = set(_tables_of(body))
@@ -108,6 +111,24 @@ def _tables_of(part: object) -> list[str]:
         return [name for each in part for name in _tables_of(each)]
     fields = getattr(part, "__dict__", {})
     return [name for each in fields.values() for name in _tables_of(each)]
+
+
+def _block(block: Block, names: Names) -> Block | None:
+    if isinstance(block, Select):
+        return _select(block, names)
+    left, right = _block(block.left, names), _block(block.right, names)
+    if left is None or right is None:
+        return None
+    both = {item.name for item in left.items} & {item.name for item in right.items}
+    return kept_items(replace(block, left=left, right=right), both) if both else None
+
+
+def kept_items(block: Block, names: Collection[str]) -> Block:
+    """The query with only the columns of these names."""
+    if isinstance(block, Both):
+        left, right = kept_items(block.left, names), kept_items(block.right, names)
+        return replace(block, left=left, right=right)
+    return replace(block, items=tuple(item for item in block.items if item.name in names))
 
 
 def _select(block: Select, names: Names) -> Select | None:
@@ -140,7 +161,7 @@ def _source(source: Source, names: Names) -> Source | None:
     if isinstance(source, Leaf):
         if isinstance(source.source, str):
             return source if source.source in names else None
-        inner = _select(source.source, names)
+        inner = _block(source.source, names)
         return None if inner is None else replace(source, source=inner)
     left, right = _source(source.left, names), _source(source.right, names)
     if left is None or right is None:
@@ -158,12 +179,20 @@ def fixed(expr: Expr, known: frozenset[Ref], names: Names) -> Expr | None:
     """The expression, without arguments of coalesce that name what is not known."""
     if isinstance(expr, Ref):
         return expr if expr in known else None
-    if isinstance(expr, Exists):
+    if isinstance(expr, Sub):
         leaf = _source(expr.leaf, names)
         if not isinstance(leaf, Leaf):
             return None
-        on = _fixed_all(expr.on, known | scope_of(leaf, names).known, names)
-        return replace(expr, leaf=leaf, on=on) if on else None
+        there = scope_of(leaf, names).known
+        outer, inner = _fixed_all(expr.outer, known, names), _fixed_all(expr.inner, there, names)
+        on = _fixed_all(expr.on, known | there, names)
+        whole = len(outer) == len(expr.outer) and len(inner) == len(expr.inner)
+        # Without any of them it would need nothing of its relation.
+        return (
+            replace(expr, outer=outer, inner=inner, leaf=leaf, on=on)
+            if whole and (inner or on)
+            else None
+        )
     args = _fixed_all(expr.args, known, names)
     if len(args) == len(expr.args):
         return Op(expr.form, args)

@@ -1,13 +1,17 @@
-"""Small random tables: types of keys, rows with nulls and duplicates, ways to store them."""
+"""Small random tables: types of keys, rows with nulls and duplicates, and their sources."""
 
 from __future__ import annotations
 
 import datetime
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from random import Random
 from typing import Any
+
+from random_sql.decks import Deck
+from random_sql.forms import FORMS, IN_FILES, MAIN_LAYERS, PANDAS_FORMS, layers
 
 
 @dataclass(frozen=True)
@@ -99,10 +103,8 @@ PAYLOADS = (
     ),
 )
 
-#: An inline relation, which the optimizer looks into; an RDD; files.
-FORMS = ("values", "rdd", "file")
-#: Files in buckets by the key, which take longer to make.
-BUCKETS = "buckets"
+#: Types that a cache gives as columns, so that nothing between it and an exchange makes rows.
+PRIMITIVE = ("int", "bigint", "smallint", "tinyint", "boolean", "float", "double")
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its rows, and how Spark has it."""
+    """A table with its rows, and where Spark has them from."""
 
     name: str
     columns: tuple[Column, ...]
@@ -124,6 +126,15 @@ class Table:
     form: str
     #: Whether it has one partition, so that no join shuffles it.
     whole: bool = False
+    #: What stands between the stored rows and the table, from below.
+    layers: tuple[str, ...] = ()
+    #: Rows that are stored as well; filters among the layers remove them.
+    noise: tuple[tuple[Any, ...], ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(column.name for column in self.columns)
 
     def repeats(self, place: int) -> int:
         """How many rows one value of a column has at most; null does not count."""
@@ -131,14 +142,36 @@ class Table:
         return max(known.values(), default=0)
 
 
-def make_tables(random: Random, count: int = 8) -> list[Table]:
-    """Tables with keys `k` and `j` of which each can be joined with each."""
-    families = [_family(random)]
-    # Every second time `k` and `j` can be compared.
-    families.append(families[0] if random.random() < 0.5 else _family(random))
-    # Shuffles are most of the work, and are the same for most of what goes wrong in plans.
-    whole = random.random() < 0.5
-    return [replace(_table(random, number, families), whole=whole) for number in range(count)]
+class TableMaker:
+    """Makes tables; where their rows come from is dealt from decks."""
+
+    def __init__(self, seed: int, extra_forms: Mapping[str, int], python: bool = True) -> None:
+        self._forms = Deck(f"{seed} forms", {**FORMS, **extra_forms})
+        self._layers = Deck(f"{seed} layers", MAIN_LAYERS)
+        self._python = python
+
+    def tables(self, random: Random, batch: int, count: int = 8) -> list[Table]:
+        """Tables with keys `k` and `j` of which each can be joined with each."""
+        families = [_family(random)]
+        # Every second time `k` and `j` can be compared.
+        families.append(families[0] if random.random() < 0.5 else _family(random))
+        # Shuffles are most of the work, and are the same for most of what goes wrong in plans.
+        whole = random.random() < 0.5
+        # Python workers are slow.
+        python = self._python
+        found = []
+        for number in range(count):
+            place = batch * count + number
+            form, main = self._forms.card(place), self._layers.card(place)
+            if not all(holds(form, kind) for family in families for kind in family):
+                form = "values"
+            if form in PANDAS_FORMS:
+                form, python = (form, False) if python else ("values", False)
+            stack = layers(random, main, python)
+            python = python and "python udf" not in stack
+            made = _table(random, number, families, form, stack)
+            found.append(replace(made, whole=whole))
+        return found
 
 
 def _family(random: Random) -> list[Kind]:
@@ -148,17 +181,52 @@ def _family(random: Random) -> list[Kind]:
     return [kind for kind in KEYS if kind.family == name]
 
 
-def _table(random: Random, number: int, families: list[list[Kind]]) -> Table:
-    columns = (
+def _table(
+    random: Random, number: int, families: list[list[Kind]], form: str, stack: tuple[str, ...]
+) -> Table:
+    payloads = [kind for kind in PAYLOADS if holds(form, kind)]
+    columns = [
         Column("k", random.choice(families[0])),
         Column("j", random.choice(families[1])),
         Column(f"v{number}", INT),
         Column(f"s{number}", TEXT),
         Column(f"n{number}", INT, nullable=False),
-        *(Column(f"x{number}{x}", random.choice(PAYLOADS)) for x in "ab"[: random.randint(0, 2)]),
-    )
-    if random.random() < 0.2:
-        return _hot_table(random, number, columns)
+    ]
+    if random.random() < 0.3:
+        # One that a cache gives as columns, if its keys are such.
+        payloads = [kind for kind in payloads if kind.spark in PRIMITIVE]
+        del columns[3]
+    for letter in "ab"[: random.randint(0, 2)]:
+        columns.append(Column(f"x{number}{letter}", random.choice(payloads)))
+    hot = random.random() < 0.2
+    if hot and form not in IN_FILES:
+        form = random.choice([each for each in IN_FILES if _all_held(each, columns)])
+    rows = _hot_rows(random, columns) if hot else _few_rows(random, columns)
+    noise = []
+    if "filter" in stack:
+        # With keys of rows that stay, so that one of them too many is seen above joins.
+        for _ in range(random.randint(2, 6)):
+            key = random.choice(rows)[0] if rows else _value(random, columns[0])
+            noise.append((key, *(_value(random, column) for column in columns[1:])))
+    return Table(f"t{number}", tuple(columns), tuple(rows), form, layers=stack, noise=tuple(noise))
+
+
+def holds(form: str, kind: Kind) -> bool:
+    """Whether rows that are stored so keep values of this type."""
+    scalar = not kind.spark.startswith(("array", "struct", "map"))
+    if form == "csv":
+        return scalar and kind.spark != "binary"
+    if form == "mapInPandas":
+        # To pandas a NaN is a null.
+        return scalar and kind.spark not in ("double", "float", "timestamp", "timestamp_ntz")
+    return True
+
+
+def _all_held(form: str, columns: Sequence[Column]) -> bool:
+    return all(holds(form, column.kind) for column in columns)
+
+
+def _few_rows(random: Random, columns: Sequence[Column]) -> list[tuple[Any, ...]]:
     size = 0 if random.random() < 0.07 else random.randint(3, 12)
     most = random.choice((1, 1, 2, 2, 3))
     times: Counter[Any] = Counter()
@@ -168,17 +236,16 @@ def _table(random: Random, number: int, families: list[list[Kind]]) -> Table:
         if row[0] is None or times[row[0]] < most:
             times[row[0]] += 1
             rows.append(row)
-    form = BUCKETS if random.random() < 0.04 else random.choice(FORMS)
-    return Table(f"t{number}", columns, tuple(rows), form)
+    return rows
 
 
-def _hot_table(random: Random, number: int, columns: tuple[Column, ...]) -> Table:
-    """One with many rows of one key, or with no key, written by several tasks."""
+def _hot_rows(random: Random, columns: Sequence[Column]) -> list[tuple[Any, ...]]:
+    """Many rows of one key, or without a key, for several tasks."""
     first = [tuple(_value(random, column) for column in columns) for _ in range(5)]
     (key, *_), *_ = first
     size = random.randint(30, 90)
     hot = [(key, *(_value(random, column) for column in columns[1:])) for _ in range(size)]
-    return Table(f"t{number}", columns, (*first, *hot), "file")
+    return [*first, *hot]
 
 
 def _value(random: Random, column: Column) -> Any:

@@ -18,6 +18,7 @@ SEMI, ANTI = "SEMI", "ANTI"
 _NAMES: dict[str, tuple[str, str]] = {
     "rand": ("rand()", "random()"),
     "same": ("({} <=> {})", "({} IS NOT DISTINCT FROM {})"),
+    "explode": ("explode(array({}, {}))", "unnest([{}, {}])"),
     SEMI: ("LEFT SEMI", "SEMI"),
     ANTI: ("LEFT ANTI", "ANTI"),
 }
@@ -40,15 +41,18 @@ class Op:
 
 
 @dataclass(frozen=True)
-class Exists:
-    """A predicate: whether the relation has a row for which the equalities hold."""
+class Sub:
+    """A subquery in an expression: a pattern with places for both lists, and for the rest of it."""
 
-    negated: bool
+    form: str
+    #: Expressions over the columns outside of it, and over those of its own relation.
+    outer: tuple[Expr, ...]
+    inner: tuple[Expr, ...]
     leaf: Leaf
     on: tuple[Expr, ...]
 
 
-Expr = Union[Ref, Op, Exists]
+Expr = Union[Ref, Op, Sub]
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,9 @@ class Leaf:
     """A table, a view or a part of WITH by name, or a query in parentheses."""
 
     alias: str
-    source: str | Select
+    source: str | Block
+    #: All of its rows, by a sample of Spark's; to DuckDB it is nothing.
+    sample: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,22 +99,55 @@ class Select:
     distinct: bool = False
     #: Spark's; to DuckDB it is a comment.
     hint: str = ""
+    rollup: bool = False
+    #: Names of items; all of them where there is a limit, so that it has one answer.
+    order: tuple[str, ...] = ()
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Both:
+    """Two queries and what is made of their rows, such as their union."""
+
+    kind: str
+    left: Block
+    right: Block
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """The columns have the names that the left ones have."""
+        return self.left.items
+
+
+Block = Union[Select, Both]
+
+
+#: What a named query is: a part of WITH, or a view, which Spark may keep the rows of.
+WITH, VIEW, FUNCTION = "with", "view", "function"
+CACHED = ("cached", "lazily cached", "checkpoint", "localCheckpoint", "table")
 
 
 @dataclass(frozen=True)
 class With:
-    """A query with a name: a part of WITH, or a view."""
+    """A query with a name."""
 
     name: str
-    select: Select
-    view: bool = False
+    select: Block
+    how: str = WITH
+    #: Of a function with two inputs.
+    technique: str = ""
+
+    @property
+    def view(self) -> bool:
+        """Whether it is made before the query."""
+        return self.how != WITH
 
 
 @dataclass(frozen=True)
 class Query:
     """All of it."""
 
-    body: Select
+    body: Block
     withs: tuple[With, ...] = ()
 
 
@@ -134,9 +173,10 @@ def expression(expr: Expr, dialect: int) -> str:
     """The SQL of an expression."""
     if isinstance(expr, Ref):
         return expr.name if expr.alias is None else f"{expr.alias}.{expr.name}"
-    if isinstance(expr, Exists):
-        no = "NOT " if expr.negated else ""
-        return f"{no}EXISTS (SELECT 1 FROM {_leaf(expr.leaf, dialect)}{_where(expr.on, dialect)})"
+    if isinstance(expr, Sub):
+        operands = [expression(each, dialect) for each in (*expr.outer, *expr.inner)]
+        rest = f"FROM {_leaf(expr.leaf, dialect)}{_where(expr.on, dialect)}"
+        return expr.form.format(*operands, rest)
     args = [expression(arg, dialect) for arg in expr.args]
     if expr.form == "coalesce":
         return f"coalesce({', '.join(args)})"
@@ -146,28 +186,32 @@ def expression(expr: Expr, dialect: int) -> str:
 def statements(query: Query, dialect: int) -> list[str]:
     """What makes the views, and last the query itself."""
     found = [
-        f"CREATE OR REPLACE TEMPORARY VIEW {each.name} AS\n{select(each.select, dialect)}"
+        f"CREATE OR REPLACE TEMPORARY VIEW {each.name} AS\n{block(each.select, dialect)}"
         for each in query.withs
         if each.view
     ]
     named = [
-        f"{each.name} AS (\n{select(each.select, dialect)})"
-        for each in query.withs
-        if not each.view
+        f"{each.name} AS (\n{block(each.select, dialect)})" for each in query.withs if not each.view
     ]
     head = f"WITH {', '.join(named)}\n" if named else ""
-    return [*found, head + select(query.body, dialect)]
+    return [*found, head + block(query.body, dialect)]
 
 
-def select(block: Select, dialect: int) -> str:
-    """The SQL of one block."""
-    words = ["SELECT", block.hint and f"/*+ {block.hint} */", "DISTINCT" if block.distinct else ""]
-    items = ", ".join(f"{expression(i.expr, dialect)} AS {i.name}" for i in block.items)
+def block(part: Block, dialect: int) -> str:
+    """The SQL of a query without its named parts."""
+    if isinstance(part, Both):
+        return f"({block(part.left, dialect)})\n{part.kind}\n({block(part.right, dialect)})"
+    words = ["SELECT", part.hint and f"/*+ {part.hint} */", "DISTINCT" if part.distinct else ""]
+    items = ", ".join(f"{expression(i.expr, dialect)} AS {i.name}" for i in part.items)
     head = " ".join([*filter(None, words), items])
-    text = f"{head}\nFROM {_source(block.source, dialect)}{_where(block.where, dialect)}"
-    if block.group:
-        text += f"\nGROUP BY {', '.join(expression(e, dialect) for e in block.group)}"
-    return text
+    text = f"{head}\nFROM {_source(part.source, dialect)}{_where(part.where, dialect)}"
+    if part.group:
+        group = ", ".join(expression(e, dialect) for e in part.group)
+        text += f"\nGROUP BY ROLLUP ({group})" if part.rollup else f"\nGROUP BY {group}"
+    order = [f"{item.name} NULLS FIRST" for item in part.items if item.name in part.order]
+    if order:
+        text += f"\nORDER BY {', '.join(order)}"
+    return text if part.limit is None else f"{text}\nLIMIT {part.limit}"
 
 
 def _where(conditions: tuple[Expr, ...], dialect: int) -> str:
@@ -178,8 +222,9 @@ def _where(conditions: tuple[Expr, ...], dialect: int) -> str:
 
 def _leaf(leaf: Leaf, dialect: int) -> str:
     if isinstance(leaf.source, str):
-        return f"{leaf.source} AS {leaf.alias}"
-    inner = select(leaf.source, dialect).replace("\n", "\n  ")
+        sample = " TABLESAMPLE (100 PERCENT)" if leaf.sample and dialect == SPARK else ""
+        return f"{leaf.source}{sample} AS {leaf.alias}"
+    inner = block(leaf.source, dialect).replace("\n", "\n  ")
     return f"(\n  {inner}) AS {leaf.alias}"
 
 

@@ -1,0 +1,80 @@
+"""What is read from Spark's plans: our joins, and which of our operators ran."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pyspark_skewext._jvm import facade_of
+from random_sql.sinks import writes
+
+#: Names of operators for counters, and how plans show them.
+OPERATORS = {
+    "multi-way join": "MultiFullJoin [",
+    "split join": "MultiFullJoin (skew: ",
+    "exchange by column": ", by column,",
+    "exchange with bulk rows": ", bulk rows,",
+    "selected columns": "SelectColumns",
+    "merged bucket files": "MergeSortedFiles",
+    "sliced buckets": "SlicedBuckets",
+    "aligned storage partitions": "AlignPartitions",
+    "key sketch": "KeySketch",
+    "salted keys": "SaltKeys",
+    "broadcast join with marks": "MarkedBroadcastJoin",
+}
+
+
+def operators_of(plan: str) -> frozenset[str]:
+    """Which of our operators there are in the text of a plan."""
+    return frozenset(name for name, text in OPERATORS.items() if text in plan)
+
+
+def joins_of(plan: Any) -> list[int]:
+    """The number of inputs of each MultiFullJoin in a plan of the JVM."""
+    if "MultiFullJoin" not in plan.toString():
+        return []
+    children = plan.children()
+    inner = [n for i in range(children.size()) for n in joins_of(children.apply(i))]
+    return [children.size(), *inner] if plan.nodeName() == "MultiFullJoin" else inner
+
+
+class Plans:
+    """Plans that a session has run."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        session: Any = spark._jsparkSession
+        self._status = session.sharedState().statusStore()
+        self._bus = spark.sparkContext._jsc.sc().listenerBus()
+
+    def last(self, sink: str) -> int | None:
+        """The last query that was run; None if the DataFrame shows what its sink runs."""
+        if not writes(sink):
+            return None
+        return max((int(each.executionId()) for each in self._latest()), default=-1)
+
+    def text(self, frame: DataFrame, after: int | None) -> str:
+        """The plan of the DataFrame that was run, or of all queries after that one."""
+        if after is None:
+            plan: Any = frame._jdf
+            return str(plan.queryExecution().executedPlan().toString())
+        latest = self._latest()
+        return "".join(e.physicalPlanDescription() for e in latest if e.executionId() > after)
+
+    def _latest(self) -> list[Any]:
+        """Queries as a listener has seen them, the last few."""
+        self._bus.waitUntilEmpty()
+        few = 6
+        begin = max(0, int(self._status.executionsCount()) - few)
+        found = self._status.executionsList(begin, few)
+        return [found.apply(i) for i in range(found.size())]
+
+    def failed_rules(self) -> frozenset[str]:
+        """What of the extension has failed and was left out, since the JVM started."""
+        if facade_of(self._spark) is None:
+            return frozenset()
+        jvm: Any = self._spark._jvm
+        guard = getattr(getattr(jvm.io.github.skewext.internal, "Guard$"), "MODULE$")
+        logged = str(guard.failures().mkString("\n")).splitlines()
+        return frozenset(text for text in logged if text.endswith(" failed and is left out."))

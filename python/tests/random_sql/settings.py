@@ -1,0 +1,106 @@
+"""Settings of a query, which must not change its answer; and their names for counters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+
+from stock import INTERPRETED
+
+ANSI = "spark.sql.ansi.enabled"
+ADAPTIVE = "spark.sql.adaptive.enabled"
+COALESCING = "spark.sql.adaptive.coalescePartitions.enabled"
+PARTITIONS = "spark.sql.shuffle.partitions"
+BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
+ADAPTIVE_BROADCAST = "spark.sql.adaptive.autoBroadcastJoinThreshold"
+CODEGEN = "spark.sql.codegen.wholeStage"
+SKEW_THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
+REWRITE = "spark.skewext.multiJoin.rewrite"
+
+#: Settings that are seldom not the default: the value, and how often.
+_SELDOM = {
+    "spark.skewext.multiJoin.grouping": ("sort", 0.1),
+    "spark.skewext.multiJoin.order": ("natural", 0.1),
+    "spark.skewext.multiJoin.maxRowsInMemory": ("5", 0.05),
+    "spark.skewext.multiJoin.spreadNullKeys.enabled": ("false", 0.05),
+    "spark.skewext.shuffle.columns.enabled": ("false", 0.08),
+    "spark.skewext.shuffle.bulkRows.enabled": ("false", 0.05),
+    "spark.sql.cbo.enabled": ("true", 0.1),
+    "spark.sql.inMemoryColumnarStorage.batchSize": ("4", 0.15),
+    "spark.sql.inMemoryColumnarStorage.enableVectorizedReader": ("false", 0.04),
+    "spark.sql.parquet.enableVectorizedReader": ("false", 0.04),
+    "spark.sql.parquet.columnarReaderBatchSize": ("3", 0.15),
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": ("false", 0.1),
+    "spark.sql.sources.bucketing.autoBucketedScan.enabled": ("false", 0.1),
+    "spark.sql.adaptive.forceOptimizeSkewedJoin": ("true", 0.1),
+    "spark.sql.join.preferSortMergeJoin": ("false", 0.05),
+}
+
+
+def random_settings(random: Random) -> dict[str, str]:
+    """How Spark runs with the extension: the rewrite is forced, the rest is left to chance."""
+
+    def true(chance: float) -> str:
+        return str(random.random() < chance).lower()
+
+    found = {
+        f"{REWRITE}.minInputs": "2" if random.random() < 0.85 else "3",
+        f"{REWRITE}.mixed.enabled": true(0.5),
+        ADAPTIVE: true(0.5),
+        PARTITIONS: random.choices(("1", "2", "4", "200"), (20, 50, 29, 0.5))[0],
+    }
+    if random.random() < 0.9:
+        found.update(INTERPRETED)
+    if random.random() < 0.25:
+        found[BROADCAST] = random.choice(("10MB", "10MB", "1KB"))
+    if found[ADAPTIVE] == "true":
+        found[COALESCING] = true(0.5)
+        if random.random() < 0.2:
+            found[ADAPTIVE_BROADCAST] = "10MB"
+    found.update({key: value for key, (value, often) in _SELDOM.items() if random.random() < often})
+    if random.random() < 0.3:
+        found[ANSI] = "true"
+    if random.random() < 0.35:
+        found.update(_splitting(random))
+    return found
+
+
+def _splitting(random: Random) -> dict[str, str]:
+    """What makes a few dozen rows of a key a skewed partition, read from several files."""
+    skew = "spark.sql.adaptive.skewJoin"
+    return {
+        ADAPTIVE: "true",
+        PARTITIONS: str(random.randint(2, 4)),
+        "spark.sql.files.maxPartitionBytes": "4000",
+        "spark.sql.files.openCostInBytes": "1",
+        SKEW_THRESHOLD: "200b",
+        f"{skew}.skewedPartitionFactor": "1.2",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "200b",
+        COALESCING: "true" if random.random() < 0.2 else "false",
+        "spark.skewext.skew.minGain": "1.0",
+        "spark.skewext.skew.maxRereadFactor": "50",
+        "spark.skewext.skew.output.sparkJoins.enabled": random.choice(("true", "false")),
+    }
+
+
+def kinds_of(settings: Mapping[str, str]) -> set[str]:
+    """The settings that matter, as counters name them; defaults are those of the tests' session."""
+    adaptive = settings.get(ADAPTIVE, "true") == "true"
+    found = {
+        f"adaptive execution: {_on(adaptive)}",
+        f"partitions: {settings.get(PARTITIONS, 'default')}",
+        f"broadcast threshold: {settings.get(BROADCAST, '-1')}",
+        f"ANSI: {_on(settings.get(ANSI) == 'true')}",
+        f"whole-stage code generation: {_on(settings.get(CODEGEN) != 'false')}",
+    }
+    if adaptive:
+        found.add(f"coalescing: {_on(settings.get(COALESCING, 'true') == 'true')}")
+    if SKEW_THRESHOLD in settings:
+        found.add("small partitions count as skewed")
+    if ADAPTIVE_BROADCAST in settings:
+        found.add("broadcast threshold of adaptive execution: 10MB")
+    return found | {f"{key}={settings[key]}" for key in _SELDOM if key in settings}
+
+
+def _on(is_on: bool) -> str:
+    return "on" if is_on else "off"
