@@ -4,9 +4,9 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, UserDefinedExpress
 import org.apache.spark.sql.catalyst.trees.TreePattern.INVOKE
 
 /**
- * Whether a predicate on the key may be asked of every input. A function of the user's may be as slow as
- * it likes, and each input would ask it of all its rows: so it is asked where the query says, or of one
- * input that every row has.
+ * Whether a predicate on the key may be evaluated in every input. A predicate with a user-defined
+ * function may not: a UDF may be arbitrarily slow, and would run on every row of every input. It
+ * stays in its place, or goes into one required input.
  */
 private[skewext] object AskedOfEach {
   def apply(predicate: Expression): Boolean =

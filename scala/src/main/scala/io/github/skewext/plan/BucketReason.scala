@@ -3,8 +3,8 @@ package io.github.skewext.plan
 import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
 
 /**
- * Why less is made of a table's buckets than could be. The one list of reasons; a node of the plan
- * carries its reason as a tag, with a detail that says which columns it is about.
+ * Why no buckets of a table are pruned. This is the only list of these reasons. A node of the plan
+ * carries its reason as a tag, with the affected columns as detail.
  */
 sealed abstract class BucketReason(val text: String) extends Product with Serializable
 
@@ -29,7 +29,7 @@ object BucketReason {
   /** All reasons, in the order of the documentation. */
   val all: Seq[BucketReason] = Seq(NoCondition, NotFixed, HashUnknown, TooManyValues, SwitchedOff)
 
-  /** A reason as a node carries it. */
+  /** A reason and its detail, as stored on a node. */
   case class Detailed(reason: BucketReason, detail: Option[String] = None) {
     def text: String = reason.text + detail.map(d => s" ($d)").getOrElse("")
   }
@@ -42,11 +42,11 @@ object BucketReason {
 
   def clear(node: TreeNode[_]): Unit = node.unsetTagValue(notPruned)
 
-  /** Why the conditions of a query left no bucket of a scan out. */
+  /** The reason that the filters of a query prune no bucket of a scan. */
   def of(node: TreeNode[_]): Option[Detailed] = node.getTagValue(notPruned)
 
   def setByJoinKeys(node: TreeNode[_]): Unit = node.setTagValue(joinKeys, ())
 
-  /** Whether a scan leaves buckets out in which no key of a join's other side can be. */
+  /** Whether a scan skips the buckets that cannot contain a key of a join's other side. */
   def isByJoinKeys(node: TreeNode[_]): Boolean = node.getTagValue(joinKeys).isDefined
 }

@@ -7,16 +7,16 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
  * A key with many rows.
  *
  * @param values a literal for every key column
- * @param leftShare the rows of this key on the left, as a share of the rows of both sides together;
- *                  None where the caller has given the key and nobody has counted
- * @param rightShare the same of the rows on the right
+ * @param leftShare rows with this key on the left, as a fraction of the rows of both sides; None if
+ *                  the caller named the key, so that its rows were not counted
+ * @param rightShare the same for the right side
  */
 case class HotKey(
     values: Seq[Expression],
     leftShare: Option[Double] = None,
     rightShare: Option[Double] = None) {
 
-  /** The rows of this key on both sides, as a share of all, if they were counted. */
+  /** Rows with this key on both sides, as a fraction of all rows; None if not counted. */
   def share: Option[Double] = for (left <- leftShare; right <- rightShare) yield left + right
 
   def shareOf(side: BuildSide): Option[Double] = if (side == BuildLeft) leftShare else rightShare

@@ -2,9 +2,11 @@ package io.github.skewext.plan
 
 import org.apache.spark.sql.execution.SparkPlan
 
-/** An operator of ours that gives the same rows again if its children do. */
+/**
+ * An operator of skewext whose rows are stable if the rows of its children are, see [[StableRows]].
+ */
 trait KeepsStableRows extends SparkPlan {
 
-  /** Whether its rows are its child's, as they are. */
+  /** Whether the operator returns its child's rows unchanged. */
   def passesColumns: Boolean = false
 }

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.skewext.SqlInternals
 
-/** Finds a key column of an input by its name; says what the input has if there is no such column. */
+/** Finds a key column of an input by its name. The error for a missing column lists the columns. */
 private[skewext] object KeyColumn {
 
   def of(input: LogicalPlan, position: Int, name: String, same: Resolver): Attribute = {

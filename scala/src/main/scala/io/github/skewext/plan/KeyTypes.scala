@@ -9,40 +9,45 @@ import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 
-/** The type in which a key column of all inputs is compared, and shown. */
+/**
+ * The common type of a key column of all inputs. The join compares and returns keys in this type.
+ */
 private[skewext] case class KeyType(
     dataType: DataType,
     padded: Option[Seq[Attribute => Expression]]) {
 
-  /** The column in this type. */
+  /** The column, cast to this type. */
   def typed(column: Attribute, timeZone: String): Expression =
     if (DataTypeUtils.sameType(column.dataType, dataType)) column
     else Cast(column, dataType, Some(timeZone))
 
-  /** What is compared in place of a column in this type. */
+  /**
+   * The expression to compare for a column of this type. It differs from the column for `char(n)`
+   * with different lengths, and for strings with a collation.
+   */
   def compared(key: Attribute, input: Int): Expression =
     KeyTypes.comparable(padded.fold[Expression](key)(_(input)(key)))
 }
 
 /**
- * Finds the common type of a key column by asking Spark's analyzer what the chain of joins would do:
- * in which types `coalesce(k1, k2) = k3` compares and `coalesce(k1, k2, k3)` results.
+ * Finds the common type of a key column. Spark's analyzer types the chain of joins: comparisons
+ * such as `coalesce(k1, k2) = k3`, and the result `coalesce(k1, k2, k3)`.
  *
- * A chain compares two by two, each comparison in a type of its own; one operator compares all in
- * one type. That is the same where casting to it keeps different values different (int to long,
- * decimal to wider decimal, date to timestamp), and it is refused where it may not be the same:
- * long and double from three inputs on, or a string with a number.
+ * A chain compares two by two, and each comparison has its own type. The operator compares all
+ * inputs in one type. The result is the same if casts to that type keep different values different:
+ * int to long, decimal to wider decimal, date to timestamp. Otherwise the join is refused, for
+ * example for long and double in three or more inputs, or for a string and a number.
  */
 private[skewext] object KeyTypes {
 
-  /** Whether a key is a column, and of a type whose equal values are identical. */
+  /** Whether a key is a column of a type whose equal values are identical. */
   def comparedByBytes(key: Expression): Boolean = key match {
     case BoundReference(_, dataType, _) => comparedByBytes(dataType)
     case a: Attribute => comparedByBytes(a.dataType)
     case _ => false
   }
 
-  /** Types whose values are equal just when their bytes in an UnsafeRow are. */
+  /** Whether values of the type are equal exactly if their bytes in an UnsafeRow are equal. */
   def comparedByBytes(dataType: DataType): Boolean = dataType match {
     case BooleanType | ByteType | ShortType | IntegerType | LongType | DateType | TimestampType |
         TimestampNTZType | StringType | BinaryType =>
@@ -69,7 +74,7 @@ private[skewext] object KeyTypes {
       }
     val result = analyzed.expressions.map { case a: Alias => a.child }
     val dataType = result.head.dataType
-    // The types of the chain's results, input by input: the last one is the type of all.
+    // The analyzer has added casts, so each comparison shows the type in which the chain compares.
     val comparedAlike = result.tail.forall {
       case EqualTo(l, r) =>
         canHold(l.dataType, dataType) && canHold(r.dataType, dataType) &&
@@ -83,7 +88,7 @@ private[skewext] object KeyTypes {
     KeyType(dataType, padded(name, columns))
   }
 
-  /** The key columns of one input or of two, as a join of them would compare them. */
+  /** The key columns of one or two inputs, as a join compares them. */
   def compared(session: SparkSession, name: String, columns: Seq[Attribute]): Seq[Expression] =
     if (columns.size < 2) {
       requireOrder(columns)
@@ -98,13 +103,14 @@ private[skewext] object KeyTypes {
       }
     }
 
-  /** What is compared in place of a key: not its own bytes, if it is a string with a collation. */
+  /** The expression to compare for a key: the collation key of a string with a collation. */
   def comparable(key: Expression): Expression =
     if (SparkShims.hasCollation(key.dataType)) SparkShims.collationKey(key) else key
 
   /**
-   * Whether values can be compared. Spark 4.1 says so of shapes as well, and fails when it hashes one; they
-   * go by their names, as 3.5 does not have them.
+   * Whether values of the type can be compared. Spark 4.1 reports that shapes can be, but fails
+   * when it hashes one. Shapes are recognized by class name, because Spark 3.5 does not have these
+   * types.
    */
   def hasOrder(t: DataType): Boolean = t match {
     case ArrayType(element, _) => hasOrder(element)
@@ -125,7 +131,7 @@ private[skewext] object KeyTypes {
       }
   }
 
-  /** Whether a cast keeps different values different, and what compares as equal equal. */
+  /** Whether a cast keeps different values different, and equal values equal. */
   def canHold(from: DataType, to: DataType): Boolean = (from, to) match {
     case _ if DataTypeUtils.sameType(from, to) => true
     case (NullType, _) => true
@@ -143,9 +149,9 @@ private[skewext] object KeyTypes {
   }
 
   /**
-   * Columns of `char(n)`, also inside of structs and arrays, are compared as if padded to one length.
-   * A chain does so only where it compares two columns: the first two inputs, not a coalesce with a
-   * third.
+   * Compares columns of `char(n)`, also in structs and arrays, as if padded to one length. A chain
+   * pads only when it compares two columns: those of the first two inputs, but not a coalesce with
+   * a third one. With three or more inputs, columns of different lengths are therefore refused.
    */
   private def padded(
       name: String,
@@ -171,7 +177,10 @@ private[skewext] object KeyTypes {
     }
   }
 
-  /** @param always also what a scan has not padded; Spark says so from 3.5.2 on */
+  /**
+   * @param always whether to pad columns that the scan has not padded; a parameter since Spark
+   *               3.5.2
+   */
   private def padded(columns: Seq[Attribute], always: Boolean): Seq[Expression] =
     try {
       CharVarcharUtils.addPaddingInStringComparison(columns, always)

@@ -7,15 +7,15 @@ import org.apache.spark.sql.catalyst.plans.{FullOuter, JoinType, LeftOuter, Righ
 import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
 
 /**
- * An outer join whose small side is broadcast, and preserved: each of its rows comes out. It has three
- * inputs: both sides, and the keys of the large one once more, by which those rows of the small side are
- * marked that have a match.
+ * An outer join that broadcasts its small side and also returns that side's unmatched rows. It has
+ * three inputs: both sides, and the keys of the large side once more. The third input marks the
+ * rows of the small side that have a match.
  *
- * @param small the side that is broadcast, without rows that have a null in their key
- * @param seen what tells the keys of the large side
+ * @param small the side to broadcast, without rows whose key contains a null
+ * @param seen the plan that returns the keys of the large side
  * @param rowId a column of the small side that numbers its rows
- * @param smallSide on which side of the join it is
- * @param made what is to be said of it
+ * @param smallSide the side of the join that is small
+ * @param made the technique and its description, for explanations
  */
 case class MarkedBroadcastJoin(
     large: LogicalPlan,
@@ -35,10 +35,10 @@ case class MarkedBroadcastJoin(
   override def output: Seq[Attribute] =
     MarkedBroadcastJoin.output(large.output, small.output, rowId, joinType, smallSide)
 
-  // Rows of the small side may match several of the large one, or none.
+  // A row of the small side may match several rows of the large one, or none.
   override def maxRows: Option[Long] = None
 
-  /** Not the product of all three. */
+  /** Both sides. Spark's default is the product of all three inputs. */
   override def stats: Statistics =
     Statistics(sizeInBytes = large.stats.sizeInBytes + small.stats.sizeInBytes)
 
@@ -54,7 +54,7 @@ case class MarkedBroadcastJoin(
 
 object MarkedBroadcastJoin {
 
-  /** The output of the logical and of the physical node. */
+  /** The output of the logical and the physical node. */
   def output(
       large: Seq[Attribute],
       small: Seq[Attribute],

@@ -3,8 +3,8 @@ package io.github.skewext.plan
 import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
 
 /**
- * Why the rows of a table with sorted buckets are sorted, and its files not merged. The one list of
- * reasons; the scan of the table carries its reason as a tag.
+ * Why Spark sorts the rows of a table with sorted buckets, instead of a merge of its files. This is
+ * the only list of these reasons. The scan of the table carries its reason as a tag.
  */
 sealed abstract class MergeReason(val text: String) extends Product with Serializable
 
@@ -53,6 +53,6 @@ object MergeReason {
 
   def clear(scan: TreeNode[_]): Unit = scan.unsetTagValue(tag)
 
-  /** The reason that the scan of a table with sorted buckets has a sort above it for. */
+  /** The reason for the sort above the scan of a table with sorted buckets. */
   def of(scan: TreeNode[_]): Option[MergeReason] = scan.getTagValue(tag)
 }

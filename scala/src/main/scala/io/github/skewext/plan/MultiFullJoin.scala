@@ -11,21 +11,22 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * The full outer join of N inputs on one equi-key, narrowed by a role for every input.
+ * The full outer join of N inputs on one equi-join key. The role of each input narrows the result.
  *
- * With all roles `Optional` the result is, as a multiset, that of the chain
+ * If all roles are `Optional`, the result is, as a multiset, that of the chain
  * `c1 FULL JOIN c2 USING (k) FULL JOIN c3 USING (k) ...`. In general it is that chain, filtered to
  * the keys that every `Required` input has and no `Excluded` input has.
  *
- * A row of the output is `keyOutput ++ the other columns of each input ++ indicator`. The value of a
- * key column is that of the first input that has the key.
+ * A row of the output is `keyOutput ++ the other columns of each input ++ indicator`. A key column
+ * has the value of the first input that has the key.
  *
- * @param keys expressions that are compared, per input; the same number and types in every input
- * @param keyColumns the columns of each input that hold the key's value; what `keyOutput` shows.
- *                   The same attributes as `keys` unless values that differ compare as equal.
+ * @param keys the compared expressions of each input; all inputs have the same number and types
+ * @param keyColumns the columns of each input with the values for `keyOutput`. They are the
+ *                   attributes in `keys`, unless different values compare as equal.
  * @param keyOutput the key columns of the output
- * @param roles one for every input
- * @param indicator if defined, a column with the zero-based positions of the inputs that had the key
+ * @param roles the role of each input
+ * @param indicator if defined, a column with the zero-based positions of the inputs that have the
+ *                  key
  */
 case class MultiFullJoin(
     children: Seq[LogicalPlan],
@@ -45,19 +46,19 @@ case class MultiFullJoin(
 
   override def maxRows: Option[Long] = MultiFullJoin.maxRows(children.map(_.maxRows), roles)
 
-  /** Cached, as Spark's own nodes do it: a plan above asks more than once. */
+  /** Cached, as in Spark's own nodes, because plans above read it repeatedly. */
   override def stats: Statistics = {
     if (statsCache.isEmpty) statsCache = Some(MultiJoinEstimation(this))
     statsCache.get
   }
 
-  // Spark's rules for joins look for Spark's joins; what it is for is that ours are quick to see that
-  // a plan has no join at all.
+  // Spark's rules for joins match the class of Spark's join, so the pattern does not activate them
+  // here. It lets skewext's rules skip plans without a join.
   override protected val nodePatterns: Seq[TreePattern] = Seq(JOIN)
 
   /**
-   * What holds for every row that comes out: what holds for the rows of an input that each of them
-   * has, and, of the key, what holds in every input that it can be shown from.
+   * Predicates that hold for every output row: those of required inputs. Without a required input,
+   * these are the predicates on the key that hold in every input whose rows are returned.
    */
   override protected lazy val validConstraints: ExpressionSet = {
     val shown = children.indices.filter(roles(_).isShown)
@@ -73,11 +74,11 @@ case class MultiFullJoin(
     ExpressionSet((ofNeeded ++ ofAll).flatten)
   }
 
-  /** A key comes out in one row if no input that is shown has it twice. */
+  /** The key is unique in the output if it is unique in every input whose rows are returned. */
   override lazy val distinctKeys: Set[ExpressionSet] = {
     val once = conf.getConf(SQLConf.PROPAGATE_DISTINCT_KEYS_ENABLED) && hasExactKeys &&
       children.indices.forall(i => !roles(i).isShown || hasDistinctKeys(i))
-    // Rows with a null key each come out alone.
+    // Rows with a null key match nothing, so several of them may have the same key.
     def noNulls = output.take(keyOutput.size).forall { key =>
       !key.nullable || constraints.contains(IsNotNull(key))
     }
@@ -91,9 +92,9 @@ case class MultiFullJoin(
     MultiFullJoin.valueColumns(children(i).output, keyColumns(i))
 
   /**
-   * The key columns of which equal values are identical, by position: it makes no difference which
-   * input shows them. Not floating-point numbers (-0.0 equals 0.0), nor keys that are padded for the
-   * comparison.
+   * The positions of the key columns whose equal values are identical, so that any input can
+   * provide the value. Floating-point keys are not among them (-0.0 equals 0.0), nor are keys that
+   * are padded for the comparison.
    */
   lazy val exactKeys: Seq[Int] = keyOutput.indices.filter { j =>
     keys.indices.forall { i =>
@@ -105,21 +106,21 @@ case class MultiFullJoin(
 
   lazy val exactKeyOutput: AttributeSet = AttributeSet(exactKeys.map(keyOutput))
 
-  /** The columns of the output that are the input's in every row that comes out. */
+  /** The columns of the output that have the input's value in every row. */
   def owned(i: Int): AttributeSet =
     if (roles(i) == Required) AttributeSet(valueColumns(i)) ++ exactKeyOutput
     else AttributeSet.empty
 
-  /** What is said of the output, said of one input. */
+  /** Translates a predicate on the output into one on an input. */
   def overInput(i: Int, predicate: Expression): Expression = {
     val keyOf = AttributeMap(keyOutput.zip(keys(i)))
     predicate.transform { case a: Attribute => keyOf.getOrElse(a, a) }
   }
 
   /**
-   * With predicates about the output asked of inputs as well, where they follow from what is known.
-   * Each is asked once: below it may be simplified to something that nobody would recognise, and be
-   * asked again, and again.
+   * Adds predicates on the output to inputs, unless the constraints of an input already contain
+   * them. Each predicate is added once. The optimizer may simplify it beyond recognition, and the
+   * next run of a rule would add it again, and again.
    */
   def withFilters(predicates: Int => Seq[Expression]): MultiFullJoin = {
     val asked = getTagValue(MultiFullJoin.Asked).getOrElse(Map.empty)
@@ -144,7 +145,10 @@ case class MultiFullJoin(
     }
   }
 
-  /** What is said of one input, said of the output. A column may be several keys: of each. */
+  /**
+   * Translates predicates on an input into predicates on the output. If a column is several keys,
+   * the result has a predicate on each of them.
+   */
   private def overOutput(i: Int, predicates: ExpressionSet): ExpressionSet =
     keyColumns(i).zip(keyOutput).groupBy(_._1.exprId).values.foldLeft(predicates) { (said, same) =>
       ExpressionSet(same.flatMap { case (column, out) =>
@@ -152,10 +156,7 @@ case class MultiFullJoin(
       })
     }
 
-  /**
-   * This plan's columns from one that has a part of them; the others are null. Also a plan of no
-   * rows, where no input is shown any more.
-   */
+  /** Projects a plan with some of this plan's columns to all of them. The others are null. */
   def withOutputOf(below: LogicalPlan): LogicalPlan = if (below.outputSet == outputSet) {
     below
   } else {
@@ -166,7 +167,7 @@ case class MultiFullJoin(
       below)
   }
 
-  /** The same with other roles. What the plan knows of the node stays with it. */
+  /** The join with other roles. It keeps the tags of this node, except the planner's choices. */
   def withRoles(newRoles: Seq[InputRole]): MultiFullJoin = changed(copy(roles = newRoles))
 
   def withInputs(inputs: Seq[LogicalPlan]): MultiFullJoin =
@@ -179,12 +180,13 @@ case class MultiFullJoin(
     join
   }
 
-  /** No rows. */
+  /** The empty relation with the output of this join. */
   def empty: LogicalPlan = LocalRelation(output, Nil)
 
   /**
-   * The join without some inputs, whose columns are null. Whoever asks knows that they make no
-   * difference, and that nobody looks at the indicator, which would count other inputs.
+   * The join without some inputs; their columns are null. The caller guarantees that these inputs
+   * do not change the result, and that the indicator is unused, because the positions of inputs
+   * change.
    */
   def without(dropped: Set[Int]): LogicalPlan = {
     val kept = children.indices.filterNot(dropped)
@@ -203,7 +205,7 @@ case class MultiFullJoin(
             keyColumns = kept.map(keyColumns),
             roles = kept.map(roles),
             indicator = None))
-        // It is by position.
+        // The tag refers to inputs by position.
         join.unsetTagValue(MultiFullJoin.Asked)
         withOutputOf(join)
     }
@@ -219,23 +221,28 @@ case class MultiFullJoin(
 
 object MultiFullJoin {
 
-  /** The input that the others are broadcast to. It stays, while adaptive execution plans again. */
+  /**
+   * The input to which the others are broadcast. Adaptive execution keeps it when it plans again.
+   */
   private[skewext] val LargeInput = TreeNodeTag[Int]("skewext.largeInput")
 
-  /** What larger inputs are asked while the query runs. It stays, too. */
+  /** The runtime filters of each input. Adaptive execution keeps them, too. */
   private[skewext] val RuntimeFilters =
     TreeNodeTag[Map[Int, Seq[Expression]]]("skewext.runtimeFilters")
 
-  /** What does not hold for a join that differs from the one that it was chosen for. */
+  /** Tags that do not apply to a changed join. */
   private val ChosenByPlanner: Seq[TreeNodeTag[_]] = Seq(LargeInput, RuntimeFilters)
 
-  /** What has been asked of each input, in terms of the output. */
+  /** The predicates that were added to each input, in terms of the output. */
   private val Asked = TreeNodeTag[Map[Int, ExpressionSet]]("skewext.asked")
 
-  /** On the projection that gives new ids to an input. */
+  /** Marks a projection that gives new ids to an input. */
   private val Renewed = TreeNodeTag[Unit]("skewext.renewed")
 
-  /** The output of the logical and of the physical node: one home for order and nullability. */
+  /**
+   * The output of the logical and the physical node. Only this method defines order and
+   * nullability.
+   */
   def output(
       inputs: Seq[Seq[Attribute]],
       keyColumns: Seq[Seq[Attribute]],
@@ -254,7 +261,7 @@ object MultiFullJoin {
     keyOutput.zip(keyNullable).map { case (a, n) => a.withNullability(n) } ++ values ++ indicator
   }
 
-  /** Something under the name and the id of a column of the output. */
+  /** An alias with the name and the id of a column of the output. */
   private[skewext] def aliasFor(value: Expression, column: Attribute): Alias =
     Alias(value, column.name)(
       exprId = column.exprId,
@@ -262,10 +269,12 @@ object MultiFullJoin {
       explicitMetadata = Some(column.metadata))
 
   /**
-   * An input with other ids for its columns, and from the columns that it had to those. An alias of
-   * the same name would do for the analyzer, but Spark's optimizer removes it as redundant, for all
-   * nodes that are not its own joins, and two inputs would end up with the same columns. Hence names
-   * like `x@1`.
+   * Gives new ids to the columns of an input. It returns the new plan, and a function from old
+   * columns to new ones.
+   *
+   * The aliases also have new names, such as `x@1`. The analyzer would accept aliases of the same
+   * name, but Spark's optimizer removes these as redundant below all nodes except its own joins.
+   * Then two inputs would have the same columns.
    */
   private[skewext] def withNewIds(
       input: LogicalPlan,
@@ -278,16 +287,18 @@ object MultiFullJoin {
   }
 
   /**
-   * Inputs as they are, but for those of which Spark's optimizer could make columns the same: it takes
-   * away aliases that change nothing but an id. These get other ids, all their columns.
+   * Gives new ids to all columns of those inputs in which Spark's optimizer could produce equal
+   * columns, because it removes aliases that only change an id. Other inputs stay unchanged. New
+   * ids go to
    *
-   *  - Inputs that have a column in common, somewhere in their plans. One that hides it behind an alias
-   *    would show it under the id that another one's has above the join. Not what has got new ids
-   *    before: those aliases stay, unless they are inputs of a join that may become a part of another.
-   *  - An input that has two columns of one name. They could be aliases of one column; if one of them is
-   *    the key, the other would be none of the values any more.
+   *  - inputs that have a column in common, anywhere in their plans. If one of them hides the
+   *    column behind an alias and the optimizer removes the alias, two inputs return the same
+   *    column. Plans below earlier new ids are skipped, because these aliases stay. They are not
+   *    skipped below a multi-way join, which may become a part of another one.
+   *  - inputs with two columns of one name. These could be aliases of one column. If one of them is
+   *    the key and the optimizer removes the aliases, the other one is no longer a value column.
    *
-   * @return each with its columns by those that it had
+   * @return each input, with a function from its old columns to the new ones
    */
   private[skewext] def separated(
       inputs: Seq[LogicalPlan]): Seq[(LogicalPlan, Attribute => Attribute)] = {
@@ -315,13 +326,13 @@ object MultiFullJoin {
     }
   }
 
-  /** The columns of an input that are not its key. */
+  /** The columns of an input that are not key columns. */
   def valueColumns(input: Seq[Attribute], keyColumns: Seq[Attribute]): Seq[Attribute] = {
     val keySet = AttributeSet(keyColumns)
     input.filterNot(keySet.contains)
   }
 
-  /** A key column shows a null only for rows whose key has one, where these come out at all. */
+  /** A key column is null only in rows with a null key, if the join returns such rows. */
   private def keyIsNullable(
       keyColumns: Seq[Seq[Attribute]],
       roles: Seq[InputRole],
@@ -331,8 +342,8 @@ object MultiFullJoin {
     }
 
   /**
-   * A bound for the rows: each combination of rows of some inputs comes out at most once, and at
-   * least one input takes part.
+   * An upper bound for the number of rows. The join returns each combination of input rows at most
+   * once, and every combination contains a row of at least one input.
    */
   def maxRows(inputs: Seq[Option[Long]], roles: Seq[InputRole]): Option[Long] = {
     val factors = inputs.zip(roles).collect {
@@ -347,7 +358,7 @@ object MultiFullJoin {
     }
   }
 
-  /** `[k] full outer, 4 inputs` or `[k] 3 inputs: required, optional, excluded`. */
+  /** For example, `[k] full outer, 4 inputs` or `[k] 3 inputs: required, optional, excluded`. */
   def describe(
       keyNames: Seq[String],
       roles: Seq[InputRole],

@@ -9,13 +9,13 @@ import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types.{ArrayType, IntegerType}
 
 /**
- * Makes the logical plan of a multi-way join that was asked for by name. Checks the arguments, casts
- * the keys to their common types, and gives the columns their names.
+ * Builds the logical plan of a multi-way join from its arguments. It checks the arguments, casts
+ * the keys to their common types, and names the columns.
  *
  * @param inputs analyzed plans
  * @param keys names of the key columns of each input
  * @param keyNames names of the key columns in the output
- * @param suffixes if given, what each input appends to names that occur elsewhere too
+ * @param suffixes if defined, the suffix of each input for names that occur in another input, too
  */
 private[skewext] class MultiFullJoinBuilder(
     session: SparkSession,
@@ -86,9 +86,9 @@ private[skewext] class MultiFullJoinBuilder(
   }
 
   /**
-   * The input with its keys in their common types. A column that is several keys becomes as many
-   * columns: each has a type of its own, and says something of its own about the partitioning. The
-   * name of a copy differs from the column's, as for `separate`.
+   * Casts the keys of an input to their common types. A column that is several keys becomes several
+   * columns, because each key has its own type and appears in the partitioning by itself. The name
+   * of a copy differs from that of the column, for the reason given at `separate`.
    */
   private def castKeysOf(
       i: Int,
@@ -117,8 +117,8 @@ private[skewext] class MultiFullJoinBuilder(
   }
 
   /**
-   * Gives new ids to the columns of inputs that come from one DataFrame, and other names, which the
-   * projection above the join puts right.
+   * Gives new ids to the columns of inputs that come from one DataFrame. `MultiFullJoin.withNewIds`
+   * also gives them new names, and the projection above the join restores the old ones.
    */
   private def separate(
       plans: Seq[LogicalPlan],
@@ -133,13 +133,13 @@ private[skewext] class MultiFullJoinBuilder(
   }
 
   /**
-   * The join's columns under their final names. The key columns get aliases in any case, as in
-   * Spark's own USING joins: Spark renews aliases, not the columns that a node of ours makes, where
-   * the result is joined with itself.
+   * The join's columns under their final names. Key columns always get aliases, as in Spark's USING
+   * joins. If the result is joined with itself, Spark gives new ids to aliases, but not to columns
+   * that a node of skewext produces.
    */
   private def named(join: MultiFullJoin, keyColumns: Seq[Seq[Attribute]]): LogicalPlan = {
     val shown = inputs.indices.filter(roles(_) != Excluded)
-    // Position by position: the children's columns may have got new ids, but not a new order.
+    // Matches columns by position: those of the children may have new ids, but the same order.
     val valueNames = shown.map { i =>
       i -> MultiFullJoin.valueColumns(inputs(i).output, keyColumns(i)).map(_.name)
     }

@@ -7,11 +7,12 @@ import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUti
 import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, Statistics}
 
 /**
- * How much comes out of a [[MultiFullJoin]].
+ * Estimates the size and the statistics of a [[MultiFullJoin]].
  *
- * The sum of the inputs where no more than one of them can have a key twice. Of those that can, the
- * product, as Spark has it for joins of two: a join above must not broadcast what it takes for small.
- * With column statistics (`spark.sql.cbo.enabled`) the product is divided by the number of keys.
+ * The size is the sum of the inputs if at most one of them may have duplicate keys. Inputs with
+ * duplicate keys are multiplied, as in Spark's estimate for two inputs. A smaller estimate could
+ * make a join above broadcast a large result. With column statistics (`spark.sql.cbo.enabled`) the
+ * product is divided by the number of keys.
  */
 private[skewext] object MultiJoinEstimation {
 
@@ -41,7 +42,7 @@ private[skewext] object MultiJoinEstimation {
     }
   }
 
-  /** How many rows inputs give that have keys several times, if it is known how many keys there are. */
+  /** The number of rows from inputs with duplicate keys; None if the number of keys is unknown. */
   private def productOf(join: MultiFullJoin, inputs: Seq[Int]): Option[BigInt] = {
     val keys = inputs.map { i =>
       val stats = join.children(i).stats
@@ -65,7 +66,7 @@ private[skewext] object MultiJoinEstimation {
     join.maxRows.map(BigInt(_).min(estimate)).getOrElse(estimate)
   }
 
-  /** Of an optional input's columns we know how many values there are, and that the rest is null. */
+  /** Statistics of the columns. In rows without an optional input, its columns are null. */
   private def columnStats(
       join: MultiFullJoin,
       rows: BigInt,
@@ -80,13 +81,14 @@ private[skewext] object MultiJoinEstimation {
       column -> stat.copy(
         distinctCount = stat.distinctCount.map(_.min(rows)),
         nullCount = stat.nullCount.map(n => (n + absent).min(rows)),
-        // It says how many rows each of its parts has.
+        // Omitted if there are more rows, because a histogram contains the number of rows of each
+        // bin.
         histogram = if (absent > 0) None else stat.histogram)
     }
     AttributeMap(values ++ keyStats(join, rows))
   }
 
-  /** A key that each row shows has no more values than a required input has of it. */
+  /** A required input bounds the number of key values, because every row has its key. */
   private def keyStats(join: MultiFullJoin, rows: BigInt): Seq[(Attribute, ColumnStat)] =
     for {
       j <- join.exactKeys

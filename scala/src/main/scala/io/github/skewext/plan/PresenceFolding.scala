@@ -6,19 +6,23 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.types.BooleanType
 
-/** What an expression above a join comes to where an input has the key, and where it has not. */
+/** Simplifies expressions above a join for rows whose key an input has, or lacks. */
 private[skewext] object PresenceFolding {
 
-  /** In rows of keys that input `i` lacks: all its columns are null. */
+  /**
+   * Simplifies an expression for rows whose key input `i` lacks: all columns of the input are null.
+   */
   def whenAbsent(e: Expression, join: MultiFullJoin, i: Int): Expression = {
     val own = AttributeSet(join.valueColumns(i))
-    // As Spark does to find out whether a predicate rejects nulls, also what is not foldable.
+    // Evaluates also expressions that are not foldable, as Spark does to find predicates that
+    // reject nulls.
     folded(e, _ => true) { case a: Attribute if own.contains(a) => Literal(null, a.dataType) }
   }
 
   /**
-   * In rows of keys that input `i` has: some of its columns have one and the same value, or are
-   * never null. Nor is the key null, if the input's is not, or rows where it is do not come out.
+   * Simplifies an expression for rows whose key input `i` has. Constant columns of the input have
+   * their value, and others may never be null. A key column is not null if the input's column is
+   * not, or if the join does not return the input's rows with a null key.
    */
   def whenPresent(e: Expression, join: MultiFullJoin, i: Int): Expression = {
     val constant = constants(join, i)
@@ -40,8 +44,8 @@ private[skewext] object PresenceFolding {
   }
 
   /**
-   * The columns of an input, besides its key, that have one value, and that value. Not of types in which
-   * equal values may differ: `v <=> 0.0` holds for -0.0.
+   * The columns of an input, except its key, that have a single value, and that value. Types whose
+   * equal values may differ are omitted: `v <=> 0.0` also holds for -0.0.
    */
   def constants(join: MultiFullJoin, i: Int): AttributeMap[Literal] = {
     val own = AttributeSet(join.valueColumns(i).filter(KeyTypes.comparedByBytes(_)))
@@ -51,7 +55,7 @@ private[skewext] object PresenceFolding {
     })
   }
 
-  /** Whether a predicate is false or null, whatever the columns in it are. */
+  /** Whether a predicate is false or null for all values of its columns. */
   def neverTrue(predicate: Expression): Boolean = predicate match {
     case Literal(value, BooleanType) => value != true
     case And(left, right) => neverTrue(left) || neverTrue(right)
@@ -102,7 +106,7 @@ private[skewext] object PresenceFolding {
   private def evaluated(e: Expression): Expression = e match {
     case _: Unevaluable => e
     case _ =>
-      // What fails tells nothing; nor need it ever be computed.
+      // If the evaluation fails, the expression stays. The query may never evaluate it.
       try {
         Literal(e.eval(), e.dataType)
       } catch {

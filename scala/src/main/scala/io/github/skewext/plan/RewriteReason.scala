@@ -3,8 +3,8 @@ package io.github.skewext.plan
 import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
 
 /**
- * Why a chain of joins is left to Spark. The one list of reasons; the top join of a chain carries its
- * reason as a tag, with a detail that says which join or expression it is about.
+ * Why a chain of joins is left to Spark. This is the only list of these reasons. The top join of a
+ * chain carries its reason as a tag, with the affected join or expression as detail.
  */
 sealed abstract class RewriteReason(val text: String) extends Product with Serializable
 
@@ -118,7 +118,7 @@ object RewriteReason {
     SharedSubquery,
     Streaming)
 
-  /** A reason as a join carries it. */
+  /** A reason and its detail, as stored on a join. */
   case class Detailed(reason: RewriteReason, detail: Option[String]) {
     def text: String = reason.text + detail.map(d => s" ($d)").getOrElse("")
   }
@@ -131,11 +131,14 @@ object RewriteReason {
 
   def clear(node: TreeNode[_]): Unit = node.unsetTagValue(notRewritten)
 
-  /** The reason that the top join of a chain was left to Spark for. */
+  /** The reason why the chain with this top join is left to Spark. */
   def of(node: TreeNode[_]): Option[Detailed] = node.getTagValue(notRewritten)
 
   def setMadeOf(node: TreeNode[_], joins: String): Unit = node.setTagValue(rewritten, joins)
 
-  /** What a multi-way join was made of, `3 full outer joins`, if it was not asked for by name. */
+  /**
+   * The joins that were rewritten into a multi-way join, such as `3 full outer joins`. None if the
+   * query called the multi-way join by name.
+   */
   def madeOf(node: TreeNode[_]): Option[String] = node.getTagValue(rewritten)
 }

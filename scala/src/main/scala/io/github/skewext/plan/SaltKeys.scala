@@ -5,36 +5,37 @@ import org.apache.spark.sql.catalyst.optimizer.BuildSide
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
 import org.apache.spark.sql.types.IntegerType
 
-/** What a side of a salted join gives for the rows of a hot key. */
+/** The rows that a side of a salted join returns for a hot key. */
 sealed trait HotRows
 
 object HotRows {
 
-  /** The rows. */
+  /** The rows of the side. */
   case object Shown extends HotRows
 
   /**
-   * The rows, and from each task that has some a marker in the first part: by it the first copy of a
-   * row of the other side knows that it has a match, if only in another cell.
+   * The rows of the side, and markers: each task with rows of the key adds one marker to the first
+   * part. The marker shows the first copy of a row of the other side that a match exists, perhaps
+   * only in another cell.
    */
   case object ShownAndMarked extends HotRows
 
-  /** A marker from each task that has some, where the number of rows makes no difference. */
+  /** Only the markers. They are sufficient if the number of rows does not matter. */
   case object Marked extends HotRows
 }
 
 /**
- * The rows of one side of a salted join: each in the cells that [[SaltedKey]] tells, so that a join
- * on the keys and the cell brings every pair of rows with equal keys together once.
+ * Adds to each row of one side its cells in a salted join, see [[SaltedKey]]. A join on the keys
+ * and the cell brings every pair of rows with equal keys together once.
  *
- * Where a row goes depends on the number of its task, and on what is in it only if that is sure to be
- * there again; so a task that runs again gives each cell what it gave before.
+ * The cell of a row depends on the number of its task. It also depends on the row's content if that
+ * is stable. So a retried task returns the same rows for each cell.
  *
- * @param nullCells into how many cells rows with a null in the key are spread; 0 if they match
- *                  nothing and cannot come out, and are dropped
- * @param cell the cell of a row; below 0 for rows with a null in the key
- * @param kind one of [[SaltKeys.First]], [[SaltKeys.Further]] and [[SaltKeys.Marker]], if anybody
- *             asks
+ * @param nullCells the number of cells that rows with a null key are spread over; 0 drops such
+ *                  rows, because they match nothing and the join does not return them
+ * @param cell the cell of a row, negative for rows with a null key
+ * @param kind if defined, a column with [[SaltKeys.First]], [[SaltKeys.Further]] or
+ *             [[SaltKeys.Marker]]
  */
 case class SaltKeys(
     keys: Seq[Expression],
@@ -51,7 +52,7 @@ case class SaltKeys(
 
   override def producedAttributes: AttributeSet = AttributeSet(cell +: kind.toSeq)
 
-  /** Markers have nulls in all columns but those of the key. */
+  /** Markers have nulls in all columns except those of the key. */
   override protected lazy val validConstraints: ExpressionSet =
     if (hotRows == HotRows.Shown) {
       child.constraints
@@ -60,7 +61,7 @@ case class SaltKeys(
       child.constraints.filter(_.references.subsetOf(ofKeys))
     }
 
-  /** Rows have copies. */
+  /** Unknown, because rows are copied. */
   override def maxRows: Option[Long] = None
 
   override protected def stringArgs: Iterator[Any] = SaltKeys.stringArgs(keys, side, hot, hotRows)
@@ -71,16 +72,16 @@ case class SaltKeys(
 
 object SaltKeys {
 
-  /** The only one of a row, or the first of its copies. */
+  /** A row without copies, or the first copy of a row. */
   val First = 0
 
-  /** A copy of a row that has others. */
+  /** Another copy of a row. */
   val Further = 1
 
-  /** Not a row: tells that rows of the key are there. */
+  /** Not a row: it shows that the side has rows of the key. */
   val Marker = -1
 
-  /** A column for the cells of a side. */
+  /** Creates the cell column of a side. */
   def newCell(): Attribute =
     AttributeReference("cell", IntegerType, nullable = false)()
 

@@ -3,9 +3,10 @@ package io.github.skewext.plan
 import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
 
 /**
- * Why a join is not split. The one list of reasons; a plan's node carries its reason as a tag.
+ * Why a join is not split. This is the only list of these reasons. A node of the plan carries its
+ * reason as a tag.
  *
- * @param ofSkewedJoin whether the join is known to be skewed, so that users may want to know
+ * @param ofSkewedJoin whether the join is known to be skewed, so that the reason matters to users
  */
 sealed abstract class SkewReason(val text: String, val ofSkewedJoin: Boolean)
 
@@ -123,6 +124,6 @@ object SkewReason {
 
   def set(node: TreeNode[_], reason: SkewReason): Unit = node.setTagValue(tag, reason)
 
-  /** The reason that a plan which was executed gives for a join that it left whole. */
+  /** The reason that an executed plan has for a join that is not split. */
   def of(node: TreeNode[_]): Option[SkewReason] = node.getTagValue(tag)
 }

@@ -6,7 +6,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * The settings that decide about splits: Spark's own, and the limits that Spark has none for.
+ * The settings for splits: Spark's own, and limits that Spark does not have.
  *
  * @param isWritten whether each task of the join writes a file
  */
@@ -20,7 +20,7 @@ case class SkewSettings(
     marking: Boolean,
     isWritten: Boolean = false) {
 
-  /** With what a hint says in place of the session's settings. */
+  /** These settings, overridden by the options of a hint. */
   def changedBy(options: TechniqueOptions): SkewSettings = copy(
     factor = options.double(SkewSettings.Factor, least = 1).getOrElse(factor),
     thresholdBytes = options.bytes(SkewSettings.Threshold).getOrElse(thresholdBytes),
@@ -29,11 +29,14 @@ case class SkewSettings(
     maxRereadFactor = options.double(SkewSettings.MaxReread, least = 1).getOrElse(maxRereadFactor),
     minGain = options.double(SkewSettings.MinGain, least = 1).getOrElse(minGain))
 
-  /** From which size on a partition is skewed: as Spark's own rule has it. */
+  /** The size above which a partition is skewed, as in Spark's `OptimizeSkewedJoin`. */
   def skewThreshold(sizes: Seq[Long]): Long =
     math.max(thresholdBytes, (SkewSettings.median(sizes) * factor).toLong)
 
-  /** How large slices should be: as other partitions are, but at least the advisory size. */
+  /**
+   * The target size of slices: the mean size of the other partitions, but at least the advisory
+   * size.
+   */
   def targetBytes(sizes: Seq[Long], threshold: Long): Long = {
     val others = sizes.filter(_ <= threshold)
     if (others.isEmpty) advisoryBytes else math.max(advisoryBytes, others.sum / others.size)
@@ -51,7 +54,9 @@ object SkewSettings {
     minGain = conf.getConf(SkewConf.SKEW_MIN_GAIN),
     marking = conf.getConf(SkewConf.SKEW_MARKING))
 
-  /** Those for one join of a plan: of the session, unless it was asked for with others. */
+  /**
+   * The settings for one join of a plan: those of the session, overridden by a hint for `adaptive`.
+   */
   def of(conf: SQLConf, join: SparkPlan): SkewSettings =
     JoinHints
       .logicalJoin(join)
@@ -60,7 +65,7 @@ object SkewSettings {
       .fold(of(conf))(of(conf).changedBy(_))
       .copy(isWritten = WrittenJoin.isOne(join))
 
-  /** What the technique `adaptive` takes. */
+  /** The options of the technique `adaptive`. */
   private val Factor = "factor"
   private val Threshold = "threshold"
   private val SliceBytes = "slice_bytes"

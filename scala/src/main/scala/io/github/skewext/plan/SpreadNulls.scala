@@ -10,16 +10,18 @@ import org.apache.spark.sql.catalyst.expressions.codegen.{CodeGenerator, Codegen
 import org.apache.spark.sql.types.{DataType, IntegerType, LongType}
 
 /**
- * What rows with a null key are partitioned by besides it, and 0 for all others: a hash of `values` and of
- * the map task. Such rows match nothing, so it makes no difference where they are: any two of the same keys
- * are equal to Spark. Also a name, to keep plans readable: `hashpartitioning(k, spreadnulls(k), 200)`.
+ * A value that partitions rows with a null key, in addition to the key: a hash of `values` and of
+ * the map task's number. It is 0 for all other rows. Rows with a null key match nothing, so they
+ * may be in any partition. Therefore two of these expressions are equal for Spark if their `keys`
+ * are equal. The name keeps plans readable: `hashpartitioning(k, spreadnulls(k), 200)`.
  *
- * Each map task is sent it, and generates the code by which it finds partitions. So it is one node and not
- * several, and to hash many columns, which takes much code, is left until a row without a key is met.
+ * Each map task receives this expression, and generates code that computes the partition of a row.
+ * To keep that small, it is a single node. The hash of many columns takes much code, and is
+ * compiled when the first row with a null key occurs.
  *
- * @param keys those that may be null
- * @param isSettled whether it is 0 in all rows: behind the shuffle nobody needs to hash a row once more at
- *                  each comparison
+ * @param keys the nullable keys
+ * @param isSettled whether the value is 0 in all rows. It is set above the shuffle, where each
+ *                  comparison of keys would compute the hash again.
  */
 case class SpreadNulls(keys: Seq[Expression], values: Seq[Expression], isSettled: Boolean = false)
     extends ZeroWithoutNulls {
@@ -59,7 +61,7 @@ case class SpreadNulls(keys: Seq[Expression], values: Seq[Expression], isSettled
 
   @transient private lazy val compiled = UnsafeProjection.create(hash)
 
-  /** Of a row without a key, for generated code. */
+  /** The value for a row with a null key, for generated code. */
   def ofRow(row: InternalRow): Long = compiled(row).getLong(0)
 
   override def toString: String = keys.mkString("spreadnulls(", ", ", ")")
@@ -75,7 +77,7 @@ object SpreadNulls {
   def isOne(e: Expression): Boolean = e.isInstanceOf[SpreadNulls]
 }
 
-/** The number of the map task that writes the row; the same when the task runs again. */
+/** The number of the map task that writes the row. It stays the same if the task is retried. */
 private case class MapTaskId() extends LeafExpression {
   override def nullable: Boolean = false
   override def dataType: DataType = IntegerType

@@ -22,25 +22,27 @@ import org.apache.spark.sql.skewext.{SelectColumnsExec, SparkShims}
 import org.apache.spark.sql.types._
 
 /**
- * Whether a plan gives the same rows when it runs again, each task its own ones, whatever the order
- * in which its shuffles bring rows. Only then a row may be read twice, or sent somewhere by what is in
- * it: tasks that run before and after a failure agree on it. It is the one place that knows, and it
- * knows a list of nodes, functions and sources. Whatever is not in it is not taken for stable: an RDD,
- * a table of another system, a function over whole partitions.
+ * Decides whether the rows of a plan are stable: deterministic and repeatable. Then each task
+ * returns the same rows when it runs again, in whatever order its shuffles deliver rows. Only
+ * stable rows may be read twice or routed by their content, because tasks before and after a
+ * failure must agree.
+ *
+ * This is the only place that decides it, from an allow-list of nodes, functions and sources.
+ * Anything else is not stable: an RDD, a table of another system, a function over whole partitions.
  */
 object StableRows {
 
   def areIn(plan: SparkPlan): Boolean = areIn(plan, plan.outputSet)
 
   /**
-   * Whether it gives these columns of the same rows, whatever its other columns are: the number that a
-   * MERGE gives each row of its target does not concern the keys.
+   * Whether these columns of the plan's rows are stable. Other columns may be unstable, such as the
+   * number that a MERGE gives each row of its target, which does not affect the keys.
    */
   def areIn(plan: SparkPlan, columns: AttributeSet): Boolean = plan match {
     case stage: QueryStageExec => areIn(stage.plan, columns)
     case ReusedExchangeExec(output, child) => areIn(child, sameColumns(output, child, columns))
     case adaptive: AdaptiveSparkPlanExec => areIn(adaptive.executedPlan, columns)
-    // What is cached may be lost, and is made again.
+    // A cached block may be lost, and is then recomputed.
     case cached: InMemoryTableScanExec =>
       val made = cached.relation.cachedPlan
       areMadeBy(cached) && areIn(made, sameColumns(cached.relation.output, made, columns))
@@ -52,7 +54,7 @@ object StableRows {
     case groups: BaseAggregateExec if ofGroupsAlone(groups, columns) =>
       groups.groupingExpressions.forall(isSame) &&
       areIn(groups.child, references(groups.groupingExpressions))
-    // They have the rows of their child, and more columns.
+    // These nodes add columns to the rows of their child.
     case node @ (_: WindowExec | _: EvalPythonExec)
         if columns.subsetOf(node.children.head.outputSet) =>
       areIn(node.children.head, columns)
@@ -62,7 +64,7 @@ object StableRows {
     case node => areMadeBy(node) && node.children.forall(areIn)
   }
 
-  /** The same of a plan that is not planned yet, and may be in the midst of its optimization. */
+  /** The same for a logical plan, which may be only partly optimized. */
   def areIn(session: SparkSession, plan: LogicalPlan): Boolean = Try {
     val state = session.sessionState
     val optimized = state.optimizer.execute(plan.clone())
@@ -71,11 +73,12 @@ object StableRows {
     }
   }.getOrElse(false)
 
-  /** Whether one node keeps it so. */
+  /** Whether the rows of the node are stable if those of its children are. */
   def areMadeBy(node: SparkPlan): Boolean = isKnown(node) && node.expressions.forall(isSame)
 
   private def isSame(e: Expression): Boolean = {
-    // Delta counts rows by a function that gives what it is given, and says that it must stay there.
+    // Delta counts rows with a function that returns its argument. It is marked as not
+    // deterministic, so that Spark does not move it.
     val counted = e.transform {
       case counter: UnaryExpression if isCounterOfDelta(counter) => counter.child
     }
@@ -86,8 +89,8 @@ object StableRows {
     e.getClass.getName == "org.apache.spark.sql.delta.metric.IncrementMetric"
 
   /**
-   * Whether its columns are its children's, and its expressions all there is to say which of their rows
-   * it has, and in which task.
+   * Whether the node returns columns of its children, and its expressions alone determine which
+   * rows it returns, and in which task.
    */
   private def passesColumns(node: SparkPlan): Boolean = node match {
     case _: FilterExec | _: SortExec | _: CoalesceExec | _: BroadcastExchangeLike |
@@ -101,7 +104,9 @@ object StableRows {
     case _ => false
   }
 
-  /** Whether these columns tell one group from the other, and nothing of what is in it. */
+  /**
+   * Whether these columns depend only on the grouping expressions, and not on the rows of a group.
+   */
   private def ofGroupsAlone(groups: BaseAggregateExec, columns: AttributeSet): Boolean = {
     val shown = groups.resultExpressions.filter(e => columns.contains(e.toAttribute))
     shown.forall(isSame) &&
@@ -111,7 +116,7 @@ object StableRows {
   private def references(expressions: Seq[Expression]): AttributeSet =
     AttributeSet.fromAttributeSets(expressions.map(_.references))
 
-  /** The columns of one who has the rows of another under other names. */
+  /** The columns of `of` that are called `columns` in `output`, which has the same rows. */
   private def sameColumns(
       output: Seq[Attribute],
       of: SparkPlan,
@@ -122,9 +127,9 @@ object StableRows {
     case _: FileSourceScanExec | _: LocalTableScanExec | _: RangeExec | _: InMemoryTableScanExec =>
       true
     case scan: BatchScanExec => readsFixedFiles(scan.scan)
-    // Rows of a checkpoint are not made again: without its files, the query fails.
+    // Spark does not recompute the rows of a checkpoint. Without its files, the query fails.
     case scan: RDDScanExec if scan.rdd.isCheckpointed => true
-    // Without a FROM: an RDD, or from Spark 4 on a node of its own.
+    // A query without a FROM: an RDD in Spark 3.5, and a node of its own since Spark 4.
     case one: LeafExecNode if one.nodeName == "Scan OneRowRelation" => true
     case _: ProjectExec | _: FilterExec | _: SelectColumnsExec | _: ExpandExec | _: GenerateExec |
         _: SortExec | _: UnionExec | _: CoalesceExec | _: CollectMetricsExec =>
@@ -142,14 +147,17 @@ object StableRows {
       true
     case _: HashAggregateExec | _: ObjectHashAggregateExec | _: SortAggregateExec => true
     case _: WindowExec => true
-    // Which of the rows with equal sort keys are kept.
+    // A row number would select any of the rows with equal sort keys.
     case w: WindowGroupLimitExec => isRank(w.rankLikeFunction)
     case _: BatchEvalPythonExec | _: ArrowEvalPythonExec => true
     case _: KeepsStableRows => true
     case _ => false
   }
 
-  /** Files that are named when the query is planned: Spark's own, and those of one snapshot. */
+  /**
+   * Whether the files are fixed when the query is planned: those of Spark's sources, and those of
+   * an Iceberg snapshot.
+   */
   private def readsFixedFiles(scan: Scan): Boolean = scan match {
     case _: FileScan => true
     case _ => scan.getClass.getName.startsWith("org.apache.iceberg.spark.source.")
@@ -161,16 +169,17 @@ object StableRows {
     case _ => false
   }
 
-  /** Whether it is the same, bit by bit, in whatever order it sees the rows of its group. */
+  /** Whether the result is identical, bit by bit, for any order of the rows of the group. */
   private def isExact(function: AggregateFunction): Boolean = function match {
     case _: Count | _: BitAndAgg | _: BitOrAgg | _: BitXorAgg | _: HyperLogLogPlusPlus => true
-    // Of -0.0 and 0.0, which are equal, the first one stays.
+    // -0.0 equals 0.0, and the function returns whichever it sees first.
     case Min(child) => KeyTypes.comparedByBytes(child.dataType)
     case Max(child) => KeyTypes.comparedByBytes(child.dataType)
-    // The buffer of a try_sum that has run over is null, also if what comes then would bring it back.
+    // After an overflow, the buffer of a try_sum stays null, even if later rows would reverse the
+    // overflow.
     case sum: Sum =>
       !isFloatingPoint(sum.child.dataType) && SparkShims.evalMode(sum) != EvalMode.TRY
-    // The sum of whole numbers is a double here.
+    // For integers, the buffer of the sum is a double.
     case Average(child, mode) =>
       mode != EvalMode.TRY && (child.dataType match {
         case _: DecimalType | _: YearMonthIntervalType | _: DayTimeIntervalType => true
@@ -180,8 +189,8 @@ object StableRows {
   }
 
   /**
-   * With equal sort keys, any row may come first. A rank does not tell which did, nor does an
-   * aggregate whose frame has either all such rows or none.
+   * Rows with equal sort keys (peers) may have any order. A rank does not depend on that order, nor
+   * does an aggregate whose frame contains either all peers or none.
    */
   private def isSameForPeers(window: WindowExpression): Boolean =
     window.windowFunction match {

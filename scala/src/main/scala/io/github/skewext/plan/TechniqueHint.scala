@@ -3,10 +3,10 @@ package io.github.skewext.plan
 import org.apache.spark.sql.catalyst.plans.logical._
 
 /**
- * What is known of a join that a technique is wanted for, or has made. Spark carries hints through
- * its optimizer and into adaptive execution, where tags of joins get lost; so it is one.
+ * A hint with the technique of a join, requested or applied. It is a hint because Spark carries
+ * hints through its optimizer and into adaptive execution, and loses tags of joins.
  *
- * Spark makes hints of its own out of hints, hence the methods.
+ * Spark creates new hints from existing ones, hence `copy` and `merge`.
  */
 final class TechniqueHint(val content: TechniqueHint.Content, ofSpark: Option[JoinStrategyHint])
     extends HintInfo(ofSpark) {
@@ -34,15 +34,15 @@ final class TechniqueHint(val content: TechniqueHint.Content, ofSpark: Option[Jo
 
 object TechniqueHint {
 
-  /** The technique that is no other plan, but settings for the splits of this join. */
+  /** The technique that does not change the plan, but the settings for the splits of this join. */
   val Adaptive = "adaptive"
 
   sealed trait Content
 
   /**
-   * A technique that is asked for.
+   * A requested technique.
    *
-   * @param prepared whether the options have all that takes a job to find out
+   * @param prepared whether the options already contain the results of jobs, such as hot keys
    */
   case class Wanted(technique: String, options: TechniqueOptions, prepared: Boolean)
       extends Content {
@@ -50,15 +50,15 @@ object TechniqueHint {
   }
 
   /**
-   * A join that a technique has made.
+   * A join that a technique has planned.
    *
-   * @param how what is done, for explanations; filled in when the technique is done
+   * @param how a description for explanations, set when the technique is complete
    */
   case class Made(technique: String, options: TechniqueOptions, how: String) extends Content {
     override def toString: String = s"by $technique"
   }
 
-  /** A join that could not be done as it was asked for. */
+  /** A join whose requested technique cannot be applied. */
   case class Refused(technique: String, reason: TechniqueReason.Detailed) extends Content {
     override def toString: String = s"not by $technique"
   }
@@ -66,7 +66,7 @@ object TechniqueHint {
   def apply(content: Content, strategy: Option[JoinStrategyHint] = None): TechniqueHint =
     new TechniqueHint(content, strategy)
 
-  /** What is known of a join. */
+  /** The technique of a join, if there is one. */
   def of(plan: LogicalPlan): Option[Content] = plan match {
     case join: Join =>
       Seq(join.hint.leftHint, join.hint.rightHint).flatten.collectFirst {
@@ -76,7 +76,7 @@ object TechniqueHint {
     case _ => None
   }
 
-  /** The join with this, and what other hints say of strategies. */
+  /** The join with this content in its hints. Strategies of other hints are kept. */
   def on(join: Join, content: Content): Join = {
     def withContent(side: Option[HintInfo]) = Some(apply(content, side.flatMap(_.strategy)))
     join.copy(hint = JoinHint(withContent(join.hint.leftHint), withContent(join.hint.rightHint)))

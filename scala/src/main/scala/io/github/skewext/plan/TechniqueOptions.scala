@@ -8,10 +8,10 @@ import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
- * The options of a technique, as text: a hint has nothing else.
+ * The options of a technique, as text, because a hint contains nothing else.
  *
- * @param hotKeys the keys that have many rows, if they were given or have been found
- * @param ofAuto whether `auto` has chosen the technique, and nobody named it
+ * @param hotKeys the keys with many rows, if they are given or counted
+ * @param ofAuto whether `auto` chose the technique
  */
 case class TechniqueOptions(
     values: Map[String, String] = Map.empty,
@@ -45,7 +45,7 @@ case class TechniqueOptions(
 
 object TechniqueOptions {
 
-  /** What refuses options that a technique does not take. */
+  /** Throws an error for an option that the technique does not have. */
   def check(technique: String, optionNames: Seq[String], options: TechniqueOptions): Unit = {
     val given = options.values.keys.toSeq.sorted ++ options.hotKeys.map(_ => HotKeys)
     given.find(!optionNames.contains(_)).foreach { name =>

@@ -1,9 +1,9 @@
 package io.github.skewext.plan
 
-/** Why a technique does not do a join. The one list of reasons. */
+/** Why a technique is not applied to a join. This is the only list of these reasons. */
 sealed abstract class TechniqueReason(val text: String) extends Product with Serializable {
 
-  /** The reason in this query. */
+  /** The reason with a detail of this query. */
   def apply(detail: String): TechniqueReason.Detailed = TechniqueReason.Detailed(this, Some(detail))
 
   def given: TechniqueReason.Detailed = TechniqueReason.Detailed(this, None)
@@ -53,7 +53,7 @@ object TechniqueReason {
       CommonTable,
       WrongOption)
 
-  /** A reason as it is given for a join. */
+  /** A reason and its detail, for one join. */
   case class Detailed(reason: TechniqueReason, detail: Option[String]) {
     def text: String = reason.text + detail.map(d => s" ($d)").getOrElse("")
   }

@@ -5,18 +5,20 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
 
-/** A join whose tasks write files: nothing that shuffles its rows is between it and a write. */
+/** A join whose tasks write files: no node between it and the write shuffles its rows. */
 object WrittenJoin {
 
   private val tag = TreeNodeTag[Unit]("skewext.written")
 
-  /** Of the operator that it was planned as. */
+  /** Whether the operator implements such a join. */
   def isOne(join: SparkPlan): Boolean = join.logicalLink.exists(_.getTagValue(tag).isDefined)
 
-  /** Joins of which rows of the plan are made, task by task, as far as the query says. */
+  /**
+   * Marks the joins whose tasks return the rows of the plan, as far as the logical plan shows that.
+   */
   def mark(written: LogicalPlan): Unit = mark(written, None)
 
-  /** @param keys by which a join above, in the same tasks, would have the rows */
+  /** @param keys the keys of a join above in the same tasks, if there is one */
   private def mark(plan: LogicalPlan, keys: Option[AttributeSet]): Unit = plan match {
     case join: Join =>
       markJoin(join, AttributeSet.fromAttributeSets(join.condition.map(_.references)), keys)
@@ -34,7 +36,10 @@ object WrittenJoin {
     case _ =>
   }
 
-  /** Below a join by another key rows are shuffled. */
+  /**
+   * Marks the join, unless a join above has another key, because then its rows are shuffled in
+   * between.
+   */
   private def markJoin(
       join: LogicalPlan,
       compared: AttributeSet,
@@ -44,7 +49,10 @@ object WrittenJoin {
       join.children.foreach(mark(_, Some(compared)))
     }
 
-  /** What a MERGE does to joined rows is in between, and there a straggler is worse than a file more. */
+  /**
+   * Whether the rows of the node's child stay in their task. Below a MERGE no join is marked,
+   * because a straggler is worse there than another file.
+   */
   private def staysInTask(node: LogicalPlan): Boolean = node match {
     case _: RepartitionOperation | _: RebalancePartitions | _: Aggregate | _: Distinct |
         _: Deduplicate | _: Window | _: GlobalLimit | _: Offset | _: MergeRows =>
