@@ -16,18 +16,18 @@ import org.apache.spark.sql.skewext.{EventLog, SparkShims, SqlInternals}
 import org.apache.spark.sql.{Column, DataFrame, SparkSession}
 
 /**
- * What `pyspark_skewext` calls through py4j: Java types in, DataFrames out. It decides nothing; the
- * classes behind it do, and Scala users may call it as well.
+ * The entry points that `pyspark_skewext` calls through py4j. They convert Java types and delegate
+ * to other classes. Scala users may call them, too.
  */
 object PythonApi {
 
-  /** Whether the session was built with the extension, and so has all its rules. */
+  /** Whether the session was built with the extension, and therefore has all its rules. */
   def isExtensionLoaded(session: SparkSession): Boolean = LoadedExtension.isIn(session)
 
-  /** Whether the session can run the operator: the extension is loaded, or was registered late. */
+  /** Whether the session can run the operator: the extension is loaded, or was registered later. */
   def isOperatorAvailable(session: SparkSession): Boolean = LoadedExtension.canPlanIn(session)
 
-  /** Why nothing of ours can run on this Spark; null if it can. */
+  /** Why skewext does not support this version of Spark; null if it does. */
   def unsupportedSpark(): String = if (Guard.sparkIsSupported) null else SparkLine.unsupported
 
   def isEnabled(session: SparkSession): Boolean =
@@ -44,9 +44,10 @@ object PythonApi {
    * @param keys the names of each input's key columns
    * @param keyNames the names of the key columns in the result
    * @param roles a role name for every input, see [[InputRole]]
-   * @param suffixes null, or for every input null or what to append to a column whose name occurs
-   *                 in another input too
-   * @param indicator null, or the name of a column with the positions of the inputs that had the key
+   * @param suffixes null, or for every input null or a suffix for columns whose name occurs in
+   *                 another input, too
+   * @param indicator null, or the name of a column with the positions of the inputs that have the
+   *                  key
    */
   def multiJoin(
       inputs: JList[DataFrame],
@@ -65,7 +66,7 @@ object PythonApi {
     SkewExtensions.register(session)
     val builder = new MultiFullJoinBuilder(
       session,
-      // What a command has given, where it is one: its analyzed plan would run it again.
+      // For a command, its result. The analyzed plan of a command would run it again.
       frames.map(_.queryExecution.commandExecuted),
       keys.asScala.toSeq.map(_.asScala.toSeq),
       keyNames.asScala.toSeq,
@@ -80,10 +81,10 @@ object PythonApi {
     SqlInternals.withActive(session)(SqlInternals.dataFrame(session, builder.build()))
   }
 
-  /** The names of the techniques that [[skewJoin]] knows. */
+  /** The names of the techniques for [[skewJoin]]. */
   def techniques(): JList[String] = SkewTechniques.all.map(_.name).asJava
 
-  /** The names of all options that some technique takes. */
+  /** The names of the options of all techniques. */
   def techniqueOptions(): JList[String] =
     SkewTechniques.all.flatMap(_.optionNames).distinct.asJava
 
@@ -91,8 +92,8 @@ object PythonApi {
    * The join of two DataFrames by a technique against skew.
    *
    * @param on the names of columns that both have, or a [[Column]] that compares them
-   * @param how as `DataFrame.join` takes it
-   * @param options of the technique, as text
+   * @param how the join type, as for `DataFrame.join`
+   * @param options the options of the technique, as text
    * @param hotKeys null, or keys with many rows, each with a literal for every key column
    */
   def skewJoin(
@@ -116,17 +117,17 @@ object PythonApi {
     SkewJoinBuilder.build(left, right, condition, how, technique, given)
   }
 
-  /** What became of the joins of `df`, as JSON. */
+  /** The explanation of the joins of `df`, as JSON. */
   def explain(df: DataFrame): String =
     SqlInternals.withActive(df.sparkSession)(Explainer.explain(df.queryExecution)).json
 
   /**
-   * Where the skew of a key is: in one input, or in a join of two.
+   * The skew of a key, in one input or in a join of two.
    *
    * @param keys the names of each input's key columns
-   * @param partitions null, or into how many partitions a shuffle is taken to go
-   * @param minShare keys with more than this share of an input's rows are all found
-   * @param withBytes whether to measure rows, for which all columns have to be read
+   * @param partitions null, or the assumed number of shuffle partitions
+   * @param minShare the report contains all keys with more than this fraction of an input's rows
+   * @param withBytes whether to measure the size of rows, which reads all columns
    */
   def skewReport(
       inputs: JList[DataFrame],
@@ -145,38 +146,41 @@ object PythonApi {
       withBytes)
   }
 
-  /** How the tasks of the query were that ran `df`, as JSON. */
+  /** The report on the tasks of the query that ran `df`, as JSON. */
   def queryReport(df: DataFrame): String = {
     requireSupportedSpark()
     SqlInternals.withActive(df.sparkSession)(QueryReport.of(df))
   }
 
   /**
-   * The same of a query of the running application.
+   * The same for a query of the running application.
    *
-   * @param query null, or its number in Spark's UI
+   * @param query the number of the query in Spark's UI; null for the last finished query with a
+   *              join
    */
   def queryReport(session: SparkSession, query: JLong): String = {
     requireSupportedSpark()
     QueryReport.of(session, Option(query).map(_.longValue))
   }
 
-  /** An event log, which is read when it is asked for a report; meanwhile it tells how far that is. */
+  /**
+   * An event log. The first report on it reads the log, and its progress is available meanwhile.
+   */
   def eventLog(session: SparkSession, path: String): EventLog = {
     requireSupportedSpark()
     new EventLog(path, session.sessionState.newHadoopConf())
   }
 
-  /** The report on a query in an event log; null for the longest one that has a join. */
+  /** The report on a query in an event log; null for the longest finished query with a join. */
   def queryReport(log: EventLog, query: JLong): String =
     QueryReport.of(log, Option(query).map(_.longValue))
 
   /**
-   * Writes `df` to a bucketed table with one file a bucket.
+   * Writes `df` to a bucketed table with one file per bucket.
    *
    * @param format null, or the provider of the table
-   * @param sortBy the columns that each file is sorted by; empty for none
-   * @param mode as of `DataFrameWriter.mode`
+   * @param sortBy the columns by which each file is sorted; may be empty
+   * @param mode the mode, as for `DataFrameWriter.mode`
    */
   def writeBucketed(
       df: DataFrame,

@@ -7,24 +7,24 @@ import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.rules.{PlanChangeLogger, Rule}
 
 /**
- * Several rules that are one to Spark. For each run of each rule Spark compares plans and keeps books,
- * which takes longer than a look at a plan that has nothing for us. So the group looks once, in front
- * of all its rules, and a query without a join pays for that alone.
+ * Several rules that Spark runs as one. For each run of a rule Spark compares plans and records
+ * metrics, which takes longer than a search of the plan for nodes that concern skewext. The group
+ * runs this search once, before all its rules. A query without a join pays only for that.
  *
- * The rules that run, and what they change, are known to the query's tracker and to the log of plan
- * changes by their own names, as they would be without the group. Each is guarded by itself.
+ * The tracker of the query and the log of plan changes show the individual rules by their own
+ * names. Each rule has its own guard.
  */
 abstract class RuleGroup[P <: QueryPlan[P]](rules: Seq[Rule[P]]) extends Rule[P] {
 
   private val guarded = rules.map(GuardedRule(_))
 
-  /** The rules' names, in their order. */
+  /** The names of the rules, in their order. */
   private[skewext] val names: Seq[String] = rules.map(_.ruleName)
 
-  /** Whether there can be anything in the plan for one of the rules. */
+  /** Whether the plan contains a node to which one of the rules may apply. */
   protected def concerns(plan: P): Boolean
 
-  /** The names of rules that the session does not want. */
+  /** The names of the rules that the session excludes. */
   protected def excluded: Set[String] = Set.empty
 
   override def apply(plan: P): P = Guard.protect(s"the rule $ruleName", plan) {

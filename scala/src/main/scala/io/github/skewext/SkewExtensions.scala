@@ -20,74 +20,78 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 /**
  * The entry point: `spark.sql.extensions=io.github.skewext.SkewExtensions`.
  *
- * What is registered, and when Spark runs it:
+ * It registers these rules. The parentheses show when Spark runs them:
  *
- *  1. [[technique.ResolveSkewJoinHints]] (analyzer): the hint for a join by a technique.
+ *  1. [[technique.ResolveSkewJoinHints]] (analyzer): resolves the hint for a join by a technique.
  *  1. [[function.TableFunctions]] (analyzer): joins and reports for plain SQL, and
- *     [[function.KeepCommonTables]], by which these may be of common table expressions.
- *  1. [[technique.PlanSkewJoins]] (optimizer, operator optimization batch): does joins by the
- *     techniques that are wanted for them.
+ *     [[function.KeepCommonTables]], which lets these read common table expressions.
+ *  1. [[technique.PlanSkewJoins]] (optimizer, operator optimization batch): plans joins by the
+ *     techniques that are requested for them.
  *  1. [[optimizer.LowerMultiFullJoin]] (optimizer, operator optimization batch): plans a multi-way
- *     join as Spark's own joins when skewext is switched off.
- *  1. [[rewrite.RewriteJoinChains]] (optimizer, the same batch): makes one multi-way join of chains of
- *     Spark's joins.
+ *     join as Spark's own joins if skewext is disabled.
+ *  1. [[rewrite.RewriteJoinChains]] (optimizer, the same batch): rewrites chains of Spark's joins
+ *     into one multi-way join.
  *  1. [[optimizer.PropagateEmptyInputs]] (optimizer, the same batch; and adaptive execution, when a
- *     part of the query is done): joins of which an input has no rows.
- *  1. [[optimizer.NarrowRoles]] (optimizer, the same batch): what is asked of an input's columns says
- *     whether it must have the key.
- *  1. [[optimizer.FoldPresentColumns]] (the same): constant columns of required inputs.
- *  1. [[optimizer.PushKeyPredicates]] (the same): moves predicates into the inputs, those on keys into
- *     every one.
- *  1. [[optimizer.PushSemiJoins]] (the same): moves semi and anti joins into a required input.
- *  1. [[optimizer.FilterNullKeys]] (the same): drops rows that cannot come out.
- *  1. [[optimizer.InferKeyPredicates]] (the same): asks of every input what is known of the keys of
- *     one that is required.
- *  1. [[optimizer.DropInputSorts]] (the same): leaves out the ORDER BY of inputs.
- *  1. [[optimizer.LimitRequiredInput]] (the same): moves a LIMIT into an input, where it may.
- *  1. [[optimizer.DropUnusedInputs]] (the same): leaves out inputs that make no difference.
- *  1. [[optimizer.PruneNestedColumns]] (the same): takes fields out of structs below the join.
- *  1. [[technique.PushThroughSaltKeys]] (optimizer, the same batch): moves predicates below the salts
- *     of a salted join.
- *  1. [[skew.MarkWrittenJoins]] (optimizer, the same batch): tells joins whose tasks write files.
- *  1. [[planner.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a
- *     multi-way join as one operator, and what its inputs are asked while the query runs
- *     ([[planner.RuntimeFilters]]).
+ *     part of the query is done): simplifies joins with an empty input.
+ *  1. [[optimizer.NarrowRoles]] (optimizer, the same batch): makes inputs required or excluded, as
+ *     predicates on their columns allow.
+ *  1. [[optimizer.FoldPresentColumns]] (the same): replaces constant columns of required inputs.
+ *  1. [[optimizer.PushKeyPredicates]] (the same): pushes predicates into the inputs, and those on
+ *     keys into every input.
+ *  1. [[optimizer.PushSemiJoins]] (the same): pushes semi and anti joins into a required input.
+ *  1. [[optimizer.FilterNullKeys]] (the same): drops rows with a null key that the join does not
+ *     return.
+ *  1. [[optimizer.InferKeyPredicates]] (the same): adds predicates on the keys of a required input
+ *     to all inputs.
+ *  1. [[optimizer.DropInputSorts]] (the same): removes the ORDER BY of inputs.
+ *  1. [[optimizer.LimitRequiredInput]] (the same): pushes a LIMIT into an input.
+ *  1. [[optimizer.DropUnusedInputs]] (the same): removes inputs that do not affect the result.
+ *  1. [[optimizer.PruneNestedColumns]] (the same): extracts fields of structs below the join.
+ *  1. [[technique.PushThroughSaltKeys]] (optimizer, the same batch): pushes predicates below the
+ *     salts of a salted join.
+ *  1. [[skew.MarkWrittenJoins]] (optimizer, the same batch): marks joins whose tasks write files.
+ *  1. [[planner.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a multi-way
+ *     join as one operator, with runtime filters on its inputs ([[planner.RuntimeFilters]]).
  *  1. [[technique.SaltedJoinStrategy]] (the same): plans salts, and the join on them.
- *  1. [[technique.MarkedBroadcastJoinStrategy]] (the same): plans a join whose broadcast side is preserved.
+ *  1. [[technique.MarkedBroadcastJoinStrategy]] (the same): plans a join whose broadcast side is
+ *     preserved.
  *  1. [[function.FindingStrategy]] (the same): plans the reports of table functions.
- *  1. [[planner.SpreadNullKeys]] (adaptive execution, before exchanges are planned): keeps rows
- *     with a null key from all going to one task.
- *  1. [[skew.RequiredLayout]] (the same): remembers which joins' partitions the query asks for.
- *  1. [[bucket.PruneBuckets]] (when exchanges are planned): leaves out buckets by what is asked of
+ *  1. [[planner.SpreadNullKeys]] (adaptive execution, before exchanges are planned): spreads rows
+ *     with a null key over all tasks.
+ *  1. [[skew.RequiredLayout]] (the same): records which partitions and orders of joins the query
+ *     requires.
+ *  1. [[bucket.PruneBuckets]] (when exchanges are planned): prunes buckets with predicates on
  *     bucket columns.
- *  1. [[bucket.MergeSortedFiles]] (when exchanges are planned, and Spark has seen which scans need
- *     their buckets): merges sorted files where Spark would sort their rows.
- *  1. [[skew.RequiredLayout.AfterExchanges]] (adaptive execution, when exchanges are planned): forgets those
- *     that are shuffled once more.
- *  1. [[technique.CheckBroadcasts]] (the same): stops a query that has built a broadcast that is too
- *     large.
+ *  1. [[bucket.MergeSortedFiles]] (when exchanges are planned, after Spark's decision which scans
+ *     need their buckets): merges sorted files where Spark would sort their rows.
+ *  1. [[skew.RequiredLayout.AfterExchanges]] (adaptive execution, when exchanges are planned):
+ *     drops requirements on joins whose rows are shuffled again.
+ *  1. [[technique.CheckBroadcasts]] (the same): stops a query whose broadcast is too large.
  *  1. [[skew.UndoReplicatingSplits]] (adaptive execution, when exchanges are planned, after Spark's
- *     own rule for skewed joins): takes back its splits of a MERGE's source.
+ *     own rule for skewed joins): reverts its splits of a MERGE's source.
  *  1. [[skew.ForceSkewedJoins]] (adaptive execution, when exchanges are planned, after Spark's own
- *     rule for skewed joins): splits skewed joins at the price of a shuffle, if asked to.
- *  1. [[skew.SketchJoinKeys]] (adaptive execution, when exchanges are planned): counts keys below
+ *     rule for skewed joins): splits skewed joins at the cost of a shuffle, if a setting requires
+ *     it.
+ *  1. [[skew.SketchJoinKeys]] (adaptive execution, when exchanges are planned): samples keys below
  *     the exchanges of joins.
- *  1. [[planner.BulkExchanges]] (when exchanges are planned): exchanges that do less for each row.
- *  1. [[bucket.PruneBucketsByKeys]] (adaptive execution, on a stage whose inputs are there, after
- *     Spark has coalesced partitions): leaves out buckets by the keys of a join's other side.
+ *  1. [[planner.BulkExchanges]] (when exchanges are planned): replaces exchanges with bulk rows or
+ *     a columnar shuffle.
+ *  1. [[bucket.PruneBucketsByKeys]] (adaptive execution, on a stage whose inputs are complete,
+ *     after Spark has coalesced partitions): prunes buckets with the keys of a join's other side.
  *  1. [[skew.SplitSkewedJoins]] (the same): splits skewed partitions of joins.
  *
- * Rules that follow each other at one extension point are one rule to Spark ([[RuleGroup]]), which looks
- * once whether the plan has a join, or reads a bucketed table, at all.
+ * Consecutive rules at one extension point are one Spark rule ([[RuleGroup]]). It checks once
+ * whether the plan has a join, or reads a bucketed table.
  *
- * An application whose UI or event log is on gets a tab ([[org.apache.spark.sql.skewext.ui.SkewextTab]]).
+ * An application whose UI or event log is enabled gets a tab
+ * ([[org.apache.spark.sql.skewext.ui.SkewextTab]]).
  *
- * Applying it twice to the same session does nothing the second time. It never throws: an exception
- * here would keep the session, and on some platforms the cluster, from starting.
+ * A second application to the same session has no effect. It never throws: an exception here would
+ * keep the session, and on some platforms the cluster, from starting.
  */
 class SkewExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit =
-    // Outside of the guard, which may not load with another Scala.
+    // The guard itself may fail to load with another version of Scala.
     if (SparkLine.isOurs) Guard.protect("loading the extension", ())(load(extensions))
     else SparkLine.warnOnce()
 
@@ -103,7 +107,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
       SkewExtensions.strategies.foreach(strategy => extensions.injectPlannerStrategy(_ => strategy))
       extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
       extensions.injectQueryStagePrepRule(_ => CheckBroadcasts)
-      // First: which sorts are left says what is wanted of a join.
+      // Runs first, because the remaining sorts show the order that the query requires of a join.
       extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfScans)
       extensions.injectColumnar(_ => InStaticPlans(SkewExtensions.rulesOfScans))
       extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
@@ -120,7 +124,9 @@ object SkewExtensions {
     Collections.newSetFromMap(
       Collections.synchronizedMap(new WeakHashMap[SparkSessionExtensions, java.lang.Boolean]()))
 
-  /** In this order: when skewext is switched off, the first leaves nothing for the others. */
+  /**
+   * In this order: if skewext is disabled, the first rule leaves no multi-way join for the others.
+   */
   private val optimizerRules: Seq[Rule[LogicalPlan]] =
     Seq(
       LowerMultiFullJoin,
@@ -143,7 +149,9 @@ object SkewExtensions {
     new LogicalJoinRules(rules: _*)
   }
 
-  /** A session that registered late has chosen our joins by name; its own stay as they are. */
+  /**
+   * For a session that registered late. It calls skewext's joins by name, and Spark's joins stay.
+   */
   private val lateOptimizerRules: Rule[LogicalPlan] = new LogicalJoinRules(optimizerRules: _*)
 
   private val rulesBeforeExchanges: Rule[SparkPlan] =
@@ -159,7 +167,7 @@ object SkewExtensions {
 
   private val rulesOfBulkExchanges: Rule[SparkPlan] = new PhysicalJoinRules(BulkExchanges)
 
-  /** In this order: files of buckets that are not read need not be merged. */
+  /** In this order: the files of pruned buckets need no merge. */
   private val rulesOfScans: Rule[SparkPlan] =
     new BucketedScanRules(PruneBuckets, MergeSortedFiles)
 
@@ -172,8 +180,8 @@ object SkewExtensions {
       FindingStrategy).map(GuardedStrategy(_))
 
   /**
-   * Registers with a session that runs already what can be registered so late: the strategy and the
-   * rules of the optimizer. Registering again does nothing.
+   * Registers with a running session those parts that Spark accepts so late: the strategies and the
+   * rules of the optimizer. A second registration has no effect.
    */
   def register(session: SparkSession): Unit = if (!LoadedExtension.canPlanIn(session)) {
     val experimental = session.experimental
