@@ -13,17 +13,17 @@ import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * The join of one large input with small ones, where the large one is required: a fact table and its
- * dimensions on one key. All keys that come out are the large input's, so the small ones can be
- * broadcast and nothing is shuffled: a left outer join with each that is optional, an inner join with
- * each that is required, a left anti join with each that is excluded.
+ * Plans the join of one large, required input with small inputs as broadcast joins. An example is a
+ * fact table with its dimensions on one key. The join returns only keys of the large input, so the
+ * small ones can be broadcast and nothing is shuffled. Each optional input becomes a left outer
+ * join, each required one an inner join, and each excluded one a left anti join.
  *
- * With two large inputs there is a shuffle anyway, in which the small ones cost next to nothing; so
- * that stays one join.
+ * With two large inputs a shuffle is necessary anyway, and the small ones add little to its cost.
+ * Then the join stays one operator.
  */
 object BroadcastSmallInputs {
 
-  /** On Spark's joins that are planned for a multi-way join: that one. */
+  /** On Spark's joins that are planned for a multi-way join: the multi-way join. */
   private[skewext] val MadeFrom = TreeNodeTag[MultiFullJoin]("skewext.broadcastFrom")
 
   def unapply(join: MultiFullJoin): Option[LogicalPlan] =
@@ -39,7 +39,7 @@ object BroadcastSmallInputs {
     val required = join.roles.indices.filter(join.roles(_) == Required)
     if (conf.getConf(SkewConf.MULTI_JOIN_BROADCAST) && required.nonEmpty && showsLargesKeys(join) &&
       conf.getConf(SkewConf.MULTI_JOIN_ORDER) != MultiFullJoinExec.Natural.name &&
-      // Shuffles that have been done would be done for nothing.
+      // Broadcasts would waste the shuffles that have already run.
       !join.exists(_.isInstanceOf[LogicalQueryStage])) {
       val large = required.maxBy(join.children(_).stats.sizeInBytes)
       val others = join.children.patch(large, Nil, 1)
@@ -49,7 +49,7 @@ object BroadcastSmallInputs {
     }
   }
 
-  /** Whether it makes no difference which input a key's value is taken from, and no indicator asks. */
+  /** Whether the join may return the key values of the large input, and has no indicator. */
   private def showsLargesKeys(join: MultiFullJoin): Boolean =
     join.indicator.isEmpty && join.keys == join.keyColumns &&
       join.keys.forall(_.forall(KeyTypes.comparedByBytes(_)))

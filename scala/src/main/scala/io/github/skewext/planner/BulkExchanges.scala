@@ -11,8 +11,9 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec, SelectColumnsExec}
 
 /**
- * Gives the exchanges below our joins a serializer that does less for each row, or is for columns. After
- * the last rule that plans or removes exchanges, as those know Spark's own by its class.
+ * Gives the exchanges below skewext's joins a serializer that does less work for each row, or
+ * replaces them with columnar shuffles. It runs after the last rule that plans or removes
+ * exchanges, because those rules match the class of Spark's exchange.
  */
 object BulkExchanges extends Rule[SparkPlan] {
 
@@ -26,7 +27,8 @@ object BulkExchanges extends Rule[SparkPlan] {
 
   private def bulk(input: SparkPlan): SparkPlan = input match {
     case shuffle: ShuffleExchangeExec =>
-      // A repartition of the user's is linked to its logical node, which is planned once more without it.
+      // The exchange of a user's repartition is linked to its logical node. Without the link,
+      // adaptive execution would plan that node again.
       val rows = LogicalLinks.replacing(shuffle)(
         BulkShuffleExchangeExec(
           shuffle.outputPartitioning,
@@ -46,7 +48,10 @@ object BulkExchanges extends Rule[SparkPlan] {
     case other => other
   }
 
-  /** Of rows Spark 4 sees whether they are others when they are written again; of blocks it does not. */
+  /**
+   * Spark 4 detects rows that differ when a task writes them again, but it does not detect this in
+   * blocks. So a columnar shuffle requires stable rows.
+   */
   private def byColumnInstead(shuffle: ShuffleExchangeExec) =
     for {
       columns <- ColumnShuffleExchangeExec.insteadOf(shuffle, byColumn(shuffle.child))
@@ -56,7 +61,7 @@ object BulkExchanges extends Rule[SparkPlan] {
         "rows that may be others when read again")
     } yield columns
 
-  /** The same rows, of which filters and projections are made by column. */
+  /** The same rows, with filters and projections that process columns. */
   private def byColumn(plan: SparkPlan): SparkPlan = plan match {
     case counting: KeySketchExec => counting.mapChildren(byColumn)
     case node => SelectColumnsExec.insteadOf(node).fold(node)(_.mapChildren(byColumn))

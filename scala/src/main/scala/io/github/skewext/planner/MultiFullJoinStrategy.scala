@@ -11,10 +11,13 @@ import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
 
-/** Plans a [[MultiFullJoin]] as the one operator that does it in one pass. */
+/** Plans a [[MultiFullJoin]] as one operator that joins all inputs in one pass. */
 object MultiFullJoinStrategy extends SparkStrategy {
 
-  /** As rules have them; the other strategies plan what rules have made, and must. */
+  /**
+   * A name as rules have, for `spark.skewext.excludedRules`. The other strategies have none: they
+   * plan nodes that rules have created, which nothing else can plan.
+   */
   private[skewext] val ruleName: String = getClass.getName.stripSuffix("$")
 
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
@@ -22,7 +25,8 @@ object MultiFullJoinStrategy extends SparkStrategy {
     case BroadcastSmallInputs(joins) => planLater(joins) :: Nil
     case j: MultiFullJoin =>
       val areInStorage = StoragePartitions.areIn(j.children, SQLConf.get)
-      // Of what is partitioned in its storage it has to be known how before there are exchanges.
+      // Inputs that are partitioned in their storage are planned now, because their partitioning
+      // decides whether the join needs exchanges.
       val inputs = j.children.indices.map(i => planned(j, i, now = areInStorage(i)))
       StoragePartitions.aligned(inputs, j.keys, SQLConf.get) match {
         case Some(aligned) => operator(j, aligned).copy(storagePartitioned = true) :: Nil
@@ -36,8 +40,8 @@ object MultiFullJoinStrategy extends SparkStrategy {
     MultiFullJoinExec(inputs, j.keys, j.keyColumns, j.keyOutput, j.roles, j.indicator, order)
 
   /**
-   * Whether it was made of two full outer joins, of which Spark does the first without a shuffle: two
-   * exchanges are left then, and three would be for our operator.
+   * Whether the join was rewritten from two full outer joins, and Spark performs the first one
+   * without a shuffle. Spark's plan then needs two exchanges, and the operator would need three.
    */
   private def isSparks(j: MultiFullJoin, inputs: Seq[SparkPlan]): Boolean =
     inputs.size == 3 && j.roles.forall(_ == Optional) && RewriteReason.madeOf(j).isDefined &&
@@ -55,8 +59,8 @@ object MultiFullJoinStrategy extends SparkStrategy {
   }
 
   /**
-   * Spark asks for it only where the strategy above has planned nothing, because it failed or is not
-   * wanted: then the join is done by Spark's own.
+   * Plans the join as Spark's own joins. Spark calls this strategy only if the one above has
+   * planned nothing, because it failed or is excluded.
    */
   object AsSparksJoins extends SparkStrategy {
     override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
@@ -66,10 +70,10 @@ object MultiFullJoinStrategy extends SparkStrategy {
   }
 
   /**
-   * An input of which something is asked while the query runs is planned here: to adaptive execution
-   * its plan must be that of the input which it knows.
+   * Plans an input with runtime filters here and links the plan to the input without them, because
+   * that is the node in the logical plan of adaptive execution.
    *
-   * @param now whether its plan is needed before exchanges are planned
+   * @param now whether the plan is necessary before exchanges are planned
    */
   private def planned(join: MultiFullJoin, i: Int, now: Boolean): SparkPlan = {
     val input = join.children(i)

@@ -17,27 +17,28 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SparkShims
 
 /**
- * What is asked of inputs while the query runs. A key that a required input lacks does not come out,
- * so the keys of a small one that is filtered tell which rows of the others are not needed. As Spark
- * does for its own joins, under the settings that it has for that:
+ * Prunes inputs at run time with the keys of a small, filtered, required input, the creator. The
+ * join does not return keys that the creator lacks, so rows of other inputs with such keys are
+ * unnecessary. Spark does the same for its own joins, and the settings are Spark's:
  *
- *  - Of a table that is partitioned by a key column only partitions of such keys are read
+ *  - If a table is partitioned by a key column, only partitions with keys of the creator are read
  *    (`PartitionPruning`).
- *  - Rows whose keys are not in a bloom filter of such keys are not shuffled
- *    (`InjectRuntimeFilter`). All inputs ask the same one.
+ *  - Rows whose keys are not in a bloom filter of the creator's keys are not shuffled
+ *    (`InjectRuntimeFilter`). All inputs use the same filter.
  *
- * Spark's rules run late in the optimizer, where nothing can be added, and see Spark's joins only. So
- * this is done when the join is planned. The logical plan stays as it is, since adaptive execution puts
- * the stages of the physical one into it; hence only inputs that are read and filtered, in which there
- * are no stages. The filters are made once and kept on the node: when the plan is made anew, while
- * the query runs, their subqueries are running already.
+ * Spark's rules run late in the optimizer, where an extension cannot add a rule, and match only
+ * Spark's joins. So the filters are created when the join is planned. The logical plan stays
+ * unchanged, because adaptive execution inserts stages of the physical plan into it. Hence only
+ * filtered scans are pruned, which contain no stages. The filters are created once and kept on the
+ * node: when the query is planned again at run time, their subqueries are already running.
  */
 object RuntimeFilters extends PredicateHelper {
 
   /**
-   * The plan of an input with what is asked of it.
+   * The plan of an input with its runtime filters.
    *
-   * @param broadcastTo the input that all others are broadcast to, if they are: then nothing is shuffled
+   * @param broadcastTo the input to which all others are broadcast, if there is one; then nothing
+   *                    is shuffled
    */
   def filtered(join: MultiFullJoin, i: Int, broadcastTo: Option[Int]): LogicalPlan = {
     val input = join.children(i)
@@ -69,8 +70,8 @@ object RuntimeFilters extends PredicateHelper {
         broadcastTo
           .fold[Seq[Int]](join.children.indices)(Seq(_))
           .filter(i => isScan(join.children(i)))
-      // Of inputs that could both, the smaller one says what is read of the larger one. Sizes know
-      // little of conditions, so they say nothing of an input that has none.
+      // If two inputs are creators, the smaller one prunes the larger one. A creator prunes other
+      // inputs whatever their size, because estimated sizes hardly reflect filters.
       def larger(creator: Int): Seq[Int] =
         targets.filter(i => !creators.contains(i) || size(join, i) > size(join, creator))
       val ofPartitions = for {
@@ -97,7 +98,7 @@ object RuntimeFilters extends PredicateHelper {
 
   private def size(join: MultiFullJoin, i: Int): BigInt = join.children(i).stats.sizeInBytes
 
-  /** Whether the rows of the plan are those of one table, with conditions and computed columns. */
+  /** Whether the plan reads one table, with filters and computed columns. */
   private def isScan(plan: LogicalPlan): Boolean = plan match {
     case NodeWithOnlyDeterministicProjectAndFilter(leaf) =>
       leaf match {
@@ -109,8 +110,8 @@ object RuntimeFilters extends PredicateHelper {
   }
 
   /**
-   * Whether the plan has a part of the table's rows, by conditions that are cheap to compute again.
-   * What is said of keys alone has been said of all inputs.
+   * Whether the plan filters the rows of a table, with expressions that are cheap to compute again.
+   * Filters on keys alone do not count, because they have been added to all inputs.
    */
   private def isCreator(plan: LogicalPlan, keys: Seq[Expression]): Boolean = {
     val ofKeys = AttributeSet(keys)
@@ -141,7 +142,7 @@ object RuntimeFilters extends PredicateHelper {
   private def isLarge(plan: LogicalPlan): Boolean = {
     val conf = SQLConf.get
     val size = scanSize(plan)
-    // This size is said of tables of which nothing is known.
+    // Spark uses this size for tables whose size is unknown.
     size != conf.defaultSizeInBytes &&
     size >= conf.getConf(SQLConf.RUNTIME_BLOOM_FILTER_APPLICATION_SIDE_SCAN_SIZE_THRESHOLD)
   }
@@ -160,7 +161,7 @@ object RuntimeFilters extends PredicateHelper {
   }
 
   /**
-   * @param isBroadcast whether the creator is broadcast, and its keys can be had from there
+   * @param isBroadcast whether the creator is broadcast, so that its keys can be read from there
    */
   private def partitionFilter(
       join: MultiFullJoin,
@@ -184,7 +185,7 @@ object RuntimeFilters extends PredicateHelper {
       onlyInBroadcast = !isWorthIt)
   }
 
-  /** Whether not to read partitions saves more than it costs to read the creator once more. */
+  /** Whether skipping partitions saves more than another read of the creator costs. */
   private def savesMore(
       creator: LogicalPlan,
       creatorKey: Expression,
@@ -205,7 +206,7 @@ object RuntimeFilters extends PredicateHelper {
       BigDecimal(scanSize(creator))
   }
 
-  /** The filter where the scan sees it. */
+  /** Pushes the filter down to the scan. */
   private def below(filter: Filter): LogicalPlan = {
     val pushed = Iterator
       .iterate((filter: LogicalPlan, true)) { case (plan, _) =>

@@ -13,19 +13,20 @@ import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, ShuffledJoin, SortMergeJoinExec}
 
 /**
- * Tells a join to spread its rows with a null key over all tasks, where that costs nobody anything.
- * Such rows match nothing, so they may be in any partition; but then the output is no longer
- * partitioned by the key, nulls included. So a join stays as it is
+ * Spreads the rows with a null key over all tasks of a join, if that has no cost elsewhere. Such
+ * rows match nothing, so they may be in any partition. But then the output is no longer partitioned
+ * by the key, nulls included. So a join stays unchanged
  *
- *  - below a node that needs a distribution (a group-by, a window, another join) or a shuffle that
- *    the user asked for: what is there may be without a shuffle of its own thanks to this join;
- *  - where an input has the distribution already (a bucketed table, storage partitions), or gets it
- *    from a shuffle of its own (an input that is grouped by the key): it would need one more;
- *  - where no key can be null, or no row with a null key comes out;
- *  - where another join of the query has an input shuffled by the same key: one shuffle does for both.
+ *  - below a node that requires a distribution (an aggregate, a window, another join), or below a
+ *    shuffle of the user: the partitions of this join may save another shuffle there;
+ *  - if an input already has the distribution (a bucketed table, storage partitions), or gets it
+ *    from a shuffle of its own (an input that is grouped by the key): it would need another one;
+ *  - if no key is nullable, or the join returns no row with a null key;
+ *  - if another join of the query shuffles an input by the same key: one shuffle serves both.
  *
- * Of Spark's joins it is that of a MERGE, whose source must not be split ([[JoinHints]]): it gets one
- * more pair of keys, which is 0 and 0 but for rows of the source that match nothing.
+ * Of Spark's joins, the rule applies to that of a MERGE whose source must not be split
+ * ([[JoinHints]]). This join gets one more pair of keys. Both are 0, except for source rows that
+ * match nothing.
  * {{{
  * SortMergeJoin [k], [k], FullOuter   =>   SortMergeJoin [k, 0], [k, spreadnulls(k)], FullOuter
  * }}}
@@ -47,17 +48,17 @@ object SpreadNullKeys extends Rule[SparkPlan] {
       sourceToSpread(join)
         .filterNot(_ => sharesShuffle(join, whole))
         .fold(plan)(spreadSource(join, _))
-    // Never left out, whatever the partitions below are.
+    // Spark never removes this shuffle, whatever the partitions below are.
     case shuffle: ShuffleExchangeExec if isRebalance(shuffle) =>
       shuffle.mapChildren(spread(_, whole))
-    // Joins further below are left alone: this one, or whatever the node is, may build on them.
+    // Joins below this node stay unchanged, because it may rely on their partitions.
     case _: ShuffleExchangeLike => plan
     case node if node.requiredChildDistribution.forall(ignoresPartitioning(_)) =>
       node.mapChildren(spread(_, whole))
     case node => node
   }
 
-  /** Whether a row with a null key can come out of the join. */
+  /** Whether the join can return a row with a null key. */
   private[skewext] def canComeOut(join: MultiJoinExec): Boolean =
     join.children.indices.exists(i => canComeOut(join.children(i), join.keys(i), join.roles, i))
 
@@ -68,7 +69,10 @@ object SpreadNullKeys extends Rule[SparkPlan] {
       i: Int): Boolean =
     InputRole.emitsNullKeys(roles, i) && nullableKeys(keys, input.output).nonEmpty
 
-  /** Which side is the source of a MERGE that must not be split, if its rows without a key come out. */
+  /**
+   * The side that is the source of a MERGE and must not be split, if the join returns its rows with
+   * a null key.
+   */
   private[skewext] def sourceWithoutKeys(join: ShuffledJoin): Option[Int] = for {
     source <- JoinHints.mayReplicate(join) match {
       case (false, true) => Some(1)
@@ -99,8 +103,8 @@ object SpreadNullKeys extends Rule[SparkPlan] {
     }
 
   /**
-   * Whether each input gets a shuffle for the join, as one of a single partition does where others have
-   * more. Exchanges are not planned yet.
+   * Whether each input gets a shuffle for the join. An input with a single partition also gets one
+   * if others have more. Exchanges are not planned yet.
    */
   private def areShuffled(inputs: Seq[SparkPlan], keys: Seq[Seq[Expression]]): Boolean = {
     val come = inputs.map(EnsureRequirements().apply(_).outputPartitioning)
@@ -110,8 +114,8 @@ object SpreadNullKeys extends Rule[SparkPlan] {
   }
 
   /**
-   * The source is shuffled here, by what its rows hash to; Spark would do it by the keys of the join, by
-   * which it sorts as well.
+   * Adds the shuffle of the source, by the hash that spreads its rows. Spark would shuffle by the
+   * keys of the join, by which it also sorts.
    */
   private def spreadSource(join: ShuffledJoin, source: Int): SparkPlan = {
     def side(i: Int, input: SparkPlan, keys: Seq[Expression]): (SparkPlan, Seq[Expression]) =
@@ -137,7 +141,7 @@ object SpreadNullKeys extends Rule[SparkPlan] {
     if (input.outputPartitioning.satisfies(ClusteredDistribution(by))) input
     else ShuffleExchangeExec(HashPartitioning(by, conf.numShufflePartitions), input)
 
-  /** Whether Spark will use the shuffle of an input again, if it goes by the key alone. */
+  /** Whether Spark can reuse the shuffle of an input, if it is by the key alone. */
   private def sharesShuffle(join: SparkPlan, whole: SparkPlan): Boolean = {
     def shuffles(node: SparkPlan): Seq[(SparkPlan, Seq[Expression])] =
       node.children.zip(node.requiredChildDistribution).collect {
@@ -153,15 +157,15 @@ object SpreadNullKeys extends Rule[SparkPlan] {
   }
 
   /**
-   * What to partition an input by besides its key: constant for keys without a null, so that equal
-   * keys stay together. Of the others each must go where it went before when its task runs again, or
-   * rows are lost and doubled. So their place depends on the task alone, and on what is in the row if
-   * that is sure to be there again.
+   * The value that partitions an input, in addition to its key. It is constant for keys without a
+   * null, so that equal keys stay together. A row with a null key must go to the same partition
+   * when its task is retried, otherwise rows are lost and duplicated. So its partition depends on
+   * the task's number, and on the row's content only if that is stable.
    */
   private def spreadBy(input: SparkPlan, keys: Seq[Expression]): Expression = {
     val nullable = nullableKeys(keys, input.output)
     input.outputPartitioning match {
-      // It has been shuffled so, and the plan is made anew.
+      // The input has already been shuffled in this way, and the query is planned again.
       case HashPartitioning(by :+ (spread: SpreadNulls), _) if by == keys => spread
       case _ if nullable.isEmpty => Literal(0L)
       case _ =>
@@ -175,7 +179,10 @@ object SpreadNullKeys extends Rule[SparkPlan] {
     }
   }
 
-  /** By what the input says today: a filter may have come between since the keys were resolved. */
+  /**
+   * The keys that are nullable in the current output of the input. A filter may have been added
+   * since the keys were resolved.
+   */
   private def nullableKeys(keys: Seq[Expression], input: Seq[Attribute]): Seq[Expression] = {
     val known = AttributeMap(input.map(a => a -> a))
     keys.filter(_.transform { case a: Attribute => known.getOrElse(a, a) }.nullable)

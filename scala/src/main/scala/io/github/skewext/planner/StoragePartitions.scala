@@ -11,21 +11,24 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{PartitionValues, SparkShims}
 
 /**
- * Inputs that are partitioned alike in their storage, by transforms of the join's keys:
- * `bucket(16, k)`, `days(k)`, `k`. By what settings Spark goes for joins of two of them, the join of N
- * goes, too:
+ * Recognizes inputs with the same partitioning in their storage, by transforms of the join's keys:
+ * `bucket(16, k)`, `days(k)`, `k`. The settings of Spark's storage-partitioned joins of two tables
+ * apply to the join of N:
  *
  *  - `spark.sql.sources.v2.bucketing.enabled`;
- *  - `...pushPartValues.enabled`, where tables have not all the same values, say days;
- *  - `spark.sql.requireAllClusterKeysForCoPartition`, off where they are partitioned by some of
- *    the keys only.
+ *  - `...pushPartValues.enabled`, if the tables do not all have the same values, such as days;
+ *  - `spark.sql.requireAllClusterKeysForCoPartition`, which must be off if they are partitioned by
+ *    some of the keys only.
  *
- * `...partiallyClusteredDistribution.enabled` makes no difference: all files of a value are one
- * partition of an input.
+ * `...partiallyClusteredDistribution.enabled` has no effect: all files of a value are one partition
+ * of an input.
  */
 private[skewext] object StoragePartitions {
 
-  /** Whether the rows of each input may be partitioned so, which the scans know when planned. */
+  /**
+   * Whether each input may be partitioned in this way. A scan reports its partitions when it is
+   * planned.
+   */
   def areIn(inputs: Seq[LogicalPlan], conf: SQLConf): Seq[Boolean] = inputs.map { input =>
     conf.v2BucketingEnabled && input.exists {
       case scan: DataSourceV2ScanRelation => scan.keyGroupedPartitioning.isDefined
@@ -33,7 +36,7 @@ private[skewext] object StoragePartitions {
     }
   }
 
-  /** The inputs with their partitions in one order, if they are partitioned alike. */
+  /** The inputs with their partitions in a common order, if they have the same partitioning. */
   def aligned(
       inputs: Seq[SparkPlan],
       keys: Seq[Seq[Expression]],
@@ -56,7 +59,7 @@ private[skewext] object StoragePartitions {
     }
   }
 
-  /** The key by which each of the partitions' columns is made, the same one in all inputs. */
+  /** The position of the key for each partition column, equal in all inputs. */
   private def commonPositions(
       layouts: Seq[Layout],
       numKeys: Int,
@@ -75,7 +78,7 @@ private[skewext] object StoragePartitions {
     }
   }
 
-  /** The values of all, of which each has all if it must. */
+  /** The values of all inputs; None if every input must have all of them and one does not. */
   private def commonValues(
       partitions: Seq[PartitionValues],
       conf: SQLConf): Option[PartitionValues] = {
@@ -89,10 +92,10 @@ private[skewext] object StoragePartitions {
   }
 
   /**
-   * How one input is partitioned.
+   * The partitioning of one input.
    *
-   * @param positions which keys the column is that a partition's value is made of: several where one
-   *                  column is compared with several of another input
+   * @param positions for each partition column, the positions of the keys that are this column;
+   *                  several if it is compared with several columns of another input
    */
   private case class Layout(partitions: PartitionValues, positions: Seq[Seq[Int]]) {
 
@@ -115,7 +118,7 @@ private[skewext] object StoragePartitions {
       .mkString(", ")
   }
 
-  /** A transform of one column, and this column. */
+  /** Matches a transform of one column, and returns the transform and the column. */
   private object OfColumn {
     def unapply(transform: TransformExpression): Option[(TransformExpression, Attribute)] =
       transform.children match {
@@ -148,7 +151,7 @@ private[skewext] object StoragePartitions {
     private def positionsOf(column: Attribute, columns: Seq[Expression]): Seq[Int] =
       columns.indices.filter(i => columns(i).semanticEquals(column))
 
-    /** The partitions of one scan, which no exchange below the input will change. */
+    /** Whether the plan has the partitions of one scan, and needs no exchange below it. */
     private def isOfScan(plan: SparkPlan): Boolean = plan match {
       case _: BatchScanExec => true
       case node: UnaryExecNode =>
@@ -158,8 +161,8 @@ private[skewext] object StoragePartitions {
     }
 
     /**
-     * What the scan calls a column: on Spark 3.5 partitionings have this name above projections, too, on 4.1
-     * that of the projection.
+     * The scan's name for a column. Partitionings above a projection use the scan's name on Spark
+     * 3.5, and the projection's name on 4.1.
      */
     private def originOf(e: Expression, plan: SparkPlan): Expression = (e, plan) match {
       case (a: Attribute, ProjectExec(list, child)) =>
