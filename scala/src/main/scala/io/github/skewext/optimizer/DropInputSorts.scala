@@ -7,10 +7,10 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, SORT}
 
 /**
- * Leaves out the ORDER BY of inputs, as Spark's `EliminateSorts` does below its own joins: views have
- * one, and nothing of it is left in what the join gives. Only sorts of all rows: those of partitions
- * (`sortWithinPartitions`) may be what spares the join to bring rows together by itself. Not below a
- * LIMIT, where the order says which rows there are.
+ * Removes the ORDER BY of inputs, as Spark's `EliminateSorts` does below its own joins. Views often
+ * have one, and the join does not keep the order. Only global sorts are removed: after a
+ * `sortWithinPartitions` the join may merge its sorted inputs. A sort below a LIMIT stays, because
+ * it determines the rows.
  */
 object DropInputSorts extends Rule[LogicalPlan] {
 

@@ -11,10 +11,10 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 
 /**
- * Leaves out optional inputs of which nothing is used, where a required one says which keys come
- * out. All that such an input does is to repeat rows for its duplicates, so it must have none, or
- * what is above must not count them (DISTINCT, min and max). As Spark's `EliminateOuterJoin` does
- * for its own joins:
+ * Removes optional inputs whose columns are unused, if a required input determines the keys of the
+ * result. Such an input can only repeat rows. So it must have no duplicate keys, or the node above
+ * must ignore duplicates (DISTINCT, min and max). Spark's `EliminateOuterJoin` does the same for
+ * its own joins:
  * {{{
  * SELECT DISTINCT k, va FROM a LEFT JOIN b USING (k)   =>   SELECT DISTINCT k, va FROM a
  * }}}
@@ -27,7 +27,7 @@ object DropUnusedInputs extends Rule[LogicalPlan] {
         dropped(a.child, a.references, countsRows = false).map(c => a.copy(child = c)).getOrElse(a)
       case p @ Project(_, _) =>
         dropped(p, AttributeSet.empty, countsRows = true).getOrElse(p)
-      // Where all that is left of the columns is used there is no projection.
+      // Without a projection, all columns of the join are used.
       case join: MultiFullJoin =>
         dropped(join, join.outputSet, countsRows = true).getOrElse(join)
     }
@@ -37,7 +37,7 @@ object DropUnusedInputs extends Rule[LogicalPlan] {
       e.isDistinct || EliminateDistinct.isDuplicateAgnostic(e.aggregateFunction)
     }
 
-  /** The plan with fewer inputs of the join that it shows, if there are such. */
+  /** The plan with fewer inputs of its join, if there are unused ones. */
   private def dropped(
       plan: LogicalPlan,
       used: AttributeSet,

@@ -8,8 +8,8 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 
 /**
- * Filters rows whose key has a null before they are shuffled, where the roles say that they cannot
- * come out: in an inner join from every input, in a left join from all but the first.
+ * Filters rows with a null key before the shuffle, if the roles imply that the join does not return
+ * them: in every input of an inner join, and in all but the first of a left join.
  */
 object FilterNullKeys extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan =

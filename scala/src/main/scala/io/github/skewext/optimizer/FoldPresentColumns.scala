@@ -9,12 +9,13 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 
 /**
- * Puts what is known of columns of required inputs in their place above the join: the values of
- * constant ones, as Spark's `FoldablePropagation` does for the sides of a join that have every row,
- * and that others are not null. So `if(present, k, NULL)`, the key of one table of a chain, becomes
- * `k` where each row has that table.
+ * Simplifies expressions above the join with facts about columns of required inputs: the value of a
+ * constant column, as Spark's `FoldablePropagation` does for the preserved sides of a join, and
+ * that a column is not null. For example, `if(present, k, NULL)`, the key of one table of a chain,
+ * becomes `k` if each row has that table.
  *
- * Not for optional inputs: what is constant there is null above where the input lacks the key.
+ * Optional inputs are not used: a column that is constant there is null above, if the input lacks
+ * the key.
  */
 object FoldPresentColumns extends Rule[LogicalPlan] {
 

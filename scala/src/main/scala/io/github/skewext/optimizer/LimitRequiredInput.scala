@@ -9,13 +9,13 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, LIMIT}
 
 /**
- * Moves a LIMIT into the one required input of a join whose others are optional: each of its rows
- * comes out at least once, whatever the others have, so that many of them are enough. As Spark does
- * for the left side of a left join.
+ * Pushes a LIMIT into the required input of a join whose other inputs are optional, as Spark does
+ * for the left side of a left join. The join returns each row of that input at least once, whatever
+ * the others contain, so n of its rows are sufficient for `LIMIT n`.
  *
- * Not with all inputs optional. What is cut off one input would be missing in rows of the others,
- * which then are rows that the join does not have. Not with two that are required or one that is
- * excluded either: the rows that are left may be those without a match, or those that have one.
+ * The rule does not apply if all inputs are optional. A row that is cut from one input would be
+ * missing in rows of the others, and the join has no such rows. Nor does it apply to two required
+ * inputs or an excluded one: the remaining rows might be those without a match, or those with one.
  */
 object LimitRequiredInput extends Rule[LogicalPlan] {
 

@@ -13,13 +13,13 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.types.{ArrayType, BooleanType, IntegerType}
 
 /**
- * With `spark.skewext.enabled` off, replaces a [[MultiFullJoin]] by what defines it: Spark's chain
- * of two-way full outer joins on the coalesced key, with a marker of presence per input where roles
- * or the indicator ask which inputs had the key. The tests use it as their oracle.
+ * Replaces a [[MultiFullJoin]] by its definition if `spark.skewext.enabled` is false: Spark's chain
+ * of two-way full outer joins on the coalesced key. Inputs have a marker of presence if roles or
+ * the indicator depend on which inputs have the key. The tests use this chain as their oracle.
  */
 object LowerMultiFullJoin extends Rule[LogicalPlan] {
 
-  /** On Spark's joins that take the place of a multi-way join: what that one was. */
+  /** On Spark's joins that replace a multi-way join: the description of that join. */
   private[skewext] val MadeFrom = TreeNodeTag[String]("skewext.loweredFrom")
 
   override def apply(plan: LogicalPlan): LogicalPlan =
@@ -29,7 +29,10 @@ object LowerMultiFullJoin extends Rule[LogicalPlan] {
       normalized(plan)
     }
 
-  /** Also where it runs after Spark's batch that normalizes the floating-point keys of joins. */
+  /**
+   * Replaces the multi-way joins of a plan. It normalizes floating-point keys, because Spark's
+   * batch for that may have run already.
+   */
   def normalized(plan: LogicalPlan): LogicalPlan =
     NormalizeFloatingNumbers(plan.transformUp { case j: MultiFullJoin => lower(j) })
 
@@ -74,14 +77,14 @@ object LowerMultiFullJoin extends Rule[LogicalPlan] {
   }
 
   /**
-   * The expression as it reads above a full outer join, where any column can be null. A column that
-   * is never null below would be taken for one that is never null above by Spark's optimizer.
+   * The expression above a full outer join, where any column can be null. Without this, Spark's
+   * optimizer would treat a column that is not nullable below the join as not nullable above it.
    */
   private def padded(e: Expression): Expression = e.transform { case a: Attribute =>
     a.withNullability(true)
   }
 
-  /** One input, with a column that is never null where `needPresence` asks for it. */
+  /** One input, with a column that is never null if `needPresence` is set. */
   private case class Input(
       plan: LogicalPlan,
       keys: Seq[Expression],
@@ -98,7 +101,7 @@ object LowerMultiFullJoin extends Rule[LogicalPlan] {
     }
   }
 
-  /** The joins so far: what is compared with the next input, and the values of the key. */
+  /** The joins so far: the keys to compare with the next input, and the values of the key. */
   private case class Chain(plan: LogicalPlan, keys: Seq[Expression], values: Seq[Expression]) {
     def fullJoin(input: Input, madeFrom: String): Chain = {
       val condition = keys.zip(input.keys).map { case (l, r) => EqualTo(l, r): Expression }

@@ -10,16 +10,18 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{FILTER, JOIN}
 
 /**
- * Narrows the roles of optional inputs by what is asked of their columns above the join, as Spark
- * makes left and inner joins of outer ones:
+ * Narrows the roles of optional inputs by predicates on their columns above the join, as Spark
+ * turns outer joins into left and inner joins:
  *
- *  - A predicate that cannot be true where all columns of the input are null keeps only keys that
- *    the input has: it is required. `v1 > 5`, `v1 = v2` (of either input), `v1 IS NOT NULL`.
- *  - A predicate that cannot be true where the input has the key keeps only keys that it lacks: it is
- *    excluded, and its columns are null. `v1 IS NULL` of a column that is never null in the input.
+ *  - A predicate that cannot be true if all columns of the input are null keeps only keys that the
+ *    input has: the input becomes required. Examples: `v1 > 5`, `v1 = v2` (for both inputs),
+ *    `v1 IS NOT NULL`.
+ *  - A predicate that cannot be true if the input has the key keeps only keys that it lacks: the
+ *    input becomes excluded, and its columns are null. Example: `v1 IS NULL` for a column that is
+ *    not nullable in the input.
  *
- * A row with a null key in another input shows no columns of this one, so it goes with the keys that
- * the input lacks. The indicator shows what it showed: of the rows that pass, all or none have the
+ * A row with a null key in another input has no columns of this one, so it counts as a key that the
+ * input lacks. The indicator does not change: either all or none of the remaining rows have the
  * input.
  */
 object NarrowRoles extends Rule[LogicalPlan] with PredicateHelper {
@@ -28,7 +30,7 @@ object NarrowRoles extends Rule[LogicalPlan] with PredicateHelper {
     plan.transformWithPruning(_.containsAllPatterns(FILTER, JOIN)) {
       case filter @ Filter(condition, join: MultiFullJoin) if join.roles.contains(Optional) =>
         val asked = splitConjunctivePredicates(condition).filter(_.deterministic)
-        // Among the constraints is `v IS NOT NULL` for any comparison of v.
+        // For each comparison of a column v, the constraints contain `v IS NOT NULL`.
         lazy val known = asked ++ filter.constraints
         val roles = join.roles.indices.map { i =>
           val own = AttributeSet(join.valueColumns(i))

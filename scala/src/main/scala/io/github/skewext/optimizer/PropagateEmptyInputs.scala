@@ -10,12 +10,14 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 import org.apache.spark.sql.execution.adaptive.{AQEPropagateEmptyRelation, LogicalQueryStage, QueryStageExec}
 
 /**
- * Inputs without rows: a required one leaves nothing of the join, others are left out and their
- * columns are null. As Spark's `PropagateEmptyRelation` does for its own joins.
+ * Simplifies joins with empty inputs, as Spark's `PropagateEmptyRelation` does for its own joins.
+ * If a required input is empty, so is the join. Other empty inputs are removed, and their columns
+ * are null.
  */
 object PropagateEmptyInputs extends Rule[LogicalPlan] {
 
-  // Spark has not yet pulled empty relations up when this runs, but its nodes know their rows.
+  // When this rule runs, Spark has not yet propagated empty relations, but its nodes report their
+  // maximum number of rows.
   override def apply(plan: LogicalPlan): LogicalPlan =
     plan.transformUpWithPruning(_.containsPattern(JOIN)) { case join: MultiFullJoin =>
       val isEmpty = join.children.map(_.maxRows.contains(0L))
@@ -34,9 +36,9 @@ object PropagateEmptyInputs extends Rule[LogicalPlan] {
   }
 
   /**
-   * The same while the query runs, when shuffles tell that they have no rows: the other inputs are
-   * not read then. What would only leave inputs out is left alone, since their exchanges have been
-   * planned, with the others, for the join as it is.
+   * The same at run time, when a shuffle without rows is complete: then the other inputs need not
+   * be read. The rule only replaces joins that are empty. It does not remove inputs, because
+   * exchanges have been planned for the join with all its inputs.
    */
   object AtRuntime extends Rule[LogicalPlan] {
     override def apply(plan: LogicalPlan): LogicalPlan = if (SkewConf.enabled(conf)) {
@@ -44,8 +46,8 @@ object PropagateEmptyInputs extends Rule[LogicalPlan] {
         case join: MultiFullJoin if comesOutEmpty(join, join.children.map(wroteNothing)) =>
           join.empty
       }
-      // Spark's rule has had its turn. A shuffle of no rows would make the new plan dearer than the
-      // one that has read the inputs.
+      // Spark's rule has already run. Without a second run, a remaining shuffle of no rows would
+      // make the new plan more expensive than the one that reads the inputs.
       if (emptied eq plan) plan else AQEPropagateEmptyRelation(emptied)
     } else {
       plan

@@ -10,16 +10,16 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{EXTRACT_VALUE, JOIN}
 
 /**
- * Takes fields out of structs below a join instead of above it, where not all of them are used: the
- * others are not shuffled, and not read from columnar files. Spark's `NestedColumnAliasing` does that
- * for the nodes that it knows:
+ * Extracts fields of structs below a join instead of above it, if only some fields are used. The
+ * others are then neither shuffled nor read from columnar files. Spark's `NestedColumnAliasing`
+ * does the same for the nodes that it supports:
  * {{{
  * Project [s.a]                 Project [_extract_a]
  * +- MultiFullJoin         =>   +- MultiFullJoin
  *    :- input [k, s]               :- Project [k, s.a AS _extract_a]
  *                                  :  +- input [k, s]
  * }}}
- * A field of a struct that is null, because the input does not have the key, is null as well.
+ * If an input lacks the key, its struct is null, and so is each field of it.
  */
 object PruneNestedColumns extends Rule[LogicalPlan] {
 
@@ -29,14 +29,16 @@ object PruneNestedColumns extends Rule[LogicalPlan] {
         pruned(join, list) { (extracted, below) =>
           Project(replaced(list, extracted), below)
         }.getOrElse(project)
-      // Not through a projection between the two: Spark's rules for filters would take it away.
+      // Handles both nodes together. Spark's rules for filters would remove a projection between
+      // them.
       case project @ Project(list, filter @ Filter(condition, join: MultiFullJoin)) =>
         pruned(join, list :+ condition) { (extracted, below) =>
           val asked = replaced(Seq(condition), extracted).head
           Project(replaced(list, extracted), filter.copy(condition = asked, child = below))
         }.getOrElse(project)
-      // Spark moves these joins below projections and puts projections below them, in turn, so that
-      // the fields come down to our join only when its rules for that have run for the last time.
+      // Spark alternately moves these joins below projections and adds projections below them. So
+      // the fields would reach the multi-way join only after the last run of Spark's rules for
+      // them.
       case project @ Project(list, SemiJoined(semi, join)) =>
         pruned(join, list ++ semi.condition) { (extracted, below) =>
           val condition = replaced(semi.condition.toSeq, extracted).headOption
@@ -60,8 +62,8 @@ object PruneNestedColumns extends Rule[LogicalPlan] {
 
   private def pruned(join: MultiFullJoin, used: Seq[Expression])(
       above: (Map[Expression, Alias], LogicalPlan) => LogicalPlan): Option[LogicalPlan] = {
-    // What the join itself reads, keys that are structs, is wanted as a whole. Other columns than
-    // those of its inputs are what it gives itself, or of the other side of a join above.
+    // Structs that the join itself reads as keys are kept whole. Columns of no input are produced
+    // by the join, or are of the other side of a semi or anti join above.
     val others = AttributeSet(used) -- join.children.flatMap(_.output)
     val fields =
       NestedColumnAliasing.getAttributeToExtractValues(used ++ join.expressions, others.toSeq)

@@ -8,9 +8,9 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{FILTER, JOIN, OUTER_REFERENCE}
 
 /**
- * Moves predicates from above a [[MultiFullJoin]] into its inputs, where they skip files, row groups
- * and buckets. Those on key columns go into every input, those on columns of a required input into
- * that one:
+ * Pushes predicates above a [[MultiFullJoin]] into its inputs, where they skip files, row groups
+ * and buckets. Predicates on key columns go into every input, and those on columns of a required
+ * input into that input:
  * {{{
  * Filter (k = 5 AND v1 > 1 AND v2 > 1)     Filter (v2 > 1)
  * +- MultiFullJoin [k]               =>    +- MultiFullJoin [k]
@@ -19,15 +19,17 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{FILTER, JOIN, OUTER_REFE
  *                                             +- Filter (k = 5)
  *                                                +- b
  * }}}
- * A key that comes out is that of some input, and all inputs that have it agree on it, so nothing is
- * left to check above. That needs keys of which equal ones are identical: a predicate can tell -0.0
- * from 0.0, so keys with floating-point numbers and padded ones stay.
+ * Each key of the result is a key of some input, and all inputs with this key have the same value.
+ * So the predicate on the key is not evaluated above. This requires that equal keys are identical.
+ * A predicate can distinguish -0.0 and 0.0, so predicates on floating-point keys stay, as do those
+ * on padded keys.
  *
- * A predicate with a subquery goes into one required input, but not into all inputs: it would be
- * planned in each. Nor does one with a user's function, which would be called by each.
+ * A predicate with a subquery goes into one required input, but not into all inputs, because each
+ * would plan the subquery. Nor does a predicate with a user-defined function, because each input
+ * would call it.
  *
- * Of a disjunction that stays above, what follows from it for an input is asked of that as well:
- * `k = 1 AND v2 > 1 OR k = 3 AND v2 < 1` gives `k = 1 OR k = 3`.
+ * If a disjunction stays above, the predicates that it implies for an input are added to that
+ * input: `k = 1 AND v2 > 1 OR k = 3 AND v2 < 1` gives `k = 1 OR k = 3`.
  */
 object PushKeyPredicates extends Rule[LogicalPlan] with PredicateHelper {
 
@@ -52,14 +54,20 @@ object PushKeyPredicates extends Rule[LogicalPlan] with PredicateHelper {
         else filter.copy(condition = kept.reduce(And), child = below)
     }
 
-  /** What a subquery's own plan says of the rows around it cannot be said of other attributes. */
+  /**
+   * Whether the predicate can be translated to other attributes. A predicate with a correlated
+   * subquery cannot: the plan of the subquery refers to attributes of the join.
+   */
   private def movable(predicate: Expression): Boolean =
     predicate.deterministic && predicate.references.nonEmpty && !predicate.exists {
       case s: SubqueryExpression => s.plan.containsPattern(OUTER_REFERENCE)
       case _ => false
     }
 
-  /** A subquery in every input would be planned as often; but one that gives a value is run once. */
+  /**
+   * Whether subqueries run once if the predicate is in every input. Only a scalar subquery that is
+   * not correlated does; each input would plan the others.
+   */
   private def isPlannedOnce(predicate: Expression): Boolean = !predicate.exists {
     case s: ScalarSubquery => s.isCorrelated
     case _: SubqueryExpression => true

@@ -10,9 +10,9 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, LEFT_SEMI_OR_ANTI_JOIN}
 
 /**
- * Moves a semi or anti join from above a [[MultiFullJoin]] into a required input that has all that it
- * compares: what it drops need not be shuffled, nor joined. As Spark does with its own inner and left
- * joins.
+ * Pushes a semi or anti join above a [[MultiFullJoin]] into a required input with all compared
+ * columns, as Spark does with its own inner and left joins. The rows that it drops are then neither
+ * shuffled nor joined.
  * {{{
  * Join LEFT SEMI (v1 = x)                  MultiFullJoin [k]
  * :- MultiFullJoin [k]                     :- Join LEFT SEMI (v1 = x)
@@ -20,14 +20,14 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, LEFT_SEMI_OR_ANTI_
  * :  +- b (v2, optional)                   :  +- c
  * +- c (x)                                 +- b
  * }}}
- * Of several such inputs the largest takes it.
+ * If several inputs qualify, the largest is chosen.
  */
 object PushSemiJoins extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     plan.transformWithPruning(_.containsAllPatterns(JOIN, LEFT_SEMI_OR_ANTI_JOIN)) {
       case semi @ Join(join: MultiFullJoin, right, LeftSemiOrAnti(_), Some(condition), _)
-          // A join that a technique is wanted for is done where it is.
+          // A join with a technique stays in its place.
           if condition.deterministic && TechniqueHint.of(semi).isEmpty =>
         owner(join, right, condition) match {
           case Some(i) =>
@@ -41,7 +41,8 @@ object PushSemiJoins extends Rule[LogicalPlan] {
   private def owner(join: MultiFullJoin, right: LogicalPlan, condition: Expression): Option[Int] = {
     val compared = condition.references -- right.outputSet
     val owners = join.children.indices.filter { i =>
-      // Key columns of an input are none of the join's: nobody has looked whether the right has them.
+      // The output of the multi-way join does not contain the inputs' key columns, so Spark has not
+      // checked whether the right side has the same ones.
       join.roles(i) == Required && compared.nonEmpty && compared.subsetOf(join.owned(i)) &&
       join.children(i).outputSet.intersect(right.outputSet).isEmpty
     }
