@@ -6,13 +6,13 @@ import org.apache.spark.sql.catalyst.expressions.{LeafExpression, Unevaluable}
 import org.apache.spark.sql.types._
 
 /**
- * A key column of a group of inputs, as some of them show it: null where none of `inputs` has the
- * row, else the value of the first one that has it. `coalesce(a.k, b.k)` is one of these, and so is
- * `a.k`. It stands in for such expressions while a chain is looked at, and occurs in no plan.
+ * A key column of a tree, as some of its inputs show it: the value of the first of `inputs` that
+ * has the row, or null if none has it. `coalesce(a.k, b.k)` is such a column, and so is `a.k`. It
+ * replaces these expressions in the analysis of a chain, and occurs in no plan.
  *
- * @param column which column of the key
- * @param inputs the ids of the inputs, in the order in which they are asked
- * @param dataType the type that the column has in this place; the key may have become a wider one
+ * @param column the position of the column in the key
+ * @param inputs the ids of the inputs, in the order of the `coalesce`
+ * @param dataType the type of the column here; the key may have a wider one
  */
 private[skewext] case class ChainKey(column: Int, inputs: Seq[Int], dataType: DataType)
     extends LeafExpression
@@ -22,7 +22,7 @@ private[skewext] case class ChainKey(column: Int, inputs: Seq[Int], dataType: Da
 
 private[skewext] object ChainKey {
 
-  /** Whether values of the type that are equal are identical: -0.0 and 0.0 are not. */
+  /** Whether equal values of the type are identical, unlike -0.0 and 0.0. */
   def isExact(dataType: DataType): Boolean = dataType match {
     case ArrayType(element, _) => isExact(element)
     case struct: StructType => struct.forall(field => isExact(field.dataType))
@@ -30,7 +30,7 @@ private[skewext] object ChainKey {
   }
 }
 
-/** Whether any of these inputs has the row. Occurs in no plan, as [[ChainKey]]. */
+/** Whether one of these inputs has the row. Like [[ChainKey]], it occurs in no plan. */
 private[skewext] case class ChainPresence(inputs: Seq[Int])
     extends LeafExpression
     with Unevaluable {

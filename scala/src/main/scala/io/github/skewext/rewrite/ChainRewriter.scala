@@ -15,9 +15,9 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * One run of [[RewriteJoinChains]] over a plan.
  *
- * @param hasMultiJoins whether there are multi-way joins already
- * @param scans those of which Spark will read a part, as joins of the plan tell
- * @param keepsIds whether columns must keep their ids, also when Spark has taken away what it can
+ * @param hasMultiJoins whether the plan already contains multi-way joins
+ * @param scans the scans that Spark will prune at run time with keys from joins of the plan
+ * @param keepsIds whether columns must keep their ids after Spark has removed redundant aliases
  */
 private[skewext] class ChainRewriter(
     conf: SQLConf,
@@ -41,7 +41,7 @@ private[skewext] class ChainRewriter(
     JoinTree(plan, Seq(JoinTreeInput(numInputs, plan, Optional, Nil)), obstacles = obstacles)
   }
 
-  /** The group as one input, of which the keys are not known. */
+  /** The tree as one input, whose keys are unknown. */
   private def nest(group: JoinTree, why: Detailed): JoinTree =
     single(planOf(group), why :: group.obstacles)
 
@@ -66,15 +66,16 @@ private[skewext] class ChainRewriter(
       }
     case join: Join => groupOf(join)
     case join: MultiFullJoin => groupOf(join)
-    // What several read, and is computed once. Spark knows its columns by the ids that they had when it
-    // first pushed something into it, and with others takes one column for another.
+    // The plan of a CTE that several references read, and that is computed once. Spark refers to
+    // its columns by the ids from the time when it first pushed something into it. With other ids
+    // it would confuse columns.
     case definition: CTERelationDef =>
       val within = new ChainRewriter(conf, hasMultiJoins, prunedScans, keepsIds = true)
       single(definition.mapChildren(within.rewrite))
     case other => single(other.mapChildren(rewrite))
   }
 
-  /** Why the expressions cannot be computed above the multi-way join of the group. */
+  /** The reason why the expressions cannot be computed above the multi-way join of the tree. */
   private def obstacle(group: JoinTree, expressions: Seq[Expression]): Option[Detailed] =
     if (group.isSingle) None
     else {
@@ -86,7 +87,9 @@ private[skewext] class ChainRewriter(
         .orElse(repeated(group, expressions))
     }
 
-  /** What is computed once and used often is not computed often, or plans would grow like 2^N. */
+  /**
+   * Refuses to repeat a large expression that is computed once, because plans would grow like 2^N.
+   */
   private def repeated(group: JoinTree, expressions: Seq[Expression]): Option[Detailed] = {
     lazy val uses = expressions.flatMap(_.collect {
       case a: Attribute if group.computed.contains(a.exprId) => a
@@ -163,7 +166,7 @@ private[skewext] class ChainRewriter(
       case None => Right(())
     }
 
-  /** What the join compares: expressions over the left and over the right. */
+  /** The compared expressions, over the left and over the right side. */
   private def equalKeys(join: Join): Either[Detailed, Seq[(Expression, Expression)]] = {
     def isOver(e: Expression, side: LogicalPlan): Boolean =
       e.references.nonEmpty && e.references.subsetOf(side.outputSet)
@@ -184,13 +187,16 @@ private[skewext] class ChainRewriter(
     }
   }
 
-  /** Without what Spark 4.2 puts around a key of floats at once; ours are normalized when they run. */
+  /**
+   * Removes the normalization that Spark 4.2 adds early to a floating-point key. The operator
+   * normalizes keys itself.
+   */
   private def asWritten(key: Expression): Expression = key match {
     case KnownFloatingPointNormalized(NormalizeNaNAndZero(child)) => child
     case other => other
   }
 
-  /** Says no to most joins of most queries before they cost more. */
+  /** Rejects most joins of most queries before they cause more work. */
   private def mayFold(join: Join, left: JoinTree, right: JoinTree): Either[Detailed, Unit] =
     if (join.joinType == FullOuter || foldsMixed || !left.isSingle || !right.isSingle) Right(())
     else Left(Detailed(RewriteReason.MixedOff, Some(describe(join.joinType))))
@@ -218,7 +224,10 @@ private[skewext] class ChainRewriter(
       small.map(_ => Detailed(RewriteReason.Broadcast, Some(describe(join.joinType)))).toLeft(())
     }
 
-  /** Scans of several inputs have been looked at, or are below full outer joins, which read it all. */
+  /**
+   * Whether Spark prunes the scan of a single input. Scans of a tree with several inputs have
+   * already been checked, or are below full outer joins, which read all rows.
+   */
   private def isPruned(side: JoinTree): Boolean =
     side.isSingle && prunedScans.exists(scan => side.original.exists(_ eq scan))
 
@@ -227,7 +236,10 @@ private[skewext] class ChainRewriter(
     size >= 0 && size <= conf.autoBroadcastJoinThreshold
   }
 
-  /** A join that was asked for by name, or made before, is a chain as well. */
+  /**
+   * A multi-way join is a chain, too, whether the query calls it by name or an earlier rewrite made
+   * it.
+   */
   private def groupOf(join: MultiFullJoin): JoinTree = {
     JoinTreePlanner.remember(join)
     val children = join.children.map(groupOf)
@@ -261,7 +273,7 @@ private[skewext] class ChainRewriter(
 
   private val NamedJoin = "multi-way join"
 
-  /** The plan of a group that will have no more inputs. */
+  /** The plan of a tree that gets no more inputs. */
   private def planOf(group: JoinTree): LogicalPlan =
     if (group.isSingle || group.joins == Seq(NamedJoin)) {
       group.original
@@ -293,8 +305,8 @@ private[skewext] class ChainRewriter(
     }
 
   /**
-   * Whether a correlated subquery has columns of what it stands in. An alias keeps them apart, which Spark
-   * takes away as redundant where no join of its own is above, and then it fails.
+   * Whether a correlated subquery has the same columns as the plan around it. An alias keeps them
+   * apart. Spark removes this alias as redundant if none of its own joins is above, and then fails.
    */
   private def sharesColumnsWithSubquery(plan: LogicalPlan): Boolean = {
     def columns(plan: LogicalPlan) =
@@ -309,7 +321,7 @@ private[skewext] class ChainRewriter(
     }
   }
 
-  /** `2 full outer joins and 1 left outer join`. */
+  /** For example, `2 full outer joins and 1 left outer join`. */
   private def madeOf(joins: Seq[String]): String =
     joins.distinct
       .map { kind =>

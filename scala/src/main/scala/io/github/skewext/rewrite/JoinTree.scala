@@ -10,11 +10,12 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.DataType
 
 /**
- * One input of a group.
+ * One input of a tree.
  *
- * @param id tells the inputs of all groups apart
- * @param keys for every column of the key what is compared, over the columns of `plan`: the last of
- *             its types first, then the narrower ones that it was cast from
+ * @param id an id that is unique among the inputs of all trees
+ * @param keys for every column of the key, the compared expressions over the columns of `plan`:
+ *             that of the widest type first, then those of the narrower types from which it was
+ *             cast
  */
 private[skewext] case class JoinTreeInput(
     id: Int,
@@ -23,23 +24,23 @@ private[skewext] case class JoinTreeInput(
     keys: Seq[List[Expression]])
 
 /**
- * A tree of joins on one key: as it stands in the query, and as one multi-way join. Its simplest form
- * is a plan of any kind, an input that has not met another yet.
+ * A tree of joins on one key, both as in the query and as one multi-way join. The simplest tree is
+ * a plan of any kind: an input that is not yet joined with another one.
  *
- * What the tree shows is said in terms of the inputs' columns, as they come out of a multi-way join:
- * by themselves, or as keys ([[ChainKey]]) and expressions over both. So a group can be joined with
- * another one without looking at its plan again.
+ * The columns of a tree are defined over the columns that its inputs have above a multi-way join.
+ * They are such columns, keys ([[ChainKey]]), or expressions over both. So a tree can be joined
+ * with another one without another analysis of its plan.
  *
- * @param original the tree as it stands, with what is below its inputs rewritten
- * @param keyTypes the types of the key's columns; empty if there is only one input
- * @param columns what the tree's columns are, where they are not columns of an input as they are
- * @param keyExpressions what else is an input's key: `upper(a.k)`, in its canonical form
- * @param computed columns that may have a value where no input of the group has the row
- * @param conditions what rows of the join have to fulfil to be rows of the tree
+ * @param original the tree as in the query, with rewritten plans below its inputs
+ * @param keyTypes the types of the key columns; empty for a single input
+ * @param columns the definitions of the tree's columns, except those that are input columns
+ * @param keyExpressions other expressions that are an input's key, such as `upper(a.k)`, in their
+ *                       canonical form
+ * @param computed columns that may have a value if no input of the tree has the row
+ * @param conditions the predicates that the rows of the join must satisfy to be rows of the tree
  * @param joins the types of the joins of the tree
- * @param paying whether some of them would have to be shuffled for another
- * @param top the uppermost join of `original`
- * @param obstacles why there are not more inputs, the uppermost reason first
+ * @param top the topmost join of `original`
+ * @param obstacles the reasons why there are not more inputs, the topmost reason first
  */
 private[skewext] case class JoinTree(
     original: LogicalPlan,
@@ -57,21 +58,21 @@ private[skewext] case class JoinTree(
 
   lazy val shown: Seq[JoinTreeInput] = inputs.filter(_.role.isShown)
 
-  /** Whether every row of the group has a row of some input for certain. */
+  /** Whether an input is required, so that every row of the tree has a row of it. */
   lazy val isAnchored: Boolean = inputs.exists(_.role == Required)
 
   lazy val isAllOptional: Boolean = inputs.forall(_.role == Optional)
 
   private lazy val requiredIds = inputs.filter(_.role == Required).map(_.id).toSet
 
-  /** Whether one of these inputs has the row, whatever row of the group it is. */
+  /** Whether every row of the tree has a row of one of these inputs. */
   def alwaysPresent(ids: Seq[Int]): Boolean =
     ids.exists(requiredIds.contains) || {
       lazy val set = ids.toSet
       !isAnchored && ids.size >= shown.size && shown.forall(input => set.contains(input.id))
     }
 
-  /** Whether rows come out in which this column of the key is null. */
+  /** Whether this key column is null in some rows of the tree. */
   private def keyIsNullable(column: Int): Boolean = {
     val roles = inputs.map(_.role)
     inputs.indices.exists { i =>
@@ -79,7 +80,9 @@ private[skewext] case class JoinTree(
     }
   }
 
-  /** An expression over the columns of the tree, in the terms of the group. */
+  /**
+   * Translates an expression over the tree's columns into one over its inputs' columns and keys.
+   */
   def translate(e: Expression): Expression = e match {
     case a: Attribute => columns.getOrElse(a.exprId, a)
     case _ => simplify(e.mapChildren(translate))
@@ -103,7 +106,7 @@ private[skewext] case class JoinTree(
   private lazy val inputOfNeverNull: Map[ExprId, Int] =
     shown.flatMap(input => input.plan.output.filterNot(_.nullable).map(_.exprId -> input.id)).toMap
 
-  /** How a plan that was made of a group asks whether some of its inputs have the row. */
+  /** Matches a test whether some inputs have the row, as [[JoinTreePlanner]] writes it. */
   private object Presence {
     def unapply(e: Expression): Option[Seq[Int]] = e match {
       case IsNotNull(a: Attribute) => inputOfNeverNull.get(a.exprId).map(Seq(_))
@@ -113,8 +116,8 @@ private[skewext] case class JoinTree(
   }
 
   /**
-   * Keys of one column that follow each other are one key. What follows a key that every row has
-   * is never asked, unless that key can be null.
+   * Merges consecutive keys of one column into one key. Values after a key that every row has are
+   * never used, unless that key can be null.
    */
   private def coalesce(values: Seq[Expression]): Expression = {
     val flat = values.flatMap {
@@ -137,15 +140,15 @@ private[skewext] case class JoinTree(
 
 private[skewext] object JoinTree {
 
-  /** Whether a cast keeps different values different and equal ones equal. */
+  /** Whether a cast keeps different values different, and equal values equal. */
   def keepsValues(cast: Cast): Boolean =
     KeyTypes.canHold(cast.child.dataType, cast.dataType) &&
-      // Keys are cast in the session's time zone when all inputs get the wider type.
+      // If inputs have different types, keys are cast to the widest one in the session's time zone.
       (!cast.needsTimeZone || cast.timeZoneId.contains(SQLConf.get.sessionLocalTimeZone))
 
   /**
-   * Whether an expression of a group is null where no input of the group has the row, so that it can
-   * be computed above a join that the group is optional in.
+   * Whether an expression of a tree is null if no input of the tree has the row. Then it can be
+   * computed above a join in which the tree is optional.
    */
   def isNullOnNulls(e: Expression): Boolean = e match {
     case _: Attribute | _: ChainKey => true

@@ -16,31 +16,33 @@ import org.apache.spark.sql.types.{ArrayType, DataType, StructType, UserDefinedT
 /**
  * One side of a join.
  *
- * @param keys what is compared, over the columns of the side's plan; the same number on all sides
+ * @param keys the compared expressions over the columns of the side's plan; the same number on all
+ *             sides
  */
 private[skewext] case class JoinSide(group: JoinTree, role: InputRole, keys: Seq[Expression])
 
 /**
- * A join of groups on one key, found to be one. The sides' inputs become the inputs of one group. A
- * side of several inputs keeps them apart if
+ * A join of trees on one key. The inputs of the sides become inputs of one tree. A side with
+ * several inputs keeps them separate if
  *
- *  - it is compared by its whole key, by a value that every row has which has a key at all;
- *  - its rows meet others just when one of its inputs' rows would. Optional inputs may stay optional
- *    in a full outer join and on the right of a left one; inputs of which one is required may stay as
- *    they are in an inner join and on the left of a left one; optional ones may all be excluded.
+ *  - the join compares its whole key: a value that each of its rows has, unless the row has no key;
+ *  - a row of the side has a match exactly if a row of one of its inputs would have one. Optional
+ *    inputs may stay optional in a full outer join and on the right of a left one. In an anti join
+ *    they may all become excluded. If an input is required, all inputs may keep their roles in an
+ *    inner join and on the left of a left one.
  *
- * If not, the side is one input, of any role and with any key: a join within the join.
+ * Otherwise the side becomes a single input, of any role and with any key: a nested join.
  *
- * @param sides with keys in the terms of their groups, columns of the key in the same order
- * @param types the types of the columns of the key
- * @param columnOf which column of the key each of the comparisons was that the join is made of
+ * @param sides the sides, with keys in terms of their trees and in the same order of key columns
+ * @param types the types of the key columns
+ * @param columnOf for each comparison in the join condition, the key column
  */
 private[skewext] class JoinTreeMerger private (
     sides: Seq[JoinSide],
     types: Seq[DataType],
     val columnOf: Seq[Int]) {
 
-  /** Whether a side would have to be shuffled once more if this were a join of its own. */
+  /** Whether Spark would shuffle a side again if this were a separate join. */
   def isPaying: Boolean = sides.exists { side =>
     !side.group.isSingle && (side.group.isAllOptional || side.keys.exists {
       case key: ChainKey => key.inputs.size > 1
@@ -50,7 +52,7 @@ private[skewext] class JoinTreeMerger private (
 
   def originals: Seq[LogicalPlan] = sides.map(_.group.original)
 
-  /** The group of all inputs; `original` is the join as it stands in the query, over `originals`. */
+  /** The tree of all inputs. `original` is the join as in the query, over `originals`. */
   def group(original: LogicalPlan, joins: Seq[String]): JoinTree = {
     val parts = apart(sides.map { side =>
       val part = if (side.group.isSingle) keyed(side) else flat(side)
@@ -69,7 +71,7 @@ private[skewext] class JoinTreeMerger private (
       obstacles = sides.flatMap(_.group.obstacles).toList)
   }
 
-  /** A single input, now that it has a key. */
+  /** A single input, with the key that the join gives it. */
   private def keyed(side: JoinSide): JoinTree = {
     val input = side.group.inputs.head
     val keys = side.keys.zipWithIndex.map { case (key, j) =>
@@ -87,7 +89,7 @@ private[skewext] class JoinTreeMerger private (
     }.toMap)
   }
 
-  /** A group of several inputs, with the columns of its key in the order and the types of the join. */
+  /** A tree of several inputs, with its key columns in the order and the types of the join. */
   private def flat(side: JoinSide): JoinTree = {
     val group = side.group
     val order = side.keys.map { case key: ChainKey => key.column }
@@ -114,9 +116,10 @@ private[skewext] class JoinTreeMerger private (
   }
 
   /**
-   * What the sides show has ids of its own. But an alias on one side may hide a column that another side
-   * has under the same id: a table that is joined with itself. In the terms of the inputs these would be
-   * one column, and what is said of the hidden one would be taken for the other.
+   * The output columns of the sides have different ids. But an alias on one side may hide a column
+   * that another side has under the same id, as in a self-join. In terms of the inputs these would
+   * be one column, and expressions over the hidden column would read the other one. So the side
+   * gets new ids.
    */
   private def apart(parts: Seq[JoinTree]): Seq[JoinTree] = {
     val taken = mutable.HashSet.empty[ExprId]
@@ -131,7 +134,7 @@ private[skewext] class JoinTreeMerger private (
     }
   }
 
-  /** A group whose inputs have other ids for their columns. */
+  /** The tree with new ids for the columns of its inputs. */
   private def renewed(group: JoinTree): JoinTree = {
     val renamed = group.inputs.map(input => MultiFullJoin.withNewIds(input.plan, input.id))
     val newOf = AttributeMap(group.inputs.zip(renamed).flatMap { case (input, (_, columnOf)) =>
@@ -152,7 +155,7 @@ private[skewext] class JoinTreeMerger private (
     if (key.head.dataType == to) key
     else Cast(key.head, to, Some(SQLConf.get.sessionLocalTimeZone)) :: key
 
-  /** Columns that are computed have to be null where no input of the group has the row. */
+  /** Makes computed columns null if no input of the tree has the row. */
   private def absentable(group: JoinTree): JoinTree = {
     val guarded = group.computed.toSeq.flatMap { id =>
       val e = group.columns(id)
@@ -166,9 +169,9 @@ private[skewext] class JoinTreeMerger private (
 private[skewext] object JoinTreeMerger {
 
   /**
-   * The join of the sides; or why it is none on one key.
+   * Merges the sides, or returns the reason why they are not joined on one key.
    *
-   * @param nest makes one input of a group that cannot stay several, for a reason
+   * @param nest makes a single input of a tree whose inputs cannot stay separate, for a reason
    */
   def of(
       sides: Seq[JoinSide],
@@ -203,7 +206,9 @@ private[skewext] object JoinTreeMerger {
     }
   }
 
-  /** What a side of several inputs is compared by, if it can keep them apart. */
+  /**
+   * The key columns by which a side with several inputs is compared, if these can stay separate.
+   */
   private def wholeKey(side: JoinSide): Either[Detailed, Seq[ChainKey]] = {
     val group = side.group
     val keys = side.keys.map(group.translate)
@@ -240,7 +245,7 @@ private[skewext] object JoinTreeMerger {
     }
   }
 
-  /** `ON a.k = b.k AND b.k = a.k` compares once. */
+  /** Removes repeated comparisons, as in `ON a.k = b.k AND b.k = a.k`. */
   private def distinct(columns: Seq[Seq[Expression]]): Seq[Seq[Expression]] =
     columns.foldLeft(Vector.empty[Seq[Expression]]) { (done, column) =>
       if (done.exists(names(_) == names(column))) done else done :+ column
@@ -253,7 +258,10 @@ private[skewext] object JoinTreeMerger {
     case e => e.canonicalized
   }
 
-  /** In the order that the side with most inputs has them, so that it can stay as it is. */
+  /**
+   * Sorts the key columns in the order of the side with most inputs, so that this side stays
+   * unchanged.
+   */
   private def inOrderOfLargest(
       sides: Seq[JoinSide],
       columns: Seq[Seq[Expression]]): Seq[Seq[Expression]] = {
@@ -265,7 +273,7 @@ private[skewext] object JoinTreeMerger {
     })
   }
 
-  /** The widest of the types, if casts to it keep the others' values. */
+  /** The widest of the types, if casts to it keep the values of the others. */
   private def commonType(types: Seq[DataType]): Either[Detailed, DataType] = {
     val widest = types.tail.foldLeft(Option(types.head)) {
       case (Some(a), b) if a == b || KeyTypes.canHold(b, a) => Some(a)
@@ -283,7 +291,10 @@ private[skewext] object JoinTreeMerger {
     }
   }
 
-  /** Types of which two may be the same type but for nulls in them, so that a cast is none. */
+  /**
+   * Whether two such types may differ only in the nullability of nested values. Spark removes casts
+   * between these.
+   */
   private def isNested(t: DataType): Boolean = t match {
     case _: ArrayType | _: StructType => true
     case _ => false

@@ -13,16 +13,17 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.DataType
 
 /**
- * The plan of a group as one multi-way join, with the columns of the tree that it stands for.
+ * Plans a tree as one multi-way join, with the output columns of the tree.
  *
- * The node shows one key for all inputs and no key of an input of its own. The whole key, a value
- * that is there in every row, is that key. What only some inputs show, `b.k` or a key of a subquery,
- * is that key where one of them has the row, and null elsewhere: a column that is never null in its
- * input tells. Where equal keys may differ (-0.0 and 0.0), or are shown in a narrower type than they
- * are compared in, the inputs' own keys go through the join as columns.
+ * The node has one key for all inputs and no keys of single inputs. A key of the tree that is
+ * present in every row is that key. A key of only some inputs, such as `b.k` or the key of a
+ * subquery, is that key if one of them has the row, and null otherwise. A column that is never null
+ * in its input shows whether the input has the row. The inputs' own keys go through the join as
+ * columns if equal keys may differ (-0.0 and 0.0), or if the query shows a narrower type than the
+ * join compares.
  *
- * @param keepsIds whether columns must keep their ids when Spark has taken away aliases that are redundant,
- *   which those to another name are not
+ * @param keepsIds whether columns must keep their ids after Spark has removed redundant aliases. An
+ *                 alias with another name is not redundant.
  */
 private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
 
@@ -44,7 +45,7 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
 
   private val terms = output.map(a => group.columns.getOrElse(a.exprId, a))
 
-  /** Columns of inputs that the plan shows in any case. */
+  /** The input columns that the plan reads in any case. */
   private val used = AttributeSet((terms ++ group.conditions).flatMap(_.references))
 
   private def nameOfKey(column: Int): String = {
@@ -64,7 +65,7 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
     val keys = inputs.indices.map(i => inputs(i).keyColumns.map(renames(i)))
     val join =
       MultiFullJoin(separated.map(_._1), keys, keys, keyOutput, inputs.map(_.role), None)
-    // The inputs' columns, and the keys, as the join shows them.
+    // Maps the columns of the inputs, and the keys, to the output of the join.
     def columnsOf(plan: LogicalPlan): AttributeMap[Attribute] = {
       val shown = AttributeMap(plan.output.map(a => a -> a))
       AttributeMap(inputs.indices.flatMap { i =>
@@ -76,7 +77,7 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
       .reduceOption(And)
       .map(Filter(_, join))
       .getOrElse(join)
-    // A filter may say that a column is never null.
+    // A filter may make columns not nullable.
     val columns = columnsOf(filtered)
     val projected = output.zip(list).map { case (out, e) => named(out, resolved(e, columns)) }
     (Project(projected, filtered), join)
@@ -97,13 +98,16 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
     e match {
       case a: Attribute if a.exprId == out.exprId => out.withNullability(a.nullable)
       case _ =>
-        // What the tree's plan knows: `WHERE a.k IS NOT NULL`.
+        // The original plan may know this, for example from `WHERE a.k IS NOT NULL`.
         val value = if (e.nullable && !out.nullable) KnownNotNull(e) else e
         Alias(value, out.name)(out.exprId, out.qualifier, Some(out.metadata))
     }
   }
 
-  /** The expression over columns of inputs and the key; notes which columns it needs. */
+  /**
+   * Translates the expression to columns of the inputs and keys of the join. It records the columns
+   * that inputs must add for that.
+   */
   private def unevaluated(e: Expression): Expression = e.transformUp {
     case key: ChainKey => shown(key)
     case ChainPresence(ids) => present(ids)
@@ -127,7 +131,7 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
     if (group.alwaysPresent(ids)) Literal.TrueLiteral
     else ids.map(id => IsNotNull(inputOf(id).presence): Expression).reduce(Or)
 
-  /** An input, and the columns that it has to have besides its own. */
+  /** An input, with the columns that it must add to its own. */
   private class Input(input: JoinTreeInput) {
 
     val id: Int = input.id
@@ -136,7 +140,9 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
     private val added = mutable.LinkedHashMap.empty[Expression, Alias]
     private val shownKeys = mutable.Set.empty[ExprId]
 
-    /** A column that is never null in the input, and so tells where the input has no row. */
+    /**
+     * A column that is never null in the input, and therefore shows whether the input has the row.
+     */
     lazy val presence: Attribute = {
       val known = input.plan.output.find { a =>
         !a.nullable && used.contains(a) && !input.keys.exists(_.head.semanticEquals(a))
@@ -145,11 +151,11 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
         added
           .getOrElseUpdate(Literal.TrueLiteral, Alias(Literal.TrueLiteral, s"present@$id")())
           .toAttribute)
-      // Above the join the column can be null, and what asks for that must not be simplified.
+      // The column is nullable above the join, and Spark must not simplify a test for null.
       column.withNullability(true)
     }
 
-    /** The input's own key, of the type that it has had before it became wider. */
+    /** The input's own key, in its type before it was widened. */
     def keyColumn(column: Int, dataType: DataType): Attribute = {
       val versions = input.keys(column)
       versions
@@ -166,7 +172,9 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
       }
     }
 
-    /** What holds the key; not shown by the join, so a key that is shown as well needs a copy. */
+    /**
+     * The key columns. The join does not return them, so a key that is also returned has a copy.
+     */
     lazy val keyAliases: Seq[Either[Attribute, Alias]] = input.keys.zipWithIndex.map {
       case ((a: Attribute) :: _, _) if !shownKeys.contains(a.exprId) => Left(a)
       case (key :: _, j) => Right(Alias(key, s"key_$j@$id")())
@@ -187,19 +195,22 @@ private[skewext] object JoinTreePlanner {
 
   private type Key = (Seq[ExprId], Seq[(String, DataType)])
 
-  /** The key columns that a join's rewrites have, by the tree's columns and the key's. */
+  /**
+   * The key columns in earlier rewrites of a join, by the columns of the tree and the names and
+   * types of the key.
+   */
   private val Detailed = TreeNodeTag[TrieMap[Key, Seq[Attribute]]]("skewext.keyColumns")
 
   /**
-   * A join may be rewritten many times. Where other predicates are to be pushed into a CTE, Spark takes
-   * its plan as it was before, until these predicates stay as they are: about new key columns, they
-   * never would.
+   * Makes later rewrites of this join use the same key columns. While Spark pushes predicates into
+   * a CTE, it starts again from an earlier plan of the CTE, until the predicates do not change.
+   * With new key columns in each rewrite, they would always change.
    */
   def remember(join: LogicalPlan): Unit =
     if (join.getTagValue(Detailed).isEmpty)
       join.setTagValue(Detailed, TrieMap.empty[Key, Seq[Attribute]])
 
-  /** The key columns that the same tree was given before. */
+  /** The key columns that the same tree had in an earlier rewrite. */
   private def asBefore(group: JoinTree)(made: Seq[Attribute]): Seq[Attribute] = {
     group.top.flatMap(_.getTagValue(Detailed)) match {
       case Some(given) =>

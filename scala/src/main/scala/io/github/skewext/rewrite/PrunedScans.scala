@@ -7,9 +7,9 @@ import org.apache.spark.sql.execution.dynamicpruning.PartitionPruning.getFiltera
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Scans of partitioned tables of which Spark reads a part, as joins of the query tell it while it
- * runs: `PartitionPruning`, which comes after the rewrite and goes through Spark's joins alone. To read
- * a whole table is dearer than a shuffle more.
+ * Finds scans of partitioned tables that Spark prunes at run time with keys from joins of the
+ * query. Spark's `PartitionPruning` runs after the rewrite, and searches only Spark's joins. A join
+ * with such a scan stays, because reading the whole table costs more than another shuffle.
  */
 private[skewext] object PrunedScans extends PredicateHelper with JoinSelectionHelper {
 
@@ -24,7 +24,8 @@ private[skewext] object PrunedScans extends PredicateHelper with JoinSelectionHe
     val Join(left, right, joinType, condition, hint) = join
     def isOver(e: Expression, side: LogicalPlan): Boolean =
       e.references.nonEmpty && e.references.subsetOf(side.outputSet)
-    // Spark makes use of a broadcast that there is anyway, or else it runs the other side twice.
+    // Spark reads the keys from the join's broadcast. Without one it runs the other side twice, if
+    // the settings allow that.
     lazy val leftIsCheap = !conf.dynamicPartitionPruningReuseBroadcastOnly ||
       canBuildBroadcastLeft(joinType) &&
       (hintToBroadcastLeft(hint) || canBroadcastBySize(left, conf))

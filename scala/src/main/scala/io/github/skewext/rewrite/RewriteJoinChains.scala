@@ -8,7 +8,8 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 
 /**
- * Makes one multi-way join of chains and trees of Spark's joins that are one: the full outer joins of
+ * Rewrites chains and trees of Spark's joins on one key into one multi-way join. For example, a
+ * chain of full outer joins:
  * {{{
  * a FULL JOIN b USING (k) FULL JOIN c USING (k)
  *
@@ -20,13 +21,13 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
  *    :     +- b
  *    +- c
  * }}}
- * The rule goes up the plan. Two inputs that are joined on equal keys are a group ([[JoinTree]]), and
- * so are two groups that are joined on the whole key of both ([[JoinTreeMerger]]). Projections in between
- * say what the columns are in terms of the inputs. Where nothing more can be joined, the group becomes
- * a plan ([[JoinTreePlanner]]), or stays as it is if it has too few inputs; either way it is an input of
- * what is above.
+ * The rule traverses the plan from the bottom up. Two inputs that are joined on equal keys form a
+ * tree ([[JoinTree]]), and so do two trees that are joined on the whole key of both
+ * ([[JoinTreeMerger]]). Projections between the joins define columns in terms of the inputs. A tree
+ * that cannot grow further becomes a multi-way join ([[JoinTreePlanner]]). If it has too few
+ * inputs, its plan stays. Either way it is an input of the plan above.
  *
- * It is in the batch of Spark's own rules about operators, so that these see the new node.
+ * The rule is in the batch of Spark's own rules for operators, so that these apply to the new node.
  */
 object RewriteJoinChains extends Rule[LogicalPlan] {
 
