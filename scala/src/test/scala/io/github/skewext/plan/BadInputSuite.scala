@@ -5,7 +5,7 @@ import io.github.skewext.{MultiJoinTest, PythonApi}
 import org.apache.spark.sql.skewext.TestShims
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 
-/** Wrong arguments: one sentence each, and the session goes on. */
+/** Wrong arguments: each gives an error of one sentence, and the session stays usable. */
 class BadInputSuite extends MultiJoinTest {
 
   private def a = table("k, v", "(1, 1)")
@@ -14,12 +14,12 @@ class BadInputSuite extends MultiJoinTest {
   private def fails(sentence: String)(join: => DataFrame): Unit = {
     val e = intercept[AnalysisException](join)
     assert(e.getMessage.contains(sentence), e.getMessage)
-    // Without one PySpark 4 fails over the error; and it must not show in the sentence.
+    // PySpark 4 fails on an error without a class. The class must not appear in the message.
     assert(TestShims.errorClass(e) != null && !e.getMessage.contains("ERROR"), e.getMessage)
     checkJoin(fullJoin("k")(a, b))
   }
 
-  test("inputs") {
+  test("refuses too few inputs, streaming inputs, and inputs of another session") {
     fails("A multi-way join needs at least two inputs, got 1.")(fullJoin("k")(a))
     fails("A multi-way join needs at least two inputs, got none.")(fullJoin("k")())
     fails("Input 1 (counting from 0) is streaming")(
@@ -28,7 +28,7 @@ class BadInputSuite extends MultiJoinTest {
       fullJoin("k")(a, spark.newSession().range(3).toDF("k")))
   }
 
-  test("keys") {
+  test("refuses keys that are missing, repeated, ambiguous or not comparable") {
     fails("The list of key columns is empty")(fullJoin()(a, b))
     fails("Input 1 (counting from 0) has no column 'v'; its columns are [k, w].")(
       fullJoin("k", "v")(a, b))
@@ -43,7 +43,7 @@ class BadInputSuite extends MultiJoinTest {
     }
   }
 
-  test("types that a chain would compare in several ways") {
+  test("refuses key types that a chain would compare in several ways") {
     // In ANSI mode two inputs are compared as numbers, see KeyTypesSuite.
     withSQLConf("spark.sql.ansi.enabled" -> "false") {
       fails("input 0: k INT, input 1: k STRING")(fullJoin("k")(a, table("k, s", "('1', 1)")))
@@ -51,11 +51,11 @@ class BadInputSuite extends MultiJoinTest {
     val long = table("k, l", "(1L, 1)")
     val double = table("k, d", "(1.0D, 1)")
     fails("Cast the columns to one type")(fullJoin("k")(long, long, double))
-    // With two inputs there is one comparison, and so one type.
+    // With two inputs there is one comparison, and therefore one type.
     checkFullJoin("k")(long, double)
   }
 
-  test("roles") {
+  test("refuses unknown roles, only excluded inputs, and a wrong number of roles") {
     fails("There is no role 'left'; the roles are optional, required, excluded.")(
       multiJoin(Seq(a, b), Seq("k"), roles = Seq("left", "optional")))
     fails("All inputs are excluded")(
@@ -63,14 +63,14 @@ class BadInputSuite extends MultiJoinTest {
     fails("roles for 1")(multiJoin(Seq(a, b), Seq("k"), roles = Seq("optional")))
   }
 
-  test("names of the result") {
+  test("refuses suffixes and indicators that repeat a name") {
     fails("two columns named 'v_x'")(multiJoin(Seq(a, a), Seq("k"), suffixes = Seq("_x", "_x")))
     fails("The indicator 'V' has the name of a column")(
       multiJoin(Seq(a, b), Seq("k"), indicator = "V"))
     fails("suffixes for 1")(multiJoin(Seq(a, b), Seq("k"), suffixes = Seq("_x")))
   }
 
-  test("a job that fails inside leaves the session as it was") {
+  test("a failed job does not change the session") {
     val failing = spark.range(3).selectExpr("id AS k", "raise_error('no') AS v")
     intercept[Exception](fullJoin("k")(failing, b).collect())
     checkJoin(fullJoin("k")(a, b))

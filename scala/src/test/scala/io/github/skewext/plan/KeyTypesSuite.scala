@@ -10,7 +10,7 @@ import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
 /** Keys of every type, and of types that differ between the inputs. */
 class KeyTypesSuite extends MultiJoinTest {
 
-  /** Input `i` of a join: keys of one type, with a column that tells the rows apart. */
+  /** Input `i` of a join: keys of one type, with a column that identifies the row. */
   private def input(i: Int, dataType: String, keys: String*): DataFrame = {
     val rows = keys.zipWithIndex.map { case (key, row) =>
       s"(CAST($key AS $dataType), ${i * 100 + row})"
@@ -20,7 +20,7 @@ class KeyTypesSuite extends MultiJoinTest {
 
   private def keyType(df: DataFrame): DataType = df.schema("k").dataType
 
-  /** Every input is first in one, and last in one. */
+  /** Orders in which every input is first once, and last once. */
   private def orders(a: DataFrame, b: DataFrame, c: DataFrame): Seq[Seq[DataFrame]] =
     Seq(Seq(a, b, c), Seq(b, c, a), Seq(c, a, b))
 
@@ -50,17 +50,17 @@ class KeyTypesSuite extends MultiJoinTest {
       "struct<a:int,b:string>" ->
         Seq("struct(1, 'x')", "struct(1, null)", "struct(null, null)", "null"),
       "array<struct<a:string>>" -> Seq("array(struct('x'), struct('y'))", "array(null)", "null"))
-  } test(s"keys of type $dataType") {
+  } test(s"joins on keys of type $dataType") {
     val joined = checkFullJoin("k")(
       input(0, dataType, keys: _*),
       input(1, dataType, keys.drop(1): _*),
       input(2, dataType, keys.take(2): _*))
-    // Each key once, and each of the two null keys by itself.
+    // Each key once, and each of the two null keys in a row of its own.
     assert(joined.count() === keys.size + 1)
   }
 
   for (dataType <- Seq("float", "double"))
-    test(s"keys of type $dataType: -0.0 is 0.0, NaN is NaN") {
+    test(s"keys of type $dataType match -0.0 with 0.0, and NaN with NaN") {
       val joined = checkFullJoin("k")(
         input(0, dataType, "-0.0d", "'NaN'", "1.5", "null"),
         input(1, dataType, "0.0", "'NaN'", "'Infinity'"),
@@ -68,7 +68,7 @@ class KeyTypesSuite extends MultiJoinTest {
       assert(joined.count() === 6)
       val zero = joined.where("k = 0").select("v0", "v1", "v2").collect()
       assert(zero === Array(Row(0, 100, 200)))
-      // Of values that are equal but not the same, the first input's is shown.
+      // If equal values differ, the join returns that of the first input.
       val shown = joined.where("k = 0").selectExpr("cast(k as string)").head().getString(0)
       assert(shown === "-0.0")
     }
@@ -79,7 +79,7 @@ class KeyTypesSuite extends MultiJoinTest {
       "array<array<float>>" -> "array(array(%s), null)",
       "struct<a:double,b:struct<c:float>>" -> "struct(1.0d, struct(%s))",
       "array<struct<a:double>>" -> "array(struct(%s))")
-  } test(s"equal floats of different bytes inside of $dataType") {
+  } test(s"matches equal floats with different bytes in $dataType") {
     val joined = checkFullJoin("k")(
       input(0, dataType, Seq("-0.0d", "double('NaN')", "1.0", "null").map(key.format(_)): _*),
       input(1, dataType, Seq("0.0d", "double('NaN')", "2.0", "null").map(key.format(_)): _*),
@@ -87,7 +87,7 @@ class KeyTypesSuite extends MultiJoinTest {
     assert(joined.count() === 5)
   }
 
-  test("a float key among other key columns") {
+  test("joins on a float key beside other key columns") {
     checkFullJoin("k", "l")(
       table("k, l, a", "('x', -0.0d, 1), ('x', 0.0d, 2), ('y', double('NaN'), 3)"),
       table("k, l, b", "('x', 0.0d, 10), ('z', 0.0d, 20), ('y', double('NaN'), 30)"))
@@ -99,7 +99,7 @@ class KeyTypesSuite extends MultiJoinTest {
         withSQLConf("spark.sql.ansi.enabled" -> ansi.toString)(body)
       }
 
-    ansiTest("integers of different widths") {
+    ansiTest("joins integers of different widths") {
       val tiny = input(0, "tinyint", "1", "2", "-128")
       val int = input(1, "int", "2", "2147483647", "-128")
       val long = input(2, "bigint", "2", "2147483647", "9223372036854775807", "4294967298")
@@ -110,7 +110,7 @@ class KeyTypesSuite extends MultiJoinTest {
       }
     }
 
-    ansiTest("decimals of different widths, and integers") {
+    ansiTest("joins decimals of different widths with integers") {
       val short = input(0, "decimal(5,2)", "1.5", "2", "999.99")
       val long = input(1, "decimal(20,4)", "1.5", "2.0001", "2")
       val int = input(2, "int", "2", "999")
@@ -121,7 +121,7 @@ class KeyTypesSuite extends MultiJoinTest {
       }
     }
 
-    ansiTest("dates and timestamps, in a session time zone with summer time") {
+    ansiTest("joins dates with timestamps in a time zone with summer time") {
       withSQLConf("spark.sql.session.timeZone" -> "America/Sao_Paulo") {
         // Summer time began at midnight of this day: it has no 00:00.
         val date = input(0, "date", "'2018-11-04'", "'2020-01-01'", "null")
@@ -135,7 +135,7 @@ class KeyTypesSuite extends MultiJoinTest {
       }
     }
 
-    ansiTest("float and double; int and double") {
+    ansiTest("joins float with double, and int with double") {
       val float = input(0, "float", "0.1", "0.5", "'NaN'", "-0.0")
       val double = input(1, "double", "0.1", "0.5", "'NaN'", "0")
       val int = input(2, "int", "0", "1")
@@ -144,34 +144,35 @@ class KeyTypesSuite extends MultiJoinTest {
       checkFullJoin("k")(float, double, int)
     }
 
-    ansiTest("two inputs may be compared in a type that does not tell all values apart") {
+    ansiTest("compares two inputs in a type in which different values may be equal") {
       // 2^53 and 2^53 + 1 are one double.
       checkFullJoin("k")(
         input(0, "bigint", "9007199254740992", "9007199254740993"),
         input(1, "double", "9007199254740992", "1"))
     }
 
-    ansiTest("from three inputs on such types are refused, as the order would matter") {
+    ansiTest("refuses such types for three inputs, because their order would matter") {
       val long = input(0, "bigint", "9007199254740992", "9007199254740993")
       val double = input(1, "double", "9007199254740992")
       refused(long, double, input(2, "bigint", "9007199254740993"))
       refused(input(2, "bigint", "9007199254740993"), long, double)
     }
 
-    ansiTest("a string and a number: as Spark where it compares and shows one type") {
+    ansiTest("joins a string with a number only if Spark compares and returns one type") {
       val string = input(0, "string", "'1'", "'01'", "'2'")
       val int = input(1, "int", "1", "3")
       if (ansi) {
         assert(keyType(checkFullJoin("k")(string, int)) === DataTypes.LongType)
       } else {
-        // Compared as numbers, shown as strings: '1' and '01' would be one key of two values.
+        // Spark compares numbers and returns strings: '1' and '01' would be one key with two
+        // values.
         refused(string, int)
       }
       refused(string, input(2, "string", "'01'"), int)
       refused(string, int, input(2, "bigint", "1"))
     }
 
-    ansiTest("arrays and structs of different widths") {
+    ansiTest("joins arrays and structs whose elements have different widths") {
       checkFullJoin("k")(
         input(0, "array<int>", "array(1, null)", "array(2)"),
         input(1, "array<bigint>", "array(1, null)", "array(4294967298)"),
@@ -182,7 +183,7 @@ class KeyTypesSuite extends MultiJoinTest {
     }
   }
 
-  test("a key without a type of its own") {
+  test("joins on a key of type void") {
     checkFullJoin("k")(table("k, a", "(null, 1), (null, 2)"), table("k, b", "(null, 3)"))
     checkFullJoin("k")(table("k, a", "(null, 1)"), table("k, b", "(1, 3)"), table("k, c", "(1, 4)"))
   }
@@ -195,7 +196,7 @@ class KeyTypesSuite extends MultiJoinTest {
       f(spark.table(name))
     }
 
-  test("char(n) of one length, with strings, and with varchar") {
+  test("joins char(n) of one length with strings and varchar") {
     charTable("c3", "char(3)", "a", "abc") { c3 =>
       charTable("d3", "char(3)", "a", "xyz") { d3 =>
         charTable("v3", "varchar(3)", "a", "a  ", "abc") { v3 =>
@@ -209,13 +210,13 @@ class KeyTypesSuite extends MultiJoinTest {
     }
   }
 
-  test("char(n) of two lengths is compared as padded, and shown as it is") {
+  test("compares char(n) of two lengths with padding, and returns it without") {
     charTable("c3", "char(3)", "a", "abc", "b") { c3 =>
       charTable("c5", "char(5)", "a", "abc", "abcde") { c5 =>
         for (inputs <- Seq(Seq(c3, c5), Seq(c5, c3))) {
           val joined = checkFullJoin("k")(inputs: _*)
           assert(joined.count() === 4)
-          // The output does not show what was compared: a group-by must shuffle again.
+          // The output does not contain the compared values, so a group-by must shuffle again.
           val grouped = joined.groupBy("k").count()
           checkJoin(grouped)
           assert(exchanges(grouped).size === 3)
@@ -226,7 +227,7 @@ class KeyTypesSuite extends MultiJoinTest {
     }
   }
 
-  test("char(n) of two lengths and a string: the answer is Spark's, or there is none") {
+  test("joins char(n) of two lengths and a string as Spark does, or refuses") {
     charTable("c3", "char(3)", "a", "abc") { c3 =>
       charTable("c5", "char(5)", "a", "abcde") { c5 =>
         val string = input(9, "string", "'a  '", "'a    '", "'abc'")
@@ -240,7 +241,7 @@ class KeyTypesSuite extends MultiJoinTest {
     }
   }
 
-  test("char(n) inside of a struct key: the answer is Spark's, or there is none") {
+  test("joins struct keys with char(n) as Spark does, or refuses") {
     withTable("s3", "s5") {
       sql("CREATE TABLE s3 (k STRUCT<c: CHAR(3)>, a INT) USING parquet")
       sql("CREATE TABLE s5 (k STRUCT<c: CHAR(5)>, b INT) USING parquet")

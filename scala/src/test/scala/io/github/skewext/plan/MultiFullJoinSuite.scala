@@ -4,7 +4,7 @@ import io.github.skewext.MultiJoinTest
 
 import org.apache.spark.sql.Row
 
-/** The answer, as the semantics define it: which rows come out, with which values and columns. */
+/** The answer of the join, as the semantics define it: rows, values and columns. */
 class MultiFullJoinSuite extends MultiJoinTest {
 
   override protected def generatesCode: Boolean = true
@@ -12,7 +12,7 @@ class MultiFullJoinSuite extends MultiJoinTest {
   private def names(column: String, keys: String*) =
     table(s"k, $column", keys.map(k => s"('$k', '$column of $k')").mkString(", "))
 
-  test("a key that is missing in the first input is one key in all others, not one each") {
+  test("matches the other inputs on a key that the first input lacks") {
     val inputs =
       Seq(names("a", "key1", "key2"), names("b", "key3"), names("c", "key3"), names("d", "key3"))
     val joined = checkFullJoin("k")(inputs: _*)
@@ -22,7 +22,7 @@ class MultiFullJoinSuite extends MultiJoinTest {
         Row("key1", null, null, null),
         Row("key2", null, null, null),
         Row("key3", "b of key3", "c of key3", "d of key3")))
-    // The chain that compares every input with the first one is another query: five rows.
+    // A chain that compares every input with the first one is another query, with five rows.
     val byFirst = inputs
       .map(_.withColumnRenamed("k", "id"))
       .zipWithIndex
@@ -31,7 +31,7 @@ class MultiFullJoinSuite extends MultiJoinTest {
     assert(byFirst.count() === 5)
   }
 
-  test("two inputs: keys on both sides and on either side only") {
+  test("returns keys of both inputs, and of either one") {
     val joined = checkFullJoin("k")(names("a", "1", "2"), names("b", "2", "3"))
     assert(joined.columns === Array("k", "a", "b"))
     checkAnswer(
@@ -54,7 +54,7 @@ class MultiFullJoinSuite extends MultiJoinTest {
         Row(1, 3, 30, null)))
   }
 
-  test("a null in one of several key columns makes the key match nothing, and stays to be seen") {
+  test("a key with a null in one column matches nothing, and its other columns are returned") {
     val joined = checkFullJoin("k", "l")(
       table("k, l, a", "(1, null, 1), (null, 1, 2), (null, null, 3), (1, 1, 4)"),
       table("k, l, b", "(1, null, 10), (null, 1, 20), (null, null, 30), (1, 1, 40)"))
@@ -64,7 +64,7 @@ class MultiFullJoinSuite extends MultiJoinTest {
     assert(joined.count() === 7)
   }
 
-  test("duplicate keys give the product of the groups") {
+  test("returns the product of duplicate keys") {
     def input(column: String, copies: (Int, Int)*) = {
       val rows = for ((key, n) <- copies; i <- 1 to n) yield s"($key, ${key * 100 + i})"
       table(s"k, $column", rows.mkString(", "))
@@ -76,7 +76,7 @@ class MultiFullJoinSuite extends MultiJoinTest {
     checkAnswer(joined.groupBy("k").count(), Seq(Row(1, 24L), Row(2, 6L), Row(3, 14L), Row(4, 5L)))
   }
 
-  test("rows that are equal in all columns are all kept") {
+  test("keeps all rows that are equal in all columns") {
     checkFullJoin("k")(
       table("k, a", "(1, 1), (1, 1), (2, 2), (null, 3), (null, 3)"),
       table("k, b", "(1, 1), (1, 1), (1, 1)"))
@@ -91,13 +91,13 @@ class MultiFullJoinSuite extends MultiJoinTest {
     assert(joined.count() === 5)
   }
 
-  test("the bytes of one key column are not taken for those of the next one") {
+  test("does not confuse the bytes of neighbouring key columns") {
     checkFullJoin("k", "l")(
       table("k, l, a", "('a', 'bc', 1), ('ab', 'c', 2), ('', 'abc', 3)"),
       table("k, l, b", "('ab', 'c', 10), ('abc', '', 20), ('', 'abc', 30)"))
   }
 
-  test("keys that are named differently in the inputs") {
+  test("joins on keys with different names in the inputs") {
     val t1 = table("k, l, a", "(1, 'x', 1), (2, 'y', 2)")
     val t2 = table("other, b, l2", "(1, 10, 'x'), (3, 30, 'z')")
     val joined =
@@ -107,7 +107,7 @@ class MultiFullJoinSuite extends MultiJoinTest {
     checkAnswer(joined, Seq(Row(1, "x", 1, 10), Row(2, "y", 2, null), Row(3, "z", null, 30)))
   }
 
-  test("a column that is not a key may be named as a key of another input") {
+  test("accepts a value column with the name of another input's key") {
     val joined = multiJoin(
       Seq(table("k, id", "(1, 7), (2, 8)"), table("id, k", "(1, 5)")),
       Seq("k"),
@@ -117,7 +117,7 @@ class MultiFullJoinSuite extends MultiJoinTest {
     assert(joined.collect().toSet === Set(Row(1, 7, 5), Row(2, 8, null)))
   }
 
-  test("all roles of up to three inputs, with nulls and duplicates") {
+  test("joins up to three inputs of all roles, with nulls and duplicates") {
     val inputs = Seq(
       table("k, l, a", "(1, 1, 1), (1, 1, 2), (2, 2, 3), (3, 3, 4), (4, 4, 5), (null, 1, 6)"),
       table("k, l, b", "(1, 1, 1), (2, 2, 2), (2, 2, 3), (5, 5, 4), (1, null, 5), (null, 1, 6)"),
@@ -130,7 +130,7 @@ class MultiFullJoinSuite extends MultiJoinTest {
         val joined =
           multiJoin(inputs.take(roles.size), Seq("k", "l"), roles = roles, indicator = "i")
         checkJoin(joined)
-        // What the rows say of themselves must agree with the roles.
+        // The indicator of each row must agree with the roles.
         joined.select("i").collect().map(_.getSeq[Int](0)).foreach { present =>
           assert(present.nonEmpty)
           roles.zipWithIndex.foreach {
@@ -142,7 +142,7 @@ class MultiFullJoinSuite extends MultiJoinTest {
       }
   }
 
-  test("roles give the joins that SQL knows by name") {
+  test("roles of two inputs return the rows of SQL's joins") {
     val l = table("k, a", "(1, 1), (1, 2), (2, 3), (3, 4), (null, 5)")
     val r = table("k, b", "(1, 10), (2, 20), (2, 30), (4, 40), (null, 50)")
     for {
@@ -161,7 +161,7 @@ class MultiFullJoinSuite extends MultiJoinTest {
     }
   }
 
-  test("the indicator names the inputs that had the key, rows with a null key included") {
+  test("the indicator lists the inputs that have the key, also for null keys") {
     val joined = multiJoin(
       Seq(
         table("k, a", "(1, 1), (2, 2), (2, 3), (null, 4)"),
@@ -181,7 +181,7 @@ class MultiFullJoinSuite extends MultiJoinTest {
         Row(null, Seq(1), 1L)))
   }
 
-  test("suffixes go to names that occur in several inputs, and only to these") {
+  test("adds suffixes only to names that occur in several inputs") {
     val t1 = table("k, v, a", "(1, 1, 1)")
     val t2 = table("k, v, b", "(1, 2, 2)")
     val t3 = table("id, v, k", "(1, 3, 3)")
@@ -196,14 +196,14 @@ class MultiFullJoinSuite extends MultiJoinTest {
     assert(columns("", "_2", "_3") === Seq("k", "v", "a", "v_2", "b", "v_3", "k_3"))
   }
 
-  test("without suffixes duplicate names are left, as in DataFrame.join") {
+  test("keeps duplicate names without suffixes, as DataFrame.join does") {
     checkFullJoin("k")(
       table("k, v", "(1, 1), (2, 2)"),
       table("k, v", "(2, 20), (3, 30)"),
       table("k, v", "(3, 300)"))
   }
 
-  test("names that differ in case are one column, unless the session is case-sensitive") {
+  test("treats names that differ in case as one, unless the session is case-sensitive") {
     val t1 = table("K, v", "(1, 1), (2, 2)")
     val t2 = table("k, V", "(2, 20), (3, 30)")
     val insensitive = multiJoin(Seq(t1, t2), Seq("k"), suffixes = Seq("_1", "_2"))
@@ -226,7 +226,7 @@ class MultiFullJoinSuite extends MultiJoinTest {
     checkJoin(joined)
   }
 
-  test("inputs that have no columns but the key") {
+  test("joins inputs without value columns") {
     val joined = checkFullJoin("k")(
       table("k", "(1), (1), (2)"),
       table("k", "(2), (3)"),

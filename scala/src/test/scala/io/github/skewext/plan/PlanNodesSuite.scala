@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.{FileSourceScanExec, FormattedMode}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{DataFrame, Row}
 
-/** What the plan nodes say of themselves to the rest of Spark, and what Spark makes of it. */
+/** The properties that plan nodes report to Spark, and their use by Spark. */
 class PlanNodesSuite extends MultiJoinTest {
 
   private def a = table("k, v, x", "(1, 1, 'a'), (2, 2, 'b'), (null, 3, 'c')")
@@ -22,7 +22,7 @@ class PlanNodesSuite extends MultiJoinTest {
   private def node(plan: LogicalPlan): MultiFullJoin =
     plan.collectFirst { case join: MultiFullJoin => join }.get
 
-  test("the same join is recognised, another one is not") {
+  test("plans of one join have the same result, and plans of others do not") {
     val inputs = Seq(a, b)
     def plan(roles: Seq[String] = Nil, indicator: String = null, on: Seq[String] = Seq("k")) =
       multiJoin(inputs, on, roles = roles, indicator = indicator).queryExecution.optimizedPlan
@@ -31,7 +31,7 @@ class PlanNodesSuite extends MultiJoinTest {
     assert(!plan().sameResult(plan(indicator = "i")))
     assert(!plan().sameResult(plan(roles = Seq("required", "optional"))))
     assert(!plan().sameResult(multiJoin(inputs.reverse, Seq("k")).queryExecution.optimizedPlan))
-    // Keys of the same columns, in another pairing.
+    // The same key columns in another pairing.
     def paired(first: String, second: String) = multiJoin(
       Seq(a, b),
       Seq("k", "l"),
@@ -39,7 +39,7 @@ class PlanNodesSuite extends MultiJoinTest {
     assert(!paired("k", "w").sameResult(paired("w", "k")))
   }
 
-  test("exchanges of the same input, and of the same join, are reused") {
+  test("reuses exchanges of the same input, and of the same join") {
     withSQLConf("spark.sql.adaptive.enabled" -> "false") {
       val df = a
       def reused(query: DataFrame) = {
@@ -53,7 +53,7 @@ class PlanNodesSuite extends MultiJoinTest {
     }
   }
 
-  test("a cached join is used by queries of the same plan, and only by these") {
+  test("uses a cached join only for queries with the same plan") {
     val inputs = Seq(a, b)
     val cached = multiJoin(inputs, Seq("k")).cache()
     try {
@@ -69,7 +69,7 @@ class PlanNodesSuite extends MultiJoinTest {
     } finally cached.unpersist(blocking = true)
   }
 
-  test("columns that nobody asks for are not read") {
+  test("does not read unused columns") {
     withTempPath { dir =>
       a.write.parquet(s"$dir/a")
       b.write.parquet(s"$dir/b")
@@ -91,7 +91,7 @@ class PlanNodesSuite extends MultiJoinTest {
     }
   }
 
-  test("counts and limits") {
+  test("counts and limits the rows of the join") {
     val joined = fullJoin("k")(a, b)
     val all = checkJoin(joined).toSet
     assert(joined.count() === 4)
@@ -106,13 +106,13 @@ class PlanNodesSuite extends MultiJoinTest {
     assert(joined.tail(4).toSet === all)
   }
 
-  test("what is never null is said to be so, and nothing else is") {
+  test("reports exactly the columns without nulls as not nullable") {
     def nullables(df: DataFrame) = df.schema.filter(_.nullable).map(_.name)
     val inputs = Seq(notNull(0), notNull(1), notNull(2))
     def join(roles: String*) = {
       val df = multiJoin(inputs.take(roles.size), Seq("k"), roles = roles, indicator = "i")
       checkJoin(df)
-      // What Spark concludes from it in filters must be right; some are no joins any more.
+      // Spark's conclusions in filters must be right. Some of these plans no longer contain a join.
       val nulls = df.columns.map(c => df.where(col(c).isNull)).reduce(_ union _)
       assertSameRows(nulls.collect().toSeq, rowsWhenOff(nulls), "the same query with skewext off")
       df
@@ -120,7 +120,7 @@ class PlanNodesSuite extends MultiJoinTest {
     assert(nullables(join("optional", "optional")) === Seq("v0", "v1"))
     assert(nullables(join("required", "optional", "required")) === Seq("v1"))
     assert(nullables(join("required", "excluded")) === Nil)
-    // A key of which only one input can be null, whose null keys cannot come out.
+    // Only one input has a nullable key, and the join does not return its null keys.
     val nullable = table("k, w", "(1L, 1), (null, 2)")
     val inner =
       multiJoin(Seq(notNull(0), nullable), Seq("k"), roles = Seq("required", "required"))
@@ -132,7 +132,7 @@ class PlanNodesSuite extends MultiJoinTest {
     assert(checkJoin(right).exists(_.isNullAt(0)))
   }
 
-  test("a bound for the rows") {
+  test("maxRows is an upper bound for the rows") {
     import InputRole._
     def bound(inputs: (Option[Long], InputRole)*) =
       MultiFullJoin.maxRows(inputs.map(_._1), inputs.map(_._2))
@@ -144,7 +144,7 @@ class PlanNodesSuite extends MultiJoinTest {
     assert(bound(Some(0L) -> Required, None -> Optional) === None)
     assert(bound(Some(3L) -> Optional, None -> Excluded) === Some(3))
     assert(bound(Some(1L << 40) -> Required, Some(1L << 40) -> Required) === None)
-    // Rows of one key, in every combination; and null keys, which come out alone.
+    // All rows have one key, so the join returns every combination.
     for (roles <- Seq(Seq("optional", "optional"), Seq("required", "optional"))) {
       val joined =
         multiJoin(Seq(table("k", "(1), (1)"), table("k", "(1), (1), (1)")), Seq("k"), roles = roles)
@@ -152,8 +152,7 @@ class PlanNodesSuite extends MultiJoinTest {
     }
   }
 
-  test(
-    "sizes are the sum of the inputs' where only one has a key twice, else the product of those") {
+  test("estimates the sum of the inputs, and the product of those with duplicate keys") {
     val inputs = Seq(notNull(0), notNull(1), notNull(2))
     def sizes(join: MultiFullJoin) = join.children.map(_.stats.sizeInBytes)
     val repeated = node(multiJoin(inputs, Seq("k")))
@@ -172,7 +171,7 @@ class PlanNodesSuite extends MultiJoinTest {
     }
   }
 
-  test("no attribute comes from nowhere") {
+  test("every attribute is from an input or from the join") {
     val df = multiJoin(Seq(a, b, a), Seq("k"), indicator = "i")
     for (plan <- Seq(df.queryExecution.analyzed, df.queryExecution.optimizedPlan)) {
       plan.foreach(n => assert(n.missingInput.isEmpty, n))
@@ -183,7 +182,7 @@ class PlanNodesSuite extends MultiJoinTest {
     assert(df.queryExecution.analyzed.isInstanceOf[Project])
   }
 
-  test("one line in the plan says what is joined, and how") {
+  test("the plan shows keys, roles and the indicator in one line") {
     def line(df: DataFrame) =
       df.queryExecution.executedPlan.toString.linesIterator
         .map(_.trim)
@@ -202,7 +201,7 @@ class PlanNodesSuite extends MultiJoinTest {
     assert(formatted.contains("Input 2 (excluded), key"))
   }
 
-  test("metrics count what they say") {
+  test("metrics count input rows, output rows, keys and null keys") {
     val df = multiJoin(
       Seq(
         table("k, a", "(1, 1), (1, 2), (2, 3), (null, 4), (null, 5)"),

@@ -28,14 +28,14 @@ class SpreadNullsSuite extends MultiJoinTest {
     projection(_).getLong(0)
   }
 
-  test("0 with a key, else a hash of the values and the task, in generated code and without") {
+  test("is 0 with a key, otherwise a hash of values and task, also in generated code") {
     for {
       keys <- Seq(Seq(number), Seq(number, text))
       values <- Seq(Nil, Seq(value), Seq(value, text))
     } withClue(s"$keys, $values: ") {
       val spread = SpreadNulls(keys, values)
       val ofRow = generated(spread)
-      // Not in a task, as in the first one.
+      // Outside of a task the task number is 0, as in the first task.
       val hash = new XxHash64(values :+ Literal(0))
       for (row <- rows) {
         val expected = if (keys.exists(_.eval(row) == null)) hash.eval(row) else 0L
@@ -45,7 +45,7 @@ class SpreadNullsSuite extends MultiJoinTest {
     }
   }
 
-  test("behind the shuffle 0 for all rows, and the same expression") {
+  test("is 0 for all rows above the shuffle, and equal to the expression below it") {
     val spread = SpreadNulls(Seq(number, text), Seq(value))
     val ofRow = generated(spread.settled)
     assert(rows.forall(row => spread.settled.eval(row) == 0L && ofRow(row) == 0L))
@@ -53,8 +53,8 @@ class SpreadNullsSuite extends MultiJoinTest {
     assert(!SpreadNulls(Seq(number), Seq(value)).semanticEquals(spread))
   }
 
-  // There is no row there, only a variable for each column.
-  test("in the code of a whole stage as in a projection") {
+  // Whole-stage code has no row, only a variable for each column.
+  test("has the same value in whole-stage code and in a projection") {
     val table = spark
       .range(0, 12, 1, 2)
       .selectExpr(
@@ -76,7 +76,7 @@ class SpreadNullsSuite extends MultiJoinTest {
         case _ => false
       }))
       withSQLConf(Interpreted: _*)(assert(found().collect().toSet === rows.toSet))
-      // Those of keys that are not null, of 12.
+      // Of 12 rows, 6 have keys without a null.
       assert(rows.count(_.getLong(1) == 0) === 6)
     }
   }

@@ -15,7 +15,7 @@ import org.apache.spark.sql.functions._
 import org.apache.spark.sql.sources.{BaseRelation, TableScan}
 import org.apache.spark.sql.types.{LongType, StructType}
 
-/** Which plans are known to give the same rows again: those of a list, all others are not. */
+/** The plans on the allow-list of stable plans, and others that are not on it. */
 class StableRowsSuite extends MultiJoinTest {
 
   private def rows: DataFrame = spark
@@ -39,7 +39,7 @@ class StableRowsSuite extends MultiJoinTest {
     spark.createDataFrame(df.rdd, df.schema)
   }
 
-  test("sources") {
+  test("files and literals are stable, other systems and RDDs are not") {
     withTempPath { path =>
       rows.write.parquet(path.toString)
       stable(spark.read.parquet(path.toString), rows, table("k", "(1), (2)"), spark.sql("SELECT 1"))
@@ -57,7 +57,7 @@ class StableRowsSuite extends MultiJoinTest {
     unstable(unknown.localCheckpoint(eager = false))
   }
 
-  test("what is cached is as what it was made of") {
+  test("a cached plan is as stable as the plan that it caches") {
     for ((df, known) <- Seq(rows -> true, unknown -> false, rows.where(rand() < 0.5) -> false)) {
       val cached = df.cache()
       try {
@@ -76,7 +76,7 @@ class StableRowsSuite extends MultiJoinTest {
     }
   }
 
-  test("rows one by one") {
+  test("deterministic expressions are stable, random values and limits are not") {
     val plusOne = udf((v: Long) => v + 1)
     stable(
       rows.select(plusOne(col("v")).as("w"), explode(array(col("v"), col("k"))).as("e")),
@@ -104,7 +104,7 @@ class StableRowsSuite extends MultiJoinTest {
       spark.sql("SELECT TRANSFORM(id) USING 'cat' AS (t) FROM range(3)"))
   }
 
-  test("groups") {
+  test("aggregates are stable if they do not depend on the order of rows") {
     def grouped(aggregates: String*) =
       rows.groupBy("k").agg(expr(aggregates.head), aggregates.tail.map(expr(_)): _*)
     stable(
@@ -130,7 +130,7 @@ class StableRowsSuite extends MultiJoinTest {
     unstable(rows.dropDuplicates("k"))
   }
 
-  test("windows") {
+  test("windows are stable if rows with equal sort keys get equal values") {
     def over(function: String) =
       rows.selectExpr("*", s"$function OVER (PARTITION BY k ORDER BY d) AS w")
     stable(over("rank()"), over("count(1)"), over("rank()").where("w < 2"))
@@ -141,7 +141,7 @@ class StableRowsSuite extends MultiJoinTest {
       over("row_number()").where("w < 2"))
   }
 
-  test("joins and exchanges") {
+  test("joins and exchanges are stable if their children and keys are") {
     val other = rows.withColumnRenamed("v", "w").drop("d", "m")
     for (threshold <- Seq("-1", "10MB")) {
       withSQLConf("spark.sql.autoBroadcastJoinThreshold" -> threshold) {
@@ -160,7 +160,7 @@ class StableRowsSuite extends MultiJoinTest {
       unstable(rows.repartition(3)))
   }
 
-  test("stages that are done, and used again, are as what they were made of") {
+  test("a completed or reused stage is as stable as its plan") {
     withSQLConf("spark.sql.autoBroadcastJoinThreshold" -> "-1") {
       for ((input, known) <- Seq(rows -> true, unknown -> false)) {
         val counted = input.groupBy("k").count()
@@ -174,7 +174,7 @@ class StableRowsSuite extends MultiJoinTest {
     }
   }
 
-  test("some columns of rows whose others may differ") {
+  test("columns can be stable beside others that are not") {
     def isStable(df: DataFrame, columns: String*): Boolean = {
       val plan = df.queryExecution.executedPlan
       StableRows.areIn(plan, AttributeSet(plan.output.filter(a => columns.contains(a.name))))
@@ -200,7 +200,7 @@ class StableRowsSuite extends MultiJoinTest {
     for (df <- Seq(
         random.where("r > 0.5"),
         random.repartition(3, col("r")),
-        // Where a row goes is decided by all that is in it.
+        // The partition of a row depends on its whole content.
         random.repartition(3),
         random.join(other, col("v") < col("r"), "left"),
         rows.withColumn("n", ranked).where("n < 2"),
@@ -222,7 +222,7 @@ class StableRowsSuite extends MultiJoinTest {
     }
   }
 
-  test("subqueries of a plan that is read twice") {
+  test("a plan is not stable if a subquery is not") {
     val first = "(SELECT first(v) FROM t)"
     rows.createOrReplaceTempView("t")
     assert(
@@ -234,7 +234,7 @@ class StableRowsSuite extends MultiJoinTest {
         .areIn(spark, spark.sql(s"SELECT * FROM t WHERE v > $first").queryExecution.analyzed))
   }
 
-  test("an operator that nobody knows") {
+  test("an unknown operator is not stable") {
     assert(!StableRows.areIn(UnknownExec(rows.queryExecution.sparkPlan)))
     assert(!StableRows.areIn(ProjectExec(Nil, UnknownExec(rows.queryExecution.sparkPlan))))
   }
@@ -242,7 +242,7 @@ class StableRowsSuite extends MultiJoinTest {
 
 object StableRowsSuite {
 
-  /** A table that is read row by row, as those of JDBC are. */
+  /** A table that is read row by row, such as one of JDBC. */
   class OtherSystem(override val sqlContext: SQLContext) extends BaseRelation with TableScan {
     override def schema: StructType = new StructType().add("k", LongType).add("v", LongType)
     override def buildScan(): RDD[Row] = sqlContext.sparkContext.parallelize(Seq(Row(1L, 2L)))
