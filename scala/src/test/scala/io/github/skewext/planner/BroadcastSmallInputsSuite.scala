@@ -7,7 +7,7 @@ import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.functions._
 
-/** A large input and small ones: broadcast instead of shuffled, where all keys are the large one's. */
+/** Broadcasts of small inputs instead of shuffles, if all keys are those of one large input. */
 class BroadcastSmallInputsSuite extends MultiJoinTest {
 
   private val Threshold = "spark.sql.autoBroadcastJoinThreshold"
@@ -17,11 +17,11 @@ class BroadcastSmallInputsSuite extends MultiJoinTest {
     .select(
       when(col("id") % 17 =!= 3, col("id") % 40).as("k"),
       col("id").as("fact"),
-      // By Spark's estimate a row is as large as its columns' default sizes.
+      // Spark estimates the size of a row from the default sizes of its columns.
       repeat(lit("x"), 10).as("f1"),
       repeat(lit("y"), 10).as("f2"))
 
-  /** Some keys twice, some null, some that the large input lacks. */
+  /** Some keys are repeated, some are null, and the large input lacks some. */
   private def small(i: Int): DataFrame = spark
     .range(0, 30, 1, 2)
     .select(
@@ -67,17 +67,17 @@ class BroadcastSmallInputsSuite extends MultiJoinTest {
       Seq("required", "required", "excluded"),
       Seq("required", "excluded", "excluded"),
       Seq("required", "required", "required"))) {
-    test(s"small inputs are broadcast: ${roles.mkString(", ")}") {
+    test(s"broadcasts small inputs: ${roles.mkString(", ")}") {
       withAdaptive {
         val inputs = Seq(large, small(1), small(2))
         check(join(roles: _*)(inputs: _*), broadcast = true)
-        // Wherever the large one stands.
+        // Also if the large input is the last one.
         check(join(roles.tail :+ roles.head: _*)(inputs.tail :+ inputs.head: _*), broadcast = true)
       }
     }
   }
 
-  test("columns come in the order of the inputs, with the names and nullability of one join") {
+  test("returns columns in the order, with the names and nullability of one join") {
     withAdaptive {
       val df = join("optional", "required", "optional")(small(1), large, small(2))
       withSQLConf(SkewConf.MULTI_JOIN_BROADCAST.key -> "false")(
@@ -87,7 +87,7 @@ class BroadcastSmallInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("operators above: a group-by of the key, a filter, a limit, another multi-way join") {
+  test("supports a group-by, a limit and another multi-way join above") {
     withAdaptive {
       val df = join("required", "optional", "optional")(large, small(1), small(2))
       val grouped = df.groupBy("k").agg(sum("fact"), sum("d1"), count("d2"))
@@ -99,7 +99,7 @@ class BroadcastSmallInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("a small input with a shuffle of its own, which adaptive execution runs first") {
+  test("broadcasts a small input whose own shuffle adaptive execution runs first") {
     withAdaptive {
       withSQLConf(Threshold -> "100000") {
         val grouped = small(1).groupBy("k").agg(sum("d1").as("d1"))
@@ -114,14 +114,14 @@ class BroadcastSmallInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("one join where keys of small inputs come out too") {
+  test("does not broadcast if the join returns keys of small inputs") {
     withAdaptive {
       check(join("optional", "optional")(large, small(1)), broadcast = false)
       check(join("optional", "required")(large, small(1)), broadcast = false)
     }
   }
 
-  test("one join where two inputs are large, or where broadcasting is off") {
+  test("does not broadcast if two inputs are large, or broadcasts are disabled") {
     withAdaptive {
       val other =
         large.select(col("k"), col("fact").as("g"), col("f1").as("g1"), col("f2").as("g2"))
@@ -135,8 +135,7 @@ class BroadcastSmallInputsSuite extends MultiJoinTest {
     }
   }
 
-  test(
-    "one join with an indicator, or floating-point keys, which can differ where they are equal") {
+  test("does not broadcast with an indicator, or with floating-point keys") {
     withAdaptive {
       check(
         multiJoin(

@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
-/** Exchanges that write by the buffer: where they are planned, and that nothing else changes. */
+/** Exchanges with bulk rows: when they are planned, and that nothing else changes. */
 class BulkExchangesSuite extends MultiJoinTest {
 
   private val On = SkewConf.SHUFFLE_BULK_ROWS.key -> "true"
@@ -27,7 +27,7 @@ class BulkExchangesSuite extends MultiJoinTest {
   private def bulk(df: DataFrame): Int =
     exchanges(df).count(_.isInstanceOf[BulkShuffleExchangeExec])
 
-  test("on by default, and shown in the plan; Spark's exchange when it is switched off") {
+  test("plans bulk exchanges by default, and Spark's exchanges if they are disabled") {
     withAdaptive {
       val df = joined(3)
       checkJoin(df)
@@ -41,7 +41,7 @@ class BulkExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("Spark's exchanges where a plugin is loaded") {
+  test("plans Spark's exchanges if a plugin is loaded") {
     val conf = SparkEnv.get.conf
     conf.set("spark.plugins", "some.Plugin")
     try {
@@ -54,7 +54,7 @@ class BulkExchangesSuite extends MultiJoinTest {
     assert(bulk(df) === 2)
   }
 
-  for (n <- Seq(2, 3, 6)) test(s"all exchanges of a join of $n inputs, and the same rows") {
+  for (n <- Seq(2, 3, 6)) test(s"replaces all exchanges of $n inputs, with the same rows") {
     withAdaptive {
       withSQLConf(On) {
         val df = checkFullJoin("k")((0 until n).map(input(_)): _*)
@@ -63,7 +63,7 @@ class BulkExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("an exchange of Spark's for the same rows is used again, and the other way round") {
+  test("Spark's exchange and a bulk exchange of the same rows reuse each other") {
     withSQLConf("spark.sql.autoBroadcastJoinThreshold" -> "-1") {
       withAdaptive {
         for ((ours, sparks) <- Seq(
@@ -81,7 +81,7 @@ class BulkExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("only right below the join") {
+  test("replaces only exchanges directly below the join") {
     withAdaptive {
       withSQLConf(On) {
         val grouped = input(1).groupBy("k").agg(max("v1").as("v1"))
@@ -93,7 +93,7 @@ class BulkExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("equal exchanges are still reused") {
+  test("reuses equal bulk exchanges") {
     withAdaptive {
       withSQLConf(On) {
         val one = input(0)
@@ -107,7 +107,7 @@ class BulkExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("adaptive execution knows the sizes and puts partitions together") {
+  test("adaptive execution reads sizes and coalesces partitions") {
     withSQLConf(
       On,
       "spark.sql.shuffle.partitions" -> "20",
@@ -123,7 +123,7 @@ class BulkExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("more partitions than Spark writes a file each for") {
+  test("writes more partitions than Spark writes to separate files") {
     withSQLConf(On, "spark.sql.shuffle.partitions" -> "300") {
       val df = fullJoin("k")(input(0, 2000), input(1, 3000))
       checkJoin(df)
@@ -131,7 +131,7 @@ class BulkExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("inputs without rows, without partitions, and with rows that are large") {
+  test("writes inputs without rows, without partitions, and with large rows") {
     withAdaptive {
       withSQLConf(On) {
         val none = input(1).where("false")
@@ -142,7 +142,7 @@ class BulkExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("metrics are those of Spark's exchange") {
+  test("has the metrics of Spark's exchange") {
     val compared = Set(
       "dataSize",
       "numPartitions",

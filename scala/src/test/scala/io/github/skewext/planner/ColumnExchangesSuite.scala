@@ -14,10 +14,10 @@ import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExcha
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec, SelectColumnsExec, SqlInternals, TestShuffles}
 
-/** Exchanges that write columns: where they are planned, and that nothing else changes. */
+/** Columnar shuffles: when they are planned, and that nothing else changes. */
 class ColumnExchangesSuite extends MultiJoinTest {
 
-  // Spark's scans give columns only where it does.
+  // Spark's scans return columns only with code generation.
   override protected def generatesCode: Boolean = true
 
   private val On = SkewConf.SHUFFLE_COLUMNS.key -> "true"
@@ -30,7 +30,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
     try super.afterAll()
     finally FileUtils.deleteDirectory(folder.toFile)
 
-  /** A table of files, as scans of those give columns. */
+  /** A table of files, because their scans return columns. */
   private def stored(name: String, df: => DataFrame): DataFrame = {
     val path = folder.resolve(name)
     if (!Files.exists(path)) df.write.parquet(path.toString)
@@ -48,7 +48,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
 
   private def joined(n: Int): DataFrame = fullJoin("k")((0 until n).map(input(_)): _*)
 
-  /** What is found where rows are written. */
+  /** The result of `find` with shuffles of rows. */
   private def byRow[T](find: => T): T = {
     var found: Option[T] = None
     withSQLConf(ByRow) {
@@ -63,7 +63,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
   private def bulk(df: DataFrame): Int =
     exchanges(df).count(_.isInstanceOf[BulkShuffleExchangeExec])
 
-  test("shown in the plan, and the same rows; off where it is switched off") {
+  test("plans columnar shuffles with the same rows, unless they are disabled") {
     for (adaptive <- Seq("true", "false")) withSQLConf(Adaptive -> adaptive) {
       val df = checkFullJoin("k")((0 until 3).map(input(_)): _*)
       assert(exchanges(df).size === 3 && columns(df).size === 3, df.queryExecution.executedPlan)
@@ -76,9 +76,9 @@ class ColumnExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("rows where rows or other columns come from below, and without bulk rows") {
+  test("shuffles rows if the input has rows or other column types, or bulk rows are disabled") {
     withSQLConf(On) {
-      // By column but for the condition that is not deterministic.
+      // Columnar, except for the condition that is not deterministic.
       val filtered = input(1).where("n1 > 3").where("monotonically_increasing_id() >= 0")
       val computed = input(2).withColumn("v2", concat(col("v2"), lit("x")))
       val decimal =
@@ -105,7 +105,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("filters and projections of columns, by column") {
+  test("filters and projects columns below the shuffle") {
     withAdaptive(withSQLConf(On) {
       val all = (0 until 3).map(input(_))
       def check(inputs: DataFrame*)(roles: String*): DataFrame = {
@@ -116,7 +116,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
       }
       def selects(df: DataFrame) =
         collect(df.queryExecution.executedPlan) { case s: SelectColumnsExec => s }
-      // Null keys are left out of all.
+      // Null keys are filtered from all inputs.
       val inner = check(all: _*)("required", "required", "required")
       assert(selects(inner).count(_.condition.isDefined) === 3)
       val counts = selects(inner).map(_.metrics("numOutputRows").value)
@@ -127,7 +127,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
       check(all(0).where("n0 > 1000"), all(1).where("n1 IS NULL").drop("n1"))(
         "optional",
         "optional")
-      // The whole of a batch, and values of a subquery.
+      // A filter that keeps whole batches, and one with the value of a subquery.
       check(all(0).where("length(v0) > 0"), all(1))("optional", "optional")
       check(all(0).where("n0 > (SELECT 3)"), all(1))("optional", "optional")
       def filters(df: DataFrame) =
@@ -141,7 +141,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
     })
   }
 
-  test("blocks as a whole, and by row where a key in them is null, is computed, or memory ends") {
+  test("joins whole blocks, or rows if a key is null or computed, or memory is exhausted") {
     def table(i: Int, isNull: String) = stored(
       s"blocks$i-${isNull.filter(_.isLetterOrDigit)}",
       spark
@@ -165,7 +165,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("columns of every type are selected as rows are") {
+  test("filters columns of every type as it filters rows") {
     val types = Seq(
       "id % 2 = 0",
       "cast(id % 100 AS byte)",
@@ -194,7 +194,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("not of what was cached and may be other rows when it is lost") {
+  test("shuffles rows of a cached input that is not stable") {
     withSQLConf(On) {
       for ((extra, n) <- Seq("rand() AS r" -> 1, "k AS r" -> 2)) {
         val cached = input(0).selectExpr("k", "n0", extra).cache()
@@ -209,7 +209,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("not where partitions times columns are many") {
+  test("shuffles rows if there are many partitions") {
     withSQLConf(On, "spark.sql.shuffle.partitions" -> "6000", Adaptive -> "true") {
       val df = joined(2)
       df.queryExecution.executedPlan
@@ -217,7 +217,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("cached tables, and ORC files") {
+  test("shuffles columns of cached tables and ORC files") {
     withSQLConf(On) {
       val cached = spark.range(50).selectExpr("id % 7 k", "cast(id AS double) v1").cache()
       try {
@@ -232,7 +232,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("partition columns, two keys of other types, and rows without keys") {
+  test("shuffles partition columns, keys of two types, and null keys") {
     withSQLConf(On) {
       def of(i: Int) = {
         val path = folder.resolve(s"parts$i").toString
@@ -255,7 +255,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("an exchange for the same rows is used again, whoever wrote it") {
+  test("Spark's exchange and a columnar shuffle of the same rows reuse each other") {
     withSQLConf(On, "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
       for (adaptive <- Seq("true", "false")) withSQLConf(Adaptive -> adaptive) {
         val ours = fullJoin("k")(input(0), input(1)).selectExpr("k", "v0", "v1 AS v")
@@ -270,7 +270,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("adaptive execution knows rows and sizes and puts partitions together") {
+  test("adaptive execution reads row counts and sizes and coalesces partitions") {
     withSQLConf(
       Adaptive -> "true",
       "spark.sql.shuffle.partitions" -> "20",
@@ -293,7 +293,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("metrics are those of rows, but for the bytes that were written") {
+  test("has the metrics of a shuffle of rows, except for the bytes written") {
     val compared =
       Set("dataSize", "numPartitions", "shuffleRecordsWritten", "recordsRead")
     def metrics(df: DataFrame): Seq[Map[String, Long]] =
@@ -313,7 +313,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("the same keys are counted below") {
+  test("samples the same keys as a shuffle of rows") {
     withSQLConf(Adaptive -> "true", SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key -> "3") {
       def sketches(df: DataFrame) = {
         checkJoin(df)
@@ -331,7 +331,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("many partitions, empty tables, and strings that fill a flush") {
+  test("writes many partitions, empty tables, and strings that fill a flush") {
     withSQLConf(On, "spark.sql.shuffle.partitions" -> "300") {
       val empty = stored("empty", input(1).where("false"))
       val long = stored(
@@ -344,7 +344,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("map tasks that run again give the same blocks") {
+  test("retried map tasks write the same blocks") {
     withSQLConf(On, Adaptive -> "false") {
       val df = joined(2)
       val rows = df.collect()
@@ -355,7 +355,7 @@ class ColumnExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("a skewed partition is split") {
+  test("splits a skewed partition") {
     withSQLConf(
       On,
       Adaptive -> "true",

@@ -19,7 +19,7 @@ import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.{RetriedTasks, TestShuffles}
 import org.apache.spark.sql.types.LongType
 
-/** Rows with a null key go where they went before when their map task runs again. */
+/** Rows with a null key go to the same partition when their map task is retried. */
 class NullKeyRetriesSuite extends MultiJoinTest with RetriedTasks {
 
   override protected val shufflePartitions = 8
@@ -28,7 +28,7 @@ class NullKeyRetriesSuite extends MultiJoinTest with RetriedTasks {
     .range(0, 400, 1, maps)
     .select(when(col("id") % 4 === 0, col("id") * (i + 1)).as("k"), col("id").as(s"v$i"))
 
-  /** The columns by which rows with a null key are spread, of each input. */
+  /** For each input, the columns by which rows with a null key are spread. */
   private def spreadBy(df: DataFrame): Seq[Set[String]] = {
     df.collect()
     for {
@@ -37,7 +37,7 @@ class NullKeyRetriesSuite extends MultiJoinTest with RetriedTasks {
     } yield AttributeSet(spread.values).map(_.name).toSet
   }
 
-  test("by the task too, in generated code and without") {
+  test("spreads null keys by the task number, also in generated code") {
     val keyless = SpreadNulls(Seq(Literal(null, LongType)), Nil)
     val places = spark.range(0, 4, 1, 4).rdd.map { _ =>
       val generated = GenerateUnsafeProjection.generate(Seq(keyless))
@@ -48,7 +48,7 @@ class NullKeyRetriesSuite extends MultiJoinTest with RetriedTasks {
     assert(found.toSet.size === 4)
   }
 
-  test("by their columns where these are sure to be there again, else by their task alone") {
+  test("spreads null keys by columns if these are stable, otherwise only by task") {
     val unstable = Seq(
       input(1).withColumn("v1", rand()),
       input(1).withColumn("v1", monotonically_increasing_id()).repartition(4),
@@ -61,7 +61,7 @@ class NullKeyRetriesSuite extends MultiJoinTest with RetriedTasks {
     assert(spreadBy(fullJoin("k")(input(0), withDouble)) === Seq(Set("k", "v0"), Set("k", "v1")))
   }
 
-  test("map tasks that run again with other values lose no row and double none") {
+  test("retried map tasks with other values neither lose nor duplicate rows") {
     val renewed = input(0).repartition(6).withColumn("v0", changing(col("v0")))
     val df = fullJoin("k")(renewed, input(1), input(2)).withColumn("w", watched(col("v1"), lit(1L)))
     withSQLConf(
@@ -73,7 +73,7 @@ class NullKeyRetriesSuite extends MultiJoinTest with RetriedTasks {
         val shuffles = collect(df.queryExecution.executedPlan) {
           case s: ShuffleQueryStageExec if s.shuffle.numMappers == 6 => s.mapStats.get.shuffleId
         }
-        // The tasks of the join that run now read what was written before, the next ones do not.
+        // The running tasks of the join read the old output, and later ones the new output.
         shuffles.foreach(TestShuffles.loseLast)
         lost = shuffles.nonEmpty
       }
@@ -94,7 +94,7 @@ object NullKeyRetriesSuite {
 
   private val generation = new AtomicInteger
 
-  /** Another value each time. */
+  /** Returns other values after each increment of `generation`. */
   private val changing: UserDefinedFunction =
     udf((v: Long) => v * 31 + generation.get * 1000003L).asNondeterministic()
 }

@@ -14,21 +14,21 @@ import org.apache.spark.sql.execution.{FileSourceScanExec, FilterExec, SubqueryB
 import org.apache.spark.sql.functions.{max, udf}
 import org.apache.spark.sql.internal.SQLConf
 
-/** Keys of a small input that larger ones are asked for while the query runs. */
+/** Runtime filters on large inputs, by the keys of a small one. */
 class RuntimeFiltersSuite extends MultiJoinTest {
 
   private var folder: File = _
 
   override protected def sparkConf: SparkConf = super.sparkConf
     .set(SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key, "-1")
-    // Code takes longer to compile than these queries to run.
+    // Compilation would take longer than these queries.
     .set(SQLConf.WHOLESTAGE_CODEGEN_ENABLED.key, "false")
     .set(SQLConf.CODEGEN_FACTORY_MODE.key, "NO_CODEGEN")
     .set(SQLConf.RUNTIME_BLOOM_FILTER_APPLICATION_SIDE_SCAN_SIZE_THRESHOLD.key, "4000")
 
   /**
-   * `small` has the keys 0 to 39, `a` and `b` those to 299, some of them twice, and nulls; `f`, keys of
-   * which equal ones may differ; `days` is partitioned by the key, of which there are 8.
+   * `small` has the keys 0 to 39. `a` and `b` have more keys, some of them twice, and nulls. Equal
+   * keys of `f` may differ. `days` is partitioned by the key, which has 8 values.
    */
   override protected def beforeAll(): Unit = {
     super.beforeAll()
@@ -74,23 +74,23 @@ class RuntimeFiltersSuite extends MultiJoinTest {
 
   import testImplicits._
 
-  test("large inputs of all roles are asked for the keys of a small one") {
+  test("filters large inputs of all roles by the keys of a small one") {
     bothWays {
       Seq("required", "optional", "excluded").foreach { role =>
         val joined = join("required", "optional", role)(few, read("a"), read("b"))
         checkJoin(joined)
         val filters = asked(joined)
         assert(filters.size === 2, joined.queryExecution.executedPlan)
-        // What is not needed is not shuffled: of `a`, the 5 keys, of which 5 come twice at most.
+        // Only rows of the 5 keys are shuffled, and false positives of the filter.
         filters.foreach(f => assert(f.metrics("numOutputRows").value < 100))
-        // One filter for both.
+        // Both inputs use one filter.
         val blooms = filters.map(_.condition.collectFirst { case b: BloomFilterMightContain => b })
         assert(blooms.flatten.map(_.bloomFilterExpression.canonicalized).distinct.size === 1)
       }
     }
   }
 
-  test("conditions that are there and computed keys are no obstacle") {
+  test("filters inputs that have other filters or computed keys") {
     val left = read("a").where("va > '2'").selectExpr("cast(k AS int) AS k", "va")
     val right = read("b").selectExpr("k + 1 AS k", "vb")
     val joined =
@@ -99,8 +99,8 @@ class RuntimeFiltersSuite extends MultiJoinTest {
     assert(asked(joined).size === 2)
   }
 
-  test("plans that are made anew while the query runs keep the filters") {
-    // The counted input is shuffled, joined and done before others, and so is the join above.
+  test("keeps the filters when adaptive execution plans again") {
+    // The counted input and the join above add shuffles, so that the query is planned again.
     val counted = read("b").groupBy("k").count()
     val joined = join("required", "required", "optional")(few, read("a"), counted)
     val above = joined.groupBy("va").count().join(read("b"), $"va" === $"vb")
@@ -109,7 +109,7 @@ class RuntimeFiltersSuite extends MultiJoinTest {
     assert(operators(above).size === 1)
   }
 
-  test("an input without rows asks for nothing, and nothing comes out") {
+  test("returns no rows if the small input is empty") {
     bothWays {
       val joined = join("required", "required")(few.where("name = 'nobody'"), read("a"))
       assert(joined.collect().isEmpty)
@@ -117,7 +117,7 @@ class RuntimeFiltersSuite extends MultiJoinTest {
     }
   }
 
-  test("two keys, each with a filter") {
+  test("adds a filter for each of two keys") {
     val small = few.selectExpr("k", "k AS l", "name")
     val joined = multiJoin(
       Seq(small, read("a").selectExpr("k", "k AS l", "va")),
@@ -138,26 +138,26 @@ class RuntimeFiltersSuite extends MultiJoinTest {
     }
   }
 
-  test("where nothing is asked") {
+  test("adds no filter that is wrong, expensive, useless or disabled") {
     def none(joined: DataFrame): Unit = {
       checkJoin(joined)
       assert(asked(joined).isEmpty, joined.queryExecution.executedPlan)
     }
     val (a, b) = (read("a"), read("b"))
-    // The keys that others have come out as well.
+    // The join also returns keys that the small input lacks.
     none(join("optional", "required", "optional")(few, a, b))
     none(join("excluded", "required", "optional")(few, a, b))
-    // All rows of a table, or those of a condition that has been asked of all inputs.
+    // The small input has no filter, or one on keys, which all inputs have.
     none(join("required", "required", "optional")(read("small"), a, b))
     none(join("required", "required", "optional")(read("small").where("k < 9"), a, b))
-    // -0.0 is 0.0.
+    // -0.0 equals 0.0, so equal keys may differ.
     none(join("required", "optional")(few.selectExpr("double(k) AS k"), read("f")))
-    // Rows that are put together first have been shuffled.
+    // The rows of an aggregate have already been shuffled.
     none(join("required", "optional")(few, a.groupBy("k").count()))
-    // They would be put together once more.
+    // The aggregate would be computed twice.
     val greatest = few.groupBy("k").agg(max("n").as("n"))
     none(join("required", "optional")(greatest.where("n < 5"), a))
-    // A function of which nobody knows what it costs would be called twice.
+    // A function of unknown cost would be called twice.
     val isThree = udf((n: Long) => n == 3)
     none(join("required", "optional")(few.where(isThree($"n")), a))
     Seq(
@@ -170,7 +170,7 @@ class RuntimeFiltersSuite extends MultiJoinTest {
     }
   }
 
-  /** The scan of the table with partitions. */
+  /** The scan of the partitioned table. */
   private def scan(df: DataFrame): FileSourceScanExec =
     collect(df.queryExecution.executedPlan) {
       case scan: FileSourceScanExec if scan.relation.partitionSchema.nonEmpty => scan
@@ -182,23 +182,23 @@ class RuntimeFiltersSuite extends MultiJoinTest {
     case _ => false
   }
 
-  /** One partition in eight. */
+  /** A row whose key is in one of the eight partitions. */
   private def day: DataFrame = read("small").where("name = 'name 5'")
 
-  test("partitions that no key of a small input is in are not read") {
+  test("reads only partitions with keys of a small input") {
     bothWays {
       withSQLConf(SQLConf.DYNAMIC_PARTITION_PRUNING_REUSE_BROADCAST_ONLY.key -> "false") {
         val joined = join("required", "optional", "optional")(day, read("days"), read("a"))
         checkJoin(joined)
         assert(isPruned(scan(joined)), joined.queryExecution.executedPlan)
         assert(scan(joined).metrics("numPartitions").value === 1)
-        // The rows of the other are still asked for.
+        // The other input still has a bloom filter.
         assert(asked(joined).size === 1)
       }
     }
   }
 
-  test("partitions are pruned by what is broadcast anyway") {
+  test("prunes partitions by the keys of a broadcast input") {
     bothWays {
       withSQLConf(
         SkewConf.MULTI_JOIN_BROADCAST.key -> "true",
@@ -217,18 +217,18 @@ class RuntimeFiltersSuite extends MultiJoinTest {
     }
   }
 
-  test("where all partitions are read, but for a bloom filter") {
+  test("reads all partitions if pruning is wrong, expensive or disabled") {
     def whole(joined: DataFrame): Unit = {
       checkJoin(joined)
       assert(!isPruned(scan(joined)), joined.queryExecution.executedPlan)
       assert(scan(joined).metrics("numPartitions").value === 8)
     }
-    // A bloom filter of a column that the table is partitioned by is a filter of partitions.
+    // A bloom filter on a partition column is a filter of partitions.
     val asked = join("required", "optional")(day, read("days"))
     checkJoin(asked)
     assert(scan(asked).metrics("numPartitions").value === 1)
     withSQLConf(SQLConf.RUNTIME_BLOOM_FILTER_ENABLED.key -> "false") {
-      // As Spark does it for its own joins, only a broadcast is used again.
+      // As in Spark's own joins, the default allows only the reuse of a broadcast.
       whole(join("required", "optional")(day, read("days")))
     }
     withSQLConf(
@@ -239,7 +239,7 @@ class RuntimeFiltersSuite extends MultiJoinTest {
       withSQLConf(SQLConf.DYNAMIC_PARTITION_PRUNING_ENABLED.key -> "false") {
         whole(join("required", "optional")(day, read("days")))
       }
-      // To read the small one once more would cost more than it saves.
+      // Another read of the small input would cost more than it saves.
       withSQLConf(SQLConf.DYNAMIC_PARTITION_PRUNING_FALLBACK_FILTER_RATIO.key -> "0.001") {
         whole(join("required", "optional")(day, read("days")))
       }
