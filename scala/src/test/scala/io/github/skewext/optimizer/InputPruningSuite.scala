@@ -9,7 +9,9 @@ import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{DataFrame, Row}
 
-/** Columns, rows and whole inputs that a query does not need; what the join says of its rows. */
+/**
+ * Columns, rows and inputs that a query does not need, and the properties that the join reports.
+ */
 class InputPruningSuite extends MultiJoinTest {
 
   private def input(i: Int): DataFrame = {
@@ -41,7 +43,7 @@ class InputPruningSuite extends MultiJoinTest {
       s.requiredSchema.catalogString
     }
 
-  test("of structs only the fields that are used are read") {
+  test("reads only used fields of structs") {
     withTempPath { dir =>
       val files = inputs.zipWithIndex.map { case (df, i) =>
         df.selectExpr(
@@ -79,7 +81,7 @@ class InputPruningSuite extends MultiJoinTest {
         "k:bigint,s0:struct<a:bigint,b:struct<c:bigint,d:string>>",
         "k:bigint,e1:array<struct<e:bigint,f:string>>",
         "k:bigint")
-      // Also below Spark's joins, whose projections come and go.
+      // Also below Spark's joins, where projections are added and removed.
       val x = table("x", "(101L), (102L), (7L)")
       for (how <- Seq("left_semi", "left_anti", "left")) {
         reads(
@@ -108,13 +110,13 @@ class InputPruningSuite extends MultiJoinTest {
     }
   }
 
-  test("only keys travel below count(*)") {
+  test("reads only keys below count(*)") {
     val counted = fullJoin("k")(inputs: _*).groupBy().count()
     assert(node(counted).children.map(_.output.size) === Seq(1, 1, 1))
     checkJoin(counted)
   }
 
-  test("the order of an input is left out, where nobody sees it") {
+  test("removes the ORDER BY of an input") {
     def sorts(df: DataFrame): Int = df.queryExecution.optimizedPlan.collect { case s: Sort =>
       s
     }.size
@@ -129,7 +131,7 @@ class InputPruningSuite extends MultiJoinTest {
       checkJoin(df)
     }
     assert(sorts(fullJoin("k")(a, b).orderBy("k")) === 1)
-    // A chain of Spark's joins loses it, too, when it has become one.
+    // Also in a chain of Spark's joins that is rewritten.
     withSQLConf("spark.skewext.multiJoin.rewrite.enabled" -> "true") {
       val chain = Seq(a, b.orderBy("v1"), input(2)).reduceLeft(_.join(_, Seq("k"), "full"))
       assert(sorts(chain) === 0 && nodes(chain).size === 1)
@@ -137,7 +139,7 @@ class InputPruningSuite extends MultiJoinTest {
     }
   }
 
-  test("a limit goes into the one required input of others that are optional") {
+  test("pushes a limit into the only required input if the others are optional") {
     def limits(df: DataFrame): Seq[Boolean] =
       node(df).children.map(_.exists(_.isInstanceOf[LocalLimit]))
     def check(df: DataFrame, limited: Seq[Boolean]): Unit = {
@@ -158,7 +160,7 @@ class InputPruningSuite extends MultiJoinTest {
         Seq("required", "optional", "excluded") -> Seq(false, false, false))) {
       check(join(inputs: _*)(roles: _*), limited)
     }
-    // Few rows need no limit, and a filter above the join comes first.
+    // An input with few rows needs no limit. A filter above the join is below the limit.
     val few = join(input(0).limit(3), input(1))("required", "optional")
     assert(node(few.limit(4)).children.head.collect { case l: LocalLimit => l }.size <= 1)
     val filtered = join(input(0), input(1))("required", "optional").where("w1 IS NULL").limit(4)
@@ -166,7 +168,7 @@ class InputPruningSuite extends MultiJoinTest {
     assert(filtered.collect().length === 4)
   }
 
-  test("inputs that are known to have no rows") {
+  test("removes inputs that are known to be empty") {
     val none = input(1).where("false")
     def isEmpty(df: DataFrame): Unit = {
       assert(df.queryExecution.optimizedPlan.maxRows === Some(0) && nodes(df).isEmpty)
@@ -189,16 +191,16 @@ class InputPruningSuite extends MultiJoinTest {
     val anti = join(input(0), none)("required", "excluded")
     assert(nodes(anti).isEmpty)
     assert(checkSame(anti).size === 24)
-    // The indicator counts inputs by their places.
+    // The indicator contains the positions of inputs, so none is removed.
     val shown = multiJoin(Seq(none, input(0)), Seq("k"), indicator = "i")
     assert(node(shown).children.size === 2)
     assert(checkJoin(shown).forall(_.getSeq[Int](5) == Seq(1)))
-    // Nothing says so.
+    // The optimizer does not recognize this empty input.
     assert(node(join(input(0), input(1).where("w1 = 17"))("required", "required")).roles.size === 2)
   }
 
-  test("inputs that turn out to have no rows") {
-    // The join is not run, and what is above it is.
+  test("skips the join if a required input is empty at run time") {
+    // The join does not run, but the aggregate above it does.
     val none = input(1).where("w1 = 17")
     for (roles <- Seq(Seq("required", "required"), Seq("required", "excluded"))) {
       val joined = join(none, input(0))(roles: _*).groupBy("k").count()
@@ -214,7 +216,7 @@ class InputPruningSuite extends MultiJoinTest {
     }
   }
 
-  test("inputs that only repeat rows are left out where nobody counts them") {
+  test("removes inputs that only repeat rows if duplicates do not matter") {
     val left = join(inputs: _*)("required", "optional", "optional")
     def inputsLeft(df: DataFrame): Int = {
       checkSame(df)
@@ -224,18 +226,18 @@ class InputPruningSuite extends MultiJoinTest {
     assert(inputsLeft(left.where("v0 > 3").groupBy("k").agg(max("v0"), min("w0"))) === 0)
     assert(inputsLeft(left.select("k", "v1").distinct()) === 2)
     assert(inputsLeft(left.groupBy("k").agg(countDistinct("v1"))) === 2)
-    // Here they are counted, or keys come from them.
+    // Here duplicates matter, or the input determines keys.
     assert(inputsLeft(left.groupBy("k").agg(count("*"))) === 3)
     assert(inputsLeft(left.groupBy("k").agg(sum("v0"))) === 3)
     assert(inputsLeft(fullJoin("k")(inputs: _*).select("k", "v0").distinct()) === 3)
     assert(
       inputsLeft(join(inputs: _*)("required", "required", "excluded").select("k").distinct()) === 3)
-    // An input with unique keys does not even repeat rows.
+    // An input with unique keys repeats no rows.
     val keyed = join(input(0), unique(1), input(2))("required", "optional", "optional")
     assert(inputsLeft(keyed.select("k", "v0", "v2")) === 2)
     assert(inputsLeft(keyed.select("k", "v0", "v1")) === 3)
     assert(inputsLeft(join(unique(1), unique(2))("required", "required").select("k", "v1")) === 2)
-    // The key's value, and the places of inputs, are those with all of them.
+    // All inputs determine the value of this key, and the positions in the indicator.
     val floats = join(table("k, a", "(0.0d, 1), (1.0d, 2)"), table("k, b", "(-0.0d, 1)"))(
       "optional",
       "required")
@@ -246,7 +248,7 @@ class InputPruningSuite extends MultiJoinTest {
     assert(inputsLeft(shown.select("k", "v0").distinct()) === 0)
   }
 
-  test("constant columns are constant above required inputs only") {
+  test("replaces constant columns only of required inputs") {
     val marked = inputs.zipWithIndex.map { case (df, i) => df.withColumn(s"c$i", lit(i)) }
     val joined = join(marked: _*)("required", "optional", "optional")
     val used = joined.selectExpr("k", "c0", "c0 + 1 AS d", "c1", "coalesce(c2, -1) AS e")
@@ -259,8 +261,8 @@ class InputPruningSuite extends MultiJoinTest {
     assert(checkSame(full.where("c0 = 5")).isEmpty)
   }
 
-  test("what the join says of its rows is true") {
-    // Filters that are known to hold are dropped, others are not.
+  test("reports constraints that hold for every row") {
+    // Spark removes filters that are known to hold, and no others.
     def filters(df: DataFrame): Int = {
       checkSame(df)
       df.queryExecution.optimizedPlan.collect {
@@ -279,7 +281,7 @@ class InputPruningSuite extends MultiJoinTest {
         }
         .get
       val plan = df.queryExecution.optimizedPlan
-      // Spark leaves out aliases of the same name, so the ids are others.
+      // Spark removes aliases of the same name, so ids differ.
       plan.constraints.contains(condition.transform { case a: Attribute =>
         plan.output.find(_.name == a.name).get
       })
@@ -297,7 +299,7 @@ class InputPruningSuite extends MultiJoinTest {
     assert(says(join(inputs: _*)("required", "required", "optional"), "k IS NOT NULL"))
   }
 
-  test("keys that come out once") {
+  test("reports distinct keys only if each key is in one row") {
     def once(df: DataFrame): Boolean = {
       val join = node(df)
       checkSame(df.groupBy("k").count())
@@ -307,13 +309,13 @@ class InputPruningSuite extends MultiJoinTest {
     def notNull(i: Int) = unique(i).where(col("k").isNotNull)
     assert(once(join(unique(0), unique(1))("required", "required")))
     assert(once(join(unique(0), input(1))("required", "excluded").where("k > 1")))
-    // Two rows with a null key each; a key twice.
+    // Several rows with a null key, and duplicate keys.
     assert(!once(join(unique(0), unique(1))("optional", "optional")))
     assert(!once(join(notNull(0), input(1))("required", "optional")))
     assert(!once(join(input(0), notNull(1))("required", "required")))
   }
 
-  test("statistics, with columns where Spark wants them") {
+  test("estimates rows, and column statistics for the cost-based optimizer") {
     withTable("s0", "s1", "s2", "s3") {
       (inputs :+ inputs(0).where("k IS NULL OR k < 3")).zipWithIndex.foreach { case (df, i) =>
         df.write.saveAsTable(s"s$i")
@@ -323,7 +325,7 @@ class InputPruningSuite extends MultiJoinTest {
         val tables = (0 until 3).map(i => spark.table(s"s$i"))
         def stats(df: DataFrame) = node(df).stats
         val full = fullJoin("k")(tables: _*)
-        // Each of the tables has 24 rows, of 7 keys.
+        // Each table has 24 rows and 7 keys.
         val product = 24 * 24 * 24 / (7 * 7)
         assert(stats(full).rowCount === Some(product))
         val byName = stats(full).attributeStats.map { case (a, stat) => a.name -> stat }
@@ -331,10 +333,10 @@ class InputPruningSuite extends MultiJoinTest {
         assert(byName("k").nullCount === Some(15) && byName("v0").nullCount === Some(48))
         assert(byName("v0").distinctCount === Some(24))
         val left = join(tables: _*)("required", "optional", "optional")
-        // Null keys of the others are left out.
+        // Null keys of the other inputs are filtered.
         assert(stats(left).rowCount.get > 24 && stats(left).rowCount.get < product)
         assert(stats(left.where("v0 < 6")).rowCount.get < product / 2)
-        // No more keys come out than the input has that has fewest.
+        // The join has no more keys than the input with the fewest keys.
         val fewest = spark.table("s3").select("k").na.drop().distinct().count()
         val both = stats(join(tables(0), spark.table("s3"))("required", "required"))
         val keys = both.attributeStats.collect { case (a, stat) if a.name == "k" => stat }
@@ -344,7 +346,7 @@ class InputPruningSuite extends MultiJoinTest {
           stats(
             join(tables(0), unique(1), unique(2))("required", "optional", "optional")).rowCount ===
             Some(24))
-        // One has each of the 7 keys once: what comes out are rows of the other.
+        // One input has each of the 7 keys once, so the join has the rows of the other.
         assert(stats(join(unique(1), tables(0))("required", "required")).rowCount.get > 10)
         val few = join(tables: _*)("optional", "required", "excluded")
         assert(stats(few).attributeStats.keys.forall(_.name != "v2"))

@@ -12,12 +12,12 @@ import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{DataFrame, QueryTest}
 
 /**
- * Predicates above a join: what they make of the inputs' roles, and which inputs and files they
- * reach. Answers of many predicates are compared at once, in a union.
+ * Predicates above a join: their effect on the inputs' roles, and the inputs and files that they
+ * reach. The answers of many predicates are compared at once, in a union.
  */
 class PushdownSuite extends MultiJoinTest {
 
-  /** Keys with nulls and duplicates; v is never null, w is. */
+  /** Keys with nulls and duplicates. Column v is never null, and w may be. */
   private def input(i: Int): DataFrame = {
     def orNull(isNull: Boolean, value: Int) = if (isNull) "null" else s"${value}L"
     val rows = (0 until 24).map { id =>
@@ -42,7 +42,7 @@ class PushdownSuite extends MultiJoinTest {
   private def conditionsAbove(df: DataFrame): Seq[Expression] = df.queryExecution.optimizedPlan
     .collect { case f @ Filter(_, _) if f.exists(_.isInstanceOf[MultiFullJoin]) => f.condition }
 
-  /** What each input is asked, as SQL. */
+  /** The filters of each input, as SQL. */
   private def asked(df: DataFrame): Seq[String] =
     node(df).children.map(_.collect { case f: Filter => f.condition.sql }.mkString(" AND "))
 
@@ -51,7 +51,7 @@ class PushdownSuite extends MultiJoinTest {
     assert(checkSame(all.reduce(_ union _)).nonEmpty)
   }
 
-  test("a predicate that is not true of an input's nulls makes it required") {
+  test("makes an input required if a predicate rejects its nulls") {
     val narrowed = Seq(
       "v0 > 5" -> Seq(Required, Optional, Optional),
       "w1 IS NOT NULL" -> Seq(Optional, Required, Optional),
@@ -73,7 +73,7 @@ class PushdownSuite extends MultiJoinTest {
     checkFiltered(shown, narrowed.map(_._1).take(4))
   }
 
-  test("other predicates leave the roles") {
+  test("keeps the roles if predicates accept nulls") {
     val left = Seq(
       "w1 IS NULL OR w1 > 2",
       "w1 > 2 OR v2 > 207",
@@ -94,7 +94,7 @@ class PushdownSuite extends MultiJoinTest {
     assert(roles(full.where("coalesce(w1, rand(1)) > 0.5")) === Seq(Optional, Optional, Optional))
   }
 
-  test("a column that only an absent input leaves null makes it excluded") {
+  test("makes an input excluded if a column that is never null must be null") {
     val anti = full.where("v1 IS NULL")
     assert(roles(anti) === Seq(Optional, Excluded, Optional))
     assert(conditionsAbove(anti).isEmpty)
@@ -112,20 +112,20 @@ class PushdownSuite extends MultiJoinTest {
     checkFiltered(
       multiJoin(inputs, Seq("k", "l"), indicator = "i"),
       Seq("v1 IS NULL", "v0 IS NULL"))
-    // By what a filter of the input says of a column that may be null.
+    // A filter of the input excludes nulls of a nullable column.
     val filtered = fullJoin("k")(input(0), input(1).where("w1 > 0"))
     assert(roles(filtered.where("w1 IS NULL")) === Seq(Optional, Excluded))
     checkFiltered(filtered, Seq("w1 IS NULL"))
     assert(roles(fullJoin("k")(input(0), input(1)).where("w1 IS NULL")) === Seq(Optional, Optional))
-    // No input is left to have a row, or none can be there and not be there.
+    // All inputs are excluded, or the predicate contradicts itself.
     for (none <- Seq("v0 IS NULL AND v1 IS NULL AND v2 IS NULL", "v0 IS NULL AND w0 = 1")) {
       assert(full.where(none).queryExecution.optimizedPlan.maxRows === Some(0))
       assert(checkSame(full.where(none)).isEmpty)
     }
   }
 
-  test("a marker of presence says as much as a column") {
-    // What a SQL chain makes of the key of one of its tables.
+  test("narrows roles by predicates on a marker of presence") {
+    // The rewrite of a SQL chain creates such an expression for the key of one table.
     val marked = fullJoin("k")(input(0), input(1).withColumn("here", lit(true)))
     def ofOne(predicate: String) =
       marked.withColumn("k1", expr("if(here, k, NULL)")).where(predicate)
@@ -133,7 +133,7 @@ class PushdownSuite extends MultiJoinTest {
     assert(asked(ofOne("k1 = 3")).forall(_.contains("= 3L")))
     assert(conditionsAbove(ofOne("k1 = 3")).isEmpty)
     assert(roles(ofOne("k1 IS NOT NULL")) === Seq(Optional, Required))
-    // A null key of the input itself is null as well, as long as it comes out.
+    // The key is also null for null keys of the input, if the join returns them.
     assert(roles(ofOne("k1 IS NULL")) === Seq(Optional, Optional))
     assert(roles(ofOne("k1 IS NULL AND v0 IS NOT NULL")) === Seq(Required, Excluded))
     checkFiltered(
@@ -141,7 +141,7 @@ class PushdownSuite extends MultiJoinTest {
       Seq("k1 = 3", "k1 IS NOT NULL", "k1 IS NULL", "k1 IS NULL AND v0 IS NOT NULL"))
   }
 
-  test("predicates on a required input go into that one") {
+  test("pushes predicates on a required input into that input") {
     val own = full.where("v0 > 5 AND v1 > 103 AND v0 + k > 7 AND v0 + 100 < v1")
     assert(conditionsAbove(own).map(_.references.map(_.name).toSet) === Seq(Set("v0", "v1")))
     assert(asked(own)(0).contains("> 5L") && asked(own)(0).contains("> 7L"))
@@ -150,7 +150,7 @@ class PushdownSuite extends MultiJoinTest {
     checkFiltered(
       full,
       Seq("v0 > 5 AND v1 > 103 AND v0 + k > 7 AND v0 + 100 < v1", "v0 > 5 AND w0 IS NULL"))
-    // A key that equals the input's may still differ from it.
+    // A key that equals the input's key may differ from it.
     val zeros =
       fullJoin("k")(table("k, a", "(-0.0d, 1), (1.0d, 2)"), table("k, b", "(0.0d, 1), (2.0d, 2)"))
     val negative = zeros.where("b < 3 AND concat(cast(k AS string), b) = '-0.01'")
@@ -159,7 +159,7 @@ class PushdownSuite extends MultiJoinTest {
     assert(checkJoin(negative).size === 1)
   }
 
-  test("a disjunction asks of keys, and of inputs, what follows from it") {
+  test("adds the predicates that a disjunction implies for keys and inputs") {
     val predicate = "(k = 1 AND v0 > 10) OR (k = 3 AND v1 < 115)"
     val either = full.where(predicate)
     assert(roles(either) === Seq(Optional, Optional, Optional))
@@ -167,7 +167,7 @@ class PushdownSuite extends MultiJoinTest {
     assert(asked(either).forall(p => p.contains("= 1L") && p.contains("= 3L")))
     val required = full.where("(w0 = 1 AND v1 > 103) OR (w0 = 2 AND v2 < 215)")
     assert(asked(required).map(_.contains("OR")) === Seq(true, false, false))
-    // One part says nothing of the key.
+    // One part of the disjunction has no predicate on the key.
     assert(asked(full.where("(k = 1 AND v0 > 10) OR v1 < 115")).forall(_.isEmpty))
     checkFiltered(full, Seq(predicate, "(w0 = 1 AND v1 > 103) OR (w0 = 2 AND v2 < 215)"))
     withSQLConf("spark.sql.constraintPropagation.enabled" -> "false") {
@@ -175,7 +175,7 @@ class PushdownSuite extends MultiJoinTest {
     }
   }
 
-  test("what is known of a required input's keys is asked of the others") {
+  test("adds the predicates on a required input's keys to the others") {
     val some = Seq(input(0).where("k > 2"), input(1), input(2))
     def of(roles: String*) = multiJoin(some, Seq("k", "l"), roles = roles)
     assert(asked(of("required", "optional", "excluded")).forall(_.contains("> 2L")))
@@ -194,7 +194,7 @@ class PushdownSuite extends MultiJoinTest {
     checkJoin(left)
   }
 
-  test("a key compared with a scalar subquery is looked for in every input, IN stays above") {
+  test("pushes a key predicate with a scalar subquery into every input, but not with IN") {
     input(2).createOrReplaceTempView("other")
     val scalar = full.where("k = (SELECT min(k) FROM other)")
     assert(conditionsAbove(scalar).isEmpty)
@@ -206,7 +206,7 @@ class PushdownSuite extends MultiJoinTest {
     assert(checkJoin(in).nonEmpty)
   }
 
-  /** Which inputs have one of Spark's semi and anti joins. */
+  /** Whether each input has one of Spark's semi and anti joins. */
   private def semiJoined(df: DataFrame): Seq[Boolean] = node(df).children.map(_.exists {
     case j: Join => Seq(LeftSemi, LeftAnti).contains(j.joinType)
     case _ => false
@@ -214,7 +214,7 @@ class PushdownSuite extends MultiJoinTest {
 
   private val leftRoles = Seq("required", "optional", "excluded")
 
-  test("semi and anti joins above are done in a required input") {
+  test("pushes semi and anti joins into a required input") {
     val other = input(3).where("v3 % 3 > 0").selectExpr("v3 - 300 AS x", "w3 AS y")
     val left = multiJoin(inputs, Seq("k", "l"), roles = leftRoles)
     for (how <- Seq("left_semi", "left_anti")) withClue(s"$how: ") {
@@ -224,7 +224,7 @@ class PushdownSuite extends MultiJoinTest {
           assert(semiJoined(moved) === Seq(true, false, false))
           assert(checkJoin(moved).nonEmpty)
         }
-      // Of columns that are not there in every row; of two inputs; of none.
+      // Conditions on an optional input, on two inputs, and on none.
       for (on <- some(1, Seq("v1 - 100 <=> x", "v0 = x AND v1 > y + 100", "x > 5"))) withClue(on) {
         val stays = left.join(other, expr(on), how)
         assert(semiJoined(stays) === Seq(false, false, false))
@@ -238,11 +238,11 @@ class PushdownSuite extends MultiJoinTest {
       checkJoin(byHand)
       assert(semiJoined(full.join(other, expr("k = y"), how)) === Seq(false, false, false))
     }
-    // What has no match without the input makes it required.
+    // A semi join that has no match without an input makes it required.
     val narrowed = left.join(other, expr("v1 - 100 = x"), "left_semi")
     assert(semiJoined(narrowed) === Seq(false, true, false))
     checkJoin(narrowed)
-    // The larger of two that have the columns.
+    // The larger of two inputs that have the columns.
     val large = input(0).union(input(0)).union(input(0))
     val two = multiJoin(Seq(input(1), large), Seq("k", "l"), roles = Seq("required", "required"))
     val semi = two.join(other, expr("k = y"), "left_semi")
@@ -250,7 +250,7 @@ class PushdownSuite extends MultiJoinTest {
     assert(checkJoin(semi).nonEmpty)
   }
 
-  test("a condition with a subquery goes into one required input") {
+  test("pushes a predicate with a subquery into one required input") {
     input(3).createOrReplaceTempView("other")
     val left = multiJoin(inputs, Seq("k", "l"), roles = leftRoles)
     for (predicate <- Seq(
@@ -278,7 +278,7 @@ class PushdownSuite extends MultiJoinTest {
   private def scans(df: DataFrame): Seq[FileSourceScanExec] =
     collect(df.queryExecution.executedPlan) { case s: FileSourceScanExec => s }
 
-  test("predicates on keys reach row groups, partitions and buckets of every table") {
+  test("pushes predicates on keys to row groups, partitions and buckets of every table") {
     val dataOf = inputs.zipWithIndex
     withTable(dataOf.flatMap { case (_, i) => Seq(s"rows$i", s"parts$i", s"buckets$i") }: _*) {
       for ((df, i) <- dataOf) {
@@ -317,14 +317,14 @@ class PushdownSuite extends MultiJoinTest {
       assert(
         scans(buckets).map(_.metadata("SelectedBucketsCount")) ===
           Seq.fill(3)("1 out of 4"))
-      // Buckets are by hash: a range is in all of them.
+      // Buckets are hashed, so each may contain keys of a range.
       assert(
         scans(joined("buckets", "k").where("k > 4"))
           .map(_.metadata("SelectedBucketsCount")) === Seq.fill(3)("4 out of 4"))
     }
   }
 
-  test("predicates go through joins of joins, projections and views") {
+  test("pushes predicates through joins of joins and projections") {
     val inner = fullJoin("k")(input(0), input(1).select("k", "v1"))
       .select(col("k").as("id"), (col("v0") + 1).as("x"), col("v1"))
     val outer = multiJoin(Seq(inner, input(2)), Seq("id"), Seq(Seq("id"), Seq("k")))
@@ -334,7 +334,7 @@ class PushdownSuite extends MultiJoinTest {
     assert(conditionsAbove(filtered).isEmpty)
     assert(asked(filtered).forall(_.contains("= 3L")))
     assert(QueryTest.sameRows(rowsWhenOff(filtered), filtered.collect().toSeq).isEmpty)
-    // As left joins say it: the join above knows that v0 is not null.
+    // As with left joins: the join above implies that v0 is not null.
     val above = fullJoin("k")(input(0), input(1)).join(input(2), expr("v0 + 200 = v2"))
     assert(roles(above) === Seq(Required, Optional))
     checkJoin(above)

@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.functions._
 
-/** The rules that change the plan around a join: what they do, what they leave, and the answer. */
+/** The rules that change the plan around a join: their effect, their limits, and the answer. */
 class RewritesSuite extends MultiJoinTest {
 
   private def input(i: Int): DataFrame = spark
@@ -25,7 +25,7 @@ class RewritesSuite extends MultiJoinTest {
   private def conditionsAbove(df: DataFrame): Seq[Expression] = df.queryExecution.optimizedPlan
     .collect { case f @ Filter(_, _) if f.exists(_.isInstanceOf[MultiFullJoin]) => f.condition }
 
-  /** How many inputs are filtered. */
+  /** The number of filtered inputs. */
   private def filteredInputs(df: DataFrame): Int = df.queryExecution.optimizedPlan
     .collect { case j: MultiFullJoin => j }
     .flatMap(_.children)
@@ -37,7 +37,7 @@ class RewritesSuite extends MultiJoinTest {
     Seq("optional", "required", "optional"),
     Seq("excluded", "optional", "optional"))
 
-  test("predicates on keys go into every input, whatever the roles") {
+  test("pushes predicates on keys into every input of any role") {
     for {
       predicate <- Seq(
         "k = 4",
@@ -59,7 +59,7 @@ class RewritesSuite extends MultiJoinTest {
     }
   }
 
-  test("other predicates stay above") {
+  test("keeps other predicates above the join") {
     val joined = fullJoin("k", "l")(inputs: _*)
     for (predicate <- Seq(
         "v0 > 5 OR k = 4",
@@ -77,10 +77,11 @@ class RewritesSuite extends MultiJoinTest {
     assert(filteredInputs(both) === 3)
   }
 
-  test("predicates on keys of which equal ones may differ stay above") {
+  test("keeps predicates on keys above the join if equal keys may differ") {
     val zeros =
       fullJoin("k")(table("k, a", "(-0.0d, 1), (1.0d, 2)"), table("k, b", "(0.0d, 1), (2.0d, 2)"))
-    // Pushed into the inputs it would drop the second one's zero, and leave the first one alone.
+    // In the inputs, the predicate would drop the zero of the second one and keep that of the
+    // first.
     val negative = zeros.where("cast(k AS string) = '-0.0'")
     assert(checkJoin(negative).size === 1)
     assert(conditionsAbove(negative).size === 1)
@@ -95,7 +96,7 @@ class RewritesSuite extends MultiJoinTest {
     }
   }
 
-  test("a user's function on the key is not called by every input") {
+  test("does not push a user-defined function on the key into every input") {
     val even = udf((k: java.lang.Long) => k != null && k % 2 == 0)
     def callers(df: DataFrame): Int = {
       checkJoin(df)
@@ -107,9 +108,9 @@ class RewritesSuite extends MultiJoinTest {
     val full = fullJoin("k", "l")(inputs: _*)
     val above = full.where(even(col("k")))
     assert(callers(above) === 0 && conditionsAbove(above).size === 1)
-    // Nor what follows from it for the inputs.
+    // Nor is a predicate with the function that a disjunction implies.
     assert(callers(full.where(even(col("k")) || (col("k") === 3 && col("v1") > 1))) === 0)
-    // The others are asked all the same.
+    // Other predicates are still pushed.
     val both = full.where(even(col("k")) && col("k") > 3)
     assert(callers(both) === 0 && filteredInputs(both) === 3)
     val roles = Seq("required", "optional", "required")
@@ -118,7 +119,7 @@ class RewritesSuite extends MultiJoinTest {
     assert(callers(multiJoin(below, Seq("k", "l"), roles = roles)) === 1)
   }
 
-  test("predicates reach the files") {
+  test("pushes predicates down to files") {
     withTempPath { dir =>
       val files = inputs.zipWithIndex.map { case (df, i) =>
         df.write.parquet(s"$dir/$i")
@@ -133,7 +134,7 @@ class RewritesSuite extends MultiJoinTest {
     }
   }
 
-  test("null keys that cannot come out are filtered before the exchange") {
+  test("filters null keys before the exchange if the join does not return them") {
     def filters(roles: String*): Seq[Boolean] = {
       val joined = multiJoin(inputs.take(roles.size), Seq("k", "l"), roles = roles)
       checkJoin(joined)
@@ -153,7 +154,7 @@ class RewritesSuite extends MultiJoinTest {
     assert(filters("required", "excluded", "optional") === Seq(false, true, true))
   }
 
-  test("the rules come to an end, also where Spark infers no constraints") {
+  test("terminates without Spark's constraint propagation") {
     withSQLConf("spark.sql.constraintPropagation.enabled" -> "false") {
       val joined = multiJoin(inputs.take(2), Seq("k"), roles = Seq("required", "required"))
       checkJoin(joined.where("k > 2"))
@@ -167,7 +168,7 @@ class RewritesSuite extends MultiJoinTest {
     .range(0, 400, 1, 2)
     .select(when(col("id") % 20 === 0, col("id") * (i + 1)).as("k"), col("id").as(s"v$i"))
 
-  /** In how many partitions rows with a null key come out. */
+  /** The number of partitions of the result with null keys. */
   private def nullPartitions(df: DataFrame): Int = withoutCoalescing {
     val joined = again(df)
     val counts = joined.rdd.mapPartitions(rows => Iterator(rows.count(_.isNullAt(0)))).collect()
@@ -188,7 +189,7 @@ class RewritesSuite extends MultiJoinTest {
     operators(df).exists(_.spreadNullKeys)
   }
 
-  test("rows with a null key are spread over the tasks") {
+  test("spreads rows with a null key over the tasks") {
     val joined = checkFullJoin("k")(nulls(0), nulls(1), nulls(2))
     assert(spreads(joined))
     inGeneratedCode(checkJoin(again(joined)))
@@ -199,7 +200,7 @@ class RewritesSuite extends MultiJoinTest {
     assert(spreads(joined.sortWithinPartitions("v0")))
     assert(
       spreads(multiJoin(Seq(nulls(0), nulls(1)), Seq("k"), roles = Seq("required", "optional"))))
-    // Nothing relies on the key's partitions above, and an input below has those of something else.
+    // No operator above relies on the key's partitions, and an input has another partitioning.
     val other = nulls(1).groupBy("v1").agg(max("k").as("k"))
     for (df <- Seq(joined.hint("rebalance"), fullJoin("k")(nulls(0), other))) {
       checkJoin(df)
@@ -212,7 +213,7 @@ class RewritesSuite extends MultiJoinTest {
     withSQLConf("spark.sql.adaptive.enabled" -> "false")(assert(!spreads(again(joined))))
   }
 
-  test("null keys are not spread where something relies on their place, or none come out") {
+  test("does not spread null keys if an operator relies on their partition, or none are returned") {
     val joined = fullJoin("k")(nulls(0), nulls(1))
     def stays(df: DataFrame, numExchanges: Int): Unit = {
       checkJoin(df)
