@@ -1,12 +1,12 @@
 package io.github.skewext.rewrite
 
 /**
- * -0.0 equals 0.0 and is another value: what a query shows is the one that the table has, whatever the
- * query asks of it. Rows are compared by bits.
+ * -0.0 equals 0.0, but it is another value. A query returns the value of the table, whatever its
+ * predicates are. Rows are compared by bits.
  */
 class NegativeZeroSuite extends RewriteTest {
 
-  /** Every value of a key with every value of a column, by turns in three tables. */
+  /** Values of a key with every value of a column. Each of the three tables lacks other keys. */
   private def withTables(dataType: String)(body: => Unit): Unit = withTempView("za", "zb", "zc") {
     Seq("za", "zb", "zc").zipWithIndex.foreach { case (name, i) =>
       val rows = for {
@@ -25,7 +25,7 @@ class NegativeZeroSuite extends RewriteTest {
     s"FROM za a $how JOIN zb b USING (k) $how JOIN zc c USING (k)"
 
   for (dataType <- Seq("double", "float"))
-    test(s"a column of type $dataType that is null-safely equal to a constant") {
+    test(s"keeps the values of a $dataType column that is <=> a constant") {
       withTables(dataType) {
         checkRewritten(s"$Shown ${chain("FULL")} WHERE a.v <=> 0.0D", 3)
         checkRewritten(s"$Shown ${chain("LEFT")} WHERE a.k <=> -0.0D AND b.v <=> 0.0D", 3)
@@ -39,11 +39,11 @@ class NegativeZeroSuite extends RewriteTest {
       }
     }
 
-  test("keys that are null-safely equal to a constant, in every kind of join") {
+  test("keeps the values of keys that are <=> a constant, in every type of join") {
     withTables("double") {
       for (how <- some(2, Seq("FULL", "LEFT", "RIGHT", "INNER"))) {
         val chosen = s"$Shown ${chain(how)} WHERE k <=> 0.0D"
-        // Of a chain of right joins the first table is there only where the second one is.
+        // In a chain of right joins, the first table has rows only if the second one does.
         if (how == "RIGHT") checkSame(sql(chosen)) else checkRewritten(chosen, 3)
         checkSame(sql(s"$Shown ${chain(how)} WHERE a.k <=> b.k AND c.v <=> a.k"))
       }

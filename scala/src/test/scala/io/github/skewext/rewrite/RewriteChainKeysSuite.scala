@@ -3,10 +3,10 @@ package io.github.skewext.rewrite
 import io.github.skewext.internal.BuildInfo
 import io.github.skewext.plan.RewriteReason
 
-/** Keys of chains of full outer joins: however they are written, and of whatever types. */
+/** Keys of chains of full outer joins, in all forms and types. */
 class RewriteChainKeysSuite extends RewriteTest {
 
-  test("conditions with coalesce in any order and nesting") {
+  test("recognizes coalesced keys in any order and nesting") {
     for (condition <- Seq(
         "coalesce(a.k, b.k) = c.k",
         "c.k = coalesce(b.k, a.k)",
@@ -28,7 +28,7 @@ class RewriteChainKeysSuite extends RewriteTest {
       4)
   }
 
-  test("coalesced keys of subqueries") {
+  test("recognizes coalesced keys of subqueries") {
     checkRewritten(
       """SELECT coalesce(x.key, c.k) AS key, v0, v1, v2 FROM (
         |  SELECT coalesce(a.k, b.k) AS key, v0, v1 FROM t0 a FULL OUTER JOIN t1 b ON a.k = b.k
@@ -41,13 +41,13 @@ class RewriteChainKeysSuite extends RewriteTest {
       3)
   }
 
-  test("composite keys, listed in any order") {
+  test("recognizes composite keys in any order") {
     checkRewritten(
       """SELECT a.k, a.l, b.k, b.l, c.k, c.l, v0, v1, v2 FROM t0 a
         |FULL JOIN t1 b ON a.k = b.k AND a.l = b.l
         |FULL JOIN t2 c ON c.l = coalesce(b.l, a.l) AND coalesce(a.k, b.k) = c.k""".stripMargin,
       3)
-    // Columns of one type, of which one is shown where the other is null.
+    // Key columns of one type. The query returns one if the other is null.
     def numbers(i: Int) = s"(SELECT k, n$i % 3 AS m, v$i FROM t$i)"
     checkRewritten(
       s"""SELECT coalesce(k, m), v0, v1, v2 FROM ${numbers(0)}
@@ -55,7 +55,7 @@ class RewriteChainKeysSuite extends RewriteTest {
       3)
   }
 
-  test("renames, and keys of inputs") {
+  test("keeps renamed columns and keys of single inputs") {
     checkRewritten(
       """SELECT x.first, x.second, c.k, key2 FROM (
         |  SELECT a.k AS first, b.k AS second, coalesce(a.k, b.k) AS key, coalesce(b.k, a.k) AS key2
@@ -64,7 +64,7 @@ class RewriteChainKeysSuite extends RewriteTest {
       3)
   }
 
-  test("keys that are expressions") {
+  test("recognizes expressions as keys") {
     checkRewritten(
       """SELECT a.k, a.l, b.k, v1, v2 FROM t0 a FULL JOIN t1 b ON a.k + 1 = b.k
         |FULL JOIN t2 c ON coalesce(a.k + 1, b.k) = c.k""".stripMargin,
@@ -75,7 +75,7 @@ class RewriteChainKeysSuite extends RewriteTest {
       3)
   }
 
-  test("casts that keep the key's values") {
+  test("recognizes casts that keep the key's values") {
     checkRewritten(
       """SELECT k, v0, v1, v2 FROM t0 FULL JOIN t1 USING (k)
         |FULL JOIN (SELECT cast(k AS bigint) AS k, v2 FROM t2) USING (k)""".stripMargin,
@@ -93,7 +93,7 @@ class RewriteChainKeysSuite extends RewriteTest {
       3)
   }
 
-  test("two columns of an input that are one") {
+  test("joins an input with two aliases of one column") {
     withSQLConf(MinInputs -> "2", Mixed -> "true", "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
       for (shown <- Seq("a.l AS x", "a.l AS x, v2, b.l AS y, v0")) {
         checkRewritten(
@@ -105,7 +105,7 @@ class RewriteChainKeysSuite extends RewriteTest {
     }
   }
 
-  test("groups by coalesced keys, and by some of them") {
+  test("groups by the whole key without another exchange, and by other keys with one") {
     val from =
       """FROM t0 a FULL JOIN t1 b ON a.k = b.k FULL JOIN t2 c ON coalesce(a.k, b.k) = c.k"""
     for (key <- Seq(
@@ -118,13 +118,13 @@ class RewriteChainKeysSuite extends RewriteTest {
         "coalesce(a.k, 7)")) withClue(key) {
       val df =
         checkRewritten(s"SELECT $key, count(*), max(v0), min(v2) $from GROUP BY $key", 3)
-      // The whole key is what the rows are partitioned by.
+      // Rows are partitioned by the whole key.
       val isWhole = key.contains("a.k") && key.contains("b.k") && key.contains("c.k")
       assert(exchanges(df).size === (if (isWhole) 3 else 4))
     }
   }
 
-  test("equal keys that are not the same") {
+  test("returns the key of each table if equal keys differ") {
     withTempView("d0", "d1", "d2") {
       table("k, v0", "(0.0d, 'a'), (double('NaN'), 'b'), (1.0d, 'c'), (null, 'd')")
         .createOrReplaceTempView("d0")
@@ -143,19 +143,20 @@ class RewriteChainKeysSuite extends RewriteTest {
       val structs = """SELECT string(s.k), v0, v1, v2 FROM (SELECT struct(k) AS s, v0 FROM d0)
           |FULL JOIN (SELECT struct(k) AS s, v1 FROM d1) USING (s)
           |FULL JOIN (SELECT struct(k) AS s, v2 FROM d2) USING (s)""".stripMargin
-      // Spark 4 takes such a struct apart to compare it, and puts it together again: not seen through.
+      // Spark 4 rebuilds such a struct from its fields to compare it, which the rule does not
+      // recognize.
       if (BuildInfo.sparkLine == "3.5") checkRewritten(structs, 3)
       else checkLeft(structs, RewriteReason.DifferentKeys)
     }
   }
 
-  test("keys of char(n)") {
+  test("rewrites char(n) keys unless Spark pads them") {
     withTable("c3", "c5", "c5b") {
       Seq("c3" -> "x", "c5" -> "y", "c5b" -> "z").foreach { case (name, value) =>
         sql(s"CREATE TABLE $name (k CHAR(${name(1)}), $value INT) USING parquet")
         sql(s"INSERT INTO $name VALUES ('a', 1), ('${name.take(2)}', 2)")
       }
-      // Spark pads where it compares two columns, and not where it compares a coalesced key.
+      // Spark pads columns in a comparison, but not a coalesced key.
       checkLeft(
         "SELECT length(k), x, y, z FROM c3 FULL JOIN c5 USING (k) FULL JOIN c5b USING (k)",
         RewriteReason.KeyExpression)

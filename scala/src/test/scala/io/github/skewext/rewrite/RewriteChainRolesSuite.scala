@@ -8,7 +8,7 @@ class RewriteChainRolesSuite extends RewriteTest {
   private def roles(query: String): Seq[String] =
     operator(sql(query)).roles.map(_.name)
 
-  test("joins that want the rows of a full outer join") {
+  test("adds left, right and anti joins with a full outer join to the chain") {
     val full = "(SELECT k, v0, v1 FROM t0 FULL JOIN t1 USING (k))"
     val left = s"SELECT * FROM t2 LEFT JOIN $full USING (k)"
     checkRewritten(left, 3)
@@ -24,12 +24,12 @@ class RewriteChainRolesSuite extends RewriteTest {
          |(SELECT coalesce(a.k, b.k) AS k, coalesce(v0, '-') AS e FROM t0 a FULL JOIN t1 b ON a.k = b.k)
          |USING (k)""".stripMargin,
       3)
-    // Not these: a row of the full outer join has to be there, from whichever input.
+    // Not rewritten: roles cannot require a row of the full outer join, whichever input it is from.
     checkRewritten(s"SELECT * FROM $full LEFT JOIN t2 USING (k)")
     checkRewritten(s"SELECT * FROM $full JOIN t2 USING (k)")
   }
 
-  test("joins of other types on one key") {
+  test("rewrites inner, left and anti joins on one key") {
     withSQLConf(Mixed -> "true", "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
       def check(query: String, expected: String*): Unit = withClue(query) {
         checkRewritten(query, expected.size)
@@ -65,17 +65,17 @@ class RewriteChainRolesSuite extends RewriteTest {
         "optional",
         "required",
         "optional")
-      // The key of an optional input is not there in every row.
+      // Not every row has the key of an optional input.
       checkRewritten(
         "SELECT a.k, c.k FROM t0 a LEFT JOIN t1 b ON a.k = b.k LEFT JOIN t2 c ON b.k = c.k")
-      // What is optional as a whole is one input.
+      // A join that is optional as a whole is one input.
       checkRewritten(
         "SELECT * FROM t0 FULL JOIN (SELECT * FROM t1 JOIN t2 USING (k) JOIN t3 USING (k)) USING (k)",
         3)
     }
   }
 
-  test("rows of one query in several inputs, of which one is a join that becomes a larger one") {
+  test("separates inputs with the rows of one query if one of them becomes a larger join") {
     withTempView("rows", "more") {
       sql(
         "SELECT CAST(a AS string) AS k, CAST(b AS string) AS j, CAST(c AS int) AS n FROM VALUES " +

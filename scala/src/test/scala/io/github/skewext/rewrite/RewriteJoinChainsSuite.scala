@@ -6,10 +6,10 @@ import org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
 
-/** Chains and trees of full outer joins that become one operator, however they are written. */
+/** Chains and trees of full outer joins in all forms, which become one operator. */
 class RewriteJoinChainsSuite extends RewriteTest {
 
-  test("USING and NATURAL, two to eight inputs") {
+  test("rewrites USING and NATURAL joins of up to eight inputs") {
     for (n <- Seq(3, 4, 8)) {
       val using = (1 until n).map(i => s"FULL JOIN t$i USING (k)").mkString(" ")
       checkRewritten(s"SELECT k, ${(0 until n).map(i => s"v$i").mkString(", ")} FROM t0 $using", n)
@@ -27,7 +27,7 @@ class RewriteJoinChainsSuite extends RewriteTest {
       3)
   }
 
-  test("all columns") {
+  test("returns all columns of a chain") {
     checkRewritten("SELECT * FROM t0 FULL JOIN t1 USING (k) FULL JOIN t2 USING (k)", 3)
     checkRewritten("SELECT * FROM t0 FULL JOIN t1 USING (k, l) FULL JOIN t2 USING (k, l)", 3)
     checkRewritten(
@@ -35,14 +35,14 @@ class RewriteJoinChainsSuite extends RewriteTest {
       3)
   }
 
-  test("DataFrame.join") {
+  test("rewrites chains of DataFrame.join") {
     val frames = (0 until 4).map(i => spark.table(s"t$i"))
     checkRewritten(frames.reduce(_.join(_, Seq("k"), "full")), 4)
     checkRewritten(frames.reduce(_.join(_, Seq("l", "k"), "outer")), 4)
     checkRewritten(frames.take(3).reduce(_.join(_, Seq("k"), "fullouter")).groupBy("k").count(), 3)
   }
 
-  test("bushy trees") {
+  test("rewrites bushy trees") {
     checkRewritten(
       """SELECT * FROM (SELECT k, v0, v1 FROM t0 FULL JOIN t1 USING (k))
         |FULL JOIN (SELECT k, v2, v3 FROM t2 FULL JOIN t3 USING (k)) USING (k)""".stripMargin,
@@ -55,8 +55,9 @@ class RewriteJoinChainsSuite extends RewriteTest {
       5)
   }
 
-  test("columns computed in between") {
-    // Null on nulls; a constant; of both inputs; of the key; a condition that is never null.
+  test("keeps columns that are computed between joins") {
+    // Null for nulls, a constant, over both inputs, over the key, and a condition that is never
+    // null.
     for (e <- Seq(
         "upper(v0)",
         "'both'",
@@ -81,7 +82,7 @@ class RewriteJoinChainsSuite extends RewriteTest {
       5)
   }
 
-  test("CTEs, views and self-joins") {
+  test("rewrites CTEs, views and self-joins") {
     checkRewritten(
       """WITH x AS (SELECT k, v0, v1 FROM t0 FULL JOIN t1 USING (k))
         |SELECT * FROM x FULL JOIN t2 USING (k)""".stripMargin,
@@ -103,9 +104,9 @@ class RewriteJoinChainsSuite extends RewriteTest {
       3)
   }
 
-  // Spark begins with the plan of a CTE anew when there are other predicates on it to push down: it
-  // would go on for ever if these were about columns that are made anew each time.
-  test("a CTE that is not a part of the query") {
+  // Spark starts again from the plan of a CTE if there are other predicates to push into it. It
+  // would never finish if these were on columns that each rewrite creates again.
+  test("rewrites a CTE that Spark does not inline") {
     def asked(joins: String) =
       s"""WITH x AS (SELECT k, v0, rand() AS r FROM t0 $joins)
          |SELECT k, v0, r >= 0 AS r FROM x WHERE k > 1
@@ -117,9 +118,8 @@ class RewriteJoinChainsSuite extends RewriteTest {
     }
   }
 
-  test(
-    "a CTE of which only some columns are read, and one that becomes a chain when it is filtered") {
-    // A value stood where the random number is, or Spark did not find a column.
+  test("rewrites a CTE with unused columns, and one that becomes a chain by filters") {
+    // A regression: another value replaced the random number, or Spark did not find a column.
     withSQLConf(
       Mixed -> "true",
       SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1",
@@ -142,8 +142,8 @@ class RewriteJoinChainsSuite extends RewriteTest {
     }
   }
 
-  // Spark's optimizer takes away aliases that are of no use to it below a node that is not its own.
-  test("a table that hides its columns behind aliases, beside itself") {
+  // Spark's optimizer removes redundant aliases below nodes other than its own.
+  test("joins a table with itself if aliases hide its columns") {
     withTempView("computed") {
       spark
         .sql("SELECT int(a) AS k, int(b) AS w FROM VALUES (1, 1), (2, 2), (null, 3) AS t(a, b)")
@@ -176,7 +176,7 @@ class RewriteJoinChainsSuite extends RewriteTest {
     }
   }
 
-  test("inputs of any kind, and what is above") {
+  test("accepts inputs of any kind, and any operators above") {
     checkRewritten(
       """SELECT k, s, m, v2 FROM (SELECT k, sum(n0) AS s FROM t0 GROUP BY k)
         |FULL JOIN (SELECT k, max(v1) AS m FROM t1 GROUP BY k) USING (k)
@@ -197,14 +197,14 @@ class RewriteJoinChainsSuite extends RewriteTest {
       3)
   }
 
-  test("joins asked for by name are part of a chain") {
+  test("adds joins by name to a chain") {
     val named =
       fullJoin("k")(spark.table("t0").select("k", "v0"), spark.table("t1").select("k", "v1"))
     checkRewritten(named.join(spark.table("t2"), Seq("k"), "full"), 3)
     checkRewritten(fullJoin("k")(named, spark.table("t2").select("k", "v2")), 3)
   }
 
-  test("long chains") {
+  test("rewrites a chain of 40 inputs") {
     val n = 40
     val using = (1 until n).map(i => s"FULL JOIN (SELECT k, v1 AS w$i FROM t1) USING (k)")
     val plan = sql(s"SELECT * FROM t0 ${using.mkString(" ")}").queryExecution.optimizedPlan

@@ -17,7 +17,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SparkShims, TestShims}
 import org.apache.spark.sql.types.StringType
 
-/** Joins that stay Spark's, and what is said about them. */
+/** Joins that are left to Spark, and the reasons. */
 class RewriteReasonSuite extends RewriteTest {
 
   private val ab = "t0 a FULL JOIN t1 b ON a.k = b.k"
@@ -26,7 +26,7 @@ class RewriteReasonSuite extends RewriteTest {
   private def chain(condition: String, from: String = ab, third: String = "t2 c"): String =
     s"SELECT a.k, b.k, c.k, v0, v1, v2 FROM $from FULL JOIN $third ON $condition"
 
-  /** A column `e` of the join of two, which the join with a third one keeps. */
+  /** A query with a column `e` that is computed between two joins. */
   private def between(e: String, where: String = ""): String =
     s"""SELECT k, e, v2 FROM (SELECT coalesce(a.k, b.k) AS k, $e AS e FROM $ab $where)
        |FULL JOIN t2 USING (k)""".stripMargin
@@ -46,7 +46,7 @@ class RewriteReasonSuite extends RewriteTest {
     assert(given.map(_.reason).contains(reason), left)
   }
 
-  test("keys of some inputs only") {
+  test("does not rewrite joins on the key of only some inputs") {
     withTempView("one", "two", "three") {
       table("k, a", "('key1', 1), ('key2', 2)").createOrReplaceTempView("one")
       table("k, b", "('key3', 3)").createOrReplaceTempView("two")
@@ -56,23 +56,23 @@ class RewriteReasonSuite extends RewriteTest {
       assert(checkLeft(first, PartialKey).count() === 4)
     }
     checkLeft(chain("b.k = c.k"), PartialKey)
-    // Three are one join, and the fourth, which asks for the keys of two of them, is another.
+    // Three tables are one join. The fourth is joined by another one, on the keys of two of them.
     val four = checkRewritten(
       s"""SELECT v0, v1, v2, v3 FROM $ab FULL JOIN t2 c ON $wholeKey
          |FULL JOIN t3 d ON coalesce(c.k, a.k) = d.k""".stripMargin,
       3)
     assert(reasons(four).map(_.reason) === Seq(PartialKey))
     assert(reasons(four).head.text.contains("coalesce"))
-    // Joins of two, one within the other, give what Spark's give.
+    // Nested joins of two inputs return the rows of Spark's joins.
     withSQLConf(MinInputs -> "2")(checkRewritten(chain("a.k = c.k"), 2, 2))
   }
 
-  test("conditions that are not equal keys") {
+  test("does not rewrite joins with conditions other than equal keys") {
     checkLeft(chain(s"$wholeKey AND a.n0 < c.n2"), ResidualCondition)
     checkLeft(chain(s"$wholeKey AND c.n2 > 20"), ResidualCondition)
     checkLeft(chain("coalesce(a.k, b.k) <=> c.k"), NullSafeEquality)
     checkLeft(chain("coalesce(a.k, b.k) + 1 = c.k"), KeyExpression)
-    // A row with a null key would be one of key 3.
+    // A row with a null key would match the key 3.
     checkLeft(chain("coalesce(a.k, b.k, 3) = c.k"), KeyExpression)
     checkLeft(chain("coalesce(a.l, b.l) = c.l"), DifferentKeys)
     checkLeft(chain(wholeKey, s"$ab AND a.l = b.l"), DifferentKeys)
@@ -93,7 +93,7 @@ class RewriteReasonSuite extends RewriteTest {
     }
   }
 
-  test("what is in between") {
+  test("does not rewrite joins if an expression between them cannot move up") {
     checkLeft(between("rand()").replace(" e,", " e IS NULL,"), NonDeterministic)
     checkLeft(between("(SELECT max(n3) FROM t3)"), Subquery)
     checkLeft(between("v0", "WHERE v0 IS NULL OR v1 IS NOT NULL"), FilterBetween)
@@ -113,14 +113,14 @@ class RewriteReasonSuite extends RewriteTest {
     checkLeft(
       pair.withColumn("p", python).join(frames(2), Seq("k"), "full").queryExecution.analyzed,
       PythonFunction)
-    // Above all joins it sees the rows that it has seen.
+    // Above all joins, the function is called for the same rows as before.
     val above = pair.join(frames(2), Seq("k"), "full").withColumn("p", python)
     assert(
       RewriteJoinChains(EliminateSubqueryAliases(above.queryExecution.analyzed))
         .exists(_.isInstanceOf[MultiFullJoin]))
   }
 
-  test("the user's word: hints and settings") {
+  test("does not rewrite joins if hints or settings exclude them") {
     checkLeft(chain(wholeKey).replace("SELECT", "SELECT /*+ SHUFFLE_HASH(c) */"), Hint)
     checkLeft(
       spark
@@ -132,7 +132,7 @@ class RewriteReasonSuite extends RewriteTest {
     withSQLConf(MinInputs -> "4")(checkLeft(chain(wholeKey), FewInputs))
     withSQLConf(SkewConf.MULTI_JOIN_REWRITE.key -> "false") {
       checkLeft(chain(wholeKey), SwitchedOff)
-      // What was asked for by name is not SQL that was rewritten.
+      // A join by name is not a rewrite.
       checkRewritten(fullJoin("k")(spark.table("t0"), spark.table("t1")), 2)
     }
     val inner = "SELECT a.k, v0, v1, v2 FROM t0 a JOIN t1 b ON a.k = b.k JOIN t2 c ON b.k = c.k"
@@ -145,7 +145,7 @@ class RewriteReasonSuite extends RewriteTest {
     }
   }
 
-  test("scans of which Spark reads only the partitions that a join asks for") {
+  test("does not rewrite joins that prune the partitions of a scan") {
     val query =
       """SELECT f.k, f.v, b.w, c.x FROM facts f JOIN b ON f.k = b.k JOIN c ON f.k = c.k
         |JOIN days ON f.day = days.day WHERE days.name = 'day 3'""".stripMargin
@@ -167,12 +167,12 @@ class RewriteReasonSuite extends RewriteTest {
         write("days", 5, "id AS day", "'day ' || id AS name")()
         withSQLConf(Mixed -> "true", SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "3000") {
           assert(partitionsRead(checkLeft(query, PartitionPruning)) === 1)
-          // Nothing says which days are asked for.
+          // Without a filter on the days, Spark prunes no partition.
           checkRewritten(query.replace("days.name = 'day 3'", "true"), 3)
           withSQLConf(SQLConf.DYNAMIC_PARTITION_PRUNING_ENABLED.key -> "false") {
             assert(partitionsRead(checkRewritten(query, 3)) === 5)
           }
-          // Without a broadcast the other side would have to be run twice.
+          // Without a broadcast, Spark would run the other side twice.
           withSQLConf(SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1") {
             checkRewritten(query, 3)
             withSQLConf(SQLConf.DYNAMIC_PARTITION_PRUNING_REUSE_BROADCAST_ONLY.key -> "false") {
@@ -184,7 +184,7 @@ class RewriteReasonSuite extends RewriteTest {
     }
   }
 
-  /** Of the table that has partitions. */
+  /** The number of partitions that the scan of the partitioned table reads. */
   private def partitionsRead(df: DataFrame): Long = {
     val scans = collect(df.queryExecution.executedPlan) {
       case scan: FileSourceScanExec if scan.relation.partitionSchema.nonEmpty => scan
@@ -193,7 +193,7 @@ class RewriteReasonSuite extends RewriteTest {
     scans.head.metrics("numPartitions").value
   }
 
-  test("queries of other kinds") {
+  test("does not rewrite streaming queries and queries with outer references") {
     def stream: DataFrame = spark.readStream.format("rate").load()
     checkLeft(
       stream
@@ -213,11 +213,10 @@ class RewriteReasonSuite extends RewriteTest {
       RewriteReason.OuterReference)
   }
 
-  // Spark 4 gives the table within the subquery other ids before it can be mistaken.
+  // Spark 4 gives other ids to the table in the subquery, and so does not confuse the tables.
   private def isMistaken: Boolean = BuildInfo.sparkLine == "3.5"
 
-  test(
-    "a correlated subquery over the input's own table, which Spark mistakes without a join above") {
+  test("does not rewrite joins with a correlated subquery over the input's own table") {
     withTempView("t") {
       spark
         .sql("SELECT CAST(x AS string) AS k FROM VALUES (1, 2), (null, 3), (4, 5) AS rows(x, y)")
@@ -226,13 +225,13 @@ class RewriteReasonSuite extends RewriteTest {
       val own = "SELECT r.k AS k FROM (SELECT c.k AS k FROM t AS c) AS r"
       def full(condition: String) =
         spark.sql(s"SELECT b.k AS k FROM t AS a FULL JOIN ($own WHERE $condition) AS b USING (k)")
-      // Rows of a query become a relation with the ids of its columns, of which Spark's tests have none.
+      // Without excluded rules, literal rows become a relation with the ids of the query's columns.
       withSQLConf(
         SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> "",
         SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS.key -> "2") {
         val ownTable = full("NOT EXISTS (SELECT 1 FROM t s WHERE r.k = s.k)")
         if (isMistaken) checkLeft(ownTable, SharedSubquery) else checkSame(ownTable)
-        // One that has nothing to do with its rows, and one over another table.
+        // An uncorrelated subquery, and one over another table.
         for (other <- Seq(
             "EXISTS (SELECT 1 FROM t s WHERE s.k = '4')",
             "NOT EXISTS (SELECT 1 FROM range(3) WHERE r.k = id)")) {
@@ -244,8 +243,8 @@ class RewriteReasonSuite extends RewriteTest {
     }
   }
 
-  test("every reason is shown by one of these tests") {
-    // Only catalogs of v2 have tables with such partitions: `StoragePartitionsSuite`.
+  test("these tests show every reason") {
+    // Only v2 catalogs have tables with such partitions, see `StoragePartitionsSuite`.
     val elsewhere = StoragePartitions +: (if (isMistaken) Nil else Seq(SharedSubquery))
     assert(RewriteReason.all.filterNot(shown.contains) === elsewhere)
     assert(RewriteReason.all.map(_.text).distinct.size === RewriteReason.all.size)

@@ -12,16 +12,16 @@ import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Queries that are written as Spark's joins: with the extension on they must give the rows and the
- * schema that they give with it off.
+ * Queries with Spark's joins. With the extension on, they must return the rows and the schema that
+ * they return with it off.
  *
- * The tables `t0` to `t8` have keys that are null, missing and repeated: `k`, and `k` with `l`.
+ * The tables `t0` to `t8` have null, missing and repeated keys: `k`, and `k` with `l`.
  */
 trait RewriteTest extends MultiJoinTest {
 
   override protected def sparkConf: SparkConf = super.sparkConf
     .set(SkewConf.MULTI_JOIN_REWRITE.key, "true")
-    // Tables of a query's text would be computed in the optimizer.
+    // Otherwise the optimizer would compute tables of literal rows.
     .set(SQLConf.OPTIMIZER_EXCLUDED_RULES.key, ConvertToLocalRelation.ruleName)
 
   protected val MinInputs: String = SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS.key
@@ -37,13 +37,15 @@ trait RewriteTest extends MultiJoinTest {
         val l = if (r == 5 - i % 3) "null" else s"'${"xy".charAt((r + i) % 2)}'"
         s"($k, $l, '${r}v$i', ${r % 3 + 10 * i})"
       }
-      // The first key comes twice, in every table.
+      // Every table has its first key twice.
       table(s"k, l, v$i, n$i", (rows :+ s"(${i % 6}, 'x', 'again$i', $i)").mkString(", "))
         .createOrReplaceTempView(s"t$i")
     }
   }
 
-  /** Checks rows, schema and the numbers of inputs of the multi-way joins, uppermost first. */
+  /**
+   * Checks the rows, the schema, and the numbers of inputs of the multi-way joins, topmost first.
+   */
   protected def checkRewritten(query: DataFrame, numInputs: Int*): DataFrame = {
     val df = again(query)
     val rows = df.collect().toSeq
@@ -56,7 +58,7 @@ trait RewriteTest extends MultiJoinTest {
   protected def checkRewritten(query: String, numInputs: Int*): DataFrame =
     checkRewritten(sql(query), numInputs: _*)
 
-  /** Checks rows, and that all is left to Spark, for a reason. */
+  /** Checks the rows, and that all joins are left to Spark, with this reason. */
   protected def checkLeft(query: DataFrame, reason: RewriteReason): DataFrame = {
     val df = checkRewritten(query)
     assert(reasons(df).map(_.reason).contains(reason), df.queryExecution.optimizedPlan)
