@@ -41,13 +41,13 @@ object PythonApi {
   /**
    * The N-way join of `inputs`.
    *
-   * @param keys the names of each input's key columns
-   * @param keyNames the names of the key columns in the result
-   * @param roles a role name for every input, see [[InputRole]]
+   * @param keys the names of each input's key columns.
+   * @param keyNames the names of the key columns in the result.
+   * @param roles a role name for every input, see [[InputRole]].
    * @param suffixes null, or for every input null or a suffix for columns whose name occurs in
-   *                 another input, too
+   *                 another input, too.
    * @param indicator null, or the name of a column with the positions of the inputs that have the
-   *                  key
+   *                  key.
    */
   def multiJoin(
       inputs: JList[DataFrame],
@@ -91,10 +91,10 @@ object PythonApi {
   /**
    * The join of two DataFrames by a technique against skew.
    *
-   * @param on the names of columns that both have, or a [[Column]] that compares them
-   * @param how the join type, as for `DataFrame.join`
-   * @param options the options of the technique, as text
-   * @param hotKeys null, or keys with many rows, each with a literal for every key column
+   * @param on the names of columns that both have, or a [[Column]] that compares them.
+   * @param how the join type, as for `DataFrame.join`.
+   * @param options the options of the technique, as text.
+   * @param hotKeys null, or keys with many rows, each with a literal for every key column.
    */
   def skewJoin(
       left: DataFrame,
@@ -124,10 +124,10 @@ object PythonApi {
   /**
    * The skew of a key, in one input or in a join of two.
    *
-   * @param keys the names of each input's key columns
-   * @param partitions null, or the assumed number of shuffle partitions
-   * @param minShare the report contains all keys with more than this fraction of an input's rows
-   * @param withBytes whether to measure the size of rows, which reads all columns
+   * @param keys the names of each input's key columns.
+   * @param partitions null, or the assumed number of shuffle partitions.
+   * @param minShare the report contains all keys with more than this fraction of an input's rows.
+   * @param withBytes whether to measure the size of rows, which reads all columns.
    */
   def skewReport(
       inputs: JList[DataFrame],
@@ -156,7 +156,7 @@ object PythonApi {
    * The same for a query of the running application.
    *
    * @param query the number of the query in Spark's UI; null for the last finished query with a
-   *              join
+   *              join.
    */
   def queryReport(session: SparkSession, query: JLong): String = {
     requireSupportedSpark()
@@ -178,9 +178,9 @@ object PythonApi {
   /**
    * Writes `df` to a bucketed table with one file per bucket.
    *
-   * @param format null, or the provider of the table
-   * @param sortBy the columns by which each file is sorted; may be empty
-   * @param mode the mode, as for `DataFrameWriter.mode`
+   * @param format null, or the provider of the table.
+   * @param sortBy the columns by which each file is sorted; may be empty.
+   * @param mode the mode, as for `DataFrameWriter.mode`.
    */
   def writeBucketed(
       df: DataFrame,

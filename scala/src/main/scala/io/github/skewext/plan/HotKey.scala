@@ -6,10 +6,10 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 /**
  * A key with many rows.
  *
- * @param values a literal for every key column
+ * @param values a literal for every key column.
  * @param leftShare rows with this key on the left, as a fraction of the rows of both sides; None if
- *                  the caller named the key, so that its rows were not counted
- * @param rightShare the same for the right side
+ *                  the caller named the key, so that its rows were not counted.
+ * @param rightShare the same for the right side.
  */
 case class HotKey(
     values: Seq[Expression],

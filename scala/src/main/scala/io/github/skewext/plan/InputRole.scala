@@ -8,8 +8,8 @@ import org.apache.spark.sql.catalyst.plans._
  * The role of an input in a join: whether the input must have a key, may have it, or must not have
  * it, for the join to return the key.
  *
- * @param isNeeded whether the join returns only keys that the input has
- * @param isShown whether the join returns the rows of the input
+ * @param isNeeded whether the join returns only keys that the input has.
+ * @param isShown whether the join returns the rows of the input.
  */
 sealed abstract class InputRole(val name: String, val isNeeded: Boolean, val isShown: Boolean)
     extends Serializable

@@ -179,7 +179,7 @@ private[skewext] object KeyTypes {
 
   /**
    * @param always whether to pad columns that the scan has not padded; a parameter since Spark
-   *               3.5.2
+   *               3.5.2.
    */
   private def padded(columns: Seq[Attribute], always: Boolean): Seq[Expression] =
     try {

@@ -11,11 +11,11 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
  * three inputs: both sides, and the keys of the large side once more. The third input marks the
  * rows of the small side that have a match.
  *
- * @param small the side to broadcast, without rows whose key contains a null
- * @param seen the plan that returns the keys of the large side
- * @param rowId a column of the small side that numbers its rows
- * @param smallSide the side of the join that is small
- * @param made the technique and its description, for explanations
+ * @param small the side to broadcast, without rows whose key contains a null.
+ * @param seen the plan that returns the keys of the large side.
+ * @param rowId a column of the small side that numbers its rows.
+ * @param smallSide the side of the join that is small.
+ * @param made the technique and its description, for explanations.
  */
 case class MarkedBroadcastJoin(
     large: LogicalPlan,

@@ -20,13 +20,13 @@ import org.apache.spark.sql.internal.SQLConf
  * A row of the output is `keyOutput ++ the other columns of each input ++ indicator`. A key column
  * has the value of the first input that has the key.
  *
- * @param keys the compared expressions of each input; all inputs have the same number and types
+ * @param keys the compared expressions of each input; all inputs have the same number and types.
  * @param keyColumns the columns of each input with the values for `keyOutput`. They are the
  *                   attributes in `keys`, unless different values compare as equal.
- * @param keyOutput the key columns of the output
- * @param roles the role of each input
+ * @param keyOutput the key columns of the output.
+ * @param roles the role of each input.
  * @param indicator if defined, a column with the zero-based positions of the inputs that have the
- *                  key
+ *                  key.
  */
 case class MultiFullJoin(
     children: Seq[LogicalPlan],
@@ -298,7 +298,7 @@ object MultiFullJoin {
    *  - inputs with two columns of one name. These could be aliases of one column. If one of them is
    *    the key and the optimizer removes the aliases, the other one is no longer a value column.
    *
-   * @return each input, with a function from its old columns to the new ones
+   * @return each input, with a function from its old columns to the new ones.
    */
   private[skewext] def separated(
       inputs: Seq[LogicalPlan]): Seq[(LogicalPlan, Attribute => Attribute)] = {

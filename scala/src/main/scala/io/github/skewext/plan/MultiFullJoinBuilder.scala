@@ -12,10 +12,10 @@ import org.apache.spark.sql.types.{ArrayType, IntegerType}
  * Builds the logical plan of a multi-way join from its arguments. It checks the arguments, casts
  * the keys to their common types, and names the columns.
  *
- * @param inputs analyzed plans
- * @param keys names of the key columns of each input
- * @param keyNames names of the key columns in the output
- * @param suffixes if defined, the suffix of each input for names that occur in another input, too
+ * @param inputs analyzed plans.
+ * @param keys names of the key columns of each input.
+ * @param keyNames names of the key columns in the output.
+ * @param suffixes if defined, the suffix of each input for names that occur in another input, too.
  */
 private[skewext] class MultiFullJoinBuilder(
     session: SparkSession,

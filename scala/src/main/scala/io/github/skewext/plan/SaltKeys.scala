@@ -32,10 +32,10 @@ object HotRows {
  * is stable. So a retried task returns the same rows for each cell.
  *
  * @param nullCells the number of cells that rows with a null key are spread over; 0 drops such
- *                  rows, because they match nothing and the join does not return them
- * @param cell the cell of a row, negative for rows with a null key
+ *                  rows, because they match nothing and the join does not return them.
+ * @param cell the cell of a row, negative for rows with a null key.
  * @param kind if defined, a column with [[SaltKeys.First]], [[SaltKeys.Further]] or
- *             [[SaltKeys.Marker]]
+ *             [[SaltKeys.Marker]].
  */
 case class SaltKeys(
     keys: Seq[Expression],

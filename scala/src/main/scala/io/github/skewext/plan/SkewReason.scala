@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
  * Why a join is not split. This is the only list of these reasons. A node of the plan carries its
  * reason as a tag.
  *
- * @param ofSkewedJoin whether the join is known to be skewed, so that the reason matters to users
+ * @param ofSkewedJoin whether the join is known to be skewed, so that the reason matters to users.
  */
 sealed abstract class SkewReason(val text: String, val ofSkewedJoin: Boolean)
 

@@ -8,7 +8,7 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * The settings for splits: Spark's own, and limits that Spark does not have.
  *
- * @param isWritten whether each task of the join writes a file
+ * @param isWritten whether each task of the join writes a file.
  */
 case class SkewSettings(
     factor: Double,

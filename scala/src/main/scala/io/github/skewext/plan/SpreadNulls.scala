@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.{DataType, IntegerType, LongType}
  * To keep that small, it is a single node. The hash of many columns takes much code, and is
  * compiled when the first row with a null key occurs.
  *
- * @param keys the nullable keys
+ * @param keys the nullable keys.
  * @param isSettled whether the value is 0 in all rows. It is set above the shuffle, where each
  *                  comparison of keys would compute the hash again.
  */

@@ -42,7 +42,7 @@ object TechniqueHint {
   /**
    * A requested technique.
    *
-   * @param prepared whether the options already contain the results of jobs, such as hot keys
+   * @param prepared whether the options already contain the results of jobs, such as hot keys.
    */
   case class Wanted(technique: String, options: TechniqueOptions, prepared: Boolean)
       extends Content {
@@ -52,7 +52,7 @@ object TechniqueHint {
   /**
    * A join that a technique has planned.
    *
-   * @param how a description for explanations, set when the technique is complete
+   * @param how a description for explanations, set when the technique is complete.
    */
   case class Made(technique: String, options: TechniqueOptions, how: String) extends Content {
     override def toString: String = s"by $technique"

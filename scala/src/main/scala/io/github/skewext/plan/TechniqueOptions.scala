@@ -10,8 +10,8 @@ import org.apache.spark.sql.skewext.SqlInternals
 /**
  * The options of a technique, as text, because a hint contains nothing else.
  *
- * @param hotKeys the keys with many rows, if they are given or counted
- * @param ofAuto whether `auto` chose the technique
+ * @param hotKeys the keys with many rows, if they are given or counted.
+ * @param ofAuto whether `auto` chose the technique.
  */
 case class TechniqueOptions(
     values: Map[String, String] = Map.empty,

@@ -18,7 +18,7 @@ object WrittenJoin {
    */
   def mark(written: LogicalPlan): Unit = mark(written, None)
 
-  /** @param keys the keys of a join above in the same tasks, if there is one */
+  /** @param keys the keys of a join above in the same tasks, if there is one. */
   private def mark(plan: LogicalPlan, keys: Option[AttributeSet]): Unit = plan match {
     case join: Join =>
       markJoin(join, AttributeSet.fromAttributeSets(join.condition.map(_.references)), keys)

@@ -73,7 +73,7 @@ object MultiFullJoinStrategy extends SparkStrategy {
    * Plans an input with runtime filters here and links the plan to the input without them, because
    * that is the node in the logical plan of adaptive execution.
    *
-   * @param now whether the plan is necessary before exchanges are planned
+   * @param now whether the plan is necessary before exchanges are planned.
    */
   private def planned(join: MultiFullJoin, i: Int, now: Boolean): SparkPlan = {
     val input = join.children(i)

@@ -38,7 +38,7 @@ object RuntimeFilters extends PredicateHelper {
    * The plan of an input with its runtime filters.
    *
    * @param broadcastTo the input to which all others are broadcast, if there is one; then nothing
-   *                    is shuffled
+   *                    is shuffled.
    */
   def filtered(join: MultiFullJoin, i: Int, broadcastTo: Option[Int]): LogicalPlan = {
     val input = join.children(i)
@@ -161,7 +161,7 @@ object RuntimeFilters extends PredicateHelper {
   }
 
   /**
-   * @param isBroadcast whether the creator is broadcast, so that its keys can be read from there
+   * @param isBroadcast whether the creator is broadcast, so that its keys can be read from there.
    */
   private def partitionFilter(
       join: MultiFullJoin,

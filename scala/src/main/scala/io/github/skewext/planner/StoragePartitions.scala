@@ -95,7 +95,7 @@ private[skewext] object StoragePartitions {
    * The partitioning of one input.
    *
    * @param positions for each partition column, the positions of the keys that are this column;
-   *                  several if it is compared with several columns of another input
+   *                  several if it is compared with several columns of another input.
    */
   private case class Layout(partitions: PartitionValues, positions: Seq[Seq[Int]]) {
 

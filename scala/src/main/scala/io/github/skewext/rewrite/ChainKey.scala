@@ -10,9 +10,9 @@ import org.apache.spark.sql.types._
  * has the row, or null if none has it. `coalesce(a.k, b.k)` is such a column, and so is `a.k`. It
  * replaces these expressions in the analysis of a chain, and occurs in no plan.
  *
- * @param column the position of the column in the key
- * @param inputs the ids of the inputs, in the order of the `coalesce`
- * @param dataType the type of the column here; the key may have a wider one
+ * @param column the position of the column in the key.
+ * @param inputs the ids of the inputs, in the order of the `coalesce`.
+ * @param dataType the type of the column here; the key may have a wider one.
  */
 private[skewext] case class ChainKey(column: Int, inputs: Seq[Int], dataType: DataType)
     extends LeafExpression

@@ -15,9 +15,9 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * One run of [[RewriteJoinChains]] over a plan.
  *
- * @param hasMultiJoins whether the plan already contains multi-way joins
- * @param scans the scans that Spark will prune at run time with keys from joins of the plan
- * @param keepsIds whether columns must keep their ids after Spark has removed redundant aliases
+ * @param hasMultiJoins whether the plan already contains multi-way joins.
+ * @param scans the scans that Spark will prune at run time with keys from joins of the plan.
+ * @param keepsIds whether columns must keep their ids after Spark has removed redundant aliases.
  */
 private[skewext] class ChainRewriter(
     conf: SQLConf,

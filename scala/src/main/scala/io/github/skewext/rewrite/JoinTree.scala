@@ -12,10 +12,10 @@ import org.apache.spark.sql.types.DataType
 /**
  * One input of a tree.
  *
- * @param id an id that is unique among the inputs of all trees
+ * @param id an id that is unique among the inputs of all trees.
  * @param keys for every column of the key, the compared expressions over the columns of `plan`:
  *             that of the widest type first, then those of the narrower types from which it was
- *             cast
+ *             cast.
  */
 private[skewext] case class JoinTreeInput(
     id: Int,
@@ -31,16 +31,16 @@ private[skewext] case class JoinTreeInput(
  * They are such columns, keys ([[ChainKey]]), or expressions over both. So a tree can be joined
  * with another one without another analysis of its plan.
  *
- * @param original the tree as in the query, with rewritten plans below its inputs
- * @param keyTypes the types of the key columns; empty for a single input
- * @param columns the definitions of the tree's columns, except those that are input columns
+ * @param original the tree as in the query, with rewritten plans below its inputs.
+ * @param keyTypes the types of the key columns; empty for a single input.
+ * @param columns the definitions of the tree's columns, except those that are input columns.
  * @param keyExpressions other expressions that are an input's key, such as `upper(a.k)`, in their
- *                       canonical form
- * @param computed columns that may have a value if no input of the tree has the row
- * @param conditions the predicates that the rows of the join must satisfy to be rows of the tree
- * @param joins the types of the joins of the tree
- * @param top the topmost join of `original`
- * @param obstacles the reasons why there are not more inputs, the topmost reason first
+ *                       canonical form.
+ * @param computed columns that may have a value if no input of the tree has the row.
+ * @param conditions the predicates that the rows of the join must satisfy to be rows of the tree.
+ * @param joins the types of the joins of the tree.
+ * @param top the topmost join of `original`.
+ * @param obstacles the reasons why there are not more inputs, the topmost reason first.
  */
 private[skewext] case class JoinTree(
     original: LogicalPlan,

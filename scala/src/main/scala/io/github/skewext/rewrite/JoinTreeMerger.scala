@@ -17,7 +17,7 @@ import org.apache.spark.sql.types.{ArrayType, DataType, StructType, UserDefinedT
  * One side of a join.
  *
  * @param keys the compared expressions over the columns of the side's plan; the same number on all
- *             sides
+ *             sides.
  */
 private[skewext] case class JoinSide(group: JoinTree, role: InputRole, keys: Seq[Expression])
 
@@ -33,9 +33,9 @@ private[skewext] case class JoinSide(group: JoinTree, role: InputRole, keys: Seq
  *
  * Otherwise the side becomes a single input, of any role and with any key: a nested join.
  *
- * @param sides the sides, with keys in terms of their trees and in the same order of key columns
- * @param types the types of the key columns
- * @param columnOf for each comparison in the join condition, the key column
+ * @param sides the sides, with keys in terms of their trees and in the same order of key columns.
+ * @param types the types of the key columns.
+ * @param columnOf for each comparison in the join condition, the key column.
  */
 private[skewext] class JoinTreeMerger private (
     sides: Seq[JoinSide],
@@ -171,7 +171,7 @@ private[skewext] object JoinTreeMerger {
   /**
    * Merges the sides, or returns the reason why they are not joined on one key.
    *
-   * @param nest makes a single input of a tree whose inputs cannot stay separate, for a reason
+   * @param nest makes a single input of a tree whose inputs cannot stay separate, for a reason.
    */
   def of(
       sides: Seq[JoinSide],
