@@ -89,7 +89,7 @@ abstract class LakehouseTest(extensions: Seq[Class[_]], late: Boolean = false) e
       query(s"${name}_off").collect(),
       "what was done with skewext off")
 
-  /** Whether all that docs/merge.md names is done to tables, and not only what joins. */
+  /** Whether all that docs/reliability.md names is done to tables, and not only what joins. */
   protected def isComplete: Boolean = testAll
 
   protected def testDelta(vectors: Boolean): Unit =
