@@ -7,7 +7,7 @@
 A table is made once, each MERGE is taken back. Stock Spark and ours take turns in one session,
 after a MERGE each into a small table. Each time a MERGE must leave the same rows behind, say the
 same of what it did to them, and be split by us, or not, as SPLITS says. Results go to
-bench/results/merge.json, and from there into docs/merge.md.
+bench/results/merge.json, and from there into docs/performance.md.
 """
 
 from __future__ import annotations

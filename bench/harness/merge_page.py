@@ -1,4 +1,4 @@
-"""What merge.json says, as a table in docs/merge.md."""
+"""What merge.json says, as a table in docs/performance.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from harness.tables import table
 
 BENCH = Path(__file__).resolve().parents[1]
-PAGE = BENCH.parent / "docs" / "merge.md"
+PAGE = BENCH.parent / "docs" / "performance.md"
 RESULTS = BENCH / "results" / "merge.json"
 #: The comments around its table name it.
 TOOL = "merge.py"
