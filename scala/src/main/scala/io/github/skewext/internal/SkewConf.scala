@@ -12,16 +12,15 @@ import org.apache.spark.sql.internal.SQLConf.buildConf
 object SkewConf {
 
   val ENABLED = buildConf("spark.skewext.enabled")
-    .doc("The master switch. When false, Spark plans as if skewext were not there: a multi-way " +
-      "join that was asked for by name is planned as Spark's own chain of two-way joins.")
+    .doc("The master switch. When false, Spark plans as if skewext were not there. A multi-way " +
+      "join that a query requests by name becomes Spark's own chain of two-way joins.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)
 
   val EXCLUDED_RULES = buildConf("spark.skewext.excludedRules")
-    .doc(
-      "Names of rules of skewext that do nothing, separated by commas; rules.md has all names. " +
-        "Those of the optimizer may also stand in spark.sql.optimizer.excludedRules.")
+    .doc("Names of rules of skewext to exclude, separated by commas. rules.md lists the names. " +
+      "Rules of the optimizer can also be excluded with spark.sql.optimizer.excludedRules.")
     .version("0.1.0")
     .stringConf
     .toSequence
@@ -29,39 +28,39 @@ object SkewConf {
 
   val MULTI_JOIN_SPREAD_NULL_KEYS = buildConf("spark.skewext.multiJoin.spreadNullKeys.enabled")
     .doc(
-      "Whether rows with a null in the key, which match nothing, are spread over all tasks of " +
-        "the multi-way join instead of going to one; also those of the source of a MERGE that " +
-        "looks for target rows which match twice. Done only in adaptive execution, and only " +
-        "where nothing above the join makes use of its partitioning by the key.")
+      "When true, rows with a null in the key, which match nothing, are spread over all " +
+        "tasks of the multi-way join instead of going to one task. This includes such rows in " +
+        "the source of a MERGE with a cardinality check. It needs adaptive execution, and " +
+        "applies only if no operator above the join uses its partitioning by the key.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)
 
   val MULTI_JOIN_BROADCAST = buildConf("spark.skewext.multiJoin.broadcast.enabled")
     .doc(
-      "Whether a multi-way join of one large, required input with inputs that are small enough " +
-        "to broadcast (spark.sql.autoBroadcastJoinThreshold) broadcasts these, so that nothing is " +
-        "shuffled. Not with an indicator, and not for floating-point keys.")
+      "When true, a multi-way join of one large, required input with inputs below " +
+        "spark.sql.autoBroadcastJoinThreshold broadcasts the small inputs and shuffles " +
+        "nothing. It does not apply to joins with an indicator or with floating-point keys.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)
 
   val MULTI_JOIN_RUNTIME_FILTER = buildConf("spark.skewext.multiJoin.runtimeFilter.enabled")
     .doc(
-      "Whether the keys of a small required input with a condition may tell, while the query " +
-        "runs, what is not read or not shuffled of larger inputs: partitions, as " +
-        "spark.sql.optimizer.dynamicPartitionPruning.* say it for Spark's joins, and rows that a " +
-        "bloom filter does not have, as spark.sql.optimizer.runtime.bloomFilter.* say it.")
+      "When true, the keys of a small, filtered, required input prune larger inputs at run " +
+        "time. They prune partitions under the conditions of " +
+        "spark.sql.optimizer.dynamicPartitionPruning.*, and rows by a bloom filter under those " +
+        "of spark.sql.optimizer.runtime.bloomFilter.*.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)
 
   val MULTI_JOIN_ORDER = buildConf("spark.skewext.multiJoin.order")
     .doc(
-      "In which order the multi-way join brings keys out. 'auto': in their natural order where " +
-        "all inputs come sorted by the key (bucketed and sorted tables) and no partition is split, " +
-        "and then without keeping rows in memory; else in no order. 'natural': in their natural " +
-        "order, with a sort of each input that is not sorted. 'none': in no order.")
+      "Output order of the multi-way join. 'auto': sorted by the key, without keeping rows " +
+        "in memory, if all inputs are sorted by the key (bucketed and sorted tables) and no " +
+        "partition is split; otherwise no order. 'natural': always sorted by the key, at the " +
+        "cost of a sort of each unsorted input; no partition is split. 'none': no order.")
     .version("0.1.0")
     .stringConf
     .transform(_.toLowerCase(java.util.Locale.ROOT))
@@ -70,9 +69,9 @@ object SkewConf {
 
   val MULTI_JOIN_GROUPING = buildConf("spark.skewext.multiJoin.grouping")
     .doc(
-      "How a task of the multi-way join brings the rows of one key together. 'hash' keeps the " +
-        "rows in small hash tables and goes over to sorting when they do not fit in the task's " +
-        "memory; 'sort' sorts and spills from the start.")
+      "How a task of the multi-way join groups the rows of a key. 'hash' keeps rows in hash " +
+        "tables and switches to sorting when they exceed the memory of the task. 'sort' sorts, " +
+        "and spills if necessary, from the start.")
     .version("0.1.0")
     .stringConf
     .transform(_.toLowerCase(java.util.Locale.ROOT))
@@ -80,8 +79,8 @@ object SkewConf {
     .createWithDefault("hash")
 
   val MULTI_JOIN_MAX_ROWS_IN_MEMORY = buildConf("spark.skewext.multiJoin.maxRowsInMemory")
-    .doc("Rows that one task of the multi-way join keeps in hash tables before it goes over to " +
-      "sorting, however much memory is left.")
+    .doc("Number of rows that a task of the multi-way join keeps in hash tables before it " +
+      "switches to sorting, even if it has more memory.")
     .version("0.1.0")
     .longConf
     .checkValue(_ >= 0, "The number of rows must not be negative.")
@@ -89,22 +88,24 @@ object SkewConf {
 
   val MULTI_JOIN_GROUP_ROWS_IN_MEMORY = buildConf("spark.skewext.multiJoin.groupRowsInMemory")
     .doc(
-      "Rows of one key and one input that are kept on the heap while the multi-way join " +
-        "forms the product of duplicate keys; more rows go to pages that Spark accounts for and " +
-        "spills. Only for tasks that sort.")
+      "Number of rows of one key and one input that a sorting task of the multi-way join " +
+        "keeps on the heap while it combines duplicate keys. Further rows go to memory pages " +
+        "that Spark can spill. A larger number spills less and uses more heap.")
     .version("0.1.0")
     .intConf
     .checkValue(_ > 0, "At least one row must be allowed.")
     .createWithDefault(4096)
 
   val MULTI_JOIN_REWRITE = buildConf("spark.skewext.multiJoin.rewrite.enabled")
-    .doc("Whether chains of Spark's full outer joins on one key become one multi-way join.")
+    .doc("When true, chains of Spark's full outer joins on one key are rewritten to one " +
+      "multi-way join.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)
 
   val MULTI_JOIN_REWRITE_MIN_INPUTS = buildConf("spark.skewext.multiJoin.rewrite.minInputs")
-    .doc("Chains of fewer inputs stay Spark's joins.")
+    .doc("Smallest number of inputs of a chain that is rewritten to a multi-way join. Shorter " +
+      "chains remain Spark's joins.")
     .version("0.1.0")
     .intConf
     .checkValue(_ >= 2, "A join has at least two inputs.")
@@ -112,37 +113,39 @@ object SkewConf {
 
   val MULTI_JOIN_REWRITE_MIXED = buildConf("spark.skewext.multiJoin.rewrite.mixed.enabled")
     .doc(
-      "Whether inner, left, right and anti joins on the key of a chain become part of the " +
-        "multi-way join as well. Where Spark would shuffle the result of a full outer join for " +
-        "such a join, they do in any case.")
+      "When true, inner, left, right and anti joins on the key of a chain become part " +
+        "of the multi-way join. When false, they do so only if Spark would shuffle the result " +
+        "of a full outer join for them.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(false)
 
   val SHUFFLE_BULK_ROWS = buildConf("spark.skewext.shuffle.bulkRows.enabled")
     .doc(
-      "Whether the exchanges right below a multi-way join write and read rows by the buffer, and " +
-        "whether split joins read those of Spark so. " +
-        "What is written is what Spark's own exchange writes, in less time for each row. Only with " +
-        "Spark's own shuffle manager, and without plugins (spark.plugins).")
+      "When true, the exchanges directly below a multi-way join write and read rows by the " +
+        "buffer, and split joins read Spark's own exchanges by the buffer. The shuffle files " +
+        "are the same as Spark's, with less CPU time per row. It needs Spark's own shuffle " +
+        "manager and a session without plugins (spark.plugins).")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)
 
   val SHUFFLE_COLUMNS = buildConf("spark.skewext.shuffle.columns.enabled")
     .doc(
-      "Whether the exchanges right below a multi-way join write columns where a scan gives them, and not " +
-        "rows: less time and fewer bytes for the same rows. Only with bulk rows " +
-        "(spark.skewext.shuffle.bulkRows.enabled), above a vectorized scan or a cached table with nothing " +
-        "but filters and selected columns between, by hash, for columns of up to eight bytes, strings and " +
-        "binaries, and up to 16384 columns of partitions; elsewhere rows are written, and explain says why.")
+      "When true, the exchanges directly below a multi-way join write columns instead of " +
+        "rows, which takes less time and fewer bytes. It needs " +
+        "spark.skewext.shuffle.bulkRows.enabled, hash partitioning, and a vectorized scan or " +
+        "cached table with only filters and selected columns above it. Columns must be " +
+        "strings, binaries or values of up to eight bytes, and columns times partitions must " +
+        "not exceed 16384. Other exchanges write rows, and explain shows the reason.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)
 
   val MULTI_JOIN_HASH_BITS = buildConf("spark.skewext.multiJoin.hashBits")
     .internal()
-    .doc("Bits of the key's 64-bit hash that are used. Fewer bits make collisions, for tests.")
+    .doc("Number of bits of the key's 64-bit hash that are used. Fewer bits cause collisions, " +
+      "for tests.")
     .version("0.1.0")
     .intConf
     .checkValue(bits => bits >= 0 && bits <= 64, "Between 0 and 64.")
@@ -150,15 +153,16 @@ object SkewConf {
 
   val SKEW_ENABLED = buildConf("spark.skewext.skew.enabled")
     .doc(
-      "Whether skewed partitions of joins are split where Spark leaves them whole. What is skewed, " +
-        "and how large the parts should be, is said by Spark's own settings " +
-        "spark.sql.adaptive.skewJoin.* and spark.sql.adaptive.advisoryPartitionSizeInBytes.")
+      "When true, the extension splits skewed partitions of joins that Spark does not split. " +
+        "Spark's settings spark.sql.adaptive.skewJoin.* define a skewed partition, and " +
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes the size of a slice.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)
 
   val SKEW_MAX_SLICES = buildConf("spark.skewext.skew.maxSlices")
-    .doc("Into how many slices one skewed partition is cut at most.")
+    .doc("Largest number of slices of one skewed partition. Each slice is one task, which reads " +
+      "the other inputs of the partition again.")
     .version("0.1.0")
     .intConf
     .checkValue(_ >= 2, "With fewer than two slices there is no split.")
@@ -166,17 +170,18 @@ object SkewConf {
 
   val SKEW_MAX_REREAD_FACTOR = buildConf("spark.skewext.skew.maxRereadFactor")
     .doc(
-      "How much the tasks of a split partition may read together, as a multiple of what one task " +
-        "would read: every slice reads what the other inputs have in the partition once more, and " +
-        "tasks that share what one map task wrote read all of it, each. With larger inputs on the " +
-        "other side, or with fewer map tasks, there are fewer slices.")
+      "Limit on the data that all tasks of a split partition read, as a multiple of the data " +
+        "that one task would read. Each slice reads the other inputs of the partition again, " +
+        "and each task that shares the output of one map task reads all of that output. A " +
+        "larger value allows more slices, at the cost of more network and disk reads.")
     .version("0.1.0")
     .doubleConf
     .checkValue(_ >= 1, "A split never does less work than one task.")
     .createWithDefault(4.0)
 
   val SKEW_MIN_GAIN = buildConf("spark.skewext.skew.minGain")
-    .doc("A partition is split only if its longest task is expected to be shorter by this factor.")
+    .doc("Smallest expected gain of a split: the time of the longest task without the split, " +
+      "divided by that with the split. A larger value splits fewer partitions.")
     .version("0.1.0")
     .doubleConf
     .checkValue(_ >= 1, "A split must not make the longest task longer.")
@@ -184,35 +189,36 @@ object SkewConf {
 
   val SKEW_MARKING = buildConf("spark.skewext.skew.marking.enabled")
     .doc(
-      "Whether tasks before a split join may find the keys that a skewed input has, where reading " +
-        "them in one task would take longer than anything else. They read the skewed partition, " +
-        "slice by slice, and what the other inputs have there.")
+      "When true, tasks before a split join may compute which keys match the skewed input, " +
+        "if a single task would take longest for this. These tasks read the skewed partition, " +
+        "slice by slice, and the other inputs of the partition.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)
 
   val SKEW_OUTPUT_ENABLED = buildConf("spark.skewext.skew.output.enabled")
     .doc(
-      "Whether partitions are split that are small, but out of which much comes (a key with " +
-        "thousands of rows on both sides) or in which equal keys have many more rows than their " +
-        "bytes tell. The map tasks of multi-way joins then count the keys of one row in 64. Only " +
-        "with Spark's own shuffle manager, and without plugins (spark.plugins).")
+      "Also split partitions that are small but produce a large output (a key with thousands " +
+        "of rows on both sides), or whose size on disk hides their row count because equal " +
+        "keys compress well. The map tasks of multi-way joins then sample the keys of one row " +
+        "in 64. It needs Spark's own shuffle manager and a session without plugins " +
+        "(spark.plugins).")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)
 
   val SKEW_OUTPUT_SPARK_JOINS = buildConf("spark.skewext.skew.output.sparkJoins.enabled")
     .doc(
-      "Whether the map tasks of Spark's own joins count keys as well " +
-        "(spark.skewext.skew.output.enabled). That takes some processor time of every join, and " +
-        "shortens only those that have such partitions. Those of a MERGE do in any case.")
+      "When true, the map tasks of Spark's own joins sample keys, too " +
+        "(spark.skewext.skew.output.enabled). This costs CPU time in every join, and shortens " +
+        "only joins with such partitions. The joins of a MERGE always sample.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(false)
 
   val SKEW_OUTPUT_SAMPLE_EVERY = buildConf("spark.skewext.skew.output.sampleEvery")
     .internal()
-    .doc("Of how many rows one is counted. Few rows need a larger part, for tests.")
+    .doc("One row in this many is sampled. A smaller number suits tests with few rows.")
     .version("0.1.0")
     .intConf
     .checkValue(_ > 0, "At least one.")
@@ -220,21 +226,23 @@ object SkewConf {
 
   val SKEW_JOIN_MAX_BROADCAST = buildConf("spark.skewext.skewJoin.maxBroadcastBytes")
     .doc(
-      "How large a side of a join may be for skew_join to broadcast it: by what Spark knows of its " +
-        "size when it plans the query, and, in adaptive execution, in memory when the driver has " +
-        "built it. Every executor holds all of it. spark.driver.maxResultSize is a limit in any " +
-        "case.")
+      "Largest size of a side that skew_join broadcasts. It limits the size that Spark " +
+        "estimates when it plans the query. In adaptive execution it also limits the size in " +
+        "memory when the driver has built the broadcast. A larger value uses more memory in " +
+        "the driver and in every executor. spark.driver.maxResultSize applies in any case.")
     .version("0.1.0")
     .bytesConf(ByteUnit.BYTE)
     .checkValue(_ > 0, "At least one byte.")
     .createWithDefaultString("256MB")
 
   val SKEW_JOIN_SAMPLE_ROWS = buildConf("spark.skewext.skewJoin.sampleRows")
-    .doc("At how many rows of a side skew_join looks by a small job, when technique=\"auto\" has to know " +
-      "which keys are hot: where partitions cannot be split at run time and neither side is small " +
-      "enough to broadcast. The rows are the first ones of up to eight partitions. " +
-      "Only of tables and files, with conditions or without; what would have to be computed first is " +
-      "not looked at. A hint looks at nothing. 0 switches it off.")
+    .doc(
+      "Number of rows of a side that skew_join samples with technique=\"auto\" to find hot " +
+        "keys, in a small job. It samples only if partitions cannot be split at run time and " +
+        "neither side is small enough to broadcast, and only tables and files, with or without " +
+        "filters. The sample contains the first rows of up to eight partitions. A larger " +
+        "number finds more hot keys and takes longer. A hint never samples. 0 disables " +
+        "sampling.")
     .version("0.1.0")
     .intConf
     .checkValue(_ >= 0, "The number of rows must not be negative.")
@@ -242,16 +250,16 @@ object SkewConf {
 
   val BUCKET_MERGE = buildConf("spark.skewext.bucket.merge.enabled")
     .doc(
-      "Whether the sorted files of a bucket are merged where Spark would sort all of their rows: " +
-        "for joins and aggregates of tables with sorted buckets, also after appends.")
+      "When true, joins and aggregates on tables with sorted buckets merge the sorted files " +
+        "of a bucket, where Spark would sort all rows. This includes tables with appended " +
+        "files.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)
 
   val BUCKET_MERGE_MAX_FILES = buildConf("spark.skewext.bucket.merge.maxFiles")
-    .doc(
-      "How many files of a bucket are merged at most, and so are open at a time in a task, for each " +
-        "table. With more of them Spark sorts the rows.")
+    .doc("Largest number of files of a bucket that a task merges for one table. All of them are " +
+      "open at the same time. If a bucket has more files, Spark sorts the rows.")
     .version("0.1.0")
     .intConf
     .checkValue(_ > 0, "At least one file must be allowed.")
@@ -259,10 +267,11 @@ object SkewConf {
 
   val BUCKET_MERGE_MULTI_JOIN_MAX_FILES =
     buildConf("spark.skewext.bucket.merge.multiJoin.maxFiles")
-      .doc("How many files of a bucket are merged at most for the multi-way join. With more of them in " +
-        "a table, rows are brought together by hash, which shuffles and sorts nothing either, and " +
-        "was faster than merging several files of several tables where rows fitted in memory. " +
-        "More than one file is for buckets whose rows do not.")
+      .doc(
+        "Largest number of files of a bucket that a task merges for one table of a multi-way " +
+          "join. If a bucket has more files, the join groups rows by hash, without a shuffle " +
+          "or sort. That was faster than merging several files of several tables if the rows " +
+          "fit in memory. Raise it for buckets whose rows do not fit.")
       .version("0.1.0")
       .intConf
       .checkValue(_ > 0, "At least one file must be allowed.")
@@ -270,35 +279,34 @@ object SkewConf {
 
   val BUCKET_MERGE_MAX_BYTES = buildConf("spark.skewext.bucket.merge.maxBytes")
     .doc(
-      "How much the readers of the files that a task merges may hold, of each table: a part of " +
-        "every file, one row group or stripe, is in memory at a time. Estimated from the sizes of " +
-        "the files and of the columns that are read.")
+      "Limit on the memory of the readers with which a task merges the files of one table. " +
+        "Each reader holds one row group or stripe of its file. The memory is estimated from " +
+        "the sizes of the files and the columns that the query reads. If the estimate is " +
+        "larger, Spark sorts the rows.")
     .version("0.1.0")
     .bytesConf(ByteUnit.BYTE)
     .checkValue(_ >= 0, "The number of bytes must not be negative.")
     .createWithDefaultString("512m")
 
   val BUCKET_PRUNING = buildConf("spark.skewext.bucket.pruning.enabled")
-    .doc(
-      "Whether conditions on the bucket columns of a table, of any number, choose the buckets that " +
-        "are read. Spark alone does so for tables with one bucket column.")
+    .doc("When true, filters on all bucket columns of a table prune its buckets, for any number " +
+      "of bucket columns. Stock Spark prunes only tables with one bucket column.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)
 
   val BUCKET_PRUNING_JOIN_KEYS = buildConf("spark.skewext.bucket.pruning.joinKeys.enabled")
     .doc(
-      "Whether the keys of the broadcast side of a join choose the buckets that are read of the " +
-        "other side, where rows without a match do not come out. Only in adaptive execution, which " +
-        "plans the join when the keys are there.")
+      "When true, the keys of the broadcast side of a join prune the buckets of the other " +
+        "side, if rows without a match are not in the result. It needs adaptive execution, " +
+        "which plans the join after the broadcast.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)
 
   val BUCKET_PRUNING_MAX_VALUES = buildConf("spark.skewext.bucket.pruning.maxValues")
-    .doc(
-      "For how many combinations of values of the bucket columns, or keys of the broadcast side, " +
-        "the buckets are looked up at most. With more, all buckets are read.")
+    .doc("Largest number of combinations of values of the bucket columns, or of keys of the " +
+      "broadcast side, for which buckets are pruned. With more, all buckets are read.")
     .version("0.1.0")
     .intConf
     .checkValue(_ > 0, "At least one.")
@@ -306,19 +314,19 @@ object SkewConf {
 
   val BUCKET_SKEW = buildConf("spark.skewext.bucket.skew.enabled")
     .doc(
-      "Whether buckets that are far larger than others are read by several tasks of a join, by " +
-        "their files and the row groups of these. What is skewed is said as for shuffles " +
-        "(spark.skewext.skew.enabled); sizes are those of files, by the share of the columns that " +
-        "are read.")
+      "When true, several tasks of a join read a skewed bucket, by files and their row " +
+        "groups. spark.skewext.skew.enabled defines a skewed bucket as for shuffles. Sizes are " +
+        "file sizes, scaled to the columns that the query reads.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)
 
   val UI_ENABLED = buildConf("spark.skewext.ui.enabled")
     .doc(
-      "Whether what became of a query's joins is kept for the tab 'skewext' of Spark's UI and, where " +
-        "Spark writes one, in the event log. Of no effect where Spark's UI and its event log are off. " +
-        "When it is false in the settings that the application starts with, there is no tab.")
+      "When true, the rewrites and splits of a query's joins are recorded for the tab " +
+        "'skewext' of Spark's UI and, if Spark writes one, in the event log. It has no effect " +
+        "if both are off. The tab exists only if the setting is true when the application " +
+        "starts.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)
