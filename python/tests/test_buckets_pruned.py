@@ -185,4 +185,4 @@ def test_scans_are_explained(spark: SparkSession) -> None:
     (scan,) = explain(spark.sql("SELECT v FROM pruned_is WHERE i = 7 AND s > 'a'")).scans
     assert scan["read"] == BUCKETS
     assert scan["why"].endswith("(s)")
-    assert scan["advice"].startswith("Ask for values of all bucket columns")
+    assert scan["advice"].startswith("Filter every bucket column with")

@@ -12,19 +12,19 @@ object BucketReason {
 
   case object SwitchedOff extends BucketReason("spark.skewext.bucket.pruning.enabled is false")
 
-  case object NoCondition extends BucketReason("no condition gives values to a bucket column")
+  case object NoCondition extends BucketReason("no filter gives values for a bucket column")
 
   case object NotFixed
       extends BucketReason(
-        "conditions leave a bucket column open, and only all of them tell a bucket")
+        "the filters do not bind every bucket column, so no bucket can be pruned")
 
   case object HashUnknown
       extends BucketReason(
-        "a bucket column has a type of which equal values may be in several buckets")
+        "equal values of a bucket column may be in several buckets, because of its type")
 
   case object TooManyValues
       extends BucketReason(
-        "conditions allow more values than spark.skewext.bucket.pruning.maxValues")
+        "the filters allow more values than spark.skewext.bucket.pruning.maxValues")
 
   /** All reasons, in the order of the documentation. */
   val all: Seq[BucketReason] = Seq(NoCondition, NotFixed, HashUnknown, TooManyValues, SwitchedOff)

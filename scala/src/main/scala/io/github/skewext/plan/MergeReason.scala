@@ -13,13 +13,14 @@ object MergeReason {
   case object SwitchedOff extends MergeReason("spark.skewext.bucket.merge.enabled is false")
 
   case object OtherOrder
-      extends MergeReason("the files are sorted by other columns than the query wants")
+      extends MergeReason("the files are sorted by other columns than the query needs")
 
-  case object Format extends MergeReason("only Parquet and ORC files keep what they were sorted by")
+  case object Format extends MergeReason("only Parquet and ORC files preserve their sort order")
 
-  case object NonDeterministic extends MergeReason("an expression in between is not deterministic")
+  case object NonDeterministic
+      extends MergeReason("an expression above the scan is not deterministic")
 
-  case object FileNames extends MergeReason("a file's name does not tell its bucket")
+  case object FileNames extends MergeReason("a file name contains no bucket number")
 
   case object ManyFiles
       extends MergeReason("a bucket has more files than spark.skewext.bucket.merge.maxFiles")
@@ -30,10 +31,10 @@ object MergeReason {
 
   case object LargeFiles
       extends MergeReason(
-        "reading the files of a bucket side by side could take more memory than " +
+        "merging the files of a bucket could take more memory than " +
           "spark.skewext.bucket.merge.maxBytes")
 
-  case object OtherInputs extends MergeReason("another input of the join does not come sorted")
+  case object OtherInputs extends MergeReason("another input of the join is not sorted")
 
   /** All reasons, in the order of the documentation. */
   val all: Seq[MergeReason] = Seq(

@@ -14,78 +14,79 @@ object RewriteReason {
 
   case object FewInputs
       extends RewriteReason(
-        "it has fewer inputs on one key than spark.skewext.multiJoin.rewrite.minInputs")
+        "the chain has fewer inputs on one key than spark.skewext.multiJoin.rewrite.minInputs")
 
   case object MixedOff
       extends RewriteReason(
-        "it has inner, left, right or anti joins that Spark does without a shuffle more, and " +
-          "spark.skewext.multiJoin.rewrite.mixed.enabled is false")
+        "the chain has inner, left, right or anti joins for which Spark needs no extra " +
+          "shuffle, and spark.skewext.multiJoin.rewrite.mixed.enabled is false")
 
   case object Broadcast extends RewriteReason("an input is small enough for Spark to broadcast it")
 
   case object PartitionPruning
-      extends RewriteReason("Spark reads only the partitions of an input that a join asks for")
+      extends RewriteReason("Spark prunes partitions of an input by the keys of a join")
 
   case object StoragePartitions
       extends RewriteReason(
-        "Spark joins the first two of its three inputs by the partitions of their storage, so that " +
-          "two shuffles are left and not three")
+        "Spark joins the first two of its three inputs by their storage partitions, which leaves two " +
+          "shuffles instead of three")
 
   case object JoinType
       extends RewriteReason(
-        "a join is of a type that is not rewritten: cross, left semi, existence")
+        "a join has a type that is not rewritten: cross, left semi or existence")
 
-  case object Hint extends RewriteReason("a hint says how one of its joins is to be done")
+  case object Hint extends RewriteReason("a hint selects the strategy of one of its joins")
 
-  case object NoCondition extends RewriteReason("a join has no equal keys")
+  case object NoCondition extends RewriteReason("a join compares no keys with =")
 
   case object ResidualCondition
-      extends RewriteReason("a join has a condition besides equal keys of both its sides")
+      extends RewriteReason("a join has a condition besides the equality of keys from both sides")
 
   case object NullSafeEquality
-      extends RewriteReason("a join compares with <=>, for which nulls are equal")
+      extends RewriteReason("a join compares keys with <=>, which matches nulls")
 
   case object RepeatedKey
       extends RewriteReason("a join compares one key column with several columns of the other side")
 
   case object PartialKey
       extends RewriteReason(
-        "a join compares with the keys of some inputs only, where others may have the row")
+        "a join compares with the keys of only some inputs, although the row may come from " +
+          "another input")
 
-  case object DifferentKeys extends RewriteReason("its joins are on different keys")
+  case object DifferentKeys extends RewriteReason("its joins have different keys")
 
   case object KeyExpression
       extends RewriteReason("a join compares with an expression over the key of the joins below")
 
   case object LossyCast
       extends RewriteReason(
-        "a join compares with a cast of the key that may make different keys equal")
+        "a join casts the key to a type in which different keys may become equal")
 
   case object KeyType
       extends RewriteReason("the key has a type that the multi-way join cannot compare")
 
   case object NonDeterministic
-      extends RewriteReason("an expression in between is not deterministic")
+      extends RewriteReason("an expression between its joins is not deterministic")
 
   case object PythonFunction
       extends RewriteReason(
-        "a Python function in between would be called for rows that it does not see now")
+        "a Python function between its joins would also run on rows that it does not receive now")
 
   case object RepeatedExpression
-      extends RewriteReason("an expression in between would be computed several times")
+      extends RewriteReason("an expression between its joins would be computed several times")
 
-  case object Subquery extends RewriteReason("an expression in between has a subquery")
+  case object Subquery extends RewriteReason("an expression between its joins contains a subquery")
 
-  case object FilterBetween extends RewriteReason("a filter between its joins keeps them apart")
+  case object FilterBetween extends RewriteReason("a filter separates its joins")
 
   case object RolesDiffer
       extends RewriteReason(
-        "a join wants a row of the joins below as a whole, whichever of their inputs it is from")
+        "a join requires a row of the joins below, from whichever of their inputs")
 
-  case object OuterReference extends RewriteReason("it refers to columns of the query around it")
+  case object OuterReference extends RewriteReason("it refers to columns of the outer query")
 
   case object SharedSubquery
-      extends RewriteReason("an input has a correlated subquery over a table that it reads as well")
+      extends RewriteReason("an input has a correlated subquery over a table that it also reads")
 
   case object Streaming extends RewriteReason("it is a streaming query")
 

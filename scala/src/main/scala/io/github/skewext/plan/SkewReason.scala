@@ -12,87 +12,90 @@ sealed abstract class SkewReason(val text: String, val ofSkewedJoin: Boolean)
 
 object SkewReason {
 
-  case object JoinType extends SkewReason("the type of the join", false)
+  case object JoinType extends SkewReason("joins of this type cannot be split", false)
 
   case object KeyType
-      extends SkewReason("the join compares keys by a collation, and not by their bytes", false)
+      extends SkewReason("the key has a collation, so equal keys may differ in their bytes", false)
 
   case object OuterCondition
       extends SkewReason(
-        "an outer, semi or anti join has a condition on both sides besides equal keys",
+        "an outer, semi or anti join has a condition on columns of both sides, besides the " +
+          "equal keys",
         false)
 
   case object ConditionMayFail
       extends SkewReason(
-        "an outer, semi or anti join has a condition on one side that may fail for rows without a match",
+        "an outer, semi or anti join has a condition on one side that may fail for rows " +
+          "without a match",
         false)
 
-  case object Ordered extends SkewReason("the join gives its rows in the order of the keys", false)
+  case object Ordered
+      extends SkewReason("the join returns its rows in the order of the keys", false)
 
   case object InputNotPartitioned
-      extends SkewReason("an input is made neither of shuffles that are done nor of buckets", false)
+      extends SkewReason("an input is neither a finished shuffle nor a bucketed table", false)
 
   case object BucketsOff extends SkewReason("spark.skewext.bucket.skew.enabled is false", false)
 
   case object InputNotDeterministic
-      extends SkewReason("an input may be another one when it is computed twice", false)
+      extends SkewReason(
+        "an input is not deterministic: recomputing it may return different rows",
+        false)
 
-  case object InputsDiffer
-      extends SkewReason("the inputs are not read in the same partitions", false)
+  case object InputsDiffer extends SkewReason("the inputs have different partitions", false)
 
-  case object SplitBySpark extends SkewReason("Spark has split it", false)
+  case object SplitBySpark extends SkewReason("Spark has already split it", false)
 
   case object NotSkewed extends SkewReason("no partition is skewed", false)
 
   case object KeysNotCounted
       extends SkewReason(
-        "no partition is skewed by its size, and keys were not counted: there are too many partitions, " +
-          "or map tasks for them",
+        "no partition is skewed by its size, and keys were not sampled because there are too " +
+          "many partitions or map tasks",
         false)
 
   case object InputNotSliceable
       extends SkewReason(
-        "between shuffle and join the skewed rows are aggregated, or joined as a part of them must not be",
+        "an aggregate or join between the shuffle and this join cannot run on a part of the " +
+          "skewed rows",
         true)
 
   case object NotStable
       extends SkewReason(
-        "several tasks would have to agree on which keys match, and an input may have other keys when " +
-          "its rows are made again",
+        "all tasks must see the same keys, and recomputing an input may change its keys",
         true)
 
   case object OneBlock
       extends SkewReason(
-        "one row group of a file has the skewed rows, or one map task wrote them and they cannot be " +
-          "told apart by what is in them",
+        "the skewed rows are in one row group of a file, or one map task wrote them and no " +
+          "column divides them",
         true)
 
   case object TooMuchReread
       extends SkewReason(
-        "its tasks would do more work than spark.skewext.skew.maxRereadFactor allows",
+        "its tasks would read more than spark.skewext.skew.maxRereadFactor allows",
         true)
 
   case object LittleGain
-      extends SkewReason(
-        "its longest task would not be shorter by spark.skewext.skew.minGain",
-        true)
+      extends SkewReason("the expected gain is below spark.skewext.skew.minGain", true)
 
   case object KeysTogether
-      extends SkewReason("an operator above needs the rows of a key in one partition", true)
+      extends SkewReason("an operator above requires all rows of a key in one partition", true)
 
   case object UserRepartition
-      extends SkewReason("a repartition above the join asks for its partitions as they are", true)
+      extends SkewReason("a repartition above the join requires its partitioning", true)
 
   case object MergeTarget
       extends SkewReason(
-        "a MERGE looks in each task for target rows that match twice, so only the target may be split",
+        "the cardinality check of a MERGE needs all matches of a target row in one task, so " +
+          "only the target may be split",
         true)
 
-  case object BucketedWrite extends SkewReason("its rows are written to buckets", true)
+  case object BucketedWrite extends SkewReason("its rows are written to a bucketed table", true)
 
   case object FewFiles
       extends SkewReason(
-        "its tasks write files, which would be more than Spark's own split would make of the partition",
+        "its tasks write files, and a split would write more of them than Spark's own split",
         true)
 
   /** All reasons, in the order of the documentation. */

@@ -11,33 +11,35 @@ sealed abstract class TechniqueReason(val text: String) extends Product with Ser
 
 object TechniqueReason {
 
-  case object JoinType extends TechniqueReason("the technique does not do joins of this type")
+  case object JoinType extends TechniqueReason("the technique does not support joins of this type")
 
   case object Streaming extends TechniqueReason("a side is a stream")
 
   case object NoEqualKeys extends TechniqueReason("the join compares no columns with =")
 
   case object KeyType
-      extends TechniqueReason("the join compares keys by a collation, and not by their bytes")
+      extends TechniqueReason("the key has a collation, so equal keys may differ in their bytes")
 
   case object Condition
       extends TechniqueReason(
-        "the join has a condition besides equal keys, which decides about unmatched rows")
+        "the join has a condition besides the equal keys, which affects unmatched rows")
 
   case object TooLarge extends TechniqueReason("no side is known to be small enough to broadcast")
 
   case object NotStable
-      extends TechniqueReason("a side is read twice, and may give other rows the second time")
+      extends TechniqueReason("a side is read twice, and recomputing it may return different rows")
 
   case object MergeTarget
       extends TechniqueReason(
-        "the join is that of a MERGE, which looks in each task for target rows that match twice")
+        "the join belongs to a MERGE, whose cardinality check needs all matches of a target " +
+          "row in one task")
 
   case object CommonTable
       extends TechniqueReason(
-        "the join is in a common table expression that is not deterministic and read several times")
+        "the join is in a common table expression that is not deterministic and is read " +
+          "several times")
 
-  case object WrongOption extends TechniqueReason("an option is not what it should be")
+  case object WrongOption extends TechniqueReason("an option is invalid")
 
   /** All reasons, in the order of the documentation. */
   val all: Seq[TechniqueReason] =

@@ -112,9 +112,9 @@ class PruneBucketsSuite extends BucketScanTest {
         "a = v AND b = 'b4'" -> "(a)",
         "a = cast(rand() * 17 AS int) AND b = 'b4'" -> "(a)",
         "a = (SELECT max(a) FROM t) AND b = 'b4'" -> "(a)",
-        "NOT (a = 4 AND b = 'b4')" -> "no condition",
-        "(a = 4 AND b = 'b4') OR v = 3" -> "no condition",
-        "v = 3" -> "no condition")) {
+        "NOT (a = 4 AND b = 'b4')" -> "no filter",
+        "(a = 4 AND b = 'b4') OR v = 3" -> "no filter",
+        "v = 3" -> "no filter")) {
       val df = where(condition)
       if (condition.contains("rand")) df.collect() else checkAnswer(df)
       scans(df).foreach(scan => assert(bucketsRead(scan).size > 50, condition))
@@ -243,7 +243,9 @@ class PruneBucketsSuite extends BucketScanTest {
       val df = sql("SELECT * FROM n WHERE s = named_struct('f', 2L) AND y = 1")
       assert(checkAnswer(df).nonEmpty)
       assert(scans(df).head.optionalBucketSet.isEmpty)
-      assert(explained(df, "n").why.contains("equal values may be in several buckets"))
+      assert(
+        explained(df, "n").why.contains(
+          "equal values of a bucket column may be in several buckets"))
     }
   }
 
