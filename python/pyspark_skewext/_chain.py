@@ -41,7 +41,9 @@ def chained(
         joined = own if joined is None else joined.join(own, keys, _KINDS[needed, required])
         needed = needed or required
     if joined is None:
-        raise value_error("All inputs are excluded; the join has no rows.")
+        raise value_error(
+            "All inputs are excluded, so the join has no rows. Give an input another role."
+        )
     for i, role in enumerate(roles):
         if role is Role.EXCLUDED:
             joined = joined.join(_prepared(inputs[i], i, keys, []), keys, "left_anti")
@@ -121,7 +123,8 @@ def _final_names(
             )
         if indicator is not None and same(name, indicator):
             raise value_error(
-                f"The indicator {indicator!r} has the name of a column of the result."
+                f"The indicator {indicator!r} has the name of a column of the result. "
+                "Choose another name."
             )
     return final
 

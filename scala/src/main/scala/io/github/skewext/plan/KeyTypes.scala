@@ -171,9 +171,9 @@ private[skewext] object KeyTypes {
     } else {
       val types = firstTwo.flatMap(c => CharVarcharUtils.getRawType(c.metadata)).map(_.sql)
       throw SqlInternals.analysisError(
-        s"Key column '$name' is char(n) with different lengths (${types.mkString(", ")}): from " +
-          "three inputs on Spark compares such keys two by two with different padding. Pad or " +
-          "trim them to one length before the join.")
+        s"Key column '$name' is char(n) with different lengths (${types.mkString(", ")}). With " +
+          "three or more inputs, Spark pads such keys differently in each comparison. Pad or trim " +
+          "them to one length before the join.")
     }
   }
 
@@ -196,7 +196,8 @@ private[skewext] object KeyTypes {
     val types = columns.zipWithIndex.map { case (c, i) => s"input $i: ${c.name} ${c.dataType.sql}" }
     SqlInternals.analysisError(
       s"Key column '$name' has types that cannot all be compared in one type without changing " +
-        s"what is equal (${types.mkString(", ")}). Cast the columns to one type before the join.",
+        s"which keys are equal (${types.mkString(", ")}). Cast the columns to one type before " +
+        "the join.",
       cause)
   }
 }

@@ -61,7 +61,7 @@ private[skewext] class MultiFullJoinBuilder(
     if (keyNames.isEmpty) fail("The list of key columns is empty; a multi-way join needs a key.")
     keyNames.indices.foreach { j =>
       if (keyNames.take(j).exists(same(_, keyNames(j)))) {
-        fail(s"The key column '${keyNames(j)}' is named twice.")
+        fail(s"The list of key columns contains '${keyNames(j)}' twice.")
       }
     }
     if (keys.size != inputs.size || roles.size != inputs.size ||
@@ -77,10 +77,14 @@ private[skewext] class MultiFullJoinBuilder(
             s"the join has ${keyNames.size} (${keyNames.mkString(", ")}).")
       }
     }
-    if (roles.forall(_ == Excluded)) fail("All inputs are excluded; the join has no rows.")
+    if (roles.forall(_ == Excluded)) {
+      fail("All inputs are excluded, so the join has no rows. Give an input another role.")
+    }
     inputs.zipWithIndex.foreach { case (input, i) =>
       if (input.isStreaming) {
-        fail(s"Input $i (counting from 0) is streaming; a multi-way join takes batch inputs only.")
+        fail(
+          s"Input $i (counting from 0) is a streaming DataFrame; a multi-way join supports only " +
+            "batch inputs.")
       }
     }
   }
@@ -163,7 +167,7 @@ private[skewext] class MultiFullJoinBuilder(
     }
     indicator.foreach { name =>
       if ((keyNames ++ finalNames).exists(same(_, name))) {
-        fail(s"The indicator '$name' has the name of a column of the result.")
+        fail(s"The indicator '$name' has the name of a column of the result. Choose another name.")
       }
     }
     val keyOutput = join.keyOutput.map(a => Alias(a, a.name)())

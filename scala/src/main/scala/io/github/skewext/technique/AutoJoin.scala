@@ -67,7 +67,7 @@ object AutoJoin extends SkewTechnique {
       Nil
     } else {
       val options = TechniqueOptions(hotKeys = Some(hot))
-      val from = if (hot.exists(_.share.isDefined)) "found by a look at some rows" else "given"
+      val from = if (hot.exists(_.share.isDefined)) "found in a sample of the rows" else "given"
       Seq(Candidate(SaltedJoin, options, s"hot keys are $from"))
     }
     def other(technique: SkewTechnique, why: String) =
@@ -131,7 +131,7 @@ object AutoJoin extends SkewTechnique {
     else if (bytes <= limit || (asSpark && request.sizeOf(small) <= limit))
       Some(s"$which is smaller than spark.sql.autoBroadcastJoinThreshold")
     else if (bytes <= BigInt(limit) * AboveSparksLimit && bytes * MuchSmaller <= others)
-      Some(s"$which is so much smaller than the other")
+      Some(s"$which is much smaller than the other side")
     else None
   }
 

@@ -28,15 +28,15 @@ private[skewext] object BroadcastSide {
     val limit = BroadcastLimit.maxBytes(request.session)
     if (!sides.contains(side)) {
       Left(TechniqueReason.JoinType(s"the ${nameOf(side)} side of a ${request.joinType.sql
-          .toLowerCase(Locale.ROOT)} join cannot be broadcast by it"))
+          .toLowerCase(Locale.ROOT)} join cannot be broadcast"))
     } else if (!BroadcastLimit.isKnown(request.sizeOf(side))) {
       if (request.session.sessionState.conf.adaptiveExecutionEnabled) Right(side)
       else Left(TechniqueReason.TooLarge(described(request, side)))
     } else if (request.sizeOf(side) > limit) {
       Left(
         TechniqueReason.TooLarge(
-          s"${described(request, side)} is larger than ${BroadcastLimit.size(limit)}; " +
-            s"${SkewConf.SKEW_JOIN_MAX_BROADCAST.key} allows more"))
+          s"${described(request, side)} is larger than ${BroadcastLimit.size(limit)}; raise " +
+            SkewConf.SKEW_JOIN_MAX_BROADCAST.key))
     } else {
       Right(side)
     }

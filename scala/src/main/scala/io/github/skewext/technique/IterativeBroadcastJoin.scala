@@ -85,17 +85,16 @@ object IterativeBroadcastJoin extends SkewTechnique {
     } else if (asked.exists(size > BigInt(largest) * _)) {
       Left(
         TechniqueReason.TooLarge(
-          s"${BroadcastSide.described(request, cut)} in ${asked.get} chunks: each may take " +
-            s"${BroadcastLimit.size(largest)}; the option $Chunks asks for more of them, and " +
-            s"${SkewConf.SKEW_JOIN_MAX_BROADCAST.key} allows larger ones"))
+          s"${BroadcastSide.described(request, cut)} in ${asked.get} chunks exceeds " +
+            s"${BroadcastLimit.size(largest)} per chunk; raise the option $Chunks or " +
+            SkewConf.SKEW_JOIN_MAX_BROADCAST.key))
     } else if (asked.isDefined) Right(asked.get)
     else if (chosen <= ManyChunks) Right(chosen.toInt)
     else if (parts(largest) <= ManyChunks) Right(ManyChunks)
     else {
-      Left(
-        TechniqueReason.TooLarge(
-          s"${BroadcastSide.described(request, cut)} would need more than $ManyChunks chunks; " +
-            s"the option $Chunks asks for as many as you like"))
+      Left(TechniqueReason.TooLarge(
+        s"${BroadcastSide.described(request, cut)} needs more than $ManyChunks chunks; the option " +
+          s"$Chunks allows more"))
     }
   }
 

@@ -8,5 +8,5 @@ object PlainJoin extends SkewTechnique {
   override val name: String = "none"
 
   override def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] =
-    Right(TechniquePlan(request.sameJoin(), "Spark's join as it is"))
+    Right(TechniquePlan(request.sameJoin(), "Spark's own join"))
 }

@@ -70,7 +70,7 @@ object SaltedJoin extends SkewTechnique {
     } else {
       Left(
         TechniqueReason.WrongOption(
-          s"a hint has to say ${TechniqueOptions.HotKeys}, as it runs no job that would find them"))
+          s"a hint must list ${TechniqueOptions.HotKeys}, because it runs no job to find them"))
     }
 
   private def withHotKeys(
@@ -88,7 +88,7 @@ object SaltedJoin extends SkewTechnique {
           BuildRight -> rows(rightIsDivided && isPreserved(BuildLeft)))
     }
     if (hot.isEmpty) {
-      Right(TechniquePlan(request.sameJoin(), "no key is hot: Spark's join as it is"))
+      Right(TechniquePlan(request.sameJoin(), "no key is hot: Spark's own join"))
     } else if (request.condition.isDefined && marked.values.exists(_ != HotRows.Shown)) {
       // Whether there is a row with the same key does not tell whether one matches.
       Left(TechniqueReason.Condition.given)
@@ -209,16 +209,15 @@ object SaltedJoin extends SkewTechnique {
   private def inKeyTypes(request: TechniqueRequest, key: HotKey): UnsafeRow = {
     if (key.values.size != request.leftKeys.size) {
       fail(
-        s"The hot key $key has ${key.values.size} values, the join compares " +
+        s"The hot key $key has ${key.values.size} values, but the join compares " +
           s"${request.leftKeys.size} columns.")
     }
     val timeZone = Some(request.session.sessionState.conf.sessionLocalTimeZone)
     val typed = key.values.zip(request.leftKeys).map { case (value, column) =>
       val cast = Cast(value, column.dataType, timeZone, EvalMode.TRY)
       if (!value.foldable || !cast.resolved || cast.eval() == null) {
-        fail(
-          s"The hot key $key is no key of this join: $value is null, or no " +
-            s"${column.dataType.sql}. (Nothing equals null; rows with null keys need no salt.)")
+        fail(s"The hot key $key is not a key of this join: $value is null or not a value of type " +
+          s"${column.dataType.sql}. (Null matches nothing, so rows with a null key need no salt.)")
       }
       Literal(cast.eval(), column.dataType)
     }

@@ -30,7 +30,7 @@ private[skewext] object SkewJoinBuilder {
           s"${SkewTechniques.all.map(_.name).mkString(", ")}."))
     TechniqueOptions.check(named.name, named.optionNames, given)
     if (how.equalsIgnoreCase("cross")) {
-      fail("skew_join does no cross join, which has no key that could be skewed.")
+      fail("skew_join does not support cross joins, because they have no key.")
     }
     val joined = on match {
       case Left(names) => left.join(right, names, how)
@@ -38,7 +38,7 @@ private[skewext] object SkewJoinBuilder {
     }
     // Spark takes its own hints from the sides of joins that have none yet.
     val plan = EliminateResolvedHint(joined.queryExecution.analyzed)
-    if (plan.isStreaming) fail("skew_join takes batch DataFrames only.")
+    if (plan.isStreaming) fail("skew_join supports only batch DataFrames.")
     val join = topJoin(plan)
     SqlInternals.withActive(session) {
       val options = TechniqueRequest
@@ -77,7 +77,8 @@ private[skewext] object SkewJoinBuilder {
   private def topJoin(plan: LogicalPlan): Join = plan match {
     case join: Join => join
     case Project(_, child) => topJoin(child)
-    case other => fail(s"skew_join cannot do a join that Spark has made a ${other.nodeName} of.")
+    case other =>
+      fail(s"skew_join cannot do this join, because Spark has analyzed it to a ${other.nodeName}.")
   }
 
   private def refuse(technique: SkewTechnique, reason: TechniqueReason.Detailed): Nothing =

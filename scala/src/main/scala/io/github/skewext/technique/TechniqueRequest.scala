@@ -78,7 +78,7 @@ case class TechniqueRequest(
         case (side, BROADCAST) if BroadcastJoin.possible(joinType).contains(side) => BROADCAST
         case (_, strategy) if strategy != BROADCAST => strategy
       }
-      .map(strategy => TechniquePlan(sameJoin(), s"as the hint ${strategy.displayName} says"))
+      .map(strategy => TechniquePlan(sameJoin(), s"as the hint ${strategy.displayName} requests"))
   }
 
   /** Refuses sides that would be read twice and may have other rows the second time. */

@@ -22,7 +22,7 @@ class BadInputSuite extends MultiJoinTest {
   test("refuses too few inputs, streaming inputs, and inputs of another session") {
     fails("A multi-way join needs at least two inputs, got 1.")(fullJoin("k")(a))
     fails("A multi-way join needs at least two inputs, got none.")(fullJoin("k")())
-    fails("Input 1 (counting from 0) is streaming")(
+    fails("Input 1 (counting from 0) is a streaming DataFrame")(
       fullJoin("k")(a, spark.readStream.format("rate").load().selectExpr("value AS k")))
     fails("Input 1 (counting from 0) belongs to another SparkSession than input 0")(
       fullJoin("k")(a, spark.newSession().range(3).toDF("k")))
@@ -32,7 +32,7 @@ class BadInputSuite extends MultiJoinTest {
     fails("The list of key columns is empty")(fullJoin()(a, b))
     fails("Input 1 (counting from 0) has no column 'v'; its columns are [k, w].")(
       fullJoin("k", "v")(a, b))
-    fails("The key column 'K' is named twice.")(fullJoin("k", "K")(a, b))
+    fails("The list of key columns contains 'K' twice.")(fullJoin("k", "K")(a, b))
     fails("Input 0 (counting from 0) has 2 columns named 'k'")(fullJoin("k")(a.select("k", "k"), b))
     fails("Input 1 (counting from 0) has 1 key columns (k), the join has 2 (k, v)")(
       multiJoin(Seq(a, b), Seq("k", "v"), Seq(Seq("k", "v"), Seq("k"))))

@@ -85,7 +85,7 @@ class AutoTechniqueSuite extends SkewJoinTest {
       for (rows <- Seq("100000", "200")) withSQLConf(sample -> rows) {
         val df = check(large, small, "k", "full", "auto")
         assert(made(df) === Seq("salted"))
-        assert(how(df).contains("chosen as hot keys are found by a look at some rows"), how(df))
+        assert(how(df).contains("chosen as hot keys are found in a sample of the rows"), how(df))
         // However few rows were looked at: 364 of 763 rows with a key.
         val share = "1 hot key, the most frequent with (\\d+) %".r.findFirstMatchIn(how(df))
         assert(share.exists(found => (40 to 55).contains(found.group(1).toInt)), how(df))

@@ -44,7 +44,7 @@ class BroadcastLimitsSuite extends TechniqueTest {
     }
     withSQLConf(Limit -> (smallBytes / 3).toString) {
       val message = error(inChunks(2).of(small))
-      assert(message.contains("in 2 chunks: each may take"), message)
+      assert(message.contains("in 2 chunks exceeds"), message)
       // More chunks are smaller ones.
       inChunks(4).of(small)
     }

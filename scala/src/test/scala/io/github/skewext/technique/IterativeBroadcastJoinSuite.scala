@@ -99,7 +99,7 @@ class IterativeBroadcastJoinSuite extends TechniqueTest {
       val error = intercept[AnalysisException](
         skewJoin(large, small, "k", "left", Technique, Map("side" -> "right")))
       assert(error.getMessage.contains(TechniqueReason.TooLarge.text))
-      assert(error.getMessage.contains("the option chunks asks for as many as you like"))
+      assert(error.getMessage.contains("the option chunks allows more"))
     }
   }
 

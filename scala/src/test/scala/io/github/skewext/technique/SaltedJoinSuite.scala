@@ -323,8 +323,8 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     assert(
       error(Map("salts" -> "1"), Seq(lit(3))).contains("salts must be a whole number between 2"))
     assert(error(Map("side" -> "top"), Seq(lit(3))).contains("one of left, right, both"))
-    assert(error(Map.empty, Seq(lit(3), lit(4))).contains("has 2 values, the join compares 1"))
-    assert(error(Map.empty, Seq(lit("x"))).contains("no BIGINT"))
+    assert(error(Map.empty, Seq(lit(3), lit(4))).contains("has 2 values, but the join compares 1"))
+    assert(error(Map.empty, Seq(lit("x"))).contains("not a value of type BIGINT"))
     assert(error(Map.empty, Seq(lit(null))).contains("null"))
     assert(error(Map.empty, Seq(col("k"))).contains("hot key"))
     checkSalted(left, right, "k", "full", Map("salts" -> "2"), Hot)

@@ -30,7 +30,7 @@ class TechniqueHintsSuite extends SkewJoinTest {
         skewJoin(large, small.hint(hint), "k", "left", technique, Map.empty, null)
       val df = byFunction("broadcast")
       assert(shape(df) === Seq("broadcast"))
-      assert(explained(df).head.origin.text.contains("as the hint broadcast says"))
+      assert(explained(df).head.origin.text.contains("as the hint broadcast requests"))
       assert(shape(byFunction("shuffle_hash")) === Seq("hash"))
       val words = Seq(small.hint("broadcast").hint("skew_join", technique)) :+
         small.hint("skew_join", technique).hint("broadcast")
