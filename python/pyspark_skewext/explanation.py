@@ -116,8 +116,8 @@ def explain(df: DataFrame) -> Explanation:
       asked for: one operator
       input 0  optional  Scan ExistingRDD [id]  pushed: id IS NOT NULL, id > 1
       input 1  optional  Scan ExistingRDD [id]  pushed: id IS NOT NULL, id > 1
-      rows: brought together by hash; 2 exchanges, 2 with bulk rows, keys counted below 2
-      null keys: no row with a null key comes out
+      grouping: hash; exchanges: 2 (bulk rows 2); key sampling: 2
+      null keys: none in the result
       skew: not run: the query has not been run
     """
     if not _jvm.is_a(df, "DataFrame"):

@@ -178,10 +178,10 @@ def test_scans_are_explained(spark: SparkSession) -> None:
     (scan,) = explanation.scans
     assert (scan["by"], scan["buckets"], scan["read"]) == (["i", "s"], BUCKETS, 1)
     assert (scan["partitions"], scan["advice"]) == (None, None)
-    assert "reads 1 of 16 buckets: those that the conditions allow" in str(explanation)
+    assert "reads 1 of 16 buckets: pruned by the filters" in str(explanation)
     page = explanation._repr_html_()
     assert "<p>No joins.</p>" in page
-    assert "<td>reads 1 of 16 buckets: those that the conditions allow</td>" in page
+    assert "<td>reads 1 of 16 buckets: pruned by the filters</td>" in page
     (scan,) = explain(spark.sql("SELECT v FROM pruned_is WHERE i = 7 AND s > 'a'")).scans
     assert scan["read"] == BUCKETS
     assert scan["why"].endswith("(s)")

@@ -160,7 +160,7 @@ CONTENT: dict[str, Any] = {
                 an_input(2, "join 2", role="excluded", filters=["z"]),
             ],
             execution={
-                **{"rows": "brought together by hash", "null_keys": "spread"},
+                **{"rows": "hash", "null_keys": "spread"},
                 **{"exchanges": 1, "bulk": 1, "columns": 0, "by_row": [], "counted": 0},
             },
             skew=[skew("split", "1 partition in 4 pieces")],
@@ -221,7 +221,7 @@ Join 1: full outer join of 3 inputs on [k]
   input 1  required  t1 [x]             was optional; pushed: x > 5; filter: y = '<b>'; read by: \
 partitions: 3 of 8
   input 2  excluded  join 2             filter: z
-  rows: brought together by hash; 1 exchange, 1 with bulk rows, keys counted below 0
+  grouping: hash; exchanges: 1 (bulk rows 1); key sampling: 0
   null keys: spread
   skew: split, 1 partition in 4 pieces
 
@@ -236,13 +236,13 @@ Join 2 (in a cached table): SortMergeJoin inner [a = b]
 
 Join 3 (in a subquery): no shuffle
   asked for: one operator
-  rows: merged; nothing is shuffled for it
+  grouping: merged; exchanges: none
   null keys: none
   skew: not looked at: off
 
 Join 4 (in a command): in a command
   asked for: one operator
-  rows: merged; 2 exchanges, 1 with bulk rows (Coalesce below), 1 by column, keys counted below 1
+  grouping: merged; exchanges: 2 (bulk rows 1, columnar 1; by row: Coalesce below); key sampling: 1
   null keys: none
 
 Scan 1: parquet t, 8 buckets by [a, b]

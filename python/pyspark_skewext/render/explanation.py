@@ -127,7 +127,7 @@ def _work(join: dict[str, Any]) -> list[str]:
     execution = join["execution"]
     if execution is not None:
         lines += [
-            f"rows: {execution['rows']}; {_exchanges(execution)}",
+            f"grouping: {execution['rows']}; {_exchanges(execution)}",
             f"null keys: {execution['null_keys']}",
         ]
     told: list[dict[str, Any]] = []
@@ -142,13 +142,14 @@ def _work(join: dict[str, Any]) -> list[str]:
 def _exchanges(execution: dict[str, Any]) -> str:
     number = execution["exchanges"]
     if not number:
-        return "nothing is shuffled for it"
-    columns = f", {execution['columns']} by column" if execution["columns"] else ""
+        return "exchanges: none"
+    columns = f", columnar {execution['columns']}" if execution["columns"] else ""
     # Rows of a source that has no columns are no news.
     why = ", ".join(each for each in execution["by_row"] if each != "from rows")
+    by_row = f"; by row: {why}" if why else ""
     return (
-        f"{number} {'exchange' if number == 1 else 'exchanges'}, {execution['bulk']} with bulk "
-        f"rows{f' ({why})' if why else ''}{columns}, keys counted below {execution['counted']}"
+        f"exchanges: {number} (bulk rows {execution['bulk']}{columns}{by_row}); "
+        f"key sampling: {execution['counted']}"
     )
 
 

@@ -24,12 +24,12 @@ private[skewext] object ExplainedExecution {
 
   private def rows(join: MultiJoinExec, conf: SQLConf): String =
     if (join.comesOrdered && join.order == MultiFullJoinExec.Natural) {
-      "in the order of the keys, as spark.skewext.multiJoin.order asks for"
+      "sort (spark.skewext.multiJoin.order = natural)"
     } else if (join.comesOrdered) {
-      "sorted inputs are merged as they come"
+      "merge of sorted inputs"
     } else if (conf.getConf(SkewConf.MULTI_JOIN_GROUPING) == "sort") {
-      "brought together by sorting, as spark.skewext.multiJoin.grouping asks for"
+      "sort (spark.skewext.multiJoin.grouping = sort)"
     } else {
-      "brought together by hash"
+      "hash"
     }
 }

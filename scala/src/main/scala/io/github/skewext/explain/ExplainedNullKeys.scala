@@ -15,9 +15,9 @@ import org.apache.spark.sql.internal.SQLConf
 private[skewext] object ExplainedNullKeys {
 
   def of(join: MultiJoinExec, adaptive: Boolean, conf: SQLConf): String =
-    if (join.spreadNullKeys) s"rows with a null key $Spread"
-    else if (!SpreadNullKeys.canComeOut(join)) "no row with a null key comes out"
-    else s"rows with a null key all go to one task: ${whyTogether(join, adaptive, conf)}"
+    if (join.spreadNullKeys) "spread over all tasks"
+    else if (!SpreadNullKeys.canComeOut(join)) "none in the result"
+    else s"in one task (${whyTogether(join, adaptive, conf)})"
 
   /** Those of the source of a MERGE that must not be split, if such rows come out. */
   def ofSource(join: SparkPlan, adaptive: Boolean, conf: SQLConf): Option[String] = join match {
@@ -40,11 +40,11 @@ private[skewext] object ExplainedNullKeys {
     } else if (SkewConf.excludes(conf, SpreadNullKeys.ruleName)) {
       s"${SpreadNullKeys.ruleName} is in ${SkewConf.EXCLUDED_RULES.key}"
     } else if (join.children.forall(_.outputPartitioning == SinglePartition)) {
-      "there is only one"
+      "there is only one partition"
     } else if (join.children.flatMap(exchangeOf).size < join.children.size) {
-      "an input has the partitions of the key already"
+      "an input is already partitioned by the key"
     } else {
-      "something above or below relies on the partitions of the key"
+      "an operator above or below requires the partitioning by the key"
     }
 
   def exchangeOf(input: SparkPlan): Option[ShuffleExchangeLike] = input match {

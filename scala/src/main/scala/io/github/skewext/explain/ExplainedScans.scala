@@ -17,16 +17,16 @@ private[skewext] object ExplainedScans {
     val read = scan.optionalBucketSet.fold(spec.numBuckets)(_.cardinality())
     val reason = BucketReason.of(scan)
     val (why, advice) = if (BucketReason.isByJoinKeys(scan)) {
-      ("those that keys of the other side of a join can be in", None)
+      ("pruned by the keys of the other side of a join", None)
     } else if (read < spec.numBuckets) {
-      ("those that the conditions allow", None)
+      ("pruned by the filters", None)
     } else {
       reason match {
         case Some(given) if given.reason == BucketReason.NoCondition => (given.text, None)
         case Some(given) => (given.text, Some(Advice.of(given.reason)))
         case None if off.isDefined => (off.get, None)
-        case None if !scan.bucketedScan => ("Spark reads the table without regard to them", None)
-        case None => ("the conditions allow values in all of them", None)
+        case None if !scan.bucketedScan => ("Spark does not read the table by bucket", None)
+        case None => ("the filters allow values in all of them", None)
       }
     }
     ExplainedScan(

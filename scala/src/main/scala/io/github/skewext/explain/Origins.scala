@@ -109,5 +109,5 @@ private[skewext] object Origins {
   }
 
   /** No rule had anything to say about it. */
-  val NoChain = "it is no chain of joins on one key"
+  val NoChain = "it is not a chain of joins on one key"
 }

@@ -55,7 +55,7 @@ object QueryView {
           {row("Operators", <div>{join.operators.mkString(", ")}</div>)}
           {
       join.execution.toSeq.flatMap { work =>
-        row("Rows", <div>{work.rows}; {work.exchanges} exchanges</div>) ++
+        row("Grouping", <div>{work.rows}; {work.exchanges} exchanges</div>) ++
           row("Null keys", <div>{work.nullKeys}</div>)
       }
     }

@@ -126,8 +126,8 @@ class MergeNullKeysSuite extends MergeTest {
       .agg(max("v").as("v"), max("txt").as("txt"))
       .createOrReplaceTempView("grouped")
     for ((source, why) <- Seq(
-        "repartitioned" -> "something above or below relies on the partitions of the key",
-        "grouped" -> "an input has the partitions of the key already")) {
+        "repartitioned" -> "an operator above or below requires the partitioning by the key",
+        "grouped" -> "an input is already partitioned by the key")) {
       val df = checkLegal(Target, mergeOf("MN", source))
       val shuffles = collect(planOf(df)) { case s: ShuffleQueryStageExec => s }
       assert(shuffles.size === 2)

@@ -48,7 +48,7 @@ class PruneBucketsSuite extends BucketScanTest {
       assert(scans(df).head.metadata("Bucketed").startsWith("false"))
       val scan = explained(df, "t")
       assert((scan.read, scan.buckets, scan.by) === ((1, Buckets, Seq("a", "b"))))
-      assert(scan.why === "those that the conditions allow" && scan.advice.isEmpty)
+      assert(scan.why === "pruned by the filters" && scan.advice.isEmpty)
       val off = again(df)
       withSQLConf(SkewConf.BUCKET_PRUNING.key -> "false") {
         off.collect()
