@@ -92,9 +92,9 @@ LINE_SUITES := *SkewExtensionsSuite *MultiFullJoinSuite *KeyTypesSuite *BadInput
   *BulkExchangesSuite *RewriteJoinChainsSuite *SplitSparkJoinSuite *SplitMultiJoinSuite *ExplainSuite \
   *TableFunctionsSuite *CollatedKeysSuite *NewTypesSuite *ResultStageSuite *RolledLogSuite \
   *SkewedBroadcastCostSuite *UnionOfJoinsSuite *InputPruningSuite *StoragePartitionsSuite *MergeSuite \
-  *LogicalLinksSuite *ReplanningSuite
+  *LogicalLinksSuite *ReplanningSuite *OtherSessionsSuite *StoppedSessionSuite
 LINE_TESTS := tests/test_joins.py tests/test_plans.py tests/test_docs.py \
-  tests/test_sessions.py::test_a_jar_of_another_line \
+  tests/test_other_sessions.py tests/test_sessions.py::test_a_jar_of_another_line \
   tests/test_random_sql.py::test_random_queries \
   tests/test_examples.py::test_the_check_for_databricks tests/smoke_wheel.py \
   $(if $(IS_NEWEST),tests/test_connect.py)

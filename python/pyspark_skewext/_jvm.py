@@ -130,8 +130,12 @@ def fitting_facade_of(spark: SparkSession) -> Any:
     return None if found is None or other_line(spark._jvm, spark.version) else found
 
 
-def api_of(spark: SparkSession) -> Any:
-    """Find the facade, checked and ready for joins, or say in an error what to do."""
+def api_of(spark: SparkSession, *others: SparkSession) -> Any:
+    """Find the facade, checked and ready for joins, or say in an error what to do.
+
+    The JVM registers the operator in `spark`, if one of the others has it: a batch of a stream
+    comes in a clone of the session, made before `register` was called there.
+    """
     check_session(spark)
     api = facade_of(spark)
     if api is None:
@@ -144,7 +148,7 @@ def api_of(spark: SparkSession) -> Any:
     unsupported = api.unsupportedSpark()
     if unsupported is not None:
         raise runtime_error(str(unsupported))
-    if not api.isOperatorAvailable(spark._jsparkSession):
+    if not any(api.isOperatorAvailable(each._jsparkSession) for each in (spark, *others)):
         raise runtime_error(
             f"The skewext jar is loaded but this session does not use it: start the session with "
             f"spark.sql.extensions={EXTENSION}, or call pyspark_skewext.register(spark)."

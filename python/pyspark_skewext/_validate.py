@@ -163,6 +163,16 @@ def _refuse_mixed(frames: Sequence[DataFrame], label: Callable[[int], str]) -> N
                 f"{label(position)} {kinds[0]} a Spark Connect DataFrame, and {label(0).lower()} "
                 f"{kinds[1]}: all must come from one session."
             )
+        # Sessions of a server share neither views nor settings; Spark's own join refuses them, too.
+        if _jvm.is_connect(df) and _session_id(df) != _session_id(frames[0]):
+            raise value_error(
+                f"{label(position)} belongs to another Spark Connect session than "
+                f"{label(0).lower()}: all must come from one session."
+            )
+
+
+def _session_id(df: Any) -> str:
+    return str(df.sparkSession.session_id)
 
 
 def _names(given: Any, what: str) -> list[str]:

@@ -190,7 +190,7 @@ def multi_join(
     if is_connect(spark):
         return _joined_by_server(inputs, names, roles, checked, name)
     jvm = spark._jvm
-    joined = api_of(spark).multiJoin(
+    joined = api_of(*(each.df.sparkSession for each in inputs)).multiJoin(
         java_list(jvm, [each.df._jdf for each in inputs]),
         java_list(jvm, [java_list(jvm, each.keys) for each in inputs]),
         java_list(jvm, names),

@@ -151,7 +151,7 @@ def skew_join(
             stacklevel=2,
         )
         return plainly_joined(left, right, on, how)
-    api = api_of(spark)
+    api = api_of(spark, right.sparkSession)
     known = [str(name) for name in api.techniques()]
     if technique.lower() not in known:
         raise value_error(f"There is no technique {technique!r}; there are {', '.join(known)}.")

@@ -185,13 +185,6 @@ def test_streaming(spark: SparkSession, t1: DataFrame) -> None:
     assert "Input 1 (counting from 0)" in message
 
 
-@pytest.mark.classic("is about two sessions of one JVM")
-def test_other_session(spark: SparkSession, t1: DataFrame) -> None:
-    other = spark.newSession().range(1).toDF("k")
-    message = refused(AnalysisException, "another SparkSession", t1, other, on="k")
-    assert "Input 1 (counting from 0)" in message
-
-
 def test_connect_session() -> None:
     class Session:
         __module__ = "pyspark.sql.connect.session"

@@ -192,7 +192,7 @@ def skew_report(
     spark = inputs[0].df.sparkSession
     if _jvm.is_connect(spark):
         return _of_server(inputs, names, partitions, min_share, sizes, progress)
-    api = api_of(spark)
+    api = api_of(*(each.df.sparkSession for each in inputs))
     jvm: Any = spark._jvm
     with watched(spark, progress):
         seen = api.skewReport(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 from pathlib import Path
@@ -87,6 +88,16 @@ def test_query_report(spark: SparkSession, sides: tuple[DataFrame, DataFrame]) -
 def test_a_name_that_would_end_the_text_of_a_query(sides: tuple[DataFrame, DataFrame]) -> None:
     odd = sides[0].withColumnRenamed("k", "{k}'\\")
     assert skewext.multi_full_join(odd, odd, on="{k}'\\").columns[0] == "{k}'\\"
+
+
+def test_inputs_of_two_sessions(sides: tuple[DataFrame, DataFrame]) -> None:
+    """Spark's own join refuses them, too."""
+    other = SparkSession.builder.remote(os.environ["SKEWEXT_TEST_REMOTE"]).create().range(3)
+    message = "belongs to another Spark Connect session than "
+    with pytest.raises(PySparkValueError, match=f"Input 1 .* {message}input 0"):
+        skewext.multi_full_join(sides[0], (other, "id"), on="k")
+    with pytest.raises(PySparkValueError, match=f"right side {message}the left side"):
+        skewext.skew_join(sides[0], other.withColumnRenamed("id", "k"), "k")
 
 
 def test_no_progress(sides: tuple[DataFrame, DataFrame]) -> None:

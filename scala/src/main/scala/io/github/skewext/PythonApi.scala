@@ -61,9 +61,7 @@ object PythonApi {
     if (frames.isEmpty) {
       throw SqlInternals.analysisError("A multi-way join needs at least two inputs, got none.")
     }
-    val session = sessionOf(frames, "a multi-way join")
-    // A session that was not built with the extension can still run the operator.
-    SkewExtensions.register(session)
+    val session = sessionOf(frames)
     val builder = new MultiFullJoinBuilder(
       session,
       // For a command, its result. The analyzed plan of a command would run it again.
@@ -105,8 +103,7 @@ object PythonApi {
       options: JMap[String, String],
       hotKeys: JList[JList[Column]]): DataFrame = {
     requireSupportedSpark()
-    // A session that was not built with the extension can still plan salts.
-    SkewExtensions.register(sessionOf(Seq(left, right), "skew_join"))
+    sessionOf(Seq(left, right))
     val condition = on match {
       case column: Column => Right(column)
       case names: JList[_] => Left(names.asScala.toSeq.map(_.toString))
@@ -138,7 +135,7 @@ object PythonApi {
     requireSupportedSpark()
     val frames = inputs.asScala.toSeq
     SkewReport.of(
-      sessionOf(frames, "a report"),
+      sessionOf(frames),
       frames,
       keys.asScala.toSeq.map(_.asScala.toSeq),
       Option(partitions).map(_.intValue),
@@ -205,15 +202,24 @@ object PythonApi {
       options.asScala.toMap).write()
   }
 
-  private def sessionOf(frames: Seq[DataFrame], what: String): SparkSession = {
-    val session = frames.head.sparkSession
+  /**
+   * The session that plans and runs a query over all `frames`: that of the first, as in
+   * `Dataset.join`. The others may be of any session of the same SparkContext: `foreachBatch` gives
+   * a batch in a clone of the session that static tables are read in.
+   *
+   * The operators are registered there: the session may have been built without the extension, and
+   * the plan of another frame may have one of them.
+   */
+  private def sessionOf(frames: Seq[DataFrame]): SparkSession = {
     frames.zipWithIndex.foreach { case (frame, i) =>
-      if (frame.sparkSession ne session) {
+      if (frame.sparkSession.sparkContext.isStopped) {
         throw SqlInternals.analysisError(
-          s"Input $i (counting from 0) belongs to another SparkSession than input 0; all inputs " +
-            s"of $what must come from one session.")
+          s"Input $i (counting from 0) belongs to a SparkSession that is stopped; read it again in " +
+            "a session that runs.")
       }
     }
+    val session = frames.head.sparkSession
+    SkewExtensions.register(session)
     session
   }
 

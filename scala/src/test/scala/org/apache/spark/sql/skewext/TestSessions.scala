@@ -21,6 +21,10 @@ object TestSessions {
       .asInstanceOf[SparkSession]
   }
 
+  /** The session that `foreachBatch` gives its batches in. Spark 4 has it in a class of its own. */
+  def cloneOf(session: SparkSession): SparkSession =
+    session.getClass.getMethod("cloneSession").invoke(session).asInstanceOf[SparkSession]
+
   /** The names of all rules that the session's extensions register. */
   def ruleNames(session: SparkSession)(namesOf: PartialFunction[Any, Seq[String]]): Seq[String] = {
     val e = TestShims.extensions(session)
