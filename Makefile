@@ -91,7 +91,7 @@ test-all: $(CLIENT_VENV)/.stamp test ## The same and more: Spark's own suites, a
 LINE_SUITES := *SkewExtensionsSuite *MultiFullJoinSuite *KeyTypesSuite *BadInputSuite *PushdownSuite \
   *BulkExchangesSuite *RewriteJoinChainsSuite *SplitSparkJoinSuite *SplitMultiJoinSuite *ExplainSuite \
   *TableFunctionsSuite *CollatedKeysSuite *NewTypesSuite *ResultStageSuite *RolledLogSuite \
-  *SkewedBroadcastCostSuite *UnionOfJoinsSuite *InputPruningSuite *StoragePartitionsSuite *MergeSuite \
+  *SkewedBroadcastCostSuite *BarrierStagesSuite *UnionOfJoinsSuite *InputPruningSuite *StoragePartitionsSuite *MergeSuite \
   *LogicalLinksSuite *ReplanningSuite *OtherSessionsSuite *StoppedSessionSuite
 LINE_TESTS := tests/test_joins.py tests/test_plans.py tests/test_docs.py \
   tests/test_other_sessions.py tests/test_sessions.py::test_a_jar_of_another_line \

@@ -117,6 +117,9 @@ def classic_session(home: Path) -> SparkSession:
         .config("spark.sql.shuffle.partitions", 3)
         .config("spark.default.parallelism", 2)
         .config("spark.driver.memory", "1g")
+        # A barrier stage that has more tasks than slots fails at once, and not after ten minutes.
+        .config("spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures", 1)
+        .config("spark.scheduler.barrier.maxConcurrentTasksCheck.interval", "1s")
         .config("spark.sql.warehouse.dir", str(home / "warehouse"))
         # Small tables would otherwise be broadcast where tests look at shuffles.
         .config("spark.sql.autoBroadcastJoinThreshold", -1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 from stock import setting, stock_join
 
-from pyspark_skewext import multi_full_join, multi_join
+from pyspark_skewext import explain, multi_full_join, multi_join
 from pyspark_skewext._plans import exchange_count, node_names
 
 JOIN = "MultiFullJoin"
@@ -277,3 +278,72 @@ def test_same_input_twice_is_shuffled_once(spark: SparkSession, tables: list[Dat
         names = node_names(joined)
         assert names.count("Exchange") == 1
         assert names.count("ReusedExchange") == 1
+
+
+#: What makes every partition of more than a few rows a skewed one, in a stage of two tasks.
+ALL_SKEWED = {
+    "spark.sql.shuffle.partitions": 2,
+    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": 1000,
+    "spark.sql.adaptive.skewJoin.skewedPartitionFactor": 1,
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": 500,
+}
+
+
+@pytest.fixture
+def all_skewed(spark: SparkSession) -> Iterator[None]:
+    with ExitStack() as settings:
+        for key, value in ALL_SKEWED.items():
+            settings.enter_context(setting(spark, key, value))
+        yield
+
+
+@pytest.mark.usefixtures("all_skewed")
+@pytest.mark.parametrize("inputs", [2, 3])
+@pytest.mark.parametrize("method", ["mapInPandas", "mapInArrow"])
+def test_a_join_below_a_barrier_stage_is_left_whole(
+    spark: SparkSession, inputs: int, method: str
+) -> None:
+    pytest.importorskip("pandas", reason="PySpark 3.5 does not need it for anything else")
+
+    def table(n: int, rows: int, hot: int) -> DataFrame:
+        key = sf.when(sf.col("id") % 4 < hot, 3).otherwise(sf.col("id") % 40)
+        text = sf.md5((sf.col("id") + n).cast("string"))
+        return spark.range(0, rows, 1, 4).select(key.alias("k"), text.alias(f"s{n}"))
+
+    def mapped(barrier: bool, *, shuffled: bool = False) -> DataFrame:
+        tables = [table(0, 800, 2), *(table(n, 60, 0) for n in range(1, inputs))]
+        join = multi_full_join(*tables, on="k")
+        if inputs == 2:
+            join = tables[0].join(tables[1].hint("merge"), "k", "full")
+        below = join.repartition(2) if shuffled else join
+        return getattr(below, method)(lambda frames: frames, below.schema, barrier=barrier)
+
+    # There is room for two tasks at a time.
+    whole = mapped(barrier=True)
+    rows = whole.collect()
+    with setting(spark, "spark.skewext.enabled", "false"):
+        assert_same_rows(rows, mapped(barrier=True))
+    (skew,) = explain(whole).joins[0]["skew"]
+    assert skew["status"] == "whole"
+    assert "barrier" in skew["text"]
+    assert "Repartition" in skew["advice"]
+    for split in (mapped(barrier=False), mapped(barrier=True, shuffled=True)):
+        split.collect()
+        assert [skew["status"] for skew in explain(split).joins[0]["skew"]] == ["split"]
+
+
+@pytest.mark.usefixtures("all_skewed")
+def test_an_rdd_barrier_above_a_join_that_is_not_to_be_split(spark: SparkSession) -> None:
+    """As docs/skew.md has it: no plan shows what is done with an RDD."""
+    left = spark.range(0, 800, 1, 4).select((sf.col("id") % 2 * 3).alias("k"), "id")
+    text = sf.md5(sf.col("id").cast("string"))
+    right = spark.range(0, 60, 1, 4).select(sf.col("id").alias("k"), text.alias("s"))
+
+    def joined() -> DataFrame:
+        return left.join(right.hint("merge"), "k", "full")
+
+    with setting(spark, "spark.skewext.skew.enabled", "false"):
+        rows = joined().rdd.barrier().mapPartitions(lambda rows: rows).collect()
+    split = joined()
+    assert_same_rows(rows, split)
+    assert [skew["status"] for skew in explain(split).joins[0]["skew"]] == ["split"]

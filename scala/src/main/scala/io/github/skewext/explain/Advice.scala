@@ -63,6 +63,9 @@ private[skewext] object Advice {
         "spark.sql.adaptive.forceOptimizeSkewedJoin=true splits it at the cost of a shuffle, " +
         "with the cost evaluator of docs/skew.md."
     case SkewReason.UserRepartition => "Remove the repartition if it is not needed."
+    case SkewReason.BarrierStage =>
+      "Repartition between the join and the barrier operator: then the join is split, and " +
+        "the repartition decides how many tasks the barrier stage has."
     case SkewReason.FewFiles =>
       "io.github.skewext.skew.MarkWrittenJoins in spark.skewext.excludedRules splits the " +
         "join, which then writes more files."

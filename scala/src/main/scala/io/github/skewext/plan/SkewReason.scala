@@ -85,6 +85,12 @@ object SkewReason {
   case object UserRepartition
       extends SkewReason("a repartition above the join requires its partitioning", true)
 
+  case object BarrierStage
+      extends SkewReason(
+        "a barrier operator above (mapInPandas or mapInArrow with barrier=True) runs all tasks of the " +
+          "stage at the same time, and more tasks may find no slots",
+        true)
+
   case object MergeTarget
       extends SkewReason(
         "the cardinality check of a MERGE needs all matches of a target row in one task, so " +
@@ -103,6 +109,7 @@ object SkewReason {
     KeysTogether,
     UserRepartition,
     BucketedWrite,
+    BarrierStage,
     FewFiles,
     MergeTarget,
     NotStable,

@@ -11,6 +11,7 @@ import org.apache.spark.sql.execution.datasources.WriteFilesExec
 import org.apache.spark.sql.execution.datasources.v2.MergeRowsExec
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.{SortExec, SparkPlan}
+import org.apache.spark.sql.skewext.SparkShims
 
 /**
  * Remembers what the query wants of a join's partitions as long as the plan shows it: Spark drops a
@@ -48,6 +49,10 @@ object RequiredLayout extends Rule[SparkPlan] {
       case merge: MergeRowsExec
           if merge.checkCardinality && !merge.exists(JoinHints.forbidsReplication) =>
         demand(merge, merge.child, Some(SkewReason.MergeTarget))
+      case barrier if SparkShims.isBarrier(barrier) =>
+        barrier.children.foreach { child =>
+          demand(barrier, child, Some(SkewReason.BarrierStage), ofAll = true)
+        }
       case sort @ SortExec(_, false, child, _) =>
         demand(sort, child, None)
       case _ =>
@@ -55,15 +60,22 @@ object RequiredLayout extends Rule[SparkPlan] {
     plan
   }
 
-  /** Of the first joins below: what is below these is theirs to ask for. */
-  private def demand(by: SparkPlan, child: SparkPlan, leftWhole: Option[SkewReason]): Unit = {
+  /**
+   * Of the first joins below, as what is below these is theirs to ask for; or of all: the number of
+   * tasks is the same in all of a stage.
+   */
+  private def demand(
+      by: SparkPlan,
+      child: SparkPlan,
+      leftWhole: Option[SkewReason],
+      ofAll: Boolean = false): Unit = {
     val wanted = new Requirement(leftWhole)
     by.setTagValue(wants, wanted)
     def mark(node: SparkPlan): Unit = node match {
       case _: Exchange | _: QueryStageExec =>
       case _ =>
         node.setTagValue(demands, demandsOn(node) :+ wanted)
-        if (!isJoin(node)) node.children.foreach(mark)
+        if (ofAll || !isJoin(node)) node.children.foreach(mark)
     }
     mark(child)
   }

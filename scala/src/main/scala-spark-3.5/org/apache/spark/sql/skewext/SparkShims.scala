@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.Sum
 import org.apache.spark.sql.catalyst.expressions.{DynamicPruningSubquery, EvalMode, Expression, FunctionTableSubqueryArgumentExpression, NullIntolerant}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.execution.python.{MapInPandasExec, PythonMapInArrowExec}
 import org.apache.spark.sql.execution.{ExternalAppendOnlyUnsafeRowArray, SparkPlan}
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.sql.{Column, DataFrame, Dataset, SparkSession}
@@ -61,6 +62,13 @@ object SparkShims {
   /** Whether the plan is a join whose partitions Spark has split. */
   def isSkewJoin(plan: SparkPlan): Boolean = plan match {
     case join: ShuffledJoin => join.isSkewJoin
+    case _ => false
+  }
+
+  /** Whether all tasks of its stage must run at the same time. */
+  def isBarrier(plan: SparkPlan): Boolean = plan match {
+    case map: MapInPandasExec => map.isBarrier
+    case map: PythonMapInArrowExec => map.isBarrier
     case _ => false
   }
 

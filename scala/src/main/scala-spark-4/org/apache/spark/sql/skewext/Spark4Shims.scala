@@ -9,7 +9,8 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.Sum
 import org.apache.spark.sql.catalyst.expressions.{CollationKey, EvalMode, Expression, FunctionTableSubqueryArgumentExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
-import org.apache.spark.sql.execution.ExternalAppendOnlyUnsafeRowArray
+import org.apache.spark.sql.execution.python.{MapInArrowExec, MapInPandasExec}
+import org.apache.spark.sql.execution.{ExternalAppendOnlyUnsafeRowArray, SparkPlan}
 import org.apache.spark.sql.types.{DataType, TimeType}
 import org.apache.spark.sql.{classic, Column, DataFrame, SparkSession}
 import org.apache.spark.unsafe.types.UTF8String
@@ -49,6 +50,13 @@ private[skewext] trait Spark4Shims extends LineShims {
   /** Whether a table argument is partitioned or ordered. */
   def isArranged(table: FunctionTableSubqueryArgumentExpression): Boolean =
     table.hasRepartitioning || table.orderByExpressions.nonEmpty
+
+  /** Whether all tasks of its stage must run at the same time. */
+  def isBarrier(plan: SparkPlan): Boolean = plan match {
+    case map: MapInPandasExec => map.isBarrier
+    case map: MapInArrowExec => map.isBarrier
+    case _ => false
+  }
 
   def outOfMemory(message: String): SparkOutOfMemoryError =
     new SparkOutOfMemoryError("INTERNAL_ERROR_MEMORY", Map("message" -> message).asJava)

@@ -1,0 +1,28 @@
+package org.apache.spark.sql.skewext
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.resource.ResourceProfile
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.python.MapInPandasExec
+
+/** `mapInPandas` of the rows themselves, without Python. */
+class BarrierMapExec(
+    function: Expression,
+    rows: Seq[Attribute],
+    input: SparkPlan,
+    ofBarrier: Boolean,
+    resources: Option[ResourceProfile])
+    extends MapInPandasExec(function, rows, input, ofBarrier, resources) {
+
+  override protected def doExecute(): RDD[InternalRow] = BarrierMap.execute(child, isBarrier)
+
+  override protected def withNewChildInternal(newChild: SparkPlan): MapInPandasExec =
+    new BarrierMapExec(func, output, newChild, isBarrier, profile)
+}
+
+object BarrierMapExec {
+  def apply(function: Expression, input: SparkPlan, isBarrier: Boolean): SparkPlan =
+    new BarrierMapExec(function, input.output, input, isBarrier, None)
+}
