@@ -7,10 +7,11 @@ import io.github.skewext.sketch.KeySketch
 import org.apache.spark.sql.execution.{CoalescedPartitionSpec, FileSourceScanExec, ShufflePartitionSpec, SparkPlan}
 
 /**
- * The buckets of a table, as far as a join can be split by them: what is a map task's block in a
- * shuffle, is a file of the bucket here, or a row group of it.
+ * The buckets of a table as a source that a join can read in slices. A file of the bucket, or a row
+ * group of it, corresponds to the block of a map task in a shuffle.
  *
- * @param node what makes rows of one bucket of the rows of this bucket
+ * @param node the plan node whose rows of a bucket are computed from the rows of that bucket in the
+ *             scan.
  */
 private[skewext] case class BucketSource(node: SparkPlan, files: BucketFiles, sliceable: Boolean)
     extends PartitionSource {
@@ -23,7 +24,9 @@ private[skewext] case class BucketSource(node: SparkPlan, files: BucketFiles, sl
   override def blocks(partition: Int): Seq[MapBlocks] =
     files.ranges(partition).zipWithIndex.map { case (range, i) => MapBlocks(i, i + 1, range.bytes) }
 
-  /** A row group would be decoded by each task that shares it, which is most of the work. */
+  /**
+   * False, because every task that shares a row group would decode it, which is most of the work.
+   */
   override def canBeShared: Boolean = false
 
   override def dropCost: Double = SkewPlanner.FileStreamCost
@@ -40,7 +43,9 @@ private[skewext] case class BucketSource(node: SparkPlan, files: BucketFiles, sl
 
 private[skewext] object BucketSource {
 
-  /** None if the scan has files of no bucket, at which it is going to fail. */
+  /**
+   * Returns None if the scan has files that belong to no bucket. Such a scan fails when it runs.
+   */
   def of(scan: FileSourceScanExec, sliceable: Boolean): Option[BucketSource] =
     BucketFiles.of(scan).map(BucketSource(scan, _, sliceable))
 }

@@ -10,9 +10,10 @@ import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, ShuffledJoin,
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Joins of Spark's by the same key above a join that is split, in the same stage. One that gives each row
- * of this side by itself (inner, left outer, semi and anti joins with it on the left) may have it in
- * parts, if each part meets all that the other side has of the partition:
+ * Splits Spark's joins on the same key that are above a split join in the same stage. Such a join
+ * can be split if it returns the rows of this side one by one: an inner join, or a left outer, semi
+ * or anti join with this side on the left. Each piece then reads all rows that the other side has
+ * in the partition:
  * {{{
  * Join LEFT OUTER                    Join LEFT OUTER (skew=true)
  * :- MultiFullJoin            =>     :- MultiFullJoin (skew: 1 partition in 2 pieces)
@@ -22,11 +23,11 @@ import org.apache.spark.sql.internal.SQLConf
 private[skewext] object JoinsAbove {
 
   /**
-   * The plan with such joins divided as the split one is.
+   * Returns the plan with these joins split like the join below them.
    *
-   * @param plan with the split join
-   * @param join what has been split
-   * @param by what has taken its place
+   * @param plan the plan, with the split join.
+   * @param join the join before the split.
+   * @param by the plan that replaces the join.
    */
   def divided(plan: SparkPlan, join: SparkPlan, by: SparkPlan): Option[SparkPlan] = for {
     splits <- by.collectFirst { case s: SplitJoinExec => s.splits }
@@ -66,7 +67,10 @@ private[skewext] object JoinsAbove {
   private def partitioned(plan: SparkPlan): Option[PartitionedInput] =
     PartitionedInput.of(plan, SQLConf.get.getConf(SkewConf.BUCKET_SKEW)).toOption
 
-  /** Every task of a split partition reads what the other side has of it. */
+  /**
+   * Whether the rereads stay within maxRereadFactor: every task of a split partition reads all rows
+   * that the other side has in that partition.
+   */
   private def isWorthIt(
       join: ShuffledJoin,
       other: PartitionedInput,

@@ -9,16 +9,16 @@ import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.datasources.v2.MergeRowsExec
 
 /**
- * The queries by which Spark and Delta carry out a MERGE. Of the target they shuffle a key, a file's name
- * or a flag, and little else: rows of one key are equal there, and many of them a few bytes. So their
- * keys are counted, which is nothing beside what a MERGE takes.
+ * The queries that Spark and Delta run for a MERGE. From the target they shuffle the key, a file
+ * name or a flag, and little else. So rows with one key are equal, and many of them compress to a
+ * few bytes. Key sampling finds these keys, and its cost is negligible compared with a MERGE.
  */
 private[skew] object MergeQuery {
 
   /**
-   * Whether the plan is one of them, told by what a MERGE has: Spark's operator, the files of the rows
-   * of a join, or Delta's counting of the source's rows. A query of a user that joins rows and asks for
-   * their files is taken for one as well.
+   * Whether the plan is such a query. The signs are Spark's operator for MERGE, a join that returns
+   * file metadata columns, and the expression with which Delta counts source rows. A user's query
+   * that joins rows and selects their files matches, too.
    */
   def isPartOfOne(plan: SparkPlan): Boolean = plan match {
     case _: MergeRowsExec => true

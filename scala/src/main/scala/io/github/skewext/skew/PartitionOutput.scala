@@ -3,33 +3,39 @@ package io.github.skewext.skew
 import io.github.skewext.sketch.{KeySketch, SketchLayout}
 
 /**
- * What the join of one partition is estimated to give for keys that have many rows in several
- * inputs. Only what stands out: the other rows that come out are not known, and not many.
+ * The estimated output of the join in one partition, for keys that have many rows in several
+ * inputs. The estimate covers hot keys only: the output of other keys is unknown, and small.
  *
- * @param bytes of all such rows
- * @param byInput of the rows that are divided, too, if rows of that input are
- * @param hotRows how many rows each input has of such keys
+ * @param bytes the size of all these output rows.
+ * @param byInput for every input, the size of the output rows that are divided if this input is
+ *                sliced.
+ * @param hotRows for every input, the number of its rows with such keys.
  */
 case class PartitionOutput(bytes: Double, byInput: Seq[Double], hotRows: Seq[Double])
 
 object PartitionOutput {
 
   /**
-   * Of how many samples a cell must be to stand out, however even the others are. For fewer the
-   * square of the error is as large as what is to be found.
+   * The least number of samples in the cell of a hot key, however even the other cells are. With
+   * fewer samples, the square of the error is as large as the estimate.
    */
   private val MinSamples = 8
 
-  /** How far above the middle of a partition's cells it must be, in what would be deviations. */
+  /**
+   * The distance between a hot cell and the median of the cells of its partition, in standard
+   * deviations.
+   */
   private val Deviations = 6.0
 
-  /** From the median of absolute differences to a standard deviation. */
+  /** The factor from a median absolute deviation to a standard deviation. */
   private val OfMedian = 1.4826
 
   /**
-   * @param sketches of the inputs; none of one whose rows do not come out, or were not counted
-   * @param rowBytes how large a row is that comes out
-   * @return what is estimated of each partition; nothing if there is nothing to go by
+   * @param sketches the sketches of the inputs; None for an input without output rows or without
+   *                 key sampling.
+   * @param rowBytes the size of an output row.
+   * @return the estimate for each partition, or nothing if fewer than two inputs have comparable
+   *         sketches.
    */
   def of(sketches: Seq[Option[KeySketch]], rowBytes: Double): IndexedSeq[PartitionOutput] = {
     val known = sketches.flatten
@@ -38,7 +44,7 @@ object PartitionOutput {
     } else {
       val width = known.map(_.layout.width).min
       (0 until known.head.layout.partitions).map { p =>
-        // What is in one cell by accident is not so in the other table.
+        // Keys that share a cell in one table rarely share one in the other.
         (0 until SketchLayout.Tables)
           .map(table => inTable(sketches.map(_.map(excess(_, table, p, width))), width, rowBytes))
           .minBy(_.bytes)
@@ -67,13 +73,13 @@ object PartitionOutput {
     PartitionOutput(bytes, byInput.toIndexedSeq, hotRows.toIndexedSeq)
   }
 
-  /** By how many rows each cell stands out, or 0. */
+  /** The number of rows by which each cell exceeds the median, or 0 if the cell is not hot. */
   private def excess(sketch: KeySketch, table: Int, partition: Int, width: Int): Array[Double] = {
     val cells = sketch.cells(table, partition, width)
     if (cells.forall(_ < MinSamples)) {
       new Array[Double](width)
     } else {
-      // One hot key more or less does not move a median.
+      // A median is robust against a single hot key.
       val middle = median(cells.map(_.toDouble))
       val deviation = math.max(
         OfMedian * median(cells.map(c => math.abs(c - middle))),

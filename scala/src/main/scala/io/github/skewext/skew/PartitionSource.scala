@@ -10,52 +10,56 @@ import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ColumnarToRowExec
 import org.apache.spark.sql.skewext.ShuffleBlocks
 
 /**
- * What rows of a join's input come from, and what can be read in parts: a shuffle that is done, or
+ * A source of rows for an input of a join that can be read in slices: a materialized shuffle, or
  * the buckets of a table.
  */
 private[skewext] trait PartitionSource {
 
-  /** The node of the input's plan that stands for it. */
+  /** The node of the input's plan that reads the source. */
   def node: SparkPlan
 
   /** The partitions that each task reads. */
   def ranges: Seq[CoalescedPartitionSpec]
 
-  /** Whether the input made of a part of its rows is a part of the input. */
+  /** Whether the input computed from a part of the source's rows is a part of the input. */
   def sliceable: Boolean
 
   /** The size of each partition. */
   def bytes: IndexedSeq[Long]
 
-  /** What it has of a partition, in blocks that can be read one by one. */
+  /** The blocks of a partition. Each can be read separately. */
   def blocks(partition: Int): Seq[MapBlocks]
 
   /**
-   * Whether tasks may divide a block by what is in its rows, each reading all of it: only if they are
-   * the same rows when what it comes from runs again. Looks at all of the plan.
+   * Whether tasks may divide a block by a hash of its rows, while each of them reads the whole
+   * block. This requires that the rows are the same when their plan runs again. The check visits
+   * the whole plan.
    */
   def canBeShared: Boolean
 
-  /** What a byte costs that is read and dropped, where one that is joined costs 1. */
+  /**
+   * The cost of reading a byte that is then dropped, relative to a cost of 1 for a byte that is
+   * joined.
+   */
   def dropCost: Double = SkewPlanner.StreamCost
 
-  /** What is known of how often its keys occur. */
+  /** The counts of its keys, if they were sampled. */
   def sketch: Option[KeySketch]
 
-  /** Whether it would be known, but for the number of counters that this takes. */
+  /** Whether key sampling was skipped because it needs too many counters. */
   def keysNotCounted: Boolean = false
 
-  /** How large its rows are in memory, on average, if that is known. */
+  /** The average size of its rows in memory, or 0 if that is unknown. */
   def rowBytes: Double
 
   /** The node with other reads. */
   def reading(specs: Seq[ShufflePartitionSpec]): SparkPlan
 
-  /** The same source, of which nothing but the rows of this node is made. */
+  /** The same source as seen by a node that computes its rows from this source alone. */
   def below(node: SparkPlan): PartitionSource
 }
 
-/** @param node the stage, or the node that reads it */
+/** @param node the stage, or the node that reads it. */
 private[skewext] case class ShuffleSource(
     node: SparkPlan,
     stage: ShuffleQueryStageExec,
@@ -63,7 +67,7 @@ private[skewext] case class ShuffleSource(
     sliceable: Boolean)
     extends PartitionSource {
 
-  /** Of no rows where no map task ran. */
+  /** All sizes are 0 if no map task ran. */
   override val bytes: IndexedSeq[Long] = stage.mapStats
     .map(_.bytesByPartitionId.toIndexedSeq)
     .getOrElse(IndexedSeq.fill(stage.shuffle.numPartitions)(0L))
@@ -83,7 +87,7 @@ private[skewext] case class ShuffleSource(
 
   private def countingIn(plan: SparkPlan): Option[KeySketchExec] = plan match {
     case counting: KeySketchExec => Some(counting)
-    // Batches were counted, and then made rows of.
+    // The keys were sampled in batches, before their conversion to rows.
     case ColumnarToRowExec(child) => countingIn(child)
     case MadeOf.Wrapped(child) => countingIn(child)
     case _ => None
@@ -104,6 +108,6 @@ private[skewext] case class ShuffleSource(
   override def reading(specs: Seq[ShufflePartitionSpec]): SparkPlan =
     SplitReadSpecs.of(stage, specs)
 
-  /** What is above reads the shuffle's rows as they come. */
+  /** The source is unchanged: nodes above read the rows of the shuffle without further reads. */
   override def below(node: SparkPlan): PartitionSource = this
 }

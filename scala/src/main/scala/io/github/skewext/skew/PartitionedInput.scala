@@ -12,8 +12,9 @@ import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQuery
 import org.apache.spark.sql.execution.exchange._
 
 /**
- * An input of a join that comes out of one shuffle or the buckets of one table, or of several that
- * are partitioned and read alike, as where it is a join itself.
+ * An input of a join whose rows come from one shuffle or from the buckets of one table. If the
+ * input is a join itself, it may have several such sources, with the same partitions and the same
+ * reads.
  */
 case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
 
@@ -25,8 +26,8 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
   }
 
   /**
-   * The source that is sliced where the input is: that with the largest partition. What is there
-   * twice cannot be told apart.
+   * The source to slice if the input is sliced: the one with the largest partition. A source that
+   * occurs twice is excluded, because its two occurrences are indistinguishable.
    */
   private val sliced: Option[PartitionSource] = sources
     .filter(s => s.sliceable && sources.count(_.node eq s.node) == 1)
@@ -49,8 +50,8 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
       weights =
         sketch.map(s => RowWeights.of(bytes, s.sampled, s.every)).getOrElse(IndexedSeq.empty))
     sliced.fold(whole) { source =>
-      // What is divided by must be there again when a map task runs again. And tasks that share a
-      // block do all that is to be done with it, which is little if it is not joined.
+      // Dividing a block requires that a repeated map task produces the same rows. All tasks that
+      // share a block read all of it. That is cheap if they join only their part.
       def cuttable = !several && RowShare.possible(plan.output, keys) && source.canBeShared
       whole.copy(
         blocks = source.blocks,
@@ -61,7 +62,10 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
     }
   }
 
-  /** What is known of how often its keys occur: only if each of its rows is one of one source. */
+  /**
+   * The sampled counts of its keys, if each row of the input is computed from one row of a single
+   * source.
+   */
   def sketch: Option[KeySketch] = sources match {
     case Seq(source) if source.sliceable => source.sketch
     case _ => None
@@ -69,7 +73,7 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
 
   def keysNotCounted: Boolean = sources.exists(_.keysNotCounted)
 
-  /** How large its rows are in memory, on average: one of each source together. */
+  /** The average size of its rows in memory: the sum over all sources. */
   def rowBytes: Double = sources.map(_.rowBytes).sum
 
   /** The input with other reads. */
@@ -86,7 +90,10 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
     replace(plan)
   }
 
-  /** Every slice of the one source meets all that the others have of the partition. */
+  /**
+   * The reads of a source. The sliced source is read in slices, and every slice is joined with all
+   * rows of the partition in the other sources.
+   */
   private def specsOf(
       source: PartitionSource,
       specs: Seq[ShufflePartitionSpec]): Seq[ShufflePartitionSpec] = {
@@ -104,10 +111,10 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
 object PartitionedInput {
 
   /**
-   * The shuffles and buckets that the rows of the plan are made of, if they are, and partition by
-   * partition.
+   * Finds the shuffles and buckets whose rows the plan combines partition by partition, or returns
+   * the reason why there are none.
    *
-   * @param buckets whether buckets are to be read in parts
+   * @param buckets whether buckets may be read in slices.
    */
   def of(plan: SparkPlan, buckets: Boolean): Either[SkewReason, PartitionedInput] = {
     def find(node: SparkPlan, sliceable: Boolean): Either[SkewReason, Seq[PartitionSource]] =
@@ -123,7 +130,7 @@ object PartitionedInput {
           if (!buckets) Left(SkewReason.BucketsOff)
           else BucketSource.of(scan, sliceable).map(Seq(_)).toRight(SkewReason.InputNotPartitioned)
         case MadeOf(parts) =>
-          // Every task of a split partition makes the rows anew, and they must be the same ones.
+          // Every task of a split partition computes the rows again, and must get the same rows.
           if (StableRows.areMadeBy(node)) {
             val found = parts.map(part => find(part.child, sliceable && part.linear))
             found.collectFirst { case Left(reason) => Left(reason) }.getOrElse {
@@ -143,11 +150,14 @@ object PartitionedInput {
     }
   }
 
-  /** The partitions of a source, and how they are read. */
+  /** The number of partitions of a source, and the ranges in which they are read. */
   def readAs(source: PartitionSource): (Int, Seq[(Int, Int)]) =
     (source.bytes.size, source.ranges.map(r => (r.startReducerIndex, r.endReducerIndex)))
 
-  /** A user's `repartition` by the key as well: how many tasks read it is not seen by anybody. */
+  /**
+   * A user's `repartition` by the key is also splittable: the number of tasks that read it is not
+   * visible to the query.
+   */
   private def isSplittable(stage: ShuffleQueryStageExec): Boolean =
     stage.isMaterialized && stage.shuffle.outputPartitioning != SinglePartition &&
       (stage.shuffle.shuffleOrigin match {

@@ -14,29 +14,29 @@ import org.apache.spark.sql.execution.{SortExec, SparkPlan}
 import org.apache.spark.sql.skewext.SparkShims
 
 /**
- * Remembers what the query wants of a join's partitions as long as the plan shows it: Spark drops a
- * `repartition(k)` or a sort above a join that gives its rows so anyway, and from then on nobody
- * can tell that somebody relies on it.
+ * Records the partitioning and order that a query requires of a join, while the plan still shows
+ * them. Spark drops a `repartition(k)` or a sort above a join whose output already satisfies it.
+ * After that, the plan does not show that an operator relies on it.
  */
 object RequiredLayout extends Rule[SparkPlan] {
 
-  /** What one node wants of the joins below it: to be left whole, or else their order. */
+  /** The requirement of one node on the joins below it: no split, or the order of their rows. */
   private class Requirement(val leftWhole: Option[SkewReason])
 
-  /** On a join: what is wanted of it. On the nodes above it: what is wanted through them. */
+  /** Requirements on a join. On the nodes above the join, requirements that they pass through. */
   private val demands = TreeNodeTag[Seq[Requirement]]("skewext.demands")
 
-  /** On the node that wants it. */
+  /** The requirement of the node. */
   private val wants = TreeNodeTag[Requirement]("skewext.wants")
 
   private def demandsOn(node: SparkPlan): Seq[Requirement] =
     node.getTagValue(demands).getOrElse(Nil)
 
-  /** Why the join must be left whole, if it must. */
+  /** The reason why the join must not be split, if there is one. */
   def reasonToLeaveWhole(join: SparkPlan): Option[SkewReason] =
     demandsOn(join).flatMap(_.leftWhole).headOption
 
-  /** Whether the rows of each partition must have the order that the join says they have. */
+  /** Whether the rows of each partition must have the join's output ordering. */
   def isOrderWanted(join: SparkPlan): Boolean = demandsOn(join).exists(_.leftWhole.isEmpty)
 
   override def apply(plan: SparkPlan): SparkPlan = {
@@ -45,7 +45,7 @@ object RequiredLayout extends Rule[SparkPlan] {
         demand(shuffle, shuffle.child, Some(SkewReason.UserRepartition))
       case write: WriteFilesExec if write.bucketSpec.isDefined =>
         demand(write, write.child, Some(SkewReason.BucketedWrite))
-      // Of a join whose hint says which side the target is, more may be sliced than nothing.
+      // If a hint marks the target side of the join, the join can still be split on that side.
       case merge: MergeRowsExec
           if merge.checkCardinality && !merge.exists(JoinHints.forbidsReplication) =>
         demand(merge, merge.child, Some(SkewReason.MergeTarget))
@@ -61,8 +61,9 @@ object RequiredLayout extends Rule[SparkPlan] {
   }
 
   /**
-   * Of the first joins below, as what is below these is theirs to ask for; or of all: the number of
-   * tasks is the same in all of a stage.
+   * Adds the requirement to the first joins below the node, which have their own requirements on the
+   * joins below them. With `ofAll`, adds it to all joins of the stage, because all operators of a
+   * stage have the same number of tasks.
    */
   private def demand(
       by: SparkPlan,
@@ -81,8 +82,9 @@ object RequiredLayout extends Rule[SparkPlan] {
   }
 
   /**
-   * When exchanges are planned. What a node wants is not a join's to give if there is an exchange in
-   * between, or if the node is still there and so gives it itself.
+   * Removes satisfied requirements after exchanges are planned. A requirement no longer applies to
+   * a join if there is an exchange in between, or if the node that has the requirement is still in
+   * the plan and so satisfies it itself.
    */
   object AfterExchanges extends Rule[SparkPlan] {
     override def apply(plan: SparkPlan): SparkPlan = {

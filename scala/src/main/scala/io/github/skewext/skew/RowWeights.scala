@@ -1,30 +1,34 @@
 package io.github.skewext.skew
 
 /**
- * By how much the work with a partition is more than its bytes say.
+ * Factors by which the work for a partition exceeds its size in bytes.
  *
- * Sizes are those of compressed shuffle files. If only keys are shuffled, as of the right side of a
- * semi join, millions of equal ones have hardly any bytes there, and each is sorted or looked up like
- * any other row. Where rows were counted ([[KeySketch]]), a partition weighs at least what as many
- * rows of a usual partition have.
+ * Sizes are those of compressed shuffle files. If only keys are shuffled, such as for the right
+ * side of a semi-join, millions of equal keys compress to hardly any bytes, but each is still
+ * sorted or looked up like any other row. If rows were sampled ([[KeySketch]]), a partition weighs
+ * at least as much as the same number of rows in a typical partition.
  *
- * For example, four partitions of 1,000 rows in 8,000 bytes, and one of 50,000 rows in 9,000 bytes,
- * 49,000 of them with one key: the last weighs as much as 400,000 bytes, 44 times what it has.
+ * For example, take four partitions of 1,000 rows in 8,000 bytes, and one of 50,000 rows in 9,000
+ * bytes, with 49,000 rows of one key. The last one weighs as much as 400,000 bytes, 44 times its
+ * size.
  */
 private[skewext] object RowWeights {
 
-  /** So much lighter than usual rows are those that equal each other, as they are compressed to nothing. */
+  /**
+   * The weight from which most rows of a partition are assumed to be equal. Equal rows compress to
+   * almost nothing.
+   */
   val OfEqualRows = 4.0
 
-  /** How far from its expectation the number of samples is taken to be, in standard deviations. */
+  /** The assumed error of the number of samples, in standard deviations. */
   private val Deviations = 3.0
 
   /**
-   * @param bytes of each partition
-   * @param sampled how many of its rows were counted
-   * @param every of how many rows one was
-   * @return a factor for the bytes of each partition, at least 1; nothing if there are no counts to go
-   *         by
+   * @param bytes the size of each partition.
+   * @param sampled the number of sampled rows of each partition.
+   * @param every the sampling interval: one row in `every` is sampled.
+   * @return a factor for the bytes of each partition, at least 1, or nothing if there are no
+   *         samples.
    */
   def of(bytes: IndexedSeq[Long], sampled: IndexedSeq[Long], every: Int): IndexedSeq[Double] =
     if (bytes.size != sampled.size || sampled.forall(_ == 0)) {
@@ -38,7 +42,9 @@ private[skewext] object RowWeights {
       }
     }
 
-  /** Chance alone must not make a partition heavier than others. */
+  /**
+   * A lower bound of the number of rows, so that chance alone does not add weight to a partition.
+   */
   private def atLeast(sampled: Long, every: Int): Double = {
     val deviation = math.sqrt(sampled * (1.0 - 1.0 / every))
     math.max(0.0, sampled - Deviations * deviation) * every

@@ -14,11 +14,13 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 
 /**
- * Puts a [[KeySketchExec]] below the shuffles of joins, so that [[SplitSkewedJoins]] knows of keys
- * that have many rows: on several sides, where sizes do not show what comes out, or on one side, where
- * they do not show how many equal keys there are ([[RowWeights]]). Not where the rows of an input are
- * put together by the key: each key is there once. And not below Spark's own joins, unless that is
- * asked for or they carry out a MERGE ([[MergeQuery]]): it would cost each of them.
+ * Adds a [[KeySketchExec]] below the shuffles of joins, so that [[SplitSkewedJoins]] finds keys
+ * with many rows. If several sides have such a key, sizes do not show how large the output is. If
+ * one side has it, sizes do not show how many rows are equal ([[RowWeights]]).
+ *
+ * An input that is grouped by the key is not sampled, because each key occurs once. Spark's own
+ * joins are sampled only if the setting enables that or the query is part of a MERGE
+ * ([[MergeQuery]]), because sampling adds a cost to each of them.
  */
 object SketchJoinKeys extends Rule[SparkPlan] {
 
@@ -39,7 +41,7 @@ object SketchJoinKeys extends Rule[SparkPlan] {
     plan
   }
 
-  /** With other software in charge of shuffles, they are not ours to look into. */
+  /** The rule is disabled if another shuffle manager is in use. */
   private def isEnabled: Boolean = SkewConf.enabled(conf) &&
     conf.getConf(SkewConf.SKEW_ENABLED) && conf.getConf(SkewConf.SKEW_OUTPUT_ENABLED) &&
     conf.getConf(SQLConf.SKEW_JOIN_ENABLED) && BulkShuffleExchangeExec.isPossible
@@ -47,9 +49,10 @@ object SketchJoinKeys extends Rule[SparkPlan] {
   private case class Shuffle(plan: SparkPlan, by: HashPartitioning)
 
   /**
-   * Joins that are a part of a chain are looked at as that alone, or N of them are looked at N times.
+   * Visits a chain of joins once, as a whole. Visiting each of its N joins would visit N joins N
+   * times.
    *
-   * @param ofSpark whether those of Spark's joins are wanted, too
+   * @param ofSpark whether to include the shuffles of Spark's joins.
    */
   private def shufflesIn(plan: SparkPlan, ofSpark: Boolean): Seq[Shuffle] = plan match {
     case join @ (_: MultiFullJoinExec | SparksShuffledJoin(_)) =>
@@ -65,7 +68,10 @@ object SketchJoinKeys extends Rule[SparkPlan] {
     case other => other.children.flatMap(shufflesIn(_, ofSpark))
   }
 
-  /** The shuffle that gives the rows of an input, none of them put together; it may be done. */
+  /**
+   * The shuffle whose rows the input reads one by one, without grouping. It may already be
+   * materialized.
+   */
   private def shuffleOf(plan: SparkPlan): Option[Shuffle] = plan match {
     case stage: ShuffleQueryStageExec => hashed(stage, stage.shuffle)
     case AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) => hashed(stage, stage.shuffle)
@@ -81,7 +87,7 @@ object SketchJoinKeys extends Rule[SparkPlan] {
       case _ => None
     }
 
-  /** By all of the key: rows that agree in a part of it are not joined. */
+  /** Whether the rows are partitioned by the whole key. */
   private def isBy(partitioning: HashPartitioning, keys: Seq[Expression]): Boolean =
     keys.forall(k => partitioning.expressions.exists(_.semanticEquals(k)))
 }

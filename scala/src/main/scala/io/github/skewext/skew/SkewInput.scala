@@ -4,23 +4,25 @@ import io.github.skewext.execution.split.MapBlocks
 import io.github.skewext.plan.InputRole
 
 /**
- * What the planner knows of an input.
+ * An input of a join, as the planner sees it.
  *
- * @param bytes its size in every partition
- * @param blocks what map tasks wrote for a partition, in their order; covers all map tasks
- * @param sliceable whether a join with a part of its shuffled rows is a part of the join
- * @param cuttable whether a block may be divided by what is in the rows; asked where something is
- *                 skewed, as `stable` is
- * @param stable whether it has the same keys when its rows are made again, so that tasks that read them
- *               at different times agree on them
- * @param rowsStable whether that holds of all columns, so that tasks agree on what is in a row
- * @param wholeBytes if it is made of several shuffles, what of `bytes` is read whole by every slice
- * @param weights by how much the work with each partition is more than its bytes say, see
- *                [[RowWeights]]; nothing if that is not known
- * @param replicable whether several tasks may join the same rows of it; if not, no other input can be
- *                   sliced
- * @param dropCost what a byte costs that is read and dropped, where one that is joined costs 1
- * @param equalRows whether so many rows of a partition are equal that they cannot be told apart
+ * @param bytes its size in every partition.
+ * @param blocks for every partition, the blocks of all map tasks, in the order of the map tasks.
+ * @param sliceable whether a join with a part of its shuffled rows is a part of the join.
+ * @param cuttable whether a block may be divided by a hash of its rows. Like `stable`, it is
+ *                 evaluated only if a partition is skewed.
+ * @param stable whether recomputing its rows gives the same keys, so that tasks that read them at
+ *               different times agree on the keys.
+ * @param rowsStable whether recomputing its rows gives the same values in all columns.
+ * @param wholeBytes if it has several shuffles, the part of `bytes` that every slice reads whole.
+ * @param weights for every partition, the factor by which the work exceeds the bytes, see
+ *                [[RowWeights]]; nothing if it is unknown.
+ * @param replicable whether several tasks may join the same rows of it. If not, no other input can
+ *                   be sliced.
+ * @param dropCost the cost of reading a byte that is then dropped, relative to 1 for a byte that is
+ *                 joined.
+ * @param equalRows for a partition, whether so many of its rows are equal that hashes cannot divide
+ *                  them.
  */
 case class SkewInput(
     role: InputRole,
@@ -39,7 +41,7 @@ case class SkewInput(
   def slicedBytes(partition: Int): Long =
     bytes(partition) - wholeBytes.map(_(partition)).getOrElse(0L)
 
-  /** The same with the bytes that the work says. */
+  /** The same input, with bytes multiplied by the weights. */
   def weighed: SkewInput = if (weights.isEmpty) this
   else {
     def weigh(partition: Int)(size: Long) = (size * weights(partition)).toLong
@@ -50,9 +52,15 @@ case class SkewInput(
       equalRows = p => weights(p) >= RowWeights.OfEqualRows)
   }
 
-  /** Equal rows would all be one task's, and the others would read them in vain. */
+  /**
+   * Whether the blocks of a partition can be divided by hash. All equal rows would go to one task,
+   * and the other tasks would read them in vain.
+   */
   def isCuttable(partition: Int): Boolean = !equalRows(partition) && cuttable()
 
-  /** What a byte of it costs that a residual drops; shuffles that make an input are joined for that. */
+  /**
+   * The cost of a byte that a residual drops. If the input has several shuffles, they must be
+   * joined before rows can be dropped.
+   */
   def streamCost: Double = if (wholeBytes.isEmpty) dropCost else 1.0
 }

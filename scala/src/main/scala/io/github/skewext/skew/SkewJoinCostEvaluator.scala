@@ -8,9 +8,10 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.skewext.SparkShims
 
 /**
- * For `spark.sql.adaptive.customCostEvaluatorClass` where skewed joins are split by force: a plan
- * with more split joins, Spark's or ours, is cheaper than any with fewer; then that with fewer
- * shuffles. Spark's own evaluator counts only Spark's joins, and these only when they are forced.
+ * A cost evaluator for `spark.sql.adaptive.customCostEvaluatorClass`, needed for forced splits of
+ * skewed joins. A plan with more split joins, Spark's or ours, is cheaper than any plan with fewer.
+ * Among plans with equally many, the one with fewer shuffles is cheaper. Spark's own evaluator
+ * counts only Spark's joins, and only if splits are forced.
  */
 class SkewJoinCostEvaluator extends CostEvaluator {
   override def evaluateCost(plan: SparkPlan): Cost = SkewJoinCost(

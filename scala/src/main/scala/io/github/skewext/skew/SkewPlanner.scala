@@ -5,28 +5,30 @@ import io.github.skewext.plan.InputRole.Optional
 import io.github.skewext.plan.{InputRole, SkewReason, SkewSettings}
 
 /**
- * Decides which partitions of a join are split, and how: from sizes to tasks, without Spark.
+ * Decides which partitions of a join are split, and how. It computes tasks from sizes, without
+ * Spark.
  *
- * A partition in which one input is too large becomes several tasks. Each piece joins a slice of
- * that input, as a required one, with all rows that the other inputs have in the partition: together
- * they give exactly the keys that the input has. The residual joins the other inputs with that one
- * excluded: it gives exactly the keys that the input lacks. That holds for any number of inputs and
- * for any roles of the others, see [[SplitTask.roles]].
+ * If one input of a partition is too large, the partition becomes several tasks. Each piece joins a
+ * slice of that input, in the role required, with all rows that the other inputs have in the
+ * partition. Together the pieces return exactly the keys that the input has. The residual joins the
+ * other inputs, with that input excluded, and returns exactly the keys that the input lacks. This
+ * holds for any number of inputs and for any roles of the others, see [[SplitTask.roles]].
  *
- * For example, a full outer join of A (400 MB in partition 7, in map blocks of 100 MB) and B (20 MB)
- * with slices of 100 MB: four pieces read 100 MB of A and 20 MB of B each. The residual reads 20 MB
- * of B to join and streams 400 MB of A, of which it needs only to know which of B's keys occur.
+ * For example, take a full outer join of A (400 MB in partition 7, in map blocks of 100 MB) and B
+ * (20 MB), with slices of 100 MB. Each of the four pieces reads 100 MB of A and 20 MB of B. The
+ * residual joins the 20 MB of B and streams 400 MB of A, only to find which keys of B occur in A.
  *
- * Where that streaming would take longer than all else, it is divided as well: tasks that run before
- * the join mark which of B's keys occur in their slice of A, and the residual reads B alone.
+ * If this streaming takes longer than all other tasks, it is divided, too. Tasks that run before
+ * the join mark the keys of B that occur in their slice of A, and the residual reads only B.
  *
- * A partition may be small and its join large: 3,000 rows of one key in A and in B, of 75 bytes each,
- * are half a megabyte and give 1.3 GB. Where that is known ([[PartitionOutput]]), A or B is sliced
- * for it, by rows: each piece reads all of the partition, which is little, and gives its part.
+ * The output of a small partition may be large. With 3,000 rows of one key in A and in B, of 75
+ * bytes each, half a megabyte of input becomes 1.3 GB of output. If this is known
+ * ([[PartitionOutput]]), A or B is sliced by rows. Each piece reads the whole partition, which is
+ * small, and returns its part of the output.
  *
- * Equal keys without other columns are compressed to nearly nothing, but to join each of them is work
- * as it is elsewhere. Where rows were counted ([[RowWeights]]), a partition has as many bytes here as
- * its rows would have in others.
+ * Equal keys without other columns compress to almost nothing, but joining each of them is as much
+ * work as elsewhere. If rows were sampled ([[RowWeights]]), the planner gives a partition as many
+ * bytes as its rows would have in other partitions.
  *
  * Where each task writes a file, a partition has no more tasks than Spark's own rule would make of it:
  * slices of whole map blocks, of inputs that are skewed by their bytes.
@@ -34,33 +36,35 @@ import io.github.skewext.plan.{InputRole, SkewReason, SkewSettings}
 object SkewPlanner {
 
   /**
-   * What reading a byte costs that is dropped again, or only compared with a set of keys, where
-   * joining it costs 1.
+   * The cost of reading a byte that is dropped, or only compared with a set of keys, relative to a
+   * cost of 1 for a byte that is joined.
    */
   val StreamCost = 0.3
 
-  /** The same of a byte of a file, of which all columns are decoded before anything is dropped. */
+  /** The same cost for a byte of a file. All columns are decoded before a row can be dropped. */
   val FileStreamCost = 0.8
 
   /**
-   * What an estimated byte of output costs, where a byte of a shuffle that is joined costs 1: the
-   * latter is compressed, and its row is read, hashed and looked up. Measured are 0.02 if nothing is
-   * done with the rows; whoever writes them down needs several times that.
+   * The cost of an estimated byte of output, relative to a cost of 1 for a joined byte of a
+   * shuffle. The latter is compressed, and its row is read, hashed and looked up. The measured cost
+   * is 0.02 if the rows are discarded. Writing them costs several times as much.
    */
   val OutputCost = 0.05
 
-  /** As many rows of its hot keys a slice should have, or slices would be too uneven. */
+  /**
+   * The least number of rows with hot keys in a slice. With fewer rows, slices would be too uneven.
+   */
   private val HotRowsOfSlice = 8
 
-  /** Marking costs little besides waiting for it. */
+  /** The least gain for which marking pays. Its main cost is the wait for its tasks. */
   private val MarkingGain = 1.25
 
   private val Growth = 1.25
 
   /**
-   * The splits of a join's partitions, or why there are none.
+   * Returns the splits of a join's partitions, or the reason why there are none.
    *
-   * @param output what is estimated to come out of each partition besides the usual, if anything is
+   * @param output the estimated output of hot keys for each partition, or nothing if it is unknown.
    */
   def plan(
       inputs: Seq[SkewInput],
@@ -105,8 +109,9 @@ object SkewPlanner {
   }
 
   /**
-   * The partitions out of which so much more comes than others even read that it shows whatever is
-   * done with it: a byte that comes out is taken for one that goes in.
+   * The partitions whose output of hot keys is much larger than the input of others, so that they
+   * take longer whatever reads their output. The comparison counts a byte of output like a byte of
+   * input.
    */
   private def hotOutput(
       inputs: Seq[SkewInput],
@@ -129,9 +134,9 @@ object SkewPlanner {
   }
 
   /**
-   * Estimated output, as the costs that it has.
+   * The estimated output of a partition, as costs.
    *
-   * @param slices in how many the partition should be read for its cost
+   * @param slices the number of slices that suits the cost of the partition.
    */
   private case class HotOutput(
       cost: Double,
@@ -139,7 +144,7 @@ object SkewPlanner {
       hotRows: Seq[Double],
       slices: Double) {
 
-    /** More slices of the input would be too uneven. */
+    /** The most slices of the input that are not too uneven. */
     def maxSlices(input: Int): Double = math.max(2.0, hotRows(input) / HotRowsOfSlice)
   }
 
@@ -162,7 +167,8 @@ object SkewPlanner {
       val having = inputs.indices.filter { i =>
         h.byInput(i) > 0 && inputs(i).role.isShown && !skewed.contains(i)
       }
-      // Hot rows need not be spread over the blocks as others are.
+      // Hot rows may be unevenly distributed over the blocks, so inputs that can be divided by rows
+      // are preferred.
       val (even, uneven) = having.partition { i =>
         inputs(i).sliceable && mayBeSliced(inputs, i) && inputs(i).isCuttable(partition)
       }
@@ -170,7 +176,8 @@ object SkewPlanner {
       chosen.map(slice(_, Double.PositiveInfinity))
     }
     val tried = bySize ++ byOutput
-    // What counts is when the last task ends. Two ways that are alike in that differ in their work.
+    // The end of the last task counts. Of two splits that are equal in that, the one with less work
+    // wins.
     val possible = tried.collect { case Right(split) => split }.sortBy { split =>
       (split.longestTask, split.work)
     }
@@ -184,7 +191,7 @@ object SkewPlanner {
   }
 
   /**
-   * Of an input that is not shown only the keys matter: one task as before, but without keeping its
+   * If an input contributes only its keys to the result, one task streams it, without keeping its
    * rows.
    */
   private def keysOnly(
@@ -197,7 +204,7 @@ object SkewPlanner {
     val skewed = inputs(input)
     val own = skewed.bytes(partition)
     val others = inputs.map(_.bytes(partition)).sum - own
-    // What comes out, comes out of the one task.
+    // The one task returns all of the output.
     val output = hot.map(_.cost).getOrElse(0.0)
     val streamed = others + skewed.streamCost * own + output
     val atOnce = own + others + output
@@ -215,16 +222,17 @@ object SkewPlanner {
   }
 
   /**
-   * The keys that an input has, found by tasks of their own before the join.
+   * A marking: tasks before the join that compute the matched keys.
    *
-   * @param longestTask with the task of the join that waits for it
-   * @param work what its tasks read, and what a residual reads after them
+   * @param longestTask the longest marking task plus the join task that waits for it.
+   * @param work the bytes that the marking tasks read, plus those that the residual reads
+   *             afterwards.
    */
   private case class Marking(slices: Seq[Slice], longestTask: Double, work: Double)
 
   /**
-   * The slices in which tasks before the join could look at the keys of an input, if they may. Blocks
-   * are not cut by what is in the rows: all tasks of a block would read all its keys.
+   * The slices for the marking tasks of an input, or nothing if marking is not possible. Blocks are
+   * not divided by hash, because every task of a block would read all its keys.
    */
   private def markingSlices(
       input: SkewInput,
@@ -233,13 +241,13 @@ object SkewPlanner {
       settings: SkewSettings): Seq[Slice] =
     if (settings.marking && input.sliceable && input.wholeBytes.isEmpty) {
       val most = input.bytes(partition).toDouble / settings.maxSlices
-      // A task that only looks at keys can do with more of them.
+      // A task that only reads keys can read more bytes.
       Slice.cut(input.blocks(partition), math.max(target / input.dropCost, most), cuttable = false)
     } else {
       Nil
     }
 
-  /** How to find the keys that an input has before the join, if that pays. */
+  /** The marking of an input, if it pays. */
   private def marking(
       input: SkewInput,
       slices: Seq[Slice],
@@ -256,7 +264,7 @@ object SkewPlanner {
       None
     }
 
-  /** @param target how large slices should be; infinite if the input is not skewed by its size */
+  /** @param target the size of a slice; infinite if the input is not skewed by its size. */
   private def sliced(
       partition: Int,
       inputs: Seq[SkewInput],
@@ -269,7 +277,7 @@ object SkewPlanner {
     val own = skewed.slicedBytes(partition)
     val others = inputs.map(_.bytes(partition)).sum - own
     val residual = needsResidual(inputs.map(_.role), input) && others > 0
-    // What comes out with rows of the input is divided, the rest comes out of some one task.
+    // Output with rows of the input is divided. All other output is in a single task.
     val divided = hot.map(_.byInput(input)).getOrElse(0.0)
     val whole = hot.map(_.cost).getOrElse(0.0) - divided
     val allowed = settings.maxRereadFactor * (own + others + divided + whole)
@@ -284,7 +292,7 @@ object SkewPlanner {
       val works = slices.map { s =>
         others + s.bytes + skewed.dropCost * (s.bytesRead - s.bytes) + divided * s.bytes / own
       }
-      // However little is done with a byte that is dropped: it is fetched over the network.
+      // Dropped bytes count in full here, because they are fetched over the network.
       val read = slices.map(s => others + s.bytesRead).sum
       val pieces = PartitionSplit(
         partition,
@@ -319,7 +327,7 @@ object SkewPlanner {
     if (!skewed.sliceable || 2 * own < skewed.bytes(partition)) {
       return Left(SkewReason.InputNotSliceable)
     }
-    // Pieces and residual have to agree on which keys match.
+    // Pieces and residual must agree on the matched keys.
     if (residual && !inputs.forall(_.stable())) return Left(SkewReason.NotStable)
     val mostSlices = math.min(settings.maxSlices, if (residual) mostTasks - 1 else mostTasks)
     if (mostSlices < 2) return Left(SkewReason.FewFiles)
@@ -327,7 +335,7 @@ object SkewPlanner {
     val smallest = math.max(
       math.max(1.0, math.min(target, wanted.getOrElse(target))),
       own.toDouble / settings.maxSlices)
-    // Larger and larger slices, until there are few enough of them.
+    // Grow the slices until their number is within the limits.
     def grow(size: Double): Either[SkewReason, PartitionSplit] = {
       val slices =
         if (bySize || !cuttable) {
@@ -350,18 +358,18 @@ object SkewPlanner {
     grow(smallest)
   }
 
-  /** Every slice meets all rows of the other inputs. */
+  /** Whether the input may be sliced: every slice is joined with all rows of the other inputs. */
   private def mayBeSliced(inputs: Seq[SkewInput], input: Int): Boolean =
     inputs.indices.forall(j => j == input || inputs(j).replicable)
 
   /**
-   * Whether some key can come out that the input lacks: not if the input is required, nor if no
-   * other input gives rows.
+   * Whether the output can contain keys that the input lacks. It cannot if the input is required,
+   * or if no other input contributes rows.
    */
   private def needsResidual(roles: Seq[InputRole], input: Int): Boolean =
     roles(input) == Optional && roles.indices.exists(j => j != input && roles(j).isShown)
 
-  /** The same split, of which sizes are those of these inputs. */
+  /** The same split, with sizes in bytes of these inputs. */
   private def inBytesOf(split: PartitionSplit, inputs: Seq[SkewInput]): PartitionSplit = {
     val skewed = inputs(split.input)
     lazy val blocks = skewed.blocks(split.partition)

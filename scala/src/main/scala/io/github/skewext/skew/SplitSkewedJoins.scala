@@ -13,11 +13,12 @@ import org.apache.spark.sql.execution.{ProjectExec, SortExec, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Splits skewed partitions of joins in the plan of one stage, when all that the stage reads is there
- * and Spark has coalesced partitions. It sees whatever shuffles the stage reads, new ones or such
- * that are used again, and the buckets of tables. What to split and how is decided by [[SkewPlanner]].
+ * Splits skewed partitions of joins in the plan of one stage. It runs when all shuffles that the
+ * stage reads are materialized and Spark has coalesced partitions. It handles new and reused
+ * shuffles, and the buckets of tables. [[SkewPlanner]] decides which partitions to split, and how.
  *
- * A join is left whole if an operator above could tell the difference. That concerns this join only.
+ * A join remains whole if the result of an operator above depends on its partitions. Other joins of
+ * the stage can still be split.
  */
 object SplitSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
 
@@ -37,9 +38,9 @@ object SplitSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
 }
 
 /**
- * Splits joins although an operator above then needs one more shuffle, if that is asked for as it is
- * for Spark's joins, by `spark.sql.adaptive.forceOptimizeSkewedJoin`. Runs on
- * the whole plan, as long as there can be new shuffles; what needs no force is left to
+ * Splits joins even if an operator above then needs one more shuffle. As for Spark's joins,
+ * `spark.sql.adaptive.forceOptimizeSkewedJoin` enables this. The rule runs on the whole plan, while
+ * shuffles can still be added. Joins that can be split without a new shuffle are left to
  * [[SplitSkewedJoins]].
  */
 object ForceSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
@@ -55,36 +56,43 @@ object ForceSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
     plan
   }
 
-  /** To another cost evaluator the plan is dearer; it would reject what else is new in it, too. */
+  /**
+   * Requires our cost evaluator. With another one, the plan costs more, and Spark would reject its
+   * other changes, too.
+   */
   private def isForced: Boolean = conf.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN) &&
     conf
       .getConf(SQLConf.ADAPTIVE_CUSTOM_COST_EVALUATOR_CLASS)
       .contains(classOf[SkewJoinCostEvaluator].getName)
 
   private def shuffled(plan: SparkPlan): SparkPlan = {
-    // Spark has decided before which of the user's repartitions there is no need of.
+    // Spark has already decided which repartitions of the user are redundant.
     EnsureRequirements(optimizeOutRepartition = false).apply(withoutInputs(plan)).transform {
       case SkewJoinChildWrapper(child) => child
     }
   }
 }
 
-/** What the rules that split joins have in common. */
+/** The common part of the rules that split joins. */
 private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
 
   /** See [[SkewSplits.reads]]. */
   protected def splitFirst: Boolean
 
-  /** Not if nobody has looked what the query asks of partitions. */
+  /**
+   * False if [[RequiredLayout]] is excluded, because then the requirements on partitions are
+   * unknown.
+   */
   protected def isEnabled: Boolean = SkewConf.enabled(conf) &&
     conf.getConf(SkewConf.SKEW_ENABLED) && conf.getConf(SQLConf.SKEW_JOIN_ENABLED) &&
     !SkewConf.excludes(conf, RequiredLayout.ruleName)
 
   /**
-   * Splits one join after the other, each if it can be, those above first: a chain of Spark's joins
-   * on one key is split as a whole.
+   * Splits the joins one by one, from the top down. A chain of Spark's joins on one key is split as
+   * a whole.
    *
-   * @param put makes a new plan of the whole one, the join in it and what may replace the join
+   * @param put a function from the whole plan, the join in it and the possible replacements of the
+   *            join to a new plan.
    */
   protected def splitJoins(plan: SparkPlan)(
       put: (SparkPlan, SparkPlan, Seq[SparkPlan]) => Either[SkewReason, SparkPlan]): SparkPlan = {
@@ -100,7 +108,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
             logDebug(s"Leaves ${join.simpleStringWithNodeId()} whole: ${reason.text}")
             join.children.foreach(visit)
         }
-      // Joins that its inputs are made of read what it wants them to.
+      // The inputs of a split join may contain joins, whose reads the split has already set.
       case _: SplitJoinExec =>
       case _ => node.children.foreach(visit)
     }
@@ -113,7 +121,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
     case _ => false
   }
 
-  /** What may replace the join, the best first. */
+  /** The possible replacements of the join, the best first. */
   private def split(join: SparkPlan): Either[SkewReason, Seq[SparkPlan]] = for {
     joined <- JoinedInputs.of(join)
     inputs <- partitionedInputs(joined)
@@ -142,7 +150,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
     }
   }
 
-  /** What is known of what the join's partitions give. */
+  /** The estimated output of the partitions, if estimates are enabled. */
   private def output(
       joined: JoinedInputs,
       inputs: Seq[PartitionedInput]): IndexedSeq[PartitionOutput] =
@@ -172,15 +180,18 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
     ValidateRequirements.validate(withoutInputs(plan))
 
   /**
-   * The plan with nothing below its split joins. There the reads give every operator the partitions
-   * that it had before, though some of them several times, which is what Spark cannot know.
+   * The plan without the inputs of its split joins. The reads there give every operator the same
+   * partitions as before, some of them several times, which Spark's validation does not support.
    */
   protected def withoutInputs(plan: SparkPlan): SparkPlan = plan.transformUp {
     case join: SplitJoinExec =>
       join.withNewChildren(join.children.map(SkewJoinChildWrapper))
   }
 
-  /** A projection above that only chooses columns is left to the join. */
+  /**
+   * Replaces the join. A projection above it that only selects columns becomes a part of the split
+   * join.
+   */
   protected def replace(plan: SparkPlan, join: SparkPlan, by: SparkPlan): SparkPlan =
     plan.transformUp {
       case node if node eq join => by

@@ -10,9 +10,10 @@ import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, ShuffledJoin,
 import org.apache.spark.sql.execution.{PartialReducerPartitionSpec, SparkPlan}
 
 /**
- * Takes back what Spark's own rule for skewed joins must not do. It slices the source of a MERGE and
- * gives every slice the whole target, and then two source rows of one target row are found by nobody:
- * see [[JoinHints]]. Runs right after that rule; [[SplitSkewedJoins]] may still slice the target.
+ * Reverts splits by Spark's own rule for skewed joins that would change a result. Spark slices the
+ * source of a MERGE and joins every slice with the whole target. Then no task finds two source rows
+ * that match one target row: see [[JoinHints]]. This rule runs directly after Spark's rule, and
+ * [[SplitSkewedJoins]] may still slice the target.
  */
 object UndoReplicatingSplits extends Rule[SparkPlan] {
 
@@ -35,13 +36,13 @@ object UndoReplicatingSplits extends Rule[SparkPlan] {
     case _ => false
   }
 
-  /** Spark wraps nothing but whole shuffles when it splits a join. */
+  /** Removes the reads that Spark adds directly above whole shuffles when it splits a join. */
   private def whole(join: ShuffledJoin): SparkPlan = {
     val unsplit = join match {
       case j: SortMergeJoinExec => j.copy(isSkewJoin = false)
       case j: ShuffledHashJoinExec => j.copy(isSkewJoin = false)
     }
-    // Before another tag is set: Spark gives a node those of the one it replaces if it has none.
+    // Copy the tags before adding one: Spark copies tags to a replacement only if that has none.
     val reading =
       LogicalLinks.replacing(join)(unsplit.withNewChildren(unsplit.children.map(_.transform {
         case read: AQEShuffleReadExec =>
