@@ -6,20 +6,20 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
- * The keys that have many rows in some input, found as a report finds them: by one pass over the keys
- * of each input, with nothing shuffled but sketches.
+ * The keys with many rows in at least one input, found like in a report: by one pass over the keys
+ * of each input that shuffles only sketches.
  *
- * @param rows the rows of each input, without those with a null in the key
- * @param keys each as literals, with the rows that it has in each input; of those that an input's
- *             sketch does not have, none
+ * @param rows the number of rows of each input, without rows with a null in the key.
+ * @param keys the keys as literals, each with its number of rows in every input; 0 for an input
+ *             whose sketch lacks the key.
  */
 private[skewext] case class FrequentKeys(rows: Seq[Long], keys: Seq[(Seq[Literal], Seq[Double])])
 
 private[skewext] object FrequentKeys {
 
   /**
-   * @param keys what is compared, for each input
-   * @param minShare keys with more than this share of an input's rows are all found
+   * @param keys the compared expressions of each input.
+   * @param minShare the share of an input's rows above which all keys are found.
    */
   def of(
       session: SparkSession,
@@ -38,11 +38,11 @@ private[skewext] object FrequentKeys {
   }
 
   /**
-   * The same from a look at no more than so many rows of each input: estimates. What a key has at
-   * other places than the beginnings of a few partitions is not seen. An input that has to be computed
-   * first is computed as a whole.
+   * Estimates the frequent keys from a limited number of rows of each input. The rows are the first
+   * ones of a few partitions, so keys that occur only elsewhere are not found. An input that must
+   * be computed before it can be read is computed as a whole.
    *
-   * @param numRows how many rows an input has, by its position, as far as that is known
+   * @param numRows a function from the position of an input to its estimated number of rows.
    */
   def sampled(
       session: SparkSession,
@@ -63,12 +63,15 @@ private[skewext] object FrequentKeys {
     found(seen, keys, minShare)
   }
 
-  /** By how many rows of a sample a key is told from chance. */
+  /**
+   * The least number of sampled rows of a frequent key, so that chance alone does not make a key
+   * frequent.
+   */
   private val LeastSampledRows = 32L
 
   /**
-   * @param times how many rows of the input a row that was seen stands for
-   * @param leastRows what was seen of a key at least
+   * @param times the number of rows of the input that a sampled row represents.
+   * @param leastRows the least number of sampled rows of a frequent key.
    */
   private case class Seen(profile: KeyProfile, times: Double, leastRows: Long)
 

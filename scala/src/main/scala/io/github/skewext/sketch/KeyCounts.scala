@@ -7,16 +7,20 @@ import scala.collection.mutable
 import org.apache.spark.util.AccumulatorV2
 
 /**
- * Brings what map tasks have counted to the driver, and adds it up there. Each map task is counted
- * once: one that ran twice, because it was slow or its output was lost, has seen the same rows.
+ * An accumulator that adds up the counters of all map tasks on the driver. Each map task counts
+ * once: if it ran twice, because it was slow or its output was lost, both attempts read the same
+ * rows.
  */
 final class KeyCounts(val layout: SketchLayout)
     extends AccumulatorV2[KeyCounts.OfTask, Array[Int]] {
 
-  /** In a task: what it will send. Nothing until the task ends, as heartbeats send it, too. */
+  /**
+   * In a task, the counters to send. None until the task ends, because heartbeats also send the
+   * accumulator.
+   */
   private var ofTask: Option[KeyCounts.OfTask] = None
 
-  /** On the driver: what was sent so far. */
+  /** On the driver, the sums of the received counters, and the map tasks that sent them. */
   @transient private var sums: Array[Int] = _
   @transient private var counted: mutable.BitSet = _
 
@@ -37,7 +41,7 @@ final class KeyCounts(val layout: SketchLayout)
     if (counted.add(counts.mapTask)) counts.addTo(sums)
   }
 
-  /** The sums of all tasks so far. Only to be read. */
+  /** The sums of all tasks so far. Callers must not change the array. */
   override def value: Array[Int] = synchronized {
     if (sums == null) Array.empty else sums
   }
@@ -64,10 +68,10 @@ final class KeyCounts(val layout: SketchLayout)
 object KeyCounts {
 
   /**
-   * What one map task has counted.
+   * The counters of one map task.
    *
-   * @param bytes for each counter that is not 0, how many cells it comes after the last one, and what
-   *              it says; numbers of seven bits a byte, the lowest first
+   * @param bytes for each counter that is not 0, its distance to the previous one, and its
+   *              value. Numbers have seven bits per byte, the lowest bits first.
    */
   final class OfTask(val mapTask: Int, bytes: Array[Byte]) extends Serializable {
 

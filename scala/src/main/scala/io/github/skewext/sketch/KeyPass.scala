@@ -12,22 +12,23 @@ import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
 /**
- * One pass over a DataFrame: reads its keys in every partition, and brings what was seen of them to
- * the driver, merged on the way where there are many partitions. Nothing is shuffled but that.
+ * One pass over the keys of a DataFrame. Each partition computes a profile of its keys. The
+ * profiles are merged on the driver, or in several steps if there are many partitions. Only
+ * profiles are shuffled.
  *
- * @param keys the keys as a join would compare them
+ * @param keys the keys as a join would compare them.
  */
 private[skewext] final class KeyPass(
     session: SparkSession,
     plan: LogicalPlan,
     keys: Seq[Expression]) {
 
-  /** What a row takes in memory, by the types of its columns. */
+  /** The size of a row in memory, estimated from the types of its columns. */
   def typicalRowBytes: Long = EstimationUtils.getSizePerRow(plan.output).toLong
 
   /**
-   * @param withBytes whether to measure rows, for which all columns have to be read
-   * @param asked keys whose rows are counted one by one
+   * @param withBytes whether to measure the size of rows, which reads all columns.
+   * @param asked keys whose rows are counted exactly.
    */
   def run(
       numPartitions: Int,
@@ -44,7 +45,7 @@ private[skewext] final class KeyPass(
       asked.toArray)
     val merged = StageName.named(session.sparkContext, KeyPass.Name) {
       SQLExecution.withNewExecutionId(query, Some(KeyPass.Name)) {
-        // As bytes, whatever serializer the session has been given, and whatever classes it knows.
+        // As bytes, so that the session's serializer and its registered classes do not matter.
         query.toRdd
           .mapPartitions(rows => Iterator.single(profiling.profile(rows).toBytes))
           .treeAggregate(Array.emptyByteArray)(KeyProfile.merge, KeyProfile.merge)
@@ -55,10 +56,10 @@ private[skewext] final class KeyPass(
   }
 
   /**
-   * The same of no more than so many rows: of those that a few partitions, which lie apart from each
-   * other, begin with.
+   * Computes a profile of at most `maxRows` rows: the first rows of a few partitions that are
+   * spread evenly over the input.
    *
-   * @return what was seen, and whether these were all the rows
+   * @return the profile, and whether it covers all rows.
    */
   def sample(numPartitions: Int, sketchSize: Int, maxRows: Int): (KeyProfile, Boolean) = {
     val query = reading(wholeRows = false)
@@ -86,7 +87,7 @@ private[skewext] final class KeyPass(
     }
   }
 
-  /** The rows, or nothing but their keys. */
+  /** A query of the whole rows, or of their keys only. */
   private def reading(wholeRows: Boolean): QueryExecution = {
     val read =
       if (wholeRows) plan
@@ -100,24 +101,24 @@ private[skewext] final class KeyPass(
 
 private[skewext] object KeyPass {
 
-  /** The name of its stages, by which the report's progress is told. */
+  /** The name of its stages, by which the report shows progress. */
   val Name = "skew_report"
 
-  /** Of how many partitions a sample has rows. */
+  /** The number of partitions in a sample. */
   private val SampledPartitions = 8
 
-  /** The passes over one DataFrame, or over two whose keys are compared as a join of them would. */
+  /** The passes over one DataFrame, or over two whose keys are compared as in a join of them. */
   def over(
       session: SparkSession,
       inputs: Seq[DataFrame],
       names: Seq[Seq[String]]): (Seq[Attribute], Seq[KeyPass]) = {
-    // What a command has given, where it is one: its analyzed plan would run it again.
+    // For a command, the result of its execution: its analyzed plan would run it again.
     val plans = inputs.map(_.queryExecution.commandExecuted)
     val (output, keys) = compared(session, plans, names)
     (output, plans.zip(keys).map { case (plan, ofPlan) => new KeyPass(session, plan, ofPlan) })
   }
 
-  /** The columns of a common key, and what each of the plans has for them. */
+  /** The columns of the common key, and the compared expressions of each plan. */
   def compared(
       session: SparkSession,
       plans: Seq[LogicalPlan],

@@ -7,14 +7,16 @@ import org.apache.datasketches.hll.{HllSketch, TgtHllType, Union}
 import org.apache.datasketches.memory.Memory
 
 /**
- * What a pass over rows has seen of their keys: of a part of the rows, or, merged, of all. Its size
- * depends on the number of partitions and on the sketches, not on the rows.
+ * A profile of the keys of some rows, or, after a merge, of all rows. Its size depends on the
+ * number of partitions and on the sketches, not on the number of rows.
  *
- * @param rows how many rows a shuffle would send to each partition, without those with a null key
- * @param nullRows the same for rows with a null in the key
- * @param bytes how large the rows of each partition are, if that was asked for
- * @param asked how many rows the keys have that were asked for
- * @param untracked rows whose key is too large to be kept, see [[KeyProfile.MaxKeyBytes]]
+ * @param rows the number of rows that a shuffle would send to each partition, without rows with a
+ *             null in the key.
+ * @param nullRows the same for rows with a null in the key.
+ * @param bytes the size of the rows of each partition, if it is measured.
+ * @param asked the exact number of rows of each key that the pass counts exactly.
+ * @param untracked the number of rows whose key is too large to store, see
+ *                  [[KeyProfile.MaxKeyBytes]].
  */
 private[skewext] final class KeyProfile(
     val rows: Array[Long],
@@ -27,7 +29,7 @@ private[skewext] final class KeyProfile(
 
   def numRows: Long = rows.sum + nullRows.sum
 
-  /** Adds what another part of the rows has; returns this. */
+  /** Adds the profile of other rows, and returns this profile. */
   def merge(other: KeyProfile): KeyProfile = {
     add(rows, other.rows)
     add(nullRows, other.nullRows)
@@ -50,13 +52,13 @@ private[skewext] final class KeyProfile(
     }
   }
 
-  /** All keys that may have more than so many rows, those with the most first. */
+  /** All keys that may have more than `rows` rows, the most frequent first. */
   def frequent(rows: Long): Seq[ReportedKey] =
     keys.getFrequentItems(rows, ErrorType.NO_FALSE_NEGATIVES).toSeq.map(_.getItem)
 
-  /** The least and the most rows that a key can have. */
+  /** A lower and an upper bound of the rows of a key. */
   def bounds(key: ReportedKey): (Long, Long) = {
-    // A key has no more rows than its partition, and these are known exactly.
+    // A key has at most as many rows as its partition, whose number of rows is exact.
     val ofPartition = rows(key.partition(rows.length))
     (keys.getLowerBound(key), math.min(keys.getUpperBound(key), ofPartition))
   }
@@ -79,10 +81,10 @@ private[skewext] final class KeyProfile(
 
 private[skewext] object KeyProfile {
 
-  /** Larger keys are not kept, or no bound would hold for the memory. */
+  /** The largest key that is stored. Without this limit, memory would have no bound. */
   val MaxKeyBytes = 4096
 
-  /** 4,096 registers: a standard error of 1.6 %. */
+  /** The logarithm of the number of registers: 4,096, for a standard error of 1.6 %. */
   val LgDistinct = 12
 
   def empty(numPartitions: Int, sketchSize: Int, withBytes: Boolean, asked: Int): KeyProfile =
@@ -113,15 +115,15 @@ private[skewext] object KeyProfile {
       HllSketch.heapify(sketch()))
   }
 
-  /** The same of profiles as bytes; an empty array stands for no rows at all. */
+  /** Merges serialized profiles. An empty array represents a profile without rows. */
   def merge(one: Array[Byte], other: Array[Byte]): Array[Byte] =
     if (one.isEmpty) other
     else if (other.isEmpty) one
     else fromBytes(one).merge(fromBytes(other)).toBytes
 
   /**
-   * The size of the sketch that finds every key with more than this share of the rows. It keeps three
-   * quarters as many keys.
+   * The size of a sketch that finds every key with more than this share of the rows. The sketch
+   * keeps three quarters as many keys.
    */
   def sketchSize(share: Double): Int = {
     val sizes = Iterator.iterate(MinSketchSize)(_ * 2)

@@ -9,11 +9,11 @@ import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.array.ByteArrayMethods
 
 /**
- * What tasks need to look at the keys of their rows.
+ * The parameters of a profile, which tasks receive.
  *
- * @param keys the key columns, bound to the rows
- * @param rowTypes the columns of the rows, if their size is to be known
- * @param asked keys whose rows are counted one by one
+ * @param keys the key columns, bound to the rows.
+ * @param rowTypes the types of the columns, if the size of rows is measured.
+ * @param asked keys whose rows are counted exactly.
  */
 private[skewext] final case class KeyProfiling(
     keys: Seq[Expression],
@@ -30,8 +30,8 @@ private[skewext] final case class KeyProfiling(
 }
 
 /**
- * Looks at the keys of one task's rows. Before the sketches is a small table of keys that were just
- * met, so that a hot key costs little more than being compared.
+ * Computes the profile of one task's rows. A small table of recent keys is in front of the
+ * sketches, so that a row with a hot key costs little more than one comparison.
  */
 private[skewext] final class KeyProfiler(profiling: KeyProfiling) {
   import KeyProfiler._
@@ -68,7 +68,8 @@ private[skewext] final class KeyProfiler(profiling: KeyProfiling) {
       nullRows(partition) += 1
     } else {
       rows(partition) += 1
-      // The low bits are the partition, where their number is a power of two.
+      // The low bits equal the partition if the number of partitions is a power of two, so mix the
+      // hash.
       val slot = (hash * Spread) >>> (32 - LgRecentKeys)
       val known = recent(slot)
       if (known != null && known.hash == hash && same(known.bytes, key)) {
@@ -94,7 +95,7 @@ private[skewext] final class KeyProfiler(profiling: KeyProfiling) {
       key.getBaseOffset,
       known.length)
 
-  /** `UnsafeRow.getBytes` may give the very bytes that the next key will be written to. */
+  /** A copy of the key. `UnsafeRow.getBytes` may return the buffer that the next key overwrites. */
   private def bytesOf(key: UnsafeRow): Array[Byte] = {
     val copy = new Array[Byte](key.getSizeInBytes)
     key.writeToMemory(copy, Platform.BYTE_ARRAY_OFFSET)
@@ -118,7 +119,7 @@ private[skewext] final class KeyProfiler(profiling: KeyProfiling) {
     }
   }
 
-  /** As a shuffle writes it, before it is compressed: with its length. */
+  /** The size of a row in a shuffle before compression, including its length. */
   private def sizeOf(row: InternalRow): Int = row match {
     case unsafe: UnsafeRow => 4 + unsafe.getSizeInBytes
     case other => 4 + wholeRow(other).getSizeInBytes

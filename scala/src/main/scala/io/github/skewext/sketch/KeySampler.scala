@@ -9,15 +9,18 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.types.IntegerType
 
 /**
- * What map tasks need to count keys.
+ * The parameters of key sampling, which map tasks receive.
  *
- * @param keys what Spark partitions the rows by, bound to them
- * @param every of how many rows one is sampled
+ * @param keys the expressions by which Spark partitions the rows, bound to the rows.
+ * @param every the sampling interval: one row in `every` is sampled, on average.
  */
 private[skewext] final class KeySampling(keys: Seq[Expression], every: Int, numSampled: SQLMetric)
     extends Serializable {
 
-  /** Where the counts go; known when the number of map tasks is. Nowhere if these are too many. */
+  /**
+   * The accumulator of the counters. It is set when the number of map tasks is known, and is None
+   * if there are too many map tasks.
+   */
   @volatile var counts: Option[KeyCounts] = None
 
   def start(mapTask: Int): KeySampler = counts match {
@@ -32,13 +35,13 @@ private[skewext] final class KeySampling(keys: Seq[Expression], every: Int, numS
   }
 }
 
-/** Takes a sample of the rows of one map task; called by generated code. */
+/** Samples the rows of one map task. Generated code calls it. */
 private[skewext] abstract class KeySampler {
 
-  /** Which row is sampled first, counted from 1. */
+  /** The number of the first sampled row, counted from 1. */
   def first: Int
 
-  /** Takes a row; returns which one is next, counted from here. */
+  /** Samples a row, and returns the distance to the next sampled row. */
   def sample(row: InternalRow): Int
 
   final def watch(rows: Iterator[InternalRow]): Iterator[InternalRow] = new Iterator[InternalRow] {
@@ -63,10 +66,10 @@ private[skewext] object KeySampler {
 }
 
 /**
- * Counts the keys of the sample. A key with a null matches nothing, and is not counted.
+ * Counts the keys of the sampled rows. A key with a null matches no row, so it is not counted.
  *
- * Which rows are sampled is a matter of chance, as each tenth row may be of one kind; but if the task
- * runs again, it is the same chance.
+ * The sampled rows are random, because every tenth row, for example, may be of one kind. If the
+ * task runs again, it samples the same rows.
  */
 private[skewext] final class CountingSampler(
     keys: Seq[Expression],
@@ -75,12 +78,15 @@ private[skewext] final class CountingSampler(
     mapTask: Int)
     extends KeySampler {
 
-  /** Made for the first row: of many small tasks most sample none. */
+  /** Allocated for the first sampled row: among many small tasks, most sample no row. */
   private[this] lazy val counts = new Array[Int](layout.size)
   private[this] var sampled = 0L
   private[this] var random = new SplittableRandom(mapTask).nextLong() | 1L
 
-  /** Null for a key with a null. To generate code for it, in each task, takes longer than a sample. */
+  /**
+   * The hash of the key, or null if the key has a null. It is interpreted, because generating code
+   * in each task takes longer than the sample.
+   */
   private[this] val hash = If(
     keys.map(k => IsNull(k): Expression).reduce(Or),
     Literal(null, IntegerType),
@@ -108,7 +114,10 @@ private[skewext] final class CountingSampler(
     nextGap()
   }
 
-  /** From 1 to twice `every`, which it is on average; a step of Marsaglia's xorshift. */
+  /**
+   * A random gap from 1 to `2 * every - 1`, `every` on average. The generator is Marsaglia's
+   * xorshift.
+   */
   private def nextGap(): Int = {
     random ^= random << 13
     random ^= random >>> 7

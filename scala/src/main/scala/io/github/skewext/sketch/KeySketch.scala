@@ -1,25 +1,25 @@
 package io.github.skewext.sketch
 
 /**
- * How often keys were seen in a sample of a shuffle's rows: not by key, but in a fixed number of
- * counters for each partition. Sizes do not show a key of which both sides of a join have a few
- * thousand rows; in the counters of both it stands out.
+ * A count-min sketch of the keys in a sample of a shuffle's rows, with a fixed number of counters
+ * per partition. Sizes do not show a key that has a few thousand rows on both sides of a join. In
+ * the counters of both sides it stands out.
  *
- * Each sampled row is counted twice, in cells chosen by different bits of its key's hash: what two
- * keys of one cell pretend together, they hardly ever pretend in both.
+ * Each sampled row is counted in two tables, in cells chosen by different bits of its key's hash.
+ * Two keys that share a cell in one table rarely share one in the other.
  *
- * @param every of how many rows one is sampled
- * @param counts as [[SketchLayout]] arranges them
+ * @param every the sampling interval: one row in `every` is sampled.
+ * @param counts the counters, in the order of [[SketchLayout]].
  */
 case class KeySketch(layout: SketchLayout, every: Int, counts: Array[Int]) {
 
-  /** How many rows of each partition were sampled; those that have no key are not counted. */
+  /** The number of sampled rows of each partition, without rows whose key has a null. */
   def sampled: IndexedSeq[Long] = (0 until layout.partitions).map { partition =>
     val first = layout.firstCell(0, partition)
     (first until first + layout.width).map(counts(_).toLong).sum
   }
 
-  /** The counters of one partition, in `width` cells. */
+  /** The counters of one partition, folded into `width` cells. */
   def cells(table: Int, partition: Int, width: Int): Array[Int] = {
     val folded = new Array[Int](width)
     val first = layout.firstCell(table, partition)
@@ -33,11 +33,11 @@ case class KeySketch(layout: SketchLayout, every: Int, counts: Array[Int]) {
 }
 
 /**
- * Which counters there are, and which of them a key is counted in.
+ * The layout of the counters.
  *
- * @param partitions of the shuffle
- * @param width cells of one partition in one table, a power of two: sketches of one join may differ
- *              in it, and the wider one can be folded
+ * @param partitions the number of partitions of the shuffle.
+ * @param width the number of cells per partition and table, a power of two. Sketches of one join
+ *              may differ in it; the wider one can be folded.
  */
 case class SketchLayout(partitions: Int, width: Int) {
 
@@ -47,9 +47,9 @@ case class SketchLayout(partitions: Int, width: Int) {
 
   def cell(table: Int, hash: Int): Int = cell(table, hash, Math.floorMod(hash, partitions))
 
-  /** @param hash by which Spark chooses the partition of a row, its remainder */
+  /** @param hash the hash whose remainder is the partition of the row in Spark. */
   def cell(table: Int, hash: Int, partition: Int): Int = {
-    // All keys of a partition have the same remainder, so the lowest bits alone would not do.
+    // All keys of a partition have the same remainder, so the lowest bits alone do not suffice.
     val mixed = (hash * SketchLayout.Mix >>> 32).toInt
     firstCell(table, partition) +
       ((mixed >>> (table * SketchLayout.MaxWidthBits)) & (width - 1))
@@ -62,19 +62,21 @@ object SketchLayout {
 
   private val MaxWidthBits = 8
 
-  /** Fewer cells do not tell a hot key from what is usual. */
+  /** The least width. With fewer cells, a hot key does not stand out. */
   private val MinWidth = 4
 
-  /** Counters in the memory of one map task: 256 KiB. */
+  /** The most counters of one map task: 256 KiB of memory. */
   private val MaxCells = 1L << 16
 
-  /** Counters that the driver is sent by all map tasks of a shuffle, of about a byte each. */
+  /**
+   * The most counters that all map tasks of a shuffle send to the driver, at about one byte each.
+   */
   private val MaxCellsSent = 1L << 27
 
-  // 2 to the 64 over the golden ratio.
+  // 2^64 divided by the golden ratio.
   private val Mix = 0x9e3779b97f4a7c15L
 
-  /** The widest layout within the limits, if there is one. */
+  /** The widest layout within the limits, or None if there is none. */
   def of(partitions: Int, mapTasks: Int): Option[SketchLayout] = {
     val cells = math.min(MaxCells, MaxCellsSent / math.max(1, mapTasks))
     val width = java.lang.Long.highestOneBit(cells / (Tables.toLong * partitions)).toInt

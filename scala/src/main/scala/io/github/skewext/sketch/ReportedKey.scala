@@ -5,7 +5,9 @@ import java.util.Arrays
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 
-/** A key as Spark has it in a row, with Spark's hash of it, which says the partition. */
+/**
+ * A key as the bytes of an `UnsafeRow`, with Spark's hash of it, which determines its partition.
+ */
 private[skewext] final class ReportedKey(val hash: Int, val bytes: Array[Byte])
     extends Serializable {
 
@@ -25,7 +27,7 @@ private[skewext] final class ReportedKey(val hash: Int, val bytes: Array[Byte])
   }
 }
 
-/** Keys as bytes, for the sketch: of each its hash, its length, and itself. */
+/** Serializes keys for the sketch: for each key its hash, its length, and its bytes. */
 private[skewext] object ReportedKeySerDe extends KeySerDe {
 
   override def serializeToByteArray(keys: Array[ReportedKey with Object]): Array[Byte] = {
