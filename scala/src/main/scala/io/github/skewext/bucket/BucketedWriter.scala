@@ -76,7 +76,10 @@ final class BucketedWriter(
     }
   }
 
-  /** Before anything is written, as Spark would drop a table of another kind for an overwrite. */
+  /**
+   * Checks the provider before the write starts, because for an overwrite Spark would drop a table
+   * of another kind.
+   */
   private def checkFormat(provider: String): Unit =
     if (!SqlInternals.writesByBucket(session, provider)) {
       throw SqlInternals.analysisError(
@@ -137,12 +140,12 @@ final class BucketedWriter(
   private def together(appended: Option[CatalogTable]): DataFrame = {
     val bucketValues = by.map(stored(_, appended))
     if (partitionBy.isEmpty) {
-      // Task i has bucket i. A null adds nothing to the hash; it keeps Spark from leaving out the
-      // shuffle where the rows come from a join by the same columns: of that, adaptive execution
-      // may split partitions.
+      // Task i writes bucket i. The null does not change the hash. It prevents Spark from removing
+      // this shuffle if the rows come from a join on the same columns, whose partitions adaptive
+      // execution may split.
       df.repartition(buckets, bucketValues :+ lit(null).cast(IntegerType): _*)
     } else {
-      // More tasks than buckets, and each opens the files of some partitions only.
+      // There are more tasks than buckets, and each opens the files of some partitions only.
       val partitionValues = partitionBy.map { name =>
         val value = stored(name, appended)
         // Spark writes an empty string as null.
@@ -152,7 +155,7 @@ final class BucketedWriter(
     }
   }
 
-  /** A column as the table keeps it: of that, Spark computes the bucket. */
+  /** A column with the type in the table, for which Spark computes the bucket. */
   private def stored(name: String, appended: Option[CatalogTable]): Column = {
     val column = df.col(BucketedWriter.quoted(name))
     columnOf(name, appended) match {

@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution._
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Merges the files of a bucket, which are sorted one by one, where Spark sorts all of their rows.
+ * Merges the sorted files of a bucket, instead of sorting all of their rows as Spark does.
  *
  * {{{
  *   SortMergeJoin [k]                    SortMergeJoin [k]
@@ -24,20 +24,20 @@ import org.apache.spark.sql.internal.SQLConf
  *       ...
  * }}}
  *
- * Only what stands between the scan and the sort must be such that a part of the files gives a part
- * of the rows, in their order: projections and filters. A multi-way join asks for no order, but
- * makes use of one that is there, if all its inputs have it: there it is all of them or none.
+ * The nodes between the scan and the sort must map a part of the files to a part of the rows, in
+ * the same order, like projections and filters do. A multi-way join requires no order, but uses one
+ * if all of its inputs have it. So the rule merges the files of all its inputs or of none.
  *
- * It is to run after exchanges are planned, and after Spark has seen which scans need their buckets.
- * All that Spark looks at later is in order: the node says of its rows what the sort did, and what is
- * below stays as it was.
+ * The rule runs after exchanges are planned, and after Spark has found the scans that need their
+ * buckets. Later checks of Spark succeed: the new node has the output ordering of the sort, and the
+ * nodes below do not change.
  */
 object MergeSortedFiles extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
     if (SkewConf.enabled(conf) && plan.exists(isCandidate)) {
       plan.transformUp {
-        // What the merging of a join's inputs has made needless.
+        // A sort that is redundant after the inputs of a join are merged.
         case SortExec(order, false, child, _) if removesSorts && isOrdered(child, order) => child
         case sort @ SortExec(order, false, child, _) =>
           scanBelow(child).flatMap(merged(_, child, order, sortedElse)).getOrElse(sort)
@@ -58,7 +58,7 @@ object MergeSortedFiles extends Rule[SparkPlan] {
     case _ => false
   }
 
-  /** The scan of sorted files that the rows come from, one by one. */
+  /** The scan of sorted files whose rows the plan returns one by one. */
   @tailrec
   private def scanBelow(plan: SparkPlan): Option[FileSourceScanExec] = plan match {
     case scan: FileSourceScanExec if isCandidate(scan) => Some(scan)
@@ -85,7 +85,7 @@ object MergeSortedFiles extends Rule[SparkPlan] {
           return join.withNewChildren(children.flatten)
         }
       }
-      // Those that could be merged are not, as long as the others are not in order.
+      // Merging some inputs does not help unless all inputs are in order.
       scans.flatten.filter(MergeReason.of(_).isEmpty).foreach { scan =>
         MergeReason.set(scan, MergeReason.OtherInputs)
       }
@@ -93,7 +93,7 @@ object MergeSortedFiles extends Rule[SparkPlan] {
     join
   }
 
-  /** The rows of a chain of nodes above a scan in order, without a sort. */
+  /** Returns the rows of the chain of nodes above a scan in order, without a sort. */
   private def merged(
       scan: FileSourceScanExec,
       chain: SparkPlan,
@@ -104,7 +104,8 @@ object MergeSortedFiles extends Rule[SparkPlan] {
       _ <- check(isOrdered(withOrder(chain), order), MergeReason.OtherOrder)
       _ <- check(SortedFiles.keepsValues(scan), MergeReason.Format)
       _ <- check(isDeterministic(chain), MergeReason.NonDeterministic)
-      // Their number is known before a name is looked at, which takes seconds for a hundred thousand.
+      // The number of files is known before their names are read, which takes seconds for 100,000
+      // files.
       _ <- check(!BucketFiles.areSurelyMore(scan, limit.files), limit.otherwise)
       files <- BucketFiles.of(scan).map(_.sorted).toRight(MergeReason.FileNames)
       _ <- check(files.most <= limit.files, limit.otherwise)
@@ -119,7 +120,7 @@ object MergeSortedFiles extends Rule[SparkPlan] {
     found.toOption
   }
 
-  /** How many files of a bucket are merged, and why not more. */
+  /** The most files of a bucket that are merged, and the reason for more. */
   private case class MaxFiles(files: Int, otherwise: MergeReason)
 
   private def sortedElse: MaxFiles =
@@ -132,12 +133,18 @@ object MergeSortedFiles extends Rule[SparkPlan] {
   private def check(condition: Boolean, otherwise: MergeReason): Either[MergeReason, Unit] =
     if (condition) Right(()) else Left(otherwise)
 
-  /** The chain as it would be above one file, for what its nodes make of the file's order. */
+  /**
+   * The chain above a single file. Its output ordering shows how the nodes change the order of the
+   * file.
+   */
   private def withOrder(chain: SparkPlan): SparkPlan = chain.transformUp {
     case scan: FileSourceScanExec => OneFile(scan.output, SortedFiles.order(scan))
   }
 
-  /** Expressions that number rows, or tell the file that is read, see files one after the other. */
+  /**
+   * Whether the expressions of the chain are deterministic. Expressions that number rows, or return
+   * the current file, depend on reading files one after the other.
+   */
   private def isDeterministic(chain: SparkPlan): Boolean =
     !chain.exists(_.expressions.exists(!_.deterministic))
 

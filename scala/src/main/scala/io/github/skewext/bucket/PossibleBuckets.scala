@@ -9,9 +9,9 @@ import org.apache.spark.sql.types._
 import org.apache.spark.util.collection.BitSet
 
 /**
- * The buckets that rows can be in which meet conditions. A bucket is told by the values of all bucket
- * columns and by nothing less, so conditions are read as alternatives, each of which gives values to
- * some columns. With buckets by `a` and `b`,
+ * The buckets that can contain rows that satisfy some predicates. Only the values of all bucket
+ * columns together determine a bucket. So predicates become alternatives, each with the values of
+ * some columns. For buckets by `a` and `b`:
  *
  * {{{
  *   a IN (1, 2) AND b = 5                        a: {1, 2}, b: {5}              2 buckets at most
@@ -19,12 +19,12 @@ import org.apache.spark.util.collection.BitSet
  *   (a = 1 AND b = 5) OR a = 2                   a: {1}, b: {5} | a: {2}    b is open:     all
  * }}}
  *
- * An alternative may be too wide, never too narrow: a condition that is not understood allows
- * anything. For the same reason nothing is made of a negation: what is true of the rows of a bucket
- * is true of other rows of that bucket only if they have the same values.
+ * An alternative may be too wide, but never too narrow: an unsupported predicate allows any value.
+ * For the same reason a negation allows any value: other rows of a bucket may have other values
+ * than the rows that the negated predicate excludes.
  *
- * @param columns the bucket columns, in their order
- * @param maxValues how many combinations of values are looked at
+ * @param columns the bucket columns, in their order.
+ * @param maxValues the most combinations of values.
  */
 private[skewext] final class PossibleBuckets(
     columns: Seq[Attribute],
@@ -34,7 +34,7 @@ private[skewext] final class PossibleBuckets(
 
   private val types = columns.map(_.dataType)
 
-  // Set where alternatives were given up for being too many.
+  // Whether alternatives were dropped because there were too many.
   private var simplified = false
 
   def of(conditions: Seq[Expression]): Either[Detailed, BitSet] = {
@@ -75,7 +75,7 @@ private[skewext] final class PossibleBuckets(
   private def alternativesOf(condition: Expression): Seq[Values] = condition match {
     case And(left, right) => both(alternativesOf(left), alternativesOf(right))
     case Or(left, right) => either(alternativesOf(left), alternativesOf(right))
-    // A row comes through where a condition is true, not where it is null.
+    // A filter keeps a row if the predicate is true, not if it is null.
     case Literal(value, BooleanType) => if (value == true) Anything else Nothing
     case e: EqualTo => compared(e, nullsEqual = false)
     case e: EqualNullSafe => compared(e, nullsEqual = true)
@@ -85,7 +85,7 @@ private[skewext] final class PossibleBuckets(
     case IsNull(Column(i)) => fixed(i, Set(null))
     case IsNaN(Column(i)) if types(i) == FloatType => fixed(i, Set(Float.NaN))
     case IsNaN(Column(i)) if types(i) == DoubleType => fixed(i, Set(Double.NaN))
-    // What Spark makes of `flag = true` and `flag = false`.
+    // Spark simplifies `flag = true` and `flag = false` to these forms.
     case Column(i) => fixed(i, Set(true))
     case Not(Column(i)) => fixed(i, Set(false))
     case _ => Anything
@@ -111,14 +111,20 @@ private[skewext] final class PossibleBuckets(
   private def fixed(column: Int, values: Set[Any]): Seq[Values] =
     if (values.exists(isZero)) Anything else Seq(Map(column -> values.map(written(column, _))))
 
-  /** Tables of older Sparks have -0.0 in another bucket than 0.0, which it is equal to. */
+  /**
+   * Tables of older versions of Spark have -0.0 and 0.0 in different buckets, although they are
+   * equal.
+   */
   private def isZero(value: Any): Boolean = value match {
     case f: Float => f == 0.0f
     case d: Double => d == 0.0d
     case _ => false
   }
 
-  /** A decimal is hashed by its digits, and has as many as the column in the rows that are written. */
+  /**
+   * The value with the scale of the column. The hash of a decimal depends on its digits, and
+   * written rows have the scale of the column.
+   */
   private def written(column: Int, value: Any): Any = (value, types(column)) match {
     case (d: Decimal, t: DecimalType) => Decimal(d.toJavaBigDecimal, t.precision, t.scale)
     case _ => value
@@ -130,7 +136,7 @@ private[skewext] final class PossibleBuckets(
     } else if (right == Anything) {
       left
     } else if (left.size.toLong * right.size > maxValues) {
-      // Each of the two alone is true as well.
+      // Both predicates hold, so either one alone is a correct, but wider, choice.
       simplified = true
       if (left.size <= right.size) left else right
     } else {
@@ -172,17 +178,23 @@ private[skewext] final class PossibleBuckets(
 
 private[skewext] object PossibleBuckets {
 
-  /** By the position of a bucket column, the values that it can have; of others it can be any. */
+  /**
+   * The possible values of bucket columns, by position. A column that is missing can have any
+   * value.
+   */
   private type Values = Map[Int, Set[Any]]
 
   private val Anything: Seq[Values] = Seq(Map.empty)
   private val Nothing: Seq[Values] = Nil
 
-  /** Types of which equal values have one hash, but for the zeros of floating-point numbers. */
+  /** Types whose equal values have equal hashes, except for the zeros of floating-point numbers. */
   def hashIsOfValue(dataType: DataType): Boolean =
     KeyTypes.comparedByBytes(dataType) || dataType == FloatType || dataType == DoubleType
 
-  /** Not so binary values, which are arrays, and NaN, which is not even equal to itself. */
+  /**
+   * Whether Scala compares the values like Spark. It does not for binary values, which are arrays,
+   * nor for NaN, which is not equal to itself.
+   */
   private def isComparedByScala(dataType: DataType): Boolean =
     KeyTypes.comparedByBytes(dataType) && dataType != BinaryType
 }

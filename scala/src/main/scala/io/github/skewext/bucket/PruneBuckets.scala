@@ -9,11 +9,11 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 
 /**
- * Makes scans of bucketed tables read only the buckets that rows of the query can be in. Spark does
- * so for tables with one bucket column. What is said of buckets is added to what Spark has found.
+ * Prunes the buckets of scans of bucketed tables by filters. Spark does so for tables with one
+ * bucket column; this rule adds to the buckets that Spark has already pruned.
  *
- * A scan leaves other buckets out by the names of their files, also where Spark does not read by the
- * bucket, as in a query that only filters.
+ * The scan selects files by the bucket in their names. So buckets are also pruned if Spark does not
+ * read the table by bucket, such as in a query with filters only.
  */
 object PruneBuckets extends Rule[SparkPlan] {
 
@@ -31,10 +31,11 @@ object PruneBuckets extends Rule[SparkPlan] {
       BucketedScan.columns(scan, spec) match {
         case Some(columns) =>
           val maxValues = conf.getConf(SkewConf.BUCKET_PRUNING_MAX_VALUES)
-          // All of them are checked once more above the scan, or are what files are chosen by.
+          // The filters need not be exact here: a node above the scan checks them again, or they
+          // select files.
           new PossibleBuckets(columns, spec.numBuckets, maxValues).of(scan.dataFilters)
         case None =>
-          // What conditions are on is read.
+          // The scan reads every column that a filter uses.
           val open = spec.bucketColumnNames.filter(BucketedScan.column(scan, _).isEmpty)
           if (open.size == spec.bucketColumnNames.size) {
             Left(BucketReason.Detailed(BucketReason.NoCondition))

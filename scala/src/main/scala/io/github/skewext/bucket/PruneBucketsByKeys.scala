@@ -19,14 +19,14 @@ import org.apache.spark.sql.types._
 import org.apache.spark.util.collection.BitSet
 
 /**
- * Makes a scan below a broadcast join read only the buckets in which keys of the broadcast side are,
- * where the join's keys have all bucket columns among them and a row without a match does not come
- * out.
+ * Prunes the buckets of a scan below a broadcast join to those that contain keys of the broadcast
+ * side. The join's keys must include all bucket columns, and the join must not return unmatched
+ * rows of the scan.
  *
- * Adaptive execution plans the stage of the join when the broadcast is done. So the keys are there,
- * in the very hash table that the tasks will use, and nothing has to be run or waited for. In a plan
- * that is not adaptive nothing is known before it runs; Spark's own scan can then choose partitions
- * by what a subquery has found, but not buckets.
+ * Adaptive execution plans the stage of the join after the broadcast is materialized. So the keys
+ * are in the hash table that the tasks will use, and no query has to run for them. A plan that is
+ * not adaptive has no keys before it runs. Spark's scan can then prune partitions with the result
+ * of a subquery, but not buckets.
  */
 object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
 
@@ -52,11 +52,13 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
     }
   }
 
-  /** Down to the scan, where rows that are not read there are none that others were made with. */
+  /**
+   * Descends to the scan. All nodes on the path must return their rows independently of other rows.
+   */
   private def restrict(node: SparkPlan, keys: Seq[Expression], to: Broadcast): SparkPlan =
     node match {
       case scan @ BucketedScan(spec) if spec.numBuckets > 1 => restrict(scan, spec, keys, to)
-      // What is counted, or drawn by lot, must see all rows.
+      // Expressions that number rows or draw random values must see all rows.
       case MadeOf(Seq(part)) if part.linear && node.expressions.forall(_.deterministic) =>
         val below = node match {
           case ProjectExec(list, _) => keys.map(replaceAlias(_, getAliasMap(list)))
@@ -87,13 +89,13 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
     restricted.getOrElse(scan)
   }
 
-  /** A bucket column as one of the join's keys: which, and the type that the column has. */
+  /** A bucket column among the join's keys: the position of the key, and the type of the column. */
   private case class Key(index: Int, columnType: DataType)
 
   private def keyOf(column: Attribute, keys: Seq[Expression]): Option[Key] = {
     val index = keys.indexWhere {
       case a: Attribute => a.exprId == column.exprId && KeyTypes.comparedByBytes(a.dataType)
-      // An int that is compared with longs.
+      // For example, an int column that is compared with a long.
       case Cast(a: Attribute, to, _, _) =>
         a.exprId == column.exprId && isIntegral(a.dataType) && isIntegral(to) &&
         a.dataType.defaultSize <= to.defaultSize
@@ -107,15 +109,18 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
     case _ => false
   }
 
-  /** The side of a join that has been broadcast. */
+  /** The broadcast side of a join. */
   private class Broadcast(stage: BroadcastQueryStageExec, keys: Seq[Expression]) {
 
-    /** None, if there are too many keys, or all buckets have some. */
+    /**
+     * The buckets of the keys, or None if there are too many keys or the broadcast is not a hash
+     * table.
+     */
     def buckets(columns: Seq[Key], numBuckets: Int, maxKeys: Int): Option[BitSet] =
       BroadcastTable.of(stage.executeBroadcast[Any]().value).map(_.keys).flatMap { rows =>
         val buckets = new BitSet(numBuckets)
         val inColumns = columns.map(c => cast(valueOf(c.index), c.columnType))
-        // A long that no int is equal to matches no row: its bucket is one too many.
+        // A long outside the range of int matches no row; it adds a bucket that need not be read.
         val bucketOf = HashPartitioning(inColumns, numBuckets).partitionIdExpression
         var seen = 0
         while (rows.hasNext && seen <= maxKeys) {
@@ -125,7 +130,10 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
         if (seen > maxKeys) None else Some(buckets)
       }
 
-    /** A key in a row of the hash table, which has several integral ones as bits of one long. */
+    /**
+     * A key in a row of the hash table, which packs several integral keys into the bits of one
+     * long.
+     */
     private def valueOf(index: Int): Expression = HashJoin.rewriteKeyExpr(keys) match {
       case Seq(one) if one.dataType == LongType => HashJoin.extractKeyExprAt(keys, index)
       case _ => BoundReference(index, keys(index).dataType, nullable = false)
