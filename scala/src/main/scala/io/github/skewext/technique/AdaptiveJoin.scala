@@ -7,8 +7,8 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * A shuffle, of which skewed partitions are split when their sizes are known: what the extension does
- * for every join, with settings for this one.
+ * A shuffled join whose skewed partitions are split when their sizes are known. The extension does
+ * this for every join; the technique adds settings for one join.
  */
 object AdaptiveJoin extends SkewTechnique {
 
@@ -17,7 +17,7 @@ object AdaptiveJoin extends SkewTechnique {
   override def optionNames: Seq[String] = SkewSettings.optionNames
 
   override def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] = {
-    // Wrong options are to be found before the query runs.
+    // Find wrong options before the query runs.
     SkewSettings.of(SQLConf.get).changedBy(request.options)
     val own = request.options.values.toSeq.sorted.map { case (k, v) => s"$k=$v" }
     val settings = if (own.isEmpty) "" else own.mkString(" by ", ", ", "")

@@ -11,10 +11,10 @@ import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
 import org.apache.spark.sql.execution.{ExternalRDD, LogicalRDD}
 
 /**
- * Chooses a technique by the type of the join and by what its sides take in memory, as far as Spark
- * knows: a small side is broadcast, else skewed partitions are split at run time. Where the session
- * does not split, keys that are hot are salted, and `skew_join` looks for them in some rows of tables and
- * files. Says what it has chosen, and by which figures.
+ * Chooses a technique by the join type and by the estimated sizes of the sides in memory. A small
+ * side is broadcast. Otherwise skewed partitions are split at run time. If the session does not
+ * split partitions, hot keys are salted; `skew_join` then samples rows of tables and files to find
+ * them. The plan describes the choice and the figures behind it.
  */
 object AutoJoin extends SkewTechnique {
 
@@ -22,10 +22,13 @@ object AutoJoin extends SkewTechnique {
 
   override def optionNames: Seq[String] = Seq(TechniqueOptions.HotKeys)
 
-  /** A side that is so much smaller is broadcast even if Spark by itself would not. */
+  /**
+   * The ratio of the sizes from which the smaller side is broadcast, even if Spark itself would not
+   * broadcast it.
+   */
   private val MuchSmaller = 10
 
-  /** But not if it is so many times as large as what Spark would broadcast. */
+  /** The limit for such a side, as a multiple of Spark's broadcast threshold. */
   private val AboveSparksLimit = 8
 
   override def prepared(request: TechniqueRequest): TechniqueOptions = {
@@ -44,7 +47,7 @@ object AutoJoin extends SkewTechnique {
     }
   }
 
-  /** Looks at nothing. */
+  /** Samples no rows. */
   override def preparedForHint(request: TechniqueRequest): TechniqueOptions =
     SaltedJoin.preparedForHint(request)
 
@@ -95,7 +98,7 @@ object AutoJoin extends SkewTechnique {
   }
 
   /**
-   * Whether the sides may be read as `broadcast_map` does, and the size of the small one is known. A query
+   * Whether `broadcast_map` may read the sides, and the size of the small one is known. A query
    * below the other side would run twice, which may take longer than a shuffle.
    */
   private def isCheap(request: TechniqueRequest, small: BuildSide): Boolean = {
@@ -107,7 +110,7 @@ object AutoJoin extends SkewTechnique {
     (endsAtFirstMatch || isTable(request.plan(BroadcastSide.other(small))))
   }
 
-  /** Whether a side is nothing but a table or a file, with conditions: cheap to read, and of known size. */
+  /** Whether a side is a table or a file with filters only: cheap to read, and of known size. */
   private def isTable(plan: LogicalPlan): Boolean = !plan.exists {
     case _: LogicalRDD | _: ExternalRDD[_] => true
     case _: LeafNode | _: Project | _: Filter | _: SubqueryAlias => false
@@ -115,9 +118,9 @@ object AutoJoin extends SkewTechnique {
   }
 
   /**
-   * Why the small side should be broadcast, if it should.
+   * The reason to broadcast the small side, or None if it should not be broadcast.
    *
-   * @param asSpark whether Spark would broadcast it, if its size were below the threshold
+   * @param asSpark whether Spark would broadcast the side if its size were below the threshold.
    */
   private def broadcastable(
       request: TechniqueRequest,
@@ -136,8 +139,8 @@ object AutoJoin extends SkewTechnique {
   }
 
   /**
-   * The keys of which a look at some rows says that they alone have more rows than a partition has on
-   * average. Nothing if there is no side that can be looked at.
+   * The keys of a sample that have more rows than an average partition. None if neither side can be
+   * sampled.
    */
   private def lookedAt(request: TechniqueRequest, rows: Int): Option[Seq[HotKey]] = {
     val tables = Seq[BuildSide](BuildLeft, BuildRight).filter(side => isTable(request.plan(side)))
@@ -150,7 +153,7 @@ object AutoJoin extends SkewTechnique {
     }
   }
 
-  /** Keys with more than a share of the rows of one of these sides, by a look at some rows. */
+  /** The keys of a sample with more than a share of the rows of one of these sides. */
   private def looked(
       request: TechniqueRequest,
       tables: Seq[BuildSide],

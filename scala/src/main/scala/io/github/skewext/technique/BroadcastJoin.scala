@@ -6,8 +6,8 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide
 import org.apache.spark.sql.catalyst.plans._
 
 /**
- * Spark's hash join with a side that is broadcast. The side of which unmatched rows come out cannot
- * be; for joins that leave no other side there is [[BroadcastMapJoin]], which takes over.
+ * Spark's hash join with a broadcast side. Spark cannot broadcast a side whose unmatched rows the
+ * join returns. If that excludes both sides, [[BroadcastMapJoin]] plans the join.
  */
 object BroadcastJoin extends SkewTechnique {
 

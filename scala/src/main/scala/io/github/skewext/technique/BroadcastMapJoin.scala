@@ -10,28 +10,29 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
- * A join with a side that is broadcast, whatever the type of the join: full outer, and the side of
- * which unmatched rows come out as well. The other side, the large one, is not shuffled.
+ * A join of any type with a broadcast side: also a full outer join, and a join that returns
+ * unmatched rows of the broadcast side. The other side, the large one, is not shuffled.
  *
- * Which rows of the small side are unmatched is known only when all of the large one has been read.
- * No task can tell, and what tasks tell the driver as they go is not to be trusted when they fail and
- * run again. So the keys of the large side are read before, and mark the rows that they meet.
+ * The unmatched rows of the small side are known only after all of the large side is read. No
+ * single task has this information, and updates from running tasks are unreliable, because tasks
+ * may fail and run again. So the keys of the large side are read first, and mark the rows that they
+ * match.
  * {{{
- * MarkedBroadcastJoin                    all rows of large with their matches; of small those not marked
+ * MarkedBroadcastJoin                    rows of large with matches, unmarked rows of small
  *   large
- *   Project [small, id]                  is broadcast, once
+ *   Project [small, id]                  broadcast once
  *     small
- *   Project [k]                          of large nothing but its keys is read
+ *   Project [k]                          reads only the keys of large
  *     large
  * }}}
- * The large side is read twice, the second time its keys only. Semi and anti joins that show rows of the
- * small side are joins with the keys of the large one that it has, each once:
+ * The large side is read twice, the second time only its keys. Semi and anti joins that return rows
+ * of the small side join them with the distinct keys of the large side that occur in the small one:
  * {{{
- * Join small LEFT SEMI (or ANTI) met     met is broadcast
- *   Aggregate [k]                        a shuffle of no more keys than small has, times the tasks
- *     Join large LEFT SEMI small         of large nothing but its keys is read; small is broadcast
+ * Join small LEFT SEMI (or ANTI) met     broadcasts met
+ *   Aggregate [k]                        shuffles at most the keys of small per task
+ *     Join large LEFT SEMI small         reads only the keys of large, and broadcasts small
  * }}}
- * Both sides have to give the same rows each time.
+ * Both sides must be stable: they must return the same rows each time.
  */
 object BroadcastMapJoin extends SkewTechnique {
 
@@ -73,7 +74,7 @@ object BroadcastMapJoin extends SkewTechnique {
 
   private def marked(request: TechniqueRequest, small: BuildSide): LogicalPlan = {
     val large = BroadcastSide.other(small)
-    // Rows with a null in the key match nothing, and are not in the relation that is broadcast.
+    // Rows with a null in the key match no row, and are not in the broadcast relation.
     val nullable = request.keys(small).filter(_.nullable)
     val rows = request.plan(small)
     val withKeys =
@@ -108,7 +109,7 @@ object BroadcastMapJoin extends SkewTechnique {
     Project(columns, Filter(nullable.map(k => IsNull(overRows(k)): Expression).reduce(Or), rows))
   }
 
-  /** The keys of a side, from a copy of it. */
+  /** The keys of a side, from a copy of its plan. */
   private def keysOf(request: TechniqueRequest, side: BuildSide): (LogicalPlan, Seq[Attribute]) = {
     val (rows, over) = request.copyOf(side)
     val keys = request.keys(side).map(over).zipWithIndex.map { case (key, i) =>
@@ -117,7 +118,7 @@ object BroadcastMapJoin extends SkewTechnique {
     (Project(keys, rows), keys.map(_.toAttribute))
   }
 
-  /** The keys of the large side that the small one has, each once. */
+  /** The distinct keys of the large side that occur in the small side. */
   private def keysMet(
       request: TechniqueRequest,
       small: BuildSide): (LogicalPlan, Seq[Expression]) = {

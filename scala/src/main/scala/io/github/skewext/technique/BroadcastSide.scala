@@ -10,16 +10,16 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
-/** Which side is broadcast, and how large it may be. */
+/** The choice of the broadcast side, and its size. */
 private[skewext] object BroadcastSide {
 
-  /** `side=left`, for techniques that broadcast one. */
+  /** The option `side=left` of techniques that broadcast one side. */
   val OptionName = "side"
 
   /**
-   * The smaller one of the sides that will do, or the one that is asked for. It is refused where it
-   * is known to be larger than what fits in memory: the driver, and every executor, will hold it. If
-   * nothing is known of it, [[CheckBroadcasts]] will see, for which execution has to be adaptive.
+   * The requested side, or else the smaller one of the possible sides. A side whose estimated size
+   * exceeds the limit is refused, because the driver and every executor hold it in memory. If the
+   * size is unknown, [[CheckBroadcasts]] checks it at run time, which requires adaptive execution.
    */
   def choose(
       request: TechniqueRequest,
@@ -42,7 +42,7 @@ private[skewext] object BroadcastSide {
     }
   }
 
-  /** The side that is asked for, else the smallest of those that will do. */
+  /** The requested side, or else the smaller one of the possible sides. */
   def wanted(request: TechniqueRequest, sides: Seq[BuildSide]): BuildSide =
     request.options.oneOf(OptionName, Seq("left", "right")) match {
       case Some("left") => BuildLeft
@@ -51,8 +51,8 @@ private[skewext] object BroadcastSide {
     }
 
   /**
-   * About what a side takes in memory: by the number of its rows, if statistics tell it, else by its
-   * size, which of columnar files is that of the compressed file.
+   * The approximate size of a side in memory: computed from its number of rows if statistics
+   * contain it, or else from its size. For columnar files, that is the compressed size.
    */
   def bytesInMemory(request: TechniqueRequest, side: BuildSide): BigInt = {
     val plan = request.plan(side)
@@ -66,17 +66,23 @@ private[skewext] object BroadcastSide {
     }
   }
 
-  /** Of a row in a hash table: lengths and a pointer, and up to four words of a sparse array. */
+  /**
+   * The overhead of a row in a hash table: lengths, a pointer, and up to four words of a sparse
+   * array.
+   */
   private val BytesBesides = 64
 
-  /** How many times as large as its file a table may be in memory, if nothing is known of its rows. */
+  /**
+   * The assumed ratio of the size in memory to the size of a compressed file, if the number of rows
+   * is unknown.
+   */
   private val Compression = 10
 
   def nameOf(side: BuildSide): String = if (side == BuildLeft) "left" else "right"
 
   def other(side: BuildSide): BuildSide = if (side == BuildLeft) BuildRight else BuildLeft
 
-  /** `the right side (1.2 MiB)` */
+  /** For example, `the right side (1.2 MiB)`. */
   def described(request: TechniqueRequest, side: BuildSide): String =
     s"the ${nameOf(side)} side (${BroadcastLimit.size(request.sizeOf(side))})"
 }

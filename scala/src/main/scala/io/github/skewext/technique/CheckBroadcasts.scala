@@ -9,15 +9,15 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 
 /**
- * Stops a query whose broadcast side turns out to be too large, when the driver has built it and
- * before any executor has fetched it. Of a DataFrame that is not read from files Spark knows no size
- * beforehand, and of filtered or compressed ones a wrong one.
+ * Fails a query whose broadcast side is too large, after the driver has built it and before an
+ * executor fetches it. Spark's estimate is missing for a DataFrame that is not read from files, and
+ * wrong for filtered or compressed data.
  *
- * Only of a technique that was asked for by its name: what `auto` chooses fails no query that Spark would
- * run.
+ * The check applies only to a technique that the query names. The choice of `auto` never fails a
+ * query that Spark would run.
  *
- * It runs as often as adaptive execution plans the rest of a query. It is the one rule that is meant to
- * throw, so it is not guarded.
+ * The rule runs each time adaptive execution plans the rest of a query. It is the only rule that
+ * may throw, so it is not guarded.
  */
 object CheckBroadcasts extends Rule[SparkPlan] {
 

@@ -12,9 +12,9 @@ import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types.BooleanType
 
 /**
- * Broadcasts a side that is too large for one broadcast in chunks. A hash of the key says in which
- * chunk a key is, so that a row of the other side, which is not shuffled, has all its matches in one
- * of them. Rows of that side pass all the chunks in one stage, each looks into its own only:
+ * Broadcasts a side in chunks if it is too large for one broadcast. A hash of the key determines
+ * the chunk. So a row of the other side, which is not shuffled, has all its matches in one chunk.
+ * Rows of that side pass all chunks in one stage, and each row probes only its own chunk:
  * {{{
  * Project [if (in1) y1 else y0]
  *   Join LEFT OUTER if (chunk = 1) k = k1           chunk 1 is broadcast
@@ -26,12 +26,12 @@ import org.apache.spark.sql.types.BooleanType
  *     Filter hash(k1) % 2 = 1
  *       cut
  * }}}
- * The side that is cut is read once for each chunk. All the chunks are in an executor's memory at the
- * same time, unless there are several passes: then a pass has some of the chunks, and those rows of
- * the other side that may match there.
+ * The chunked side is read once per chunk. All chunks are in the memory of an executor at the same
+ * time, unless there are several passes. Then each pass has some of the chunks, and the rows of the
+ * other side that may match there.
  *
- * Unmatched rows of the cut side are those whose key is not met by any row of the other one, as for
- * [[BroadcastMapJoin]]. They cost a second read of the other side's keys.
+ * The unmatched rows of the chunked side are those whose key does not occur on the other side, as
+ * in [[BroadcastMapJoin]]. They cost a second read of the other side's keys.
  */
 object IterativeBroadcastJoin extends SkewTechnique {
 
@@ -44,10 +44,12 @@ object IterativeBroadcastJoin extends SkewTechnique {
 
   private val MaxChunks = 1024
 
-  /** More are not made unless they are asked for: the cut side is read once for each. */
+  /**
+   * The most chunks without an explicit option, because the chunked side is read once per chunk.
+   */
   private val ManyChunks = 32
 
-  /** How much of an executor's memory may hold chunks. */
+  /** The share of an executor's memory that chunks may occupy. */
   private val MemoryShare = 0.3
 
   override def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] = {
@@ -67,7 +69,10 @@ object IterativeBroadcastJoin extends SkewTechnique {
     if (request.condition.isDefined && chunked.needsKeysMet) Left(TechniqueReason.Condition.given)
     else Right(())
 
-  /** So many that each is as small as what Spark would broadcast. */
+  /**
+   * The number of chunks: the value of the option, or as many as make each chunk as small as a side
+   * that Spark would broadcast.
+   */
   private def numChunks(
       request: TechniqueRequest,
       cut: BuildSide): Either[TechniqueReason.Detailed, Int] = {
@@ -79,7 +84,7 @@ object IterativeBroadcastJoin extends SkewTechnique {
     lazy val chosen = parts(if (wanted > 0) math.min(wanted, largest) else largest)
     lazy val isChecked = request.session.sessionState.conf.adaptiveExecutionEnabled
     if (asked.isDefined && !BroadcastLimit.isKnown(size)) {
-      // How large the chunks are is seen when they have been built.
+      // The size of the chunks is checked after they are built.
       if (isChecked) Right(asked.get)
       else Left(TechniqueReason.TooLarge(BroadcastSide.described(request, cut)))
     } else if (asked.exists(size > BigInt(largest) * _)) {
@@ -112,7 +117,7 @@ object IterativeBroadcastJoin extends SkewTechnique {
 /**
  * The plan of one such join.
  *
- * @param cut the side that is broadcast in chunks
+ * @param cut the side that is broadcast in chunks.
  */
 private[skewext] final class ChunkedJoin(
     request: TechniqueRequest,
@@ -125,7 +130,7 @@ private[skewext] final class ChunkedJoin(
 
   private val ofCut = request.plan(cut).outputSet
 
-  /** Whether the join is about which rows of the cut side have a match. */
+  /** Whether the join only selects the rows of the chunked side by whether they match. */
   private val picksFromCut = request.joinType match {
     case LeftSemi | LeftAnti => cut == BuildLeft
     case _ => false
@@ -165,13 +170,13 @@ private[skewext] final class ChunkedJoin(
       s"not shuffled, and ${reads.flatten.mkString(", ")}"
   }
 
-  /** The chunks of each pass, and what is to be done with them. */
+  /** Calls `make` with the chunks of each pass. */
   private def inPasses(make: Seq[Int] => LogicalPlan): Seq[LogicalPlan] =
     (0 until chunks).groupBy(_ * passes / chunks).toSeq.sortBy(_._1).map { case (_, of) =>
       make(of)
     }
 
-  /** The rows of the large side that belong to chunks, and what is known of them. */
+  /** The rows of the large side that belong to some chunks. */
   private def largeFor(of: Seq[Int]): Large = {
     val (rows, over) = request.copyOf(large)
     val keys = request.keys(large).map(over)
@@ -190,14 +195,17 @@ private[skewext] final class ChunkedJoin(
     Large(mine, rows.output, over, keys, chunk.toAttribute)
   }
 
-  /** The rows of one chunk, and expressions over the cut side as such over them. */
+  /** The rows of one chunk, and a function that maps expressions over the chunked side to them. */
   private def chunk(number: Int): (LogicalPlan, Expression => Expression) = {
     val (rows, over) = request.copyOf(cut)
     val keys = request.keys(cut).map(over)
     (Filter(EqualTo(chunkOf(keys, chunks), Literal(number.toLong)), rows), over)
   }
 
-  /** Joins rows of the large side with one chunk; those of other chunks meet nothing there. */
+  /**
+   * Joins rows of the large side with one chunk. Rows that belong to other chunks match no row
+   * there.
+   */
   private def joined(
       rows: LogicalPlan,
       of: Large,
@@ -222,7 +230,7 @@ private[skewext] final class ChunkedJoin(
       broadcast = Some(BuildRight))
   }
 
-  /** One pass of the large side's rows through chunks; gives the columns of the join. */
+  /** One pass of the large side's rows through some chunks. It returns the columns of the join. */
   private def pass(of: Seq[Int]): LogicalPlan = {
     val rows = largeFor(of)
     request.joinType match {
@@ -254,7 +262,7 @@ private[skewext] final class ChunkedJoin(
       Filter(found.reduce[Expression](Or(_, _)), looked)
     }
 
-  /** The rows of the large side with those that they match; and the columns of the cut side. */
+  /** The rows of the large side with their matches, and the columns of the chunked side. */
   private def lookedUp(
       rows: Large,
       of: Seq[Int],
@@ -294,7 +302,7 @@ private[skewext] final class ChunkedJoin(
       (if (showsUnmatched) looked else Filter(IsNotNull(isIn), looked), columns)
     }
 
-  /** The keys of the large side that the cut one has, each once. */
+  /** The distinct keys of the large side that occur on the chunked side. */
   private def keysMet: (LogicalPlan, Seq[Attribute]) = {
     val met = inPasses { of =>
       val rows = largeFor(of)
@@ -305,14 +313,14 @@ private[skewext] final class ChunkedJoin(
     (Aggregate(all.output, all.output, all), all.output)
   }
 
-  /** The rows of the cut side that have a match, or have none, as a semi or anti join shows them. */
+  /** The rows of the chunked side with a match, or those without one, for a semi or anti join. */
   private def picked: LogicalPlan = {
     val (met, metKeys) = keysMet
     val equal = TechniqueRequest.equal(request.keys(cut), metKeys)
     request.joined(request.plan(cut), met, request.joinType, Some(equal))
   }
 
-  /** The rows of the cut side without a match, as rows of the join. */
+  /** The rows of the chunked side without a match, as rows of the join. */
   private def unmatchedOfCut: LogicalPlan = {
     val (rows, over) = request.copyOf(cut)
     val (met, metKeys) = keysMet
@@ -329,9 +337,9 @@ private[skewext] object ChunkedJoin {
   /**
    * Rows of the large side.
    *
-   * @param columns those of the side, in its order
-   * @param over expressions over the side as such over these rows
-   * @param chunk the chunk that a row may match in
+   * @param columns the columns of the side, in its order.
+   * @param over a function that maps expressions over the side to these rows.
+   * @param chunk the chunk in which a row may match.
    */
   private case class Large(
       plan: LogicalPlan,
@@ -340,10 +348,13 @@ private[skewext] object ChunkedJoin {
       keys: Seq[Expression],
       chunk: Attribute)
 
-  /** The columns of the cut side beside a row of the large one; `isIn` is null without a match. */
+  /**
+   * The columns of the chunked side next to a row of the large side; `isIn` is null without a
+   * match.
+   */
   private case class Found(isIn: Attribute, columns: Seq[Attribute])
 
-  /** Keys that are equal are in the same chunk, whichever side has them. */
+  /** The chunk of a key. Equal keys of both sides are in the same chunk. */
   private def chunkOf(keys: Seq[Expression], chunks: Int): Expression =
     Pmod(new XxHash64(keys.map(SqlInternals.normalizeFloats)), Literal(chunks.toLong))
 }

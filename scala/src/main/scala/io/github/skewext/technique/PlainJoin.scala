@@ -2,7 +2,7 @@ package io.github.skewext.technique
 
 import io.github.skewext.plan.TechniqueReason
 
-/** Spark's join as it is. */
+/** Spark's own join. */
 object PlainJoin extends SkewTechnique {
 
   override val name: String = "none"

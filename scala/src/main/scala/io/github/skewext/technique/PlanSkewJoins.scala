@@ -9,8 +9,9 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, JOIN}
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 
 /**
- * Does joins by the techniques that are wanted for them. Until then, and if a technique does not do
- * it, it is Spark's join: conditions go through it, and it changes its type, as any other.
+ * Replaces joins by the plans of the requested techniques. Until then, and if a technique refuses a
+ * join, it is Spark's join: predicates are pushed through it, and its type may change, like for any
+ * other join.
  */
 case class PlanSkewJoins(session: SparkSession) extends Rule[LogicalPlan] {
 
@@ -33,7 +34,10 @@ case class PlanSkewJoins(session: SparkSession) extends Rule[LogicalPlan] {
       }
     }
 
-  /** In what several read, and Spark computes once: it takes other ids there for other columns. */
+  /**
+   * Refuses a technique in a CTE that several references read and that Spark computes once. Spark
+   * confuses its columns if their ids change.
+   */
   private def refusedThere(join: Join, wanted: TechniqueHint.Wanted): LogicalPlan =
     TechniqueHint.on(
       join,
@@ -50,7 +54,7 @@ case class PlanSkewJoins(session: SparkSession) extends Rule[LogicalPlan] {
 
 object PlanSkewJoins {
 
-  /** A join as it is wanted. */
+  /** The plan of a join by the requested technique, or the reason for refusal. */
   def plan(
       session: SparkSession,
       join: Join,
@@ -72,7 +76,7 @@ object PlanSkewJoins {
     request.copy(options = technique.preparedForHint(request))
   }
 
-  /** The plan whose joins know what they are a part of. */
+  /** The plan with the technique's description on each of its joins. */
   private[skewext] def saying(made: TechniquePlan): LogicalPlan = made.plan.transform {
     case join: Join =>
       TechniqueHint.of(join) match {

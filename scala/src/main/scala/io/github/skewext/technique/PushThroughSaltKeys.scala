@@ -8,9 +8,10 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.FILTER
 
 /**
- * Moves conditions on one side of a salted join below its salts, on to the scan. All copies of a row
- * are alike. A marker stands for rows of which it has the key alone, so that where there are markers
- * only conditions on key columns may go, and of these only on such as are the same in all the rows.
+ * Pushes predicates on one side of a salted join below its salts, towards the scan. All copies of a
+ * row are equal, so this is correct for rows without markers. A marker represents several rows by
+ * their key alone. With markers, only predicates on key columns can be pushed, and only on columns
+ * whose equal values are identical.
  */
 object PushThroughSaltKeys extends Rule[LogicalPlan] with PredicateHelper {
 

@@ -13,9 +13,9 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 
 /**
- * The hint for a join by a technique: `SELECT /*+ SKEW_JOIN(t, salted, 'salts=8') */ ...`, or
- * `df.hint("skew_join", "salted", "salts=8")`. It is one of the join that the relation is a side of,
- * as `BROADCAST(t)` is. A hint that is wrong changes nothing, and Spark warns of it.
+ * Resolves the hint for a join by a technique: `SELECT /*+ SKEW_JOIN(t, salted, 'salts=8') */ ...`,
+ * or `df.hint("skew_join", "salted", "salts=8")`. Like `BROADCAST(t)`, it applies to the join that
+ * has the relation as a side. A wrong hint changes nothing, and Spark logs a warning.
  */
 object ResolveSkewJoinHints extends Rule[LogicalPlan] {
 
@@ -23,7 +23,7 @@ object ResolveSkewJoinHints extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     plan.resolveOperatorsUp {
-      // Spark puts hints of a side together, those above first; only ours keeps what the other says.
+      // Spark merges the hints of a side, the topmost first. Only our hint keeps the other one.
       case ResolvedHint(ResolvedHint(child, ours: TechniqueHint), sparks)
           if !sparks.isInstanceOf[TechniqueHint] =>
         ResolvedHint(ResolvedHint(child, sparks), ours)
@@ -48,7 +48,7 @@ object ResolveSkewJoinHints extends Rule[LogicalPlan] {
       hint.child
   }
 
-  /** What the hint wants, and of which relations; nothing if there is something wrong with it. */
+  /** The requested technique and the names of the relations, or None if the hint is wrong. */
   private def wantedBy(hint: UnresolvedHint): Option[(TechniqueHint.Wanted, Seq[Seq[String]])] = {
     val words = hint.parameters.map(wordOf)
     val techniques = words.flatten.collect { case Seq(name) => name }.flatMap(SkewTechniques.named)
@@ -88,7 +88,7 @@ object ResolveSkewJoinHints extends Rule[LogicalPlan] {
     }
   }
 
-  /** Where names are looked for is as in Spark's own join hints: not below aliases and views. */
+  /** Resolves names like Spark's own join hints do: not below aliases and views. */
   private def onRelations(
       plan: LogicalPlan,
       wanted: TechniqueHint.Wanted,

@@ -12,14 +12,15 @@ import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types.IntegerType
 
 /**
- * A join on the key and a salt. Only the rows of hot keys have one, see [[SaltedKey]]: those of the
- * side where the key is hot are divided, and those of the other side repeated for each part. If it is
- * hot on both sides, both are divided. All other rows have the same salt, and go where they went.
+ * A join on the key and a salt. Only rows of hot keys have a salt, see [[SaltedKey]]. On the side
+ * where the key is hot, its rows are divided into parts. On the other side, its rows are replicated
+ * for each part. If the key is hot on both sides, both are divided. All other rows have the same
+ * salt, and remain in their partition.
  *
- * An outer join shows the rows of a side that match nothing. A row that is repeated may match nothing
- * in one cell and something in another, so only its first copy may come out unmatched, and only if the
- * other side has no row of its key in any cell. The other side's tasks say so: each that has a row of
- * a hot key adds a marker, which is in every cell that has first copies.
+ * An outer join returns unmatched rows. A replicated row may match no row in one cell and some row
+ * in another. So only its first copy may be returned as unmatched, and only if the other side has
+ * no row of its key in any cell. The tasks of the other side report this: each task that has a row
+ * of a hot key adds a marker, and the markers are in every cell that has first copies.
  * {{{
  * Project
  *   Filter  not a marker; unmatched only as a first copy
@@ -29,7 +30,8 @@ import org.apache.spark.sql.types.IntegerType
  *       SaltKeys  k hot: cells 0, 1 and 2
  *         right
  * }}}
- * Semi and anti joins show no row of the right side: there markers stand for all rows of a hot key.
+ * Semi and anti joins return no row of the right side. There, markers replace all rows of a hot
+ * key.
  */
 object SaltedJoin extends SkewTechnique {
 
@@ -40,16 +42,19 @@ object SaltedJoin extends SkewTechnique {
   private val Salts = "salts"
   private val Side = "side"
 
-  /** No more parts of a key than this: the other side's rows are repeated as often. */
+  /** The most parts of a key. The rows of the other side are replicated as often. */
   private val MaxSalts = 1024
 
-  /** Parts of keys whose rows nobody has counted, if there are so many partitions. */
+  /**
+   * The number of parts of a key whose rows are not counted. There are fewer if there are fewer
+   * partitions.
+   */
   private val DefaultSalts = 32
 
-  /** So many times as many parts as it takes. */
+  /** The factor by which the number of parts may grow, see `finer`. */
   private val Finer = 4
 
-  /** Copies that are made for [[Finer]] parts, as a share of all rows. */
+  /** The most copies that [[Finer]] parts may add, as a share of all rows. */
   private val MaxRepeated = 0.02
 
   override def prepared(request: TechniqueRequest): TechniqueOptions = {
@@ -90,7 +95,8 @@ object SaltedJoin extends SkewTechnique {
     if (hot.isEmpty) {
       Right(TechniquePlan(request.sameJoin(), "no key is hot: Spark's own join"))
     } else if (request.condition.isDefined && marked.values.exists(_ != HotRows.Shown)) {
-      // Whether there is a row with the same key does not tell whether one matches.
+      // A marker shows that a row with the same key exists, but not whether it satisfies the
+      // condition.
       Left(TechniqueReason.Condition.given)
     } else {
       Right(TechniquePlan(salted(request, hot, marked), how(hot, marked)))
@@ -118,7 +124,7 @@ object SaltedJoin extends SkewTechnique {
       request.joinType,
       (request.join.condition ++ Seq(EqualTo(left.cell, right.cell))).reduceOption(And))
     val rows = if (withKinds) {
-      // As they are above the join: the kind of a row that is not there is null.
+      // The columns above the join, where the kind of a missing row is null.
       val Seq(leftKind, rightKind) = Seq(left, right).map { side =>
         join.output.find(_.exprId == side.kind.get.exprId).get
       }
@@ -129,7 +135,7 @@ object SaltedJoin extends SkewTechnique {
     Project(request.join.output, rows)
   }
 
-  /** Keeps pairs of rows, and of rows without a match the first copies. */
+  /** A predicate for matched pairs of rows, and for the first copies of unmatched rows. */
   private def isRow(left: Attribute, right: Attribute, request: TechniqueRequest): Expression = {
     val pair = And(
       GreaterThanOrEqual(left, Literal(SaltKeys.First)),
@@ -158,11 +164,11 @@ object SaltedJoin extends SkewTechnique {
       val salted = SaltedKey(inKeyTypes(request, key), left, if (showsRight) right else 1)
       if (left > 1 || right > 1) Some(salted) else None
     }
-    // Keys that are written differently may be the same.
+    // Keys that are written in different ways may be equal.
     keys.groupBy(_.key).values.map(_.head).toSeq
   }
 
-  /** Into how many parts the rows of a key are divided on the left and on the right. */
+  /** The number of parts of a key's rows on the left and on the right. */
   private def salts(request: TechniqueRequest, key: HotKey): (Int, Int) = {
     val options = request.options
     val given = options.int(Salts, 2, MaxSalts)
@@ -189,10 +195,10 @@ object SaltedJoin extends SkewTechnique {
   }
 
   /**
-   * More parts than it takes, if repeating the other side's rows so often is cheap: which parts come
-   * together in a partition is left to hashes, and small ones come more evenly.
+   * Increases the number of parts if the copies on the other side are cheap. Hashes assign parts to
+   * partitions, and smaller parts are distributed more evenly.
    *
-   * @param repeated the rows of the key on the other side, as a share of all rows
+   * @param repeated the rows of the key on the other side, as a share of all rows.
    */
   private def finer(parts: Int, repeated: Double): Int = {
     val affordable = if (repeated > 0) 1 + MaxRepeated / repeated else Double.MaxValue
@@ -205,7 +211,7 @@ object SaltedJoin extends SkewTechnique {
   private def numPartitions(request: TechniqueRequest): Int =
     request.session.sessionState.conf.numShufflePartitions
 
-  /** The key as rows of both sides have it. */
+  /** The key in the types of the compared columns. */
   private def inKeyTypes(request: TechniqueRequest, key: HotKey): UnsafeRow = {
     if (key.values.size != request.leftKeys.size) {
       fail(
@@ -224,7 +230,7 @@ object SaltedJoin extends SkewTechnique {
     SaltKeysExec.keyOf(typed)
   }
 
-  /** `5,7` for keys of one column, `5,a;7,b` for keys of two. */
+  /** Parses keys, such as `5,7` for one column, or `5,a;7,b` for two columns. */
   private def keysIn(text: String, columns: Int): Seq[HotKey] = {
     val keys =
       if (columns == 1) text.split(",").toSeq.map(Seq(_))
@@ -233,7 +239,7 @@ object SaltedJoin extends SkewTechnique {
   }
 
   /**
-   * Keys that alone have more rows than a partition has on average. Runs a job for each side that
+   * Finds keys that have more rows than an average partition. It runs a job for each side that
    * reads its keys.
    */
   private def found(request: TechniqueRequest): Seq[HotKey] = {

@@ -10,8 +10,8 @@ import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{Column, DataFrame, SparkSession}
 
 /**
- * A join by a technique: Spark's own join, analyzed as always, with a hint that says how it is to be
- * done. What is wrong with it is said at once, and not when the query runs.
+ * Builds a join by a technique: Spark's own join, analyzed as usual, with a hint that names the
+ * technique. Errors are reported at once, not when the query runs.
  */
 private[skewext] object SkewJoinBuilder {
 
@@ -59,7 +59,10 @@ private[skewext] object SkewJoinBuilder {
     }
   }
 
-  /** By itself a side may come out with other ids, as an alias of the same name is taken for none. */
+  /**
+   * Optimizes a side alone, and keeps its column ids. The optimizer may remove an alias with an
+   * unchanged name, and then the columns have other ids.
+   */
   private def optimized(session: SparkSession, side: LogicalPlan): LogicalPlan = {
     val plan = session.sessionState.executePlan(side).optimizedPlan
     if (plan.outputSet == side.outputSet) plan

@@ -5,10 +5,10 @@ import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan}
 import org.apache.spark.sql.catalyst.trees.TreePattern.OUTER_REFERENCE
 
 /**
- * The plan of a subquery, hidden from Spark while it gives a copy of the plan around it new ids. Where
- * the optimizer has taken a correlated subquery's conditions out of it, Spark gives new ids to the
- * subquery's columns, and leaves the old ones in the conditions. None are needed: who has the
- * subquery's columns shows none of them.
+ * The plan of a subquery, hidden from Spark while it renews the column ids in a copy of the plan
+ * around it. If the optimizer has moved the predicates out of a correlated subquery, Spark renews
+ * the ids of the subquery's columns, but not those in the predicates. New ids are not needed here,
+ * because the plan around the subquery does not return its columns.
  */
 private case class SubqueryAsItIs(plan: LogicalPlan) extends LeafNode {
   override def output: Seq[Attribute] = plan.output
@@ -17,7 +17,7 @@ private case class SubqueryAsItIs(plan: LogicalPlan) extends LeafNode {
 private object SubqueryAsItIs {
 
   def hideIn(plan: LogicalPlan): LogicalPlan = plan.transformAllExpressions {
-    // Columns from outside that are still in the plan get new ids with those outside.
+    // A subquery that still refers to outer columns needs their new ids.
     case subquery: SubqueryExpression if !subquery.plan.containsPattern(OUTER_REFERENCE) =>
       subquery.withNewPlan(SubqueryAsItIs(subquery.plan))
   }

@@ -17,14 +17,15 @@ import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.skewext.SparkShims
 
 /**
- * A join that a technique is asked to do. What it shows of columns is not its affair: Spark has put
- * that above the join, also for `USING`.
+ * A join for a technique to plan. Spark has put the projection of the result above the join, also
+ * for `USING`, so it does not concern the technique.
  *
- * @param join one of Spark's joins on equal keys; its sides share no attributes
- * @param leftKeys what is compared with `rightKeys`, one by one, in one type. A NULL in any of them
- *                 matches nothing; null-safe comparisons come as expressions that are never null
- * @param condition what rows with equal keys must fulfil besides to match
- * @param technique the name that the joins of the plan carry
+ * @param join one of Spark's joins on equal keys; its sides share no attributes.
+ * @param leftKeys the expressions that are compared with `rightKeys`, one by one, in one type. A
+ *                 NULL in any of them matches no row. Null-safe comparisons become expressions that
+ *                 are never null.
+ * @param condition the predicate that rows with equal keys must also satisfy to match.
+ * @param technique the name of the technique, which the joins of its plan carry.
  */
 case class TechniqueRequest(
     session: SparkSession,
@@ -51,23 +52,25 @@ case class TechniqueRequest(
     case BuildRight => rightKeys
   }
 
-  /** Whether each row of a side comes out, matched or not. */
+  /** Whether the join returns each row of a side, matched or not. */
   def isPreserved(side: BuildSide): Boolean = (joinType, side) match {
     case (FullOuter, _) | (LeftOuter, BuildLeft) | (RightOuter, BuildRight) => true
     case _ => false
   }
 
-  /** What the optimizer knows of the size of a side, in bytes. */
+  /** The optimizer's estimate of the size of a side, in bytes. */
   def sizeOf(side: BuildSide): BigInt = plan(side).stats.sizeInBytes
 
-  /** The rows of a side by statistics, or else by its size. */
+  /** The number of rows of a side, from statistics or else from its size. */
   def estimatedRowsOf(side: BuildSide): Double = {
     val stats = plan(side).stats
     def bySize = stats.sizeInBytes / EstimationUtils.getSizePerRow(plan(side).output).max(1)
     stats.rowCount.getOrElse(bySize).toDouble
   }
 
-  /** The join as a hint of Spark's own asks for it, if Spark can do so: that goes before a technique. */
+  /**
+   * The join that a hint of Spark requests, if Spark supports it. Such a hint precedes a technique.
+   */
   def asHinted: Option[TechniquePlan] = {
     val sides = Seq[(BuildSide, Option[HintInfo])](
       BuildLeft -> join.hint.leftHint,
@@ -81,7 +84,7 @@ case class TechniqueRequest(
       .map(strategy => TechniquePlan(sameJoin(), s"as the hint ${strategy.displayName} requests"))
   }
 
-  /** Refuses sides that would be read twice and may have other rows the second time. */
+  /** Refuses sides that are read twice but may return other rows the second time. */
   def checkStable(sides: Seq[BuildSide]): Either[TechniqueReason.Detailed, Unit] =
     sides.find(side => !StableRows.areIn(session, plan(side))) match {
       case Some(side) =>
@@ -92,13 +95,14 @@ case class TechniqueRequest(
     }
 
   /**
-   * A side once more, for a plan that has it twice: its rows with other attributes.
+   * A copy of a side with other attributes, for a plan that contains the side twice.
    *
-   * @return the plan, and expressions over the side as such over the copy
+   * @return the copy, and a function that maps expressions over the side to the copy.
    */
   def copyOf(side: BuildSide): (LogicalPlan, Expression => Expression) = {
     val original = plan(side)
-    // Spark gives cached data new ids, but not its order, in which it then does not find them.
+    // Spark renews the ids of cached data, but not those in its output ordering, and then fails to
+    // find them.
     val unordered = original.transform {
       case cached: InMemoryRelation if cached.outputOrdering.nonEmpty =>
         InMemoryRelation(cached.output, cached.cacheBuilder, Nil, cached.statsOfPlanToCache)
@@ -107,15 +111,15 @@ case class TechniqueRequest(
     val renewed = DeduplicateRelations(Join(original, hiding, Inner, None, JoinHint.NONE)) match {
       case Join(_, copy, _, _, _) => SubqueryAsItIs.showIn(copy)
     }
-    // Under names of their own. Spark does not give new ids to columns that nodes of ours make. And an
-    // alias that puts a name right is one that its optimizer does not take away: the join would show
-    // other ids each time that it is planned.
+    // Give the columns new names, too. Spark does not renew the ids of columns that our nodes
+    // create. Its optimizer keeps an alias that corrects a name. Without one, the ids of the join
+    // would change each time it is planned.
     val (copy, _) = MultiFullJoin.withNewIds(renewed, if (side == BuildLeft) 0 else 1)
     val columnOf = AttributeMap(original.output.zip(copy.output))
     (copy, _.transform { case a: Attribute => columnOf(a) })
   }
 
-  /** The join as it is asked for, but for the side that has to be broadcast. */
+  /** The same join, with a broadcast side if one is given. */
   def sameJoin(broadcast: Option[BuildSide] = None): Join =
     if (broadcast.isDefined) joined(left, right, joinType, join.condition, broadcast)
     else TechniqueHint.on(join, TechniqueHint.Made(technique, options, ""))
@@ -123,7 +127,7 @@ case class TechniqueRequest(
   /**
    * One of Spark's joins, as a part of the technique's plan.
    *
-   * @param broadcast the side that has to be broadcast
+   * @param broadcast the side to broadcast.
    */
   def joined(
       left: LogicalPlan,
@@ -141,7 +145,7 @@ case class TechniqueRequest(
 
 object TechniqueRequest {
 
-  /** Reads a join; or says why it is not one that any technique does. */
+  /** Returns the request for a join, or the reason why no technique supports the join. */
   def of(
       session: SparkSession,
       join: Join,
