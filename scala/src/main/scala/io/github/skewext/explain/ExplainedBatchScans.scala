@@ -5,7 +5,10 @@ import org.apache.spark.sql.execution.InSubqueryExec
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.internal.connector.SupportsMetadata
 
-/** What the scan of another system's table leaves out: Iceberg's, and Spark's own files so read. */
+/**
+ * The predicates that a DataSource V2 scan uses to skip data: scans of Iceberg, and of Spark's own
+ * files read through V2.
+ */
 private[skewext] object ExplainedBatchScans {
 
   def of(scan: BatchScanExec): Seq[String] = {
@@ -15,7 +18,7 @@ private[skewext] object ExplainedBatchScans {
         Seq("PartitionFilters" -> "partitions", "PushedFilters" -> "row groups").flatMap {
           case (key, what) => metadata.get(key).filter(isSome).map(value => s"$what: $value")
         }
-      // A scan does not tell what it was asked for but in words.
+      // Such a scan has its predicates only in its description.
       case other =>
         Filters
           .findFirstMatchIn(Option(other.description()).getOrElse(""))
@@ -34,8 +37,9 @@ private[skewext] object ExplainedBatchScans {
   private def isSome(value: String): Boolean = value.nonEmpty && value != "[]"
 
   /**
-   * `db.t (branch=null) [filters=k IS NOT NULL, k > 3, groupedBy=k_bucket]`, and in Iceberg 1.12
-   * `IcebergScan(table=db.t, ..., filters=k > 3, runtimeFilters=, groupedBy=k_bucket)`.
+   * The predicates in the description of Iceberg's scan: `db.t (branch=null) [filters=k IS NOT
+   * NULL, k > 3, groupedBy=k_bucket]`, and in Iceberg 1.12 `IcebergScan(table=db.t, ..., filters=k
+   * > 3, runtimeFilters=, groupedBy=k_bucket)`.
    */
   private val Filters =
     """[\[ ]filters=(.*?)(?:, runtimeFilters=.*)?(?:, groupedBy=.*)?[\])]$""".r

@@ -7,7 +7,7 @@ import io.github.skewext.internal.SkewConf
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec}
 
-/** How our operator works, read from its plan. */
+/** The execution of our operator, read from its plan. */
 private[skewext] object ExplainedExecution {
 
   def of(join: MultiJoinExec, adaptive: Boolean, conf: SQLConf): Execution = {

@@ -16,17 +16,17 @@ import org.apache.spark.sql.types.LongType
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Where the rows of a join's inputs come from, and which conditions they meet on the way.
+ * The inputs of a join: the source of their rows, and the predicates on the way to the join.
  *
- * @param analyzed the query as it was written; a condition that is not in it was pushed
- * @param numberOf the entry that a join has in the explanation
+ * @param analyzed the query as written. A predicate that it does not contain was pushed down.
+ * @param numberOf a function from a join to the number of its entry.
  */
 private[skewext] class ExplainedInputs(
     analyzed: Seq[LogicalPlan],
     numberOf: SparkPlan => Option[Int])
     extends PredicateHelper {
 
-  /** The joins that were asked for by name, by the columns that are theirs alone. */
+  /** The multi-way joins that the query calls by name, by an id of their key columns. */
   private lazy val asked: Map[ExprId, MultiFullJoin] = analyzed
     .flatMap(_.collectWithSubqueries { case join: MultiFullJoin => join })
     .flatMap(join => join.keyOutput.headOption.map(_.exprId -> join))
@@ -37,7 +37,7 @@ private[skewext] class ExplainedInputs(
     join.children.indices.map { i =>
       val role = join.roles(i).name
       val position = before.map { b =>
-        // Inputs may have gone in between.
+        // Optimizer rules may have removed inputs.
         if (b.children.size == join.children.size) i
         else b.keyColumns.indexWhere(_.map(_.exprId) == join.keyColumns(i).map(_.exprId))
       }
@@ -53,7 +53,7 @@ private[skewext] class ExplainedInputs(
   /** An input of Spark's joins. */
   def of(input: SparkPlan, position: Int): ExplainedInput = of(input, position, belowJoins)
 
-  /** @param written the conditions that the query has in the input */
+  /** @param written the predicates that the query has in the input. */
   private def of(input: SparkPlan, position: Int, written: => Set[String]): ExplainedInput = {
     val nodes = nodesOf(input)
     val aliases = nodes.collect { case ProjectExec(list, _) => list }.flatten
@@ -75,7 +75,7 @@ private[skewext] class ExplainedInputs(
       read = nodes.flatMap(read).distinct)
   }
 
-  /** Conditions that the query has on rows that are not joined yet. */
+  /** The predicates of the query on rows that are not joined yet. */
   private lazy val belowJoins: Set[String] = analyzed
     .flatMap { query =>
       query.collectWithSubqueries { case f: Filter if !f.exists(isJoin) => conditions(f) }
@@ -97,7 +97,7 @@ private[skewext] class ExplainedInputs(
       .toSet
   }
 
-  /** The nodes of an input, without those of joins in it: these have entries of their own. */
+  /** The nodes of an input, except for those of joins in it, which have separate entries. */
   private def nodesOf(node: SparkPlan): Seq[SparkPlan] = node match {
     case join if PlannedJoin.isJoin(join) => Nil
     case other => other +: childrenOf(other).flatMap(nodesOf)
@@ -113,7 +113,7 @@ private[skewext] class ExplainedInputs(
       numberOf(node).fold("another join")(n => s"join $n")
     case aggregate: BaseAggregateExec =>
       val rows = source(aggregate.child)
-      // Partial and final ones are one to the user.
+      // Partial and final aggregates are one aggregate to the user.
       if (rows.startsWith(AggregateOf)) rows else s"$AggregateOf$rows"
     case scan: FileSourceScanExec => ExplainedInputs.nameOf(scan)
     case scan: InMemoryTableScanExec =>
@@ -126,7 +126,7 @@ private[skewext] class ExplainedInputs(
       }
   }
 
-  /** What is asked of an input while the query runs, which is no condition of the query. */
+  /** Whether a predicate was added for run time, and is not part of the query. */
   private def isMadeAtRuntime(e: Expression): Boolean = e match {
     case _: DynamicPruning | _: BloomFilterMightContain => true
     case _ => false
@@ -134,7 +134,7 @@ private[skewext] class ExplainedInputs(
 
   private val AggregateOf = "aggregate of "
 
-  /** What a scan of files leaves out, and what is left out behind it. */
+  /** The data that a scan of files skips, and the rows that a filter above it drops early. */
   private def read(node: SparkPlan): Seq[String] = node match {
     case scan: FileSourceScanLike =>
       Seq(
@@ -158,8 +158,8 @@ private[skewext] class ExplainedInputs(
   }
 
   /**
-   * What a condition says of the columns that the input begins with, whatever casts the optimizer
-   * has folded into its literals.
+   * A canonical form of a predicate over the columns of the input's source, without the casts that
+   * the optimizer folds into literals.
    */
   private def form(condition: Expression, columns: Seq[NamedExpression]): String = {
     val aliases = columns.collect { case a: Alias => a.exprId -> a.child }.toMap
@@ -180,7 +180,7 @@ private[skewext] class ExplainedInputs(
 
 private[skewext] object ExplainedInputs {
 
-  /** `parquet db.t` */
+  /** For example, `parquet db.t`. */
   def nameOf(scan: FileSourceScanExec): String = {
     val format = scan.relation.fileFormat.toString.toLowerCase(java.util.Locale.ROOT)
     val name = scan.tableIdentifier
@@ -189,7 +189,10 @@ private[skewext] object ExplainedInputs {
     (format +: name.toSeq).mkString(" ")
   }
 
-  /** As users write it: without ids of columns, `L` at numbers, and parentheses around all. */
+  /**
+   * The expression as users write it: without column ids, the suffix `L` of numbers, and outer
+   * parentheses.
+   */
   def sql(e: Expression): String = {
     val text = e
       .transform {
@@ -202,7 +205,7 @@ private[skewext] object ExplainedInputs {
     else text
   }
 
-  /** Where the parenthesis that the text begins with ends. */
+  /** The end of the parenthesis at the start of the text. */
   private def matching(text: String): Int = {
     val depths = text.scanLeft(0) { (depth, c) =>
       if (c == '(') depth + 1 else if (c == ')') depth - 1 else depth
@@ -210,7 +213,7 @@ private[skewext] object ExplainedInputs {
     depths.tail.indexOf(0)
   }
 
-  /** The condition of a filter, of rows or of columns. */
+  /** The predicate of a filter of rows or of columns. */
   private object Filtered {
     def unapply(node: SparkPlan): Option[Expression] = node match {
       case FilterExec(condition, _) => Some(condition)

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.internal.SQLConf
 
-/** Where rows with a null key go, and if to one task, why. */
+/** The tasks for rows with a null key, and the reason if all such rows go to one task. */
 private[skewext] object ExplainedNullKeys {
 
   def of(join: MultiJoinExec, adaptive: Boolean, conf: SQLConf): String =
@@ -19,7 +19,10 @@ private[skewext] object ExplainedNullKeys {
     else if (!SpreadNullKeys.canComeOut(join)) "none in the result"
     else s"in one task (${whyTogether(join, adaptive, conf)})"
 
-  /** Those of the source of a MERGE that must not be split, if such rows come out. */
+  /**
+   * The same for the source of a MERGE, if the source must not be split and the join returns its
+   * rows with a null key.
+   */
   def ofSource(join: SparkPlan, adaptive: Boolean, conf: SQLConf): Option[String] = join match {
     case split: SplitJoinExec if split.spreadNullKeys && !PlannedJoin.isMultiJoin(split) =>
       Some(s"rows of the source without a key $Spread")

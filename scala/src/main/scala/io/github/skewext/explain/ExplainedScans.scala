@@ -4,10 +4,10 @@ import io.github.skewext.plan.BucketReason
 
 import org.apache.spark.sql.execution.FileSourceScanExec
 
-/** Which buckets of a table are read, and why. */
+/** The buckets that a scan reads, and the reason. */
 private[skewext] object ExplainedScans {
 
-  /** @param off why no rule looks at the session's scans */
+  /** @param off the reason why no rule applies to the session's scans, if there is one. */
   def of(
       scan: FileSourceScanExec,
       place: String,

@@ -8,12 +8,12 @@ import io.github.skewext.plan.SkewReason
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
 
-/** Whether partitions of an operator were split, and if not, why. */
+/** Whether the partitions of an operator were split, and the reason if they were not. */
 private[skewext] object ExplainedSkews {
 
   /**
-   * @param adaptive whether the plan is adaptive, and if so, whether it has been run
-   * @param loaded whether the session has the adaptive rules
+   * @param adaptive whether the plan has run; None if it is not adaptive.
+   * @param loaded whether the session has the adaptive rules.
    */
   def of(
       join: SparkPlan,
@@ -53,7 +53,7 @@ private[skewext] object ExplainedSkews {
             splits.pieces,
             splits.residuals))
       case SparksShuffledJoin(join) if join.isSkewJoin =>
-        // Of a join that is split below, it takes over the tasks.
+        // Such a join has the same tasks as the split join below it.
         val how =
           if (join.exists(_.isInstanceOf[SplitJoinExec])) "as the join below is"
           else SkewReason.SplitBySpark.text

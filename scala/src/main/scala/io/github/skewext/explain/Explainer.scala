@@ -11,18 +11,18 @@ import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution, SparkPlan}
 
 /**
- * Says what became of the joins of a query. It plans the query, as `df.explain` does, if that has
- * not been done; it runs nothing, and changes nothing.
+ * Explains how the joins of a query are planned. If the query is not planned yet, this plans it,
+ * like `df.explain` does. It runs nothing, and changes nothing.
  *
- * The plan that Spark runs is where it looks: what was rewritten, pushed or split shows there, and
- * its operators know the nodes of the optimized query that they were planned for, with the reasons
- * that our rules have left on them.
+ * It reads the plan that Spark runs, which shows rewrites, pushed predicates and splits. The
+ * operators are linked to the nodes of the optimized query, and our rules have left their reasons
+ * on both.
  */
 object Explainer {
 
   def explain(query: QueryExecution): Explanation = explain(query, plansCommands = true)
 
-  /** Of a query that has been run, from the plans that there are: it plans nothing. */
+  /** Explains a query that has run, from its existing plans. It plans nothing. */
   def explainRan(query: QueryExecution): Explanation = explain(query, plansCommands = false)
 
   private def explain(query: QueryExecution, plansCommands: Boolean): Explanation =
@@ -33,20 +33,20 @@ object Explainer {
     }
 }
 
-/** @param plansCommands whether queries in commands are planned, as Spark does when a command runs */
+/** @param plansCommands whether to plan queries in commands, as Spark does when a command runs. */
 private class Explainer(query: QueryExecution, plansCommands: Boolean) {
 
   private val session = query.sparkSession
   private val conf = session.sessionState.conf
   private val loaded = LoadedExtension.isIn(session)
 
-  /** Why no join of the session's queries is rewritten. */
+  /** The reason why no join of the session's queries is rewritten, if there is one. */
   private val off: Option[String] =
     if (!SkewConf.enabled(conf)) Some(s"${SkewConf.ENABLED.key} is false")
     else if (!loaded) Some("the session was started without skewext")
     else None
 
-  // Queries in commands, which Spark plans when the command runs.
+  // Queries in commands. Spark plans them when the command runs.
   private var commandQueries = Seq.empty[QueryExecution]
 
   def explanation: Explanation = planned match {
@@ -64,7 +64,9 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
       Explanation((sessionNotes ++ failureNotes) :+ note, unplanned)
   }
 
-  /** An error of the query's own is for the user to see, one of the planner is to be explained. */
+  /**
+   * The plan. An error in the query is thrown to the user; an error of the planner is explained.
+   */
   private def planned: Either[Throwable, SparkPlan] =
     try {
       Right(query.executedPlan)
@@ -106,7 +108,7 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
     registration.toSeq ++ switchedOff
   }
 
-  /** Which of them were failures with this query, nobody knows. */
+  /** The failures of our rules in this session. Their queries are unknown. */
   private def failureNotes: Seq[String] = Guard.failuresIn(session).map { case (what, error) =>
     s"In this session $what failed, and left the plan as it was, of this query or of another: " +
       s"$error. The driver's log says where."
@@ -152,7 +154,7 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
     }
   }
 
-  /** What the optimizer has made of the query, if it came that far. */
+  /** The joins of the optimized query, if optimization succeeded. */
   private def unplanned: Seq[ExplainedJoin] = {
     val joins = Try(query.optimizedPlan.collectWithSubqueries {
       case join: MultiFullJoin => (Operators.describe(join), Origins.ofMultiJoin(Some(join)))

@@ -1,11 +1,11 @@
 package io.github.skewext.explain
 
 /**
- * What became of the joins of a query, and of its scans of bucketed tables, and why.
+ * How the joins of a query and its scans of bucketed tables are planned, and why.
  *
- * @param notes what holds for the whole query: why nothing of skewext is in it, for instance
- * @param joins the joins of the query, those above first; what is below a join has its own entry
- * @param scans the scans of bucketed tables
+ * @param notes facts about the whole query, such as why skewext has not changed it.
+ * @param joins the joins of the query, the topmost first. A join below a join has a separate entry.
+ * @param scans the scans of bucketed tables.
  */
 case class Explanation(
     notes: Seq[String],
@@ -16,16 +16,16 @@ case class Explanation(
 }
 
 /**
- * A join of ours, or a tree of Spark's joins that follow each other.
+ * A multi-way join, or a tree of consecutive Spark joins.
  *
- * @param number what other entries call it
- * @param place the part of the query that it is in, see [[Place]]
- * @param title what is joined
- * @param operators the names of the operators that do it, the uppermost first; none where the query
- *                  could not be planned
- * @param origin how it came to be planned like that
- * @param execution how our operator works; none for Spark's joins
- * @param skew a line for each operator that could be split
+ * @param number the number that other entries use for it.
+ * @param place the part of the query that contains it, see [[Place]].
+ * @param title a description of the join.
+ * @param operators the names of its operators, the topmost first; empty if the query could not be
+ *                  planned.
+ * @param origin the reason for its plan.
+ * @param execution the execution of our operator; None for Spark's joins.
+ * @param skew a line for each operator that could be split.
  */
 case class ExplainedJoin(
     number: Int,
@@ -45,12 +45,12 @@ object Place {
 }
 
 /**
- * How a join came to be planned as it is.
+ * The reason for the plan of a join.
  *
- * @param status one of the words of [[Origin]]
- * @param text a sentence for users
- * @param detail what the sentence is about in this query: a join or an expression
- * @param advice what a user can do about it
+ * @param status one of the words of [[Origin]].
+ * @param text a sentence for users.
+ * @param detail the part of the query that the sentence refers to, such as a join or an expression.
+ * @param advice a change that a user can make.
  */
 case class Origin(
     status: String,
@@ -60,25 +60,28 @@ case class Origin(
 
 object Origin {
 
-  /** Asked for by name: `multi_join` and the like. */
+  /** The query calls the join by name, such as by `multi_join`. */
   val AskedFor = "asked for"
 
-  /** Made of other joins of the query. */
+  /** Rewritten from other joins of the query. */
   val Rewritten = "rewritten"
 
-  /** Left to Spark, for a reason. */
+  /** Planned by Spark, for a reason. */
   val LeftAlone = "not rewritten"
 
-  /** Asked for by name, and planned as Spark's joins, as skewext is switched off. */
+  /**
+   * The query calls the join by name, but it is planned as Spark's joins, because skewext is
+   * switched off.
+   */
   val SwitchedOff = "switched off"
 }
 
 /**
- * @param role the name of its role; none for an input of Spark's joins
- * @param narrowedFrom its role as it was asked for, where the query above made it another one
- * @param source the table or whatever its rows come from
- * @param filters conditions on its rows, as they are in the plan
- * @param pushed those of them that are not written in the query there, but above or nowhere
+ * @param role the name of its role; None for an input of Spark's joins.
+ * @param narrowedFrom the role in the query, if the query above the join changed it.
+ * @param source the source of its rows, such as a table.
+ * @param filters the predicates on its rows in the plan.
+ * @param pushed the filters that the query does not have in this input, but above it or nowhere.
  * @param read what the scan does with conditions: for files, partitions and buckets
  */
 case class ExplainedInput(
@@ -92,15 +95,15 @@ case class ExplainedInput(
     read: Seq[String])
 
 /**
- * How our operator works.
+ * The execution of our operator.
  *
- * @param rows how it brings the rows of a key together
- * @param nullKeys where rows with a null key go
- * @param exchanges how many of its inputs are shuffled for it
- * @param bulk how many of these exchanges write rows by the buffer
- * @param columns how many write columns
- * @param byRow why others do not
- * @param counted below how many of them keys are counted
+ * @param rows how it groups the rows of a key.
+ * @param nullKeys the tasks for rows with a null key.
+ * @param exchanges the number of inputs that are shuffled for it.
+ * @param bulk the number of these exchanges that use bulk rows.
+ * @param columns the number of columnar exchanges.
+ * @param byRow the reasons why other exchanges do not.
+ * @param counted the number of exchanges with key sampling.
  */
 case class Execution(
     rows: String,
@@ -112,10 +115,10 @@ case class Execution(
     counted: Int)
 
 /**
- * @param operator the operator that the line is about
- * @param status one of the words of [[ExplainedSkew]]
- * @param partitions how many partitions were split, in how many pieces, with how many residuals
- * @param advice what a user can do about a skewed partition that was left whole
+ * @param operator the operator of the line.
+ * @param status one of the words of [[ExplainedSkew]].
+ * @param partitions the number of split partitions; `pieces` and `residuals` are their tasks.
+ * @param advice a change that a user can make if a skewed partition is not split.
  */
 case class ExplainedSkew(
     operator: String,
@@ -131,20 +134,20 @@ object ExplainedSkew {
   val Whole = "whole"
   val NotRun = "not run"
 
-  /** Nothing looks at it: it is not shuffled, or the rules are off. */
+  /** No rule applies to the operator: it is not shuffled, or the rules are off. */
   val Ignored = "not looked at"
 }
 
 /**
  * A scan of a bucketed table.
  *
- * @param number what comes after the joins, from 1
- * @param source the table
- * @param by the bucket columns
- * @param read how many buckets are read
- * @param partitions in how many partitions, if by the bucket; none if without regard to buckets
- * @param why what chose the buckets, or why all are read
- * @param advice what a user can do about it
+ * @param number its number among the scans, from 1.
+ * @param source the table.
+ * @param by the bucket columns.
+ * @param read the number of buckets that are read.
+ * @param partitions the number of partitions if the scan reads by bucket; None if it does not.
+ * @param why the reason for pruned buckets, or for reading all of them.
+ * @param advice a change that a user can make.
  */
 case class ExplainedScan(
     number: Int,

@@ -3,14 +3,14 @@ package io.github.skewext.explain
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.json4s.{DefaultFormats, Formats, JArray, JInt, JNull, JObject, JString, JValue}
 
-/** An explanation for programs: what `Explanation.to_dict` gives in Python. */
+/** An explanation as JSON, for programs. Python returns it from `Explanation.to_dict`. */
 object ExplanationJson {
 
   private implicit val formats: Formats = DefaultFormats
 
   def of(explanation: Explanation): String = compact(render(tree(explanation)))
 
-  /** @param shown gives what is written of each text */
+  /** @param shown a function from each text to its written form. */
   def of(explanation: Explanation, shown: String => String): String = {
     val written = tree(explanation).map {
       case JString(text) => JString(shown(text))
@@ -19,7 +19,7 @@ object ExplanationJson {
     compact(render(written))
   }
 
-  /** What was written, by this version or by one that knew no less. */
+  /** Reads JSON that this version wrote, or a version with the same fields. */
   def read(json: String): Explanation = parse(json).camelizeKeys.extract[Explanation]
 
   private def tree(explanation: Explanation): JValue = JObject(
@@ -82,7 +82,7 @@ object ExplanationJson {
 
   private def strings(values: Seq[String]): JValue = JArray(values.map(JString(_)).toList)
 
-  /** Null, so that every entry has every name. */
+  /** A string or null, so that every entry has all names. */
   private def optional(value: Option[String]): JValue =
     value.fold[JValue](JNull)(JString(_))
 }

@@ -13,16 +13,16 @@ import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.BaseJoinExec
 
-/** Joins in words. */
+/** Descriptions of joins. */
 private[skewext] object Operators {
 
   def nameOf(join: SparkPlan): String = join match {
     case _: MultiJoinExec => "MultiFullJoin"
-    // Spark adds to the name of a join that it has split.
+    // Spark adds a suffix to the name of a split join.
     case other => other.nodeName.takeWhile(_ != '(')
   }
 
-  /** `full outer join of 3 inputs on [k]` */
+  /** For example, `full outer join of 3 inputs on [k]`. */
   def describe(join: MultiFullJoin): String =
     describe(join.roles, join.keyOutput.map(_.name), join.indicator.map(_.name))
 
@@ -41,7 +41,7 @@ private[skewext] object Operators {
       indicator.fold("")(name => s", with indicator $name")
   }
 
-  /** `SortMergeJoin full outer [a = b]` */
+  /** For example, `SortMergeJoin full outer [a = b]`. */
   def describe(operator: PlannedJoin.Operator): String = {
     val (joinType, keys) = operator.plan match {
       case join: BaseJoinExec =>

@@ -8,7 +8,7 @@ import io.github.skewext.rewrite.RewriteJoinChains
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 
-/** How joins came to be planned as they are, from what our rules have left on their nodes. */
+/** The reasons for the plans of joins, read from the tags that our rules leave on nodes. */
 private[skewext] object Origins {
 
   def ofMultiJoin(join: Option[LogicalPlan]): Origin =
@@ -17,7 +17,7 @@ private[skewext] object Origins {
       case None => Origin(Origin.AskedFor, "one operator")
     }
 
-  /** Of a multi-way join that Spark's broadcast joins do. */
+  /** The origin of a multi-way join that runs as Spark's broadcast joins. */
   def ofBroadcast(join: MultiFullJoin): Origin = {
     val origin = ofMultiJoin(Some(join))
     val before = RewriteReason.madeOf(join).fold("")(joins => s"$joins became one join, and ")
@@ -26,14 +26,14 @@ private[skewext] object Origins {
   }
 
   /**
-   * Of Spark's joins, the uppermost first.
+   * The origin of Spark's joins, the topmost first.
    *
-   * @param off why no join can be rewritten at all
+   * @param off the reason why no join can be rewritten, if there is one.
    */
   def ofSparks(joins: Seq[LogicalPlan], off: Option[String]): Origin =
     byTechnique(joins).getOrElse(ofChain(joins, off))
 
-  /** Of joins that `skew_join`, or its hint, has asked a technique for. */
+  /** The origin of joins for which `skew_join` or its hint requests a technique. */
   private def byTechnique(joins: Seq[LogicalPlan]): Option[Origin] = {
     val contents = joins.flatMap(TechniqueHint.of(_))
     val origins = contents.distinct.map {
@@ -69,7 +69,7 @@ private[skewext] object Origins {
           Some(description))
       case (None, Seq(one)) =>
         Origin(Origin.LeftAlone, one.reason.text, one.detail, Some(Advice.of(one.reason)))
-      // Several chains that were looked at each for itself.
+      // Several chains, each with its own reason.
       case (None, several) if several.nonEmpty =>
         Origin(
           Origin.LeftAlone,
@@ -80,8 +80,8 @@ private[skewext] object Origins {
   }
 
   /**
-   * Rules of Spark's that make a new join of an old one lose its reason. The same join is left alone
-   * for the same reason again.
+   * The reasons of the joins. A join loses its reason if a rule of Spark replaces it by a new join.
+   * Then the rewrite runs again, which refuses the same join for the same reason.
    */
   private def reasons(joins: Seq[LogicalPlan]): Seq[RewriteReason.Detailed] = {
     val kept = joins.flatMap(RewriteReason.of(_))
@@ -91,23 +91,24 @@ private[skewext] object Origins {
       }
     }
     val all = (lost ++ kept).distinct
-    // What a join above could not be added to is short for that reason.
+    // A join is part of a short chain because the join above could not be added to it, so that
+    // reason counts.
     val others = all.filter(_.reason != RewriteReason.FewInputs)
     if (others.isEmpty) all.take(1) else others
   }
 
-  /** A copy of a query, in which adaptive execution has replaced nothing. */
+  /** A copy of the query without the stages that adaptive execution has put into it. */
   private def withoutStages(plan: LogicalPlan): LogicalPlan = plan.clone().transformUp {
     case stage: LogicalQueryStage => withoutStages(stage.logicalPlan)
   }
 
-  /** The joins that follow each other from here on. */
+  /** The consecutive joins from this node down. */
   private def following(plan: LogicalPlan): Seq[LogicalPlan] = plan match {
     case join: Join => join +: join.children.flatMap(following)
     case _: Project | _: Filter => plan.children.flatMap(following)
     case _ => Nil
   }
 
-  /** No rule had anything to say about it. */
+  /** The text for joins without a reason. */
   val NoChain = "it is not a chain of joins on one key"
 }

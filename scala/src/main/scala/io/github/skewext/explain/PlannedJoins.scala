@@ -20,12 +20,11 @@ import org.apache.spark.sql.execution.joins.BaseJoinExec
 import org.apache.spark.sql.skewext.SelectColumnsExec
 
 /**
- * A join of ours, or Spark's joins that follow each other with nothing in between that makes other
- * rows of theirs.
+ * A multi-way join, or consecutive Spark joins without a node in between that changes their rows.
  *
- * @param joins the operators, the uppermost first
- * @param inputs what they join
- * @param adaptive whether the plan is adaptive, and if so, whether it has been run
+ * @param joins the operators, the topmost first.
+ * @param inputs the inputs that they join.
+ * @param adaptive whether the plan has run; None if it is not adaptive.
  */
 private[skewext] case class PlannedJoin(
     joins: Seq[PlannedJoin.Operator],
@@ -33,11 +32,11 @@ private[skewext] case class PlannedJoin(
     place: String,
     adaptive: Option[Boolean]) {
 
-  /** The multi-way join that was asked for, or made of others, where Spark's joins do it. */
+  /** The multi-way join, called by name or rewritten, that runs as Spark's broadcast joins. */
   def broadcast: Option[MultiFullJoin] =
     joins.head.logical.flatMap(_.getTagValue(BroadcastSmallInputs.MadeFrom))
 
-  /** Our operator, where it is more than the split form of Spark's joins. */
+  /** Our operator, unless it is only the split form of Spark's joins. */
   def multiJoin: Option[MultiJoinExec] = joins.head.plan match {
     case join: MultiJoinExec if PlannedJoin.isMultiJoin(join) => Some(join)
     case _ => None
@@ -46,34 +45,34 @@ private[skewext] case class PlannedJoin(
 
 private[skewext] object PlannedJoin {
 
-  /** @param logical the node of the optimized query that the operator was planned for */
+  /** @param logical the node of the optimized query for which Spark planned the operator. */
   case class Operator(plan: SparkPlan, logical: Option[LogicalPlan])
 
-  /** One of Spark's joins that was split has no key columns of its own. */
+  /** The split form of Spark's joins has no key columns. */
   def isMultiJoin(join: MultiJoinExec): Boolean = join.keyOutput.nonEmpty
 
   /**
-   * @param joins those of the plan, the uppermost first
-   * @param gone how many the plan had that Spark began with, and has not any more
-   * @param scans scans of bucketed tables, and where they are
+   * @param joins the joins of the plan, the topmost first.
+   * @param gone the number of joins in Spark's initial plan that the current plan lacks.
+   * @param scans the scans of bucketed tables, and their places.
    */
   case class Result(joins: Seq[PlannedJoin], gone: Int, scans: Seq[(FileSourceScanExec, String)])
 
-  /** @param planned gives the plan of a query in a command that has none yet */
+  /** @param planned a function that plans a query in a command without a plan. */
   def in(plan: SparkPlan, planned: LogicalPlan => Option[SparkPlan]): Result = {
     val search = new Search(planned)
     search.visit(plan, Place.Query, None, None)
     Result(search.found.toSeq, search.gone, search.scans.toSeq)
   }
 
-  /** What is below a node, also where Spark hides it. */
+  /** The nodes below a node, including those that Spark hides. */
   def below(node: SparkPlan): Seq[SparkPlan] = node match {
     case adaptive: AdaptiveSparkPlanExec => Seq(adaptive.executedPlan)
     case stage: QueryStageExec => Seq(stage.plan)
     case _ => node.children
   }
 
-  /** Whether the rows that come out are those that go in, or some of them, or parts of them. */
+  /** Whether the node returns the rows of its child, a subset of them, or some of their columns. */
   private def isBetween(node: SparkPlan): Boolean = node match {
     case _: ReusedExchangeExec => false
     case sort: SortExec => !sort.global
@@ -91,11 +90,12 @@ private[skewext] object PlannedJoin {
 
     var gone = 0
 
-    // Plans are compared by all that is in them, and a cached one may be read more than once.
+    // Compare plans by identity: equality compares whole plans. A cached plan may occur more than
+    // once.
     private val seen =
       Collections.newSetFromMap(new IdentityHashMap[SparkPlan, java.lang.Boolean])
 
-    /** @param above the join that the nodes right above were planned for */
+    /** @param above the join for which the nodes directly above were planned. */
     def visit(
         node: SparkPlan,
         place: String,
@@ -127,7 +127,7 @@ private[skewext] object PlannedJoin {
 
     private def visitSubqueries(node: SparkPlan, adaptive: Option[Boolean]): Unit =
       node.subqueries.foreach {
-        // Their joins are those of the query, whose keys they look at.
+        // These subqueries contain the joins of the query whose keys they read.
         case _: SubqueryBroadcastExec | _: SubqueryAdaptiveBroadcastExec | _: ReusedSubqueryExec =>
         case subquery => visit(subquery, Place.Subquery, adaptive, None)
       }
@@ -140,7 +140,7 @@ private[skewext] object PlannedJoin {
       val joins = Seq.newBuilder[Operator]
       val inputs = Seq.newBuilder[SparkPlan]
       val withSubqueries = Seq.newBuilder[SparkPlan]
-      // What replaced a join that was split has its tags, and may be a node above the new one.
+      // The node that replaced a split join has its tags, and may be above the new join.
       val first = Operator(top, joinOf(top).orElse(above))
       def madeFrom(join: Operator): Option[MultiFullJoin] =
         join.logical.flatMap(_.getTagValue(BroadcastSmallInputs.MadeFrom))
@@ -180,12 +180,12 @@ private[skewext] object PlannedJoin {
       collect(first)
       found += PlannedJoin(joins.result(), inputs.result(), place, adaptive)
       inputs.result().foreach(visit(_, place, adaptive, None))
-      // Those of the uppermost one are visited by whoever visits it.
+      // The caller visits the subqueries of the topmost join.
       withSubqueries.result().filterNot(_ eq top).foreach(visitSubqueries(_, adaptive))
     }
   }
 
-  /** How many joins are in a plan, where several may have become one for a split. */
+  /** The number of joins in a plan. A split may have combined several into one. */
   private def joinsOf(node: SparkPlan): Int = {
     val own = node match {
       case join: MultiJoinExec if !isMultiJoin(join) => join.children.size - 1
@@ -205,7 +205,7 @@ private[skewext] object PlannedJoin {
     case _ => false
   }
 
-  /** Whether the query has one of Spark's joins there, split or not. */
+  /** Whether the node is one of Spark's joins, or its split form. */
   private def isSparks(node: SparkPlan): Boolean = node match {
     case join: MultiJoinExec => !isMultiJoin(join)
     case _: BaseJoinExec => true
