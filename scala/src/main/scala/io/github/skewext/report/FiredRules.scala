@@ -9,12 +9,12 @@ import io.github.skewext.technique.SaltedJoin
 import org.apache.spark.sql.execution.ui.SparkPlanGraphNode
 import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec}
 
-/** A rule of ours that has left something in a plan, and what that is. */
+/** A rule of ours that has changed a plan, and a description of the change. */
 private[skewext] case class FiredRule(rule: String, text: String)
 
 /**
- * The rules of ours that can be seen in a plan that was run. All that is left of it are names and lines
- * of text, so each is known by what its nodes write of themselves.
+ * The rules of ours that have changed a plan that has run. Such a plan has only the names and the
+ * text of its nodes, so each rule is recognized by the text of its nodes.
  */
 private[skewext] object FiredRules {
 
@@ -43,7 +43,7 @@ private[skewext] object FiredRules {
     val rewritten = Some(node.desc).collect { case Rewritten(joins) =>
       FiredRule(nameOf(RewriteJoinChains), s"$joins became one")
     }
-    // One of Spark's joins that was split is one of two inputs.
+    // The split form of one of Spark's joins has two inputs.
     val inputs = Some(node.desc).collect {
       case Inputs(number) if join.split.isEmpty || number.toInt > 2 =>
         FiredRule(nameOf(MultiFullJoinStrategy), s"one operator joined $number inputs")

@@ -16,12 +16,15 @@ import org.apache.spark.sql.skewext.{EventLog, QueryStatus, QuerySummary, SqlInt
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
 /**
- * How the tasks of a query were, in the stages that have joins, and which of our rules its plan shows;
- * as JSON.
+ * A report on the tasks of a query in stages with joins, and on the rules of ours that its plan
+ * shows, as JSON.
  */
 object QueryReport {
 
-  /** @param query its number in Spark's UI; without one, the last that has a join and is done */
+  /**
+   * @param query the number of the query in Spark's UI; without it, the last completed query with a
+   *              join.
+   */
   def of(session: SparkSession, query: Option[Long]): String = {
     val status = QueryStatus.of(session)
     val queries = status.queries
@@ -30,7 +33,7 @@ object QueryReport {
     new QueryReport(status, checked(queries, id, from), queries).json
   }
 
-  /** The query that ran the plan of `df` itself. */
+  /** The report on the query that ran the plan of `df` itself. */
   def of(df: DataFrame): String = {
     val status = QueryStatus.of(df.sparkSession)
     val own = metricsOf(df.queryExecution.executedPlan)
@@ -48,7 +51,10 @@ object QueryReport {
     new QueryReport(status, checked(queries, id, "this application"), queries).json
   }
 
-  /** @param query its number in the UI; without one, the longest that has a join and is done */
+  /**
+   * @param query the number of the query in the UI; without it, the longest completed query with a
+   *              join.
+   */
   def of(log: EventLog, query: Option[Long]): String = {
     val queries = log.queries
     val id = query.getOrElse(candidates(queries, "the event log").maxBy(durationOf(_)).id)
@@ -83,7 +89,7 @@ object QueryReport {
   private def durationOf(query: QuerySummary): Long =
     query.completed.fold(0L)(_ - query.submitted)
 
-  /** The accumulators of a plan's own operators, not of cached data that it reads. */
+  /** The accumulators of the operators of a plan, without those of cached data that it reads. */
   private def metricsOf(plan: SparkPlan): Set[Long] = plan match {
     case result: CommandResultExec => metricsOf(result.commandPhysicalPlan)
     case _ => plan.metrics.values.map(_.id).toSet ++ PlannedJoin.below(plan).flatMap(metricsOf)
@@ -160,11 +166,11 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
     "milliseconds" -> JInt(durationOf(query)),
     "joins" -> JInt(joinsOf(query)))
 
-  /** What the query was run with, as far as advice depends on it. */
+  /** The settings of the query on which advice depends. */
   private def settings: JValue = {
     val conf = new SQLConf
     val given = status.properties ++ Option(query.modifiedConfigs).getOrElse(Map.empty)
-    // A setting of another version may have a value that this one does not take.
+    // A setting of another version may have a value that is invalid in this one.
     given.foreach { case (key, value) => Try(conf.setConfString(key, value)) }
     val loaded = given
       .get(StaticSQLConf.SPARK_SESSION_EXTENSIONS.key)

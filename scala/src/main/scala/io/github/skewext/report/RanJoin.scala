@@ -5,13 +5,13 @@ import scala.util.Try
 import org.apache.spark.sql.execution.ui.SparkPlanGraphNode
 
 /**
- * A join of a plan that was run, read from what Spark's UI shows of it.
+ * A join of a plan that has run, read from the data of Spark's UI.
  *
- * @param name the operator, without what Spark and we add to it for a split
- * @param keys the names of the key columns on the left, if they are plain columns
- * @param split how the extension, or Spark, has split it
- * @param notSplit why the extension has not, although it is skewed
- * @param metrics by their names: numbers, or with units as text
+ * @param name the name of the operator, without the suffixes for a split.
+ * @param keys the names of the key columns on the left, if they are plain columns.
+ * @param split a description of the split by the extension or by Spark.
+ * @param notSplit the reason why the extension has not split it, although it is skewed.
+ * @param metrics the metrics by name: numbers, or text if they have units.
  */
 private[skewext] case class RanJoin(
     name: String,
@@ -32,7 +32,7 @@ private[skewext] object RanJoin {
   private val Column = """(?:`?\w+`?\.)*`?(\w+)`?(?:#\d+L?)?""".r
   private val Id = """#\d+L?""".r
 
-  /** @param values of metrics, by the ids of their accumulators */
+  /** @param values the values of metrics, by the ids of their accumulators. */
   def of(node: SparkPlanGraphNode, values: Map[Long, String]): RanJoin = RanJoin(
     node.name.takeWhile(_ != '(').trim,
     Id.replaceAllIn(node.desc, ""),
@@ -60,7 +60,10 @@ private[skewext] object RanJoin {
     case _ => None
   }
 
-  /** `1,234` or, after a line about what the figures are, `1.5 KiB (0.0 B, ...)`. */
+  /**
+   * The value of a metric: `1,234` or, after a line that describes the figures, `1.5 KiB (0.0 B,
+   * ...)`.
+   */
   def value(shown: String): Either[String, Long] = {
     val total = shown.split("\n").last.takeWhile(_ != '(').trim
     Try(total.replace(",", "").toLong).toOption.toRight(total)

@@ -3,13 +3,13 @@ package io.github.skewext.report
 import org.apache.spark.sql.execution.ui.SQLExecutionUIData
 import org.apache.spark.sql.skewext.QueryStatus
 
-/** A query that was run: the stages whose tasks are known, and which of its joins they ran. */
+/** A query that has run: the stages whose tasks are known, and the joins that they ran. */
 private[skewext] class RanQuery(status: QueryStatus, query: SQLExecutionUIData) {
 
   private val plan = status.plan(query.executionId)
   private val values = status.metrics(query.executionId)
 
-  /** Each with its joins, those above first; none for a stage that has no join. */
+  /** Each stage with its joins, the topmost first; empty for a stage without a join. */
   val stages: Seq[(StageTasks, Seq[RanJoin])] = {
     val joins = new JoinStages(plan, values, status.operators)
     query.stages.toSeq.sorted.flatMap(StageTasks.of(status, _)).map { stage =>

@@ -14,9 +14,9 @@ import org.apache.spark.sql.types.LongType
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
 /**
- * Where the skew of a key is, in one DataFrame or in a join of two.
+ * The skew of a key, in one DataFrame or in a join of two.
  *
- * @param passes what was seen of each, and how large a row of it is
+ * @param passes the profile of each input, and the size of its rows.
  */
 final class SkewReport private (
     session: SparkSession,
@@ -27,9 +27,9 @@ final class SkewReport private (
     settings: SkewSettings) {
 
   /**
-   * The keys that have many rows somewhere, in their own types. After the columns of the key come the
-   * partition and, for each input, the least and the most rows that the key can have there. Running
-   * it reads nothing.
+   * The keys with many rows in at least one input, in their own types. The columns after the key
+   * are the partition and, for each input, a lower and an upper bound of the key's rows. Reading
+   * this DataFrame reads no input.
    */
   def hotKeys: DataFrame = SqlInternals.withActive(session) {
     val counts = "partition" +: passes.indices.flatMap(i => Seq(s"low$i", s"high$i"))
@@ -81,8 +81,8 @@ final class SkewReport private (
   }
 
   /**
-   * What an inner join would give: of hot keys the product of their rows, and of the others, of which
-   * nothing is known but how many they are, what there would be if they had equally many rows each.
+   * The estimated output of an inner join. For a hot key, it is the product of its rows. For the
+   * other keys only their number is known, so the estimate assumes that each has equally many rows.
    */
   private def joined: Seq[(String, String)] = {
     val ofHot = new Array[Double](numPartitions)
@@ -126,18 +126,18 @@ object SkewReport {
     }
   }
 
-  /** A key that has many rows in some input, with bounds for each. */
+  /** A key with many rows in at least one input, with bounds for each input. */
   private[skewext] case class HotKey(key: ReportedKey, partition: Int, bounds: Seq[(Long, Long)]) {
     def middle: Seq[Double] = bounds.map { case (low, high) => (low + high) / 2.0 }
   }
 
   /**
-   * Looks at `df`, and then at `other`, where the rows of the keys that are hot in `df` are counted one
-   * by one.
+   * Computes the profiles of one or two DataFrames. In the second one, the rows of keys that are
+   * hot in the first one are counted exactly.
    *
-   * @param partitions into how many partitions a shuffle goes; by default as many as Spark would take
-   * @param minShare keys with more than this share of an input's rows are all found
-   * @param withBytes whether to measure rows, for which all columns have to be read
+   * @param partitions the number of shuffle partitions; Spark's setting by default.
+   * @param minShare the share of an input's rows above which all keys are found.
+   * @param withBytes whether to measure the size of rows, which reads all columns.
    */
   def of(
       session: SparkSession,
@@ -173,21 +173,21 @@ object SkewReport {
       SkewSettings.of(conf))
   }
 
-  /** A key is in it if it has at least this share of the rows with a key. */
+  /** The keys with at least this share of the rows that have a key. */
   private def frequent(profile: KeyProfile, minShare: Double): Seq[ReportedKey] = {
     val least = math.max(1L, math.ceil(minShare * profile.rows.sum).toLong)
     profile.frequent(least - 1)
   }
 }
 
-/** Numbers and booleans as JSON; there are no strings in it. */
+/** Writes numbers and booleans as JSON. It does not support strings. */
 private[skewext] object Json {
   def fields(fields: (String, String)*): String =
     fields.map { case (name, value) => s""""$name":$value""" }.mkString("{", ",", "}")
 
   def numbers(numbers: Seq[Long]): String = numbers.mkString("[", ",", "]")
 
-  /** Products of counts may be larger than a Long. */
+  /** A rounded number. Products of counts may exceed a Long. */
   def rounded(number: Double): String =
     BigDecimal(number).setScale(0, BigDecimal.RoundingMode.HALF_UP).bigDecimal.toPlainString
 }

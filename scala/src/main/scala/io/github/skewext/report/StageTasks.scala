@@ -5,7 +5,7 @@ import io.github.skewext.execution.split.MarkKeys
 import org.apache.spark.sql.skewext.QueryStatus
 import org.apache.spark.status.api.v1.TaskData
 
-/** What a task did that ended well; times in milliseconds. */
+/** The metrics of a successful task; times are in milliseconds. */
 private[skewext] case class RanTask(
     partition: Int,
     host: String,
@@ -20,7 +20,7 @@ private[skewext] case class RanTask(
 
 private[skewext] object RanTask {
 
-  /** The figures of a task by their names. */
+  /** The metrics of a task by their names. */
   val Figures: Seq[(String, RanTask => Long)] = Seq(
     "run_ms" -> (_.run),
     "gc_ms" -> (_.gc),
@@ -51,10 +51,10 @@ private[skewext] object RanTask {
 /**
  * The tasks of a stage.
  *
- * @param planned how many it had, which may be more than are remembered
- * @param prepares whether it ran before a split join, for what the join's tasks have to know
- * @param failed how many failed, and were run again
- * @param ran those that ended well, one for each partition, the slowest first
+ * @param planned the number of its tasks, which may exceed the number of stored tasks.
+ * @param prepares whether it ran before a split join, to compute data for the join's tasks.
+ * @param failed the number of failed tasks, which ran again.
+ * @param ran the successful tasks, one for each partition, the slowest first.
  */
 private[skewext] case class StageTasks(
     stage: Int,
@@ -73,10 +73,13 @@ private[skewext] case class StageTasks(
 
 private[skewext] object StageTasks {
 
-  /** None of a stage that did not run, as its output was there already, or that is not remembered. */
+  /**
+   * None for a stage that did not run, because its output existed already, or that is no longer
+   * stored.
+   */
   def of(status: QueryStatus, stage: Int): Option[StageTasks] = {
     val attempts = status.attempts(stage)
-    // A later attempt runs the tasks again whose output was lost.
+    // A later attempt runs the tasks whose output was lost again.
     val ran = attempts
       .sortBy(_.attemptId)
       .flatMap(status.tasks(_).flatMap(RanTask.of(_)))
