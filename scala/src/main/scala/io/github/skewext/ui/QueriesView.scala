@@ -7,10 +7,10 @@ import io.github.skewext.explain.{ExplainedSkew, Explanation, Origin}
 import org.apache.spark.sql.execution.ui.SQLExecutionUIData
 import org.apache.spark.sql.skewext.{QueryStatus, UiFormats}
 
-/** The queries that had joins, with a line for each. */
+/** The queries with joins, one row for each. */
 object QueriesView {
 
-  /** What a column of figures means is shown when the pointer is on it. */
+  /** The columns. The second value is the tooltip that describes a column of figures. */
   private val Columns = Seq(
     "Query" -> "the number that it has in the tab of SQL",
     "Description" -> "",
@@ -21,7 +21,7 @@ object QueriesView {
     "Split" -> "joins with skewed partitions that were split",
     "Skewed, left whole" -> "joins with skewed partitions that could not be split")
 
-  /** @param link gives the address of a page of Spark's UI */
+  /** @param link a function that returns the address of a page of Spark's UI. */
   def apply(
       explained: Seq[(Long, Explanation)],
       status: QueryStatus,
@@ -69,7 +69,7 @@ object QueriesView {
   private[ui] def durationOf(query: SQLExecutionUIData): Option[Long] =
     query.completionTime.map(_.getTime - query.submissionTime)
 
-  /** Of a join that was left whole, advice is given where it is skewed. */
+  /** A join that is not split has advice if it is skewed. */
   private def isSkewed(skew: ExplainedSkew): Boolean =
     skew.status == ExplainedSkew.Split || skew.advice.isDefined
 }

@@ -9,13 +9,13 @@ import org.apache.spark.sql.execution.ui.SQLExecutionUIData
 import org.apache.spark.sql.skewext.{QueryStatus, UiFormats}
 
 /**
- * A query: its joins, why they were done as they were, what can be done about it, and their tasks. Long
- * names break, and bars scroll in a box of their own, so that the page does not scroll sideways on a
- * phone: by classes of Bootstrap, which Spark's UI has.
+ * A query: its joins, the reasons for their plans, advice, and their tasks. Long names break, and
+ * bars scroll in a separate box, so that the page does not scroll sideways on a phone. This uses
+ * classes of Bootstrap, which Spark's UI includes.
  */
 object QueryView {
 
-  /** @param link gives the address of a page of Spark's UI */
+  /** @param link a function that returns the address of a page of Spark's UI. */
   def apply(
       id: Long,
       explanation: Explanation,

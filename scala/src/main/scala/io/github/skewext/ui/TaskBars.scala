@@ -7,20 +7,23 @@ import io.github.skewext.report.{RanTask, StageTasks}
 import org.apache.spark.sql.skewext.UiFormats.{bytes, duration}
 
 /**
- * How long the tasks of a stage took: a bar for each, the slowest first, and a line at the median. Drawn
- * without scripts and styles, which a policy of the server may forbid.
+ * The durations of a stage's tasks: a bar for each task, the slowest first, and a line at the
+ * median. They use neither scripts nor styles, which a policy of the server may forbid.
  */
 private[ui] object TaskBars {
 
-  /** Of more tasks these are shown, which are the slowest. */
+  /** The most bars. Of more tasks, only the slowest are shown. */
   val Shown = 100
 
-  /** A task that took so many times the median is one of a hot key, or has another reason to be told. */
+  /**
+   * A task that takes more than this factor times the median is uneven, usually because of a hot
+   * key.
+   */
   val Uneven = 2.0
 
   private val Height = 90
   private val Width = 8
-  // The line has the colour of the text, as Spark's pages may be dark.
+  // The line has the colour of the text, because Spark's pages may be dark.
   private val (color, unevenColor, medianColor) = ("#17808a", "#d9622b", "currentColor")
 
   def of(stage: StageTasks): Node = {
@@ -55,7 +58,7 @@ private[ui] object TaskBars {
       duration(stage.median(_.run).toLong)
   }
 
-  /** `partition 3 on host1: 1.2 s, read 34.0 MiB, 1234 rows` */
+  /** For example, `partition 3 on host1: 1.2 s, read 34.0 MiB, 1234 rows`. */
   def told(task: RanTask): String = {
     val spilled = if (task.diskSpilled > 0) s", spilled ${bytes(task.diskSpilled)}" else ""
     s"partition ${task.partition} on ${task.host}: ${duration(task.run)}, read " +
