@@ -12,14 +12,14 @@ import org.apache.spark.sql.types._
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.unsafe.types.UTF8String
 
-/** What a table function finds out when its rows are asked for. */
+/** The result of a table function, computed when its rows are read. */
 private[function] trait Finding {
 
-  /** Rows of the columns that it was registered with. */
+  /** The rows, with the columns of the relation. */
   def find(session: SparkSession, inputs: Seq[DataFrame]): Seq[InternalRow]
 }
 
-/** What became of the joins of a query, as JSON. */
+/** The explanation of a query's joins, as JSON. */
 private[function] case object ExplanationFinding extends Finding {
 
   val output: Seq[StructField] = Seq(StructField("explanation", StringType, nullable = false))
@@ -28,7 +28,7 @@ private[function] case object ExplanationFinding extends Finding {
     Seq(InternalRow(UTF8String.fromString(Explainer.explain(inputs.head.queryExecution).json)))
 }
 
-/** How the tasks of a query were, as JSON. */
+/** The report on a query's tasks, as JSON. */
 private[function] case class QueryFinding(query: Option[Long]) extends Finding {
   override def find(session: SparkSession, inputs: Seq[DataFrame]): Seq[InternalRow] =
     Seq(InternalRow(UTF8String.fromString(QueryReport.of(session, query))))
@@ -39,8 +39,8 @@ private[function] object QueryFinding {
 }
 
 /**
- * Where the skew of a key is. The first row has all figures as JSON; a row for each key with many rows
- * follows.
+ * The skew of a key. The first row has all figures as JSON. Then there is a row for each key with
+ * many rows.
  */
 private[function] case class SkewFinding(
     keys: Seq[Seq[String]],
@@ -57,7 +57,7 @@ private[function] case class SkewFinding(
     val all = InternalRow(null, null, null, null, UTF8String.fromString(report.figures))
     all +: hot.executedPlan.executeCollect().toSeq.map { row =>
       val key = InternalRow.fromSeq((0 until numKeys).map(j => row.get(j, types(j))))
-      // After the partition, the least and the most rows in each input.
+      // The columns after the partition: for each input, a lower and an upper bound of the rows.
       def counts(first: Int): ArrayData =
         ArrayData.toArrayData(
           inputs.indices.map(i => row.getLong(numKeys + 1 + 2 * i + first)).toArray)

@@ -12,11 +12,11 @@ import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan, SparkStrategy}
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
- * What a table function finds out, as a relation. No command, as Spark runs those as soon as a DataFrame
- * is made of them, and this shall run when its rows are asked for, as any query does.
+ * The result of a table function, as a relation. It is not a command: Spark runs a command as soon
+ * as a DataFrame is created from it, but this must run when its rows are read, like any query.
  *
- * @param inputs analyzed plans. They are no children: what is found out is of the queries as they are,
- *               not of what the optimizer makes of them in the middle of another one
+ * @param inputs analyzed plans. They are not children: the result is about these queries
+ *               themselves, not about plans that the optimizer makes of them inside another query.
  */
 private[skewext] case class FindingRelation(
     finding: Finding,
@@ -34,7 +34,9 @@ private[skewext] case class FindingRelation(
   override protected def stringArgs: Iterator[Any] = Iterator(finding, output)
 }
 
-/** Finds it out, on the driver, once. Plans are no use to tasks, which get the operators below theirs. */
+/**
+ * Computes the result once, on the driver. The plans are transient, because tasks do not need them.
+ */
 private[skewext] case class FindingExec(
     finding: Finding,
     @transient inputs: Seq[LogicalPlan],
@@ -64,7 +66,10 @@ private[skewext] object FindingStrategy extends SparkStrategy {
   }
 }
 
-/** Gives the inputs of a [[FindingRelation]] the common table expressions that they name. */
+/**
+ * Adds the common table expressions that the inputs of a [[FindingRelation]] reference to these
+ * inputs.
+ */
 private[skewext] object KeepCommonTables extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan =
     plan.resolveOperatorsUpWithPruning(_.containsPattern(CTE)) {
@@ -80,7 +85,9 @@ private[skewext] object KeepCommonTables extends Rule[LogicalPlan] {
         }
     }
 
-  /** Those that the plan names, and those that they name, in the order of `all`. */
+  /**
+   * The definitions that the plan references, directly or through others, in the order of `all`.
+   */
   private def reached(plan: LogicalPlan, all: Seq[CTERelationDef]): Seq[CTERelationDef] = {
     def direct(p: LogicalPlan): Set[Long] =
       p.collectWithSubqueries { case ref: CTERelationRef => ref.cteId }.toSet

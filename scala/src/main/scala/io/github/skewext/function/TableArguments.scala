@@ -8,10 +8,10 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
 
 /**
- * The arguments of a table function: first tables, `TABLE(t)` or `TABLE(SELECT ...)`, then constants by
- * position, then constants by name. NULL is as if the argument were not there.
+ * The arguments of a table function: first tables, `TABLE(t)` or `TABLE(SELECT ...)`, then
+ * constants by position, then constants by name. A NULL argument is like a missing one.
  *
- * @param parameters the names of what follows the tables, in their order
+ * @param parameters the names of the parameters after the tables, in their order.
  */
 private[function] class TableArguments(
     function: String,
@@ -59,7 +59,7 @@ private[function] class TableArguments(
     case other => wrong(name, "a string", other)
   }
 
-  /** A string, or several; a list may have NULLs in it. */
+  /** A string, or several. A list may contain NULLs. */
   def texts(name: String): Option[Seq[String]] = values.get(name).map {
     case text: String => Seq(text)
     case list: scala.collection.Seq[_] => strings(name, list)

@@ -13,12 +13,12 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, OneRowRelation,
 import org.apache.spark.sql.types.StructField
 
 /**
- * What can be had in SQL alone, and so by all that send SQL: functions in FROM that take tables. Each
- * gives a plan in which nothing is left of the call.
+ * Table-valued functions for SQL clients: functions in FROM that take tables as arguments. Each one
+ * returns a plan that no longer contains the call.
  */
 object TableFunctions {
 
-  /** As Spark wants them registered. */
+  /** The form in which Spark registers a function. */
   type Description = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => LogicalPlan)
 
   val all: Seq[Description] = Seq(
@@ -91,7 +91,9 @@ object TableFunctions {
       arguments.text("indicator")).build()
   }
 
-  /** Of each table: `'k'`, `array('a', 'b')`, or a list like that for each of them. */
+  /**
+   * The key of each table: `'k'`, `array('a', 'b')`, or an array with one of these for each table.
+   */
   private def keysOf(arguments: TableArguments): Seq[Seq[String]] = {
     if (!arguments.given("keys")) arguments.fail("the argument 'keys' is missing.")
     val keys =
@@ -101,7 +103,7 @@ object TableFunctions {
     keys
   }
 
-  /** A name for all, as `how` in Python, or a role for each. */
+  /** The roles: one name for all tables, like `how` in Python, or a role for each table. */
   private def rolesOf(arguments: TableArguments): Seq[InputRole] = {
     val inputs = arguments.tables
     arguments.texts("roles").getOrElse(Seq("full")) match {
