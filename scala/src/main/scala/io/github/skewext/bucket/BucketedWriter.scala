@@ -14,13 +14,13 @@ import org.apache.spark.sql.types._
 import org.apache.spark.sql.{Column, DataFrame, SaveMode, SparkSession}
 
 /**
- * Writes a bucketed table with one file a bucket, and per value of the partition columns: the rows
- * of a bucket are brought to one task first, by the hash that decides about the bucket as well.
- * Everything else is `DataFrameWriter.saveAsTable`.
+ * Writes a bucketed table with one file per bucket and value of the partition columns. It first
+ * shuffles the rows of a bucket to one task, by the hash that determines the bucket. The rest is
+ * `DataFrameWriter.saveAsTable`.
  *
- * @param table as in `saveAsTable`: a table of the session catalog
- * @param format if defined, the provider; else the session's default, or that of the table
- * @param sortBy the columns that each file is sorted by
+ * @param table the name, as in `saveAsTable`: a table of the session catalog.
+ * @param format the provider; if empty, the default of the session, or that of the table.
+ * @param sortBy the columns by which each file is sorted.
  */
 final class BucketedWriter(
     df: DataFrame,
@@ -40,7 +40,7 @@ final class BucketedWriter(
     val before = existing
     before.flatMap(_.provider).foreach(checkFormat)
     val saveMode = mode match {
-      // Where there is nothing to append to, a table is made.
+      // If the table does not exist, this creates it.
       case "append" => SaveMode.Append
       case "overwrite" => SaveMode.Overwrite
       case "ignore" => SaveMode.Ignore
@@ -136,7 +136,7 @@ final class BucketedWriter(
     writer.saveAsTable(table)
   }
 
-  /** The rows of each file in one task. */
+  /** Shuffles the rows of each file to one task. */
   private def together(appended: Option[CatalogTable]): DataFrame = {
     val bucketValues = by.map(stored(_, appended))
     if (partitionBy.isEmpty) {
@@ -219,7 +219,10 @@ final class BucketedWriter(
     (own.values.headOption.getOrElse(Nil), rows)
   }
 
-  /** From what the files say of themselves, where they do: no column is read. */
+  /**
+   * The number of rows per file name. It reads no column: the counts are in the files' metadata, if
+   * the format has one.
+   */
   private def rowsByFile(written: Seq[FileStatusWithMetadata]): Map[String, Long] =
     if (written.isEmpty) {
       Map.empty

@@ -6,7 +6,7 @@ import org.json4s.{JArray, JBool, JDouble, JInt, JObject, JString}
 import org.apache.spark.sql.execution.datasources.BucketingUtils
 
 /**
- * What a write has put into each bucket of a table.
+ * The files, rows and bytes that a write has added to each bucket of a table.
  *
  * @param buckets nothing if it is not known
  * @param factor a bucket with more rows than so many times the median is skewed

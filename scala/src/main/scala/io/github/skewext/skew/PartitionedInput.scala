@@ -51,7 +51,8 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
         sketch.map(s => RowWeights.of(bytes, s.sampled, s.every)).getOrElse(IndexedSeq.empty))
     sliced.fold(whole) { source =>
       // Dividing a block requires that a repeated map task produces the same rows. All tasks that
-      // share a block read all of it. That is cheap if they join only their part.
+      // share a block process all of it. That is cheap for a single source, whose rows are not
+      // joined yet.
       def cuttable = !several && RowShare.possible(plan.output, keys) && source.canBeShared
       whole.copy(
         blocks = source.blocks,

@@ -61,9 +61,9 @@ object RequiredLayout extends Rule[SparkPlan] {
   }
 
   /**
-   * Adds the requirement to the first joins below the node, which have their own requirements on the
-   * joins below them. With `ofAll`, adds it to all joins of the stage, because all operators of a
-   * stage have the same number of tasks.
+   * Adds the requirement to the first joins below the node, which have their own requirements on
+   * the joins below them. With `ofAll`, adds it to all joins of the stage, because all operators of
+   * a stage have the same number of tasks.
    */
   private def demand(
       by: SparkPlan,
