@@ -155,8 +155,6 @@ lazy val skewext = (project in file("."))
     },
     Compile / unmanagedSourceDirectories ++= shims("main", baseDirectory.value),
     Test / unmanagedSourceDirectories ++= shims("test", baseDirectory.value),
-    // Compiled and checked with the tests, so that what was measured stays what can be measured again.
-    Test / unmanagedSourceDirectories += baseDirectory.value / "bench" / "lab",
     scalacOptions ++= (if (hasReleaseFlag) Seq("-release", spark.java) else Nil),
     scalacOptions ++= Seq("-encoding", "utf8", "-deprecation", "-feature", "-unchecked"),
     scalacOptions ++= Seq("-Xlint:_,-missing-interpolator", "-Ywarn-unused", "-Xfatal-warnings"),
