@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -14,11 +12,6 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docker"
 DOCKERFILE = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
 SERVICES = yaml.safe_load((FOLDER / "compose.yaml").read_text(encoding="utf-8"))["services"]
-
-
-def pins(name: str) -> dict[str, str]:
-    text = (ROOT / name).read_text(encoding="utf-8")
-    return dict(re.findall(r"^([\w-]+)==([\w.]+)", text, re.MULTILINE))
 
 
 def copied() -> list[str]:
@@ -41,10 +34,7 @@ def test_the_image_has_the_newest_spark_that_all_tests_run_on() -> None:
     table = (ROOT / "project" / "SparkVersions.scala").read_text(encoding="utf-8")
     lines = re.findall(r'SparkLine\("[\d.]+", "([\d.]+)"(.*)', table)
     releases = [release for release, others in lines if "fromPySpark = true" not in others]
-    own = pins("docker/requirements.txt")
-    assert own["pyspark"] == releases[-1]
-    assert own["numpy"] in (ROOT / "python" / "requirements-dev.txt").read_text(encoding="utf-8")
-    assert not set(own) & set(pins("python/requirements-connect.txt"))
+    assert f"pyspark=={releases[-1]}\n" in (FOLDER / "requirements.txt").read_text(encoding="utf-8")
 
 
 def test_ports_are_exposed_and_bound_to_this_machine() -> None:
@@ -54,14 +44,3 @@ def test_ports_are_exposed_and_bound_to_this_machine() -> None:
     assert exposed
     assert sorted(port.split(":")[-1] for port in ports) == sorted(exposed[1].split())
     assert SERVICES["notebook"]["environment"]["SPARK_REMOTE"] == "sc://server:15002"
-
-
-def test_without_a_wheel_the_check_says_what_makes_one() -> None:
-    done = subprocess.run(
-        [sys.executable, str(FOLDER / "check.py"), "--wheels", "docker"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 1
-    assert "make wheel" in done.stderr
