@@ -1,38 +1,32 @@
-"""What the driver bears: many tasks, many files, many queries in one session.
+"""The load that the driver bears: many tasks, many files, many queries in one session.
 
     bench/endurance.py tasks      heap, event log and time for many map tasks and partitions
     bench/endurance.py files      time to plan a join of tables with very many bucket files
     bench/endurance.py soak       heap, threads, blocks and files after many joins
 
-Each has the extension on and off, in a session of its own, and adds to
-bench/results/reliability-driver.json.
+Each runs with the extension on and off, in a session of its own.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
-from datetime import date
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from harness import facts, reliability_page
+import summary
 from harness.measure import progress
 from harness.sessions import configured
-from summary import write_pages
+from harness.ways import WAYS, answer, in_a_process
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-RESULTS = Path(__file__).resolve().parent / "results" / "reliability-driver.json"
-WAYS = ("on", "off")
-#: Sessions of each way, of which the least figures count; else one.
+#: Sessions of each way, whose smallest figures count; else one.
 TURNS = {"tasks": 2}
 Found = dict[str, Any]
 
@@ -61,35 +55,25 @@ def main(arguments: list[str]) -> int:
         with tempfile.TemporaryDirectory() as home:
             spark = _session(Path(home), options.way)
             try:
-                found = TRIALS[options.what](spark, Path(home), options)
+                answer(TRIALS[options.what](spark, Path(home), options))
             finally:
                 spark.stop()
-        print("RESULT " + json.dumps(found))
         return 0
     runs: dict[str, list[Found]] = {way: [] for way in WAYS}
     for _ in range(TURNS.get(options.what, 1)):
         for way in WAYS:
-            runs[way].append(_in_a_process(arguments, way))
+            found = in_a_process(__file__, *arguments, "--way", way, timeout=3600)
+            progress(f"{way}: {found}")
+            if found.pop("outcome") != "done":
+                return 1
+            runs[way].append(found)
     ways = {way: _least(found) for way, found in runs.items()}
-    known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    known["machine"], known["date"] = facts.machine(), date.today().isoformat()
-    known[options.what] = ways
-    RESULTS.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
-    write_pages({reliability_page.PAGE: reliability_page.driver_block(known)}, "endurance.py")
+    summary.keep("reliability-driver.json", **{options.what: ways})
     return 0
 
 
-def _in_a_process(arguments: list[str], way: str) -> Found:
-    command = [sys.executable, __file__, *arguments, "--way", way]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    (line,) = (x for x in done.stdout.splitlines() if x.startswith("RESULT "))
-    progress(f"{way}: {line}")
-    found: Found = json.loads(line[len("RESULT ") :])
-    return found
-
-
 def _least(runs: list[Found]) -> Found:
-    """What other work on the machine has added least to."""
+    """The figures to which other work on the machine has added least."""
     return {
         name: min(run[name] for run in runs) if name.endswith(("seconds", "_mb")) else value
         for name, value in runs[0].items()
@@ -100,7 +84,7 @@ def _session(home: Path, way: str) -> SparkSession:
     (home / "events").mkdir()
     settings = {
         "spark.driver.memory": "2g",
-        # What Spark keeps of queries that are done is not what is asked here.
+        # Not to measure what Spark keeps of finished queries.
         "spark.ui.retainedJobs": "20",
         "spark.ui.retainedStages": "20",
         "spark.ui.retainedTasks": "1000",
@@ -132,7 +116,7 @@ def _tasks(spark: SparkSession, home: Path, options: argparse.Namespace) -> Foun
     def seconds() -> float:
         begin = time.monotonic()
         joined = skewext.multi_full_join(table(0), table(1), on="k")
-        # The product of duplicate keys is not what is measured.
+        # A count, as the product of duplicate keys is not to be measured.
         found.add(joined.groupBy().count().collect()[0][0])
         return round(time.monotonic() - begin, 1)
 
@@ -227,7 +211,7 @@ def _soak(spark: SparkSession, home: Path, options: argparse.Namespace) -> Found
 
 
 def _state(spark: SparkSession, home: Path) -> Found:
-    # Spark's cleaner removes what nobody refers to any more, when that was collected.
+    # Spark's cleaner removes unreferenced blocks and files after a garbage collection.
     for _ in range(3):
         _collect_garbage(spark)
         time.sleep(1)

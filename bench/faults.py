@@ -1,13 +1,11 @@
 """Queries on a cluster that breaks: is the answer right, with the extension and without?
 
     bench/faults.py --runs 100          seeded runs, each with the extension and without
-    bench/faults.py --speculation       the same where Spark begins slow tasks a second time
+    bench/faults.py --speculation       the same where Spark starts slow tasks a second time
 
 A standalone master and two workers of the pyspark package run on this machine. A run is a case of
-`harness/fault_cases.py`, with inputs that are the same whenever they are computed or not, and a
-fault of `harness/faults.py` at a moment that the seed decides on. What came of it is added to the
-result file, and what is there already is not done again. `harness/reliability_page.py` makes the
-tables in docs/reliability.md of it.
+`harness/fault_cases.py`, with repeatable or unstable inputs, and a fault of `harness/faults.py` at
+a moment that the seed decides. The outcome is added to the result file.
 """
 
 from __future__ import annotations
@@ -21,24 +19,22 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
 from itertools import product
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from harness import facts, reliability_page
+import summary
 from harness.fault_cases import CASES, SETTINGS, Case
 from harness.faults import FAULTS, Fault, Injector
 from harness.measure import progress
 from harness.sessions import configured
 from harness.standalone import Standalone
-from summary import write_pages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-RESULTS = Path(__file__).resolve().parent / "results" / "reliability-faults.json"
+RESULTS = "reliability-faults.json"
 ON, OFF = "on", "off"
 RIGHT, WRONG = "right", "wrong"
 
@@ -68,12 +64,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("--runs", type=int, default=100, help="how many (100)")
     add("--first", type=int, default=0, help="number of the first one (0)")
-    add("--afresh", action="store_true", help="forget what the result file has")
     add("--seed", type=int, default=1, help="decides on cases, faults and moments (1)")
     add("--speculation", action="store_true", help="slow executors, and speculation on")
-    add("--seconds", type=float, default=1e9, help="begin no run after so many")
     add("--only", default="", help="cases whose names contain this")
-    add("--results", type=Path, default=RESULTS, help="the file that is added to")
+    add("--results", type=Path, help="another file for the results")
     return parser.parse_args(arguments)
 
 
@@ -102,33 +96,34 @@ class Trial:
         self.spark = spark
         self._options = options
         self._injector = Injector(spark, cluster, HOSTS)
-        self._found = _read(options.results, options.afresh)
+        self._expected: dict[tuple[str, bool], Answer] = {}
+        self._fetched_by: dict[str, dict[str, Any]] = {}
 
     def all(self) -> list[dict[str, Any]]:
-        """Do them; what is returned is bad."""
-        options, begin = self._options, time.monotonic()
-        self._found["machine"] = facts.machine()
-        self._found["versions"] = facts.versions(self.spark)
-        self._found["date"] = date.today().isoformat()
-        bad = []
-        done = {_name(run) for run in self._found["runs"]}
-        for run in _runs(options):
-            if (options.seed, run.number, run.fault.name, run.case.name) in done:
-                continue
-            if time.monotonic() - begin > options.seconds:
-                progress(f"the next one is --first {run.number}")
-                break
+        """Do all runs and return the bad ones."""
+        runs = {}
+        for run in _runs(self._options):
             came = self._one(run)
-            self._found["runs"].append(came)
-            if came[ON] == WRONG or (came[ON] != RIGHT and came[OFF] == RIGHT):
-                bad.append(came)
             progress(json.dumps(came))
-            _write(options.results, self._found)
-        block = reliability_page.faults_block(self._found)
-        progress(block)
-        if options.results.resolve() == RESULTS:
-            write_pages({reliability_page.PAGE: block}, "faults.py")
-        return bad
+            runs[_name(came)] = came
+            self._write(runs)
+        return [
+            run
+            for run in runs.values()
+            if run[ON] == WRONG or (run[ON] != RIGHT and run[OFF] == RIGHT)
+        ]
+
+    def _write(self, runs: dict[Any, dict[str, Any]]) -> None:
+        """Add to the runs of the result file, or replace those of the same name."""
+        path: Path | None = self._options.results
+        known = summary.read(RESULTS) if path is None else {}
+        fetched = {**known.get("fetched", {}), **self._fetched_by}
+        both = {**{_name(run): run for run in known.get("runs", [])}, **runs}
+        found = {"runs": list(both.values()), "fetched": fetched}
+        if path is None:
+            summary.keep(RESULTS, **found)
+        else:
+            path.write_text(json.dumps(found), encoding="utf-8")
 
     def _one(self, run: Run) -> dict[str, Any]:
         expected = self._clean(run.case, run.unstable)
@@ -145,24 +140,19 @@ class Trial:
             self._injector.arm(run.fault.at(random, marks=way == ON), run.fault, random)
             begin = time.monotonic()
             try:
-                answer: Answer | str = self._answer(run.case, run.unstable, way)
+                answer = self._answer(run.case, run.unstable, way)
+                came[way] = RIGHT if answer == expected else WRONG
             except Exception as error:
-                answer = _said(error)
+                came[way] = _outcome(error)
             came[f"{way}_seconds"] = round(time.monotonic() - begin, 2)
             came[f"{way}_happened"] = self._injector.disarm()
             came[f"{way}_stages_again"] = self._injector.again
-            if isinstance(answer, str):
-                came[way] = answer
-            else:
-                came[way] = RIGHT if answer == expected else WRONG
         return came
 
     def _clean(self, case: Case, unstable: bool) -> Answer:
-        """The answer where nothing fails, and what was fetched for it."""
-        inputs = "unstable" if unstable else "stable"
-        known: Answer | None = self._found["expected"].get(f"{case.name}, {inputs}")
-        if known is not None:
-            return known
+        """The answer without a fault; it also keeps the bytes that were fetched for it."""
+        if (case.name, unstable) in self._expected:
+            return self._expected[case.name, unstable]
         self._injector.mend()
         answers, fetched = {}, {}
         for way in (OFF, ON):
@@ -173,8 +163,9 @@ class Trial:
             self.spark.sparkContext.setJobGroup("", "")
         if answers[ON] != answers[OFF]:
             raise AssertionError(f"{case.name} is wrong without a fault: {answers}")
-        self._found["fetched"].setdefault(case.name, {})[inputs] = fetched
-        self._found["expected"][f"{case.name}, {inputs}"] = answers[ON]
+        inputs = "unstable" if unstable else "stable"
+        self._fetched_by.setdefault(case.name, {})[inputs] = fetched
+        self._expected[case.name, unstable] = answers[ON]
         return answers[ON]
 
     def _answer(self, case: Case, unstable: bool, way: str, check: bool = False) -> Answer:
@@ -227,7 +218,7 @@ class Trial:
 
 
 def _runs(options: argparse.Namespace) -> Iterator[Run]:
-    """As many as were asked for, by the seed; each combination before any comes again."""
+    """`--runs` runs in the order of the seed; each combination once before any comes twice."""
     faults = [fault for fault in FAULTS if fault.speculation == options.speculation]
     all_of_them = [
         (case, unstable, fault)
@@ -240,7 +231,7 @@ def _runs(options: argparse.Namespace) -> Iterator[Run]:
 
 
 def _summed(df: DataFrame) -> DataFrame:
-    """A row that tells the rows of the query apart from others, and last what may differ."""
+    """One row: a fingerprint of the stable columns, then sums of the unstable ones."""
     from pyspark.sql import functions as F
 
     unstable = [name for name in df.columns if name.startswith("u")]
@@ -259,13 +250,10 @@ def _jvm(df: DataFrame) -> Any:
     return frame._jdf
 
 
-def _said(error: Exception) -> str:
-    """What tells it from other errors."""
-    text = str(error)
-    for known in ("indeterminate", "OutOfMemoryError"):
-        if known in text:
-            return f"failed: {known}"
-    return f"failed: {text[:300]}"
+def _outcome(error: Exception) -> str:
+    """The name of a known error, or the beginning of its message."""
+    known = [name for name in ("indeterminate", "OutOfMemoryError") if name in str(error)]
+    return f"failed: {(known or [str(error)[:300]])[0]}"
 
 
 def _session(cluster: Standalone, home: Path, speculation: bool) -> SparkSession:
@@ -278,7 +266,7 @@ def _session(cluster: Standalone, home: Path, speculation: bool) -> SparkSession
         "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-        # What is lost is asked for again at once, and an executor that is gone missed soon.
+        # Retry lost blocks at once, and notice a lost executor soon.
         "spark.shuffle.io.maxRetries": "1",
         "spark.shuffle.io.retryWait": "200ms",
         "spark.unsafe.exceptionOnMemoryLeak": "true",
@@ -289,18 +277,6 @@ def _session(cluster: Standalone, home: Path, speculation: bool) -> SparkSession
         **SETTINGS,
     }
     return configured(cluster.url, settings, "OFF")
-
-
-def _read(path: Path, afresh: bool) -> dict[str, Any]:
-    if path.exists() and not afresh:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return found
-    return {"runs": [], "fetched": {}, "expected": {}}
-
-
-def _write(path: Path, found: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 def _name(run: dict[str, Any]) -> tuple[Any, ...]:

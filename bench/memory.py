@@ -1,37 +1,31 @@
-"""Joins in small heaps: how they end, with the extension and without, and what they take.
+"""Joins in small heaps: their outcome and their memory, with the extension and without.
 
     bench/memory.py                  all cases, each both ways, each in a JVM of its own
     bench/memory.py --only hot       cases whose names contain this
 
-Rows are joined in one JVM, the executor and driver of a local session. What the process held at
-most is what the system says of it; spilled bytes are those that Spark's tasks report. Results are
-added to bench/results/reliability-memory.json.
+One JVM, the driver and executor of a local session, joins the rows. The resident memory is the
+system's figure, the spilled bytes are Spark's. A case of two hot inputs shows what stock Spark does
+not survive: its sort-merge full outer join keeps all rows of a key of both sides on the heap.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness import facts, reliability_page
+import summary
 from harness.measure import progress
 from harness.sessions import configured
-from summary import write_pages
+from harness.ways import WAYS, answer, in_a_process
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-RESULTS = Path(__file__).resolve().parent / "results" / "reliability-memory.json"
-WAYS = ("on", "off")
 
 _KRYO = {
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
@@ -85,62 +79,33 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--case", help="this one, in this process; prints JSON")
     add("--way", choices=WAYS, default="on", help="how --case is run (on)")
     add("--timeout", type=float, default=180, help="seconds a run may take (180)")
-    add("--missing", action="store_true", help="only what the result file does not have")
-    add("--seconds", type=float, default=1e9, help="begin no case after so many")
     return parser.parse_args(arguments)
 
 
 def main(arguments: list[str]) -> int:
-    """Run the cases; 1 if one failed with the extension that stock completes."""
+    """Run the cases; 1 if one failed with the extension and not without."""
     options = parse(arguments)
     if options.case:
         (case,) = (each for each in CASES if each.name == options.case)
-        print("RESULT " + json.dumps(run_one(case, options.way)))
+        answer(run_one(case, options.way))
         return 0
-    known: dict[str, Any] = {"cases": {}}
-    if RESULTS.exists():
-        known = json.loads(RESULTS.read_text(encoding="utf-8"))
-    begin, worse = time.monotonic(), []
+    worse = []
     for case in CASES:
-        if options.only not in case.name or (options.missing and case.name in known["cases"]):
+        if options.only not in case.name:
             continue
-        if time.monotonic() - begin > options.seconds:
-            break
-        ways = {way: run(case, way, options.timeout) for way in WAYS}
-        if ways["on"].get("sums") != ways["off"].get("sums", ways["on"].get("sums")):
-            ways["on"]["outcome"] = "WRONG"
-        if ways["on"]["outcome"] != "done" and ways["off"]["outcome"] == "done":
+        on, off = (
+            in_a_process(__file__, "--case", case.name, "--way", way, timeout=options.timeout)
+            for way in WAYS
+        )
+        if on.get("sums") != off.get("sums", on.get("sums")):
+            on["outcome"] = "WRONG"
+        if on["outcome"] != "done" and off["outcome"] == "done":
             worse.append(case.name)
-        progress(f"{case.name}: {json.dumps(ways)}")
-        known["cases"][case.name] = {"heap": case.heap, **ways}
-        known["machine"], known["date"] = facts.machine(), date.today().isoformat()
-        RESULTS.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
-        write_pages({reliability_page.PAGE: reliability_page.memory_block(known)}, "memory.py")
+        found = {"heap": case.heap, "on": on, "off": off}
+        progress(f"{case.name}: {json.dumps(found)}")
+        known = summary.read("reliability-memory.json").get("cases", {})
+        summary.keep("reliability-memory.json", cases={**known, case.name: found})
     return 1 if worse else 0
-
-
-def run(case: Case, way: str, timeout: float) -> dict[str, Any]:
-    """Run a case in a process of its own."""
-    command = [sys.executable, __file__, "--case", case.name, "--way", way]
-    begin = time.monotonic()
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        try:
-            out, errors = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.communicate()
-            return {"outcome": f"not done after {timeout:.0f} s"}
-    for line in out.splitlines():
-        if line.startswith("RESULT "):
-            found: dict[str, Any] = json.loads(line[len("RESULT ") :])
-            return {"outcome": "done", **found}
-    seconds = round(time.monotonic() - begin, 1)
-    for known in ("OutOfMemoryError", "SparkOutOfMemoryError", "UNABLE_TO_ACQUIRE_MEMORY"):
-        if known in out + errors:
-            return {"outcome": known, "seconds": seconds}
-    return {"outcome": f"failed: {errors.strip()[-300:]}", "seconds": seconds}
 
 
 def run_one(case: Case, way: str) -> dict[str, Any]:

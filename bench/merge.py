@@ -1,13 +1,12 @@
 """MERGEs with a skewed side into tables of Delta and Iceberg, with the extension and without.
 
-    bench/merge.py                   all of it, with 4,000,000 rows of the target
-    bench/merge.py --only iceberg    what has this in the name of its table or of its case
-    bench/merge.py --rows 40000      another size, and of fewer than a million nothing is kept
+    bench/merge.py                   all cases, with 4,000,000 rows of the target
+    bench/merge.py --only iceberg    cases and tables whose names contain this
+    bench/merge.py --rows 40000      another size; results of less than a million rows are not kept
 
-A table is made once, each MERGE is taken back. Stock Spark and ours take turns in one session,
-after a MERGE each into a small table. Each time a MERGE must leave the same rows behind, say the
-same of what it did to them, and be split by us, or not, as SPLITS says. Results go to
-bench/results/merge.json, and from there into docs/performance.md.
+A table is made once, and each MERGE is rolled back. Stock Spark and ours take turns in one
+session, after a MERGE each into a small table. Each MERGE must leave the same rows behind and
+report the same metrics; our rule must split it where SPLITS says so.
 """
 
 from __future__ import annotations
@@ -19,24 +18,21 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from harness import facts, merge_page
-from harness.balance import balance
-from harness.facts import Watch
+import summary
+from harness.facts import Watch, balance
 from harness.measure import progress
-from harness.merge_page import RESULTS, WAYS
 from harness.sessions import configured
 from harness.variants import SWITCH
-from summary import write_pages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ROOT = Path(__file__).resolve().parents[1]
+WAYS = ("stock", "ours")
 ROWS = 4_000_000
 WARM_UP_ROWS = 40_000
 HOT = -7
@@ -53,7 +49,7 @@ TABLES = {
 
 @dataclass(frozen=True)
 class Case:
-    """A target, a source, and what is done where they meet; sizes are shares of the rows."""
+    """A target, a source, and the clauses of the MERGE; sizes are shares of the rows."""
 
     name: str
     #: Of the target: how much of it has one key, and how many rows each other key has.
@@ -79,7 +75,7 @@ CASES = (
     Case("SCD2", 0, 1, 0.15, 0.2, 0.15, f"{CLOSE} {INSERT}"),
 )
 
-#: Where our rule splits a join of the MERGE. What else is skewed Spark splits, or nobody.
+#: Where our rule splits a join of the MERGE.
 SPLITS = {
     ("upsert", "delta"),
     ("upsert", "delta, deletion vectors"),
@@ -88,10 +84,9 @@ SPLITS = {
     ("SCD2", "delta"),
 }
 
-#: For all rows; for fewer all of them are smaller in proportion. Spark's own are 64, 16 and 32
-#: times as large. Those of scans are small, as what few map tasks write nobody can cut into many
-#: slices; those of slices are larger, as to begin a task and a file takes as long as to join
-#: 10,000 rows.
+#: For ROWS rows, and in proportion for fewer. Spark's defaults are 64, 16 and 32 times as large.
+#: Scans are small because the output of few map tasks cannot be cut into many slices. Slices are
+#: larger, as a task and a file take as long to start as 10,000 rows take to join.
 SIZES = {
     "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": 2**22,
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": 2**22,
@@ -283,17 +278,12 @@ def take_back(spark: SparkSession, target: str, made: int) -> None:
 
 
 def keep(case: Case, kind: str, found: dict[str, Any], options: argparse.Namespace) -> None:
-    """Write down what was found, beside what was before."""
-    known: dict[str, Any] = {"cases": {}}
-    if RESULTS.exists():
-        known = json.loads(RESULTS.read_text(encoding="utf-8"))
+    """Add the figures to the result file."""
     for way in WAYS:
         tasks = found[way].pop("tasks")
         found[way]["tasks"] = {key: median(run[key] for run in tasks) for key in tasks[0]}
-    known["cases"][f"{case.name}; {kind}; {options.rows}"] = found
-    known["machine"], known["date"] = facts.machine(), date.today().isoformat()
-    RESULTS.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
-    write_pages(merge_page.pages(), merge_page.TOOL)
+    known = summary.read("merge.json").get("cases", {})
+    summary.keep("merge.json", cases={**known, f"{case.name}; {kind}; {options.rows}": found})
 
 
 if __name__ == "__main__":

@@ -1,20 +1,20 @@
-"""Measure the N-way join beside everything else that gives the same answer.
+"""Measure the join of N tables beside all other ways to get the same answer.
 
-    bench/run.py                       most cases with a fortieth of the rows: a look
-    bench/run.py --full                every case as the goals want it, for bench/results
-    bench/run.py --full n4-string-16   one case; patterns like 'n4-*' do too
-    bench/run.py plan-time             what optimizing and planning take: bench/plan_time.py
+    bench/run.py                       most cases with 100,000 rows a table: a quick look
+    bench/run.py --full n4-string-16   4,000,000 rows a table, as in docs/performance.md
+    bench/run.py plan-time             the time for optimizing and planning: bench/plan_time.py
 
-How to read what comes out is in bench/README.md.
+bench/README.md explains the output.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
+import shutil
 import sys
 import time
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from subprocess import CalledProcessError
@@ -22,18 +22,17 @@ from typing import Any
 
 import plan_time
 import pyspark
-from harness import facts, report, sessions
+from harness import facts, report, sessions, worker
 from harness.case import FULL_ROWS, QUICK_ROWS, Case
 from harness.cases import CASES, select
 from harness.measure import Options, measure, progress
-from harness.sessions import SessionSpec
+from harness.sessions import Pool, SessionLostError, SessionSpec
 from harness.variants import VARIANTS
-from harness.workers import Pool, WorkerError, python_of
-from harness.workspace import BusyError, workspace
+
+from pyspark_skewext import jar_path
 
 BENCH = Path(__file__).resolve().parent
 PLAN_TIME = "plan-time"
-GB = 2**30
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -47,77 +46,33 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add(
-        "cases",
-        nargs="*",
-        metavar="CASE",
-        help="names or patterns; without one all with --full, else most",
-    )
+    # 10 GB, or what leaves room for Comet's session and the cache of the file system.
+    heap = max(1, min(10, int(facts.memory_bytes() / 2**30 * 0.43)))
+    add("cases", nargs="*", metavar="CASE", help="names or patterns; none: all, or most if quick")
     add("--full", action="store_true", help=f"{FULL_ROWS:,} rows a table, not {QUICK_ROWS:,}")
     add("--rows", type=int, help="rows of a table, instead")
     add("--rounds", type=int, help="counted rounds after the warm-up (3 with --full, else 1)")
     add("--cores", type=int, default=os.cpu_count() or 1, help="cores for Spark (all)")
-    add("--heap", default=default_heap(), help="heap of a session (%(default)s)")
-    add("--comet-heap", default="4g", help="heap of the session with Comet (%(default)s)")
-    add("--comet-offheap", help="its memory off the heap (what it lacks in heap)")
-    add("--comet-jar", type=Path, help="Comet's jar, instead of the one from Maven")
+    add("--heap", default=f"{heap}g", help="heap of a session, in GB (%(default)s)")
     add("--no-comet", action="store_true", help="leave Comet out")
     add("--variants", default="", metavar="A,B", help="only these, where a case has them")
-    add(
-        "--drop-slow",
-        type=float,
-        default=1.5,
-        metavar="FACTOR",
-        help="run a stock variant no more if there are several and its warm-up took this many "
-        "times that of the best one (1.5; 0: never)",
-    )
     add("--conf", action="append", default=[], metavar="KEY=VALUE", help="Spark setting for all")
-    add(
-        "--beside",
-        action="append",
-        default=[],
-        metavar="LINE",
-        help="another line of Spark that takes its turns, as 4.2, with one answer for all; made by "
-        "`make environment jar SPARK=LINE`. Sessions are more: mind --heap and --no-comet",
-    )
     add("--timeout", type=float, default=1800, help="seconds until a run is given up (1800)")
-    add("--cache", type=Path, default=BENCH.parent / ".cache" / "bench", help="where data is kept")
-    add(
-        "--results",
-        type=Path,
-        help="where results go (with --full alone bench/results, else the cache)",
-    )
+    add("--cache", type=Path, default=BENCH.parent / ".cache" / "bench", help="for the tables")
+    add("--results", type=Path, help="for the results (bench/results with --full, else the cache)")
     options = parser.parse_args(arguments)
     options.rounds = options.rounds or (3 if options.full else 1)
-    unknown = [name for name in options.variants.split(",") if name and name not in VARIANTS]
+    options.only = tuple(filter(None, options.variants.split(",")))
+    unknown = [name for name in options.only if name not in VARIANTS]
     if unknown:
         parser.error(f"there is no variant {', '.join(unknown)}")
     if any("=" not in setting for setting in options.conf):
-        parser.error("--conf wants KEY=VALUE")
-    lacking = [line for line in options.beside if not Path(python_of(line)).exists()]
-    if lacking:
-        line = lacking[0]
-        parser.error(f"no environment of Spark {line}: make environment jar SPARK={line}")
+        parser.error("--conf needs KEY=VALUE")
     try:
         options.selected = select(options.cases, look=not options.full)
     except ValueError as error:
         parser.error(str(error))
-    in_one_session = [case.name for case in options.selected if case.repeats]
-    if options.beside and in_one_session:
-        parser.error(f"--beside: the turns of {in_one_session[0]} are those of one session")
     return options
-
-
-def default_heap() -> str:
-    """10 GB, or what leaves room for Comet's session and the cache of the file system."""
-    return f"{max(1, min(10, int(facts.memory_bytes() / GB * 0.43)))}g"
-
-
-def _offheap(heap: str, comet_heap: str) -> str:
-    """As much memory in all as the plain session has."""
-    units = {"g": 1024, "m": 1}
-    heap_mb, comet_mb = (int(text[:-1]) * units[text[-1].lower()] for text in (heap, comet_heap))
-    return f"{max(1024, heap_mb - comet_mb)}m"
 
 
 def main(arguments: list[str]) -> int:
@@ -126,87 +81,69 @@ def main(arguments: list[str]) -> int:
         return plan_time.main([argument for argument in arguments if argument != PLAN_TIME])
     options = parse(arguments)
     cache: Path = options.cache.resolve()
-    try:
-        with workspace(cache, options.beside) as jars:
-            return _run(options, cache, jars)
-    except BusyError as error:
-        progress(str(error))
-        return 2
+    (cache / "jars").mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            progress("Another run is under way: the figures of both would be worthless.")
+            return 2
+        # Shuffle files of a run that was killed.
+        shutil.rmtree(cache / "shuffle", ignore_errors=True)
+        # A build during the run must not change the jar.
+        os.environ["SKEWEXT_JAR"] = str(shutil.copy(jar_path(), cache / "jars"))
+        return _run(options, cache)
 
 
-def _run(options: argparse.Namespace, cache: Path, jars: dict[str, str]) -> int:
+def _run(options: argparse.Namespace, cache: Path) -> int:
     comet_jar = _comet_jar(options, cache)
     spec = SessionSpec(
-        kind="plain",
-        cache=str(cache),
-        cores=options.cores,
-        heap=options.heap,
-        offheap=options.comet_offheap or _offheap(options.heap, options.comet_heap),
-        comet_jar=str(comet_jar),
-        conf=dict(setting.split("=", 1) for setting in options.conf),
-        jars=jars,
+        cache,
+        options.cores,
+        options.heap,
+        dict(setting.split("=", 1) for setting in options.conf),
+        comet_jar,
     )
     how = Options(
         cache=cache,
         rows=options.rows or (FULL_ROWS if options.full else QUICK_ROWS),
         rounds=options.rounds,
-        drop_slow=options.drop_slow,
         comet=bool(comet_jar),
-        only=tuple(filter(None, options.variants.split(","))),
+        only=options.only,
         look=not options.full,
-        beside=tuple(options.beside),
     )
-    # One line's figures are not to be taken for another's by what reads bench/results.
-    keep = options.full and not options.beside
-    directory = options.results or (BENCH / "results" if keep else cache / "results")
+    directory = options.results or (BENCH / "results" if options.full else cache / "results")
     load = os.getloadavg()[0]
     if load > 0.4 * options.cores:
         progress(f"The load of this machine is {load:.1f}: something else is running.")
     failures = 0
     began = time.monotonic()
-    with ExitStack() as sessions_of_case:
-        pool: Pool | None = None
-        shared: str | None = None
+    with Pool(spec, options.timeout) as pool:
         for number, case in enumerate(options.selected, 1):
             minutes = (time.monotonic() - began) / 60
             progress(f"--- {case.name} ({number} of {len(options.selected)}, {minutes:.1f} min)")
-            session = case.session if options.full else _session_of_look(case, how)
-            if pool is None or session is None or session != shared:
-                # Sessions of its own, or of cases like it: no figure depends on others before it.
-                sessions_of_case.close()
-                pool = Pool(spec, options.comet_heap, options.timeout)
-                sessions_of_case.enter_context(pool)
-                shared = session
+            if options.full:
+                # Sessions of its own: its figures do not depend on earlier cases.
+                pool.close()
             try:
-                found = _run_case(case, spec, how, options, pool)
-            except WorkerError as error:
-                progress(f"{case.name}: {error}; logs are in {cache / 'logs'}")
+                found = _run_case(case, spec, how, pool)
+            except SessionLostError as error:
+                progress(f"{case.name}: {error}; the logs are in {cache / 'logs'}")
                 failures += 1
-                pool = None
                 continue
             path = report.write(found, directory)
             print(report.describe(found), flush=True)
             progress(f"written to {path}")
             failures += len(found["problems"])
-    progress(f"{(time.monotonic() - began) / 60:.1f} min; bench/summary.py and bench/plot.py show")
+    progress(f"{(time.monotonic() - began) / 60:.1f} min; bench/summary.py makes tables of it")
     return 1 if failures else 0
 
 
-def _session_of_look(case: Case, how: Options) -> str:
-    """All cases share one: to warm up a JVM takes longer than a case. Comet's goes when it can."""
-    with_comet = how.comet and any(VARIANTS[name].session == "comet" for name in case.variants)
-    return "look with Comet" if with_comet else "look"
-
-
 def _comet_jar(options: argparse.Namespace, cache: Path) -> str:
-    """Path of Comet's jar; nothing if no case wants it or it is not to be had."""
-    only = set(filter(None, options.variants.split(",")))
-    wanted = {name for case in options.selected for name in case.variants}
-    wanted &= only or wanted
+    """The path of Comet's jar; empty if no case needs it or it is not available."""
+    wanted = {name for case in options.selected for name in options.only or case.variants}
     if options.no_comet or all(VARIANTS[name].session != "comet" for name in wanted):
         return ""
-    if options.comet_jar:
-        return str(options.comet_jar.resolve())
     if not pyspark.__version__.startswith(sessions.COMET_SPARK):
         progress(f"Without Comet, whose jar is one for Spark {sessions.COMET_SPARK}")
         return ""
@@ -217,27 +154,19 @@ def _comet_jar(options: argparse.Namespace, cache: Path) -> str:
         return ""
 
 
-def _run_case(
-    case: Case, spec: SessionSpec, how: Options, options: argparse.Namespace, pool: Pool
-) -> dict[str, Any]:
+def _run_case(case: Case, spec: SessionSpec, how: Options, pool: Pool) -> dict[str, Any]:
     partitions = spec.conf.get("spark.sql.shuffle.partitions")
     if partitions is not None:
         points = tuple(replace(point, partitions=int(partitions)) for point in case.points)
         case = replace(case, points=points)
     measured = measure(case, pool, how)
-    heap = case.points[0].heap
-    versions = pool.ask("plain", heap, "versions")
+    versions = pool.ask("plain", worker.versions)
     if how.comet and any(VARIANTS[name].session == "comet" for name in case.variants):
         versions["comet"] = sessions.COMET.rsplit(":", 1)[1]
-    for line in how.beside:
-        versions[f"beside: spark {line}"] = pool.ask("plain", heap, "versions", line=line)["spark"]
     settings = {
         "cores": spec.cores,
-        "heap": heap or spec.heap,
-        "comet_heap": options.comet_heap,
-        "comet_offheap": spec.offheap,
+        "heap": spec.heap,
         "rounds": how.rounds,
-        "drop_slow": how.drop_slow,
         "conf": spec.conf,
     }
     about = {"machine": facts.machine(), "versions": versions, "settings": settings}

@@ -1,26 +1,37 @@
-"""Write README.md beside the result files: what a reader asks for first, in tables.
+"""Write the figures of bench/results into the pages that show them.
 
-    bench/summary.py [DIRECTORY]       bench/results without one
+    bench/summary.py                   README.md, docs/performance.md and docs/reliability.md
+    bench/summary.py DIRECTORY         print the tables of other results of bench/run.py
 
-It is made of the result files alone, so that it cannot say anything else than they do. So are the
-figures in the project's README.md and in pages of docs, between two comments, which are written as
-well when the directory is bench/results.
+Each block of a page stands between two comments, with the name of the block.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from collections import Counter
+from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
+from statistics import median
+from typing import Any
 
-from harness import merge_page, plan_page, reliability_page, skew_page, technique_page
-from harness.cases import CASES
-from harness.report import Json, best, load, megabytes
-from harness.tables import over, seconds, table, verdict
+from harness import facts
+from harness.case import CHAINS
+from harness.cases import CASES, HOWS
+from harness.report import Json, as_json, best, load, percent, ratio
+from harness.variants import AUTO, STOCK_VARIANT, TECHNIQUE, TECHNIQUES
 
-BENCH = Path(__file__).resolve().parent
-RESULTS = BENCH / "results"
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "bench" / "results"
+PERFORMANCE = ROOT / "docs" / "performance.md"
+RELIABILITY = ROOT / "docs" / "reliability.md"
 
-#: What stands in README.md: these cases, in these words.
+BEGIN = "<!-- written by bench/{name} from bench/results -->"
+END = "<!-- end of bench/{name} -->"
+
+#: The cases of README.md, and their names there.
 HEADLINES = {
     "n4-string-16": "4 tables, full outer, 16-character keys",
     "n8-string-16": "8 tables, the same",
@@ -30,251 +41,392 @@ HEADLINES = {
     "duplicates": "4 tables, 10 rows a key in two of them",
     "n2": "2 tables, for which Spark has an operator",
 }
-#: Beginnings of the names of cases that are not about N-way joins without skew.
-SKEW = ("skew-", "buckets-skew")
-TECHNIQUE = "technique-"
+ABOUT = {case.name: case.about for case in CASES}
+CLOSE = 1.15
+"""`auto` is close to the best technique if it takes at most this many times its seconds."""
 
-BEGIN = "<!-- written by bench/{tool} from bench/results -->"
-END = "<!-- end of what is written by bench/{tool} -->"
+WAYS = ("on", "off")
+RIGHT, WRONG = "right", "wrong"
+ENDS = (RIGHT, "failed", WRONG)
+
+Rows = list[list[str]]
 
 
 def main(arguments: list[str]) -> int:
-    """Write the page."""
-    directory = Path(arguments[0]) if arguments else RESULTS
-    found = in_order(directory)
-    if not found:
-        print(f"no results in {directory}", file=sys.stderr)
-        return 1
-    compared = _compared(found)
-    blocks = ["# Results", "Written by `bench/summary.py`; [how to read this](../README.md)."]
-    if compared:
-        blocks += ["## Cases", table(_case_rows(compared))]
-    skewed = _skewed(found)
-    if skewed:
-        blocks += ["## Joins with a hot key", table(skew_page.rows(skewed))]
-    techniques = _techniques(found)
-    if techniques:
-        blocks += ["## Techniques of skew_join", *_technique_blocks(techniques)]
-    spilling = [r for r in compared if r["points"][0]["heap"]]
-    for result in spilling:
-        blocks += [f"## {_title(result)}", table(_memory_rows(result["points"][0]))]
-    for result in found:
-        if result["axis"] is not None:
-            blocks += [f"## {_title(result)}", table(_curve_rows(result))]
-        elif "overhead" in result:
-            blocks += [f"## {_title(result)}", table(skew_page.overhead_rows(result))]
-        elif result in skewed or result in techniques:
-            continue
-        elif result not in compared:
-            blocks += [f"## {_title(result)}", table(_time_rows(result["points"][0]))]
-    blocks += ["## Where and when", table(_machine_rows(found))]
-    problems = [problem for result in found for problem in result["problems"]]
-    if problems:
-        blocks += ["## Problems", "\n".join(f"* {problem}" for problem in problems)]
-    text = "\n\n".join(blocks) + "\n"
-    (directory / "README.md").write_text(text, encoding="utf-8")
-    print(text)
-    if directory.resolve() == RESULTS:
-        write_pages(pages(found), "summary.py")
-        write_pages(plan_page.pages(), plan_page.TOOL)
-        write_pages(merge_page.pages(), merge_page.TOOL)
-        for tool, block in reliability_page.blocks().items():
-            write_pages({reliability_page.PAGE: block}, tool)
-    return 0
+    """Write the pages, or print the tables."""
+    if not arguments:
+        write_pages()
+        return 0
+    found = in_order(Path(arguments[0]))
+    print("\n\n".join(filter(None, [cases(found, ""), curve(found), skew(found, "")])))
+    print("\n\n".join(["", techniques(found, "")]))
+    return 0 if found else 1
 
 
-def in_order(directory: Path) -> list[Json]:
-    """Results of the known cases, in the order of the cases."""
-    order = [case.name for case in CASES]
-    return sorted(
-        (result for result in load(directory) if result["case"] in order),
-        key=lambda result: order.index(result["case"]),
-    )
+def keep(name: str, **found: Any) -> None:
+    """Add to a result file that is not one of a case, and write the pages again."""
+    known = read(name)
+    known.update(date=date.today().isoformat(), machine=facts.machine(), **found)
+    (RESULTS / name).write_text(as_json(known), encoding="utf-8")
+    write_pages()
 
 
-def _compared(found: list[Json]) -> list[Json]:
-    """Those of one point at which our join has a figure."""
-    return [r for r in _with_ours(found) if not r["case"].startswith(SKEW)]
+def read(name: str) -> Json:
+    """A result file; empty if there is none."""
+    path = RESULTS / name
+    found: Json = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return found
 
 
-def _skewed(found: list[Json]) -> list[Json]:
-    """The same, where a partition is skewed."""
-    return [r for r in _with_ours(found) if r["case"].startswith(SKEW)]
-
-
-def _with_ours(found: list[Json]) -> list[Json]:
-    return [r for r in found if r["axis"] is None and best(r["points"][0], "ours")]
-
-
-def pages(found: list[Json]) -> dict[Path, str]:
-    """The project's pages with figures in them, and their figures."""
-    compared = _compared(found)
-    headlines = [r for r in compared if r["case"] in HEADLINES]
-    base = "../bench/results/"
-    return {
-        BENCH.parent / "README.md": table(_headline_rows(headlines)),
-        BENCH.parent / "docs" / "performance.md": table(_case_rows(compared, base)),
-        BENCH.parent / "docs" / "skew-figures.md": _skew_block(found, base),
-        BENCH.parent / "docs" / "skew-join.md": _technique_page(found, base),
-    }
-
-
-def _skew_block(found: list[Json], base: str) -> str:
-    """What was measured of joins with a hot key; nothing before it was."""
-    overheads = [r for r in found if "overhead" in r]
-    blocks = [table(skew_page.overhead_rows(r, base)) for r in overheads]
-    skewed = _skewed(found)
-    if skewed:
-        plot = f"![longest tasks and seconds, stock Spark and ours]({base}skew.svg)"
-        blocks = [table(skew_page.rows(skewed, base)), plot, *blocks]
-    return "\n\n".join(blocks)
-
-
-def write_pages(blocks: dict[Path, str], tool: str) -> None:
-    """Put figures into pages, each between the two comments of the tool."""
-    for page, block in blocks.items():
-        text = with_block(page.read_text(encoding="utf-8"), block, tool)
+def write_pages() -> None:
+    """Replace all blocks."""
+    for page, blocks in pages().items():
+        text = page.read_text(encoding="utf-8")
+        for name, block in blocks.items():
+            text = with_block(text, name, block)
         page.write_text(text, encoding="utf-8")
 
 
-def _techniques(found: list[Json]) -> list[Json]:
-    return [r for r in found if r["case"].startswith(TECHNIQUE)]
+def pages() -> dict[Path, dict[str, str]]:
+    """The blocks of each page, by name."""
+    found = in_order(RESULTS)
+    base = "../bench/results/"
+    return {
+        ROOT / "README.md": {"summary.py": table(_headlines(found))},
+        PERFORMANCE: {
+            "summary.py, cases": cases(found, base),
+            "summary.py, curve": curve(found),
+            "summary.py, skew": skew(found, base),
+            "summary.py, techniques": techniques(found, base),
+            "merge.py": merge(read("merge.json")),
+            "plan_time.py": plan_time(read("plan-time.json")),
+        },
+        RELIABILITY: {
+            "faults.py": faults(read("reliability-faults.json")),
+            "memory.py": memory(read("reliability-memory.json")),
+            "endurance.py": driver(read("reliability-driver.json")),
+        },
+    }
 
 
-def _technique_blocks(results: list[Json], base: str = "") -> list[str]:
-    """A table for each kind of data, and below them what was wanted and what is refused."""
-    blocks = []
-    for result in results:
-        first = result["points"][0]
-        blocks.append(f"{result['about']}; {first['rows']:,} rows on the left:")
-        blocks.append(table(technique_page.rows(result, base)))
-    blocks.append("\n".join(technique_page.goals(results)))
-    refused = technique_page.refusals(results)
-    return [*blocks, "\n".join(["Refused:", "", *refused])] if refused else blocks
-
-
-def _technique_page(found: list[Json], base: str) -> str:
-    """What was measured of techniques; nothing before it was."""
-    techniques = _techniques(found)
-    if not techniques:
-        return ""
-    plot = f"![time of stock Spark over time of each technique]({base}techniques.svg)"
-    return "\n\n".join([plot, *_technique_blocks(techniques, base)])
-
-
-def with_block(page: str, block: str, tool: str = "summary.py") -> str:
-    """The page with the figures between the two comments of the tool replaced."""
-    begin, end = (comment.format(tool=tool) for comment in (BEGIN, END))
+def with_block(page: str, name: str, block: str) -> str:
+    """The page with another block between the two comments of that name."""
+    begin, end = (comment.format(name=name) for comment in (BEGIN, END))
     head, rest = page.split(begin)
     _, tail = rest.split(end)
     return f"{head}{begin}\n{block}\n{end}{tail}"
 
 
-def _headline_rows(results: list[Json]) -> list[list[str]]:
+def in_order(directory: Path) -> list[Json]:
+    """The results of cases, in the order of the cases."""
+    order = [case.name for case in CASES]
+    known = [result for result in load(directory) if result["case"] in order]
+    return sorted(known, key=lambda result: order.index(result["case"]))
+
+
+def table(rows: Rows) -> str:
+    """A table: names to the left, figures to the right."""
+    head, *body = rows
+    marks = ["---", *("---:" for _ in head[1:])]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, marks, *body))
+
+
+def _seconds(point: Json, of: str, named: bool = False) -> str:
+    found = best(point, of)
+    if not found:
+        return ""
+    return f"{found[1]:.2f} ({found[0]})" if named else f"{found[1]:.2f}"
+
+
+def _over(point: Json, over: str, under: str) -> str:
+    found = ratio(point, over, under)
+    return "" if found is None else f"{found:.2f}"
+
+
+def _case(result: Json, base: str) -> str:
+    return f"[{result['case']}]({base}{result['case']}.json): {ABOUT[result['case']]}"
+
+
+def _measured(result: Json) -> str:
+    return f"{result['date']}, {result['settings']['cores']} cores"
+
+
+# Joins of many tables
+
+
+def _headlines(found: list[Json]) -> Rows:
     rows = [["join", "rows a table", "Spark's best plan, s", "`multi_full_join`, s", "ratio"]]
-    for result in results:
+    for result in found:
+        if result["case"] in HEADLINES:
+            point = result["points"][0]
+            times = [_seconds(point, "stock"), _seconds(point, "ours")]
+            about = [HEADLINES[result["case"]], f"{point['rows']:,}"]
+            rows.append([*about, *times, f"**{_over(point, 'stock', 'ours')}**"])
+    return rows
+
+
+def cases(found: list[Json], base: str) -> str:
+    """Cases of one point, without skew."""
+    head = ["case", "rows a table", "best stock plan, s", "ours, s", "stock / ours"]
+    rows = [[*head, "ours / floor", "Comet / ours", "measured"]]
+    for result in found:
         point = result["points"][0]
+        if len(result["points"]) > 1 or result["case"].startswith("skew-"):
+            continue
         rows.append(
             [
-                HEADLINES[result["case"]],
+                _case(result, base),
                 f"{point['rows']:,}",
-                seconds(point, "stock"),
-                seconds(point, "ours"),
-                f"**{over(point, 'stock', 'ours')}**",
+                _seconds(point, "stock", named=True),
+                _seconds(point, "ours"),
+                f"**{_over(point, 'stock', 'ours')}**",
+                _over(point, "ours", "floor"),
+                _over(point, "comet", "ours"),
+                _measured(result),
             ]
         )
-    return rows
+    return table(rows)
 
 
-def _title(result: Json) -> str:
-    return f"{result['case']}: {result['about']}"
+def curve(found: list[Json]) -> str:
+    """Time against the number of tables, and the time for one table."""
+    head = ["tables", "rows a table", "best stock plan, s", "ours, s", "floor, s"]
+    rows = [[*head, "ours, s a table", "stock / ours"]]
+    for result in (each for each in found if each["case"] == "scaling-n"):
+        for point in result["points"]:
+            _, seconds = best(point, "ours") or ("", 0.0)
+            rows.append(
+                [
+                    str(point["tables"]),
+                    f"{point['rows']:,}",
+                    *(_seconds(point, of) for of in ("stock", "ours", "floor")),
+                    f"{seconds / point['tables']:.3f}",
+                    f"**{_over(point, 'stock', 'ours')}**",
+                ]
+            )
+    return table(rows)
 
 
-def _case_rows(results: list[Json], base: str = "") -> list[list[str]]:
-    head = ["case", "rows a table", "best stock, s", "ours, s", "stock / ours"]
-    rows = [[*head, "ours / floor", "with Spark's exchange / floor", "Comet / ours", "goals"]]
-    for result in results:
+# Skew
+
+
+def skew(found: list[Json], base: str) -> str:
+    """Joins with a hot key, and the price of looking for one."""
+    head = ["join", "rows", "stock, s", "ours, s", "stock / ours", "longest / median task: stock"]
+    rows = [[*head, "ours", "split", "measured"]]
+    blocks = []
+    for result in (each for each in found if each["case"].startswith("skew-")):
         point = result["points"][0]
+        if "overhead" in result:
+            blocks.append(table(list(_overheads(result, base))))
+            continue
+        name, _ = best(point, "ours") or ("", 0.0)
+        by_hash = _seconds(point, CHAINS[1])
         rows.append(
             [
-                f"[{result['case']}]({base}{result['case']}.json)",
+                _case(result, base),
                 f"{point['rows']:,}",
-                seconds(point, "stock", named=True),
-                seconds(point, "ours"),
-                f"**{over(point, 'stock', 'ours')}**" if best(point, "stock") else "",
-                over(point, "ours", "floor"),
-                over(point, "ours-plain", "floor"),
-                over(point, "comet", "ours"),
-                "; ".join(verdict(goal) for goal in result["goals"]),
+                _seconds(point, CHAINS[0]) + (f" (by hash: {by_hash})" if by_hash else ""),
+                _seconds(point, "ours"),
+                f"**{_over(point, CHAINS[0], 'ours')}**",
+                *(
+                    _tasks(point["variants"].get(each, {}).get("balance"))
+                    for each in (CHAINS[0], name)
+                ),
+                _split_by(point["variants"].get(name, {})),
+                _measured(result),
             ]
         )
-    return rows
+    return "\n\n".join([table(rows), *blocks])
 
 
-def _memory_rows(point: Json) -> list[list[str]]:
-    rows = [["variant", "s", "spilled to disk, MB", "most memory of a task, MB", "outcome"]]
-    for name, facts in point["variants"].items():
-        rows.append(
-            [
-                name,
-                seconds(point, name),
-                megabytes(facts.get("spilled_disk_bytes")),
-                megabytes(facts.get("peak_task_memory_bytes")),
-                facts.get("failed", "completed").replace("|", "/"),
-            ]
+def _tasks(balance: Json | None) -> str:
+    if not balance:
+        return ""
+    longest, middle = balance["longest_ms"] / 1000, balance["median_ms"] / 1000
+    return f"{longest:.2f} / {middle:.2f} s = {balance['ratio']:.1f}"
+
+
+def _split_by(facts_of_run: Json) -> str:
+    if facts_of_run.get("splits"):
+        return "; ".join(facts_of_run["splits"])
+    return "by Spark" if facts_of_run.get("operators", {}).get("SparkSplit") else "no"
+
+
+def _overheads(result: Json, base: str) -> Iterator[list[str]]:
+    yield [_case(result, base), "rounds", "the fastest round, s", "time", "CPU time"]
+    names = {
+        "skew-on / without": "extension on, against off",
+        "skew-on / skew-off": "`spark.skewext.skew.enabled` true, against false",
+    }
+    for pair, figures in result["overhead"].items():
+        other = pair.split(" / ")[1]
+        rounds = [
+            sum(one) for one in zip(*(p["variants"][other]["seconds"] for p in result["points"]))
+        ]
+        both = [percent(figures[figure]) for figure in ("seconds", "cpu_seconds")]
+        yield [names[pair], str(len(rounds)), f"{min(rounds):.2f}", *both]
+
+
+def techniques(found: list[Json], base: str) -> str:
+    """A table for each kind of data, a row for each join."""
+    blocks, close = [], []
+    for result in (each for each in found if each["case"].startswith("technique-")):
+        rows = [[f"[{result['case']}]({base}{result['case']}.json)", "stock", *TECHNIQUES]]
+        for point in sorted(result["points"], key=lambda point: HOWS.index(point["label"])):
+            rows.append([point["label"], *(_cell(point, v) for v in (STOCK_VARIANT, *TECHNIQUES))])
+            against = ratio(point, AUTO, TECHNIQUE)
+            close.append(against is not None and against <= CLOSE)
+        about, n = ABOUT[result["case"]], result["points"][0]["rows"]
+        blocks.append(
+            f"{about[0].upper()}{about[1:]}; {n:,} rows on the left; {_measured(result)}:"
         )
-    return rows
-
-
-def _time_rows(point: Json) -> list[list[str]]:
-    names = list(point["variants"])
-    first = best(point, names[0])
-    rows = [["variant", "s", f"/ {names[0]}", "Exchange", "Sort"]]
-    for name in names:
-        operators = point["variants"][name].get("operators", {})
-        counts = [str(operators.get(operator, 0)) for operator in ("Exchange", "Sort")]
-        against = over(point, name, names[0]) if first else ""
-        rows.append([name, seconds(point, name), against, *counts])
-    return rows
-
-
-def _curve_rows(result: Json) -> list[list[str]]:
-    """Seconds, and what one table or a million of rows costs: a constant where cost is linear."""
-    names = list(dict.fromkeys(name for p in result["points"] for name in p["variants"]))
-    unit = "a table" if result["axis"] == "tables" else "a million rows"
-    head = ["tables", "rows a table", *(f"{name}, s" for name in names)]
-    rows = [[*head, f"ours, s {unit}", "best stock / ours"]]
-    for point in result["points"]:
-        ours = best(point, "ours")
-        amount = point["tables"] if result["axis"] == "tables" else point["rows"] / 1e6
-        rows.append(
-            [
-                str(point["tables"]),
-                f"{point['rows']:,}",
-                *(seconds(point, name) for name in names),
-                f"{ours[1] / amount:.3f}" if ours else "",
-                over(point, "stock", "ours"),
-            ]
+        blocks.append(table(rows))
+    if close:
+        of = f"in {sum(close)} of {len(close)} joins"
+        blocks.append(
+            f"`auto` takes at most {CLOSE:g} times the seconds of the best technique {of}."
         )
-    return rows
+    return "\n\n".join(blocks)
 
 
-def _machine_rows(results: list[Json]) -> list[list[str]]:
-    """One row for all cases that were run alike."""
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for result in results:
-        machine, versions, settings = (result[k] for k in ("machine", "versions", "settings"))
-        key = (
-            result["date"],
-            f"{settings['cores']} of {machine['cores']}, {machine['cpu']}",
-            f"{settings['heap']} of {machine['memory_gb']} GB",
-            f"{versions['spark']}, Java {versions['java']}",
-            str(settings["rounds"]),
-            " ".join(f"{k}={v}" for k, v in settings["conf"].items()),
-        )
-        groups.setdefault(key, []).append(result["case"])
-    head = ["cases", "date", "cores", "heap", "Spark", "rounds", "settings"]
-    return [head, *([", ".join(names), *key] for key, names in groups.items())]
+def _cell(point: Json, name: str) -> str:
+    ran = point["variants"].get(name)
+    if ran is None:
+        return "as `broadcast_map`"
+    if ran.get("min") is None:
+        return "refuses" if ran.get("refused") else "fails"
+    times = "" if name == STOCK_VARIANT else f" ({_over(point, STOCK_VARIANT, name)})"
+    text = f"{ran['min']:.2f} s{times}"
+    fastest, _ = best(point, TECHNIQUE) or ("", 0.0)
+    by = f" `{ran['technique']}`" if name == AUTO and ran.get("technique") else ""
+    return (f"**{text}**" if fastest == name else text) + by
+
+
+# MERGE, and the time for planning
+
+
+def merge(found: Json) -> str:
+    """Seconds and tasks of each MERGE."""
+    rows = [["MERGE", "table", "rows", "", "s", "stock / ours", "longest / median task", "split"]]
+    for name, case in found["cases"].items():
+        for way in ("stock", "ours"):
+            seconds, stock = (median(case[each]["seconds"]) for each in (way, "stock"))
+            against = "" if way == "stock" else f"**{stock / seconds:.2f}**"
+            clauses, kind, size = name.split("; ")
+            about = [clauses, kind, f"{int(size):,}", way, f"{seconds:.1f}", against]
+            by = {"us": case[way]["split_by_us"], "Spark": case[way]["split_by_spark"]}
+            split = ", ".join(f"{n} by {who}" for who, n in by.items() if n) or "none"
+            rows.append([*about, _tasks(case[way]["tasks"]), split])
+    return f"{_where(found, 'nothing else ran')}\n\n{table(rows)}"
+
+
+def plan_time(found: Json) -> str:
+    """Milliseconds of CPU time for each query."""
+    rows = [["query", "stock, ms", "ours, ms", "ours / stock, median of pairs"]]
+    for each in found["queries"]:
+        ms = (f"{each[v]['min_ms']:.2f} ({each[v]['median_ms']:.2f})" for v in ("stock", "ours"))
+        of = each["ratio"]
+        between = f"{of['median']:.3f} ({of['low']:.3f} to {of['high']:.3f})"
+        rows.append([f"{each['query']}: {each['about']}", *ms, between])
+    return f"{_where(found, 'other work ran beside it')}\n\n{table(rows)}"
+
+
+def _where(found: Json, load: str = "other work ran beside it") -> str:
+    machine = found["machine"]
+    about = f"{machine['cores']} cores, {machine['memory_gb']:g} GB, PySpark {machine['pyspark']}"
+    return f"Measured on {found['date']} ({about}; {load})."
+
+
+# Reliability
+
+
+def faults(found: Json) -> str:
+    """How runs ended, by case and by fault, and the bytes that were fetched."""
+    done = [run for run in found["runs"] if run["on_happened"]]
+    blocks = [_where(found)]
+    for keys in (("case", "inputs"), ("fault",)):
+        groups: dict[tuple[str, ...], list[Json]] = {}
+        for run in done:
+            groups.setdefault(tuple(run[key] for key in keys), []).append(run)
+        rows = [[*keys, "runs", *ENDS, *(f"stock: {end}" for end in ENDS)]]
+        for group, runs in [*sorted(groups.items()), (("all", "")[: len(keys)], done)]:
+            rows.append([*group, str(len(runs)), *_ends(runs, "on"), *_ends(runs, "off")])
+        blocks.append(table(rows))
+    rows = [["case", "inputs", "fetched, KB", "stock", "ratio", "of the other host, KB", "stock"]]
+    for case, by_inputs in sorted(found["fetched"].items()):
+        for inputs, ways in sorted(by_inputs.items()):
+            on, off = (ways[way]["local"] + ways[way]["remote"] for way in WAYS)
+            far = [f"{ways[way]['remote'] / 1e3:.0f}" for way in WAYS]
+            against = f"{on / off:.2f}" if off else "-"
+            rows.append([case, inputs, f"{on / 1e3:.0f}", f"{off / 1e3:.0f}", against, *far])
+    return "\n\n".join([*blocks, table(rows)])
+
+
+def _ends(runs: list[Json], way: str) -> list[str]:
+    ends = Counter(run[way] if run[way] in (RIGHT, WRONG) else "failed" for run in runs)
+    return [str(ends[end]) for end in ENDS]
+
+
+def memory(found: Json) -> str:
+    """Outcome, resident memory and spilled bytes of each case."""
+    heads = ["outcome", "s", "resident, MB", "spilled, MB"]
+    rows = [["case", "heap", *heads, *(f"stock: {head}" for head in heads)]]
+    for name, case in found["cases"].items():
+        row = [name, case["heap"]]
+        for run in (case[way] for way in WAYS):
+            figures = [run.get(key) for key in ("seconds", "resident_mb", "spilled_mb")]
+            row += [run["outcome"], *("" if each is None else f"{each:g}" for each in figures)]
+        rows.append(row)
+    return f"{_where(found)}\n\n{table(rows)}"
+
+
+#: Of each trial of the driver: what it is, and the names of its figures.
+_DRIVER = {
+    "tasks": (
+        "**Tasks**: {maps:,} map tasks of each of two inputs, {partitions:,} partitions. Two "
+        "sessions each, in turns; the smaller figure of both.",
+        {
+            "seconds": "the first join, s",
+            "again_seconds": "the fastest of two more, s",
+            "heap_before_mb": "heap before, MB",
+            "heap_after_mb": "heap after, MB",
+            "peak_mb": "largest heap, MB",
+            "event_log_mb": "event log, MB",
+        },
+    ),
+    "files": (
+        "**Files**: a join of two tables with {files:,} bucket files.",
+        {
+            "first_seconds": "plan, the first time, s",
+            "again_seconds": "plan, again, s",
+            "heap_mb": "heap, MB",
+        },
+    ),
+    "soak": (
+        "**Soak**: {joins:,} joins of five kinds in a session.",
+        {"heap_mb": "heap, MB", "threads": "threads", "blocks": "blocks", "files": "files"},
+    ),
+}
+
+
+def driver(found: Json) -> str:
+    """Many tasks, many files, many queries."""
+    blocks = [_where(found, "nothing else ran")]
+    for trial, (about, names) in _DRIVER.items():
+        ways = found[trial]
+        if trial == "soak":
+            rows = [["", "after a tenth", "after all", "stock: after a tenth", "after all"]]
+            whens = ("first", "last")
+            for key, name in names.items():
+                rows.append([name, *(f"{ways[w][when][key]:g}" for w in WAYS for when in whens)])
+            on, off = (f"{ways[way]['seconds']:g}" for way in WAYS)
+            rows.append(["seconds", "", on, "", off])
+        else:
+            rows = [["", "with the extension", "stock"]]
+            rows += [[n, *(f"{ways[way][key]:g}" for way in WAYS)] for key, n in names.items()]
+        blocks += [about.format(**ways["on"]), table(rows)]
+    return "\n\n".join(blocks)
 
 
 if __name__ == "__main__":

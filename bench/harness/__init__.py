@@ -1,11 +1,7 @@
-"""What `run.py`, `summary.py` and `plot.py` are made of.
+"""The parts of `run.py` and of the other tools.
 
-`cases` and `skew_cases` say what is measured, `variants` how a join can be written, `queries` what
-else is run, `data` makes the tables.
-`worker` is a process with a Spark session in it that runs one variant when told so; `workers` is
-the other end of the pipe, `measure` takes turns, `report` prints and writes what came out.
-
-`simulate.py` is made of `costs`, what a measured stage tells of others like it, `clusters`, which
-makes the tasks of large tables of it, `schedule`, which puts them on cores, and `simulation_page`.
-For joins with a hot key these are `hot_costs`, `hot_clusters`, `hot_simulation` and `hot_page`.
+`cases` lists the cases and `variants` the ways to write a join. `plans` has the plan that each
+variant must have. `data`, `hot_tables` and `queries` make the tables. `measure` takes turns between
+sessions, which `sessions` starts and `worker` runs in. `facts` reads Spark's status stores,
+`report` writes result files.
 """

@@ -1,73 +1,63 @@
-"""What a case is made of: points, variants by name, and goals."""
+"""Cases and their points: which tables are joined, and in which ways."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 FULL_ROWS = 4_000_000
-"""Rows of a table at the scale that the goals are for."""
+"""Rows of a table in a full run, whose figures are in the documentation."""
 
 QUICK_ROWS = 100_000
-"""Rows of a table for a look at everything in less than half an hour on two cores."""
+"""Rows of a table in a quick run of most cases, which takes less than half an hour on two cores."""
 
 FILES = 8
-"""Files of a table, however many cores made it."""
+"""Files of a table. They do not depend on the cores that wrote it."""
 
-STOCK = ("sortmerge", "shufflehash", "bushy-sortmerge", "bushy-shufflehash", "union")
 CHAINS = ("sortmerge", "shufflehash")
+STOCK = (*CHAINS, "bushy-sortmerge", "bushy-shufflehash", "union")
 BOUNDS = ("floor", "scan")
 
 SKEWED = ("hot", "hotnulls", "hotbuckets", "product", "zipf", "both")
-"""Kinds of tables of which the first, or both, have a key with far more rows than others."""
-
+"""Kinds of tables in which one key, or a few, have far more rows than the others."""
 
 BUCKETED = ("bucketed", "appends", "hotbuckets")
-"""Kinds of tables stored by bucket: with one sorted file a bucket, with one a write, or with
-one of each task that wrote."""
+"""Kinds of tables that are stored in buckets: one sorted file for each bucket, one for each bucket
+and write, or one unsorted file for each bucket and writing task."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One set of tables and settings; most cases have one, a curve has several."""
+    """One set of tables and settings. Most cases have one, a curve or a matrix has several."""
 
     label: str
     kind: str = "string"
     tables: int = 4
-    #: Rows of a table as a share of the run's.
+    #: Rows of a table, as a share of the rows of the run.
     share: float = 1.0
     partitions: int = 16
-    #: Whether adaptive execution may put small partitions together.
+    #: Whether adaptive execution may coalesce partitions.
     coalesce: bool = False
-    #: What is above the join: "all" columns, "count" of the rows, "two" columns, or "lookup", the
-    #: rows of one key.
-    shape: str = "all"
-    #: Heap of the session; None is the run's.
-    heap: str | None = None
-    #: The join, as Spark names it. "full-inner": the first one full outer, all further ones inner.
+    #: Whether the query keeps the rows of one key only.
+    lookup: bool = False
+    #: The join type, in Spark's words.
     how: str = "full"
-    #: Whether the tables are joined in the opposite order: the hot one comes last.
+    #: Whether the tables are joined in the opposite order, so that the skewed one comes last.
     swapped: bool = False
-    #: Whether only one in a hundred rows of the first table is joined.
+    #: Whether a filter keeps one in a hundred rows of the first table.
     few: bool = False
-    #: Whether one map task writes the first table to its shuffle.
+    #: Whether one map task writes the shuffle of the first table.
     one_mapper: bool = False
-    #: Who splits a skewed partition where we may: "ours", "spark", "nobody"; None: not looked at.
+    #: Who splits a skewed partition: "ours", "spark", "nobody"; None: this is not checked.
     split: str | None = None
-    #: One of `queries`, in place of a join of the tables.
+    #: One of `queries.QUERIES`, in place of a join of the tables.
     query: str | None = None
-    #: Whether Spark broadcasts what it would by default, in proportion to the rows; else nothing.
+    #: Whether Spark broadcasts by its default limit, in proportion to the rows; else never.
     broadcasts: bool = False
 
     @property
     def bucketed(self) -> bool:
-        """Whether the tables are stored by bucket."""
+        """Whether the tables are stored in buckets."""
         return self.kind in BUCKETED
-
-    @property
-    def kinds(self) -> list[str]:
-        """What each join of the chain is."""
-        first, *others = self.how.split("-")
-        return [first, *((others or [first]) * (self.tables - 2))]
 
     @property
     def skewed(self) -> bool:
@@ -76,52 +66,21 @@ class Point:
 
     @property
     def skewed_in_rows(self) -> bool:
-        """Whether bytes do not show it: much comes out of little, or equal keys are compressed."""
+        """Whether sizes in bytes hide the skew: a large output, or equal keys that compress."""
         return self.kind in ("product", "both") or (self.how in ("semi", "anti") and self.swapped)
 
 
 @dataclass(frozen=True)
-class Goal:
-    """A bound on how two variants (or the best of two families) compare."""
-
-    over: str
-    under: str
-    relation: str
-    bound: float
-    #: "seconds"; "spilled" or "shuffled" bytes; "overhead", round by round; "tasks": the longest
-    #: one of `over` against the median one; or "every": seconds, at every point of the case.
-    quantity: str = "seconds"
-
-    def __str__(self) -> str:
-        if self.quantity == "tasks":
-            return f"{self.over}: longest / median task {self.relation} {self.bound:g}"
-        if self.quantity == "every":
-            return f"{self.over} / {self.under} {self.relation} {self.bound:g} in every row"
-        what = "" if self.quantity == "seconds" else f"{self.quantity}: "
-        return f"{what}{self.over} / {self.under} {self.relation} {self.bound:g}"
-
-    def reached(self, over: float, under: float) -> bool:
-        """Compare without dividing, since both may be nothing at all."""
-        return over >= self.bound * under if self.relation == ">=" else over <= self.bound * under
-
-
-@dataclass(frozen=True)
 class Case:
-    """What one result file is about."""
+    """The content of one result file."""
 
     name: str
     about: str
     points: tuple[Point, ...]
     variants: tuple[str, ...] = (*STOCK, "ours", "ours-plain", "ours-rows", *BOUNDS)
-    goals: tuple[Goal, ...] = ()
-    #: What a curve is drawn against: "tables" or "rows".
-    axis: str | None = None
-    #: Cases of one name that follow each other share their sessions; None: new ones for this case.
-    session: str | None = None
-    #: If not 0: so many times as many rounds, one right after the other, for small differences.
+    #: If not 0: this many times as many rounds, one right after the other, for small differences.
     repeats: int = 0
-    #: Whether it is a matrix, with a row for each point: asking for the answer is the only warm-up,
-    #: and what is of no consequence for the best of a row is timed once.
+    #: Whether it is a matrix of joins and techniques: the check of an answer is the only warm-up.
     is_matrix: bool = False
-    #: Whether it belongs to a look at everything.
+    #: Whether a quick run of all cases has it.
     in_look: bool = True

@@ -1,216 +1,230 @@
-"""The cases: which tables, which settings, which variants take turns, and what should come out."""
+"""The cases: which tables, which settings, and which variants take turns."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from fnmatch import fnmatch
 
-from harness.case import BOUNDS, CHAINS, STOCK, Case, Goal, Point
-from harness.skew_cases import SKEW_CASES, SKEWED_BUCKETS
-from harness.technique_cases import TECHNIQUE_CASES
+from harness.case import BOUNDS, CHAINS, STOCK, Case, Point
+from harness.queries import QUERIES
+from harness.variants import STOCK_VARIANT, TECHNIQUES
 
-COMET = ("comet-sortmerge", "comet-shufflehash", "comet-ours")
-
-
-def _stock_over_ours(bound: float) -> Goal:
-    return Goal("stock", "ours", ">=", bound)
+_WITH_COMET = (
+    *(*STOCK, "ours", "ours-plain", "ours-rows", *BOUNDS),
+    *("comet-sortmerge", "comet-shufflehash", "comet-ours"),
+)
+_OF_FILES = (*CHAINS, "ours", "scan")
+_STRING = Point("N=4")
 
 
 def _case(
-    name: str, about: str, point: Point, *goals: Goal, variants: tuple[str, ...] | None = None
+    name: str, about: str, point: Point, variants: tuple[str, ...] | None = None, look: bool = True
 ) -> Case:
-    case = Case(name, about, (point,), goals=goals)
+    case = Case(name, about, (point,), in_look=look)
     return case if variants is None else replace(case, variants=variants)
 
 
-_STRING = Point("N=4")
-
-# Not the joins that this is for: is one operator better than Spark's chain there, too?
-_MIXED = tuple(
-    Case(
-        name,
-        about,
-        (Point(f"N={tables}", tables=tables, how=how),),
-        variants=(*CHAINS, "ours", "floor"),
-        in_look=False,
-    )
-    for name, about, tables, how in (
-        ("inner-4", "4 tables, inner joins", 4, "inner"),
-        ("inner-8", "8 tables, inner joins", 8, "inner"),
-        ("left-4", "4 tables, left joins", 4, "left"),
-        ("left-8", "8 tables, left joins", 8, "left"),
-        (
-            "full-inner",
-            "3 tables: a full outer join, and an inner join with its result",
-            3,
-            "full-inner",
-        ),
-    )
-)
-
-CASES = (
-    _case(
-        "n4-string-16",
-        "4 tables, 16-character keys, 16 partitions",
-        _STRING,
-        _stock_over_ours(3.3),
-        Goal("ours", "floor", "<=", 0.8),
-        Goal("comet", "ours", ">=", 1.6),
-        variants=(*STOCK, "ours", "ours-plain", "ours-rows", *BOUNDS, *COMET),
-    ),
+MANY_TABLES = (
+    _case("n4-string-16", "4 tables, 16-character keys, 16 partitions", _STRING, _WITH_COMET),
     _case(
         "n8-string-16",
         "8 tables, 16-character keys, 16 partitions",
         Point("N=8", tables=8),
-        _stock_over_ours(4.8),
-        Goal("ours", "floor", "<=", 0.65),
-        Goal("comet", "ours", ">=", 3.0),
-        variants=(*STOCK, "ours", "ours-plain", "ours-rows", *BOUNDS, *COMET),
-    ),
-    _case(
-        "n4-string-64",
-        "4 tables, 64 partitions, none put together",
-        replace(_STRING, partitions=64),
-        _stock_over_ours(2.2),
+        _WITH_COMET,
     ),
     _case(
         "n4-string-200",
-        "4 tables, 200 partitions, none put together",
+        "4 tables, 200 partitions, none coalesced",
         replace(_STRING, partitions=200),
-        _stock_over_ours(2.0),
     ),
     _case(
         "n4-adaptive",
-        "4 tables, Spark's defaults: 200 partitions that adaptive execution puts together",
+        "4 tables, Spark's defaults: 200 partitions that adaptive execution coalesces",
         replace(_STRING, partitions=200, coalesce=True),
     ),
-    _case("n4-long", "4 tables, long keys", Point("N=4", kind="long"), _stock_over_ours(4.0)),
-    _case(
-        "n8-long",
-        "8 tables, long keys",
-        Point("N=8", kind="long", tables=8),
-        _stock_over_ours(3.5),
-    ),
-    _case(
-        "n2",
-        "2 tables: the join that stock Spark has one operator for",
-        Point("N=2", tables=2),
-        _stock_over_ours(1.0),
-    ),
+    _case("n4-long", "4 tables, long keys", Point("N=4", kind="long")),
+    _case("n8-long", "8 tables, long keys", Point("N=8", kind="long", tables=8)),
+    _case("n2", "2 tables, for which stock Spark has one operator", Point("N=2", tables=2)),
     _case(
         "bucketed",
-        "4 tables stored in 16 buckets on the key, one sorted file a bucket",
+        "4 tables stored in 16 buckets on the key, one sorted file for each bucket",
         Point("N=4", kind="bucketed"),
-        _stock_over_ours(3.0),
-        variants=(*CHAINS, "ours", "scan"),
+        _OF_FILES,
     ),
     _case(
         "buckets-appends",
-        "4 tables stored in 16 buckets on the key, written in 4 parts: 4 sorted files a bucket",
+        "4 tables stored in 16 buckets on the key, four sorted files for each bucket",
         Point("N=4", kind="appends"),
-        _stock_over_ours(2.0),
-        variants=(*CHAINS, "ours", "scan"),
-    ),
-    _case(
-        "buckets-inner",
-        "2 such tables, inner join, as Spark's API has it",
-        Point("N=2", kind="appends", tables=2, how="inner"),
-        Goal("sortmerge", "merged", ">=", 1.3),
-        variants=(*CHAINS, "merged", "ours", "scan"),
-    ),
-    _case(
-        "buckets-lookup",
-        "a few rows of a table of 64 buckets, looked up by both of its bucket columns",
-        Point("1 of 64", kind="lookup", tables=1, query="lookup"),
-        _stock_over_ours(1.5),
-        variants=("all-buckets", "one-bucket"),
+        _OF_FILES,
     ),
     _case(
         "duplicates",
-        "4 tables, 10 rows a key in the second and the fourth",
+        "4 tables, 10 rows for each key in the second and the fourth",
         Point("N=4", kind="duplicates", share=0.25),
-        _stock_over_ours(1.0),
     ),
     _case(
         "payload200",
         "4 tables, one more column of 200 bytes in each",
         Point("N=4", kind="payload200", share=0.5),
-        _stock_over_ours(1.0),
     ),
-    _case(
-        "wide-1000",
-        "4 tables, 10 value columns in each, 1,000 partitions",
-        Point("N=4", kind="ten", partitions=1000, share=0.5),
-        Goal("ours-rows", "ours", ">=", 1.0),
-        Goal("ours", "ours-rows", "<=", 1.0, quantity="shuffled"),
-        variants=("ours", "ours-rows", "floor"),
-    ),
-    _case(
-        "threekeys",
-        "4 tables, joined on a string, a long and a date",
-        Point("N=4", kind="threekeys"),
-        _stock_over_ours(1.0),
-    ),
-    _case(
-        "nulls30",
-        "4 tables, 30 % of the keys are null",
-        Point("N=4", kind="nulls30"),
-        _stock_over_ours(1.0),
-    ),
-    _case(
-        "heap1g",
-        "8 tables in a heap of 1 GB: who gets through, and what is spilled",
-        Point("N=8", tables=8, heap="1g"),
-        Goal("ours", "sortmerge", "<=", 1.0, quantity="spilled"),
-        variants=(*CHAINS, "ours"),
-    ),
-    _case("count-star", "count(*) above the join", replace(_STRING, shape="count")),
-    _case("two-columns", "two value columns of the join's 16", replace(_STRING, shape="two")),
+    _case("threekeys", "4 tables, a key of three columns", Point("N=4", kind="threekeys")),
+    _case("nulls30", "4 tables, 30 % null keys", Point("N=4", kind="nulls30")),
     _case(
         "point-lookup",
         "the rows of one key in 8 tables, whose files are sorted by the key",
-        Point("N=8", kind="sorted", tables=8, shape="lookup"),
-        _stock_over_ours(1.0),
-        Goal("sortmerge", "ours", ">=", 5.0),
-        variants=(*STOCK, "ours", *BOUNDS),
+        Point("N=8", kind="sorted", tables=8, lookup=True),
+        (*STOCK, "ours", *BOUNDS),
     ),
     _case(
         "runtime-filter",
-        "4 tables, left joins, 1 % of the first table's rows: filters made of its keys",
+        "4 tables, left joins, 1 % of the first table's rows: run-time filters",
         Point("N=4", how="left", few=True),
-        _stock_over_ours(1.0),
-        Goal("ours-unfiltered", "ours", ">=", 1.5),
-        variants=(*CHAINS, "ours", "ours-unfiltered"),
+        (*CHAINS, "ours", "ours-unfiltered"),
     ),
     Case(
         "scaling-n",
-        "cost against the number of tables",
+        "time against the number of tables",
         tuple(Point(f"N={n}", tables=n, share=0.125) for n in (2, 4, 8, 16, 32)),
-        variants=(*CHAINS, "ours", "floor"),
-        axis="tables",
+        (*CHAINS, "ours", "floor"),
+    ),
+    # Not the joins that the operator is for: is it better than Spark's chain there, too?
+    *(
+        _case(
+            f"{how}-{n}",
+            f"{n} tables, {how} joins",
+            Point(f"N={n}", tables=n, how=how),
+            (*CHAINS, "ours", "floor"),
+            look=False,
+        )
+        for how in ("inner", "left")
+        for n in (4, 8)
+    ),
+)
+
+# A full run has 8,000,000 rows, half of them with one key, and 2,000,000 in each other table.
+_HOT = Point("N=2", kind="hot", tables=2, share=2.0, split="ours")
+# The partition of the null keys has 30 % of the rows. Spark calls it skewed if it is five times as
+# large as the median one: with 64 partitions, but not with 16.
+_NULLS = replace(_HOT, kind="hotnulls", partitions=64)
+_LOOK = ("skew-full-left", "skew-three-joins", "skew-nulls-full")
+
+
+def _skew(name: str, about: str, point: Point, *also: str) -> Case:
+    """Spark's plan of a join, and the same query with the extension."""
+    return Case(name, about, (point,), ("sortmerge", *also, "split"), in_look=name in _LOOK)
+
+
+#: Who splits a join whose hot key is on the left, and one whose hot key is on the right.
+_SPLIT_BY = {
+    "full": ("ours", "ours"),
+    "left": ("spark", "ours"),
+    "right": ("ours", "spark"),
+    "semi": ("spark", "ours"),
+    "anti": ("spark", "ours"),
+}
+SKEW = (
+    *(
+        _skew(
+            f"skew-{how}-{side}",
+            f"{how} join, the hot key on the {side}",
+            replace(_HOT, how=how, swapped=side == "right", split=split),
+            *(("shufflehash",) if (how, side) == ("full", "left") else ()),
+        )
+        for how, by in _SPLIT_BY.items()
+        for side, split in zip(("left", "right"), by)
+    ),
+    _skew(
+        "skew-inner",
+        "inner join, the hot key on the left",
+        replace(_HOT, how="inner", split="spark"),
     ),
     Case(
-        "scaling-rows",
-        "cost of 4 tables against their rows",
-        tuple(Point(f"x{share:g}", share=share) for share in (0.0625, 0.125, 0.25, 0.5, 1.0, 2.0)),
-        variants=(*CHAINS, "ours", "floor"),
-        axis="rows",
+        "skew-n4",
+        "4 tables, full outer, the hot key in the first",
+        (replace(_HOT, label="N=4", tables=4),),
+        ("sortmerge", "shufflehash", "whole", "ours"),
     ),
-    _case(
-        "second-key",
-        "(t0 left join t1 on a) left join t2: on a again, or on b, which has the same values",
-        Point("N=3", kind="twin", tables=3),
-        variants=("left-same-key", "left-second-key"),
+    _skew(
+        "skew-three-joins",
+        "three left joins on one key in one stage, the hot key in the first table",
+        replace(_HOT, label="N=4", tables=4, how="left"),
     ),
-    *_MIXED,
-    SKEWED_BUCKETS,
-    *SKEW_CASES,
-    *TECHNIQUE_CASES,
+    _skew(
+        "skew-one-mapper",
+        "full join, one map task writes the table with the hot key",
+        replace(_HOT, one_mapper=True),
+    ),
+    _skew("skew-nulls-full", "full join, 30 % null keys on the left, 64 partitions", _NULLS),
+    _skew(
+        "skew-nulls-left",
+        "left join, 30 % null keys on the left, 64 partitions",
+        replace(_NULLS, how="left", split="spark"),
+    ),
+    _skew(
+        "skew-product",
+        "full join, thousands of rows of one key on both sides",
+        replace(_HOT, kind="product", share=0.1),
+    ),
+    # Nothing is shuffled, so adaptive execution knows no sizes of partitions.
+    _skew(
+        "skew-buckets",
+        "full join of tables in 16 buckets, 8 files each, the hot key in one bucket",
+        replace(_HOT, kind="hotbuckets"),
+        "shufflehash",
+    ),
+    Case(
+        "skew-none",
+        "no skew: queries of two to four joins and group-bys over small tables",
+        tuple(
+            Point(name, kind="star", tables=5, share=0.1, coalesce=True, query=name)
+            for name in QUERIES
+        ),
+        ("without", "skew-off", "skew-on"),
+        repeats=5,
+    ),
 )
+
+HOWS = ("full", "left", "right", "inner", "left_semi", "left_anti")
+"""The rows of the matrix of techniques."""
+
+
+def _matrix(name: str, kind: str, about: str, splits: dict[str, str], usual: str) -> Case:
+    points = tuple(
+        replace(_HOT, label=how, kind=kind, how=how, split=splits.get(how, usual), broadcasts=True)
+        for how in HOWS
+    )
+    variants = (STOCK_VARIANT, *TECHNIQUES)
+    return Case(name, about, points, variants, is_matrix=True, in_look=kind == "hot")
+
+
+#: The left table is skewed: Spark splits what it can, we split the rest.
+_BY_LEFT = {"full": "ours", "right": "ours"}
+#: No partition is large, but the output of one is. That of a semi or an anti join is not.
+_BY_OUTPUT = {"left_semi": "nobody", "left_anti": "nobody"}
+
+MATRICES = (
+    _matrix("technique-hot", "hot", "half of the left rows have one key", _BY_LEFT, "spark"),
+    _matrix(
+        "technique-zipf",
+        "zipf",
+        "the frequencies of the left keys follow Zipf's law with an exponent of 1.5",
+        _BY_LEFT,
+        "spark",
+    ),
+    _matrix(
+        "technique-both",
+        "both",
+        "5,000 rows of one key on each side, whose product has 25,000,000 rows",
+        _BY_OUTPUT,
+        "ours",
+    ),
+)
+
+CASES = (*MANY_TABLES, *SKEW, *MATRICES)
 
 
 def select(patterns: list[str], look: bool = False) -> list[Case]:
-    """Cases by name or by pattern, in the order of the list; without one all, or a look's."""
+    """Cases by name or pattern, in the order of the list; without one, all or a quick run's."""
     if not patterns:
         return [case for case in CASES if case.in_look or not look]
     for pattern in patterns:

@@ -1,11 +1,11 @@
-"""What Spark itself says about a run: the plan that was executed, its tasks, bytes and spills.
+"""Facts of a run from Spark's status stores: the executed plan, tasks, bytes and spills.
 
-It comes from Spark's status stores, which are there without the web interface too.
+The stores exist without the web interface, too.
 """
 
 from __future__ import annotations
 
-import json
+import os
 import platform
 import re
 import subprocess
@@ -16,48 +16,39 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 from py4j.protocol import Py4JJavaError
 
+import pyspark_skewext as skewext
+
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-#: Names of Comet's operators for what the plans of variants count.
+#: Comet's operators, by the names that expected plans have.
 _SAME = {"CometExchange": "Exchange", "CometColumnarExchange": "Exchange", "CometSort": "Sort"}
-
-#: What marks our own exchange, which has the name of Spark's.
-_BULK = "bulk rows"
-_BY_COLUMN = "by column"
-
-#: How Spark marks a join that it has split, and how we do.
+#: Our exchanges have the name of Spark's, and one of these marks in their description.
+_BULK, _BY_COLUMN = "bulk rows", "by column"
+#: The marks of a join that Spark has split, and of one that we have split.
 _SPARK_SPLIT = "skew=true"
-_OURS_SPLIT = re.compile(r"MultiFullJoin \(skew: (.*)\)$")
-
-#: How many buckets of a table a scan reads.
-_BUCKETS = re.compile(r"SelectedBucketsCount: (\d+) out of")
-
-#: A scan that is asked for one key alone.
+_OURS_SPLIT = re.compile(r"\w+ \(skew: (.*)\)$")
+#: A scan with a filter for one key.
 _BY_KEY = re.compile(r"PushedFilters: \[[^\]]*EqualTo\(device_id,")
-
-#: Operators that say nothing about how a join is done.
+#: Operators that do not show how a join is done.
 _IGNORED = ("WholeStageCodegen", "AdaptiveSparkPlan", "InputAdapter", "OverwriteByExpression")
 
 
 class Watch:
-    """Collects what happened in a session since it was made."""
+    """Collects the facts of all queries of a session since it was made."""
 
     def __init__(self, spark: SparkSession) -> None:
         session: Any = spark
         self._context = session._jsc.sc()
-        self._gateway = session.sparkContext._gateway
         self._sql = session._jsparkSession.sharedState().statusStore()
-        # One call for all tasks of a stage, in the form of Spark's REST interface.
-        jvm = self._gateway.jvm
-        self._mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper().registerModule(
-            jvm.com.fasterxml.jackson.module.scala.DefaultScalaModule()
-        )
+        gateway = session.sparkContext._gateway
+        self._median_and_most = gateway.new_array(gateway.jvm.double, 2)
+        self._median_and_most[0], self._median_and_most[1] = 0.5, 1.0
         self._settle()
         self._before = self._newest()
 
     def _newest(self) -> int:
-        """The id of the newest execution: their number stands still when Spark forgets old ones."""
+        """The id of the newest execution; their number stops growing when Spark drops old ones."""
         count = int(self._sql.executionsCount())
         return int(self._sql.executionsList(count - 1, 1).apply(0).executionId()) if count else -1
 
@@ -65,7 +56,7 @@ class Watch:
         self._context.listenerBus().waitUntilEmpty()
 
     def facts(self) -> dict[str, Any]:
-        """Sum up the SQL executions since."""
+        """Operators, splits, stages and sums of the queries since."""
         self._settle()
         executions = self._sql.executionsList(0, 1_000_000)
         operators: Counter[str] = Counter()
@@ -81,39 +72,35 @@ class Watch:
             splits += described
             stages |= _numbers(execution.stages())
             jobs |= _numbers(execution.jobs().keys())
-        stage_facts = self._stage_facts(self._run(stages, jobs))
-        known = {"operators": dict(sorted(operators.items())), **stage_facts}
+        known = {"operators": dict(sorted(operators.items())), **self._sums(stages, jobs)}
         return {**known, "splits": splits} if splits else known
 
     def _operators(self, execution: int) -> tuple[Counter[str], list[str]]:
-        """Operators by name, and what those of ours that were split say about it."""
+        """Operators by name, and the descriptions of our splits."""
         nodes = self._sql.planGraph(execution).allNodes()
-        listed = [nodes.apply(i) for i in range(nodes.size())]
-        # "WholeStageCodegen (1)", "SortMergeJoin(skew=true)", "Scan parquet "
-        plain = (str(node.name()).split("(")[0].strip() for node in listed)
+        listed = [
+            (str(node.name()).strip(), str(node.desc()))
+            for node in (nodes.apply(i) for i in range(nodes.size()))
+        ]
+        matches = [_OURS_SPLIT.match(name) for name, _ in listed]
+        # "WholeStageCodegen (1)", "SortMergeJoin(skew=true)", "Scan parquet"
+        plain = [name.split("(")[0].strip() for (name, _), m in zip(listed, matches) if m is None]
         counts = Counter(_SAME.get(name, name) for name in plain if not name.startswith(_IGNORED))
-        exchanges = [str(node.desc()) for node in listed if str(node.name()) == "Exchange"]
-        matches = (_OURS_SPLIT.match(str(node.name()).strip()) for node in listed)
-        ours = [match[1] for match in matches if match]
-        spark = sum(_SPARK_SPLIT in str(node.name()) for node in listed)
-        read = (_BUCKETS.search(str(node.desc())) for node in listed)
-        buckets = sum(int(match[1]) for match in read if match)
-        by_key = sum(_BY_KEY.search(str(node.desc())) is not None for node in listed)
-        split = Counter(
-            BulkExchange=sum(_BULK in exchange for exchange in exchanges),
-            ColumnExchange=sum(_BY_COLUMN in exchange for exchange in exchanges),
-            OursSplit=len(ours),
-            SparkSplit=spark,
-            Buckets=buckets,
-            ScanByKey=by_key,
+        exchanges = [text for name, text in listed if name == "Exchange"]
+        special = Counter(
+            BulkExchange=sum(_BULK in text for text in exchanges),
+            ColumnExchange=sum(_BY_COLUMN in text for text in exchanges),
+            OursSplit=sum(m is not None for m in matches),
+            SparkSplit=sum(_SPARK_SPLIT in name for name, _ in listed),
+            ScanByKey=sum(_BY_KEY.search(text) is not None for _, text in listed),
         )
-        return counts + split, ours
+        return counts + special, [m[1] for m in matches if m is not None]
 
     def _run(self, stages: set[int], jobs: set[int]) -> list[Any]:
         """The stages that have run, by number.
 
-        Of a session's stages Spark keeps the last `spark.ui.retainedStages`, and skipped ones,
-        which have no time, are the first to go. One that has run must not be missing.
+        Spark keeps the last `spark.ui.retainedStages` stages of a session and drops skipped ones
+        first. If a stage that has run is missing, this is an error.
         """
         store = self._context.statusStore()
         known = []
@@ -127,103 +114,94 @@ class Watch:
         if len(known) < len(stages):
             completed = sum(int(store.job(job).numCompletedStages()) for job in jobs)
             if len(run) < completed:
-                raise RuntimeError(f"of {completed} stages Spark has forgotten all but {len(run)}")
+                raise RuntimeError(f"of {completed} stages Spark has dropped all but {len(run)}")
         return run
 
-    def _stage_facts(self, stages: list[Any]) -> dict[str, Any]:
+    def _sums(self, stages: set[int], jobs: set[int]) -> dict[str, Any]:
         store = self._context.statusStore()
-        maximum = self._gateway.new_array(self._gateway.jvm.double, 1)
-        maximum[0] = 1.0
         totals: Counter[str] = Counter()
-        tasks = []
-        recorded = []
+        listed = []
         peak = 0
-        for stage in stages:
-            tasks.append(int(stage.numTasks()))
-            recorded.append(self._record(store, stage))
+        for stage in self._run(stages, jobs):
             totals["shuffle_bytes"] += int(stage.shuffleWriteBytes())
-            totals["spilled_memory_bytes"] += int(stage.memoryBytesSpilled())
             totals["spilled_disk_bytes"] += int(stage.diskBytesSpilled())
             totals["task_ms"] += int(stage.executorRunTime())
             totals["gc_ms"] += int(stage.jvmGcTime())
-            summary = store.taskSummary(stage.stageId(), stage.attemptId(), maximum)
+            about = {
+                "tasks": int(stage.numTasks()),
+                "scans": int(stage.shuffleReadRecords()) == 0,
+                "rows_in": int(stage.inputRecords()) + int(stage.shuffleReadRecords()),
+            }
+            summary = store.taskSummary(stage.stageId(), stage.attemptId(), self._median_and_most)
             if summary.isDefined():
-                peak = max(peak, int(summary.get().peakExecutionMemory().apply(0)))
-        facts = {"tasks": tasks, **totals, "peak_task_memory_bytes": peak}
-        return {**facts, "stages": _related(recorded)}
-
-    def _record(self, store: Any, stage: Any) -> dict[str, Any]:
-        """What `simulate.py` wants to know of a stage, with Spark's numbers of its RDDs."""
-        about = self._json(stage)
-        listed = self._json(store.taskList(stage.stageId(), stage.attemptId(), 1_000_000))
-        done = [task for task in listed if task["status"] == "SUCCESS"]
-        # By partition.
-        done.sort(key=lambda task: int(task["index"]))
-        metrics = [task["taskMetrics"] for task in done]
-        edges = store.operationGraphForStage(stage.stageId()).incomingEdges()
-        return {
-            "stage": about["stageId"],
-            "rdds": about["rddIds"],
-            "reads": [int(edges.apply(i).fromId()) for i in range(edges.size())],
-            "start_ms": about["submissionTime"],
-            "end_ms": about["completionTime"],
-            "rows_in": about["inputRecords"] + about["shuffleReadRecords"],
-            "bytes_in": about["inputBytes"] + about["shuffleReadBytes"],
-            "rows_out": about["shuffleWriteRecords"],
-            "bytes_out": about["shuffleWriteBytes"],
-            "task_ms": [task["duration"] for task in done],
-            "task_rows": [
-                m["inputMetrics"]["recordsRead"] + m["shuffleReadMetrics"]["recordsRead"]
-                for m in metrics
-            ],
-        }
-
-    def _json(self, value: Any) -> Any:
-        return json.loads(self._mapper.writeValueAsString(value))
+                peak = max(peak, int(summary.get().peakExecutionMemory().apply(1)))
+                duration = summary.get().duration()
+                about["median_ms"], about["longest_ms"] = duration.apply(0), duration.apply(1)
+                listed.append(about)
+        return {**totals, "peak_task_memory_bytes": peak, "stages": listed}
 
 
 def _numbers(found: Any) -> set[int]:
-    """Of a collection of Scala's."""
+    """The numbers of a Scala collection."""
     return {int(number) for number in str(found.mkString(",")).split(",") if number}
 
 
-def _related(recorded: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Name the stages that a stage reads from, and count its time from the first one's start.
+#: A stage matters if its longest task takes this share of the longest of all.
+CLOSE = 0.5
 
-    Adaptive execution runs every stage as a job of its own. In later jobs the same shuffle belongs
-    to a skipped stage with another number, so only the RDDs tell where it was written.
+
+def balance(stages: list[dict[str, Any]], with_scans: bool = False) -> dict[str, float] | None:
+    """Longest and median task, in ms, of the stage with the largest ratio between the two.
+
+    Only stages that read a shuffle count, or all if none does, and only those whose longest task
+    is at least half as long as the longest of all: small tasks delay no query. `with_scans` adds
+    scans with several tasks, as a join with a broadcast side reads no shuffle.
     """
-    writers = {rdd: record["stage"] for record in recorded for rdd in record["rdds"]}
-    begin = min((record["start_ms"] for record in recorded), default=0)
-    found = []
-    for record in recorded:
-        parents = {writers[rdd] for rdd in record["reads"] if rdd in writers}
-        known = {key: record[key] for key in record if key not in ("stage", "rdds", "reads")}
-        known["start_ms"] -= begin
-        known["end_ms"] -= begin
-        found.append({"stage": record["stage"], "parents": sorted(parents), **known})
-    return found
+    shuffled = any(not stage["scans"] for stage in stages)
+    joining = [
+        stage
+        for stage in stages
+        if not stage["scans"] or not shuffled or (with_scans and stage["tasks"] > 1)
+    ]
+    longest = max((stage["longest_ms"] for stage in joining), default=0)
+    if not longest:
+        return None
+
+    def ratio(stage: dict[str, Any]) -> float:
+        return float(stage["longest_ms"] / max(1.0, stage["median_ms"]))
+
+    worst = max((s for s in joining if s["longest_ms"] >= CLOSE * longest), key=ratio)
+    return {
+        "longest_ms": float(worst["longest_ms"]),
+        "median_ms": float(worst["median_ms"]),
+        "ratio": ratio(worst),
+        "tasks": float(worst["tasks"]),
+    }
+
+
+def technique_of(joined: DataFrame) -> dict[str, str]:
+    """The technique that `skew_join` has chosen."""
+    found = re.search(r"skew_join by (\w+)", str(skewext.explain(joined)))
+    return {"technique": found[1]} if found else {}
 
 
 def versions(spark: SparkSession) -> dict[str, str]:
-    """What ran, as the session sees it."""
+    """The versions of a session."""
     session: Any = spark
     properties = session._jvm.java.lang.System
     return {
         "spark": spark.version,
         "java": f"{properties.getProperty('java.version')} {properties.getProperty('java.vendor')}",
-        "scala": str(session._jvm.scala.util.Properties.versionNumberString()),
-        "skewext": str(session._jvm.io.github.skewext.internal.BuildInfo.version()),
+        "skewext": skewext.__version__,
     }
 
 
 def machine() -> dict[str, Any]:
-    """What it ran on; nothing that tells whose machine it is."""
+    """The machine, without anything that identifies its owner."""
     return {
-        "cores": _cores(),
+        "cores": os.cpu_count() or 1,
         "memory_gb": round(memory_bytes() / 2**30, 1),
         "cpu": _cpu(),
-        "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "pyspark": pyspark.__version__,
     }
@@ -237,12 +215,6 @@ def memory_bytes() -> int:
     except (OSError, IndexError):
         found = subprocess.run(["sysctl", "-n", "hw.memsize"], capture_output=True, text=True)
         return int(found.stdout or 8 * 2**30)
-
-
-def _cores() -> int:
-    from os import cpu_count
-
-    return cpu_count() or 1
 
 
 def _cpu() -> str:

@@ -1,7 +1,7 @@
-"""What `bench/faults.py` runs while a cluster breaks: joins, techniques and buckets.
+"""The queries that `bench/faults.py` runs while a cluster breaks: joins, techniques and buckets.
 
-Every case gives a DataFrame of which the columns are stable, whatever is computed again, but those
-that begin with `u`: these may have other values in each attempt, and only how many they are counts.
+Every case makes a DataFrame. Its columns have the same values in each attempt, except those that
+begin with `u`: of these only the number of values is compared.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Case:
     query: Callable[[SparkSession, bool], DataFrame]
     unstable: bool = True
     stages: tuple[str, ...] = (MAP, JOIN)
-    #: What the plan shows with the extension on, or what `explain` says of it.
+    #: Text in the plan, or in its explanation, with the extension on.
     fires: str = "MultiFullJoin"
-    #: Whether it is a table that is tried, to which the query is written.
+    #: Whether the query is written to a table, which is then read.
     writes: bool = False
-    #: Makes what it reads, if it is not there.
+    #: Makes the tables of the query, unless they exist.
     prepare: Callable[[SparkSession], object] | None = None
 
 
@@ -59,7 +59,7 @@ def table(
     unstable: bool = False,
     maps: int = MAPS,
 ) -> DataFrame:
-    """Rows of which the last ones have the hot key, and one in eleven has none."""
+    """Rows with the hot key at the end; one row in eleven has a null key."""
     from pyspark.sql import functions as F
 
     number_of = F.col("id")

@@ -1,6 +1,6 @@
-"""Faults of a cluster, each at a chosen moment of a query: what `bench/faults.py` breaks, and how.
+"""The faults of `bench/faults.py`, each at a chosen moment of a query.
 
-Spark tells a listener when tasks start and end; at the one that was chosen the fault happens.
+A listener counts the starts and ends of tasks, and causes the fault at the chosen one.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Stage:
-    """What Spark tells of a stage that begins."""
+    """A stage that begins, from the listener's event."""
 
     number: int
     attempt: int
@@ -145,7 +145,7 @@ class Injector:
                 raise RuntimeError("no executor came back")
             time.sleep(0.05)
 
-    # What the listener tells
+    # Events of the listener
 
     def stage_submitted(self, stage: Stage) -> None:
         """Remember what a stage does."""
@@ -158,7 +158,7 @@ class Injector:
             self._kinds[stage.number] = {JOIN if stage.parents else MAP}
 
     def task(self, stage: int, ended: bool) -> None:
-        """Count it, and do what is due."""
+        """Count a task, and cause the fault when it is due."""
         with self._lock:
             if self._armed is None or self._armed[0].stage not in self._kinds.get(stage, ()):
                 return

@@ -1,17 +1,17 @@
-"""Tables of which a key, or a few, have far more rows than others: few, narrow columns.
+"""Tables in which one key, or a few, have far more rows than the others. Their columns are narrow.
 
-The first table has `rows` rows, in the order of their numbers; the others have a quarter as many,
-with unique keys but for what is said here.
+The first table has `rows` rows, in the order of their numbers. The others have a quarter as many,
+with unique keys, except in the kinds `both` and `product`.
 
-`hot`: every second row of the first table has the hot key, the others two of each cold key or so.
-The second table has a half of these and one row of the hot key, each further one a half of those of
-the table before. `hotnulls`: 30 % of the first table's keys are null.
+`hot`: every second row of the first table has the hot key; each cold key has some two rows. The
+second table has half of the cold keys and one row of the hot key. Each further table has half of
+the keys of the one before. `hotnulls`: 30 % of the first table's keys are null.
 
 `zipf`: in the first table the n-th most frequent key has n^-1.5 as many rows as the first, which
-has 38 %. The second table has every other of these keys, the first among them.
+has 38 %. The second table has every other of these keys, with the first among them.
 
-`both`: thousands of rows of one key in each table, all over it. `product`: the same at the end of
-each table, and these rows are wide; besides them each has `rows` rows.
+`both`: each table has thousands of rows of one key, spread over the table. `product`: the same at
+the end of each table, in wide rows, and `rows` rows before.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def both_copies(rows: int) -> int:
 
 
 def _both(row: Column, size: int, rows: int, number: int) -> Column:
-    """Every so manieth row has the hot key, so that no file has more of them than others."""
+    """Rows at equal distances have the hot key, so that all files have equally many of them."""
     step = max(1, size // both_copies(rows))
     is_hot = (row % step == 0) & (row < step * both_copies(rows))
     return F.when(is_hot, F.lit(HOT)).otherwise(_text(row + (rows - size // 2) * number))
@@ -103,7 +103,6 @@ def _zipf_place() -> Column:
     # 53 bits are what a double holds.
     chance = (F.shiftrightunsigned(F.xxhash64("id", F.lit(15)), 11) + 0.5) / F.lit(float(2**53))
     beyond = F.floor(F.pow(F.lit(2 / ZETA) / chance, F.lit(1 / (ZIPF - 1))) + 0.5)
-    # Those that are not at the first place.
     return F.when(chance >= (ZETA - 1) / ZETA, F.lit(1)).otherwise(F.greatest(beyond, F.lit(2)))
 
 

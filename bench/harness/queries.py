@@ -1,9 +1,18 @@
-"""Queries as a shop would ask them, of tables without skew: what does it cost to look for some?
+"""Queries of a shop over tables without skew: what does the search for skew cost?
 
-Two to four joins each, most of them by a shuffle, and group-bys above them.
+Each has two to four joins, most of them by a shuffle, and a group-by above them.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from harness.case import FILES
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 TABLES = ("sales", "returns", "items", "customers", "stores")
 
@@ -56,7 +65,33 @@ QUERIES = {
         WHERE place <= 10
     """,
 }
-"""By name."""
 
-LOOKUPS = {"lookup": "SELECT * FROM visits WHERE shop = 7 AND day = 77"}
-"""Of one table that is bucketed by two columns, by name."""
+
+def table(spark: SparkSession, rows: int, number: int) -> DataFrame:
+    """One of TABLES: sales have `rows` rows, returns and customers fewer, the others are small."""
+
+    def random(seed: int, below: int) -> Column:
+        return F.pmod(F.xxhash64("id", F.lit(seed)), F.lit(max(1, below)))
+
+    items, customers, shops = max(1, rows // 50), max(1, rows // 10), 20
+    sold = [
+        F.expr("id div 4").alias("ticket"),
+        random(1, items).alias("item"),
+        random(2, customers).alias("customer"),
+    ]
+    name = TABLES[number]
+    size = {"items": items, "customers": customers, "stores": shops}.get(name, rows)
+    ids = spark.range(0, size, 1, FILES)
+    if name == "sales":
+        amounts = [random(3, shops).alias("store"), random(4, 730).alias("day")]
+        return ids.select(*sold, *amounts, random(5, 10_000).alias("cents"))
+    if name == "returns":
+        return ids.where(random(6, 10) == 0).select(*sold, random(7, 1000).alias("refund"))
+    own = F.col("id").alias(name[:-1])
+    if name == "items":
+        category = F.concat(F.lit("category "), (F.col("id") % 10).cast("string"))
+        return ids.select(own, (F.col("id") % 50).alias("brand"), category.alias("category"))
+    if name == "customers":
+        born = (1940 + random(8, 65)).alias("birth_year")
+        return ids.select(own, (F.col("id") % 25).alias("region"), born)
+    return ids.select(own, F.concat(F.lit("city "), (F.col("id") % 7).cast("string")).alias("city"))

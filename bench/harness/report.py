@@ -1,4 +1,4 @@
-"""What came out: ratios, goals, the printed table and the result file."""
+"""Result files, the ratios in them, and the table that a run prints."""
 
 from __future__ import annotations
 
@@ -11,151 +11,96 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from harness.case import Case, Goal
+from harness.case import Case
 
 Json = dict[str, Any]
 
+LEAST_ROUNDS = 6
+"""Fewer rounds give no confidence interval of their median."""
+
 
 def load(directory: Path) -> list[Json]:
-    """All results of a directory; other scripts keep theirs there too."""
+    """The results of all cases in a directory, which other scripts use, too."""
     texts = (path.read_text(encoding="utf-8") for path in sorted(directory.glob("*.json")))
     return [found for found in map(json.loads, texts) if "points" in found]
 
 
-def best(point: Json, of: str, figure: str = "min") -> tuple[str, float] | None:
-    """Name and figure of a variant, or of the fastest of a family."""
+def best(point: Json, of: str) -> tuple[str, float] | None:
+    """Name and seconds of a variant, or of the fastest one of a family."""
     found = [
-        (float(facts[figure]), name)
+        (float(facts["min"]), name)
         for name, facts in point["variants"].items()
-        if of in (name, facts["family"]) and facts.get(figure) is not None
+        if of in (name, facts["family"]) and facts.get("min") is not None
     ]
     if not found:
         return None
-    value, name = min(found)
-    return name, value
+    seconds, name = min(found)
+    return name, seconds
 
 
-#: Which of a variant's facts, of its last run, a goal's quantity is.
-_BYTES = {"spilled": "spilled_disk_bytes", "shuffled": "shuffle_bytes"}
+def ratio(point: Json, over: str, under: str) -> float | None:
+    """Seconds of one variant, or of the best of a family, over those of another."""
+    a, b = best(point, over), best(point, under)
+    return a[1] / b[1] if a and b else None
 
 
-def _bytes_of(point: Json, variant: str, quantity: str) -> float | None:
-    facts = point["variants"].get(variant, {})
-    return None if facts.get("failed") else facts.get(_BYTES[quantity])
-
-
-def ratios(point: Json) -> Json:
-    """What the figures come to, beside each other."""
-    found = {}
-    for over, under in (("stock", "ours"), ("comet", "ours"), ("ours", "floor")):
-        for figure in ("min", "median"):
-            a, b = best(point, over, figure), best(point, under, figure)
-            if a and b:
-                found[f"{over} / {under}, {figure}"] = round(a[1] / b[1], 3)
-    return found
+def interval(ratios: Sequence[float]) -> dict[str, float]:
+    """The median of ratios and its confidence interval (95 %), whatever their distribution."""
+    ordered = sorted(ratios)
+    # The places of the bounds, by the normal approximation of the binomial distribution.
+    low = max(0, ceil((len(ordered) - 1.96 * sqrt(len(ordered))) / 2) - 1)
+    return {
+        "median": round(median(ordered), 4),
+        "low": round(ordered[low], 4),
+        "high": round(ordered[-1 - low], 4),
+    }
 
 
 def overhead(points: Sequence[Json], over: str, under: str, figure: str) -> Json | None:
-    """How many times the one takes what the other takes, all points together, round by round.
+    """The ratio of two variants, all points together, round by round.
 
-    `figure` is "seconds" or "cpu_seconds". What the median of the rounds' ratios is known to lie
-    within (in 19 of 20 cases) comes from the order of the ratios, however they are distributed.
+    `figure` is "seconds" or "cpu_seconds".
     """
     sums: dict[str, list[float]] = {}
     for name in (over, under):
         lists = [point["variants"].get(name, {}).get(figure) or [] for point in points]
         sums[name] = [sum(one) for one in zip(*lists)]
-    ratios = sorted(a / b for a, b in zip(sums[over], sums[under]) if b > 0)
+    ratios = [a / b for a, b in zip(sums[over], sums[under]) if b > 0]
     if len(ratios) < LEAST_ROUNDS:
         return None
-    # The bounds' places in a binomial distribution that is nearly normal.
-    low = max(0, ceil((len(ratios) - 1.96 * sqrt(len(ratios))) / 2) - 1)
-    return {
-        "rounds": len(ratios),
-        "median": round(median(ratios), 4),
-        "low": round(ratios[low], 4),
-        "high": round(ratios[-1 - low], 4),
-        "quartiles": [round(ratios[len(ratios) * q // 4], 4) for q in (1, 3)],
-    }
-
-
-LEAST_ROUNDS = 6
-"""Fewer do not tell what the median lies within."""
-
-
-def worst_ratio(points: Sequence[Json], over: str, under: str) -> float | None:
-    """The most that the one takes of what the other takes; nothing if a figure is missing."""
-    pairs = [(best(point, over), best(point, under)) for point in points]
-    ratios = [a[1] / b[1] for a, b in pairs if a and b]
-    return max(ratios) if ratios and len(ratios) == len(pairs) else None
-
-
-def judge(goal: Goal, points: Sequence[Json]) -> Json:
-    """Compare with a goal; without figures it is not reached."""
-    point = points[0]
-    if goal.quantity == "overhead":
-        found = overhead(points, goal.over, goal.under, "seconds")
-        reached = None if found is None else goal.reached(found["median"], 1.0)
-        return {"goal": str(goal), "value": found and found["median"], "reached": reached}
-    if goal.quantity == "every":
-        worst = worst_ratio(points, goal.over, goal.under)
-        reached = None if worst is None else goal.reached(worst, 1.0)
-        return {"goal": str(goal), "value": worst and round(worst, 3), "reached": reached}
-    if goal.quantity == "tasks":
-        ratio = point["variants"].get(goal.over, {}).get("balance", {}).get("ratio")
-        reached = None if ratio is None else goal.reached(ratio, 1.0)
-        return {"goal": str(goal), "value": ratio, "reached": reached}
-    if goal.quantity in _BYTES:
-        a, b = (_bytes_of(point, each, goal.quantity) for each in (goal.over, goal.under))
-        # Where the other one did not get through, that is enough.
-        reached = a is not None and (b is None or goal.reached(a, b))
-        return {"goal": str(goal), "value": None, "reached": reached, "over": a, "under": b}
-    over, under = best(point, goal.over), best(point, goal.under)
-    if over is None or under is None:
-        return {"goal": str(goal), "value": None, "reached": None}
-    value = over[1] / under[1]
-    reached = goal.reached(over[1], under[1])
-    return {"goal": str(goal), "value": round(value, 3), "reached": reached}
-
-
-def result(case: Case, points: list[Json], about_run: Json) -> Json:
-    """Everything that goes into the result file."""
-    for point in points:
-        point["ratios"] = ratios(point)
-    return {
-        "case": case.name,
-        "about": case.about,
-        "axis": case.axis,
-        "date": date.today().isoformat(),
-        **about_run,
-        **({"overhead": overheads(case, points)} if case.repeats else {}),
-        "goals": [judge(goal, points) for goal in case.goals],
-        "problems": [problem for point in points for problem in point.pop("problems")],
-        "points": points,
-    }
-
-
-def overheads(case: Case, points: Sequence[Json]) -> Json:
-    """What the last variant takes against each of the others."""
-    *others, last = case.variants
-    return {
-        f"{last} / {other}": {
-            figure: overhead(points, last, other, figure) for figure in ("seconds", "cpu_seconds")
-        }
-        for other in others
-    }
+    return {"rounds": len(ratios), **interval(ratios)}
 
 
 def percent(found: Json | None) -> str:
-    """An overhead as a reader likes it: `+0.4 % (-0.2 to +1.1)`."""
+    """An overhead, such as `+0.4 % (-0.2 to +1.1)`."""
     if not found:
         return ""
     middle, low, high = (100 * (found[key] - 1) for key in ("median", "low", "high"))
     return f"{middle:+.1f} % ({low:+.1f} to {high:+.1f})"
 
 
+def result(case: Case, points: list[Json], about_run: Json) -> Json:
+    """The content of a result file."""
+    *others, last = case.variants
+    overheads = {
+        f"{last} / {other}": {
+            figure: overhead(points, last, other, figure) for figure in ("seconds", "cpu_seconds")
+        }
+        for other in others
+    }
+    return {
+        "case": case.name,
+        "about": case.about,
+        "date": date.today().isoformat(),
+        **about_run,
+        **({"overhead": overheads} if case.repeats else {}),
+        "problems": [problem for point in points for problem in point.pop("problems")],
+        "points": points,
+    }
+
+
 def write(found: Json, directory: Path) -> Path:
-    """Write a result file, one a case."""
+    """Write the result file of a case."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{found['case']}.json"
     path.write_text(as_json(found), encoding="utf-8")
@@ -163,25 +108,15 @@ def write(found: Json, directory: Path) -> Path:
 
 
 def as_json(found: Json) -> str:
-    """JSON to be read and compared by people: lists of numbers, such as tasks, take one line."""
+    """JSON for readers and diffs: a list of numbers takes one line."""
     text = json.dumps(found, indent=1)
     numbers = re.compile(r"\[\s+(-?[\d.]+(?:,\s+-?[\d.]+)*)\s+\]")
     return numbers.sub(lambda found: "[" + re.sub(r",\s+", ", ", found[1]) + "]", text) + "\n"
 
 
 def megabytes(count: float | None) -> str:
-    """Bytes as a reader likes them."""
+    """Bytes as MB."""
     return "" if count is None else f"{count / 2**20:,.0f}"
-
-
-def as_text(rows: Sequence[Sequence[str]]) -> str:
-    """A table: names to the left, figures to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:]))]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
 
 
 def describe(found: Json) -> str:
@@ -192,13 +127,11 @@ def describe(found: Json) -> str:
             f"{point['label']}, {point['tables']} tables of {point['rows']:,} rows, "
             f"{point['partitions']} partitions"
         )
-        blocks.append(as_text(_variant_rows(point)))
-        blocks.extend(f"  {name}: {value:.2f}" for name, value in point["ratios"].items())
-    for goal in found["goals"]:
-        digits = 4 if goal["goal"].startswith("overhead") else 2
-        value = "" if goal["value"] is None else f", is {goal['value']:.{digits}f}"
-        verdict = {True: "reached", False: "NOT REACHED", None: "no figures"}[goal["reached"]]
-        blocks.append(f"goal {goal['goal']}{value}: {verdict}")
+        blocks.append(_as_text(_variant_rows(point)))
+        for over, under in (("stock", "ours"), ("comet", "ours"), ("ours", "floor")):
+            value = ratio(point, over, under)
+            if value is not None:
+                blocks.append(f"  {over} / {under}: {value:.2f}")
     for name, figures in found.get("overhead", {}).items():
         for figure, value in figures.items():
             blocks.append(f"{name}, {figure.replace('_', ' ')}: {percent(value)}")
@@ -206,27 +139,32 @@ def describe(found: Json) -> str:
     return "\n".join(blocks)
 
 
+def _as_text(rows: Sequence[Sequence[str]]) -> str:
+    """A table: names to the left, figures to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
+        for row in rows
+    )
+
+
 def _variant_rows(point: Json) -> list[list[str]]:
     head = ["variant", "min s", "median s", "/ ours", "Exchange", "Sort", "MB shuffled"]
     rows = [[*head, "MB spilled", "peak MB a task", "longest task s", "/ median", ""]]
-    ours = best(point, "ours")
     for name, facts in point["variants"].items():
-        fastest = facts.get("min")
-        operators = facts.get("operators", {})
+        fastest, against = facts.get("min"), ratio(point, name, "ours")
+        operators = facts.get("operators")
         note = facts.get("failed") or facts.get("refused") or "; ".join(facts.get("splits", []))
         if facts.get("technique", name) != name:
             note = f"{facts['technique']}; {note}"
         balance = facts.get("balance")
-        if facts.get("dropped"):
-            note = f"dropped after {facts['warm_up']:.2f} s"
         rows.append(
             [
                 name,
                 "" if fastest is None else f"{fastest:.2f}",
                 "" if fastest is None else f"{facts['median']:.2f}",
-                f"{fastest / ours[1]:.2f}" if fastest is not None and ours else "",
-                str(operators.get("Exchange", 0)) if operators else "",
-                str(operators.get("Sort", 0)) if operators else "",
+                "" if against is None else f"{against:.2f}",
+                *(str(operators.get(o, 0)) if operators else "" for o in ("Exchange", "Sort")),
                 megabytes(facts.get("shuffle_bytes")),
                 megabytes(facts.get("spilled_disk_bytes")),
                 megabytes(facts.get("peak_task_memory_bytes")),

@@ -1,4 +1,8 @@
-"""The Spark sessions that variants run in: plain, with Comet, and one that makes the data."""
+"""Spark sessions for the benchmarks, and the processes that they live in.
+
+Plain Spark and Comet differ in plugins and memory, so one JVM cannot have both. As two processes
+they take turns, and the one that waits costs only its memory.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,12 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from concurrent.futures import ProcessPoolExecutor, TimeoutError
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Callable
 
 from pyspark_skewext import configure
 
@@ -18,49 +25,6 @@ if TYPE_CHECKING:
 COMET_SPARK = "3.5"
 COMET = f"org.apache.datafusion:comet-spark-spark{COMET_SPARK}_2.12:0.12.0"
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
-
-
-@dataclass(frozen=True)
-class SessionSpec:
-    """What a worker process is told about the session it shall have."""
-
-    #: "plain", "comet" or "data".
-    kind: str
-    cache: str
-    cores: int
-    heap: str
-    #: Off the heap, for Comet.
-    offheap: str
-    comet_jar: str = ""
-    conf: dict[str, str] = field(default_factory=dict)
-    #: Ours for other lines of Spark than this environment's.
-    jars: dict[str, str] = field(default_factory=dict)
-
-
-def start(spec: SessionSpec) -> SparkSession:
-    """Start the session; a process has one."""
-    cache = Path(spec.cache)
-    settings = {
-        "spark.driver.memory": spec.heap,
-        # The heap as a whole from the start: what it costs to make it grow is nobody's merit.
-        "spark.driver.extraJavaOptions": f"-Xms{spec.heap}",
-        "spark.driver.host": "localhost",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.local.dir": str(cache / "shuffle"),
-        "spark.sql.warehouse.dir": str(cache / "warehouse"),
-        # A chain of 32 tables has many stages, and `facts` asks for them afterwards.
-        "spark.ui.retainedStages": "50000",
-        "spark.ui.retainedJobs": "50000",
-        "spark.sql.autoBroadcastJoinThreshold": "-1",
-    }
-    if spec.kind == "data":
-        # As many files as partitions, always.
-        settings["spark.sql.adaptive.enabled"] = "false"
-        settings["spark.sql.shuffle.partitions"] = "8"
-    if spec.kind == "comet":
-        settings.update(_comet_settings(spec))
-    settings.update(spec.conf)
-    return configured(f"local[{spec.cores}]", settings)
 
 
 def configured(master: str, settings: dict[str, str], log_level: str = "ERROR") -> SparkSession:
@@ -77,31 +41,120 @@ def configured(master: str, settings: dict[str, str], log_level: str = "ERROR") 
     return spark
 
 
-def _comet_settings(spec: SessionSpec) -> dict[str, str]:
-    return {
-        "spark.jars": spec.comet_jar,
-        # The shuffle manager is made before spark.jars are looked at.
-        "spark.driver.extraClassPath": spec.comet_jar,
-        "spark.plugins": "org.apache.spark.CometPlugin",
-        "spark.shuffle.manager": (
-            "org.apache.spark.sql.comet.execution.shuffle.CometShuffleManager"
-        ),
-        "spark.memory.offHeap.enabled": "true",
-        "spark.memory.offHeap.size": spec.offheap,
-        "spark.comet.enabled": "true",
-        "spark.comet.exec.enabled": "true",
-        "spark.comet.exec.shuffle.enabled": "true",
-        "spark.comet.exec.shuffle.mode": "auto",
-    }
+@dataclass(frozen=True)
+class SessionSpec:
+    """The settings of a session in a process of its own."""
+
+    cache: Path
+    cores: int
+    heap: str
+    conf: dict[str, str] = field(default_factory=dict)
+    comet_jar: str = ""
+    #: "plain" or "comet".
+    kind: str = "plain"
+
+    def start(self) -> SparkSession:
+        """Start it in this process."""
+        settings = {
+            "spark.driver.memory": self.heap,
+            # The whole heap from the start: no variant pays for its growth.
+            "spark.driver.extraJavaOptions": f"-Xms{self.heap}",
+            "spark.driver.host": "localhost",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.local.dir": str(self.cache / "shuffle"),
+            "spark.sql.warehouse.dir": str(self.cache / "warehouse"),
+            # A chain of 32 tables has many stages, whose facts are read afterwards.
+            "spark.ui.retainedStages": "50000",
+            "spark.ui.retainedJobs": "50000",
+            "spark.sql.autoBroadcastJoinThreshold": "-1",
+        }
+        if self.kind == "comet":
+            settings.update(self._comet())
+        return configured(f"local[{self.cores}]", {**settings, **self.conf})
+
+    def _comet(self) -> dict[str, str]:
+        """As much memory in all as the plain session, 4 GB of it on the heap."""
+        gigabytes = int(self.heap[:-1])
+        on_heap = max(1, gigabytes * 2 // 5)
+        return {
+            "spark.driver.memory": f"{on_heap}g",
+            "spark.driver.extraJavaOptions": f"-Xms{on_heap}g",
+            "spark.jars": self.comet_jar,
+            # Spark makes the shuffle manager before it reads spark.jars.
+            "spark.driver.extraClassPath": self.comet_jar,
+            "spark.plugins": "org.apache.spark.CometPlugin",
+            "spark.shuffle.manager": (
+                "org.apache.spark.sql.comet.execution.shuffle.CometShuffleManager"
+            ),
+            "spark.memory.offHeap.enabled": "true",
+            "spark.memory.offHeap.size": f"{max(1, gigabytes - on_heap)}g",
+            "spark.comet.enabled": "true",
+            "spark.comet.exec.enabled": "true",
+            "spark.comet.exec.shuffle.enabled": "true",
+            "spark.comet.exec.shuffle.mode": "auto",
+        }
+
+
+class SessionLostError(Exception):
+    """The process of a session ended, or took too long."""
+
+
+class Pool:
+    """The sessions of a case, each in a process that starts when it is first needed."""
+
+    def __init__(self, spec: SessionSpec, timeout: float) -> None:
+        self._spec = spec
+        self._timeout = timeout
+        self._processes: dict[str, ProcessPoolExecutor] = {}
+
+    def ask(self, kind: str, command: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a function of `worker` in the session of that kind."""
+        if kind not in self._processes:
+            from harness import worker
+
+            self._processes[kind] = ProcessPoolExecutor(
+                1,
+                get_context("spawn"),
+                initializer=worker.start,
+                initargs=(replace(self._spec, kind=kind),),
+            )
+        try:
+            return self._processes[kind].submit(command, *arguments).result(self._timeout)
+        except TimeoutError:
+            self.replace(kind)
+            raise SessionLostError(f"took longer than {self._timeout:.0f} s") from None
+        except BrokenProcessPool:
+            self.replace(kind)
+            raise SessionLostError("the process of the session ended") from None
+
+    def replace(self, kind: str) -> None:
+        """End a session whose heap may be in disorder after an error; the next call starts one."""
+        executor = self._processes.pop(kind, None)
+        if executor is not None:
+            # The JVM ends when its standard input is closed.
+            for process in list((getattr(executor, "_processes", None) or {}).values()):
+                process.kill()
+            executor.shutdown(wait=True)
+
+    def close(self) -> None:
+        """End all sessions."""
+        for kind in list(self._processes):
+            self.replace(kind)
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def fetch_comet(cache: Path) -> Path:
-    """Get Comet's jar, with its native library inside, from Maven's repository, once."""
+    """Get Comet's jar, which has its native library inside, from Maven's repository, once."""
     _, artifact, version = COMET.split(":")
     jar = cache / "jars" / f"{artifact}-{version}.jar"
     if not jar.exists():
         if shutil.which("mvn") is None:
-            raise FileNotFoundError(f"Comet needs Maven on PATH, or --comet-jar ({COMET})")
+            raise FileNotFoundError("Comet's jar needs Maven on PATH")
         making = cache / "jars" / "making"
         subprocess.run(
             ["mvn", "-q", "-B", _COPY, f"-Dartifact={COMET}", f"-DoutputDirectory={making}"],

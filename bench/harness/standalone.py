@@ -1,6 +1,6 @@
 """Spark's standalone cluster on this machine, from the jars of PySpark: a master and workers.
 
-Every daemon leads a process group, so that its executors go when it has to.
+Every daemon leads a process group, so that its executors end with it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import pyspark
 
 HOST = "127.0.0.1"
-# On a machine that is busy it may take long.
+# Generous, for busy machines.
 START_SECONDS = 240.0
 STOP_SECONDS = 10.0
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
@@ -32,9 +32,6 @@ class Standalone:
         self._memory = worker_memory
         self._processes: list[subprocess.Popen[bytes]] = []
         self._daemons: dict[int, subprocess.Popen[bytes]] = {}
-        # All of them may not be available to us.
-        affinity = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
-        self._cores = sorted(affinity(0))
         port = _free_port()
         self.url = f"spark://{HOST}:{port}"
         self.workers = 0
@@ -45,13 +42,12 @@ class Standalone:
             raise
 
     def add_worker(self, host: str = HOST) -> None:
-        """Start a worker on a core of its own, if there are enough; `host` is a name of ours."""
+        """Start a worker with one core; `host` is a name of this machine."""
         name = f"worker-{self.workers}"
         arguments = ["--cores", "1", "--memory", self._memory]
         arguments += ["--work-dir", str(self._directory / name), self.url]
-        core = self._cores[self.workers % len(self._cores)]
         done = "Successfully registered with master"
-        self._start(name, "Worker", *arguments, done=done, core=core, host=host)
+        self._start(name, "Worker", *arguments, done=done, host=host)
         self._daemons[self.workers] = self._processes[-1]
         self.workers += 1
 
@@ -106,15 +102,7 @@ class Standalone:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _start(
-        self,
-        name: str,
-        daemon: str,
-        *arguments: str,
-        done: str,
-        core: int | None = None,
-        host: str = HOST,
-    ) -> None:
+    def _start(self, name: str, daemon: str, *arguments: str, done: str, host: str = HOST) -> None:
         home = Path(pyspark.__file__).parent
         log_path = self._directory / f"{name}.log"
         environment = {
@@ -134,10 +122,6 @@ class Standalone:
         command[-1] += f".{daemon}"
         command += ["--host", host, "--webui-port", "0", *arguments]
 
-        def pin() -> None:
-            if core is not None and hasattr(os, "sched_setaffinity"):
-                os.sched_setaffinity(0, {core})
-
         with log_path.open("wb") as log:
             process = subprocess.Popen(
                 command,
@@ -147,7 +131,6 @@ class Standalone:
                 cwd=self._directory,
                 env=environment,
                 start_new_session=True,
-                preexec_fn=pin,
             )
         self._processes.append(process)
         deadline = time.monotonic() + START_SECONDS

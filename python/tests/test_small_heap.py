@@ -1,6 +1,6 @@
 """Hot keys in a heap of 512 MB, in which stock Spark's full outer join runs out of memory.
 
-What stock Spark does there is not a test: `bench/small_heap.py` shows both.
+What stock Spark does there is not a test: `bench/memory.py` shows both.
 """
 
 from __future__ import annotations
@@ -15,18 +15,22 @@ import pytest
 from amount import some
 from scripts import run_script
 
-SCRIPT = Path(__file__).resolve().parents[2] / "bench" / "small_heap.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "bench" / "memory.py"
+ROWS = 200_000
 
 
 @pytest.mark.parametrize(
     ("case", "hot"),
-    some(1, [("20,000 x 200 x 1", (20_000, 200, 1)), ("3,000,000 x 1 x 1", (3_000_000, 1, 1))]),
+    some(
+        1,
+        [("hot key in two of 3", (20_000, 200, 0)), ("hot key in one of 3", (1_000_000, 0, 0))],
+    ),
 )
 def test_hot_key_in_a_small_heap(case: str, hot: tuple[int, ...]) -> None:
     # Millions of rows repay the optimizing compiler.
     environment = {name: os.environ[name] for name in os.environ if name != "SPARK_SUBMIT_OPTS"}
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), "--case", case, "--only", "ours"],
+        [sys.executable, str(SCRIPT), "--case", case],
         capture_output=True,
         text=True,
         env={**environment, "PYTHONPATH": str(SCRIPT.parents[1] / "python")},
@@ -34,14 +38,17 @@ def test_hot_key_in_a_small_heap(case: str, hot: tuple[int, ...]) -> None:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     (line,) = (x for x in done.stdout.splitlines() if x.startswith("RESULT "))
-    sums = json.loads(line[len("RESULT ") :])["sums"]
-    product = hot[0] * hot[1] * hot[2]
-    # Cold ids are rows..rows+999, shifted by 1,000: which inputs share them follows from `hot`.
-    cold = [set(range(rows + 1000, rows + 2000)) for rows in hot]
-    assert sums[0] == product + len(set().union(*cold))
+    count, keys, *sums = json.loads(line[len("RESULT ") :])["sums"]
+    product = max(1, hot[0]) * max(1, hot[1])
+    # Each input has ROWS cold keys, each once, and shares half of them with the next one.
+    cold = range(ROWS // 2 * (len(hot) + 1))
+    assert count == product + len(cold)
+    assert keys == sum(cold) - 7 * product
     for i, rows in enumerate(hot):
-        hot_sum = rows * (rows - 1) // 2 * (product // rows)
-        assert sums[1 + i] == hot_sum + sum(key - 1000 for key in cold[i])
+        of_hot = sum(range(rows)) * product // max(1, rows)
+        of_cold = sum(range(rows, rows + ROWS))
+        assert sums[i] == of_hot + of_cold
+        assert sums[len(hot) + i] == 100 * (ROWS + (product if rows else 0))
 
 
 SPLIT = """
