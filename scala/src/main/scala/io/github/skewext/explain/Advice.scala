@@ -67,8 +67,9 @@ private[skewext] object Advice {
       "Repartition between the join and the barrier operator: then the join is split, and " +
         "the repartition decides how many tasks the barrier stage has."
     case SkewReason.FewFiles =>
-      "io.github.skewext.skew.MarkWrittenJoins in spark.skewext.excludedRules splits the " +
-        "join, which then writes more files."
+      "Lower that setting for this query, or repartition before the write: then the join " +
+        "writes no files. io.github.skewext.skew.MarkWrittenJoins in " +
+        "spark.skewext.excludedRules removes the limit."
     case SkewReason.BucketedWrite => "Write the rows to a table without buckets first."
   }
 

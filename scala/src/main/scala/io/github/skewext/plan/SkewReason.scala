@@ -101,7 +101,9 @@ object SkewReason {
 
   case object FewFiles
       extends SkewReason(
-        "its tasks write files, and a split would write more of them than Spark's own split",
+        "its tasks write files, and a split would write files below " +
+          "spark.sql.adaptive.advisoryPartitionSizeInBytes or, to a partitioned table, more " +
+          "files than Spark's own split",
         true)
 
   /** All reasons, in the order of the documentation. */

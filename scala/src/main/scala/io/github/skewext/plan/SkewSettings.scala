@@ -8,7 +8,7 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * The settings for splits: Spark's own, and limits that Spark does not have.
  *
- * @param isWritten whether each task of the join writes a file.
+ * @param files the files that each task of the join writes, if its tasks write files.
  */
 case class SkewSettings(
     factor: Double,
@@ -18,7 +18,7 @@ case class SkewSettings(
     maxRereadFactor: Double,
     minGain: Double,
     marking: Boolean,
-    isWritten: Boolean = false) {
+    files: Option[TaskFiles] = None) {
 
   /** These settings, overridden by the options of a hint. */
   def changedBy(options: TechniqueOptions): SkewSettings = copy(
@@ -63,7 +63,7 @@ object SkewSettings {
       .flatMap(TechniqueHint.of)
       .collect { case TechniqueHint.Made(TechniqueHint.Adaptive, options, _) => options }
       .fold(of(conf))(of(conf).changedBy(_))
-      .copy(isWritten = WrittenJoin.isOne(join))
+      .copy(files = WrittenJoin.filesOf(join))
 
   /** The options of the technique `adaptive`. */
   private val Factor = "factor"

@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
 import io.github.skewext.execution.{MultiJoinExec, SparksShuffledJoin}
-import io.github.skewext.plan.{JoinHints, SkewReason}
+import io.github.skewext.plan.{JoinHints, SkewReason, WrittenJoin}
 
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -88,16 +88,22 @@ object RequiredLayout extends Rule[SparkPlan] {
    */
   object AfterExchanges extends Rule[SparkPlan] {
     override def apply(plan: SparkPlan): SparkPlan = {
-      visit(plan, above = Set.empty, settled = Set.empty)
+      visit(plan, above = Set.empty, settled = Set.empty, isShuffled = false)
       plan
     }
 
     /**
      * @param above what is wanted through the nodes above
      * @param settled what joins below need not give
+     * @param isShuffled whether an exchange is above
      */
-    private def visit(node: SparkPlan, above: Set[Requirement], settled: Set[Requirement]): Unit = {
+    private def visit(
+        node: SparkPlan,
+        above: Set[Requirement],
+        settled: Set[Requirement],
+        isShuffled: Boolean): Unit = {
       if (isJoin(node)) {
+        WrittenJoin.setShuffled(node, isShuffled)
         val left = demandsOn(node).filterNot(settled)
         if (left.isEmpty) node.unsetTagValue(demands) else node.setTagValue(demands, left)
       }
@@ -109,7 +115,8 @@ object RequiredLayout extends Rule[SparkPlan] {
         case _: SortExec => settled ++ node.getTagValue(wants)
         case _ => settled
       }
-      node.children.foreach(visit(_, through, nowSettled))
+      val shuffledBelow = isShuffled || node.isInstanceOf[Exchange]
+      node.children.foreach(visit(_, through, nowSettled, shuffledBelow))
     }
   }
 

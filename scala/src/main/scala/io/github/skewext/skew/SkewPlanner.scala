@@ -2,7 +2,7 @@ package io.github.skewext.skew
 
 import io.github.skewext.execution.split.{PartitionSplit, Slice}
 import io.github.skewext.plan.InputRole.Optional
-import io.github.skewext.plan.{InputRole, SkewReason, SkewSettings}
+import io.github.skewext.plan.{InputRole, SkewReason, SkewSettings, TaskFiles}
 
 /**
  * Decides which partitions of a join are split, and how. It computes tasks from sizes, without
@@ -30,7 +30,9 @@ import io.github.skewext.plan.{InputRole, SkewReason, SkewSettings}
  * work as elsewhere. If rows were sampled ([[RowWeights]]), the planner gives a partition as many
  * bytes as its rows would have in other partitions.
  *
- * Where each task writes a file, a partition has no more tasks than Spark's own rule would make of it:
+ * Where each task writes files, a partition has as many tasks as leave a file of the advisory size to
+ * each, and two slices in any case: half a straggler is worth a small file. Where a task writes a file for
+ * each value of the table's partition columns, there are no more tasks than Spark's own rule would make:
  * slices of whole map blocks, of inputs that are skewed by their bytes.
  */
 object SkewPlanner {
@@ -71,24 +73,32 @@ object SkewPlanner {
       settings: SkewSettings,
       output: IndexedSeq[PartitionOutput] = IndexedSeq.empty)
       : Either[SkewReason, Seq[PartitionSplit]] =
-    decide(inputs.map(_.weighed), settings, output, mostTasks(inputs, settings))
+    decide(inputs.map(_.weighed), settings, output, mostTasks(inputs, settings, output))
       .map(_.map(inBytesOf(_, inputs)))
 
-  /** How many tasks a partition may have: where each writes a file, as many as Spark would make. */
-  private def mostTasks(inputs: Seq[SkewInput], settings: SkewSettings)(partition: Int): Int =
-    if (settings.isWritten) {
-      inputs.map { input =>
-        val threshold = settings.skewThreshold(input.bytes)
-        if (input.bytes(partition) <= threshold) {
-          1
-        } else {
-          val target = settings.targetBytes(input.bytes, threshold).toDouble
-          Slice.cut(input.blocks(partition), target, cuttable = false).size
-        }
-      }.max
+  /** How many tasks a partition may have for the files that they write. */
+  private def mostTasks(
+      inputs: Seq[SkewInput],
+      settings: SkewSettings,
+      output: IndexedSeq[PartitionOutput])(partition: Int): Int = settings.files match {
+    case None => Int.MaxValue
+    case Some(TaskFiles.One) =>
+      val read = inputs.filter(_.role.isShown).map(_.bytes(partition)).sum
+      val written = read + output.lift(partition).map(_.bytes).getOrElse(0.0)
+      (written / settings.advisoryBytes).toInt
+    case Some(TaskFiles.OneForEachValue) => inputs.map(tasksOfSpark(_, settings, partition)).max
+  }
+
+  /** How many tasks Spark would make of a partition, in a join in which it may slice the input. */
+  private def tasksOfSpark(input: SkewInput, settings: SkewSettings, partition: Int): Int = {
+    val threshold = settings.skewThreshold(input.bytes)
+    if (input.bytes(partition) <= threshold) {
+      1
     } else {
-      Int.MaxValue
+      val target = settings.targetBytes(input.bytes, threshold).toDouble
+      Slice.cut(input.blocks(partition), target, cuttable = false).size
     }
+  }
 
   private def decide(
       inputs: Seq[SkewInput],
@@ -100,8 +110,15 @@ object SkewPlanner {
     val hot = hotOutput(inputs, settings, output)
     val decided = inputs.head.bytes.indices.flatMap { p =>
       val skewed = inputs.indices.filter(i => inputs(i).bytes(p) > thresholds(i))
-      if (skewed.isEmpty && !hot.contains(p)) None
-      else Some(planPartition(p, inputs, skewed, hot.get(p), targets, settings, mostTasks(p)))
+      def split(most: Int) = planPartition(p, inputs, skewed, hot.get(p), targets, settings, most)
+      if (skewed.isEmpty && !hot.contains(p)) {
+        None
+      } else {
+        val most = mostTasks(p)
+        Some(split(most).left.map { reason =>
+          if (most < Int.MaxValue && split(Int.MaxValue).isRight) SkewReason.FewFiles else reason
+        })
+      }
     }
     val splits = decided.collect { case Right(split) => split }
     if (splits.nonEmpty) Right(splits)
@@ -329,8 +346,8 @@ object SkewPlanner {
     }
     // Pieces and residual must agree on the matched keys.
     if (residual && !inputs.forall(_.stable())) return Left(SkewReason.NotStable)
-    val mostSlices = math.min(settings.maxSlices, if (residual) mostTasks - 1 else mostTasks)
-    if (mostSlices < 2) return Left(SkewReason.FewFiles)
+    val mostSlices =
+      math.min(settings.maxSlices, math.max(2, if (residual) mostTasks - 1 else mostTasks))
     val wanted = hot.map(h => own / math.min(h.slices, h.maxSlices(input)))
     val smallest = math.max(
       math.max(1.0, math.min(target, wanted.getOrElse(target))),

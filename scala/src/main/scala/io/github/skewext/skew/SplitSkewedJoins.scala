@@ -47,6 +47,10 @@ object ForceSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
 
   override protected def splitFirst: Boolean = false
 
+  /** A shuffle is above the join then. */
+  override protected def settings(join: SparkPlan): SkewSettings =
+    super.settings(join).copy(files = None)
+
   override def apply(plan: SparkPlan): SparkPlan = if (isEnabled && isForced) {
     splitJoins(plan) { (whole, join, splits) =>
       if (splits.map(replace(whole, join, _)).exists(isValid)) Left(SkewReason.NotSkewed)
@@ -78,6 +82,8 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
 
   /** See [[SkewSplits.reads]]. */
   protected def splitFirst: Boolean
+
+  protected def settings(join: SparkPlan): SkewSettings = SkewSettings.of(conf, join)
 
   /**
    * False if [[RequiredLayout]] is excluded, because then the requirements on partitions are
@@ -130,7 +136,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
         joined.inputs.zip(inputs).map { case (i, input) =>
           input.toSkewInput(i.role, i.keys).copy(replicable = i.replicable)
         },
-        SkewSettings.of(conf, join),
+        settings(join),
         output(joined, inputs))
       .left
       .map {

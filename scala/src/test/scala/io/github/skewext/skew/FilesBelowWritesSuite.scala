@@ -1,6 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.SplitJoinExec
+import io.github.skewext.execution.split.{PartitionSplit, SplitJoinExec}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.SkewReason
 
@@ -11,66 +11,160 @@ import org.apache.spark.sql.functions._
 /** How many files a join writes of which skewed partitions are split. */
 class FilesBelowWritesSuite extends SkewTest {
 
-  private def sides(hot: Int, maps: Int): (DataFrame, DataFrame) =
-    (skewed(0, 800, hot, maps = maps), skewed(1, 60))
+  /** @param hot how many of four rows of the left side have one key */
+  private def join(how: String, maps: Int, hot: Int = 2): DataFrame =
+    skewed(0, 800, hot, maps = maps).join(skewed(1, 60).hint("merge"), Seq("k"), how)
 
-  private def join(how: String, maps: Int): DataFrame = {
-    val (left, right) = sides(hot = 2, maps)
-    left.join(right.hint("merge"), Seq("k"), how)
+  /** What was written: by which plans, and how many rows are in each file. */
+  private case class Written(plans: Seq[SparkPlan], rows: Seq[Long]) {
+
+    def files: Int = rows.size
+
+    /** What the longest task wrote of all rows. */
+    def longest: Double = rows.max.toDouble / rows.sum
+
+    def splits: Seq[PartitionSplit] =
+      plans
+        .flatMap(operators(_))
+        .collect { case split: SplitJoinExec => split }
+        .flatMap(_.splits.partitions)
+
+    def reasons: Seq[SkewReason] =
+      plans.flatMap(collect(_) { case node => SkewReason.of(node) }.flatten)
   }
 
-  private val Unlimited =
-    SkewConf.EXCLUDED_RULES.key -> MarkWrittenJoins.ruleName
-
-  /** The plans that wrote the rows, and how many files they are in. */
-  private def written(df: DataFrame): (Seq[SparkPlan], Int) = {
-    var found = (Seq.empty[SparkPlan], 0)
+  private def write(df: DataFrame, by: Seq[String] = Nil): Written = {
+    var found: Option[Written] = None
     withTable("written") {
-      val plans = plansOf(df.write.saveAsTable("written"))
-      assertSameRows(spark.table("written").collect(), rowsWhenOff(df), "the query, written")
-      found = (plans, spark.table("written").inputFiles.length)
+      val plans = plansOf(df.write.partitionBy(by: _*).saveAsTable("written"))
+      val table = spark.table("written")
+      assertSameRows(table.collect().toSeq, rowsWhenOff(df), "the query, written")
+      val rows = table.groupBy(input_file_name()).count().collect().map(_.getLong(1))
+      found = Some(Written(plans, rows.sorted.toSeq))
     }
-    found
+    found.get
   }
 
-  private def splitIn(plans: Seq[SparkPlan]): Seq[SplitJoinExec] =
-    plans.flatMap(operators(_)).collect { case split: SplitJoinExec => split }
-
-  test("no more than of a join that Spark splits") {
-    var stocks = 0
+  private def stock(df: DataFrame): Written = {
+    var found: Option[Written] = None
     withSQLConf(Off) {
-      // The same partitions, in a join of a type that Spark splits.
-      stocks = written(join("left", maps = 8))._2
+      found = Some(write(df))
     }
-    val (plans, files) = written(join("full", maps = 8))
-    assert(splitIn(plans).size === 1, plans)
-    assert(files <= stocks)
-    assert(files > 5)
-    withSQLConf(Unlimited) {
-      assert(written(join("full", maps = 8))._2 > stocks)
+    found.get
+  }
+
+  /** With a column to partition a table by. */
+  private def valued(df: DataFrame): DataFrame =
+    df.withColumn("g", coalesce(col("v0"), lit(0)) % 3)
+
+  /** More than two slices of one block gain, and less than three. */
+  private val GainOfThree = SkewConf.SKEW_MIN_GAIN.key -> "1.7"
+
+  test("no more files than of a join that Spark splits, but for the residual") {
+    // The same partitions, in a join of a type that Spark splits.
+    val stocks = stock(join("left", maps = 40))
+    val ours = write(join("full", maps = 40))
+    assert(ours.splits.size === 1, ours.plans)
+    assert(ours.files > 5 && ours.files <= stocks.files + 1)
+  }
+
+  test("a block of one map task below a write is split") {
+    val ours = write(join("full", maps = 1))
+    assert(ours.splits.size === 1, ours.plans)
+    assert(ours.splits.head.slices.forall(_.shares > 1))
+    assert(ours.longest < stock(join("full", maps = 1)).longest / 2)
+  }
+
+  test("the product of a hot key below a write is split") {
+    withSQLConf(
+      SkewConf.SKEW_OUTPUT_SPARK_JOINS.key -> "true",
+      SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key -> "1",
+      // No partition has so many bytes.
+      Threshold -> "60000",
+      Advisory -> "10000") {
+      def df = skewed(0, 400, hot = 1).join(skewed(1, 400, hot = 1).hint("merge"), Seq("k"), "full")
+      val ours = write(df)
+      assert(ours.splits.map(_.byOutput) === Seq(true), ours.plans)
+      assert(ours.longest < stock(df).longest / 2)
+      assert(ours.files <= stock(df).files + 10)
     }
   }
 
-  test("what Spark would not split stays one file") {
-    // One map task has written all of it.
-    val (plans, files) = written(join("full", maps = 1))
-    assert(splitIn(plans).isEmpty)
-    val reasons = plans.flatMap(collect(_) { case node => SkewReason.of(node) }.flatten)
-    assert(reasons.contains(SkewReason.FewFiles))
-    assert(files <= shufflePartitions)
-    withSQLConf(Unlimited) {
-      assert(splitIn(written(join("full", maps = 1))._1).size === 1)
+  test("files have the advisory size, but for two pieces and a residual") {
+    for (maps <- Seq(1, 8, 40); advisory <- Seq(1000, 4000, 16000)) {
+      withClue(s"$maps map tasks, $advisory bytes: ") {
+        withSQLConf(Advisory -> advisory.toString) {
+          val ours = write(join("full", maps))
+          for (split <- ours.splits) {
+            // Of the other side there is little.
+            val bytes = split.slices.map(_.bytes).sum + 3000
+            assert(split.slices.size === 2 || split.tasks.size * advisory <= bytes)
+          }
+          assert(ours.splits.nonEmpty || ours.reasons.nonEmpty)
+        }
+      }
+    }
+  }
+
+  test("a write without a skew keeps its files") {
+    val (ours, stocks) =
+      (write(join("full", maps = 4, hot = 0)), stock(join("full", maps = 4, hot = 0)))
+    assert(ours.splits.isEmpty && ours.rows === stocks.rows)
+  }
+
+  test("a write to a partitioned table has no more tasks than Spark would make, or two") {
+    val blocks = write(valued(join("full", maps = 8)), by = Seq("g"))
+    assert(blocks.splits.map(_.tasks.size).forall(n => n > 3 && n <= 8))
+    val one = write(valued(join("full", maps = 1)), by = Seq("g"))
+    assert(one.splits.map(_.slices.size) === Seq(2))
+    assert(write(valued(join("full", maps = 1))).splits.map(_.slices.size) === Seq(3))
+  }
+
+  test("a join that is left whole for its files says so") {
+    withSQLConf(GainOfThree) {
+      val whole = write(valued(join("full", maps = 1)), by = Seq("g"))
+      assert(whole.splits.isEmpty)
+      assert(whole.reasons === Seq(SkewReason.FewFiles))
+      assert(whole.files <= 3 * shufflePartitions)
+      withSQLConf(SkewConf.EXCLUDED_RULES.key -> MarkWrittenJoins.ruleName) {
+        assert(write(valued(join("full", maps = 1)), by = Seq("g")).splits.size === 1)
+      }
     }
   }
 
   test("a join whose rows are shuffled before they are written is split as it is elsewhere") {
-    val df = join("full", maps = 1).groupBy((col("v0") % 3).as("g")).agg(count("*").as("n"))
-    assert(splitIn(written(df)._1).size === 1)
-    assert(splitIn(written(join("full", maps = 1).repartition(2, col("v0")))._1).size === 1)
+    withSQLConf(GainOfThree) {
+      val one = join("full", maps = 1)
+      for (df <- Seq(
+          valued(one).groupBy("g").agg(count("*").as("n")),
+          valued(one).repartition(2, col("v0")),
+          // Spark drops a limit that no such join can reach: 800 * 60 rows.
+          valued(one.limit(40000)),
+          valued(one.join(skewed(2, 40).withColumnRenamed("k", "v0"), Seq("v0"), "left")))) {
+        val byValue = df.select(df.columns.filter(_ != "g").map(col) :+ col("g"): _*)
+        val ours = write(byValue, by = Seq("g"))
+        assert(ours.splits.size === 1, s"${ours.reasons} ${ours.plans}")
+      }
+    }
+  }
+
+  test("a join that is split by force does not write the files") {
+    withSQLConf(
+      GainOfThree,
+      Force -> "true",
+      "spark.sql.adaptive.customCostEvaluatorClass" -> classOf[SkewJoinCostEvaluator].getName) {
+      val grouped = fullJoin("k")(skewed(0, 800, hot = 2, maps = 1), skewed(1, 60))
+        .groupBy("k")
+        .agg(max("s0").as("m"), (count("*") % 3).as("g"))
+      assert(write(grouped, by = Seq("g")).splits.size === 1)
+    }
   }
 
   test("a source that drops its rows has no files to be few") {
-    val plans = plansOf(join("full", maps = 1).write.format("noop").mode("overwrite").save())
-    assert(splitIn(plans).size === 1, plans)
+    withSQLConf(GainOfThree) {
+      val plans =
+        plansOf(valued(join("full", maps = 1)).write.format("noop").mode("overwrite").save())
+      assert(Written(plans, Nil).splits.size === 1, plans)
+    }
   }
 }

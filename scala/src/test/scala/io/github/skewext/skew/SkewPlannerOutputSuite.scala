@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
 import io.github.skewext.plan.InputRole.{Optional, Required}
-import io.github.skewext.plan.SkewReason
+import io.github.skewext.plan.{SkewReason, SkewSettings, TaskFiles}
 
 /** The decisions about splits by how much comes out of a partition. */
 class SkewPlannerOutputSuite extends SkewPlannerTest {
@@ -28,6 +28,15 @@ class SkewPlannerOutputSuite extends SkewPlannerTest {
     assert(split.slices.map(_.bytes).sum === 40)
     assert(split.rereadBytes === 10 * 80 + 80)
     assert(split.longestTask < 40 + 40 + 0.05 * 12000 / 10)
+  }
+
+  test("estimated output is written as well where tasks write a file each") {
+    val inputs = Seq(input(Optional, 40), input(Optional, 40))
+    def slices(settings: SkewSettings) =
+      only(SkewPlanner.plan(inputs, settings, output(12000, Seq(0, 1)))).slices.size
+    assert(slices(settings) === 11)
+    assert(slices(settings.copy(files = Some(TaskFiles.One))) === 11)
+    assert(slices(settings.copy(files = Some(TaskFiles.OneForEachValue))) === 2)
   }
 
   test("output: no more than usual, too few rows, slices that would read too much again") {

@@ -2,7 +2,7 @@ package io.github.skewext.skew
 
 import io.github.skewext.execution.split.{MapBlocks, SplitTask, TaskShare}
 import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
-import io.github.skewext.plan.{InputRole, SkewReason}
+import io.github.skewext.plan.{InputRole, SkewReason, SkewSettings, TaskFiles}
 
 /** The decisions about splits by the sizes of partitions. */
 class SkewPlannerSuite extends SkewPlannerTest {
@@ -25,16 +25,56 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(split.rereadBytes === 5 * 10 + (353 + 10) + 100)
   }
 
-  test("where tasks write files, there are no more than of whole blocks") {
+  private val oneFile = settings.copy(files = Some(TaskFiles.One), minGain = 1)
+  private val fileOfValue = settings.copy(files = Some(TaskFiles.OneForEachValue), minGain = 1)
+
+  test("tasks that write a file each have the advisory size to write") {
     val small = input(Optional, 8, 2)
-    val written = settings.copy(isWritten = true, minGain = 1)
-    def split(blocks: Long*) = SkewPlanner.plan(Seq(input(Optional, blocks: _*), small), written)
-    // 60, 40 + 24, 100, 64, 60 + 5: of whole blocks there are five slices, where else are six.
-    val five = only(split(60, 40, 24, 100, 64, 60, 5))
-    assert(five.residual && five.slices.size >= 2 && five.tasks.size <= 5)
-    assert(split(200, 153) === Left(SkewReason.FewFiles))
-    val required = Seq(input(Required, 200, 153), small)
-    assert(only(SkewPlanner.plan(required, written)).slices.size === 2)
+    // 363 bytes are five files: four slices and the residual.
+    val five =
+      only(SkewPlanner.plan(Seq(input(Optional, 60, 40, 24, 100, 64, 60, 5), small), oneFile))
+    assert(five.residual && five.slices.size >= 3 && five.tasks.size <= 5)
+    // 13 slices of one block each would be of 50 bytes.
+    val blocks = input(Required, Seq.fill(13)(50L): _*)
+    def slices(other: SkewInput, settings: SkewSettings) =
+      only(SkewPlanner.plan(Seq(blocks, other), settings.copy(maxRereadFactor = 9))).slices.size
+    assert(slices(small, settings) === 13)
+    assert((5 to 10).contains(slices(small, oneFile)))
+    // What other inputs give is written, too, and what is only looked up is not.
+    assert(slices(input(Optional, 250), oneFile) === 13)
+    assert((5 to 10).contains(slices(input(Excluded, 250), oneFile)))
+  }
+
+  test("a block of one map task is cut where tasks write a file each") {
+    def plan(role: InputRole, bytes: Long, advisory: Long) = only(
+      SkewPlanner.plan(
+        Seq(input(role, bytes), input(Optional, 10)),
+        oneFile.copy(advisoryBytes = advisory, maxRereadFactor = 20)))
+    assert(plan(Required, 640, 64).slices.size === 10)
+    assert((5 to 9).contains(plan(Optional, 640, 64).slices.size))
+    // Two pieces in any case, and the residual.
+    val two = plan(Optional, 300, 190)
+    assert(two.residual && two.slices.size === 2)
+  }
+
+  test("no more tasks write a file for each value than Spark would make, or two") {
+    def slices(blocks: Long*) = only(
+      SkewPlanner.plan(
+        Seq(input(Required, blocks: _*), input(Optional, 10)),
+        fileOfValue.copy(maxRereadFactor = 20))).slices.size
+    assert(slices(640) === 2)
+    // By size these were nine.
+    assert(slices(200, 200, 200) === 3)
+    assert(slices(60, 40, 24, 100, 64, 60, 5) === 5)
+  }
+
+  test("a partition is left whole for its files where more of them would be worth the split") {
+    val inputs = Seq(input(Required, 300), input(Required, 100))
+    val written = fileOfValue.copy(minGain = 1.5)
+    assert(only(SkewPlanner.plan(inputs, settings)).slices.size === 4)
+    assert(SkewPlanner.plan(inputs, written) === Left(SkewReason.FewFiles))
+    assert(only(SkewPlanner.plan(inputs, written.copy(minGain = 1.2))).slices.size === 2)
+    assert(SkewPlanner.plan(inputs, written.copy(minGain = 9)) === Left(SkewReason.LittleGain))
   }
 
   test("a block that cannot be cut is a slice of its own, or nothing is split") {
