@@ -6,7 +6,7 @@ import io.github.skewext.plan._
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.QueryPlan
-import org.apache.spark.sql.catalyst.plans.physical.{AllTuples, BroadcastDistribution, ClusteredDistribution, HashPartitioning, SinglePartition, UnspecifiedDistribution}
+import org.apache.spark.sql.catalyst.plans.physical.{AllTuples, BroadcastDistribution, ClusteredDistribution, HashPartitioning, Partitioning, SinglePartition, UnspecifiedDistribution}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange._
@@ -107,7 +107,7 @@ object SpreadNullKeys extends Rule[SparkPlan] {
    * if others have more. Exchanges are not planned yet.
    */
   private def areShuffled(inputs: Seq[SparkPlan], keys: Seq[Seq[Expression]]): Boolean = {
-    val come = inputs.map(EnsureRequirements().apply(_).outputPartitioning)
+    val come = inputs.map(partitioning)
     come.exists(_ != SinglePartition) && come.zip(keys).forall { case (partitioning, by) =>
       partitioning == SinglePartition || !partitioning.satisfies(ClusteredDistribution(by))
     }
@@ -138,7 +138,7 @@ object SpreadNullKeys extends Rule[SparkPlan] {
   }
 
   private def shuffled(input: SparkPlan, by: Seq[Expression]): SparkPlan =
-    if (input.outputPartitioning.satisfies(ClusteredDistribution(by))) input
+    if (partitioning(input).satisfies(ClusteredDistribution(by))) input
     else ShuffleExchangeExec(HashPartitioning(by, conf.numShufflePartitions), input)
 
   /** Whether Spark can reuse the shuffle of an input, if it is by the key alone. */
@@ -157,6 +157,13 @@ object SpreadNullKeys extends Rule[SparkPlan] {
   }
 
   /**
+   * The partitioning of an input when its exchanges are planned. Before that, a join of stages with
+   * different numbers of partitions has none.
+   */
+  private def partitioning(input: SparkPlan): Partitioning =
+    EnsureRequirements().apply(input).outputPartitioning
+
+  /**
    * The value that partitions an input, in addition to its key. It is constant for keys without a
    * null, so that equal keys stay together. A row with a null key must go to the same partition
    * when its task is retried, otherwise rows are lost and duplicated. So its partition depends on
@@ -164,7 +171,7 @@ object SpreadNullKeys extends Rule[SparkPlan] {
    */
   private def spreadBy(input: SparkPlan, keys: Seq[Expression]): Expression = {
     val nullable = nullableKeys(keys, input.output)
-    input.outputPartitioning match {
+    partitioning(input) match {
       // The input has already been shuffled in this way, and the query is planned again.
       case HashPartitioning(by :+ (spread: SpreadNulls), _) if by == keys => spread
       case _ if nullable.isEmpty => Literal(0L)

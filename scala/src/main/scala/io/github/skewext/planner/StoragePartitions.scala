@@ -155,8 +155,8 @@ private[skewext] object StoragePartitions {
     private def isOfScan(plan: SparkPlan): Boolean = plan match {
       case _: BatchScanExec => true
       case node: UnaryExecNode =>
-        node.requiredChildDistribution.forall(node.child.outputPartitioning.satisfies(_)) &&
-        isOfScan(node.child)
+        isOfScan(node.child) &&
+        node.requiredChildDistribution.forall(node.child.outputPartitioning.satisfies(_))
       case _ => false
     }
 
