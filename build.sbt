@@ -77,10 +77,10 @@ val jvmsOf = Map("ours" -> (if (testsAll) 2 * testJobs else testJobs), "spark" -
 // Suites that take long, in seconds of `make test` on two cores; others take some three.
 val secondsOf: Map[String, Int] = Seq(
   35 -> "SaltedJoin Lakehouse Partitioning MergeSortedFiles SplitMultiJoin Merge MergeNullKeys",
-  30 -> "ColumnExchanges IterativeBroadcastJoin SparkSQLQuery",
+  30 -> "ColumnExchanges IterativeBroadcastJoin SparkSQLQuery BroadcastHintedInputs",
   25 -> "Memory KeyTypes EqualRows TechniqueHints OutputSkew",
   20 -> "SplitBuckets BroadcastMapJoin SplitMadeInputs SplitSparkJoin PruneBuckets Pushdown",
-  20 -> "SparkCoalesceShufflePartitions",
+  20 -> "SparkCoalesceShufflePartitions OtherSessions",
   15 -> "SplitMultiJoinQueries SkewJoin InputPruning SplitMemory Inputs RuntimeFilters Spilling",
   12 -> "OrderedInputs SplitSparkJoinConditions BucketedWriter StoragePartitions RewriteJoinChains",
   12 -> "ReplicationHint Rewrites MultiFullJoin RewriteReason SameInputs TechniqueRetries").flatMap {

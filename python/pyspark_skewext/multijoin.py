@@ -152,7 +152,8 @@ def multi_join(
 
     If one input is required and all others are small enough to broadcast
     (``spark.sql.autoBroadcastJoinThreshold``), they are, and nothing is shuffled. The plan then has
-    Spark's broadcast joins in place of one operator.
+    Spark's broadcast joins in place of one operator. An input with a broadcast hint is broadcast
+    whatever its size, if another input is required; :func:`explain` says why a hint has no effect.
 
     Examples
     --------

@@ -11,9 +11,10 @@ from amount import TEST_ALL
 from duck import duck_join
 from multisets import multiset
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 from stock import setting
 
-from pyspark_skewext import multi_join
+from pyspark_skewext import explain, multi_join
 from pyspark_skewext._plans import exchange_count, node_names
 
 ROLES = [
@@ -85,3 +86,38 @@ def test_full_outer_is_never_broadcast(spark: SparkSession) -> None:
     small = spark.sql("SELECT * FROM VALUES (1L, 'a'), (99L, 'b') AS t(k, w)")
     joined = multi_join(large, small, on="k", how="full")
     assert node_names(joined).count("MultiFullJoin") == 1
+
+
+@pytest.mark.parametrize("roles", ROLES, ids="-".join)
+def test_hinted_inputs_are_broadcast(spark: SparkSession, roles: list[str]) -> None:
+    """`multi_join` shuffled all inputs, whatever their hints."""
+    source = random.Random(3)
+    required = roles.index("required")
+    tables = [
+        [(source.choice([None, *range(25)]), f"{n}.{row}") for row in range(60)]
+        for n in range(len(roles))
+    ]
+    inputs = [
+        df if n == required else sf.broadcast(df)
+        for n, df in enumerate(
+            spark.createDataFrame(rows, f"k int, v{n} string") for n, rows in enumerate(tables)
+        )
+    ]
+    with setting(spark, "spark.sql.autoBroadcastJoinThreshold", "-1"):
+        joined = multi_join(*inputs, on="k", how=roles)
+        nodes = node_names(joined)
+        assert nodes.count("BroadcastHashJoin") == len(roles) - 1
+        assert "MultiFullJoin" not in nodes
+        assert "Exchange" not in nodes
+        expected = duck_join([(["INTEGER", "VARCHAR"], rows) for rows in tables], 1, roles)
+        assert multiset(joined.collect()) == multiset(expected)
+
+
+def test_explain_says_why_a_hint_is_not_used(spark: SparkSession) -> None:
+    one = spark.range(5).withColumnRenamed("id", "k")
+    said = str(explain(multi_join(one, sf.broadcast(one), one.hint("merge"), on="k")))
+    assert "hint: broadcast not used (no other input is required" in said
+    assert "hint: merge not used (one operator joins all inputs" in said
+    left = explain(multi_join(one, sf.broadcast(one), on="k", how="left"))
+    assert left.joins[0]["origin"]["status"] == "asked for"
+    assert "broadcast hint" in left.joins[0]["origin"]["text"]

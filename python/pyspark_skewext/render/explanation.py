@@ -118,6 +118,8 @@ def _notes(given: dict[str, Any]) -> str:
     for name, items in (("pushed", given["pushed"]), ("filter", own), ("read by", given["read"])):
         if items:
             notes.append(f"{name}: {', '.join(items)}")
+    if given.get("hint") is not None:
+        notes.append(f"hint: {given['hint']}")
     return "; ".join(notes)
 
 

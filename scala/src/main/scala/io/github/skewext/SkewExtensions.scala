@@ -5,7 +5,7 @@ import java.util.{Collections, WeakHashMap}
 import io.github.skewext.bucket.{MergeSortedFiles, PruneBuckets, PruneBucketsByKeys}
 import io.github.skewext.function.{FindingStrategy, KeepCommonTables, TableFunctions}
 import io.github.skewext.internal.{Guard, GuardedRule, GuardedStrategy, LoadedExtension, SparkLine}
-import io.github.skewext.optimizer.{DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
+import io.github.skewext.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
 import io.github.skewext.planner.{BulkExchanges, MultiFullJoinStrategy, SpreadNullKeys}
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.skew.{ForceSkewedJoins, MarkWrittenJoins, RequiredLayout, SketchJoinKeys, SplitSkewedJoins, UndoReplicatingSplits}
@@ -47,6 +47,8 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *  1. [[optimizer.LimitRequiredInput]] (the same): pushes a LIMIT into an input.
  *  1. [[optimizer.DropUnusedInputs]] (the same): removes inputs that do not affect the result.
  *  1. [[optimizer.PruneNestedColumns]] (the same): extracts fields of structs below the join.
+ *  1. [[optimizer.BroadcastHintedInputs]] (the same): broadcasts inputs with a broadcast hint, by
+ *     Spark's own joins.
  *  1. [[technique.PushThroughSaltKeys]] (optimizer, the same batch): pushes predicates below the
  *     salts of a salted join.
  *  1. [[skew.MarkWrittenJoins]] (optimizer, the same batch): marks joins whose tasks write files.
@@ -141,6 +143,7 @@ object SkewExtensions {
       LimitRequiredInput,
       DropUnusedInputs,
       PruneNestedColumns,
+      BroadcastHintedInputs,
       PushThroughSaltKeys,
       MarkWrittenJoins)
 

@@ -2,6 +2,7 @@ package io.github.skewext.explain
 
 import io.github.skewext.execution.files.MergeSortedFilesExec
 import io.github.skewext.execution.{AlignPartitionsExec, MultiJoinExec}
+import io.github.skewext.optimizer.BroadcastHintedInputs
 import io.github.skewext.plan.{MergeReason, MultiFullJoin}
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -32,7 +33,9 @@ private[skewext] class ExplainedInputs(
     .flatMap(join => join.keyOutput.headOption.map(_.exprId -> join))
     .toMap
 
-  def of(join: MultiJoinExec): Seq[ExplainedInput] = {
+  /** @param logical the node that the operator was planned for */
+  def of(join: MultiJoinExec, logical: Option[LogicalPlan]): Seq[ExplainedInput] = {
+    val node = logical.collect { case node: MultiFullJoin => node }
     val before = join.keyOutput.headOption.flatMap(a => asked.get(a.exprId))
     join.children.indices.map { i =>
       val role = join.roles(i).name
@@ -46,9 +49,15 @@ private[skewext] class ExplainedInputs(
       of(join.children(i), i, asWritten.fold(belowJoins)(conditions(_))).copy(
         role = Some(role),
         narrowedFrom = askedRole.filter(_ != role),
-        key = join.keys(i).map(sql))
+        key = join.keys(i).map(sql),
+        hint = node.flatMap(unusedHint(_, i)))
     }
   }
+
+  private def unusedHint(join: MultiFullJoin, i: Int): Option[String] = for {
+    hint <- join.hint(i)
+    reason <- BroadcastHintedInputs.unused(join, i)
+  } yield s"${hint.strategy.fold(hint.toString)(_.displayName)} not used ($reason)"
 
   /** An input of Spark's joins. */
   def of(input: SparkPlan, position: Int): ExplainedInput = of(input, position, belowJoins)

@@ -146,7 +146,7 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
         base.copy(
           title = Operators.describe(join),
           origin = Origins.ofMultiJoin(found.joins.head.logical),
-          inputs = inputs.of(join),
+          inputs = inputs.of(join, found.joins.head.logical),
           execution = Some(ExplainedExecution.of(join, adaptive.isDefined, conf)))
       case (None, Some(join)) =>
         base.copy(title = Operators.describe(join), origin = Origins.ofBroadcast(join))

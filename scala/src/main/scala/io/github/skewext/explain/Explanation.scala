@@ -83,6 +83,7 @@ object Origin {
  * @param filters the predicates on its rows in the plan.
  * @param pushed the filters that the query does not have in this input, but above it or nowhere.
  * @param read what the scan does with conditions: for files, partitions and buckets
+ * @param hint a join hint of the input that has no effect, and why
  */
 case class ExplainedInput(
     position: Int,
@@ -92,7 +93,8 @@ case class ExplainedInput(
     key: Seq[String],
     filters: Seq[String],
     pushed: Seq[String],
-    read: Seq[String])
+    read: Seq[String],
+    hint: Option[String] = None)
 
 /**
  * The execution of our operator.

@@ -49,7 +49,8 @@ object ExplanationJson {
     "key" -> strings(input.key),
     "filters" -> strings(input.filters),
     "pushed" -> strings(input.pushed),
-    "read" -> strings(input.read))
+    "read" -> strings(input.read),
+    "hint" -> optional(input.hint))
 
   private def of(execution: Execution): JValue = JObject(
     "rows" -> JString(execution.rows),

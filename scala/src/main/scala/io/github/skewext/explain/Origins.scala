@@ -39,6 +39,11 @@ private[skewext] object Origins {
     val origins = contents.distinct.map {
       case TechniqueHint.Made(technique, _, how) =>
         Origin(Origin.AskedFor, s"skew_join by $technique: $how")
+      case TechniqueHint.OfMultiJoin(join) =>
+        Origin(
+          Origin.AskedFor,
+          "multi_join broadcasts the inputs that have a broadcast hint",
+          Some(join))
       case TechniqueHint.Refused(technique, reason) =>
         Origin(
           Origin.LeftAlone,

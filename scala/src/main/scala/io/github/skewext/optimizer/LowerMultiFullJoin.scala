@@ -7,7 +7,7 @@ import io.github.skewext.plan.{InputRole, MultiFullJoin}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers
 import org.apache.spark.sql.catalyst.plans.FullOuter
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, JoinHint, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, HintInfo, Join, JoinHint, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.types.{ArrayType, BooleanType, IntegerType}
@@ -42,7 +42,8 @@ object LowerMultiFullJoin extends Rule[LogicalPlan] {
     val description =
       MultiFullJoin.describe(join.keyOutput.map(_.name), join.roles, join.indicator)
     val chain =
-      inputs.tail.foldLeft(Chain(inputs.head.plan, inputs.head.keys, inputs.head.values)) {
+      inputs.tail.foldLeft(
+        Chain(inputs.head.plan, inputs.head.keys, inputs.head.values, join.hint(0))) {
         (chain, input) => chain.fullJoin(input, description)
       }
     val filtered = if (needPresence) {
@@ -90,22 +91,34 @@ object LowerMultiFullJoin extends Rule[LogicalPlan] {
       keys: Seq[Expression],
       values: Seq[Expression],
       presence: Expression,
-      role: InputRole)
+      role: InputRole,
+      hint: Option[HintInfo])
 
   private object Input {
     def apply(join: MultiFullJoin, i: Int, needPresence: Boolean): Input = {
       val child = join.children(i)
       val marker = Alias(Literal(true, BooleanType), s"present_$i")()
       val plan = if (needPresence) Project(child.output :+ marker, child) else child
-      Input(plan, join.keys(i), join.keyColumns(i), padded(marker.toAttribute), join.roles(i))
+      Input(
+        plan,
+        join.keys(i),
+        join.keyColumns(i),
+        padded(marker.toAttribute),
+        join.roles(i),
+        join.hint(i))
     }
   }
 
   /** The joins so far: the keys to compare with the next input, and the values of the key. */
-  private case class Chain(plan: LogicalPlan, keys: Seq[Expression], values: Seq[Expression]) {
+  private case class Chain(
+      plan: LogicalPlan,
+      keys: Seq[Expression],
+      values: Seq[Expression],
+      hint: Option[HintInfo]) {
     def fullJoin(input: Input, madeFrom: String): Chain = {
       val condition = keys.zip(input.keys).map { case (l, r) => EqualTo(l, r): Expression }
-      val join = Join(plan, input.plan, FullOuter, Some(condition.reduce(And)), JoinHint.NONE)
+      val hints = JoinHint(hint, input.hint)
+      val join = Join(plan, input.plan, FullOuter, Some(condition.reduce(And)), hints)
       join.setTagValue(MadeFrom, madeFrom)
       def coalesced(left: Seq[Expression], right: Seq[Expression], name: String) =
         left.zip(right).zipWithIndex.map { case ((l, r), j) =>
@@ -118,7 +131,8 @@ object LowerMultiFullJoin extends Rule[LogicalPlan] {
       Chain(
         Project(join.output ++ newValues ++ (if (newKeys eq newValues) Nil else newKeys), join),
         newKeys.map(_.toAttribute),
-        newValues.map(_.toAttribute))
+        newValues.map(_.toAttribute),
+        None)
     }
   }
 }

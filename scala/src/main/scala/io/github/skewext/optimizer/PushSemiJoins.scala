@@ -28,7 +28,8 @@ object PushSemiJoins extends Rule[LogicalPlan] {
     plan.transformWithPruning(_.containsAllPatterns(JOIN, LEFT_SEMI_OR_ANTI_JOIN)) {
       case semi @ Join(join: MultiFullJoin, right, LeftSemiOrAnti(_), Some(condition), _)
           // A join with a technique stays in its place.
-          if condition.deterministic && TechniqueHint.of(semi).isEmpty =>
+          if condition.deterministic &&
+            TechniqueHint.of(semi).forall(_.isInstanceOf[TechniqueHint.OfMultiJoin]) =>
         owner(join, right, condition) match {
           case Some(i) =>
             val over = join.overInput(i, condition)

@@ -5,7 +5,8 @@ import scala.collection.mutable
 import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan, Project, Statistics}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.plans.{Inner, LeftAnti, LeftOuter, LeftSemi}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
 import org.apache.spark.sql.internal.SQLConf
@@ -27,6 +28,7 @@ import org.apache.spark.sql.internal.SQLConf
  * @param roles the role of each input.
  * @param indicator if defined, a column with the zero-based positions of the inputs that have the
  *                  key.
+ * @param hints the join hint of each input, or empty. It is a part of the node, as in Spark's `Join`.
  */
 case class MultiFullJoin(
     children: Seq[LogicalPlan],
@@ -34,7 +36,8 @@ case class MultiFullJoin(
     keyColumns: Seq[Seq[Attribute]],
     keyOutput: Seq[Attribute],
     roles: Seq[InputRole],
-    indicator: Option[Attribute])
+    indicator: Option[Attribute],
+    hints: Seq[Option[HintInfo]] = Nil)
     extends LogicalPlan {
 
   override lazy val output: Seq[Attribute] =
@@ -84,6 +87,10 @@ case class MultiFullJoin(
     }
     if (once && noNulls) Set(ExpressionSet(keyOutput)) else Set.empty
   }
+
+  def hint(i: Int): Option[HintInfo] = hints.lift(i).flatten
+
+  def strategyHint(i: Int): Option[JoinStrategyHint] = hint(i).flatMap(_.strategy)
 
   def hasDistinctKeys(i: Int): Boolean =
     children(i).distinctKeys.exists(_.subsetOf(ExpressionSet(keys(i))))
@@ -190,30 +197,78 @@ case class MultiFullJoin(
    */
   def without(dropped: Set[Int]): LogicalPlan = {
     val kept = children.indices.filterNot(dropped)
-    kept match {
-      case _ if !kept.exists(roles(_).isShown) => empty
-      case Seq(one) =>
-        val shownKeys = keyColumns(one).zip(keyOutput).map { case (column, out) =>
-          MultiFullJoin.aliasFor(column, out)
-        }
-        withOutputOf(Project(shownKeys ++ valueColumns(one), children(one)))
-      case _ =>
-        val join = changed(
-          copy(
-            children = kept.map(children),
-            keys = kept.map(keys),
-            keyColumns = kept.map(keyColumns),
-            roles = kept.map(roles),
-            indicator = None))
-        // The tag refers to inputs by position.
-        join.unsetTagValue(MultiFullJoin.Asked)
-        withOutputOf(join)
-    }
+    if (kept.exists(roles(_).isShown)) withOutputOf(joinOf(kept)) else empty
   }
+
+  /** The join of some of the inputs: the key columns, then the others, without the indicator. */
+  private def joinOf(kept: Seq[Int]): LogicalPlan = kept match {
+    case Seq(one) =>
+      val shownKeys = keyColumns(one).zip(keyOutput).map { case (column, out) =>
+        MultiFullJoin.aliasFor(column, out)
+      }
+      Project(shownKeys ++ valueColumns(one), children(one))
+    case _ =>
+      val join = changed(
+        copy(
+          children = kept.map(children),
+          keys = kept.map(keys),
+          keyColumns = kept.map(keyColumns),
+          roles = kept.map(roles),
+          indicator = None,
+          hints = if (kept.exists(hint(_).isDefined)) kept.map(hint) else Nil))
+      // It is by position.
+      join.unsetTagValue(MultiFullJoin.Asked)
+      join
+  }
+
+  /**
+   * The same rows by Spark's own joins of the other inputs with each of these, which is broadcast. One
+   * of the others must be required: then every key of the result is theirs, in equal columns.
+   *
+   * A required input that stands before the second of the others is joined with the first, before
+   * rows are shuffled: it may have few keys, and Spark's chain does so, too.
+   */
+  def broadcasting(inputs: Seq[Int], hint: HintInfo): LogicalPlan = {
+    val kept = children.indices.diff(inputs)
+    val first = kept.head
+    val early =
+      if (roles(first) != Required) Nil
+      else inputs.filter(i => roles(i) == Required && kept.lift(1).exists(i < _))
+    val others = if (early.isEmpty) {
+      joinOf(kept)
+    } else {
+      val joined = early.foldLeft(children(first))(broadcastTo(_, keys(first), _, hint))
+      val columns = children(first).output ++ early.flatMap(valueColumns)
+      withInputs(children.updated(first, Project(columns, joined))).joinOf(kept)
+    }
+    val shownKeys = others.output.take(keyOutput.size)
+    val joined = inputs.diff(early).foldLeft(others)(broadcastTo(_, shownKeys, _, hint))
+    val columns = AttributeMap(joined.output.map(a => a -> a))
+    Project(output.map(columns), joined)
+  }
+
+  /** Spark's join with an input that is broadcast, of a plan that has all keys of the result. */
+  def broadcastTo(left: LogicalPlan, leftKeys: Seq[Expression], i: Int, hint: HintInfo): Join = {
+    val joinType = roles(i) match {
+      case Required => Inner
+      case Optional => LeftOuter
+      case Excluded => LeftAnti
+      case Present => LeftSemi
+    }
+    val condition = leftKeys.zip(keys(i)).map { case (l, r) => EqualTo(l, r): Expression }
+    Join(left, children(i), joinType, Some(condition.reduce(And)), JoinHint(None, Some(hint)))
+  }
+
+  /** A hint changes nothing about the rows: a cached join without it is the same. */
+  override protected def doCanonicalize(): LogicalPlan =
+    if (hints.isEmpty) super.doCanonicalize() else copy(hints = Nil).canonicalized
 
   override def simpleString(maxFields: Int): String =
     s"MultiFullJoin ${MultiFullJoin.describe(keyOutput.map(_.name), roles, indicator)}" +
-      RewriteReason.madeOf(this).map(joins => s", rewritten from $joins").getOrElse("")
+      RewriteReason.madeOf(this).map(joins => s", rewritten from $joins").getOrElse("") +
+      children.indices
+        .flatMap(i => hint(i).map(hint => s", hint of input $i: $hint"))
+        .mkString
 
   override protected def withNewChildrenInternal(
       newChildren: IndexedSeq[LogicalPlan]): MultiFullJoin = copy(children = newChildren)

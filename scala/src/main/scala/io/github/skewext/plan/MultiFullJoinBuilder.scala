@@ -12,14 +12,14 @@ import org.apache.spark.sql.types.{ArrayType, IntegerType}
  * Builds the logical plan of a multi-way join from its arguments. It checks the arguments, casts
  * the keys to their common types, and names the columns.
  *
- * @param inputs analyzed plans.
+ * @param plans the analyzed inputs; their hints become hints of the node.
  * @param keys names of the key columns of each input.
  * @param keyNames names of the key columns in the output.
  * @param suffixes if defined, the suffix of each input for names that occur in another input, too.
  */
 private[skewext] class MultiFullJoinBuilder(
     session: SparkSession,
-    inputs: Seq[LogicalPlan],
+    plans: Seq[LogicalPlan],
     keys: Seq[Seq[String]],
     keyNames: Seq[String],
     roles: Seq[InputRole],
@@ -28,6 +28,8 @@ private[skewext] class MultiFullJoinBuilder(
 
   private val same = session.sessionState.conf.resolver
   private val timeZone = session.sessionState.conf.sessionLocalTimeZone
+
+  private val (inputs, hints) = plans.map(SqlInternals.withoutHints).unzip
 
   def build(): LogicalPlan = SqlInternals.withActive(session) {
     checkArguments()
@@ -50,7 +52,8 @@ private[skewext] class MultiFullJoinBuilder(
       roles,
       indicator.map { name =>
         AttributeReference(name, ArrayType(IntegerType, containsNull = false), nullable = false)()
-      })
+      },
+      if (hints.exists(_.isDefined)) hints else Nil)
     named(join, columns)
   }
 

@@ -58,6 +58,15 @@ object TechniqueHint {
     override def toString: String = s"by $technique"
   }
 
+  /**
+   * Spark's join with an input of a multi-way join that is broadcast because of its hint.
+   *
+   * @param join the description of the multi-way join, for explanations.
+   */
+  case class OfMultiJoin(join: String) extends Content {
+    override def toString: String = "of a multi-way join"
+  }
+
   /** A join whose requested technique cannot be applied. */
   case class Refused(technique: String, reason: TechniqueReason.Detailed) extends Content {
     override def toString: String = s"not by $technique"

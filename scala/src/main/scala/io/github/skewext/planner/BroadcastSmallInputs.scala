@@ -2,12 +2,11 @@ package io.github.skewext.planner
 
 import io.github.skewext.execution.MultiFullJoinExec
 import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
+import io.github.skewext.plan.InputRole.Required
 import io.github.skewext.plan.{KeyTypes, MultiFullJoin}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.plans.{Inner, LeftAnti, LeftOuter, LeftSemi}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.internal.SQLConf
@@ -34,16 +33,22 @@ object BroadcastSmallInputs {
 
   private def choose(join: MultiFullJoin): Option[Int] = {
     val conf = SQLConf.get
-    def small(plan: LogicalPlan): Boolean =
-      plan.stats.sizeInBytes >= 0 && plan.stats.sizeInBytes <= conf.autoBroadcastJoinThreshold
+    // As in Spark's own joins, a hint goes before sizes.
+    def small(i: Int): Boolean = {
+      val size = join.children(i).stats.sizeInBytes
+      size >= 0 && size <= conf.autoBroadcastJoinThreshold &&
+      join.strategyHint(i).forall(_ == BROADCAST)
+    }
+    def asksForShuffle(i: Int): Boolean =
+      join.strategyHint(i).exists(hint => hint != BROADCAST && JoinStrategyHint.strategies(hint))
     val required = join.roles.indices.filter(join.roles(_) == Required)
     if (conf.getConf(SkewConf.MULTI_JOIN_BROADCAST) && required.nonEmpty && showsLargesKeys(join) &&
       conf.getConf(SkewConf.MULTI_JOIN_ORDER) != MultiFullJoinExec.Natural.name &&
       // Broadcasts would waste the shuffles that have already run.
       !join.exists(_.isInstanceOf[LogicalQueryStage])) {
       val large = required.maxBy(join.children(_).stats.sizeInBytes)
-      val others = join.children.patch(large, Nil, 1)
-      if (others.nonEmpty && others.forall(small)) Some(large) else None
+      val others = join.children.indices.filter(_ != large)
+      if (others.nonEmpty && others.forall(small) && !asksForShuffle(large)) Some(large) else None
     } else {
       None
     }
@@ -58,15 +63,8 @@ object BroadcastSmallInputs {
     val others = join.children.indices.filter(_ != large)
     val filtered = RuntimeFilters.filtered(join, large, broadcastTo = Some(large))
     val joined = others.foldLeft(filtered) { (left, i) =>
-      val condition = join.keys(large).zip(join.keys(i)).map { case (l, r) => EqualTo(l, r) }
-      val joinType = join.roles(i) match {
-        case Required => Inner
-        case Optional => LeftOuter
-        case Excluded => LeftAnti
-        case Present => LeftSemi
-      }
-      val hint = JoinHint(None, Some(HintInfo(strategy = Some(BROADCAST))))
-      val two = Join(left, join.children(i), joinType, Some(condition.reduce(And)), hint)
+      val hint = HintInfo(strategy = Some(BROADCAST))
+      val two = join.broadcastTo(left, join.keys(large), i, hint)
       two.setTagValue(MadeFrom, join)
       two
     }

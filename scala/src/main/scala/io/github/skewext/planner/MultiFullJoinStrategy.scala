@@ -2,12 +2,13 @@ package io.github.skewext.planner
 
 import io.github.skewext.execution.MultiFullJoinExec
 import io.github.skewext.internal.SkewConf
-import io.github.skewext.optimizer.LowerMultiFullJoin
+import io.github.skewext.optimizer.{BroadcastHintedInputs, LowerMultiFullJoin}
 import io.github.skewext.plan.InputRole.Optional
 import io.github.skewext.plan.{MultiFullJoin, RewriteReason}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -36,8 +37,20 @@ object MultiFullJoinStrategy extends SparkStrategy {
     case _ => Nil
   }
 
-  private def operator(j: MultiFullJoin, inputs: Seq[SparkPlan]): MultiFullJoinExec =
+  private def operator(j: MultiFullJoin, inputs: Seq[SparkPlan]): MultiFullJoinExec = {
+    warnOfHints(j)
     MultiFullJoinExec(inputs, j.keys, j.keyColumns, j.keyOutput, j.roles, j.indicator, order)
+  }
+
+  /** As Spark does for its own joins; once, and not each time that adaptive execution plans. */
+  private def warnOfHints(j: MultiFullJoin): Unit =
+    if (j.hints.nonEmpty && !j.exists(_.isInstanceOf[LogicalQueryStage])) {
+      for {
+        i <- j.children.indices
+        hint <- j.hint(i)
+        reason <- BroadcastHintedInputs.unused(j, i)
+      } SQLConf.get.hintErrorHandler.joinHintNotSupported(hint, reason)
+    }
 
   /**
    * Whether the join was rewritten from two full outer joins, and Spark performs the first one

@@ -244,7 +244,8 @@ private[skewext] class ChainRewriter(
     JoinTreePlanner.remember(join)
     val children = join.children.map(groupOf)
     val keys = join.keys
-    val isPlain = join.indicator.isEmpty && keys == join.keyColumns &&
+    // A hint says what is to be done with its input of this join, and not of a larger one.
+    val isPlain = join.indicator.isEmpty && join.hints.isEmpty && keys == join.keyColumns &&
       keys.forall(_.map(_.dataType) == join.keyOutput.map(_.dataType))
     val found = if (isPlain) {
       val sides = children.indices.map(i => JoinSide(children(i), join.roles(i), keys(i)))

@@ -4,12 +4,13 @@ import scala.util.Try
 
 import org.apache.spark.sql.catalyst.analysis.{NoSuchDatabaseException, NoSuchNamespaceException, NoSuchTableException}
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.optimizer.{EliminateResolvedHint, NormalizeFloatingNumbers}
+import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, LogicalPlan}
 import org.apache.spark.sql.connector.catalog.CatalogV2Implicits._
 import org.apache.spark.sql.connector.catalog.{CatalogManager, Identifier, V1Table}
 import org.apache.spark.sql.execution.datasources.v2.FileDataSourceV2
 import org.apache.spark.sql.execution.datasources.{DataSource, FileFormat}
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 import org.apache.spark.util.ThreadUtils
 
@@ -25,6 +26,13 @@ object SqlInternals {
 
   /** Normalizes floating-point values as Spark's joins do: -0.0 = 0.0, and all NaNs are equal. */
   def normalizeFloats(expr: Expression): Expression = NormalizeFloatingNumbers.normalize(expr)
+
+  /** The plan without the hints that Spark would apply to a join above, and these hints as one. */
+  def withoutHints(plan: LogicalPlan): (LogicalPlan, Option[HintInfo]) = {
+    val (bare, hints) = EliminateResolvedHint.extractHintsFromPlan(plan)
+    if (plan.analyzed) bare.setAnalyzed()
+    (bare, hints.reduceOption(_.merge(_, SQLConf.get.hintErrorHandler)))
+  }
 
   /** Whether Spark's own writer creates the files of the provider's tables. */
   def writesByBucket(session: SparkSession, provider: String): Boolean =
