@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import re
 
+from versions import parsed
+
 _UNRELEASED = "## [Unreleased]"
-_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
-
-
-def parsed(version: str) -> tuple[int, ...]:
-    """The three numbers of a version; a ValueError if it is none."""
-    match = _VERSION.fullmatch(version)
-    if match is None:
-        raise ValueError(f"{version!r} is no version; one looks like 0.2.0")
-    return tuple(map(int, match.groups()))
 
 
 def section(text: str, name: str) -> str:

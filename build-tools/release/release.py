@@ -1,8 +1,9 @@
 """Make a release: `make release VERSION=0.2.0`; RELEASING.md says what comes before and after.
 
 Everything goes to target/release. Commit and tag are made last of all: whatever fails before
-leaves the tree as it was. A dry run makes the files of the version that is there into
-target/release-dry-run, and changes nothing.
+leaves the tree as it was. Afterwards the version is the development version of the next release.
+A dry run makes the files of the version that is there into target/release-dry-run, and changes
+nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from bom import bill, sha256
-from changelog import notes, parsed, released
+from changelog import notes, released
 from release_options import parse
+from versions import development_after, parsed, release_of
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUP = Path("io/github/skewext")
@@ -110,17 +112,18 @@ def describe(out: Path, version: str, changelog: str) -> None:
 def dry_run(lines: list[str]) -> None:
     """Make the files of the version that is there, and leave everything else alone."""
     version = (ROOT / "version.txt").read_text("utf-8").strip()
+    coming = release_of(version)
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     out = ROOT / "target" / "release-dry-run"
-    if f"## [{version}]" not in changelog:
-        changelog = released(changelog, version, "1970-01-01")
+    if f"## [{coming}]" not in changelog:
+        changelog = released(changelog, coming, "1970-01-01")
     build(out, version, lines)
-    describe(out, version, changelog)
+    describe(out, coming, changelog)
     print(f"A dry run: {out.relative_to(ROOT)} has what a release of {version} would be made of.")
 
 
 def release(version: str, lines: list[str], tests: bool) -> None:
-    """Make the files, the commit and the tag."""
+    """Make the files, the commit and the tag; then begin the development of the next release."""
     check_tree(version)
     texts = {name: (ROOT / name).read_text("utf-8") for name in ("version.txt", "CHANGELOG.md")}
     changelog = released(texts["CHANGELOG.md"], version, datetime.date.today().isoformat())
@@ -138,7 +141,11 @@ def release(version: str, lines: list[str], tests: bool) -> None:
         for name, text in texts.items():
             (ROOT / name).write_text(text, "utf-8")
         raise
+    following = development_after(version)
+    (ROOT / "version.txt").write_text(f"{following}\n", "utf-8")
+    git("commit", "--quiet", "-m", f"Begin {following}", "version.txt")
     print(f"Release {version} is committed and tagged v{version}; its files are in target/release.")
+    print(f"What is built from now on has the version {following}.")
     print("Nothing has left this machine: RELEASING.md says how to publish.")
 
 

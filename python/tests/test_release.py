@@ -1,13 +1,17 @@
-"""What a release makes of the changelog; `make release DRY_RUN=1` makes all its files on trial."""
+"""What a release makes of changelog and version; `make release DRY_RUN=1` builds on trial."""
 
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
+from types import ModuleType
+from unittest.mock import Mock
 
 import pytest
-from changelog import notes, parsed, released, section
+from changelog import notes, released, section
 from release_options import parse
+from versions import development_after, parsed, release_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,8 +71,94 @@ def test_the_changelog_of_the_tree_can_be_released_or_was() -> None:
     version = (ROOT / "version.txt").read_text(encoding="utf-8").strip()
     if f"## [{version}]" in text:
         assert section(text, version)
-    else:
+    elif section(text, "Unreleased"):
         assert section(released(text, "999.0.0", "2025-02-03"), "999.0.0")
+
+
+def test_what_is_not_released_has_a_development_version() -> None:
+    """The wheel said 0.2.0 though it had what came after."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    version = (ROOT / "version.txt").read_text(encoding="utf-8").strip()
+    if section(text, "Unreleased"):
+        assert version == f"{release_of(version)}.dev0"
+        assert f"## [{release_of(version)}]" not in text
+
+
+def test_development_versions() -> None:
+    assert development_after("0.2.0") == "0.3.0.dev0"
+    assert development_after("1.9.3") == "1.10.0.dev0"
+    assert release_of("0.3.0.dev0") == "0.3.0"
+    assert release_of("0.3.0") == "0.3.0"
+    for wrong in ("0.3.0.dev1", "0.3", "0.3.0.dev0.dev0"):
+        with pytest.raises(ValueError, match="no version"):
+            release_of(wrong)
+    with pytest.raises(ValueError, match="no version"):
+        released(BEFORE, "0.3.0.dev0", "2025-02-03")
+
+
+@pytest.fixture
+def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module, for a repository of its own that builds nothing."""
+    # What bom needs is in the environment of `make release` alone.
+    monkeypatch.setitem(sys.modules, "bom", Mock())
+    monkeypatch.delitem(sys.modules, "release", raising=False)
+    import release
+
+    for variable in ("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"):
+        monkeypatch.setenv(variable, "a test")
+    for variable in ("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"):
+        monkeypatch.setenv(variable, "test@example.org")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    (tmp_path / "version.txt").write_text("0.2.0.dev0\n")
+    (tmp_path / "CHANGELOG.md").write_text(BEFORE)
+    release.git("init", "--quiet")
+    release.git("add", ".")
+    release.git("commit", "--quiet", "-m", "All")
+    return release
+
+
+def test_a_release_is_followed_by_a_development_version(
+    release: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    built = []
+
+    def build(out: Path, version: str, lines: list[str]) -> None:
+        built.append((version, (tmp_path / "version.txt").read_text(), lines))
+
+    monkeypatch.setattr(release, "build", build)
+    monkeypatch.setattr(release, "describe", Mock())
+    release.release("0.2.0", ["3.5"], tests=False)
+    assert built == [("0.2.0", "0.2.0\n", ["3.5"])]
+    subjects = release.git("log", "--format=%s").splitlines()
+    assert subjects == ["Begin 0.3.0.dev0", "Release 0.2.0", "All"]
+    assert release.git("show", "v0.2.0:version.txt") == "0.2.0"
+    assert "## [0.2.0] - " in release.git("show", "v0.2.0:CHANGELOG.md")
+    assert (tmp_path / "version.txt").read_text() == "0.3.0.dev0\n"
+    assert release.git("status", "--porcelain") == ""
+
+
+def test_a_release_that_fails_leaves_the_tree_as_it_was(
+    release: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(release, "build", Mock(side_effect=OSError("no space")))
+    with pytest.raises(OSError, match="no space"):
+        release.release("0.2.0", ["3.5"], tests=False)
+    assert release.git("log", "--format=%s") == "All"
+    assert release.git("tag") == release.git("status", "--porcelain") == ""
+
+
+def test_a_dry_run_builds_the_version_that_is_there(
+    release: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build, describe = Mock(), Mock()
+    monkeypatch.setattr(release, "build", build)
+    monkeypatch.setattr(release, "describe", describe)
+    release.dry_run(["3.5"])
+    assert build.call_args.args[1] == "0.2.0.dev0"
+    assert describe.call_args.args[1] == "0.2.0"
+    assert section(describe.call_args.args[2], "0.2.0") == "### Added\n\n- A join."
+    assert release.git("status", "--porcelain") == ""
 
 
 @pytest.mark.parametrize(
