@@ -215,6 +215,14 @@ class ColumnExchangesSuite extends MultiJoinTest {
       df.queryExecution.executedPlan
       assert(columns(df).isEmpty && bulk(df) === 2, df.queryExecution.executedPlan)
     }
+    // Of two columns each.
+    for ((partitions, byColumn) <- Seq("8192" -> 2, "8193" -> 0)) {
+      withSQLConf(On, "spark.sql.shuffle.partitions" -> partitions) {
+        val df = fullJoin("k")((0 to 1).map(i => input(i).drop(s"n$i")): _*)
+        df.queryExecution.executedPlan
+        assert(columns(df).size === byColumn, partitions)
+      }
+    }
   }
 
   test("shuffles columns of cached tables and ORC files") {

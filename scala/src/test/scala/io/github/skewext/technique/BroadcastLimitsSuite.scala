@@ -1,7 +1,10 @@
 package io.github.skewext.technique
 
+import io.github.skewext.execution.BroadcastLimit
 import io.github.skewext.plan.TechniqueReason
 
+import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
+import org.apache.spark.sql.skewext.TestSessions
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
 
 /** Sides that are too large to broadcast: an error of the query, before anything else can go wrong. */
@@ -48,6 +51,69 @@ class BroadcastLimitsSuite extends TechniqueTest {
       // More chunks are smaller ones.
       inChunks(4).of(small)
     }
+  }
+
+  private val MaxResultSize = "spark.driver.maxResultSize"
+
+  private def withMaxResultSize[T](bytes: Option[String])(body: => T): T =
+    TestSessions.withContextConf(spark, MaxResultSize, bytes)(body)
+
+  test("the limit is the setting, and no more than the driver takes of a result") {
+    val gib = 1L << 30
+    for {
+      (set, ofResult, limit) <- Seq(
+        (1000L, Some("2000"), 1000L),
+        (2000L, Some("1000"), 1000L),
+        (1000L, Some("1000"), 1000L),
+        (1000L, Some("999"), 999L),
+        (1000L, Some("1001"), 1000L),
+        // No limit of Spark's.
+        (3 * gib, Some("0"), 3 * gib),
+        // Spark's default.
+        (3 * gib, None, gib),
+        (gib + 1, None, gib),
+        (gib - 1, None, gib - 1))
+    } withSQLConf(Limit -> set.toString) {
+      withMaxResultSize(ofResult) {
+        assert(BroadcastLimit.maxBytes(spark) === limit, s"$set, $ofResult")
+      }
+    }
+  }
+
+  test("a side as large as the limit is broadcast, one that is a byte larger is refused") {
+    def accepts(join: Join): Unit = join.of(small)
+    def refuses(join: Join): Unit = assert(error(join.of(small)).contains("(the right side"), join)
+    val whole = joins.init
+    withSQLConf(Limit -> smallBytes.toString)(whole.foreach(accepts))
+    withSQLConf(Limit -> (smallBytes - 1).toString)(whole.foreach(refuses))
+    withMaxResultSize(Some(smallBytes.toString))(whole.foreach(accepts))
+    withMaxResultSize(Some((smallBytes - 1).toString))(whole.foreach(refuses))
+    val ofChunk = (smallBytes + 1) / 2
+    withSQLConf(Limit -> ofChunk.toString)(accepts(inChunks(2)))
+    withSQLConf(Limit -> (ofChunk - 1).toString)(refuses(inChunks(2)))
+  }
+
+  test(
+    "a broadcast that is as large as the limit when it is built, and one that is a byte larger") {
+    for (join <- joins.init) {
+      val df = join.of(unknown)
+      df.collect()
+      val Seq(built) = collect(df.queryExecution.executedPlan) { case b: BroadcastQueryStageExec =>
+        b.getRuntimeStatistics.sizeInBytes.toLong
+      }
+      withSQLConf(Limit -> built.toString)(join.of(unknown).collect())
+      withSQLConf(Limit -> (built - 1).toString) {
+        assert(error(join.of(unknown).collect()).contains("has built a broadcast of"), join)
+      }
+    }
+  }
+
+  test("sizes in words, and from which one on nothing is known") {
+    val unknown = BigInt(Long.MaxValue / 2)
+    assert(BroadcastLimit.isKnown(unknown - 1) && !BroadcastLimit.isKnown(unknown))
+    assert(BroadcastLimit.size(unknown) === "of unknown size")
+    assert(BroadcastLimit.size(1023) === "1023 B" && BroadcastLimit.size(1024) === "1.0 KiB")
+    assert(BroadcastLimit.size(1 << 20) === "1.0 MiB" && BroadcastLimit.size(1 << 30) === "1.0 GiB")
   }
 
   test("what turns out to be too large is refused when the driver has built it") {

@@ -139,7 +139,7 @@ object ColumnShuffleExchangeExec {
   }
 
   /** Each column of a block has some bytes that describe its encoding. */
-  private def fits(partitions: Int, columns: Int): Boolean =
+  private[skewext] def fits(partitions: Int, columns: Int): Boolean =
     partitions.toLong * columns <= MostRuns &&
       partitions <= SortShuffleManager.MAX_SHUFFLE_OUTPUT_PARTITIONS_FOR_SERIALIZED_MODE &&
       // A row stores each value in a word, whose first bytes are the lowest ones only in this byte

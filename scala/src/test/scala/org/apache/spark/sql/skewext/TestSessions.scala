@@ -25,6 +25,23 @@ object TestSessions {
   def cloneOf(session: SparkSession): SparkSession =
     session.getClass.getMethod("cloneSession").invoke(session).asInstanceOf[SparkSession]
 
+  /** With a setting of the application, or without it, as if it had been started like that. */
+  def withContextConf[T](
+      session: SparkSession,
+      key: String,
+      value: Option[String])(body: => T): T = {
+    val conf = session.sparkContext.conf
+    val before = conf.getOption(key)
+    def set(to: Option[String]): Unit =
+      to.fold[Unit](conf.remove(key))(conf.set(key, _))
+    set(value)
+    try {
+      body
+    } finally {
+      set(before)
+    }
+  }
+
   /** The names of all rules that the session's extensions register. */
   def ruleNames(session: SparkSession)(namesOf: PartialFunction[Any, Seq[String]]): Seq[String] = {
     val e = TestShims.extensions(session)
