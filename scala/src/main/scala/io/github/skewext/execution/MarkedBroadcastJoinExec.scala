@@ -2,7 +2,7 @@ package io.github.skewext.execution
 
 import java.util.concurrent.TimeUnit
 
-import io.github.skewext.plan.MarkedBroadcastJoin
+import io.github.skewext.plan.{KeepsStableRows, MarkedBroadcastJoin}
 
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
@@ -36,7 +36,7 @@ case class MarkedBroadcastJoinExec(
     rowId: Attribute,
     joinType: JoinType,
     smallSide: BuildSide)
-    extends SparkPlan {
+    extends KeepsStableRows {
 
   import MarkedBroadcastJoinExec._
 
@@ -52,6 +52,10 @@ case class MarkedBroadcastJoinExec(
     "numUnmatchedRows" ->
       SQLMetrics.createMetric(sparkContext, "number of rows of the small side without a match"),
     "markTime" -> SQLMetrics.createTimingMetric(sparkContext, "time to mark rows"))
+
+  /** The number of a row of the small side may be another one the next time: the output lacks it. */
+  override def columnsRead: Seq[AttributeSet] =
+    super.columnsRead.map(_ - rowId)
 
   override def requiredChildDistribution: Seq[Distribution] = Seq(
     UnspecifiedDistribution,

@@ -1,5 +1,6 @@
 package io.github.skewext.plan
 
+import org.apache.spark.sql.catalyst.expressions.AttributeSet
 import org.apache.spark.sql.execution.SparkPlan
 
 /**
@@ -9,4 +10,7 @@ trait KeepsStableRows extends SparkPlan {
 
   /** Whether the operator returns its child's rows unchanged. */
   def passesColumns: Boolean = false
+
+  /** Of each child, the columns that decide which rows the node gives. */
+  def columnsRead: Seq[AttributeSet] = children.map(_.outputSet)
 }

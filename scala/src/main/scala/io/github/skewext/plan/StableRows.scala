@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, ReturnAnswer}
-import org.apache.spark.sql.catalyst.plans.physical.RoundRobinPartitioning
+import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.connector.read.Scan
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive._
@@ -58,6 +58,10 @@ object StableRows {
     case node @ (_: WindowExec | _: EvalPythonExec)
         if columns.subsetOf(node.children.head.outputSet) =>
       areIn(node.children.head, columns)
+    case ours: KeepsStableRows if !ours.passesColumns =>
+      areMadeBy(ours) && ours.children.zip(ours.columnsRead).forall { case (child, read) =>
+        areIn(child, read)
+      }
     case node if areMadeBy(node) && passesColumns(node) =>
       val wanted = columns ++ references(node.expressions)
       node.children.forall(child => areIn(child, wanted.intersect(child.outputSet)))
@@ -97,8 +101,7 @@ object StableRows {
         _: AQEShuffleReadExec | _: WholeStageCodegenExec | _: InputAdapter | _: ColumnarToRowExec |
         _: RowToColumnarExec | _: SelectColumnsExec =>
       true
-    case shuffle: ShuffleExchangeLike =>
-      !shuffle.outputPartitioning.isInstanceOf[RoundRobinPartitioning]
+    case shuffle: ShuffleExchangeLike => dividesByExpressions(shuffle.outputPartitioning)
     case join: BaseJoinExec => !join.joinType.isInstanceOf[ExistenceJoin]
     case ours: KeepsStableRows => ours.passesColumns
     case _ => false
@@ -129,8 +132,8 @@ object StableRows {
     case scan: BatchScanExec => readsFixedFiles(scan.scan)
     // Spark does not recompute the rows of a checkpoint. Without its files, the query fails.
     case scan: RDDScanExec if scan.rdd.isCheckpointed => true
-    // A query without a FROM: an RDD in Spark 3.5, and a node of its own since Spark 4.
-    case one: LeafExecNode if one.nodeName == "Scan OneRowRelation" => true
+    case _: CommandResultExec => true
+    case leaf: LeafExecNode if SparkShims.hasFixedRows(leaf) => true
     case _: ProjectExec | _: FilterExec | _: SelectColumnsExec | _: ExpandExec | _: GenerateExec |
         _: SortExec | _: UnionExec | _: CoalesceExec | _: CollectMetricsExec =>
       true
@@ -140,7 +143,7 @@ object StableRows {
     case shuffle: ShuffleExchangeLike =>
       shuffle.outputPartitioning match {
         case _: RoundRobinPartitioning => shuffle.conf.sortBeforeRepartition
-        case _ => true
+        case other => dividesByExpressions(other)
       }
     case _: HashJoin | _: SortMergeJoinExec | _: BroadcastNestedLoopJoinExec |
         _: CartesianProductExec =>
@@ -152,6 +155,15 @@ object StableRows {
     case _: BatchEvalPythonExec | _: ArrowEvalPythonExec => true
     case _: KeepsStableRows => true
     case _ => false
+  }
+
+  /**
+   * Whether the expressions of a partitioning alone decide where a row goes. Spark 4.3's
+   * `NullAwareHashPartitioning` does not: it deals rows with a null key to all partitions in turn.
+   */
+  private def dividesByExpressions(partitioning: Partitioning): Boolean = partitioning match {
+    case SinglePartition | _: HashPartitioning | _: RangePartitioning => true
+    case other => SparkShims.isPartitionId(other)
   }
 
   /**
@@ -175,16 +187,14 @@ object StableRows {
     // -0.0 equals 0.0, and the function returns whichever it sees first.
     case Min(child) => KeyTypes.comparedByBytes(child.dataType)
     case Max(child) => KeyTypes.comparedByBytes(child.dataType)
-    // After an overflow, the buffer of a try_sum stays null, even if later rows would reverse the
-    // overflow.
-    case sum: Sum =>
-      !isFloatingPoint(sum.child.dataType) && SparkShims.evalMode(sum) != EvalMode.TRY
+    case sum: Sum => isExactSum(sum.child.dataType, SparkShims.evalMode(sum))
     // For integers, the buffer of the sum is a double.
     case Average(child, mode) =>
-      mode != EvalMode.TRY && (child.dataType match {
-        case _: DecimalType | _: YearMonthIntervalType | _: DayTimeIntervalType => true
+      child.dataType match {
+        case _: DecimalType | _: YearMonthIntervalType | _: DayTimeIntervalType =>
+          isExactSum(child.dataType, mode)
         case _ => false
-      })
+      }
     case _ => false
   }
 
@@ -208,6 +218,16 @@ object StableRows {
     case _ => false
   }
 
-  private def isFloatingPoint(dataType: DataType): Boolean =
-    dataType == DoubleType || dataType == FloatType
+  /**
+   * Whether the order of the values cannot be seen in their sum. A sum that overflows and is no error
+   * becomes null, and stays so although later values would bring it back into the range. Only whole
+   * numbers wrap around. Spark has room for 10^10 decimals, as far as 38 digits allow.
+   */
+  private def isExactSum(dataType: DataType, mode: EvalMode.Value): Boolean = dataType match {
+    case DoubleType | FloatType => false
+    case _ if mode == EvalMode.TRY => false
+    case decimal: DecimalType =>
+      mode == EvalMode.ANSI || decimal.precision + 10 <= DecimalType.MAX_PRECISION
+    case _ => true
+  }
 }

@@ -12,6 +12,7 @@ import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.sources.{BaseRelation, TableScan}
 import org.apache.spark.sql.types.{LongType, StructType}
 
@@ -128,6 +129,14 @@ class StableRowsSuite extends MultiJoinTest {
         "percentile(v, 0.5)")
     } unstable(grouped(aggregate))
     unstable(rows.dropDuplicates("k"))
+    // 38 digits have no room for a sum that leaves the range and comes back.
+    for (ansi <- Seq("true", "false")) withSQLConf(SQLConf.ANSI_ENABLED.key -> ansi) {
+      stable(grouped("sum(cast(v AS decimal(28,2)))", "avg(cast(v AS decimal(28,2)))"))
+      for (aggregate <- Seq("sum", "avg")) {
+        val full = grouped(s"$aggregate(cast(v AS decimal(29,2)))")
+        assert(isStable(full) === ansi.toBoolean, full.queryExecution.executedPlan)
+      }
+    }
   }
 
   test("windows are stable if rows with equal sort keys get equal values") {

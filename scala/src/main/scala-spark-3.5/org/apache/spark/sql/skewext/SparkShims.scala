@@ -11,9 +11,10 @@ import org.apache.spark.shuffle.ShuffleManager
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum
 import org.apache.spark.sql.catalyst.expressions.{DynamicPruningSubquery, EvalMode, Expression, FunctionTableSubqueryArgumentExpression, NullIntolerant}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.python.{MapInPandasExec, PythonMapInArrowExec}
-import org.apache.spark.sql.execution.{ExternalAppendOnlyUnsafeRowArray, SparkPlan}
+import org.apache.spark.sql.execution.{ExternalAppendOnlyUnsafeRowArray, LeafExecNode, SparkPlan}
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.sql.{Column, DataFrame, Dataset, SparkSession}
 import org.apache.spark.unsafe.types.UTF8String
@@ -58,6 +59,12 @@ object SparkShims {
 
   /** Whether a table argument is partitioned or ordered. Spark 3.5 has no syntax for it. */
   def isArranged(@unused table: FunctionTableSubqueryArgumentExpression): Boolean = false
+
+  /** Whether the node holds its rows: a query without FROM is an RDD of one row. */
+  def hasFixedRows(leaf: LeafExecNode): Boolean = leaf.nodeName == "Scan OneRowRelation"
+
+  /** Whether a column has the number of each row's partition: `repartitionById` does not exist yet. */
+  def isPartitionId(@unused partitioning: Partitioning): Boolean = false
 
   /** Whether the plan is a join whose partitions Spark has split. */
   def isSkewJoin(plan: SparkPlan): Boolean = plan match {

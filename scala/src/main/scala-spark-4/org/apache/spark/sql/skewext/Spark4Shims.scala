@@ -8,9 +8,10 @@ import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum
 import org.apache.spark.sql.catalyst.expressions.{CollationKey, EvalMode, Expression, FunctionTableSubqueryArgumentExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, ShufflePartitionIdPassThrough}
 import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.execution.python.{MapInArrowExec, MapInPandasExec}
-import org.apache.spark.sql.execution.{ExternalAppendOnlyUnsafeRowArray, SparkPlan}
+import org.apache.spark.sql.execution.{EmptyRelationExec, ExternalAppendOnlyUnsafeRowArray, LeafExecNode, OneRowRelationExec, SparkPlan}
 import org.apache.spark.sql.types.{DataType, TimeType}
 import org.apache.spark.sql.{classic, Column, DataFrame, SparkSession}
 import org.apache.spark.unsafe.types.UTF8String
@@ -44,6 +45,16 @@ private[skewext] trait Spark4Shims extends LineShims {
 
   /** Whether an expression is null if one of its children is. */
   def isNullIntolerant(e: Expression): Boolean = e.nullIntolerant
+
+  /** Whether the node holds its rows: that of a query without FROM, and one that was found empty. */
+  def hasFixedRows(leaf: LeafExecNode): Boolean = leaf match {
+    case _: OneRowRelationExec | _: EmptyRelationExec => true
+    case _ => false
+  }
+
+  /** Whether a column has the number of each row's partition: `repartitionById`. */
+  def isPartitionId(partitioning: Partitioning): Boolean =
+    partitioning.isInstanceOf[ShufflePartitionIdPassThrough]
 
   def evalMode(sum: Sum): EvalMode.Value = sum.evalContext.evalMode
 
