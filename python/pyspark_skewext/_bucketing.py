@@ -9,7 +9,7 @@ from statistics import median_high
 from typing import TYPE_CHECKING, Any
 
 from pyspark_skewext._connect import is_old_client
-from pyspark_skewext._errors import analysis_error
+from pyspark_skewext._errors import analysis_error, execution_error
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,8 +19,11 @@ _FORMATS = ("parquet", "orc", "avro", "csv", "json", "text")
 _SESSION_CATALOG = "spark_catalog"
 _FACTOR = "spark.sql.adaptive.skewJoin.skewedPartitionFactor"
 
-# Files are named part-<task>-<id of the write>_<bucket>..., whatever commits them.
-_FILE_NAME = r"part-\d+-(.*)_(\d+)(?:\..*)?"
+# Spark names files part-<task>-<id of the write>_<bucket>; other committers may do otherwise.
+_FILE_NAME = r"part-\d+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})_(\d+)(?:\..*)?"
+# Writes whose files a call has taken for its own.
+_claimed: dict[str, object] = {}
+
 _PART = r"`(?:[^`]|``)+`|[^`.]+"
 
 
@@ -56,7 +59,7 @@ def write_by_api(
 
     rows: Any = _together(df, by, buckets, partition_by, appended)
     seen: Any = None
-    # The client of Spark 3.5 can neither count what it writes nor ask for a row's file.
+    # The client of Spark 3.5 cannot count what it writes.
     if not is_old_client():
         seen = import_module("pyspark.sql.connect.observation").Observation()
         rows = rows.observe(seen, count(lit(1)).alias("rows"))
@@ -66,14 +69,45 @@ def write_by_api(
     if partition_by:
         writer = writer.partitionBy(*partition_by)
     writer.saveAsTable(_quoted(name))
+    total: int | None = None
     try:
-        own = None if seen is None else _written(spark, name, files_before, seen.get["rows"])
+        total = None if seen is None else int(seen.get["rows"])
+        own = _written(spark, name, files_before, total)
+        if isinstance(own, _Missing):
+            # The server may have listed the files for another write, just before this one was done.
+            spark.catalog.refreshTable(_quoted(name))
+            own = _written(spark, name, files_before, total)
     except Exception:
         # Whoever takes an error for a write that failed writes all rows a second time.
         own = None
+    if isinstance(own, _Missing):
+        raise execution_error(own.message(".".join(name), buckets))
     if own is None:
-        return {**written, "known": False, "buckets": [], "skewed": []}
+        return {**written, "known": False, "buckets": [], "skewed": [], "unplaced": total or 0}
     return {**written, **_counted(buckets, own, factor)}
+
+
+class _Missing:
+    """Rows that the tasks of a write have counted, and the files of the table do not have."""
+
+    def __init__(self, rows: int, writes: Iterable[list[tuple[int, int, int]]]) -> None:
+        # Of files that may be those of this write.
+        parts = [files for files in writes if sum(file[1] for file in files) < rows]
+        self.rows = rows
+        self._most = max(parts, key=lambda files: sum(file[1] for file in files), default=[])
+        self._least = "at least " if len(parts) > 1 else ""
+
+    def message(self, table: str, buckets: int) -> str:
+        """Say how many rows are missing, and which buckets have none."""
+        found = sum(file[1] for file in self._most)
+        empty = sorted(set(range(buckets)) - {file[0] for file in self._most})
+        none = f", which have none in the buckets {str(empty[:20])[1:-1]}" if empty else ""
+        rest = " The other rows are in the table: remove them before you write again."
+        return (
+            f"The write to {table} lost rows: its tasks wrote {self.rows:,} rows, and {self._least}"
+            f"{self.rows - found:,} of them are not in the table's files{none}. Another write to "
+            f"the table may have removed them.{rest if found else ''}"
+        )
 
 
 class _Table:
@@ -146,42 +180,40 @@ def _together(
 
 
 def _written(
-    spark: SparkSession, name: Sequence[str], before: set[str], rows: int
-) -> list[tuple[int, int, int]] | None:
+    spark: SparkSession, name: Sequence[str], before: set[str], rows: int | None
+) -> list[tuple[int, int, int]] | _Missing | None:
     """Bucket, rows and bytes of each file of this write; None where it is not sure which they are.
 
     Others may have written to the table meanwhile. A file's name has an id of the write, which
     Spark tells nobody. So of several writes ours is the one that has as many rows.
     """
-    from pyspark.sql.functions import col, count, lit
-
-    # PySpark 3.5 knows no metadata columns.
-    table: Any = spark.table(_quoted(name))
-    added = [file for file in table.inputFiles() if file not in before]
-    parsed = {file: re.fullmatch(_FILE_NAME, file.rsplit("/", 1)[-1]) for file in added}
-    writes = {match.group(1) for match in parsed.values() if match is not None}
-    if not writes:
-        return [] if rows == 0 else None
-    about = table.metadataColumn("_metadata")
-    counted = (
-        table.select(
-            about.getField("file_name").alias("name"),
-            about.getField("file_path").alias("path"),
-            about.getField("file_size").alias("bytes"),
-        )
-        .where(col("name").rlike("|".join(re.escape(write) for write in sorted(writes))))
-        .groupBy("path", "name", "bytes")
-        .agg(count(lit(1)))
-        .collect()
-    )
-    files: dict[str, list[tuple[int, int, int]]] = {}
-    for _, file, size, file_rows in counted:
-        match = re.fullmatch(_FILE_NAME, file)
-        if match is not None and match.group(1) in writes:
-            found = files.setdefault(match.group(1), [])
-            found.append((int(match.group(2)), int(file_rows), int(size)))
-    own = [write for write in files.values() if sum(file[1] for file in write) == rows]
-    return own[0] if len(own) == 1 else None
+    added = [file for file in spark.table(_quoted(name)).inputFiles() if file not in before]
+    parsed = [re.fullmatch(_FILE_NAME, file.rsplit("/", 1)[-1]) for file in added]
+    writes: dict[str, list[tuple[int, int, int]]] = {
+        match.group(1): [] for match in parsed if match is not None
+    }
+    if writes:
+        counted = spark.sql(
+            "SELECT _metadata.file_name, _metadata.file_size, count(1) "
+            f"FROM {_quoted(name)} WHERE _metadata.file_name RLIKE '{'|'.join(sorted(writes))}' "
+            "GROUP BY _metadata.file_path, _metadata.file_name, _metadata.file_size"
+        ).collect()
+        for file, size, file_rows in counted:
+            match = re.fullmatch(_FILE_NAME, file)
+            if match is not None and match.group(1) in writes:
+                writes[match.group(1)].append((int(match.group(2)), int(file_rows), int(size)))
+    if rows is None:
+        return None if len(writes) > 1 or None in parsed else next(iter(writes.values()), [])
+    own = [write for write, files in writes.items() if sum(file[1] for file in files) == rows]
+    # Another call may have taken the files for its own, of a write that has as many rows.
+    free, call = [write for write in own if write not in _claimed], object()
+    for write in free:
+        if _claimed.setdefault(write, call) is call:
+            return writes[write] if len(free) == 1 else None
+    if None in parsed:
+        return None
+    found = [files for write, files in writes.items() if write not in own]
+    return _Missing(rows, found) if rows else []
 
 
 def _counted(buckets: int, files: Iterable[tuple[int, int, int]], factor: float) -> dict[str, Any]:

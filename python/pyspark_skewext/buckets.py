@@ -43,9 +43,11 @@ class WrittenBuckets:
     #: How many times the median of the rows is far more
     #: (``spark.sql.adaptive.skewJoin.skewedPartitionFactor``).
     factor: float
-    #: Whether files, rows and bytes are known. If not, all rows are there, and counting them
-    #: failed: writing once more would double them.
+    #: Whether files and bytes are known. If not, all rows are there, and counting the files failed:
+    #: writing once more would double the rows.
     known: bool = True
+    #: Rows of which the bucket is not known: with Spark Connect, where `known` is False.
+    unplaced: int = 0
 
     @property
     def files(self) -> int:
@@ -54,8 +56,8 @@ class WrittenBuckets:
 
     @property
     def rows(self) -> int:
-        """How many rows were written."""
-        return sum(bucket.rows for bucket in self.buckets)
+        """How many rows were written, as the tasks that wrote them have counted."""
+        return sum(bucket.rows for bucket in self.buckets) + self.unplaced
 
     @property
     def bytes(self) -> int:
@@ -84,7 +86,8 @@ class WrittenBuckets:
 
     def _title(self) -> str:
         if not self.known:
-            return f"{self.table}: written; counting failed, so what is in its buckets is not known"
+            rows = f"{self.rows:,} rows written" if self.rows else "written"
+            return f"{self.table}: {rows}; counting the files failed, files and bytes are not known"
         return (
             f"{self.table}: {self.rows:,} rows in {self.files:,} files, "
             f"{len(self.buckets):,} buckets"
@@ -163,13 +166,17 @@ def write_bucketed(
     Returns
     -------
     WrittenBuckets
-        Files, rows and bytes of every bucket. If counting fails after the write, `known` is False.
+        Files, rows and bytes of every bucket. If counting the files fails after the write, `known`
+        is False.
 
     Raises
     ------
     AnalysisException
         If a column is missing, or the table is there and `mode` does not allow for it, or has
         other buckets, or is not one of Spark's own files (Delta, Iceberg).
+    QueryExecutionException
+        If the table lacks rows after the write, as another write has removed them. The message
+        tells how many, and of which buckets.
     PySparkTypeError, PySparkValueError
         If an argument is not what it should be.
     PySparkRuntimeError
@@ -177,6 +184,9 @@ def write_bucketed(
 
     Notes
     -----
+    Several appends to a table may run at the same time. Each has a staging folder of its own, but
+    for Spark Connect, and where another committer than Spark's default is configured.
+
     With Spark Connect the same is written by Spark's public API, whether the server has the
     extension or not.
 
@@ -243,6 +253,7 @@ def write_bucketed(
         written["skewed"],
         written["factor"],
         written["known"],
+        written.get("unplaced", 0),
     )
 
 

@@ -2,11 +2,15 @@ package io.github.skewext.bucket
 
 import scala.util.control.NonFatal
 
+import org.apache.hadoop.fs.Path
+
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.TableIdentifier
-import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.catalog.{BucketSpec, CatalogTable, CatalogTableType}
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
-import org.apache.spark.sql.execution.datasources.{DataSource, FileStatusWithMetadata, HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand
+import org.apache.spark.sql.execution.datasources.{CreateTable, DataSource, FileStatusWithMetadata, HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecutionException}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SqlInternals
@@ -57,21 +61,18 @@ final class BucketedWriter(
       val rowsByTask = new RowsByTask
       session.sparkContext.register(rowsByTask)
       save(saveMode, appended, rowsByTask)
-      try {
-        val added = files().filterNot(file => filesBefore.contains(file.getPath))
-        val (own, rows) = writtenBy(rowsByTask.value, added)
-        WrittenBuckets.of(
-          identifier.unquotedString,
-          buckets,
-          own.map(file => file.getPath.getName -> file.getLen),
-          rows,
-          factor)
-      } catch {
-        // Whoever takes an error for a write that failed writes all rows a second time.
-        case e @ (NonFatal(_) | _: InterruptedException) =>
-          if (e.isInstanceOf[InterruptedException]) Thread.currentThread().interrupt()
-          logWarning(s"$identifier is written, but what is in its buckets is not known.", e)
-          WrittenBuckets.unknown(identifier.unquotedString, factor)
+      val counted = rowsByTask.value
+      def result(files: Seq[FileStatusWithMetadata]) = WrittenBuckets.of(
+        identifier.unquotedString,
+        buckets,
+        WriteCheck.byBucket(counted),
+        files.map(file => file.getPath.getName -> file.getLen),
+        factor)
+      ownFiles(counted, filesBefore) match {
+        case Some(Right(files)) => result(files)
+        case Some(Left(missing)) =>
+          throw new QueryExecutionException(missing.message(identifier.unquotedString))
+        case None => result(Nil).copy(isKnown = false)
       }
     }
   }
@@ -121,19 +122,53 @@ final class BucketedWriter(
       saveMode: SaveMode,
       appended: Option[CatalogTable],
       rowsByTask: RowsByTask): Unit = {
-    val count = udf(() => rowsByTask.addRow()).asNondeterministic()
-    val writer = together(appended)
-      .where(count())
-      .write
-      .mode(saveMode)
-      .options(options)
-      .bucketBy(buckets, by.head, by.tail: _*)
-    format.foreach(writer.format)
+    val count = udf((bucket: Int) => rowsByTask.addRow(bucket)).asNondeterministic()
+    val bucket = pmod(hash(by.map(stored(_, appended)): _*), lit(buckets))
+    val rows = together(appended).where(count(bucket))
     // Spark wants to be told what the table is made of, unless that is its default.
-    if (format.isEmpty) appended.flatMap(_.provider).foreach(writer.format)
-    if (sortBy.nonEmpty) writer.sortBy(sortBy.head, sortBy.tail: _*)
-    if (partitionBy.nonEmpty) writer.partitionBy(partitionBy: _*)
-    writer.saveAsTable(table)
+    val provider = format.orElse(appended.flatMap(_.provider))
+    val isStaged = appended.flatMap(StagedCommitter.options(session, _)).exists { staging =>
+      append(rows, provider, staging)
+    }
+    if (!isStaged) {
+      val writer = rows.write.mode(saveMode).options(options).bucketBy(buckets, by.head, by.tail: _*)
+      provider.foreach(writer.format)
+      if (sortBy.nonEmpty) writer.sortBy(sortBy.head, sortBy.tail: _*)
+      if (partitionBy.nonEmpty) writer.partitionBy(partitionBy: _*)
+      writer.saveAsTable(table)
+    }
+  }
+
+  /**
+   * Appends as `saveAsTable` does, with options that are those of this write and not of the table: what
+   * one gives `saveAsTable` Spark ignores where the table exists.
+   *
+   * @return whether it has; not where Spark would take another way
+   */
+  private def append(
+      rows: DataFrame,
+      provider: Option[String],
+      staging: Map[String, String]): Boolean = {
+    val wanted = CatalogTable(
+      identifier,
+      CatalogTableType.MANAGED,
+      DataSource.buildStorageFormatFromOptions(options),
+      new StructType,
+      provider,
+      partitionBy,
+      Some(BucketSpec(buckets, by, sortBy)))
+    val state = session.sessionState
+    val create = CreateTable(wanted, SaveMode.Append, Some(rows.queryExecution.analyzed))
+    state.executePlan(create, CommandExecutionMode.SKIP).analyzed match {
+      case command: CreateDataSourceTableAsSelectCommand =>
+        val storage = command.table.storage
+        val staged = storage.copy(properties = storage.properties ++ staging)
+        state
+          .executePlan(command.copy(table = command.table.copy(storage = staged)))
+          .assertCommandExecuted()
+        true
+      case _ => false
+    }
   }
 
   /** Shuffles the rows of each file to one task. */
@@ -182,8 +217,11 @@ final class BucketedWriter(
 
   private def resolver: (String, String) => Boolean = session.sessionState.conf.resolver
 
-  private def files(): Seq[FileStatusWithMetadata] =
-    relation.location.listFiles(Nil, Nil).flatMap(_.files)
+  private def files(refreshed: Boolean = false): Seq[FileStatusWithMetadata] = {
+    val location = relation.location
+    if (refreshed) location.refresh()
+    location.listFiles(Nil, Nil).flatMap(_.files)
+  }
 
   private def relation: HadoopFsRelation = session
     .table(identifier.quotedString)
@@ -194,29 +232,26 @@ final class BucketedWriter(
     .getOrElse(throw SqlInternals.analysisError(
       s"The table ${identifier.unquotedString} is not made of files that Spark writes by bucket."))
 
-  /**
-   * Which of the files are of this write, and the rows of all of a name. Others may have written to
-   * the table meanwhile. A file's name has the number of its task, and an id of the write, which
-   * Spark tells nobody. So of several writes ours is the one whose tasks have written as many rows.
-   */
-  private def writtenBy(
-      rowsByTask: Map[Int, Long],
-      added: Seq[FileStatusWithMetadata]): (Seq[FileStatusWithMetadata], Map[String, Long]) = {
-    val rows = rowsByFile(added)
-    val own = added.groupBy(file => BucketedWriter.writeOf(file.getPath.getName)).filter {
-      case (Some(_), files) =>
-        files
-          .map(_.getPath.getName)
-          .distinct
-          .groupBy(BucketedWriter.taskOf)
-          .map { case (task, names) => task -> names.map(rows.getOrElse(_, 0L)).sum }
-          .filter(_._2 > 0) == rowsByTask.map { case (task, n) => (Option(task), n) }
-      case _ => false
+  /** The files of this write, or the rows that the table lacks; None if they cannot be counted. */
+  private def ownFiles(
+      counted: Map[(Int, Int), Long],
+      before: Set[Path]): Option[Either[WriteCheck.Missing, Seq[FileStatusWithMetadata]]] = {
+    def own(refreshed: Boolean) = {
+      val added = files(refreshed).filterNot(file => before.contains(file.getPath))
+      WriteCheck.ownFiles(counted, rowsByFile(added), BucketedWriter.claim).map { names =>
+        added.filter(file => names(file.getPath.getName))
+      }
     }
-    if (own.isEmpty && rowsByTask.nonEmpty) {
-      throw new IllegalStateException("No write has as many rows in its files.")
+    try {
+      // Another write may have listed the files for all, just before this one was committed.
+      Some(own(refreshed = false).left.flatMap(_ => own(refreshed = true)))
+    } catch {
+      // Whoever takes an error for a write that failed writes all rows a second time.
+      case e @ (NonFatal(_) | _: InterruptedException) =>
+        if (e.isInstanceOf[InterruptedException]) Thread.currentThread().interrupt()
+        logWarning(s"$identifier is written, but its new files could not be counted.", e)
+        None
     }
-    (own.values.headOption.getOrElse(Nil), rows)
   }
 
   /**
@@ -246,14 +281,20 @@ final class BucketedWriter(
 private object BucketedWriter {
   private val SessionCatalog = "spark_catalog"
 
-  /** Files are named part-<task>-<id of the write>_<bucket>..., whatever commits them. */
-  private val FileName = "part-(\\d+)-(.*)_\\d+(?:\\..*)?".r
+  private val MaxClaims = 10000
 
-  private def taskOf(name: String): Option[Int] =
-    Option(name).collect { case FileName(task, _) => task.toInt }
+  /** The writes whose files a call has taken for its own, the last ones. */
+  private val claimed = new java.util.LinkedHashMap[String, Unit] {
+    override def removeEldestEntry(eldest: java.util.Map.Entry[String, Unit]): Boolean =
+      size > MaxClaims
+  }
 
-  private def writeOf(name: String): Option[String] =
-    Option(name).collect { case FileName(_, write) => write }
+  private def claim(write: String): Boolean = claimed.synchronized {
+    !claimed.containsKey(write) && {
+      claimed.put(write, ())
+      true
+    }
+  }
 
   private def quoted(name: String): String = s"`${name.replace("`", "``")}`"
 }

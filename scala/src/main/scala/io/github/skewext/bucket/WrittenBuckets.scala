@@ -8,8 +8,8 @@ import org.apache.spark.sql.execution.datasources.BucketingUtils
 /**
  * The files, rows and bytes that a write has added to each bucket of a table.
  *
- * @param buckets nothing if it is not known
  * @param factor a bucket with more rows than so many times the median is skewed
+ * @param isKnown whether files and bytes are known; rows are always those that tasks have counted
  */
 case class WrittenBuckets(
     table: String,
@@ -46,27 +46,23 @@ object WrittenBuckets {
   case class Bucket(number: Int, files: Int, rows: Long, bytes: Long)
 
   /**
+   * @param rows as the tasks of the write have counted them, by bucket
    * @param files names and lengths of what was written; in several partitions, names come again
-   * @param rows of all files of a name
    */
   def of(
       table: String,
       numBuckets: Int,
+      rows: Map[Int, Long],
       files: Seq[(String, Long)],
-      rows: Map[String, Long],
       factor: Double): WrittenBuckets = {
     val byBucket = files.groupBy { case (name, _) => BucketingUtils.getBucketId(name) }
     val buckets = (0 until numBuckets).map { i =>
       val own = byBucket.getOrElse(Some(i), Nil)
-      Bucket(i, own.size, own.map(_._1).distinct.map(rows.getOrElse(_, 0L)).sum, own.map(_._2).sum)
+      Bucket(i, own.size, rows.getOrElse(i, 0L), own.map(_._2).sum)
     }
     WrittenBuckets(table, buckets, factor)
   }
 
-  /** Of a write that is done, and could not be counted. */
-  def unknown(table: String, factor: Double): WrittenBuckets =
-    WrittenBuckets(table, Nil, factor, isKnown = false)
-
   def nothing(table: String, numBuckets: Int): WrittenBuckets =
-    of(table, numBuckets, Nil, Map.empty, factor = 1)
+    of(table, numBuckets, Map.empty, Nil, factor = 1)
 }
