@@ -131,7 +131,8 @@ final class BucketedWriter(
       append(rows, provider, staging)
     }
     if (!isStaged) {
-      val writer = rows.write.mode(saveMode).options(options).bucketBy(buckets, by.head, by.tail: _*)
+      val writer =
+        rows.write.mode(saveMode).options(options).bucketBy(buckets, by.head, by.tail: _*)
       provider.foreach(writer.format)
       if (sortBy.nonEmpty) writer.sortBy(sortBy.head, sortBy.tail: _*)
       if (partitionBy.nonEmpty) writer.partitionBy(partitionBy: _*)

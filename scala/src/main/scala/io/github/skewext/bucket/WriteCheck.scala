@@ -23,7 +23,8 @@ private[bucket] object WriteCheck {
       val more = if (each.size > Shown) s" and ${each.size - Shown} more" else ""
       val least = if (isLeast) "at least " else ""
       val rest =
-        if (found > 0) " The other rows are in the table: remove them before you write again." else ""
+        if (found > 0) " The other rows are in the table: remove them before you write again."
+        else ""
       f"The write to $table lost rows: its tasks wrote ${rows + found}%,d rows, and $least$rows%,d of " +
         s"them are not in the table's files, of the buckets ${each.take(Shown).mkString(", ")}$more. " +
         s"Another write to the table may have removed them.$rest"
@@ -64,7 +65,9 @@ private[bucket] object WriteCheck {
         throw new IllegalStateException("New files have names that tell neither task nor write.")
       case None =>
         val parts = others.map(_._3).filter { rows =>
-          rows.nonEmpty && byTask(rows).forall { case (task, n) => n <= ofTasks.getOrElse(task, 0L) }
+          rows.nonEmpty && byTask(rows).forall { case (task, n) =>
+            n <= ofTasks.getOrElse(task, 0L)
+          }
         }
         val found = if (parts.isEmpty) Map.empty[(Int, Int), Long] else parts.maxBy(_.values.sum)
         val lacking = byBucket(counted).map { case (bucket, n) =>

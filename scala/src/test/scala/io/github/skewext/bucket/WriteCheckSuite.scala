@@ -43,7 +43,8 @@ class WriteCheckSuite extends AnyFunSuite {
   }
 
   test("the files of a write are not those of another one that is alike") {
-    val both = Map(file(0, a, 0) -> 5L, file(1, a, 1) -> 7L, file(0, b, 0) -> 5L, file(1, b, 1) -> 7L)
+    val both =
+      Map(file(0, a, 0) -> 5L, file(1, a, 1) -> 7L, file(0, b, 0) -> 5L, file(1, b, 1) -> 7L)
     val claimed = scala.collection.mutable.Set.empty[String]
     val Seq(first, second) = Seq.fill(2)(ownFiles(counted, both, claimed.add).toOption.get)
     assert(first.size === 2 && second === both.keySet -- first)
@@ -64,7 +65,8 @@ class WriteCheckSuite extends AnyFunSuite {
   }
 
   test("names of other committers are no reason for an error") {
-    val ofTasks = (0 to 1).map(task => s"part-0000$task-tid-4-$a-$task-c000_0000$task.parquet" -> 1L)
+    val ofTasks =
+      (0 to 1).map(task => s"part-0000$task-tid-4-$a-$task-c000_0000$task.parquet" -> 1L)
     intercept[IllegalStateException](ownFiles(counted, ofTasks.toMap))
   }
 }

@@ -175,8 +175,7 @@ class RepeatableOperatorsSuite extends TechniqueTest {
   same("ShuffleQueryStageExec")(done(rows.groupBy("k").count()))
   same("AQEShuffleReadExec")(done(rows.groupBy("k").count()))
   same("ResultQueryStageExec")(done(rows.groupBy("k").count()))
-  same("TableCacheQueryStageExec")(
-    done(rows.where("v < 7").cache().groupBy("k").count()))
+  same("TableCacheQueryStageExec")(done(rows.where("v < 7").cache().groupBy("k").count()))
   same("BroadcastQueryStageExec", Broadcast)(done(rows.join(more, "k")))
   same("ReusedExchangeExec", Static)(rows.groupBy("k").count().join(rows.groupBy("k").count(), "k"))
 
@@ -209,8 +208,8 @@ class RepeatableOperatorsSuite extends TechniqueTest {
     "WriteToContinuousDataSourceExec",
     // Of streams, of sessions, of storage partitions; reports and parts of ours; new in Spark 4.3.
     "ContinuousScanExec MicroBatchScanExec RealTimeStreamScanExec UpdatingSessionsExec",
-    "GroupPartitionsExec FindingExec OneFile SortMergeAsOfJoinExec BinByExec ProjectAggregationBufferExec").flatMap(
-    _.split(' '))
+    "GroupPartitionsExec FindingExec OneFile SortMergeAsOfJoinExec BinByExec ProjectAggregationBufferExec")
+    .flatMap(_.split(' '))
 
   /** Repeatable, but planned only by other software, or by sources that some lines have. */
   private val repeatableWithoutQuery =
@@ -256,7 +255,8 @@ class RepeatableOperatorsSuite extends TechniqueTest {
 
   for ((row, i) <- table.zipWithIndex) {
     val Operator(name, repeatable, conf, columns, query) = row
-    val verdict = (if (repeatable) "repeatable" else "not repeatable") + columns.fold("")(" in " + _)
+    val verdict =
+      (if (repeatable) "repeatable" else "not repeatable") + columns.fold("")(" in " + _)
     test(s"${i + 1}: $name is $verdict") {
       assume(operators.exists(nameOf(_) == name), "this line of Spark does not have it")
       withSQLConf(conf: _*) {
