@@ -206,8 +206,8 @@ class Engines:
             return self._spark.table(name)
         return spark.table(name)
 
-    def failed_rules(self) -> frozenset[str]:
-        """What of the extension has failed in this JVM and was left out."""
+    def failed_rules(self) -> list[str]:
+        """What of the extension has failed and was left out, since this was called last."""
         return self._plans.failed_rules()
 
     def duck_sql(self, text: str) -> Rows:

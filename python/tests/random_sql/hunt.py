@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random as chance
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -31,8 +32,6 @@ BATCH = 12
 MOST_ROWS = 3000
 #: Examples that are tried to make a failing one small.
 TRIES = 400
-#: Logged once in a JVM, so that it cannot be made smaller.
-RULE_FAILED = "a rule failed"
 
 #: How often progress is printed.
 TELL_SECONDS = 60
@@ -69,12 +68,13 @@ def hunt(engines: Engines, plan: Plan, tell: Callable[[str], None] = lambda _: N
     found = Found()
     begin = told = time.monotonic()
     for number, (example, label) in enumerate(examples(engines, plan, found), 1):
+        before = Counter(found.skipped)
         fault = _compare(engines, example, found)
+        for why in found.skipped - before:
+            tell(f"{label}: {why}")
         if fault is not None:
             tell(f"{label}: {fault}; making it smaller")
-            small = example
-            if not fault.startswith(RULE_FAILED):
-                small = reduced(example, partial(_fails_so, engines, fault), TRIES)
+            small = reduced(example, partial(_fails_so, engines, fault), TRIES)
             found.failures.append(f"{label}: {fault}\n{report(engines, small, MOST_ROWS)}")
             tell(found.failures[-1])
             if len(found.failures) >= plan.failures:
@@ -147,7 +147,7 @@ def _compare(engines: Engines, example: Example, found: Found) -> str | None:
     except (PySparkException, Py4JJavaError) as error:
         found.skipped[f"not for Spark ({_first_line(error)})"] += 1
         return None
-    failed = engines.failed_rules()
+    engines.failed_rules()
     try:
         with found.timed("ours"):
             answer = engines.spark(example, example.settings)
@@ -158,12 +158,12 @@ def _compare(engines: Engines, example: Example, found: Found) -> str | None:
         fault = f"fails with the extension: {type(error).__name__}"
         found.coverage.count(kinds_of(example), Tally(1, wrong=1))
         return fault
-    fault = _fault(engines, example, answer, stock, truth, found)
+    failed = engines.failed_rules()
+    fault = _fault(engines, example, answer, stock, truth, found) or "; ".join(failed) or None
     found.add(answer, sum(truth.values()))
     tally = Tally(1, int(answer.rewritten), int(answer.split), int(fault is not None))
     found.coverage.count(kinds_of(example, answer), tally)
-    new = engines.failed_rules() - failed
-    return fault or (f"{RULE_FAILED}: {'; '.join(sorted(new))}" if new else None)
+    return fault
 
 
 def _fault(
@@ -180,9 +180,13 @@ def _fault(
 
 
 def _first_line(error: Exception) -> str:
+    text = str(error)
     if isinstance(error, Py4JJavaError):
-        error = error.java_exception
-    return str(error).strip().split("\n")[0][:100]
+        cause = error.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        text = str(cause.toString())
+    return text.strip().split("\n")[0][:100]
 
 
 def _off(example: Example) -> dict[str, str]:

@@ -47,6 +47,7 @@ class Plans:
         session: Any = spark._jsparkSession
         self._status = session.sharedState().statusStore()
         self._bus = spark.sparkContext._jsc.sc().listenerBus()
+        self._reported = _reported(spark)
 
     def last(self, sink: str) -> int | None:
         """The last query that was run; None if the DataFrame shows what its sink runs."""
@@ -70,11 +71,22 @@ class Plans:
         found = self._status.executionsList(begin, few)
         return [found.apply(i) for i in range(found.size())]
 
-    def failed_rules(self) -> frozenset[str]:
-        """What of the extension has failed and was left out, since the JVM started."""
-        if facade_of(self._spark) is None:
-            return frozenset()
-        jvm: Any = self._spark._jvm
-        guard = getattr(getattr(jvm.io.github.skewext.internal, "Guard$"), "MODULE$")
-        logged = str(guard.failures().mkString("\n")).splitlines()
-        return frozenset(text for text in logged if text.endswith(" failed and is left out."))
+    def failed_rules(self) -> list[str]:
+        """What of the extension has failed and was left out, since this was called last."""
+        if self._reported is None:
+            return []
+        logged = sorted(str(self._reported.toArray()[i]) for i in range(self._reported.size()))
+        # Each failure is logged once, unless it is forgotten.
+        self._reported.clear()
+        return [text for text in logged if text.endswith(" failed and is left out.")]
+
+
+def _reported(spark: SparkSession) -> Any:
+    """The messages that `Guard` has logged; None without the extension."""
+    if facade_of(spark) is None:
+        return None
+    jvm: Any = spark._jvm
+    guard = getattr(getattr(jvm.io.github.skewext.internal, "Guard$"), "MODULE$")
+    reported = guard.getClass().getDeclaredField("reported")
+    reported.setAccessible(True)
+    return reported.get(guard)

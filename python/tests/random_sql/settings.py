@@ -14,8 +14,13 @@ PARTITIONS = "spark.sql.shuffle.partitions"
 BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 ADAPTIVE_BROADCAST = "spark.sql.adaptive.autoBroadcastJoinThreshold"
 CODEGEN = "spark.sql.codegen.wholeStage"
+FACTORY = "spark.sql.codegen.factoryMode"
 SKEW_THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
 REWRITE = "spark.skewext.multiJoin.rewrite"
+
+#: Without the first there are no batches of files, so no exchange by column.
+_WHOLE_STAGES = {CODEGEN: "true", FACTORY: "NO_CODEGEN"}
+_COMPILED = {CODEGEN: "true", FACTORY: "FALLBACK"}
 
 #: Settings that are seldom not the default: the value, and how often.
 _SELDOM = {
@@ -49,8 +54,7 @@ def random_settings(random: Random) -> dict[str, str]:
         ADAPTIVE: true(0.5),
         PARTITIONS: random.choices(("1", "2", "4", "200"), (20, 50, 29, 0.5))[0],
     }
-    if random.random() < 0.9:
-        found.update(INTERPRETED)
+    found.update(random.choices((INTERPRETED, _WHOLE_STAGES, _COMPILED), (70, 18, 12))[0])
     if random.random() < 0.25:
         found[BROADCAST] = random.choice(("10MB", "10MB", "1KB"))
     if found[ADAPTIVE] == "true":
@@ -93,6 +97,8 @@ def kinds_of(settings: Mapping[str, str]) -> set[str]:
         f"ANSI: {_on(settings.get(ANSI) == 'true')}",
         f"whole-stage code generation: {_on(settings.get(CODEGEN) != 'false')}",
     }
+    if settings.get(FACTORY) == "FALLBACK":
+        found.add("code generation of projections: on")
     if adaptive:
         found.add(f"coalescing: {_on(settings.get(COALESCING, 'true') == 'true')}")
     if SKEW_THRESHOLD in settings:

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from random_sql.decks import Deck
-from random_sql.forms import FORMS, IN_FILES, MAIN_LAYERS, PANDAS_FORMS, layers
+from random_sql.forms import CACHES, FORMS, IN_FILES, MAIN_LAYERS, PANDAS_FORMS, layers
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class TableMaker:
         # Every second time `k` and `j` can be compared.
         families.append(families[0] if random.random() < 0.5 else _family(random))
         # Shuffles are most of the work, and are the same for most of what goes wrong in plans.
-        whole = random.random() < 0.5
+        whole = random.random() < 0.35
         # Python workers are slow.
         python = self._python
         found = []
@@ -192,7 +192,8 @@ def _table(
         Column(f"s{number}", TEXT),
         Column(f"n{number}", INT, nullable=False),
     ]
-    if random.random() < 0.3:
+    cached = any(layer in CACHES for layer in stack)
+    if random.random() < (0.6 if cached else 0.25):
         # One that a cache gives as columns, if its keys are such.
         payloads = [kind for kind in payloads if kind.spark in PRIMITIVE]
         del columns[3]
