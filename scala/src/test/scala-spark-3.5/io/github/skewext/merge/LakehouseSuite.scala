@@ -178,7 +178,7 @@ class LakehouseSuite
   // In `make test` the other order has one of these.
   some(0, Seq(CopyOnWrite, MergeOnRead)).foreach(testIceberg)
 
-  test("a join that is split makes no more files of a table than one that Spark splits") {
+  test("a split join writes the files of Spark's split, and one for its unmatched rows") {
     def files(table: String, using: String, how: String): (Seq[SparkPlan], Long) = {
       skewed(0, 800, hot = 2, maps = 8)
         .join(skewed(1, 60), Seq("k"), how)
@@ -198,7 +198,8 @@ class LakehouseSuite
         }
         val (plans, ours) = files(table, using, "full")
         assert(plans.exists(isSplitByUs), plans)
-        assert(ours <= stocks)
+        // Files keep the advisory size; a left join that Spark splits has no task for unmatched rows.
+        assert(ours <= stocks + 1)
         assert(ours > shufflePartitions)
       }
     }
