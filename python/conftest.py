@@ -18,6 +18,10 @@ import pyspark_skewext as skewext
 
 # Python workers must be of the driver's version.
 os.environ["PYSPARK_PYTHON"] = sys.executable
+# Python workers import the functions of random queries from here.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(Path(__file__).parent / "tests"), os.environ.get("PYTHONPATH", "")]
+).rstrip(os.pathsep)
 
 #: What build-tools/class_archive.py has written for this line of Spark, if it has.
 CLASS_ARCHIVE = (

@@ -244,6 +244,8 @@ def _fewer(exprs: tuple[Expr, ...]) -> Iterator[tuple[Expr, ...]]:
 
 def _exprs(expr: Expr) -> Iterator[Expr]:
     if isinstance(expr, Sub):
+        yield from expr.outer
+        yield Op("1")
         for number in range(len(expr.on)):
             yield replace(expr, on=expr.on[:number] + expr.on[number + 1 :])
         for source in _sources(expr.leaf):

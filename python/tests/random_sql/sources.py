@@ -11,6 +11,7 @@ import duckdb
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.types import MapType
 
 from pyspark_skewext import write_bucketed
 from random_sql.formats import OPTIONS, read_text, write_text
@@ -197,7 +198,8 @@ class Sources:
         if layer in CACHES:
             return self._cache(layer, frame, name)
         columns = frame.columns
-        key = columns[0]
+        # Spark neither sorts nor partitions by a map.
+        key = next(f.name for f in frame.schema if not isinstance(f.dataType, MapType))
         if layer == "checkpoint":
             return frame.checkpoint()
         if layer == "localCheckpoint":
