@@ -84,8 +84,8 @@ val secondsOf: Map[String, Int] = Seq(
   15 -> "SplitMultiJoinQueries SkewJoin InputPruning SplitMemory Inputs RuntimeFilters Spilling",
   12 -> "OrderedInputs SplitSparkJoinConditions BucketedWriter StoragePartitions RewriteJoinChains",
   12 -> "ReplicationHint Rewrites MultiFullJoin RewriteReason SameInputs TechniqueRetries",
-  12 -> "RepeatableOperators").flatMap {
-  case (seconds, names) => names.split(' ').map(_ + "Suite" -> seconds)
+  12 -> "RepeatableOperators").flatMap { case (seconds, names) =>
+  names.split(' ').map(_ + "Suite" -> seconds)
 }.toMap + ("RandomMergeSuite" -> (if (testsAll) 280 else 5))
 
 /**
