@@ -50,7 +50,7 @@ def test_random_queries(engines: Engines) -> None:
     else:
         assert len(kinds(SOURCES) & set(FORMS)) >= 0.7 * len(FORMS), found.coverage.table()
         assert len(kinds(SOURCES) & set(CACHES)) >= 4, found.coverage.table()
-        assert len(kinds(SINKS)) >= 0.5 * len(ALL_SINKS), found.coverage.table()
+        assert len(kinds(SINKS)) >= 0.4 * len(ALL_SINKS), found.coverage.table()
 
 
 class Silent(Engines):
