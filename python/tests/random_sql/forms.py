@@ -5,27 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
+from random_sql.formats import FILE_SOURCES
+
 #: Where rows are stored, and how often. An inline relation is one that the optimizer looks into.
 FORMS = {
     "values": 5,
     "rdd": 3,
     "range": 2,
-    "parquet": 7,
-    "parquet, partitioned": 2,
-    "parquet, columns missing": 2,
-    "orc": 2,
-    "orc, partitioned": 1,
-    "csv": 2,
-    "json": 1,
-    "text": 1,
+    **FILE_SOURCES,
     "table": 1,
     "buckets": 2,
     "our buckets": 1,
 }
 #: Forms that take a Python worker, and pandas.
 PANDAS_FORMS = {"mapInPandas": 1, "mapInArrow": 1}
-#: Forms that take the jars of Delta and of Iceberg.
-LAKE_FORMS = {"delta": 6, "delta, deletion vectors": 6, "iceberg": 6, "iceberg, partitioned": 4}
 
 #: Tables that are read from several files, so that several tasks read them.
 IN_FILES = ("parquet", "parquet", "parquet", "orc", "csv", "rdd", "table")

@@ -17,13 +17,14 @@ from random_sql import coverage, forms, settings, surroundings
 from random_sql.coverage import Tally
 from random_sql.decks import Deck
 from random_sql.engines import Answer, Engines
+from random_sql.formats import LAKE_SINKS, LAKE_SOURCES
 from random_sql.found import Found
 from random_sql.generate import Generator
 from random_sql.reduce import Example, reduced
 from random_sql.report import report
 from random_sql.scope import tables_of
 from random_sql.settings import random_settings
-from random_sql.sinks import HAS_PANDAS, LAKE_SINKS, PANDAS_SINKS, SINKS, Rows, agree
+from random_sql.sinks import HAS_PANDAS, PANDAS_SINKS, SINKS, Rows, agree
 from random_sql.tables import TableMaker
 
 #: Queries over the same tables.
@@ -54,7 +55,7 @@ class Plan:
     def forms(self) -> dict[str, int]:
         """Where tables are stored, other than with Spark alone."""
         pandas = forms.PANDAS_FORMS if self.pandas else {}
-        return {**pandas, **(forms.LAKE_FORMS if self.lakehouse else {})}
+        return {**pandas, **(LAKE_SOURCES if self.lakehouse else {})}
 
     @property
     def sinks(self) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
-from random_sql.formats import OPTIONS, read_text, write_text
+from random_sql.formats import FILE_SINKS, OPTIONS, read_text, write_text
 
 Rows = Counter[Any]
 
@@ -30,18 +30,10 @@ SINKS = {
     "persist": 3,
     "checkpoint": 2,
     "localCheckpoint": 2,
-    "parquet": 3,
-    "parquet, partitionBy": 2,
-    "orc": 2,
-    "orc, partitionBy": 1,
-    "csv": 2,
-    "csv, partitionBy": 1,
-    "json": 2,
-    "json, partitionBy": 1,
-    "text": 1,
+    **FILE_SINKS,
     "saveAsTable": 1,
     "bucketBy": 2,
-    "bucketBy, partitionBy": 1,
+    "bucketBy, partitioned": 1,
     "create table as select": 2,
     "insert into": 2,
     "insert overwrite": 1,
@@ -49,7 +41,6 @@ SINKS = {
     "foreachBatch": 1,
 }
 PANDAS_SINKS = {"toPandas": 4, "mapInArrow": 1}
-LAKE_SINKS = {"delta": 4, "delta, partitionBy": 3, "iceberg": 4, "iceberg, partitionBy": 3}
 
 #: Rows that a limit above the result leaves.
 LIMIT = 3
@@ -275,12 +266,3 @@ def _is_flat(frame: DataFrame) -> bool:
 
 def _column(frame: DataFrame, kinds: Sequence[str], but: str | None = None) -> str | None:
     return next((name for name, kind in frame.dtypes if kind in kinds and name != but), None)
-
-
-def weights(pandas: bool, lakehouse: bool) -> Mapping[str, int]:
-    """The sinks that there are here."""
-    return {
-        **SINKS,
-        **(PANDAS_SINKS if pandas else {}),
-        **(LAKE_SINKS if lakehouse else {}),
-    }
