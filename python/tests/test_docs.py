@@ -131,3 +131,10 @@ def test_workflows_test_all_lines_of_spark() -> None:
         for listed in re.findall(r"spark: \[(.*)\]", workflow):
             tested += re.findall(r"[\d.]+", listed)
         assert not tested or set(tested) == lines, path.name
+
+
+def test_security_supports_the_last_release() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    release = re.search(r"^## \[(\d+\.\d+)\.\d+\]", changelog, re.MULTILINE)
+    assert release is not None
+    assert f"| {release[1]}.x | yes |" in (ROOT / "SECURITY.md").read_text(encoding="utf-8")
