@@ -159,6 +159,8 @@ private[skewext] object Advice {
       "Spark computes it once, and refers to its columns by ids that the technique would " +
         "change. Write it to a table first, or move rand(), uuid() or the Python function out " +
         "of it."
+    case TechniqueReason.BarrierStage =>
+      "Repartition between the join and the barrier operator: then the technique applies."
     case TechniqueReason.WrongOption => "Correct the hint."
   }
 

@@ -50,7 +50,7 @@ private[skewext] object Origins {
           s"skew_join by $technique is Spark's own join: ${reason.reason.text}",
           reason.detail,
           Some(Advice.of(reason.reason)))
-      case TechniqueHint.Wanted(technique, _, _) =>
+      case TechniqueHint.Wanted(technique, _, _, _) =>
         Origin(
           Origin.SwitchedOff,
           s"asked for by skew_join ($technique), and planned as Spark's own join")

@@ -43,8 +43,13 @@ object TechniqueHint {
    * A requested technique.
    *
    * @param prepared whether the options already contain the results of jobs, such as hot keys.
+   * @param inBarrierStage whether no shuffle is certain between the join and a barrier operator.
    */
-  case class Wanted(technique: String, options: TechniqueOptions, prepared: Boolean)
+  case class Wanted(
+      technique: String,
+      options: TechniqueOptions,
+      prepared: Boolean,
+      inBarrierStage: Boolean = false)
       extends Content {
     override def toString: String = s"wants $technique"
   }

@@ -39,6 +39,11 @@ object TechniqueReason {
         "the join is in a common table expression that is not deterministic and is read " +
           "several times")
 
+  case object BarrierStage
+      extends TechniqueReason(
+        "a barrier operator above (mapInPandas or mapInArrow with barrier=True) supports no union " +
+          "in its stage, which the technique needs")
+
   case object WrongOption extends TechniqueReason("an option is invalid")
 
   /** All reasons, in the order of the documentation. */
@@ -53,6 +58,7 @@ object TechniqueReason {
       NotStable,
       MergeTarget,
       CommonTable,
+      BarrierStage,
       WrongOption)
 
   /** A reason and its detail, for one join. */

@@ -46,6 +46,8 @@ object BroadcastMapJoin extends SkewTechnique {
         Right(BroadcastJoin.sparks(request, small))
       } else if (request.condition.isDefined) {
         Left(TechniqueReason.Condition.given)
+      } else if (request.inBarrierStage && !isExistence(request.joinType)) {
+        Left(TechniqueReason.BarrierStage.given)
       } else {
         request
           .checkStable(Seq(BuildLeft, BuildRight))
@@ -53,13 +55,19 @@ object BroadcastMapJoin extends SkewTechnique {
       }
     }
 
+  /** Whether the join only selects rows of a side. Then the plan has no union. */
+  private def isExistence(joinType: JoinType): Boolean = joinType match {
+    case LeftSemi | LeftAnti => true
+    case _ => false
+  }
+
   private def withUnmatched(request: TechniqueRequest, small: BuildSide): TechniquePlan = {
     val large = BroadcastSide.other(small)
     def said(reads: String) =
       s"${BroadcastSide.described(request, small)} is broadcast, the ${BroadcastSide.nameOf(large)} " +
         s"side (${BroadcastLimit.size(request.sizeOf(large))}) is not shuffled, and read $reads"
     request.joinType match {
-      case joinType @ (LeftSemi | LeftAnti) =>
+      case joinType if isExistence(joinType) =>
         val (met, metKeys) = keysMet(request, small)
         val found = request.joined(
           request.plan(small),

@@ -59,6 +59,10 @@ object IterativeBroadcastJoin extends SkewTechnique {
       passes = numPasses(request, cut, chunks)
       chunked = new ChunkedJoin(request, cut, chunks, passes)
       _ <- checkCondition(request, chunked)
+      _ <- Either.cond(
+        !request.inBarrierStage || chunked.parts == 1,
+        (),
+        TechniqueReason.BarrierStage.given)
       _ <- request.checkStable(if (chunked.readsLargeOnce) Seq(cut) else Seq(BuildLeft, BuildRight))
     } yield TechniquePlan(chunked.plan, chunked.how)
   }
@@ -141,6 +145,9 @@ private[skewext] final class ChunkedJoin(
   def needsKeysMet: Boolean = picksFromCut || showsUnmatchedOfCut
 
   def readsLargeOnce: Boolean = passes == 1 && !showsUnmatchedOfCut
+
+  /** The number of plans whose union is the result. */
+  def parts: Int = if (picksFromCut) 1 else passes + (if (showsUnmatchedOfCut) 1 else 0)
 
   def plan: LogicalPlan = if (picksFromCut) picked else looked
 

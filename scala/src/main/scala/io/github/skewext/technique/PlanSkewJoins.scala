@@ -3,9 +3,10 @@ package io.github.skewext.technique
 import io.github.skewext.internal.{Guard, SkewConf}
 import io.github.skewext.plan.{MarkedBroadcastJoin, TechniqueHint, TechniqueOptions, TechniqueReason}
 
-import org.apache.spark.sql.catalyst.plans.logical.{CTERelationDef, Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{CTERelationDef, Join, LogicalPlan, RebalancePartitions, RepartitionOperation}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, JOIN}
+import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 
 /**
@@ -20,10 +21,30 @@ case class PlanSkewJoins(session: SparkSession) extends Rule[LogicalPlan] {
       val known = plan.transformWithPruning(_.containsPattern(CTE)) {
         case definition: CTERelationDef => definition.mapChildren(whereWanted(_)(refusedThere))
       }
-      whereWanted(known)(planned)
+      whereWanted(withBarriersKnown(known))(planned)
     } else {
       plan
     }
+
+  /** Marks the requests in stages of barrier operators. */
+  private def withBarriersKnown(plan: LogicalPlan): LogicalPlan =
+    plan.transformWithPruning(_.containsPattern(JOIN)) {
+      case barrier if SparkShims.isBarrier(barrier) => barrier.mapChildren(inBarrierStage)
+    }
+
+  /** Only a repartition certainly shuffles: Spark may remove a sort, or broadcast a side of a join. */
+  private def inBarrierStage(plan: LogicalPlan): LogicalPlan = plan match {
+    case repartition: RepartitionOperation if repartition.shuffle => repartition
+    case rebalance: RebalancePartitions => rebalance
+    case join: Join =>
+      val marked = TechniqueHint.of(join) match {
+        case Some(wanted: TechniqueHint.Wanted) if !wanted.inBarrierStage =>
+          TechniqueHint.on(join, wanted.copy(inBarrierStage = true))
+        case _ => join
+      }
+      marked.mapChildren(inBarrierStage)
+    case other => other.mapChildren(inBarrierStage)
+  }
 
   private def whereWanted(plan: LogicalPlan)(
       change: (Join, TechniqueHint.Wanted) => LogicalPlan): LogicalPlan =
@@ -63,7 +84,9 @@ object PlanSkewJoins {
       technique <- SkewTechniques
         .named(wanted.technique)
         .toRight(TechniqueReason.WrongOption(s"there is no technique ${wanted.technique}"))
-      request <- TechniqueRequest.of(session, join, technique.name, wanted.options)
+      request <- TechniqueRequest
+        .of(session, join, technique.name, wanted.options)
+        .map(_.copy(inBarrierStage = wanted.inBarrierStage))
       made <- request.asHinted.fold(
         technique.plan(if (wanted.prepared) request else prepared(technique, request)))(Right(_))
     } yield made

@@ -26,6 +26,8 @@ import org.apache.spark.sql.skewext.SparkShims
  *                 are never null.
  * @param condition the predicate that rows with equal keys must also satisfy to match.
  * @param technique the name of the technique, which the joins of its plan carry.
+ * @param inBarrierStage whether the join may be in the stage of a barrier operator, where Spark
+ *                       supports no union.
  */
 case class TechniqueRequest(
     session: SparkSession,
@@ -34,7 +36,8 @@ case class TechniqueRequest(
     rightKeys: Seq[Expression],
     condition: Option[Expression],
     technique: String,
-    options: TechniqueOptions) {
+    options: TechniqueOptions,
+    inBarrierStage: Boolean = false) {
 
   def left: LogicalPlan = join.left
 

@@ -1,11 +1,20 @@
 package io.github.skewext.skew
 
-import io.github.skewext.explain.Explainer
+import java.util.{Arrays, Collections}
+
+import scala.collection.JavaConverters._
+
+import io.github.skewext.PythonApi
+import io.github.skewext.execution.split.SplitJoinExec
+import io.github.skewext.explain.{Explainer, Explanation}
 import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.SkewReason
+import io.github.skewext.plan.{SkewReason, TechniqueHint, TechniqueReason}
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
+import org.apache.spark.sql.execution.joins.SortMergeJoinExec
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.{BarrierMap, SqlInternals}
 
@@ -36,12 +45,11 @@ class BarrierStagesSuite extends SkewTest {
 
   private def multiJoin: DataFrame = fullJoin("k")(hotFirst(3): _*)
 
+  private def explanation(df: DataFrame): Explanation =
+    SqlInternals.withActive(spark)(Explainer.explain(df.queryExecution))
+
   private def explained(df: DataFrame): Seq[String] =
-    SqlInternals
-      .withActive(spark)(Explainer.explain(df.queryExecution))
-      .joins
-      .flatMap(_.skew)
-      .map(_.text)
+    explanation(df).joins.flatMap(_.skew).map(_.text)
 
   /** Left whole, and only for the operator above. */
   private def checkWholeBelow(df: DataFrame): Unit = {
@@ -97,6 +105,96 @@ class BarrierStagesSuite extends SkewTest {
         val join = spark.table("hot").join(spark.table("few").hint("merge"), Seq("k"), "full")
         checkWholeBelow(join)
         checkSplit(map(join, isBarrier = false))
+      }
+    }
+  }
+
+  test("a join of buckets in the stage of a barrier operator has as many tasks as Spark's") {
+    withTable("t2", "t4", "u2") {
+      skewed(0, 200).write.bucketBy(2, "k").saveAsTable("t2")
+      skewed(1, 200).write.bucketBy(4, "k").saveAsTable("t4")
+      skewed(2, 200).write.bucketBy(2, "k").saveAsTable("u2")
+      for (names <- Seq(Seq("t2", "u2"), Seq("t2", "t4"), Seq("t2", "u2", "t4"))) {
+        val tables = names.map(spark.table)
+        def tasks(df: DataFrame) = df.queryExecution.toRdd.getNumPartitions
+        val ours = fullJoin("k")(tables: _*)
+        assert(operators(ours).nonEmpty)
+        assert(tasks(ours) <= tasks(stockChain("k")(tables: _*)), names)
+      }
+      checkWhole(barrier(fullJoin("k")(spark.table("t2"), spark.table("u2"))))
+    }
+  }
+
+  private def byTechnique(name: String, how: String, options: (String, String)*): DataFrame =
+    PythonApi.skewJoin(
+      skewed(0, 200),
+      skewed(1, 60),
+      Arrays.asList("k"),
+      how,
+      name,
+      options.toMap.asJava,
+      null)
+
+  private def techniques(df: DataFrame): Seq[TechniqueHint.Content] =
+    df.queryExecution.optimizedPlan.collect { case node => TechniqueHint.of(node) }.flatten
+
+  test("techniques whose plan is a union are refused in the stage of a barrier operator") {
+    for (join <- Seq(
+        byTechnique("broadcast_map", "full"),
+        byTechnique("iterative_broadcast", "full", "chunks" -> "2"),
+        byTechnique("iterative_broadcast", "left", "chunks" -> "2", "passes" -> "2"),
+        byTechnique("broadcast_map", "full").join(skewed(2, 9).hint("broadcast"), Seq("k")))) {
+      val below = barrier(join)
+      checkWhole(below)
+      assert(techniques(below).collect { case refused: TechniqueHint.Refused =>
+        refused.reason.reason
+      } === Seq(TechniqueReason.BarrierStage))
+      val origins = explanation(below).joins.map(_.origin.text)
+      assert(origins.exists(_.endsWith(TechniqueReason.BarrierStage.text)), origins)
+      for (other <- Seq(barrier(join.repartition(2)), map(join, isBarrier = false))) {
+        assertSameRows(other.collect().toSeq, rowsWhenOff(other), "Spark's own join")
+        assert(techniques(other).exists(_.isInstanceOf[TechniqueHint.Made]))
+      }
+    }
+  }
+
+  test("techniques whose plan has one part run in the stage of a barrier operator") {
+    for ((technique, how, side) <- Seq(
+        ("iterative_broadcast", "left", "right"),
+        ("broadcast_map", "left_semi", "left"))) {
+      val join = PythonApi.skewJoin(
+        skewed(0, 60, maps = 2),
+        skewed(1, 60, maps = 2),
+        Arrays.asList("k"),
+        how,
+        technique,
+        Collections.singletonMap("side", side),
+        null)
+      checkWhole(barrier(join))
+      assert(techniques(barrier(join)).exists(_.isInstanceOf[TechniqueHint.Made]))
+    }
+  }
+
+  test("a join in a cache is split where Spark would split its own") {
+    def isSplit(df: DataFrame)(split: PartialFunction[SparkPlan, Boolean]): Boolean = {
+      val cached = df.cache()
+      try {
+        cached.collect()
+        collect(cached.queryExecution.executedPlan) { case scan: InMemoryTableScanExec =>
+          collect(scan.relation.cachedPlan)(split).contains(true)
+        }.contains(true)
+      } finally cached.unpersist(blocking = true)
+    }
+    for (changes <- Seq("true", "false")) {
+      withSQLConf("spark.sql.optimizer.canChangeCachedPlanOutputPartitioning" -> changes) {
+        val left = skewed(0, 800, hot = 2).join(skewed(1, 60).hint("merge"), Seq("k"), "left")
+        var sparks = false
+        withSQLConf(Off) {
+          sparks = isSplit(left) { case join: SortMergeJoinExec => join.isSkewJoin }
+        }
+        for (join <- Seq(sparksJoin, multiJoin)) {
+          assert(isSplit(join) { case _: SplitJoinExec => true } === sparks, changes)
+        }
       }
     }
   }

@@ -10,7 +10,7 @@ import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.shuffle.ShuffleManager
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum
 import org.apache.spark.sql.catalyst.expressions.{DynamicPruningSubquery, EvalMode, Expression, FunctionTableSubqueryArgumentExpression, NullIntolerant}
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, MapInPandas, PythonMapInArrow}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.python.{MapInPandasExec, PythonMapInArrowExec}
@@ -76,6 +76,12 @@ object SparkShims {
   def isBarrier(plan: SparkPlan): Boolean = plan match {
     case map: MapInPandasExec => map.isBarrier
     case map: PythonMapInArrowExec => map.isBarrier
+    case _ => false
+  }
+
+  def isBarrier(plan: LogicalPlan): Boolean = plan match {
+    case map: MapInPandas => map.isBarrier
+    case map: PythonMapInArrow => map.isBarrier
     case _ => false
   }
 

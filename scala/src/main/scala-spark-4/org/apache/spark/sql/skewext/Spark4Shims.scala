@@ -7,7 +7,7 @@ import jakarta.servlet.http.HttpServletRequest
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum
 import org.apache.spark.sql.catalyst.expressions.{CollationKey, EvalMode, Expression, FunctionTableSubqueryArgumentExpression}
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, MapInArrow, MapInPandas}
 import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, ShufflePartitionIdPassThrough}
 import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.execution.python.{MapInArrowExec, MapInPandasExec}
@@ -66,6 +66,12 @@ private[skewext] trait Spark4Shims extends LineShims {
   def isBarrier(plan: SparkPlan): Boolean = plan match {
     case map: MapInPandasExec => map.isBarrier
     case map: MapInArrowExec => map.isBarrier
+    case _ => false
+  }
+
+  def isBarrier(plan: LogicalPlan): Boolean = plan match {
+    case map: MapInPandas => map.isBarrier
+    case map: MapInArrow => map.isBarrier
     case _ => false
   }
 

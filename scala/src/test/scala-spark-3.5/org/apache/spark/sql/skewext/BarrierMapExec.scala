@@ -3,6 +3,7 @@ package org.apache.spark.sql.skewext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, MapInPandas}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.python.MapInPandasExec
 
@@ -21,6 +22,10 @@ class BarrierMapExec(
 }
 
 object BarrierMapExec {
-  def apply(function: Expression, input: SparkPlan, isBarrier: Boolean): SparkPlan =
-    new BarrierMapExec(function, input.output, input, isBarrier)
+
+  def logical(function: Expression, child: LogicalPlan, isBarrier: Boolean): LogicalPlan =
+    MapInPandas(function, child.output.map(_.newInstance()), child, isBarrier)
+
+  def apply(map: MapInPandas, input: SparkPlan): SparkPlan =
+    new BarrierMapExec(map.functionExpr, map.output, input, map.isBarrier)
 }

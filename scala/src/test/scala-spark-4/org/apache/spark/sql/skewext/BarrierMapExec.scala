@@ -4,6 +4,7 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, MapInPandas}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.python.MapInPandasExec
 
@@ -23,6 +24,10 @@ class BarrierMapExec(
 }
 
 object BarrierMapExec {
-  def apply(function: Expression, input: SparkPlan, isBarrier: Boolean): SparkPlan =
-    new BarrierMapExec(function, input.output, input, isBarrier, None)
+
+  def logical(function: Expression, child: LogicalPlan, isBarrier: Boolean): LogicalPlan =
+    MapInPandas(function, child.output.map(_.newInstance()), child, isBarrier, None)
+
+  def apply(map: MapInPandas, input: SparkPlan): SparkPlan =
+    new BarrierMapExec(map.functionExpr, map.output, input, map.isBarrier, None)
 }
