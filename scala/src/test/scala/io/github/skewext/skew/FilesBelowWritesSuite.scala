@@ -1,12 +1,19 @@
 package io.github.skewext.skew
 
+import java.util.{EnumSet, Set => JSet}
+
 import io.github.skewext.execution.split.{PartitionSplit, SplitJoinExec}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.SkewReason
 
-import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.connector.catalog.{DelegatingCatalogExtension, Identifier, SupportsWrite, Table, TableCapability}
+import org.apache.spark.sql.connector.expressions.{Expressions, Transform}
+import org.apache.spark.sql.connector.write.{LogicalWriteInfo, V1Write, Write, WriteBuilder}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.sources.{BaseRelation, CreatableRelationProvider, InsertableRelation}
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.{DataFrame, SQLContext, SaveMode}
 
 /** How many files a join writes of which skewed partitions are split. */
 class FilesBelowWritesSuite extends SkewTest {
@@ -165,6 +172,60 @@ class FilesBelowWritesSuite extends SkewTest {
       val plans =
         plansOf(valued(join("full", maps = 1)).write.format("noop").mode("overwrite").save())
       assert(Written(plans, Nil).splits.size === 1, plans)
+    }
+  }
+
+  test("only the write itself is bounded by its files") {
+    withSQLConf(GainOfThree, "spark.sql.catalog.v1" -> classOf[V1Writes.Catalog].getName) {
+      val writes = Seq[DataFrame => Unit](
+        _.write.format(classOf[V1Writes.Source].getName).partitionBy("g").save(),
+        _.writeTo("v1.ns.divided").append(),
+        _.write.insertInto("v1.ns.divided"))
+      for (write <- writes) {
+        val df = valued(join("full", maps = 1))
+        val written = Written(plansOf(write(df)), Nil)
+        assert(written.splits.isEmpty && written.reasons.contains(SkewReason.FewFiles))
+        checkSplit(df)
+      }
+    }
+  }
+}
+
+/** Writes that run the analyzed query of the DataFrame, as those of Delta do. They keep no row. */
+object V1Writes {
+
+  private val Columns =
+    StructType.fromDDL("k BIGINT, v0 BIGINT, s0 STRING, v1 BIGINT, s1 STRING, g BIGINT")
+
+  class Source extends CreatableRelationProvider {
+    override def createRelation(
+        context: SQLContext,
+        mode: SaveMode,
+        parameters: Map[String, String],
+        data: DataFrame): BaseRelation = {
+      data.collect()
+      new BaseRelation {
+        override def sqlContext: SQLContext = context
+        override def schema: StructType = data.schema
+      }
+    }
+  }
+
+  class Catalog extends DelegatingCatalogExtension {
+    override def name: String = "v1"
+    override def loadTable(ident: Identifier): Table = Divided
+  }
+
+  private object Divided extends SupportsWrite {
+    override def name: String = "divided"
+    override def schema: StructType = Columns
+    override def partitioning: Array[Transform] = Array(Expressions.identity("g"))
+    override def capabilities: JSet[TableCapability] =
+      EnumSet.of(TableCapability.V1_BATCH_WRITE)
+    override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = new WriteBuilder {
+      override def build: Write = new V1Write {
+        override def toInsertableRelation: InsertableRelation = (data, _) => data.collect()
+      }
     }
   }
 }
