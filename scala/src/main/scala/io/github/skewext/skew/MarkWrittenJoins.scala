@@ -28,6 +28,8 @@ object MarkWrittenJoins extends Rule[LogicalPlan] {
           write.partitionColumns.size > write.staticPartitions.size || write.bucketSpec.isDefined
         mark(write.query, isDivided)
       case write: DataWritingCommand => mark(write.query, isDivided = false)
+      // An append to a path names no partitioning unless partitionBy does. The table's own one is in its
+      // files, and no rule should read these.
       case write: SaveIntoDataSourceCommand =>
         mark(write.query, write.options.contains(DataSourceUtils.PARTITIONING_COLUMNS_KEY))
       case write: V2WriteCommand if writesFiles(write) => mark(write.query, isDivided(write))
