@@ -1,5 +1,7 @@
 package io.github.skewext.function
 
+import io.github.skewext.plan.OurNode
+
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
@@ -23,7 +25,8 @@ private[skewext] case class FindingRelation(
     @transient inputs: Seq[LogicalPlan],
     override val output: Seq[Attribute])
     extends LeafNode
-    with MultiInstanceRelation {
+    with MultiInstanceRelation
+    with OurNode {
 
   override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))
 

@@ -28,7 +28,7 @@ case class MarkedBroadcastJoin(
     joinType: JoinType,
     smallSide: BuildSide,
     made: TechniqueHint.Made)
-    extends LogicalPlan {
+    extends OurNode {
 
   override def children: Seq[LogicalPlan] = Seq(large, small, seen)
 

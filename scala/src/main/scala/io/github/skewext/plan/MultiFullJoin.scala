@@ -38,7 +38,7 @@ case class MultiFullJoin(
     roles: Seq[InputRole],
     indicator: Option[Attribute],
     hints: Seq[Option[HintInfo]] = Nil)
-    extends LogicalPlan {
+    extends OurNode {
 
   override lazy val output: Seq[Attribute] =
     MultiFullJoin.output(children.map(_.output), keyColumns, keyOutput, roles, indicator)

@@ -46,7 +46,8 @@ case class SaltKeys(
     cell: Attribute,
     kind: Option[Attribute],
     child: LogicalPlan)
-    extends UnaryNode {
+    extends UnaryNode
+    with OurNode {
 
   override def output: Seq[Attribute] = SaltKeys.output(child.output, keys, hotRows, cell, kind)
 
