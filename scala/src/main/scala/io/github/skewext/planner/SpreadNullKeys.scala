@@ -1,5 +1,7 @@
 package io.github.skewext.planner
 
+import java.util.IdentityHashMap
+
 import io.github.skewext.execution.{MultiFullJoinExec, MultiJoinExec, SparksShuffledJoin}
 import io.github.skewext.internal.{LogicalLinks, SkewConf}
 import io.github.skewext.plan._
@@ -35,28 +37,10 @@ object SpreadNullKeys extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
     if (SkewConf.enabled(conf) && conf.getConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS)) {
-      spread(plan, plan)
+      new Spreading(plan).spread(plan)
     } else {
       plan
     }
-
-  private def spread(plan: SparkPlan, whole: SparkPlan): SparkPlan = plan match {
-    case join: MultiFullJoinExec if canSpread(join) && !sharesShuffle(join, whole) =>
-      LogicalLinks.replacing(join)(
-        join.copy(spreadBy = join.children.zip(join.keys).map((spreadBy _).tupled)))
-    case SparksShuffledJoin(join) =>
-      sourceToSpread(join)
-        .filterNot(_ => sharesShuffle(join, whole))
-        .fold(plan)(spreadSource(join, _))
-    // Spark never removes this shuffle, whatever the partitions below are.
-    case shuffle: ShuffleExchangeExec if isRebalance(shuffle) =>
-      shuffle.mapChildren(spread(_, whole))
-    // Joins below this node stay unchanged, because it may rely on their partitions.
-    case _: ShuffleExchangeLike => plan
-    case node if node.requiredChildDistribution.forall(ignoresPartitioning(_)) =>
-      node.mapChildren(spread(_, whole))
-    case node => node
-  }
 
   /** Whether the join can return a row with a null key. */
   private[skewext] def canComeOut(join: MultiJoinExec): Boolean =
@@ -94,95 +78,122 @@ object SpreadNullKeys extends Rule[SparkPlan] {
     case _ => false
   }
 
-  private def canSpread(join: MultiFullJoinExec): Boolean =
-    !join.storagePartitioned && canComeOut(join) && areShuffled(join.children, join.keys)
+  /** Spreads the null keys in a query. */
+  private class Spreading(whole: SparkPlan) {
 
-  private def sourceToSpread(join: ShuffledJoin): Option[Int] =
-    sourceWithoutKeys(join).filter { _ =>
-      areShuffled(Seq(join.left, join.right), Seq(join.leftKeys, join.rightKeys))
+    /** By identity: it takes long to plan the exchanges of an input, and to compare plans. */
+    private val partitionings = new IdentityHashMap[SparkPlan, Partitioning]
+
+    def spread(plan: SparkPlan): SparkPlan = plan match {
+      case join: MultiFullJoinExec if canSpread(join) && !sharesShuffle(join) =>
+        LogicalLinks.replacing(join)(
+          join.copy(spreadBy = join.children.zip(join.keys).map((spreadBy _).tupled)))
+      case SparksShuffledJoin(join) =>
+        sourceToSpread(join)
+          .filterNot(_ => sharesShuffle(join))
+          .fold(plan)(spreadSource(join, _))
+      // Spark never removes this shuffle, whatever the partitions below are.
+      case shuffle: ShuffleExchangeExec if isRebalance(shuffle) =>
+        shuffle.mapChildren(spread)
+      // Joins below this node stay unchanged, because it may rely on their partitions.
+      case _: ShuffleExchangeLike => plan
+      case node if node.requiredChildDistribution.forall(ignoresPartitioning(_)) =>
+        node.mapChildren(spread)
+      case node => node
     }
 
-  /**
-   * Whether each input gets a shuffle for the join. An input with a single partition also gets one
-   * if others have more. Exchanges are not planned yet.
-   */
-  private def areShuffled(inputs: Seq[SparkPlan], keys: Seq[Seq[Expression]]): Boolean = {
-    val come = inputs.map(partitioning)
-    come.exists(_ != SinglePartition) && come.zip(keys).forall { case (partitioning, by) =>
-      partitioning == SinglePartition || !partitioning.satisfies(ClusteredDistribution(by))
-    }
-  }
+    private def canSpread(join: MultiFullJoinExec): Boolean =
+      !join.storagePartitioned && canComeOut(join) && areShuffled(join.children, join.keys)
 
-  /**
-   * Adds the shuffle of the source, by the hash that spreads its rows. Spark would shuffle by the
-   * keys of the join, by which it also sorts.
-   */
-  private def spreadSource(join: ShuffledJoin, source: Int): SparkPlan = {
-    def side(i: Int, input: SparkPlan, keys: Seq[Expression]): (SparkPlan, Seq[Expression]) =
-      if (i == source) {
-        spreadBy(input, keys) match {
-          case spread: SpreadNulls => (shuffled(input, keys :+ spread), keys :+ spread.settled)
-          case constant => (input, keys :+ constant)
-        }
-      } else {
-        (input, keys :+ Literal(0L))
+    private def sourceToSpread(join: ShuffledJoin): Option[Int] =
+      sourceWithoutKeys(join).filter { _ =>
+        areShuffled(Seq(join.left, join.right), Seq(join.leftKeys, join.rightKeys))
       }
-    val (left, leftKeys) = side(0, join.left, join.leftKeys)
-    val (right, rightKeys) = side(1, join.right, join.rightKeys)
-    LogicalLinks.replacing[SparkPlan](join)(join match {
-      case j: SortMergeJoinExec =>
-        j.copy(leftKeys = leftKeys, rightKeys = rightKeys, left = left, right = right)
-      case j: ShuffledHashJoinExec =>
-        j.copy(leftKeys = leftKeys, rightKeys = rightKeys, left = left, right = right)
-    })
-  }
 
-  private def shuffled(input: SparkPlan, by: Seq[Expression]): SparkPlan =
-    if (partitioning(input).satisfies(ClusteredDistribution(by))) input
-    else ShuffleExchangeExec(HashPartitioning(by, conf.numShufflePartitions), input)
-
-  /** Whether Spark can reuse the shuffle of an input, if it is by the key alone. */
-  private def sharesShuffle(join: SparkPlan, whole: SparkPlan): Boolean = {
-    def shuffles(node: SparkPlan): Seq[(SparkPlan, Seq[Expression])] =
-      node.children.zip(node.requiredChildDistribution).collect {
-        case (child, by: ClusteredDistribution) =>
-          (child.canonicalized, by.clustering.map(QueryPlan.normalizeExpressions(_, child.output)))
+    /**
+     * Whether each input gets a shuffle for the join. An input with a single partition also gets one
+     * if others have more. Exchanges are not planned yet.
+     */
+    private def areShuffled(inputs: Seq[SparkPlan], keys: Seq[Seq[Expression]]): Boolean = {
+      val come = inputs.map(partitioning)
+      come.exists(_ != SinglePartition) && come.zip(keys).forall { case (partitioning, by) =>
+        partitioning == SinglePartition || !partitioning.satisfies(ClusteredDistribution(by))
       }
-    lazy val own = shuffles(join).toSet
-    conf.exchangeReuseEnabled && whole.exists {
-      case other if other eq join => false
-      case other: MultiFullJoinExec if canSpread(other) => false
-      case other => shuffles(other).exists(own.contains)
     }
-  }
 
-  /**
-   * The partitioning of an input when its exchanges are planned. Before that, a join of stages with
-   * different numbers of partitions has none.
-   */
-  private def partitioning(input: SparkPlan): Partitioning =
-    EnsureRequirements().apply(input).outputPartitioning
-
-  /**
-   * The value that partitions an input, in addition to its key. It is constant for keys without a
-   * null, so that equal keys stay together. A row with a null key must go to the same partition
-   * when its task is retried, otherwise rows are lost and duplicated. So its partition depends on
-   * the task's number, and on the row's content only if that is stable.
-   */
-  private def spreadBy(input: SparkPlan, keys: Seq[Expression]): Expression = {
-    val nullable = nullableKeys(keys, input.output)
-    partitioning(input) match {
-      // The input has already been shuffled in this way, and the query is planned again.
-      case HashPartitioning(by :+ (spread: SpreadNulls), _) if by == keys => spread
-      case _ if nullable.isEmpty => Literal(0L)
-      case _ =>
-        val values =
-          if (StableRows.areIn(input)) {
-            input.output.filter(KeyTypes.comparedByBytes(_)).take(MaxColumns)
-          } else {
-            Nil
+    /**
+     * Adds the shuffle of the source, by the hash that spreads its rows. Spark would shuffle by the
+     * keys of the join, by which it also sorts.
+     */
+    private def spreadSource(join: ShuffledJoin, source: Int): SparkPlan = {
+      def side(i: Int, input: SparkPlan, keys: Seq[Expression]): (SparkPlan, Seq[Expression]) =
+        if (i == source) {
+          spreadBy(input, keys) match {
+            case spread: SpreadNulls => (shuffled(input, keys :+ spread), keys :+ spread.settled)
+            case constant => (input, keys :+ constant)
           }
-        SpreadNulls(nullable, values)
+        } else {
+          (input, keys :+ Literal(0L))
+        }
+      val (left, leftKeys) = side(0, join.left, join.leftKeys)
+      val (right, rightKeys) = side(1, join.right, join.rightKeys)
+      LogicalLinks.replacing[SparkPlan](join)(join match {
+        case j: SortMergeJoinExec =>
+          j.copy(leftKeys = leftKeys, rightKeys = rightKeys, left = left, right = right)
+        case j: ShuffledHashJoinExec =>
+          j.copy(leftKeys = leftKeys, rightKeys = rightKeys, left = left, right = right)
+      })
+    }
+
+    private def shuffled(input: SparkPlan, by: Seq[Expression]): SparkPlan =
+      if (partitioning(input).satisfies(ClusteredDistribution(by))) input
+      else ShuffleExchangeExec(HashPartitioning(by, conf.numShufflePartitions), input)
+
+    /** Whether Spark can reuse the shuffle of an input, if it is by the key alone. */
+    private def sharesShuffle(join: SparkPlan): Boolean = {
+      def shuffles(node: SparkPlan): Seq[(SparkPlan, Seq[Expression])] =
+        node.children.zip(node.requiredChildDistribution).collect {
+          case (child, by: ClusteredDistribution) =>
+            (
+              child.canonicalized,
+              by.clustering.map(QueryPlan.normalizeExpressions(_, child.output)))
+        }
+      lazy val own = shuffles(join).toSet
+      conf.exchangeReuseEnabled && whole.exists {
+        case other if other eq join => false
+        case other: MultiFullJoinExec if canSpread(other) => false
+        case other => shuffles(other).exists(own.contains)
+      }
+    }
+
+    /**
+     * The partitioning of an input when its exchanges are planned. Before that, a join of stages with
+     * different numbers of partitions has none.
+     */
+    private def partitioning(input: SparkPlan): Partitioning =
+      partitionings.computeIfAbsent(input, EnsureRequirements().apply(_).outputPartitioning)
+
+    /**
+     * The value that partitions an input, in addition to its key. It is constant for keys without a
+     * null, so that equal keys stay together. A row with a null key must go to the same partition
+     * when its task is retried, otherwise rows are lost and duplicated. So its partition depends on
+     * the task's number, and on the row's content only if that is stable.
+     */
+    private def spreadBy(input: SparkPlan, keys: Seq[Expression]): Expression = {
+      val nullable = nullableKeys(keys, input.output)
+      partitioning(input) match {
+        // The input has already been shuffled in this way, and the query is planned again.
+        case HashPartitioning(by :+ (spread: SpreadNulls), _) if by == keys => spread
+        case _ if nullable.isEmpty => Literal(0L)
+        case _ =>
+          val values =
+            if (StableRows.areIn(input)) {
+              input.output.filter(KeyTypes.comparedByBytes(_)).take(MaxColumns)
+            } else {
+              Nil
+            }
+          SpreadNulls(nullable, values)
+      }
     }
   }
 

@@ -1,9 +1,17 @@
 package io.github.skewext.planner
 
+import java.util.concurrent.atomic.AtomicInteger
+
 import io.github.skewext.MultiJoinTest
+import io.github.skewext.execution.MultiFullJoinExec
 import io.github.skewext.internal.Guard
 
+import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, UnknownPartitioning}
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.functions._
 
 class SpreadNullKeysSuite extends MultiJoinTest {
@@ -37,4 +45,32 @@ class SpreadNullKeysSuite extends MultiJoinTest {
       } finally spark.catalog.clearCache()
     }
   }
+
+  test("plans the exchanges of each input once") {
+    val spread = fullJoin("k")(
+      (0 until 3).map(i => spark.range(9).selectExpr("nullif(id, 3) AS k", s"id AS v$i")): _*)
+    val join = spread.queryExecution.sparkPlan.collectFirst { case j: MultiFullJoinExec => j }.get
+    val inputs = join.children.map(CountingExec(_))
+    val changed = SpreadNullKeys(join.withNewChildren(inputs))
+    assert(changed.asInstanceOf[MultiFullJoinExec].spreadNullKeys)
+    assert(inputs.map(_.asked.get) === Seq(1, 1, 1))
+  }
+}
+
+/** Counts how often its partitioning is computed. */
+private case class CountingExec(child: SparkPlan) extends UnaryExecNode {
+
+  @transient val asked = new AtomicInteger
+
+  override def output: Seq[Attribute] = child.output
+
+  override def outputPartitioning: Partitioning = {
+    asked.incrementAndGet()
+    UnknownPartitioning(0)
+  }
+
+  override protected def doExecute(): RDD[InternalRow] = child.execute()
+
+  override protected def withNewChildInternal(newChild: SparkPlan): CountingExec =
+    if (newChild eq child) this else copy(child = newChild)
 }
