@@ -1,14 +1,11 @@
 package io.github.skewext
 
-import java.nio.file.Files
-
 import io.github.skewext.execution.split.{KeySketchExec, SplitJoinExec}
 import io.github.skewext.execution.{MarkedBroadcastJoinExec, MultiFullJoinExec, SaltKeysExec}
 import io.github.skewext.internal.SkewConf
 import io.github.skewext.planner.MultiFullJoinStrategy
 import io.github.skewext.skew.SkewJoinCostEvaluator
 import io.github.skewext.technique.TechniqueTest
-import org.apache.commons.io.FileUtils
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
@@ -19,23 +16,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec, SelectColumnsExec}
 
 /** Queries whose plans change while they run, with a node of ours in them. */
-trait ReplanningTest extends TechniqueTest {
-
-  // Scans return batches only if Spark generates code.
-  override protected def generatesCode: Boolean = true
-
-  private lazy val folder = Files.createTempDirectory("replanning")
-
-  override protected def afterAll(): Unit =
-    try super.afterAll()
-    finally FileUtils.deleteDirectory(folder.toFile)
-
-  /** A table of parquet files, written once. */
-  protected def stored(name: String, df: => DataFrame): DataFrame = {
-    val path = folder.resolve(name)
-    if (!Files.exists(path)) df.write.parquet(path.toString)
-    spark.read.parquet(path.toString)
-  }
+trait ReplanningTest extends TechniqueTest with StoredTables {
 
   /**
    * Columns k, v0, s0 for i = 0; the first input has a hot key. A cached table of numbers returns batches.

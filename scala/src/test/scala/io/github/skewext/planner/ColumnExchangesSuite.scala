@@ -1,12 +1,9 @@
 package io.github.skewext.planner
 
-import java.nio.file.Files
-
-import io.github.skewext.MultiJoinTest
+import io.github.skewext.StoredTables
 import io.github.skewext.execution.split.KeySketchExec
 import io.github.skewext.explain.Explainer
 import io.github.skewext.internal.SkewConf
-import org.apache.commons.io.FileUtils
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
@@ -15,27 +12,11 @@ import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec, SelectColumnsExec, SqlInternals, TestShuffles}
 
 /** Columnar shuffles: when they are planned, and that nothing else changes. */
-class ColumnExchangesSuite extends MultiJoinTest {
-
-  // Spark's scans return columns only with code generation.
-  override protected def generatesCode: Boolean = true
+class ColumnExchangesSuite extends StoredTables {
 
   private val On = SkewConf.SHUFFLE_COLUMNS.key -> "true"
   private val ByRow = SkewConf.SHUFFLE_COLUMNS.key -> "false"
   private val Adaptive = "spark.sql.adaptive.enabled"
-
-  private lazy val folder = Files.createTempDirectory("columns")
-
-  override protected def afterAll(): Unit =
-    try super.afterAll()
-    finally FileUtils.deleteDirectory(folder.toFile)
-
-  /** A table of files, because their scans return columns. */
-  private def stored(name: String, df: => DataFrame): DataFrame = {
-    val path = folder.resolve(name)
-    if (!Files.exists(path)) df.write.parquet(path.toString)
-    spark.read.parquet(path.toString)
-  }
 
   private def input(i: Int, rows: Int = 60): DataFrame = stored(
     s"t$i-$rows",
