@@ -70,8 +70,9 @@ private[bucket] object WriteCheck {
           }
         }
         val found = if (parts.isEmpty) Map.empty[(Int, Int), Long] else parts.maxBy(_.values.sum)
+        val foundByBucket = byBucket(found)
         val lacking = byBucket(counted).map { case (bucket, n) =>
-          bucket -> (n - byBucket(found).getOrElse(bucket, 0L))
+          bucket -> (n - foundByBucket.getOrElse(bucket, 0L))
         }
         Left(Missing(lacking.filter(_._2 > 0), found.values.sum, isLeast = parts.size > 1))
     }
