@@ -3,7 +3,7 @@ package io.github.skewext.execution
 import io.github.skewext.execution.MultiFullJoinExec.NoOrder
 import io.github.skewext.execution.grouping.{GroupingSettings, JoinKeys, KeyOrder}
 import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.{InputRole, KeepsStableRows, MultiFullJoin, RewriteReason}
+import io.github.skewext.plan.{InputRole, KeepsStableRows, MultiFullJoin, MultiJoinOutput, RewriteReason}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -45,7 +45,7 @@ abstract class MultiJoinExec extends CombinationCodegen with KeepsStableRows {
 
   /** All columns that the join can return. */
   protected def allColumns: Seq[Attribute] =
-    MultiFullJoin.output(children.map(_.output), keyColumns, keyOutput, roles, indicator)
+    MultiJoinOutput.of(children.map(_.output), keyColumns, keyOutput, roles, indicator)
 
   override def producedAttributes: AttributeSet = AttributeSet(keyOutput ++ indicator)
 
@@ -111,7 +111,7 @@ abstract class MultiJoinExec extends CombinationCodegen with KeepsStableRows {
     }
     val values = for {
       i <- children.indices if roles(i).isShown
-      a <- MultiFullJoin.valueColumns(children(i).output, keyColumns(i))
+      a <- MultiJoinOutput.valueColumns(children(i).output, keyColumns(i))
     } yield InputColumn(i, ordinal(i, a), a.dataType, nullable = true)
     keyColumnsOut ++ values ++ indicator.map(a => IndicatorColumn(a.dataType))
   }

@@ -5,7 +5,8 @@ import io.github.skewext.internal.SkewConf
 import io.github.skewext.plan.InputRole.Required
 import io.github.skewext.plan.{MultiFullJoin, TechniqueHint}
 
-import org.apache.spark.sql.catalyst.plans.logical.{BROADCAST, LogicalPlan}
+import org.apache.spark.sql.catalyst.expressions.AttributeMap
+import org.apache.spark.sql.catalyst.plans.logical.{BROADCAST, HintInfo, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 
@@ -38,9 +39,36 @@ object BroadcastHintedInputs extends Rule[LogicalPlan] {
         } else {
           val what = TechniqueHint.OfMultiJoin(
             MultiFullJoin.describe(join.keyOutput.map(_.name), join.roles, join.indicator))
-          join.broadcasting(inputs, TechniqueHint(what, Some(BROADCAST)))
+          broadcasting(join, inputs, TechniqueHint(what, Some(BROADCAST)))
         }
     }
+
+  /**
+   * The same rows by Spark's own joins of the other inputs with each of these, which is broadcast. One
+   * of the others must be required: then every key of the result is theirs, in equal columns.
+   *
+   * A required input that stands before the second of the others is joined with the first, before
+   * rows are shuffled: it may have few keys, and Spark's chain does so, too.
+   */
+  private def broadcasting(join: MultiFullJoin, inputs: Seq[Int], hint: HintInfo): LogicalPlan = {
+    val kept = join.children.indices.diff(inputs)
+    val first = kept.head
+    val early =
+      if (join.roles(first) != Required) Nil
+      else inputs.filter(i => join.roles(i) == Required && kept.lift(1).exists(i < _))
+    val others = if (early.isEmpty) {
+      join.joinOf(kept)
+    } else {
+      val joined =
+        early.foldLeft(join.children(first))(join.broadcastTo(_, join.keys(first), _, hint))
+      val columns = join.children(first).output ++ early.flatMap(join.valueColumns)
+      join.withInputs(join.children.updated(first, Project(columns, joined))).joinOf(kept)
+    }
+    val shownKeys = others.output.take(join.keyOutput.size)
+    val joined = inputs.diff(early).foldLeft(others)(join.broadcastTo(_, shownKeys, _, hint))
+    val columns = AttributeMap(joined.output.map(a => a -> a))
+    Project(join.output.map(columns), joined)
+  }
 
   /** Why the hint of an input of the operator has no effect; none if there is no hint. */
   def unused(join: MultiFullJoin, i: Int): Option[String] = join.hint(i).map {

@@ -1,7 +1,5 @@
 package io.github.skewext.plan
 
-import scala.collection.mutable
-
 import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -41,13 +39,13 @@ case class MultiFullJoin(
     extends OurNode {
 
   override lazy val output: Seq[Attribute] =
-    MultiFullJoin.output(children.map(_.output), keyColumns, keyOutput, roles, indicator)
+    MultiJoinOutput.of(children.map(_.output), keyColumns, keyOutput, roles, indicator)
 
   override def producedAttributes: AttributeSet = AttributeSet(keyOutput ++ indicator)
 
   override lazy val resolved: Boolean = childrenResolved && expressions.forall(_.resolved)
 
-  override def maxRows: Option[Long] = MultiFullJoin.maxRows(children.map(_.maxRows), roles)
+  override def maxRows: Option[Long] = MultiJoinOutput.maxRows(children.map(_.maxRows), roles)
 
   /** Cached, as in Spark's own nodes, because plans above read it repeatedly. */
   override def stats: Statistics = {
@@ -96,7 +94,7 @@ case class MultiFullJoin(
     children(i).distinctKeys.exists(_.subsetOf(ExpressionSet(keys(i))))
 
   def valueColumns(i: Int): Seq[Attribute] =
-    MultiFullJoin.valueColumns(children(i).output, keyColumns(i))
+    MultiJoinOutput.valueColumns(children(i).output, keyColumns(i))
 
   /**
    * The positions of the key columns whose equal values are identical, so that any input can
@@ -201,7 +199,7 @@ case class MultiFullJoin(
   }
 
   /** The join of some of the inputs: the key columns, then the others, without the indicator. */
-  private def joinOf(kept: Seq[Int]): LogicalPlan = kept match {
+  private[skewext] def joinOf(kept: Seq[Int]): LogicalPlan = kept match {
     case Seq(one) =>
       val shownKeys = keyColumns(one).zip(keyOutput).map { case (column, out) =>
         MultiFullJoin.aliasFor(column, out)
@@ -219,32 +217,6 @@ case class MultiFullJoin(
       // It is by position.
       join.unsetTagValue(MultiFullJoin.Asked)
       join
-  }
-
-  /**
-   * The same rows by Spark's own joins of the other inputs with each of these, which is broadcast. One
-   * of the others must be required: then every key of the result is theirs, in equal columns.
-   *
-   * A required input that stands before the second of the others is joined with the first, before
-   * rows are shuffled: it may have few keys, and Spark's chain does so, too.
-   */
-  def broadcasting(inputs: Seq[Int], hint: HintInfo): LogicalPlan = {
-    val kept = children.indices.diff(inputs)
-    val first = kept.head
-    val early =
-      if (roles(first) != Required) Nil
-      else inputs.filter(i => roles(i) == Required && kept.lift(1).exists(i < _))
-    val others = if (early.isEmpty) {
-      joinOf(kept)
-    } else {
-      val joined = early.foldLeft(children(first))(broadcastTo(_, keys(first), _, hint))
-      val columns = children(first).output ++ early.flatMap(valueColumns)
-      withInputs(children.updated(first, Project(columns, joined))).joinOf(kept)
-    }
-    val shownKeys = others.output.take(keyOutput.size)
-    val joined = inputs.diff(early).foldLeft(others)(broadcastTo(_, shownKeys, _, hint))
-    val columns = AttributeMap(joined.output.map(a => a -> a))
-    Project(output.map(columns), joined)
   }
 
   /** Spark's join with an input that is broadcast, of a plan that has all keys of the result. */
@@ -291,127 +263,12 @@ object MultiFullJoin {
   /** The predicates that were added to each input, in terms of the output. */
   private val Asked = TreeNodeTag[Map[Int, ExpressionSet]]("skewext.asked")
 
-  /** Marks a projection that gives new ids to an input. */
-  private val Renewed = TreeNodeTag[Unit]("skewext.renewed")
-
-  /**
-   * The output of the logical and the physical node. Only this method defines order and
-   * nullability.
-   */
-  def output(
-      inputs: Seq[Seq[Attribute]],
-      keyColumns: Seq[Seq[Attribute]],
-      keyOutput: Seq[Attribute],
-      roles: Seq[InputRole],
-      indicator: Option[Attribute]): Seq[Attribute] = {
-    val values = inputs.indices.flatMap { i =>
-      val columns = valueColumns(inputs(i), keyColumns(i))
-      roles(i) match {
-        case Required => columns
-        case Optional => columns.map(_.withNullability(true))
-        case Excluded | Present => Nil
-      }
-    }
-    val keyNullable = keyOutput.indices.map(j => keyIsNullable(keyColumns, roles, j))
-    keyOutput.zip(keyNullable).map { case (a, n) => a.withNullability(n) } ++ values ++ indicator
-  }
-
   /** An alias with the name and the id of a column of the output. */
   private[skewext] def aliasFor(value: Expression, column: Attribute): Alias =
     Alias(value, column.name)(
       exprId = column.exprId,
       qualifier = column.qualifier,
       explicitMetadata = Some(column.metadata))
-
-  /**
-   * Gives new ids to the columns of an input. It returns the new plan, and a function from old
-   * columns to new ones.
-   *
-   * The aliases also have new names, such as `x@1`. The analyzer would accept aliases of the same
-   * name, but Spark's optimizer removes these as redundant below all nodes except its own joins.
-   * Then two inputs would have the same columns.
-   */
-  private[skewext] def withNewIds(
-      input: LogicalPlan,
-      i: Int): (LogicalPlan, Attribute => Attribute) = {
-    val aliases = input.output.map(a => a -> Alias(a, s"${a.name}@$i")())
-    val aliasOf = AttributeMap(aliases)
-    val renewed = Project(aliases.map(_._2), input)
-    renewed.setTagValue(Renewed, ())
-    (renewed, aliasOf(_).toAttribute)
-  }
-
-  /**
-   * Gives new ids to all columns of those inputs in which Spark's optimizer could produce equal
-   * columns, because it removes aliases that only change an id. Other inputs stay unchanged. New
-   * ids go to
-   *
-   *  - inputs that have a column in common, anywhere in their plans. If one of them hides the
-   *    column behind an alias and the optimizer removes the alias, two inputs return the same
-   *    column. Plans below earlier new ids are skipped, because these aliases stay. They are not
-   *    skipped below a multi-way join, which may become a part of another one.
-   *  - inputs with two columns of one name. These could be aliases of one column. If one of them is
-   *    the key and the optimizer removes the aliases, the other one is no longer a value column.
-   *
-   * @return each input, with a function from its old columns to the new ones.
-   */
-  private[skewext] def separated(
-      inputs: Seq[LogicalPlan]): Seq[(LogicalPlan, Attribute => Attribute)] = {
-    val firstWith = mutable.HashMap.empty[ExprId, Int]
-    val sharing = mutable.BitSet.empty
-    def visible(plan: LogicalPlan, belowJoin: Boolean): Seq[LogicalPlan] =
-      if (!belowJoin && plan.getTagValue(Renewed).isDefined) Seq(plan)
-      else {
-        val joins = belowJoin || plan.isInstanceOf[MultiFullJoin]
-        plan +: plan.children.flatMap(visible(_, joins))
-      }
-    for {
-      (input, i) <- inputs.zipWithIndex
-      node <- visible(input, belowJoin = false)
-      column <- node.output
-    } {
-      val first = firstWith.getOrElseUpdate(column.exprId, i)
-      if (first != i) sharing ++= Seq(first, i)
-    }
-    def repeatsName(input: LogicalPlan) =
-      input.output.map(_.name).distinct.size < input.output.size
-    inputs.zipWithIndex.map { case (input, i) =>
-      if (sharing(i) || repeatsName(input)) withNewIds(input, i)
-      else (input, (a: Attribute) => a)
-    }
-  }
-
-  /** The columns of an input that are not key columns. */
-  def valueColumns(input: Seq[Attribute], keyColumns: Seq[Attribute]): Seq[Attribute] = {
-    val keySet = AttributeSet(keyColumns)
-    input.filterNot(keySet.contains)
-  }
-
-  /** A key column is null only in rows with a null key, if the join returns such rows. */
-  private def keyIsNullable(
-      keyColumns: Seq[Seq[Attribute]],
-      roles: Seq[InputRole],
-      column: Int): Boolean =
-    roles.indices.exists { i =>
-      InputRole.emitsNullKeys(roles, i) && keyColumns(i)(column).nullable
-    }
-
-  /**
-   * An upper bound for the number of rows. The join returns each combination of input rows at most
-   * once, and every combination contains a row of at least one input.
-   */
-  def maxRows(inputs: Seq[Option[Long]], roles: Seq[InputRole]): Option[Long] = {
-    val factors = inputs.zip(roles).collect {
-      case (rows, Required) => rows.map(BigInt(_))
-      case (rows, Optional) => rows.map(BigInt(_) + 1)
-    }
-    if (factors.forall(_.isDefined)) {
-      val product = factors.flatten.product - (if (roles.contains(Required)) 0 else 1)
-      if (product.isValidLong) Some(product.toLong) else None
-    } else {
-      None
-    }
-  }
 
   /** For example, `[k] full outer, 4 inputs` or `[k] 3 inputs: required, optional, excluded`. */
   def describe(

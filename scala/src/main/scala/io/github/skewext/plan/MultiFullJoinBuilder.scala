@@ -124,13 +124,13 @@ private[skewext] class MultiFullJoinBuilder(
   }
 
   /**
-   * Gives new ids to the columns of inputs that come from one DataFrame. `MultiFullJoin.withNewIds`
+   * Gives new ids to the columns of inputs that come from one DataFrame. `NewIds.withNewIds`
    * also gives them new names, and the projection above the join restores the old ones.
    */
   private def separate(
       plans: Seq[LogicalPlan],
       keyColumns: Seq[Seq[Attribute]]): (Seq[LogicalPlan], Seq[Seq[Attribute]]) = {
-    MultiFullJoin
+    NewIds
       .separated(plans)
       .zip(keyColumns)
       .map { case ((plan, columnOf), keys) =>
@@ -148,7 +148,7 @@ private[skewext] class MultiFullJoinBuilder(
     val shown = inputs.indices.filter(roles(_) != Excluded)
     // Matches columns by position: those of the children may have new ids, but the same order.
     val valueNames = shown.map { i =>
-      i -> MultiFullJoin.valueColumns(inputs(i).output, keyColumns(i)).map(_.name)
+      i -> MultiJoinOutput.valueColumns(inputs(i).output, keyColumns(i)).map(_.name)
     }
     val all = keyNames.map(None -> _) ++ valueNames.flatMap { case (i, names) =>
       names.map(Some(i) -> _)

@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import io.github.skewext.plan.InputRole.{Excluded, Optional}
 import io.github.skewext.plan.RewriteReason.Detailed
-import io.github.skewext.plan.{InputRole, KeyTypes, MultiFullJoin, RewriteReason}
+import io.github.skewext.plan.{InputRole, KeyTypes, NewIds, RewriteReason}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -136,7 +136,7 @@ private[skewext] class JoinTreeMerger private (
 
   /** The tree with new ids for the columns of its inputs. */
   private def renewed(group: JoinTree): JoinTree = {
-    val renamed = group.inputs.map(input => MultiFullJoin.withNewIds(input.plan, input.id))
+    val renamed = group.inputs.map(input => NewIds.withNewIds(input.plan, input.id))
     val newOf = AttributeMap(group.inputs.zip(renamed).flatMap { case (input, (_, columnOf)) =>
       input.plan.output.map(a => a -> columnOf(a))
     })

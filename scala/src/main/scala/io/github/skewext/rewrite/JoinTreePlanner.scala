@@ -3,7 +3,7 @@ package io.github.skewext.rewrite
 import scala.collection.concurrent.TrieMap
 import scala.collection.mutable
 
-import io.github.skewext.plan.{KeyTypes, MultiFullJoin}
+import io.github.skewext.plan.{KeyTypes, MultiFullJoin, NewIds}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
@@ -60,7 +60,7 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
   def plan(): (LogicalPlan, MultiFullJoin) = {
     val list = terms.map(unevaluated)
     val conditions = group.conditions.map(unevaluated)
-    val separated = MultiFullJoin.separated(inputs.map(_.plan()))
+    val separated = NewIds.separated(inputs.map(_.plan()))
     val renames = separated.map(_._2)
     val keys = inputs.indices.map(i => inputs(i).keyColumns.map(renames(i)))
     val join =

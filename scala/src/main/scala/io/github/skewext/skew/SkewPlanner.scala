@@ -2,7 +2,7 @@ package io.github.skewext.skew
 
 import io.github.skewext.execution.split.{PartitionSplit, Slice}
 import io.github.skewext.plan.InputRole.Optional
-import io.github.skewext.plan.{InputRole, SkewReason, SkewSettings, TaskFiles}
+import io.github.skewext.plan.{InputRole, SkewReason, SkewSettings}
 
 /**
  * Decides which partitions of a join are split, and how. It computes tasks from sizes, without
@@ -29,11 +29,6 @@ import io.github.skewext.plan.{InputRole, SkewReason, SkewSettings, TaskFiles}
  * Equal keys without other columns compress to almost nothing, but joining each of them is as much
  * work as elsewhere. If rows were sampled ([[RowWeights]]), the planner gives a partition as many
  * bytes as its rows would have in other partitions.
- *
- * Where each task writes files, a partition has as many tasks as leave a file of the advisory size to
- * each, and two slices in any case: half a straggler is worth a small file. Where a task writes a file for
- * each value of the table's partition columns, there are no more tasks than Spark's own rule would make:
- * slices of whole map blocks, of inputs that are skewed by their bytes.
  */
 object SkewPlanner {
 
@@ -53,14 +48,6 @@ object SkewPlanner {
    */
   val OutputCost = 0.05
 
-  /**
-   * The least number of rows with hot keys in a slice. With fewer rows, slices would be too uneven.
-   */
-  private val HotRowsOfSlice = 8
-
-  /** The least gain for which marking pays. Its main cost is the wait for its tasks. */
-  private val MarkingGain = 1.25
-
   private val Growth = 1.25
 
   /**
@@ -73,32 +60,8 @@ object SkewPlanner {
       settings: SkewSettings,
       output: IndexedSeq[PartitionOutput] = IndexedSeq.empty)
       : Either[SkewReason, Seq[PartitionSplit]] =
-    decide(inputs.map(_.weighed), settings, output, mostTasks(inputs, settings, output))
+    decide(inputs.map(_.weighed), settings, output, FileLimit.mostTasks(inputs, settings, output))
       .map(_.map(inBytesOf(_, inputs)))
-
-  /** How many tasks a partition may have for the files that they write. */
-  private def mostTasks(
-      inputs: Seq[SkewInput],
-      settings: SkewSettings,
-      output: IndexedSeq[PartitionOutput])(partition: Int): Int = settings.files match {
-    case None => Int.MaxValue
-    case Some(TaskFiles.One) =>
-      val read = inputs.filter(_.role.isShown).map(_.bytes(partition)).sum
-      val written = read + output.lift(partition).map(_.bytes).getOrElse(0.0)
-      (written / settings.advisoryBytes).toInt
-    case Some(TaskFiles.OneForEachValue) => inputs.map(tasksOfSpark(_, settings, partition)).max
-  }
-
-  /** How many tasks Spark would make of a partition, in a join in which it may slice the input. */
-  private def tasksOfSpark(input: SkewInput, settings: SkewSettings, partition: Int): Int = {
-    val threshold = settings.skewThreshold(input.bytes)
-    if (input.bytes(partition) <= threshold) {
-      1
-    } else {
-      val target = settings.targetBytes(input.bytes, threshold).toDouble
-      Slice.cut(input.blocks(partition), target, cuttable = false).size
-    }
-  }
 
   private def decide(
       inputs: Seq[SkewInput],
@@ -107,7 +70,7 @@ object SkewPlanner {
       mostTasks: Int => Int): Either[SkewReason, Seq[PartitionSplit]] = {
     val thresholds = inputs.map(i => settings.skewThreshold(i.bytes))
     val targets = inputs.zip(thresholds).map { case (i, t) => settings.targetBytes(i.bytes, t) }
-    val hot = hotOutput(inputs, settings, output)
+    val hot = HotOutput.of(inputs, settings, output)
     val decided = inputs.head.bytes.indices.flatMap { p =>
       val skewed = inputs.indices.filter(i => inputs(i).bytes(p) > thresholds(i))
       def split(most: Int) = planPartition(p, inputs, skewed, hot.get(p), targets, settings, most)
@@ -123,46 +86,6 @@ object SkewPlanner {
     val splits = decided.collect { case Right(split) => split }
     if (splits.nonEmpty) Right(splits)
     else Left(decided.collectFirst { case Left(reason) => reason }.getOrElse(SkewReason.NotSkewed))
-  }
-
-  /**
-   * The partitions whose output of hot keys is much larger than the input of others, so that they
-   * take longer whatever reads their output. The comparison counts a byte of output like a byte of
-   * input.
-   */
-  private def hotOutput(
-      inputs: Seq[SkewInput],
-      settings: SkewSettings,
-      output: IndexedSeq[PartitionOutput]): Map[Int, HotOutput] = if (output.isEmpty) {
-    Map.empty
-  } else {
-    val read = inputs.head.bytes.indices.map(p => inputs.map(_.bytes(p)).sum)
-    val moved = read.zip(output).map { case (bytes, o) => bytes + o.bytes.toLong }
-    val threshold = settings.skewThreshold(moved)
-    val target = settings.targetBytes(read, settings.skewThreshold(read))
-    output.indices
-      .filter(p => output(p).bytes > threshold)
-      .map { p =>
-        val o = output(p)
-        val cost = OutputCost * o.bytes
-        p -> HotOutput(cost, o.byInput.map(OutputCost * _), o.hotRows, (read(p) + cost) / target)
-      }
-      .toMap
-  }
-
-  /**
-   * The estimated output of a partition, as costs.
-   *
-   * @param slices the number of slices that suits the cost of the partition.
-   */
-  private case class HotOutput(
-      cost: Double,
-      byInput: Seq[Double],
-      hotRows: Seq[Double],
-      slices: Double) {
-
-    /** The most slices of the input that are not too uneven. */
-    def maxSlices(input: Int): Double = math.max(2.0, hotRows(input) / HotRowsOfSlice)
   }
 
   private def planPartition(
@@ -226,10 +149,11 @@ object SkewPlanner {
     val streamed = others + skewed.streamCost * own + output
     val atOnce = own + others + output
     val plain = PartitionSplit(partition, input, Nil, residual = true, streamed, atOnce)
-    val possible = markingSlices(skewed, partition, target, settings)
+    val possible = Marking.slices(skewed, partition, target, settings)
     val toMark = if (possible.nonEmpty && inputs.forall(_.stable())) possible else Nil
     Right(
-      marking(skewed, toMark, own, others, 0.0)
+      Marking
+        .of(skewed, toMark, own, others, 0.0)
         .map { m =>
           plain
             .copy(marking = m.slices, longestTask = m.longestTask + output, work = m.work + output)
@@ -237,49 +161,6 @@ object SkewPlanner {
         .filter(_.work <= settings.maxRereadFactor * atOnce)
         .getOrElse(plain))
   }
-
-  /**
-   * A marking: tasks before the join that compute the matched keys.
-   *
-   * @param longestTask the longest marking task plus the join task that waits for it.
-   * @param work the bytes that the marking tasks read, plus those that the residual reads
-   *             afterwards.
-   */
-  private case class Marking(slices: Seq[Slice], longestTask: Double, work: Double)
-
-  /**
-   * The slices for the marking tasks of an input, or nothing if marking is not possible. Blocks are
-   * not divided by hash, because every task of a block would read all its keys.
-   */
-  private def markingSlices(
-      input: SkewInput,
-      partition: Int,
-      target: Double,
-      settings: SkewSettings): Seq[Slice] =
-    if (settings.marking && input.sliceable && input.wholeBytes.isEmpty) {
-      val most = input.bytes(partition).toDouble / settings.maxSlices
-      // A task that only reads keys can read more bytes.
-      Slice.cut(input.blocks(partition), math.max(target / input.dropCost, most), cuttable = false)
-    } else {
-      Nil
-    }
-
-  /** The marking of an input, if it pays. */
-  private def marking(
-      input: SkewInput,
-      slices: Seq[Slice],
-      own: Long,
-      others: Long,
-      longestPiece: Double): Option[Marking] =
-    if (slices.size >= 2) {
-      val works = slices.map(s => input.dropCost * (others + s.bytesRead))
-      val longest = works.max + math.max(longestPiece, others.toDouble)
-      val streamed = math.max(longestPiece, others + input.dropCost * own)
-      val read = slices.map(s => others + s.bytesRead).sum + others
-      if (streamed >= MarkingGain * longest) Some(Marking(slices, longest, read.toDouble)) else None
-    } else {
-      None
-    }
 
   /** @param target the size of a slice; infinite if the input is not skewed by its size. */
   private def sliced(
@@ -301,7 +182,7 @@ object SkewPlanner {
     val bySize = !target.isInfinite
     lazy val blocks = skewed.blocks(partition)
     lazy val cuttable = skewed.isCuttable(partition)
-    lazy val toMark = markingSlices(skewed, partition, target, settings)
+    lazy val toMark = Marking.slices(skewed, partition, target, settings)
     lazy val nullKeysDivided =
       residual && inputs.indices.forall(i => i == input || inputs(i).rowsStable())
 
@@ -324,7 +205,8 @@ object SkewPlanner {
         pieces
       } else {
         val streamed = others + skewed.streamCost * own
-        marking(skewed, toMark, own, others, works.max)
+        Marking
+          .of(skewed, toMark, own, others, works.max)
           .map { m =>
             pieces.copy(
               marking = m.slices,

@@ -3,7 +3,7 @@ package io.github.skewext.technique
 import java.util.Locale
 
 import io.github.skewext.internal.JoinTypeName
-import io.github.skewext.plan.{JoinHints, MultiFullJoin, StableRows, TechniqueHint, TechniqueOptions, TechniqueReason}
+import io.github.skewext.plan.{JoinHints, NewIds, StableRows, TechniqueHint, TechniqueOptions, TechniqueReason}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.DeduplicateRelations
@@ -117,7 +117,7 @@ case class TechniqueRequest(
     // Give the columns new names, too. Spark does not renew the ids of columns that our nodes
     // create. Its optimizer keeps an alias that corrects a name. Without one, the ids of the join
     // would change each time it is planned.
-    val (copy, _) = MultiFullJoin.withNewIds(renewed, if (side == BuildLeft) 0 else 1)
+    val (copy, _) = NewIds.withNewIds(renewed, if (side == BuildLeft) 0 else 1)
     val columnOf = AttributeMap(original.output.zip(copy.output))
     (copy, _.transform { case a: Attribute => columnOf(a) })
   }

@@ -135,7 +135,7 @@ class PlanNodesSuite extends MultiJoinTest {
   test("maxRows is an upper bound for the rows") {
     import InputRole._
     def bound(inputs: (Option[Long], InputRole)*) =
-      MultiFullJoin.maxRows(inputs.map(_._1), inputs.map(_._2))
+      MultiJoinOutput.maxRows(inputs.map(_._1), inputs.map(_._2))
     assert(bound(Some(3L) -> Optional, Some(4L) -> Optional) === Some(19))
     assert(bound(Some(3L) -> Required, Some(4L) -> Optional) === Some(15))
     assert(bound(Some(3L) -> Required, Some(4L) -> Required) === Some(12))
