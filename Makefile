@@ -94,7 +94,7 @@ LINE_SUITES := *SkewExtensionsSuite *MultiFullJoinSuite *KeyTypesSuite *BadInput
   *SkewedBroadcastCostSuite *BarrierStagesSuite *UnionOfJoinsSuite *InputPruningSuite *StoragePartitionsSuite *MergeSuite \
   *LogicalLinksSuite *ReplanningSuite *OtherSessionsSuite *StoppedSessionSuite \
   *BroadcastHintedInputsSuite *RepeatableOperatorsSuite *StableRowsSuite \
-  *WriteCheckSuite *ConcurrentAppendsSuite
+  *WriteCheckSuite *ConcurrentAppendsSuite *JoinExplainProviderSuite
 LINE_TESTS := tests/test_joins.py tests/test_plans.py tests/test_docs.py \
   tests/test_other_sessions.py tests/test_sessions.py::test_a_jar_of_another_line \
   tests/test_random_sql.py::test_random_queries \

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 EXTENSION = "io.github.skewext.SkewExtensions"
 
+#: Only the jars for Spark 4 have it.
+EXPLAIN_PROVIDER = "io.github.skewext.JoinExplainProvider"
+
 
 def is_connect(thing: object) -> bool:
     """Tell whether a session or a DataFrame is one of Spark Connect.
@@ -49,6 +52,12 @@ def facade(jvm: Any) -> Any:
     found = jvm.io.github.skewext.PythonApi
     # py4j takes unknown names for packages.
     return None if type(found).__name__ == "JavaPackage" else found
+
+
+def has_class(jvm: Any, name: str) -> bool:
+    """Tell whether threads of the JVM like this one can load a class."""
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    return loader is not None and loader.getResource(name.replace(".", "/") + ".class") is not None
 
 
 def facade_of(spark: SparkSession) -> Any:

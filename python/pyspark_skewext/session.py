@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+import zipfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +19,16 @@ if TYPE_CHECKING:
 JARS = "spark.jars"
 PACKAGES = "spark.jars.packages"
 EXTENSIONS = "spark.sql.extensions"
+EXPLAIN_PROVIDERS = "spark.sql.extendedExplainProviders"
 
 
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Make a session builder load the extension.
 
-    Appends to ``spark.jars`` and ``spark.sql.extensions``. What is set there already stays,
-    whether on the builder, by spark-submit, in ``PYSPARK_SUBMIT_ARGS`` or in
-    ``spark-defaults.conf``. Call it after the builder's other settings; calling it again
+    Appends to ``spark.jars`` and ``spark.sql.extensions``, and on Spark 4 to
+    ``spark.sql.extendedExplainProviders``, so that Spark's own EXPLAIN shows the joins. What is
+    set there already stays, whether on the builder, by spark-submit, in ``PYSPARK_SUBMIT_ARGS``
+    or in ``spark-defaults.conf``. Call it after the builder's other settings; calling it again
     changes nothing.
 
     Parameters
@@ -87,6 +90,8 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
                 "without the adaptive rules.",
                 stacklevel=2,
             )
+        else:
+            _explain_in_running(SparkContext._jvm, options)
     else:
         _configure_fresh(options)
     return builder
@@ -104,20 +109,33 @@ def _configure_fresh(options: dict[str, Any]) -> None:
     submit = SubmitArguments.from_environment()
     defaults = default_settings(submit.properties_file)
 
-    extensions = _first(options.get(EXTENSIONS), submit.get(EXTENSIONS), defaults.get(EXTENSIONS))
-    options[EXTENSIONS] = _append(extensions, _jvm.EXTENSION)
+    def given(key: str) -> str:
+        return _first(options.get(key), submit.get(key), defaults.get(key))
 
-    packages = _first(options.get(PACKAGES), submit.get(PACKAGES), defaults.get(PACKAGES))
+    options[EXTENSIONS] = _append(given(EXTENSIONS), _jvm.EXTENSION)
+    packages = given(PACKAGES)
     submitted = submit.get(JARS)
     if submitted is not None or (packages and JARS not in options):
         # The class path of the driver follows the submit arguments, not the builder.
-        os.environ[SUBMIT_ARGS] = submit.with_jars(
-            _append_jar(_first(submitted, options.get(JARS), defaults.get(JARS)), jar)
-        )
+        jars = _append_jar(_first(submitted, options.get(JARS), defaults.get(JARS)), jar)
+        os.environ[SUBMIT_ARGS] = submit.with_jars(jars)
         if JARS in options:
             options[JARS] = _append_jar(options[JARS], jar)
     else:
-        options[JARS] = _append_jar(_first(options.get(JARS), defaults.get(JARS)), jar)
+        jars = options[JARS] = _append_jar(_first(options.get(JARS), defaults.get(JARS)), jar)
+    # Where Spark does not find a provider, every query fails: only the classes of a jar that is
+    # here are known.
+    if jar in _entries(jars) and _has_class(jar, _jvm.EXPLAIN_PROVIDER):
+        options[EXPLAIN_PROVIDERS] = _append(given(EXPLAIN_PROVIDERS), _jvm.EXPLAIN_PROVIDER)
+
+
+def _has_class(jar: str, name: str) -> bool:
+    """Tell whether a jar has a class, also of what is no jar."""
+    try:
+        with zipfile.ZipFile(jar) as file:
+            return f"{name.replace('.', '/')}.class" in file.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def _configure_running(jvm: Any, options: dict[str, Any]) -> None:
@@ -133,6 +151,14 @@ def _configure_running(jvm: Any, options: dict[str, Any]) -> None:
         _jvm.check_versions(jvm)
     extensions = _first(options.get(EXTENSIONS), conf.get(EXTENSIONS, ""))
     options[EXTENSIONS] = _append(extensions, _jvm.EXTENSION)
+
+
+def _explain_in_running(jvm: Any, options: dict[str, Any]) -> None:
+    """Set the provider of EXPLAIN where the JVM has the class."""
+    if _jvm.has_class(jvm, _jvm.EXPLAIN_PROVIDER):
+        conf = jvm.org.apache.spark.SparkConf(True)
+        providers = _first(options.get(EXPLAIN_PROVIDERS), conf.get(EXPLAIN_PROVIDERS, ""))
+        options[EXPLAIN_PROVIDERS] = _append(providers, _jvm.EXPLAIN_PROVIDER)
 
 
 def _runs_without_extension() -> bool:

@@ -33,6 +33,8 @@ _DEFAULTS = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.autoBroadcastJoinThreshold": "10MB",
     "spark.skewext.enabled": "true",
+    # The pages show plans of Spark 3.5, which has no such providers.
+    "spark.sql.extendedExplainProviders": "",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from pyspark_skewext._submit import SUBMIT_ARGS, SubmitArguments, default_settin
 EXTENSION = "io.github.skewext.SkewExtensions"
 JARS = "spark.jars"
 EXTENSIONS = "spark.sql.extensions"
+PROVIDER = "io.github.skewext.JoinExplainProvider"
+PROVIDERS = "spark.sql.extendedExplainProviders"
 
 
 @pytest.fixture
@@ -52,6 +55,35 @@ def fresh(**options: str) -> dict[str, Any]:
 def test_nothing_set(jar: str) -> None:
     assert fresh() == {JARS: jar, EXTENSIONS: EXTENSION}
     assert SUBMIT_ARGS not in os.environ
+
+
+@pytest.fixture
+def jar_of_spark_4(jar: str) -> str:
+    with zipfile.ZipFile(jar, "w") as file:
+        file.writestr(f"{PROVIDER.replace('.', '/')}.class", b"")
+    return jar
+
+
+def test_the_provider_of_explain_is_set_where_the_jar_has_it(
+    jar_of_spark_4: str, conf_dir: Path
+) -> None:
+    assert fresh()[PROVIDERS] == PROVIDER
+    assert fresh(spark_sql_extendedExplainProviders="my.P")[PROVIDERS] == f"my.P,{PROVIDER}"
+    (conf_dir / "spark-defaults.conf").write_text(f"{PROVIDERS} d.P\n")
+    assert fresh()[PROVIDERS] == f"d.P,{PROVIDER}"
+    # A jar that cannot be looked into may be one without the class, where every query would fail.
+    assert PROVIDERS not in fresh(spark_jars="hdfs://host/libs/skewext.jar")
+
+
+def test_the_provider_of_explain_with_submit_arguments(
+    jar_of_spark_4: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        SUBMIT_ARGS, f"--jars /s/s.jar --conf {PROVIDERS}=s.P --conf spark.x=y pyspark-shell"
+    )
+    assert fresh()[PROVIDERS] == f"s.P,{PROVIDER}"
+    monkeypatch.setenv(SUBMIT_ARGS, "--jars hdfs://host/libs/skewext.jar pyspark-shell")
+    assert PROVIDERS not in fresh()
 
 
 def test_builder_settings_are_kept(jar: str) -> None:

@@ -40,11 +40,7 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
   private val conf = session.sessionState.conf
   private val loaded = LoadedExtension.isIn(session)
 
-  /** The reason why no join of the session's queries is rewritten, if there is one. */
-  private val off: Option[String] =
-    if (!SkewConf.enabled(conf)) Some(s"${SkewConf.ENABLED.key} is false")
-    else if (!loaded) Some("the session was started without skewext")
-    else None
+  private val outlines = new JoinOutlines(session, plansAgain = true)
 
   // Queries in commands. Spark plans them when the command runs.
   private var commandQueries = Seq.empty[QueryExecution]
@@ -57,7 +53,7 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
         sessionNotes ++ failureNotes ++ goneNote(found.gone),
         explained(found.joins),
         found.scans.zipWithIndex.map { case ((scan, place), i) =>
-          ExplainedScans.of(scan, place, i + 1, off)
+          ExplainedScans.of(scan, place, i + 1, outlines.off)
         })
     case Left(error) =>
       val note = s"The query could not be planned: ${firstLine(error)}"
@@ -127,30 +123,13 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
     val inputs = new ExplainedInputs(
       (query +: commandQueries).map(_.analyzed),
       plan => numbers.collectFirst { case (join, n) if join eq plan => n })
-    found.zipWithIndex.map { case (join, n) => explained(join, n + 1, inputs) }
-  }
-
-  private def explained(found: PlannedJoin, number: Int, inputs: ExplainedInputs): ExplainedJoin = {
-    val adaptive = found.adaptive
-    val base = ExplainedJoin(
-      number,
-      found.place,
-      title = found.joins.map(Operators.describe(_)).mkString(", "),
-      operators = found.joins.map(join => Operators.nameOf(join.plan)),
-      origin = Origins.ofSparks(found.joins.flatMap(_.logical), off),
-      inputs = found.inputs.zipWithIndex.map { case (input, i) => inputs.of(input, i) },
-      execution = None,
-      skew = found.joins.flatMap(join => ExplainedSkews.of(join.plan, adaptive, loaded, conf)))
-    (found.multiJoin, found.broadcast) match {
-      case (Some(join), _) =>
-        base.copy(
-          title = Operators.describe(join),
-          origin = Origins.ofMultiJoin(found.joins.head.logical),
-          inputs = inputs.of(join, found.joins.head.logical),
-          execution = Some(ExplainedExecution.of(join, adaptive.isDefined, conf)))
-      case (None, Some(join)) =>
-        base.copy(title = Operators.describe(join), origin = Origins.ofBroadcast(join))
-      case _ => base
+    found.zipWithIndex.map { case (join, n) =>
+      outlines
+        .of(join, n + 1)
+        .copy(inputs = join.multiJoin match {
+          case Some(multiJoin) => inputs.of(multiJoin, join.joins.head.logical)
+          case None => join.inputs.zipWithIndex.map { case (input, i) => inputs.of(input, i) }
+        })
     }
   }
 
@@ -159,7 +138,9 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
     val joins = Try(query.optimizedPlan.collectWithSubqueries {
       case join: MultiFullJoin => (Operators.describe(join), Origins.ofMultiJoin(Some(join)))
       case join: Join =>
-        (s"${Operators.typeOf(join.joinType)} join", Origins.ofSparks(Seq(join), off))
+        (
+          s"${Operators.typeOf(join.joinType)} join",
+          Origins.ofSparks(Seq(join), outlines.off, plansAgain = true))
     }).getOrElse(Nil)
     joins.zipWithIndex.map { case ((title, origin), n) =>
       ExplainedJoin(n + 1, Place.Query, title, Nil, origin, Nil, None, Nil)

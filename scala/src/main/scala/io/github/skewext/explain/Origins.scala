@@ -7,6 +7,7 @@ import io.github.skewext.rewrite.RewriteJoinChains
 
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
+import org.apache.spark.sql.internal.SQLConf
 
 /** The reasons for the plans of joins, read from the tags that our rules leave on nodes. */
 private[skewext] object Origins {
@@ -29,9 +30,10 @@ private[skewext] object Origins {
    * The origin of Spark's joins, the topmost first.
    *
    * @param off the reason why no join can be rewritten, if there is one.
+   * @param plansAgain whether to run the rewrite again for a join that lost its reason.
    */
-  def ofSparks(joins: Seq[LogicalPlan], off: Option[String]): Origin =
-    byTechnique(joins).getOrElse(ofChain(joins, off))
+  def ofSparks(joins: Seq[LogicalPlan], off: Option[String], plansAgain: Boolean): Origin =
+    byTechnique(joins).getOrElse(ofChain(joins, off, plansAgain))
 
   /** The origin of joins for which `skew_join` or its hint requests a technique. */
   private def byTechnique(joins: Seq[LogicalPlan]): Option[Origin] = {
@@ -63,9 +65,9 @@ private[skewext] object Origins {
     }
   }
 
-  private def ofChain(joins: Seq[LogicalPlan], off: Option[String]): Origin = {
+  private def ofChain(joins: Seq[LogicalPlan], off: Option[String], plansAgain: Boolean): Origin = {
     val lowered = joins.flatMap(_.getTagValue(LowerMultiFullJoin.MadeFrom)).headOption
-    val given = if (off.isEmpty && lowered.isEmpty) reasons(joins) else Nil
+    val given = if (off.isEmpty && lowered.isEmpty) reasons(joins, plansAgain) else Nil
     (lowered, given) match {
       case (Some(description), _) =>
         Origin(
@@ -88,9 +90,11 @@ private[skewext] object Origins {
    * The reasons of the joins. A join loses its reason if a rule of Spark replaces it by a new join.
    * Then the rewrite runs again, which refuses the same join for the same reason.
    */
-  private def reasons(joins: Seq[LogicalPlan]): Seq[RewriteReason.Detailed] = {
+  private def reasons(joins: Seq[LogicalPlan], plansAgain: Boolean): Seq[RewriteReason.Detailed] = {
     val kept = joins.flatMap(RewriteReason.of(_))
-    val lost = joins.headOption.filter(RewriteReason.of(_).isEmpty).toSeq.flatMap { top =>
+    val without = joins.headOption.filter(top =>
+      plansAgain && RewriteReason.of(top).isEmpty && !isExcluded(RewriteJoinChains.ruleName))
+    val lost = without.toSeq.flatMap { top =>
       Guard.protect("looking for the reason of a join", Seq.empty[RewriteReason.Detailed]) {
         following(RewriteJoinChains(withoutStages(top))).flatMap(RewriteReason.of(_))
       }
@@ -100,6 +104,12 @@ private[skewext] object Origins {
     // reason counts.
     val others = all.filter(_.reason != RewriteReason.FewInputs)
     if (others.isEmpty) all.take(1) else others
+  }
+
+  private def isExcluded(rule: String): Boolean = {
+    val conf = SQLConf.get
+    SkewConf.excludes(conf, rule) ||
+    conf.optimizerExcludedRules.exists(_.split(',').map(_.trim).contains(rule))
   }
 
   /** A copy of the query without the stages that adaptive execution has put into it. */

@@ -51,6 +51,16 @@ object Guard extends Logging {
         fallback
     }
 
+  /** The result of `body`; None if a plan is too deep for this thread, which Spark may survive. */
+  def shallow[T](what: String)(body: => T): Option[T] =
+    try {
+      Some(body)
+    } catch {
+      case _: StackOverflowError =>
+        logOnce(s"skewext: a plan is too deep for $what.")
+        None
+    }
+
   private def note(session: SparkSession, what: String, error: Throwable): Unit =
     failedIn.synchronized {
       failedIn

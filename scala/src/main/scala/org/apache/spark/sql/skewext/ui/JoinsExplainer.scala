@@ -40,7 +40,10 @@ private[spark] class JoinsExplainer(context: SparkContext, kept: ExplainedQuerie
     val wanted = conf.getConf(SkewConf.UI_ENABLED) && SkewConf.enabled(conf) &&
       query.tracker.phases.contains(QueryPlanningTracker.PLANNING)
     if (wanted && !isResultOfCommand(query)) {
-      val found = shallow(SqlInternals.withActive(query.sparkSession)(Explainer.explainRan(query)))
+      // An error in this thread would stop the application.
+      val found = Guard.shallow("the tab in Spark's UI") {
+        SqlInternals.withActive(query.sparkSession)(Explainer.explainRan(query))
+      }
       found.filter(_.joins.nonEmpty).map { all =>
         // Redacts secrets and limits the length, like Spark in plans.
         def shown(text: String): String = {
@@ -57,16 +60,6 @@ private[spark] class JoinsExplainer(context: SparkContext, kept: ExplainedQuerie
   /** The command itself was a query before, with the same joins. */
   private def isResultOfCommand(query: QueryExecution): Boolean =
     query.executedPlan.isInstanceOf[CommandResultExec]
-
-  /** None if a plan is too deep for this thread. An error here would stop the application. */
-  private def shallow[T](body: => T): Option[T] =
-    try {
-      Some(body)
-    } catch {
-      case _: StackOverflowError =>
-        Guard.logOnce("skewext: a plan is too deep to be explained in Spark's UI.")
-        None
-    }
 }
 
 private object JoinsExplainer {
