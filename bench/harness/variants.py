@@ -21,10 +21,10 @@ Build = Callable[[Sequence["DataFrame"], Sequence[str], Point], "DataFrame"]
 
 # The settings of the extension that the benchmarks change.
 SWITCH = "spark.skewext.enabled"
-BULK_ROWS = "spark.skewext.shuffle.bulkRows.enabled"
+OWN_SHUFFLE = "spark.skewext.shuffle.enabled"
 BY_COLUMN = "spark.skewext.shuffle.columns.enabled"
 SKEW = "spark.skewext.skew.enabled"
-COUNTING = "spark.skewext.skew.output.sparkJoins.enabled"
+OUTPUT_SKEW = "spark.skewext.skew.outputSkew.mode"
 RUNTIME_FILTER = "spark.skewext.multiJoin.runtimeFilter.enabled"
 MAX_BROADCAST = "spark.skewext.skewJoin.maxBroadcastBytes"
 
@@ -141,7 +141,7 @@ VARIANTS = {
         Variant("bushy-shufflehash", "stock", _bushy(_HASH), _OFF, min_tables=3),
         Variant("union", "stock", _union, _OFF),
         Variant("ours", "ours", _ours),
-        Variant("ours-plain", "ours with Spark's exchange", _ours, {BULK_ROWS: "false"}),
+        Variant("ours-plain", "ours with Spark's exchange", _ours, {OWN_SHUFFLE: "false"}),
         Variant("ours-rows", "ours with bulk rows", _ours, {BY_COLUMN: "false"}),
         Variant("ours-unfiltered", "ours unfiltered", _ours, {RUNTIME_FILTER: "false"}),
         Variant("floor", "bound"),

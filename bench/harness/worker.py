@@ -15,8 +15,8 @@ from harness import data, facts
 from harness.case import Point
 from harness.sessions import SessionSpec
 from harness.variants import (
-    COUNTING,
     MAX_BROADCAST,
+    OUTPUT_SKEW,
     SWITCH,
     TECHNIQUE,
     VARIANTS,
@@ -155,7 +155,7 @@ def _prepare(variant: Variant, point: Point, rows: int) -> list[DataFrame]:
         f"{_BLOOM}.applicationSideScanSizeThreshold": "1b" if point.few else "10GB",
         f"{_BLOOM}.creationSideThreshold": "10GB" if point.few else "10MB",
         SWITCH: "true",
-        COUNTING: str(point.skewed_in_rows).lower(),
+        OUTPUT_SKEW: "all" if point.skewed_in_rows else "multiJoin",
         MAX_BROADCAST: f"{MAX_BROADCAST_BYTES}b",
         # Without these two, Spark sorts the one sorted file of each bucket again.
         "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",

@@ -238,7 +238,7 @@ NO_SKEWEXT = {"skewext_loaded": False}
         ),
         (
             "skew_report(df, 'k', other)",
-            "skew.output.enabled",
+            "skew.outputSkew",
             {"slowest": figures(40, 31 * MB), "settings": NO_SKEWEXT},
         ),
         (

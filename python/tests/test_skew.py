@@ -120,7 +120,7 @@ def test_many_rows_of_a_key_on_both_sides_against_duckdb(spark: SparkSession, ma
             "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": 100_000,
             "spark.sql.adaptive.advisoryPartitionSizeInBytes": 20_000,
             "spark.skewext.skew.output.sampleEvery": 1,
-            "spark.skewext.skew.output.sparkJoins.enabled": True,
+            "spark.skewext.skew.outputSkew.mode": "all",
         }.items():
             settings.enter_context(setting(spark, key, value))
         for how in ("full", "left", "inner"):
@@ -133,7 +133,7 @@ def test_many_rows_of_a_key_on_both_sides_against_duckdb(spark: SparkSession, ma
             expected = duck_join([(["INT", "VARCHAR"], d) for d in data], 1, roles)
             assert_same_rows(joined, expected)
             assert "1 for its output" in joined._jdf.queryExecution().executedPlan().toString()
-            with setting(spark, "spark.skewext.skew.output.enabled", False):
+            with setting(spark, "spark.skewext.skew.outputSkew.mode", "off"):
                 whole = one.join(other, "k", how)
                 whole.collect()
                 assert not is_split(whole)

@@ -29,7 +29,7 @@ _SELDOM = {
     "spark.skewext.multiJoin.maxRowsInMemory": ("5", 0.05),
     "spark.skewext.multiJoin.spreadNullKeys.enabled": ("false", 0.05),
     "spark.skewext.shuffle.columns.enabled": ("false", 0.08),
-    "spark.skewext.shuffle.bulkRows.enabled": ("false", 0.05),
+    "spark.skewext.shuffle.enabled": ("false", 0.05),
     "spark.sql.cbo.enabled": ("true", 0.1),
     "spark.sql.inMemoryColumnarStorage.batchSize": ("4", 0.15),
     "spark.sql.inMemoryColumnarStorage.enableVectorizedReader": ("false", 0.04),
@@ -83,7 +83,7 @@ def _splitting(random: Random) -> dict[str, str]:
         COALESCING: "true" if random.random() < 0.2 else "false",
         "spark.skewext.skew.minGain": "1.0",
         "spark.skewext.skew.maxRereadFactor": "50",
-        "spark.skewext.skew.output.sparkJoins.enabled": random.choice(("true", "false")),
+        "spark.skewext.skew.outputSkew.mode": random.choice(("all", "multiJoin")),
     }
 
 

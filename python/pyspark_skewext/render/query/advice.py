@@ -94,8 +94,8 @@ def _slow(report: QueryFigures, stage: JoinStage) -> str:
 def _output(report: QueryFigures) -> str:
     if report.settings.skewext_splits:
         return (
-            "spark.skewext.skew.output.enabled divides such partitions among several tasks, those "
-            "of Spark's own joins with spark.skewext.skew.output.sparkJoins.enabled."
+            "The extension divides such partitions among several tasks, those of Spark's own joins "
+            "with spark.skewext.skew.outputSkew.mode=all."
         )
     return _switch_on(report)
 

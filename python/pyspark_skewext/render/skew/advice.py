@@ -240,8 +240,7 @@ def _output(report: SkewFigures) -> list[str]:
     if skewed and report.settings.skewext_splits:
         said += (
             f" If it is, the extension divides what comes out of partition {numbers(skewed)} among "
-            f"several tasks (spark.skewext.skew.output.enabled; for Spark's own joins "
-            f"spark.skewext.skew.output.sparkJoins.enabled)."
+            f"several tasks (for Spark's own joins with spark.skewext.skew.outputSkew.mode=all)."
         )
     return [said]
 

@@ -1,6 +1,6 @@
 package io.github.skewext
 
-import io.github.skewext.internal.{Guard, GuardedRule}
+import io.github.skewext.internal.{Guard, GuardedRule, OldSettings}
 
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.catalyst.plans.QueryPlan
@@ -29,6 +29,7 @@ abstract class RuleGroup[P <: QueryPlan[P]](rules: Seq[Rule[P]]) extends Rule[P]
 
   override def apply(plan: P): P = Guard.protect(s"the rule $ruleName", plan) {
     if (concerns(plan)) {
+      OldSettings.warnOnce(conf)
       val unwanted = excluded
       guarded.foldLeft(plan) { (before, rule) =>
         if (unwanted.contains(rule.ruleName)) before else run(rule, before)

@@ -137,7 +137,7 @@ trait ReplanningTest extends TechniqueTest with StoredTables {
       "sampled keys of Spark's joins",
       _.isInstanceOf[KeySketchExec],
       sparkChain,
-      Seq(SkewConf.SKEW_OUTPUT_SPARK_JOINS.key -> "true")),
+      Seq(SkewConf.SKEW_OUTPUT_MODE.key -> SkewConf.OutputSkew.All)),
     Case("split of Spark's joins", _.isInstanceOf[SplitJoinExec], sparkChain),
     Case(
       "split by force",

@@ -9,6 +9,8 @@ import io.github.skewext.plan.MultiFullJoin
 import io.github.skewext.planner.MultiFullJoinStrategy
 import io.github.skewext.technique.ResolveSkewJoinHints
 
+import org.apache.logging.log4j.Level
+
 import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -235,6 +237,23 @@ class SkewExtensionsSuite extends MultiJoinTest {
     assert(
       spark.sql("SET -v").where("key LIKE 'spark.skewext.%'").count() >=
         SkewConf.entries.count(_.isPublic))
+  }
+
+  test("an old name of a setting works in SQL, and the log has one warning of it") {
+    def hasBulkRows: Boolean =
+      again(fullJoin("k")(a, b)).queryExecution.executedPlan.toString.contains("bulk rows")
+    assert(hasBulkRows)
+    val old = SkewConf.SHUFFLE_BULK_ROWS.key
+    val log = new LogAppender("old names", maxEvents = 10000)
+    try
+      withLogAppender(log, level = Some(Level.WARN)) {
+        sql(s"SET $old=false")
+        assert(!hasBulkRows)
+        assert(!hasBulkRows)
+      }
+    finally spark.conf.unset(old)
+    val messages = log.loggingEvents.map(_.getMessage.getFormattedMessage)
+    assert(messages.count(_.contains(s"The setting $old is deprecated")) === 1)
   }
 
   test("every setting is in the documentation once") {

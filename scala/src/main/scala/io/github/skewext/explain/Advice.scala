@@ -20,7 +20,8 @@ private[skewext] object Advice {
     case SkewReason.InputNotPartitioned =>
       "Rows that are cached, or computed in another way, have no partitions that can be read " +
         "in parts. Repartition the input by the key, which shuffles it."
-    case SkewReason.BucketsOff => "Set it to true for this query."
+    case SkewReason.BucketsOff =>
+      "The session sets a deprecated setting to false, see versions.md. Remove it."
     case SkewReason.InputNotDeterministic =>
       "Between its shuffle and the join the input has rand(), first, a sum of floating-point " +
         "numbers, row_number, a window of ROWS (rank and whole windows are fine), or the like. " +
@@ -53,7 +54,9 @@ private[skewext] object Advice {
     case SkewReason.TooMuchReread =>
       "The other inputs are large in that partition, too. Raise " +
         "spark.skewext.skew.maxRereadFactor to allow more."
-    case SkewReason.LittleGain => "Lower spark.skewext.skew.minGain to split for a smaller gain."
+    case SkewReason.LittleGain =>
+      "Nothing to do. For one join, skew_join with the technique adaptive and a smaller " +
+        "min_gain splits for a smaller gain."
     case SkewReason.MergeTarget =>
       "Remove source rows that neither match nor are inserted, such as rows with a " +
         "placeholder for a missing key. A MERGE without WHEN MATCHED, or with WHEN MATCHED " +
@@ -82,7 +85,7 @@ private[skewext] object Advice {
       "The column is a struct, an array or a map. Filters on columns of other types can " +
         "prune buckets."
     case BucketReason.TooManyValues =>
-      "Raising the setting rarely helps: so many values are in nearly all buckets."
+      "Nothing to do: so many values are in nearly all buckets."
     case BucketReason.SwitchedOff => "Set it to true for this query."
   }
 
@@ -176,10 +179,10 @@ private[skewext] object Advice {
     case MergeReason.FileNames =>
       "The table has files that no bucketed write created. Spark refuses to read it by bucket."
     case MergeReason.ManyFiles =>
-      "Raise the setting, or rewrite the table: write_bucketed writes one file per bucket."
+      "Rewrite the table: write_bucketed writes one file per bucket."
     case MergeReason.ManyFilesOfMultiJoin =>
-      "Grouping by hash is faster if the rows fit in memory. Otherwise raise the setting, or " +
-        "rewrite the table."
+      "Grouping by hash is faster if the rows fit in memory. Otherwise rewrite the table: " +
+        "write_bucketed writes one file per bucket."
     case MergeReason.LargeFiles =>
       "Raise the setting if executors have the memory, select fewer columns, or rewrite the " +
         "table with more buckets."

@@ -1,15 +1,28 @@
 package io.github.skewext.internal
 
+import java.util.concurrent.ConcurrentHashMap
+
+import org.apache.spark.internal.Logging
 import org.apache.spark.network.util.ByteUnit
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.internal.SQLConf.buildConf
 
 /**
- * All settings of skewext. The entries are Spark's own `ConfigEntry`s, so `SET -v` lists them and
- * Spark rejects a wrong value when it is set. `docs/settings.md` is generated from them. Settings
- * are read per query.
+ * All settings of skewext. Public ones are promised to users; internal ones are for tests, and for
+ * names that earlier versions had ([[OldSettings]]). The entries are Spark's own `ConfigEntry`s, so
+ * `SET -v` lists the public ones and Spark rejects a wrong value when it is set. `docs/settings.md`
+ * is generated from them. Settings are read per query.
  */
 object SkewConf {
+
+  /** The values of [[SKEW_OUTPUT_MODE]]. */
+  object OutputSkew {
+    val Off = "off"
+    val MultiJoin = "multiJoin"
+    val All = "all"
+
+    private[SkewConf] val modes = Set(Off, MultiJoin, All)
+  }
 
   val ENABLED = buildConf("spark.skewext.enabled")
     .doc("The master switch. When false, Spark plans as if skewext were not there. A multi-way " +
@@ -37,6 +50,7 @@ object SkewConf {
     .createWithDefault(true)
 
   val MULTI_JOIN_BROADCAST = buildConf("spark.skewext.multiJoin.broadcast.enabled")
+    .internal()
     .doc(
       "When true, a multi-way join of one large, required input with inputs below " +
         "spark.sql.autoBroadcastJoinThreshold broadcasts the small inputs and shuffles " +
@@ -46,6 +60,7 @@ object SkewConf {
     .createWithDefault(true)
 
   val MULTI_JOIN_RUNTIME_FILTER = buildConf("spark.skewext.multiJoin.runtimeFilter.enabled")
+    .internal()
     .doc(
       "When true, the keys of a small, filtered, required input prune larger inputs at run " +
         "time. They prune partitions under the conditions of " +
@@ -68,6 +83,7 @@ object SkewConf {
     .createWithDefault("auto")
 
   val MULTI_JOIN_GROUPING = buildConf("spark.skewext.multiJoin.grouping")
+    .internal()
     .doc(
       "How a task of the multi-way join groups the rows of a key. 'hash' keeps rows in hash " +
         "tables and switches to sorting when they exceed the memory of the task. 'sort' sorts, " +
@@ -79,6 +95,7 @@ object SkewConf {
     .createWithDefault("hash")
 
   val MULTI_JOIN_MAX_ROWS_IN_MEMORY = buildConf("spark.skewext.multiJoin.maxRowsInMemory")
+    .internal()
     .doc("Number of rows that a task of the multi-way join keeps in hash tables before it " +
       "switches to sorting, even if it has more memory.")
     .version("0.1.0")
@@ -87,6 +104,7 @@ object SkewConf {
     .createWithDefault(Long.MaxValue)
 
   val MULTI_JOIN_GROUP_ROWS_IN_MEMORY = buildConf("spark.skewext.multiJoin.groupRowsInMemory")
+    .internal()
     .doc(
       "Number of rows of one key and one input that a sorting task of the multi-way join " +
         "keeps on the heap while it combines duplicate keys. Further rows go to memory pages " +
@@ -120,13 +138,22 @@ object SkewConf {
     .booleanConf
     .createWithDefault(false)
 
+  /** The old name of [[SHUFFLE_ENABLED]], registered so that Spark checks its value. */
   val SHUFFLE_BULK_ROWS = buildConf("spark.skewext.shuffle.bulkRows.enabled")
-    .doc(
-      "When true, the exchanges directly below a multi-way join write and read rows by the " +
-        "buffer, and split joins read Spark's own exchanges by the buffer. The shuffle files " +
-        "are the same as Spark's, with less CPU time per row. It needs Spark's own shuffle " +
-        "manager and a session without plugins (spark.plugins).")
+    .internal()
+    .doc("The old name of spark.skewext.shuffle.enabled.")
     .version("0.1.0")
+    .booleanConf
+    .createOptional
+
+  val SHUFFLE_ENABLED = buildConf("spark.skewext.shuffle.enabled")
+    .withAlternative(SHUFFLE_BULK_ROWS.key)
+    .doc(
+      "When true, the exchanges directly below a multi-way join write and read columns or whole " +
+        "buffers of rows, and split joins read Spark's own exchanges by the buffer. Both take " +
+        "less CPU time per row. They need Spark's own shuffle manager and a session without " +
+        "plugins (spark.plugins).")
+    .version("0.3.0")
     .booleanConf
     .createWithDefault(true)
 
@@ -134,10 +161,10 @@ object SkewConf {
     .doc(
       "When true, the exchanges directly below a multi-way join write columns instead of " +
         "rows, which takes less time and fewer bytes. It needs " +
-        "spark.skewext.shuffle.bulkRows.enabled, hash partitioning, and a vectorized scan or " +
-        "cached table with only filters and selected columns above it. Columns must be " +
-        "strings, binaries or values of up to eight bytes, and columns times partitions must " +
-        "not exceed 16384. Other exchanges write rows, and explain shows the reason.")
+        "spark.skewext.shuffle.enabled, hash partitioning, and a vectorized scan or cached " +
+        "table with only filters and selected columns above it. Columns must be strings, " +
+        "binaries or values of up to eight bytes, and columns times partitions must not " +
+        "exceed 16384. Other exchanges write rows, and explain shows the reason.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)
@@ -161,6 +188,7 @@ object SkewConf {
     .createWithDefault(true)
 
   val SKEW_MAX_SLICES = buildConf("spark.skewext.skew.maxSlices")
+    .internal()
     .doc("Largest number of slices of one skewed partition. Each slice is one task, which reads " +
       "the other inputs of the partition again.")
     .version("0.1.0")
@@ -180,6 +208,7 @@ object SkewConf {
     .createWithDefault(4.0)
 
   val SKEW_MIN_GAIN = buildConf("spark.skewext.skew.minGain")
+    .internal()
     .doc("Smallest expected gain of a split: the time of the longest task without the split, " +
       "divided by that with the split. A larger value splits fewer partitions.")
     .version("0.1.0")
@@ -188,6 +217,7 @@ object SkewConf {
     .createWithDefault(1.5)
 
   val SKEW_MARKING = buildConf("spark.skewext.skew.marking.enabled")
+    .internal()
     .doc(
       "When true, tasks before a split join may compute which keys match the skewed input, " +
         "if a single task would take longest for this. These tasks read the skewed partition, " +
@@ -196,25 +226,35 @@ object SkewConf {
     .booleanConf
     .createWithDefault(true)
 
+  /** One of the two settings before [[SKEW_OUTPUT_MODE]]. */
   val SKEW_OUTPUT_ENABLED = buildConf("spark.skewext.skew.output.enabled")
-    .doc(
-      "Also split partitions that are small but produce a large output (a key with thousands " +
-        "of rows on both sides), or whose size on disk hides their row count because equal " +
-        "keys compress well. The map tasks of multi-way joins then sample the keys of one row " +
-        "in 64. It needs Spark's own shuffle manager and a session without plugins " +
-        "(spark.plugins).")
+    .internal()
+    .doc("False is the old form of spark.skewext.skew.outputSkew.mode=off.")
     .version("0.1.0")
     .booleanConf
-    .createWithDefault(true)
+    .createOptional
 
+  /** The other setting before [[SKEW_OUTPUT_MODE]]. */
   val SKEW_OUTPUT_SPARK_JOINS = buildConf("spark.skewext.skew.output.sparkJoins.enabled")
-    .doc(
-      "When true, the map tasks of Spark's own joins sample keys, too " +
-        "(spark.skewext.skew.output.enabled). This costs CPU time in every join, and shortens " +
-        "only joins with such partitions. The joins of a MERGE always sample.")
+    .internal()
+    .doc("True is the old form of spark.skewext.skew.outputSkew.mode=all.")
     .version("0.1.0")
     .booleanConf
-    .createWithDefault(false)
+    .createOptional
+
+  val SKEW_OUTPUT_MODE = buildConf("spark.skewext.skew.outputSkew.mode")
+    .doc(
+      "Which joins are also split where a partition is small but produces a large output (a " +
+        "key with thousands of rows on both sides), or where its size on disk hides its row " +
+        "count because equal keys compress well. The map tasks of these joins sample the keys " +
+        "of one row in 64, which costs CPU time in every such join. 'multiJoin': multi-way " +
+        "joins and the joins of a MERGE. 'all': Spark's own joins, too. 'off': no join. It " +
+        "needs Spark's own shuffle manager and a session without plugins (spark.plugins).")
+    .version("0.3.0")
+    .stringConf
+    .transform(mode => OutputSkew.modes.find(_.equalsIgnoreCase(mode)).getOrElse(mode))
+    .checkValues(OutputSkew.modes)
+    .createWithDefault(OutputSkew.MultiJoin)
 
   val SKEW_OUTPUT_SAMPLE_EVERY = buildConf("spark.skewext.skew.output.sampleEvery")
     .internal()
@@ -258,6 +298,7 @@ object SkewConf {
     .createWithDefault(true)
 
   val BUCKET_MERGE_MAX_FILES = buildConf("spark.skewext.bucket.merge.maxFiles")
+    .internal()
     .doc("Largest number of files of a bucket that a task merges for one table. All of them are " +
       "open at the same time. If a bucket has more files, Spark sorts the rows.")
     .version("0.1.0")
@@ -267,6 +308,7 @@ object SkewConf {
 
   val BUCKET_MERGE_MULTI_JOIN_MAX_FILES =
     buildConf("spark.skewext.bucket.merge.multiJoin.maxFiles")
+      .internal()
       .doc(
         "Largest number of files of a bucket that a task merges for one table of a multi-way " +
           "join. If a bucket has more files, the join groups rows by hash, without a shuffle " +
@@ -296,6 +338,7 @@ object SkewConf {
     .createWithDefault(true)
 
   val BUCKET_PRUNING_JOIN_KEYS = buildConf("spark.skewext.bucket.pruning.joinKeys.enabled")
+    .internal()
     .doc(
       "When true, the keys of the broadcast side of a join prune the buckets of the other " +
         "side, if rows without a match are not in the result. It needs adaptive execution, " +
@@ -305,6 +348,7 @@ object SkewConf {
     .createWithDefault(true)
 
   val BUCKET_PRUNING_MAX_VALUES = buildConf("spark.skewext.bucket.pruning.maxValues")
+    .internal()
     .doc("Largest number of combinations of values of the bucket columns, or of keys of the " +
       "broadcast side, for which buckets are pruned. With more, all buckets are read.")
     .version("0.1.0")
@@ -313,6 +357,7 @@ object SkewConf {
     .createWithDefault(10000)
 
   val BUCKET_SKEW = buildConf("spark.skewext.bucket.skew.enabled")
+    .internal()
     .doc(
       "When true, several tasks of a join read a skewed bucket, by files and their row " +
         "groups. spark.skewext.skew.enabled defines a skewed bucket as for shuffles. Sizes are " +
@@ -346,6 +391,7 @@ object SkewConf {
     MULTI_JOIN_REWRITE_MIN_INPUTS,
     MULTI_JOIN_REWRITE_MIXED,
     SHUFFLE_BULK_ROWS,
+    SHUFFLE_ENABLED,
     SHUFFLE_COLUMNS,
     MULTI_JOIN_HASH_BITS,
     SKEW_ENABLED,
@@ -355,6 +401,7 @@ object SkewConf {
     SKEW_MARKING,
     SKEW_OUTPUT_ENABLED,
     SKEW_OUTPUT_SPARK_JOINS,
+    SKEW_OUTPUT_MODE,
     SKEW_OUTPUT_SAMPLE_EVERY,
     SKEW_JOIN_MAX_BROADCAST,
     SKEW_JOIN_SAMPLE_ROWS,
@@ -372,4 +419,80 @@ object SkewConf {
 
   def excludes(conf: SQLConf, ruleName: String): Boolean =
     conf.getConf(EXCLUDED_RULES).contains(ruleName)
+
+  /** The mode of splits by output, from [[SKEW_OUTPUT_MODE]] or else from its old names. */
+  def outputSkew(conf: SQLConf): String =
+    if (conf.contains(SKEW_OUTPUT_MODE.key)) conf.getConf(SKEW_OUTPUT_MODE)
+    else if (conf.getConf(SKEW_OUTPUT_ENABLED).contains(false)) OutputSkew.Off
+    else if (conf.getConf(SKEW_OUTPUT_SPARK_JOINS).contains(true)) OutputSkew.All
+    else conf.getConf(SKEW_OUTPUT_MODE)
+}
+
+/**
+ * The names of public settings of earlier versions. Each still has its effect. This is the only
+ * list of these names; `docs/versions.md` shows it.
+ */
+object OldSettings extends Logging {
+
+  /**
+   * @param key the old name.
+   * @param instead what to use in its place, for users.
+   * @param replacement the new setting. If both are set, the new one wins.
+   */
+  case class Old(key: String, instead: String, replacement: Option[String] = None) {
+
+    /** The warning for a session that sets this name. */
+    def warning(conf: SQLConf): String = {
+      val both = replacement.filter(conf.contains(_)).fold("")(by => s" $by is set, too, and wins.")
+      s"The setting $key is deprecated. Instead: $instead.$both"
+    }
+  }
+
+  private def mode(key: String, value: Boolean, mode: String): Old = {
+    val replacement = SkewConf.SKEW_OUTPUT_MODE.key
+    Old(key, s"$replacement=$mode for $value", Some(replacement))
+  }
+
+  private def option(key: String, name: String): Old =
+    Old(key, s"for one join, the option $name of the technique adaptive of skew_join")
+
+  private def internal(key: String): Old =
+    Old(key, "internal, no replacement: tell us your case in an issue")
+
+  /** In the order of the settings. */
+  val all: Seq[Old] = Seq(
+    internal(SkewConf.MULTI_JOIN_BROADCAST.key),
+    internal(SkewConf.MULTI_JOIN_RUNTIME_FILTER.key),
+    internal(SkewConf.MULTI_JOIN_GROUPING.key),
+    internal(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY.key),
+    internal(SkewConf.MULTI_JOIN_GROUP_ROWS_IN_MEMORY.key),
+    Old(
+      SkewConf.SHUFFLE_BULK_ROWS.key,
+      SkewConf.SHUFFLE_ENABLED.key,
+      Some(SkewConf.SHUFFLE_ENABLED.key)),
+    option(SkewConf.SKEW_MAX_SLICES.key, "max_slices"),
+    option(SkewConf.SKEW_MIN_GAIN.key, "min_gain"),
+    internal(SkewConf.SKEW_MARKING.key),
+    mode(SkewConf.SKEW_OUTPUT_ENABLED.key, value = false, SkewConf.OutputSkew.Off),
+    mode(SkewConf.SKEW_OUTPUT_SPARK_JOINS.key, value = true, SkewConf.OutputSkew.All),
+    internal(SkewConf.BUCKET_MERGE_MAX_FILES.key),
+    internal(SkewConf.BUCKET_MERGE_MULTI_JOIN_MAX_FILES.key),
+    Old(
+      SkewConf.BUCKET_PRUNING_JOIN_KEYS.key,
+      s"${SkewConf.EXCLUDED_RULES.key}=io.github.skewext.bucket.PruneBucketsByKeys for false"),
+    internal(SkewConf.BUCKET_PRUNING_MAX_VALUES.key),
+    internal(SkewConf.BUCKET_SKEW.key))
+
+  /** Warns of each name once. */
+  class Warnings(log: String => Unit) {
+    private val warned = ConcurrentHashMap.newKeySet[String]()
+
+    def apply(conf: SQLConf): Unit =
+      all.foreach { old =>
+        if (conf.contains(old.key) && warned.add(old.key)) log(old.warning(conf))
+      }
+  }
+
+  /** Warns of each name once in this JVM. */
+  val warnOnce = new Warnings(message => logWarning(message))
 }

@@ -23,8 +23,7 @@ object BucketReason {
         "equal values of a bucket column may be in several buckets, because of its type")
 
   case object TooManyValues
-      extends BucketReason(
-        "the filters allow more values than spark.skewext.bucket.pruning.maxValues")
+      extends BucketReason("the filters allow too many values of the bucket columns")
 
   /** All reasons, in the order of the documentation. */
   val all: Seq[BucketReason] = Seq(NoCondition, NotFixed, HashUnknown, TooManyValues, SwitchedOff)

@@ -22,12 +22,10 @@ object MergeReason {
 
   case object FileNames extends MergeReason("a file name contains no bucket number")
 
-  case object ManyFiles
-      extends MergeReason("a bucket has more files than spark.skewext.bucket.merge.maxFiles")
+  case object ManyFiles extends MergeReason("a bucket has more files than a task merges")
 
   case object ManyFilesOfMultiJoin
-      extends MergeReason(
-        "a bucket has more files than spark.skewext.bucket.merge.multiJoin.maxFiles")
+      extends MergeReason("a bucket has more files than a task of a multi-way join merges")
 
   case object LargeFiles
       extends MergeReason(

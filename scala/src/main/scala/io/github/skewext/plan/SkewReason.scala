@@ -35,7 +35,7 @@ object SkewReason {
   case object InputNotPartitioned
       extends SkewReason("an input is neither a finished shuffle nor a bucketed table", false)
 
-  case object BucketsOff extends SkewReason("spark.skewext.bucket.skew.enabled is false", false)
+  case object BucketsOff extends SkewReason("splits of bucketed tables are switched off", false)
 
   case object InputNotDeterministic
       extends SkewReason(
@@ -76,8 +76,7 @@ object SkewReason {
         "its tasks would read more than spark.skewext.skew.maxRereadFactor allows",
         true)
 
-  case object LittleGain
-      extends SkewReason("the expected gain is below spark.skewext.skew.minGain", true)
+  case object LittleGain extends SkewReason("a split would hardly shorten the longest task", true)
 
   case object KeysTogether
       extends SkewReason("an operator above requires all rows of a key in one partition", true)

@@ -18,7 +18,7 @@ import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExcha
 object BulkExchanges extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
-    if (SkewConf.enabled(conf) && conf.getConf(SkewConf.SHUFFLE_BULK_ROWS) &&
+    if (SkewConf.enabled(conf) && conf.getConf(SkewConf.SHUFFLE_ENABLED) &&
       BulkShuffleExchangeExec.isPossible) {
       plan.transformUp { case join: MultiJoinExec => join.mapChildren(bulk) }
     } else {

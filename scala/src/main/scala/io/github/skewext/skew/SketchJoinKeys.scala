@@ -25,7 +25,8 @@ import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 object SketchJoinKeys extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = if (isEnabled) {
-    val ofSpark = conf.getConf(SkewConf.SKEW_OUTPUT_SPARK_JOINS) || MergeQuery.isPartOfOne(plan)
+    val ofSpark =
+      SkewConf.outputSkew(conf) == SkewConf.OutputSkew.All || MergeQuery.isPartOfOne(plan)
     val shuffles = shufflesIn(plan, ofSpark)
     val every = conf.getConf(SkewConf.SKEW_OUTPUT_SAMPLE_EVERY)
     if (shuffles.isEmpty) plan
@@ -43,8 +44,8 @@ object SketchJoinKeys extends Rule[SparkPlan] {
 
   /** The rule is disabled if another shuffle manager is in use. */
   private def isEnabled: Boolean = SkewConf.enabled(conf) &&
-    conf.getConf(SkewConf.SKEW_ENABLED) && conf.getConf(SkewConf.SKEW_OUTPUT_ENABLED) &&
-    conf.getConf(SQLConf.SKEW_JOIN_ENABLED) && BulkShuffleExchangeExec.isPossible
+    conf.getConf(SkewConf.SKEW_ENABLED) && conf.getConf(SQLConf.SKEW_JOIN_ENABLED) &&
+    SkewConf.outputSkew(conf) != SkewConf.OutputSkew.Off && BulkShuffleExchangeExec.isPossible
 
   private case class Shuffle(plan: SparkPlan, by: HashPartitioning)
 

@@ -61,7 +61,7 @@ class EqualRowsSuite
     val Seq(on, uncounted, off) = tables
     val plans = plansOf(spark.sql(upsert(on, "source")))
     assert(splitInRoles(plans, roles: _*).nonEmpty, plans)
-    withSQLConf(SkewConf.SKEW_OUTPUT_ENABLED.key -> "false") {
+    withSQLConf(SkewConf.SKEW_OUTPUT_MODE.key -> SkewConf.OutputSkew.Off) {
       val others = plansOf(spark.sql(upsert(uncounted, "source")))
       assert(splitInRoles(others, roles: _*).isEmpty, others)
       assert(others.forall(collectWithSubqueries(_) { case s: KeySketchExec => s }.isEmpty))

@@ -13,8 +13,8 @@ import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
 /** Exchanges with bulk rows: when they are planned, and that nothing else changes. */
 class BulkExchangesSuite extends MultiJoinTest {
 
-  private val On = SkewConf.SHUFFLE_BULK_ROWS.key -> "true"
-  private val NotOn = SkewConf.SHUFFLE_BULK_ROWS.key -> "false"
+  private val On = SkewConf.SHUFFLE_ENABLED.key -> "true"
+  private val NotOn = SkewConf.SHUFFLE_ENABLED.key -> "false"
 
   private def input(i: Int, rows: Int = 60): DataFrame = spark
     .range(0, rows.toLong, 1, 2)

@@ -77,7 +77,7 @@ class ColumnExchangesSuite extends StoredTables {
           "decimal(20,2) in a column",
           "array in a column"))
       for (not <- Seq(
-          SkewConf.SHUFFLE_BULK_ROWS.key -> "false",
+          SkewConf.SHUFFLE_ENABLED.key -> "false",
           "spark.sql.parquet.enableVectorizedReader" -> "false")) withSQLConf(not) {
         val none = joined(2)
         checkJoin(none)

@@ -84,7 +84,7 @@ class FilesBelowWritesSuite extends SkewTest {
 
   test("the product of a hot key below a write is split") {
     withSQLConf(
-      SkewConf.SKEW_OUTPUT_SPARK_JOINS.key -> "true",
+      SkewConf.SKEW_OUTPUT_MODE.key -> SkewConf.OutputSkew.All,
       SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key -> "1",
       // No partition has so many bytes.
       Threshold -> "60000",

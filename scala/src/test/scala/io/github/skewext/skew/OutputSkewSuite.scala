@@ -17,7 +17,7 @@ import org.apache.spark.sql.{DataFrame, Row}
 /** Partitions that are small, and out of which much comes. */
 class OutputSkewSuite extends SkewTest {
 
-  private val Enabled = SkewConf.SKEW_OUTPUT_ENABLED.key
+  private val Mode = SkewConf.SKEW_OUTPUT_MODE.key
   private val SampleEvery = SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key
 
   override protected def beforeAll(): Unit = {
@@ -26,7 +26,7 @@ class OutputSkewSuite extends SkewTest {
     spark.conf.set(Threshold, "60000")
     spark.conf.set(Advisory, "10000")
     spark.conf.set(SampleEvery, "1")
-    spark.conf.set(SkewConf.SKEW_OUTPUT_SPARK_JOINS.key, "true")
+    spark.conf.set(Mode, SkewConf.OutputSkew.All)
   }
 
   private val Many = 90
@@ -128,7 +128,7 @@ class OutputSkewSuite extends SkewTest {
       val join = checkSplit(fullJoin("k")(input(0, Many), input(1, 40)))
       val withOutput = join.splits
       assert(withOutput.splitByOutput === 0)
-      withSQLConf(Enabled -> "false") {
+      withSQLConf(Mode -> SkewConf.OutputSkew.Off) {
         val bytesOnly = checkSplit(fullJoin("k")(input(0, Many), input(1, 40))).splits
         assert(withOutput.pieces > bytesOnly.pieces)
       }
@@ -187,12 +187,12 @@ class OutputSkewSuite extends SkewTest {
 
   test("nothing is counted where it would be of no use, or is switched off") {
     def hot = fullJoin("k")(input(0, Many), input(1, Many))
-    for (key <- Seq(
-        Enabled,
-        SkewConf.SKEW_ENABLED.key,
-        "spark.sql.adaptive.skewJoin.enabled",
-        "spark.sql.adaptive.enabled")) {
-      withSQLConf(key -> "false") {
+    for (off <- Seq(
+        Mode -> SkewConf.OutputSkew.Off,
+        SkewConf.SKEW_ENABLED.key -> "false",
+        "spark.sql.adaptive.skewJoin.enabled" -> "false",
+        "spark.sql.adaptive.enabled" -> "false")) {
+      withSQLConf(off) {
         val df = hot
         checkWhole(df)
         assert(sketches(df).isEmpty)
@@ -224,7 +224,7 @@ class OutputSkewSuite extends SkewTest {
   }
 
   test("below Spark's own joins only where that is asked for") {
-    withSQLConf(SkewConf.SKEW_OUTPUT_SPARK_JOINS.key -> "false") {
+    withSQLConf(Mode -> SkewConf.OutputSkew.MultiJoin) {
       val own = keyed(0, Many, "l").join(keyed(1, Many, "r"), col("l") === col("r"), "full")
       checkWhole(own)
       assert(sketches(own).isEmpty)
@@ -235,7 +235,7 @@ class OutputSkewSuite extends SkewTest {
       checkSplitByOutput(above)
       assert(sketches(above).size === 2)
     }
-    assert(SkewConf.SKEW_OUTPUT_SPARK_JOINS.defaultValue === Some(false))
+    assert(SkewConf.SKEW_OUTPUT_MODE.defaultValue === Some(SkewConf.OutputSkew.MultiJoin))
   }
 
   test("more counters than there may be: keys are not counted, and that is the reason") {
@@ -295,7 +295,7 @@ class OutputSkewSuite extends SkewTest {
       fullJoin("k")(a, input(1, 0)).select("v0").union(a.repartition(5, col("k")).select("v0")))
     withSQLConf("spark.sql.adaptive.coalescePartitions.enabled" -> "false") {
       val on = queries.map(reused)
-      withSQLConf(Enabled -> "false") {
+      withSQLConf(Mode -> SkewConf.OutputSkew.Off) {
         assert(on === queries.map(reused))
       }
       assert(on.head === 1)

@@ -11,7 +11,7 @@ class RowSkewSuite extends CompressedSkewTest {
 
   override protected def beforeAll(): Unit = {
     super.beforeAll()
-    spark.conf.set(SkewConf.SKEW_OUTPUT_SPARK_JOINS.key, "true")
+    spark.conf.set(SkewConf.SKEW_OUTPUT_MODE.key, SkewConf.OutputSkew.All)
   }
 
   private val Rows = 24000
@@ -42,7 +42,7 @@ class RowSkewSuite extends CompressedSkewTest {
         assert(operator.metrics("numRowsOfInput1").value < Rows * 0.6)
         // What was read again is counted in bytes, and has few.
         assert(operator.metrics("rereadSize").value < 50000)
-        withSQLConf(SkewConf.SKEW_OUTPUT_ENABLED.key -> "false") {
+        withSQLConf(SkewConf.SKEW_OUTPUT_MODE.key -> SkewConf.OutputSkew.Off) {
           val unknown = again(df)
           checkWhole(unknown)
           assert(reasons(unknown) === Seq(SkewReason.NotSkewed))

@@ -98,7 +98,7 @@ class SplitSparkJoinSuite extends SplitSparkJoinTest {
       }
       assert(read.max > 2 * 400 && read.max <= 4 * 800)
     }
-    withSQLConf(SkewConf.SHUFFLE_BULK_ROWS.key -> "false") {
+    withSQLConf(SkewConf.SHUFFLE_ENABLED.key -> "false") {
       assert(slices(join(oneMap, right(0), "full", "merge")).exists(_.shares > 1))
     }
     // Something between the shuffle and the join: it is not just read.

@@ -16,7 +16,7 @@ object SplitReads {
    */
   def execute(input: SparkPlan): RDD[InternalRow] = {
     val byBuffer =
-      if (SQLConf.get.getConf(SkewConf.SHUFFLE_BULK_ROWS)) BulkShuffledRowRDD.of(input) else None
+      if (SQLConf.get.getConf(SkewConf.SHUFFLE_ENABLED)) BulkShuffledRowRDD.of(input) else None
     byBuffer.getOrElse(input.execute())
   }
 }
