@@ -1,4 +1,4 @@
-"""The demo as a newcomer runs it, at a tiny scale; and that it notices wrong answers."""
+"""The demo as a newcomer runs it, at a tiny scale; and it notices wrong answers."""
 
 from __future__ import annotations
 
@@ -6,34 +6,20 @@ import os
 import re
 import subprocess
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import duckdb
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import demo
-from demo import contest, story
-from demo.compare import fingerprint, only_in_first, setting
-from demo.options import DemoError
-from demo.session import demo_session
 from pyspark_skewext import multi_full_join
 
-PACKAGE_PARENT = Path(__file__).resolve().parents[1]
-TINY = ["--scale-factor", "0.01", "--shuffle-partitions", "2", "--cache-dir", "cache"]
-
-
-def run_python(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    paths = [str(PACKAGE_PARENT), os.environ.get("PYTHONPATH", "")]
-    return subprocess.run(
-        [sys.executable, *arguments],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        cwd=cwd,
-        text=True,
-        capture_output=True,
-        timeout=300,
-        check=False,
-    )
+PYTHON_FOLDER = Path(__file__).resolve().parents[1]
+TINY = ["--scale-factor", "0.01", "--cache", "cache", "--runs", "1"]
 
 
 @pytest.fixture(scope="module")
@@ -42,76 +28,93 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ended(place: Path) -> subprocess.CompletedProcess[str]:
-    return run_python("-m", "demo", *TINY, "--runs", "2", "--output", "out", cwd=place)
+def printed(place: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "demo", *TINY, "--output", "out"],
+        env={**os.environ, "PYTHONPATH": str(PYTHON_FOLDER)},
+        cwd=place,
+        text=True,
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
-def test_demo_ends_well(ended: subprocess.CompletedProcess[str]) -> None:
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "All answers agree: stock Spark, skewext and DuckDB." in ended.stdout
-    assert "WRONG" not in ended.stdout
-    assert "Traceback" not in ended.stderr
+def test_both_variants_have_equal_answers_and_the_expected_plans(printed: str) -> None:
+    assert len(re.findall(r"stock Spark +10 Exchange +10 Sort +5 x SortMergeJoin", printed)) == 2
+    assert len(re.findall(r"skewext +6 Exchange +0 Sort +1 x MultiFullJoin", printed)) == 2
+    answers = re.findall(r"^  (stock Spark|skewext|DuckDB) +(\(\d+, -?\d+\))$", printed, re.M)
+    assert [name for name, _ in answers] == ["stock Spark", "skewext", "DuckDB"] * 2
+    assert len({answer for _, answer in answers}) == 2
+    assert len(re.findall(r"skewext is \d+\.\d times as fast", printed)) == 2
+    assert printed.endswith("All answers agree: stock Spark, skewext and DuckDB.\n")
 
 
-def test_demo_shows_plans_of_both_variants(ended: subprocess.CompletedProcess[str]) -> None:
-    stock = re.findall(r"stock Spark +10 +10 +5 x SortMergeJoin", ended.stdout)
-    ours = re.findall(r"skewext +6 +0 +1 x MultiFullJoin", ended.stdout)
-    assert (len(stock), len(ours)) == (2, 2)
-
-
-def test_demo_shows_equal_answers(ended: subprocess.CompletedProcess[str]) -> None:
-    answers = re.findall(r"^  (stock Spark|skewext|DuckDB) +([\d,]+)  (-?\d+)$", ended.stdout, re.M)
-    assert [name for name, _, _ in answers] == ["stock Spark", "skewext", "DuckDB"] * 2
-    assert len({(rows, checksum) for _, rows, checksum in answers}) == 2
-
-
-def test_demo_shows_interleaved_runs_and_ratio(ended: subprocess.CompletedProcess[str]) -> None:
-    assert len(re.findall(r"run [12] of 2: .*stock Spark \d+\.\d\d s", ended.stdout)) == 4
-    assert len(re.findall(r"skewext is \d+\.\d times as fast", ended.stdout)) == 2
-
-
-def test_demo_leaves_table_and_picture(
-    ended: subprocess.CompletedProcess[str], place: Path
-) -> None:
-    table, picture = place / "out" / "customers.parquet", place / "out" / "customers.png"
-    assert (table / "_SUCCESS").is_file()
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert str(table.resolve()) in ended.stdout
-    assert str(picture.resolve()) in ended.stdout
+def test_the_table_and_the_picture_stay(place: Path, printed: str) -> None:
+    assert f"{place.resolve()}/out/customers.png" in printed
+    assert (place / "out" / "customers.parquet" / "_SUCCESS").is_file()
+    assert (place / "out" / "customers.png").read_bytes().startswith(b"\x89PNG")
     assert {path.name for path in place.iterdir()} == {"cache", "out"}
 
 
-def test_demo_fails_on_a_wrong_answer(
+@pytest.mark.usefixtures("printed")
+def test_a_wrong_answer_fails_the_demo(
     spark: SparkSession,
-    ended: subprocess.CompletedProcess[str],
     place: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert ended.returncode == 0
-    right = multi_full_join
+    def without_null_keys(*inputs: DataFrame, on: str, indicator: str | None = None) -> DataFrame:
+        joined = multi_full_join(*inputs, on=on, indicator=indicator).where(f"{on} is not null")
+        return joined if indicator is None else joined.withColumn(indicator, F.expr("array(-1)"))
 
-    def without_null_keys(*inputs: DataFrame, on: str) -> DataFrame:
-        return right(*inputs, on=on).where(f"{on} is not null")
+    @contextmanager
+    def this_session() -> Iterator[tuple[SparkSession, Path]]:
+        yield spark, place / "work"
 
-    monkeypatch.setattr(contest, "multi_full_join", without_null_keys)
-    monkeypatch.setattr(story, "demo_session", lambda *_: nullcontext((spark, place / "work")))
+    monkeypatch.setattr(demo, "multi_full_join", without_null_keys)
+    monkeypatch.setattr(demo, "demo_session", this_session)
+    monkeypatch.setattr(demo, "VARIANTS", demo.VARIANTS[:1])
     monkeypatch.chdir(place)
-    options = ["--output", "wrong", "--variant", "customer", "--runs", "1"]
-    assert demo.main([*TINY, *options]) == 1
-    printed = capsys.readouterr().out
-    assert "WRONG: customer: skewext and stock Spark have different answers" in printed
-    assert "only stock Spark has: Row(customer_sk=None" in printed
-    assert "All answers agree" not in printed
+    (place / "work").mkdir()
+    assert demo.main([*TINY, "--output", "wrong"]) == 1
+    text = capsys.readouterr().out
+    assert "WRONG: customers: skewext and DuckDB have different answers" in text
+    assert "WRONG: customers: the column sources is wrong in" in text
+    assert "All answers agree" not in text
 
 
-def test_fingerprint_does_not_depend_on_order(spark: SparkSession) -> None:
-    rows = [(1, None, "a"), (2, 3, None), (2, 3, None)]
-    schema = "k int, v int, s string"
-    there = spark.createDataFrame(rows, schema)
-    back = spark.createDataFrame(rows[::-1], schema).repartition(3)
-    assert fingerprint(there) == fingerprint(back)
-    assert fingerprint(there).rows == 3
+@pytest.mark.usefixtures("printed")
+def test_keys_of_the_data(place: Path) -> None:
+    """One row per customer, or up to two; and rows without a customer."""
+    (made,) = (place / "cache").iterdir()
+    nulls = {}
+    for variant, most in zip(demo.VARIANTS, (1, 2)):
+        names = []
+        for source in demo.SOURCES:
+            rows = duckdb.sql(f"SELECT * FROM '{made}/{variant}/{source.table}.parquet'")
+            names += [name for name in rows.columns if name != demo.KEY]
+            counts = dict(rows.aggregate(f"{demo.KEY}, count(*)").fetchall())
+            nulls[variant, source.table] = counts.pop(None, 0)
+            assert max(counts.values()) == most
+        assert len(names) == len(set(names))
+    assert nulls["customers", "store_sales"] == 1 and nulls["duplicates", "store_sales"] > 2
+
+
+def test_data_is_made_once_and_an_interrupt_leaves_nothing(
+    place: Path, printed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    assert "DuckDB makes TPC-DS" in printed
+    monkeypatch.setattr(demo, "query_of", interrupt)
+    assert demo.make_data(place / "cache", 0.01).is_dir()
+    with pytest.raises(KeyboardInterrupt):
+        demo.make_data(tmp_path, 0.01)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -123,25 +126,11 @@ def test_fingerprint_does_not_depend_on_order(spark: SparkSession) -> None:
         pytest.param([], id="no rows"),
     ],
 )
-def test_fingerprint_sees_differences(
+def test_fingerprints_see_differences_and_no_order(
     spark: SparkSession, other: list[tuple[int | None, ...]]
 ) -> None:
     schema = "k int, v int, w int"
-    one = spark.createDataFrame([(1, 5, None), (2, 3, 4)], schema)
-    two = spark.createDataFrame(other, schema)
-    assert fingerprint(one) != fingerprint(two)
-    assert only_in_first(one, two) or only_in_first(two, one)
-
-
-def test_setting_is_put_back(spark: SparkSession) -> None:
-    name = "spark.skewext.enabled"
-    before = spark.conf.get(name, None)
-    with setting(spark, name, "false"):
-        assert spark.conf.get(name) == "false"
-    assert spark.conf.get(name, None) == before
-
-
-def test_demo_leaves_a_running_session_alone(spark: SparkSession) -> None:
-    with pytest.raises(DemoError, match="running in this process"), demo_session("local[1]", 2):
-        pass
-    assert spark.range(1).count() == 1
+    rows = [(1, 5, None), (2, 3, 4)]
+    one = demo.fingerprint(spark.createDataFrame(rows, schema))
+    assert one == demo.fingerprint(spark.createDataFrame(rows[::-1], schema).repartition(3))
+    assert one != demo.fingerprint(spark.createDataFrame(other, schema))
