@@ -150,7 +150,7 @@ print(json.dumps({
 
 
 def test_command_line_starts(environment: Environment) -> None:
-    assert "join" in environment.run("python", "-m", "pyspark_skewext", "--help")
+    assert "report" in environment.run("python", "-m", "pyspark_skewext", "--help")
 
 
 def test_join_in_a_configured_session(environment: Environment) -> None:

@@ -10,12 +10,12 @@ import pytest
 from amount import TEST_ALL
 from duck import duck_join
 from multisets import multiset
+from plans import exchange_count, node_names
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from stock import setting
 
 from pyspark_skewext import explain, multi_join
-from pyspark_skewext._plans import exchange_count, node_names
 
 ROLES = [
     ["required", "optional", "optional"],

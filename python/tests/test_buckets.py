@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from multisets import assert_same_rows
+from plans import node_names
 from pyspark.errors import (
     AnalysisException,
     PySparkException,
@@ -27,7 +28,6 @@ from pyspark.sql import functions as sf
 from stock import INTERPRETED, setting
 
 import pyspark_skewext as skewext
-from pyspark_skewext._plans import node_names
 
 EXAMPLES = int(os.environ.get("SKEWEXT_EXAMPLES", "8"))
 MAX_FILES = "spark.skewext.bucket.merge.maxFiles"

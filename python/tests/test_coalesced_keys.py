@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+from plans import exchange_count
 from pyspark.sql import SparkSession
 from random_sql.engines import Engines, comparable, joins_of
 from random_sql.tables import INT, TEXT, Column, Table
-
-from pyspark_skewext._plans import exchange_count
 
 CHAIN = """
   a FULL JOIN b ON a.k = b.k

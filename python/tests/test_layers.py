@@ -88,7 +88,7 @@ def test_no_circles() -> None:
         ("render.page", "import pyspark_skewext.report.skew"),
         ("_errors", "from pyspark_skewext import _jvm"),
         ("buckets", "from pyspark_skewext.report import skew_report"),
-        ("cli.main", "from pyspark_skewext import __main__"),
+        ("cli", "from pyspark_skewext import __main__"),
         ("explanation", "from pyspark_skewext import jar_path"),
     ],
 )

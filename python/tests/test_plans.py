@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from multisets import assert_same_rows
+from plans import exchange_count, node_names
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 from stock import setting, stock_join
 
 from pyspark_skewext import explain, multi_full_join, multi_join
-from pyspark_skewext._plans import exchange_count, node_names
 
 JOIN = "MultiFullJoin"
 STOCK_JOINS = {"SortMergeJoin", "ShuffledHashJoin", "BroadcastHashJoin"}

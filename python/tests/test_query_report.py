@@ -73,33 +73,15 @@ def test_from_the_command_line(
 ) -> None:
     path, number = event_log
     page = tmp_path / "page.html"
-    assert main(["report", "--event-log", path, "--html", str(page)]) == 0
+    assert main(["report", path, "--html", str(page)]) == 0
     captured = capsys.readouterr()
     assert captured.out.startswith(f"Query {number}, ")
     assert f"Reading {path}" in captured.err
     assert "<svg" in page.read_text(encoding="utf-8")
-    assert main(["report", "--event-log", path, "--query", str(number), "--json"]) == 0
+    assert main(["report", path, "--query", str(number), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["query"] == number
-    assert main(["report", "--event-log", path, "--query", "98765"]) == 1
+    assert main(["report", path, "--query", "98765"]) == 1
     assert "error: There is no query 98765" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "needs INPUT and --on, or --event-log"),
-        (["a.csv"], "needs INPUT and --on, or --event-log"),
-        (["a.csv", "--event-log", "x"], "INPUT is not for the report on a query"),
-        (["--on", "k", "--event-log", "x"], "--on is not for"),
-        (["--sizes", "--event-log", "x"], "--sizes is not for"),
-        (["a.csv", "--on", "k", "--query", "1"], "add --event-log"),
-    ],
-)
-def test_wrong_options(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
-) -> None:
-    assert main(["report", *arguments]) == 2
-    assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

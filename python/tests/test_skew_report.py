@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from datetime import date, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,7 +26,6 @@ from pyspark.sql import functions as sf
 from stock import setting
 
 from pyspark_skewext import _jvm, skew_report
-from pyspark_skewext.cli import main
 from pyspark_skewext.report import Bounds
 
 
@@ -240,28 +238,3 @@ def test_session_without_the_jar(visits: DataFrame, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(_jvm, "facade_of", lambda spark: None)
     with pytest.raises(PySparkRuntimeError, match="jar is not loaded"):
         skew_report(visits, "k")
-
-
-@pytest.mark.classic("the command line has a session of its own")
-def test_command_line(
-    spark: SparkSession, visits: DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, users, page = (str(tmp_path / name) for name in ("v.parquet", "users.csv", "page.html"))
-    visits.write.parquet(path)
-    Path(users).write_text("id\n7\n7\n100\n")
-    assert main(["report", path, "--on", "k", "--partitions", "5", "--html", page]) == 0
-    printed = capsys.readouterr()
-    assert printed.out.startswith("Skew of k, 5 partitions\n")
-    assert ["7", "3,000", "35.7%"] in [line.split()[:3] for line in printed.out.splitlines()]
-    assert "Looking at the keys of" in printed.err
-    assert "<svg" in Path(page).read_text()
-    assert main(["report", path, "--on", "k", "--other", f"{users}:id", "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert result["hot_keys"][0]["output_rows"] == {"low": 6000, "high": 6000}
-    assert main(["report", path, "--on", "nokey"]) == 1
-    assert f"{path} has no column 'nokey'; its columns are" in capsys.readouterr().err
-    assert main(["report", "a.dat", "--on", "k"]) == 2
-    assert "Cannot tell the format" in capsys.readouterr().err
-    assert main(["report", path]) == 2
-    assert main(["report", "--help"]) == 0
-    assert "report visits.parquet --on user" in capsys.readouterr().out
