@@ -83,8 +83,7 @@ object PythonApi {
   def techniques(): JList[String] = SkewTechniques.all.map(_.name).asJava
 
   /** The names of the options of all techniques. */
-  def techniqueOptions(): JList[String] =
-    SkewTechniques.all.flatMap(_.optionNames).distinct.asJava
+  def techniqueOptions(): JList[String] = SkewTechniques.optionNames.asJava
 
   /**
    * The join of two DataFrames by a technique against skew.

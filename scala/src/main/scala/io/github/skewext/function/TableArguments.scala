@@ -1,9 +1,11 @@
 package io.github.skewext.function
 
 import scala.collection.mutable
+import scala.util.Try
 
+import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.CatalystTypeConverters
-import org.apache.spark.sql.catalyst.expressions.{Expression, FunctionTableSubqueryArgumentExpression, NamedArgumentExpression}
+import org.apache.spark.sql.catalyst.expressions.{Expression, FunctionTableSubqueryArgumentExpression, Literal, NamedArgumentExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
 
@@ -88,6 +90,22 @@ private[function] class TableArguments(
     case other => wrong(name, "a number", other)
   }
 
+  /** A string, or a number as text. */
+  def word(name: String): Option[String] = values.get(name).map {
+    case text: String => text
+    case _ => number(name).get.bigDecimal.toPlainString
+  }
+
+  /** An array that has for each row a value, or a struct of values, as literals. */
+  def rows(name: String): Option[Seq[Seq[Literal]]] = values.get(name).map {
+    case list: scala.collection.Seq[_] =>
+      list.toVector.map {
+        case row: Row => row.toSeq.map(literal(name, _))
+        case value => Seq(literal(name, value))
+      }
+    case other => wrong(name, "an array", other)
+  }
+
   /** A whole number from `least` to `most`. */
   def whole(name: String, least: Long, most: Long): Option[Long] = number(name).map { value =>
     if (!value.isWhole || value < least || value > most) {
@@ -102,6 +120,9 @@ private[function] class TableArguments(
   }
 
   def fail(problem: String): Nothing = throw SqlInternals.analysisError(s"$function: $problem")
+
+  private def literal(name: String, value: Any): Literal =
+    Try(Literal(value)).getOrElse(wrong(name, "an array of plain values, or of structs", value))
 
   private def strings(name: String, list: scala.collection.Seq[_]): Seq[String] =
     list.toVector.map {

@@ -4,12 +4,13 @@ import java.util.Locale
 
 import io.github.skewext.internal.BuildInfo
 import io.github.skewext.plan.InputRole.{Optional, Required}
-import io.github.skewext.plan.{InputRole, MultiFullJoinBuilder}
+import io.github.skewext.plan.{HotKey, InputRole, MultiFullJoinBuilder, TechniqueOptions}
+import io.github.skewext.technique.{AutoJoin, SkewJoinBuilder, SkewTechniques}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.expressions.{Alias, Expression, ExpressionInfo, Literal}
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, OneRowRelation, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{AnalysisHelper, LogicalPlan, OneRowRelation, Project}
 import org.apache.spark.sql.types.StructField
 
 /**
@@ -27,6 +28,11 @@ object TableFunctions {
       "TABLE(t1), TABLE(t2), ..., keys, [roles, indicator, suffixes, names]",
       "Joins the tables on one key, in one pass.")(
       Seq("keys", "roles", "indicator", "suffixes", "names"))(multiJoin),
+    function(
+      "skewext_skew_join",
+      "TABLE(join), [technique, hot_keys], [option => value, ...]",
+      "Does the uppermost join of a query by a technique against skew.")(
+      "technique" +: SkewTechniques.optionNames)(skewJoin),
     function(
       "skewext_explain",
       "TABLE(query)",
@@ -124,6 +130,22 @@ object TableFunctions {
 
   private object HowName {
     def unapply(name: String): Option[String] = Option(name).map(_.toLowerCase(Locale.ROOT))
+  }
+
+  private def skewJoin(arguments: TableArguments): LogicalPlan = {
+    requireTables(arguments, 1, 1)
+    val words = SkewTechniques.optionNames.filterNot(_ == TechniqueOptions.HotKeys)
+    val given = TechniqueOptions(
+      words.flatMap(name => arguments.word(name).map(name -> _)).toMap,
+      arguments.rows(TechniqueOptions.HotKeys).map(_.map(HotKey(_))))
+    AnalysisHelper.allowInvokingTransformsInAnalyzer {
+      SkewJoinBuilder.byTechnique(
+        SparkSession.active,
+        arguments.tables.head,
+        arguments.text("technique").getOrElse(AutoJoin.name),
+        given,
+        runsJobs = false)
+    }
   }
 
   private def skewReport(arguments: TableArguments): LogicalPlan = {

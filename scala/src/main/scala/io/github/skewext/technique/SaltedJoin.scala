@@ -73,9 +73,8 @@ object SaltedJoin extends SkewTechnique {
     if (request.options.hotKeys.isDefined) {
       withHotKeys(request)
     } else {
-      Left(
-        TechniqueReason.WrongOption(
-          s"a hint must list ${TechniqueOptions.HotKeys}, because it runs no job to find them"))
+      Left(TechniqueReason.WrongOption(
+        s"${TechniqueOptions.HotKeys} is missing: a hint and skewext_skew_join run no job to find it"))
     }
 
   private def withHotKeys(

@@ -22,13 +22,6 @@ private[skewext] object SkewJoinBuilder {
       how: String,
       technique: String,
       given: TechniqueOptions): DataFrame = {
-    val session = left.sparkSession
-    val named = SkewTechniques
-      .named(technique)
-      .getOrElse(
-        fail(s"There is no technique '$technique'; the techniques are " +
-          s"${SkewTechniques.all.map(_.name).mkString(", ")}."))
-    TechniqueOptions.check(named.name, named.optionNames, given)
     if (how.equalsIgnoreCase("cross")) {
       fail("skew_join does not support cross joins, because they have no key.")
     }
@@ -36,8 +29,33 @@ private[skewext] object SkewJoinBuilder {
       case Left(names) => left.join(right, names, how)
       case Right(condition) => left.join(right, condition, how)
     }
+    val session = left.sparkSession
+    val analyzed = joined.queryExecution.analyzed
+    SqlInternals.dataFrame(
+      session,
+      byTechnique(session, analyzed, technique, given, runsJobs = true))
+  }
+
+  /**
+   * An analyzed query with its uppermost join by a technique. All other nodes stay, and so do the
+   * attributes.
+   *
+   * @param runsJobs whether the technique may run jobs to find hot keys
+   */
+  def byTechnique(
+      session: SparkSession,
+      query: LogicalPlan,
+      technique: String,
+      given: TechniqueOptions,
+      runsJobs: Boolean): LogicalPlan = {
+    val named = SkewTechniques
+      .named(technique)
+      .getOrElse(
+        fail(s"There is no technique '$technique'; the techniques are " +
+          s"${SkewTechniques.all.map(_.name).mkString(", ")}."))
+    TechniqueOptions.check(named.name, named.optionNames, given)
     // Spark takes its own hints from the sides of joins that have none yet.
-    val plan = EliminateResolvedHint(joined.queryExecution.analyzed)
+    val plan = EliminateResolvedHint(query)
     if (plan.isStreaming) fail("skew_join supports only batch DataFrames.")
     val join = topJoin(plan)
     SqlInternals.withActive(session) {
@@ -45,17 +63,32 @@ private[skewext] object SkewJoinBuilder {
         .of(session, join, named.name, given)
         .fold(
           reason => refuse(named, reason),
-          request => if (request.asHinted.isDefined) given else named.prepared(request))
+          request =>
+            if (request.asHinted.isDefined) given
+            else if (runsJobs) named.prepared(request)
+            else named.preparedForHint(request))
       val wanted = TechniqueHint.Wanted(named.name, options, prepared = true)
-      // The sides as the technique will see them, as far as that is known by now.
-      val asPlanned =
-        join.copy(left = optimized(session, join.left), right = optimized(session, join.right))
-      PlanSkewJoins.plan(session, asPlanned, wanted).left.foreach(refuse(named, _))
+      check(session, join, named, wanted)
       // A session that was started without us has no rule that would do it later.
       val done =
         if (LoadedExtension.isIn(session)) TechniqueHint.on(join, wanted)
         else PlanSkewJoins.plan(session, join, wanted).fold(refuse(named, _), PlanSkewJoins.saying)
-      SqlInternals.dataFrame(session, plan.transformDown { case j: Join if j eq join => done })
+      plan.transformDown { case j: Join if j eq join => done }
+    }
+  }
+
+  /** Plans the join, as far as its sides are known by now, to refuse it early. */
+  private def check(
+      session: SparkSession,
+      join: Join,
+      technique: SkewTechnique,
+      wanted: TechniqueHint.Wanted): Unit = {
+    // A reference to a common table cannot be optimized without the query around it.
+    val tables = join.collectWithSubqueries { case table: CTERelationDef => table.id }.toSet
+    if (join.collectWithSubqueries { case ref: CTERelationRef => ref.cteId }.forall(tables)) {
+      val asPlanned =
+        join.copy(left = optimized(session, join.left), right = optimized(session, join.right))
+      PlanSkewJoins.plan(session, asPlanned, wanted).left.foreach(refuse(technique, _))
     }
   }
 
@@ -76,12 +109,13 @@ private[skewext] object SkewJoinBuilder {
     }
   }
 
-  /** The join that Spark has made of a call of `join`. */
+  /** The join of a call of `join`, or of a query that is nothing but a join. */
   private def topJoin(plan: LogicalPlan): Join = plan match {
     case join: Join => join
     case Project(_, child) => topJoin(child)
-    case other =>
-      fail(s"skew_join cannot do this join, because Spark has analyzed it to a ${other.nodeName}.")
+    case SubqueryAlias(_, child) => topJoin(child)
+    case view: View => topJoin(view.child)
+    case other => fail(s"skew_join needs a join, not the operator ${other.nodeName}.")
   }
 
   private def refuse(technique: SkewTechnique, reason: TechniqueReason.Detailed): Nothing =

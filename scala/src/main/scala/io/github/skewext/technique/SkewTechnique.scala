@@ -56,5 +56,8 @@ object SkewTechniques {
     IterativeBroadcastJoin,
     SaltedJoin)
 
+  /** The options that some technique takes. */
+  def optionNames: Seq[String] = all.flatMap(_.optionNames).distinct
+
   def named(name: String): Option[SkewTechnique] = all.find(_.name.equalsIgnoreCase(name))
 }

@@ -1,6 +1,8 @@
 package io.github.skewext.function
 
+import io.github.skewext.explain.Explainer
 import io.github.skewext.internal.BuildInfo
+import io.github.skewext.technique.SkewTechniques
 import io.github.skewext.{MultiJoinTest, PythonApi}
 import org.json4s.jackson.JsonMethods
 
@@ -80,6 +82,94 @@ class TableFunctionsSuite extends MultiJoinTest {
       assert(operators(df).isEmpty)
       checkAnswer(df, stockChain("k")(inputs("a", "b"): _*))
     }
+  }
+
+  /** The rows of the query without the function, by the technique. */
+  private def checkSkewJoin(query: String, technique: String, rest: String = ""): DataFrame = {
+    val df = sql(s"SELECT * FROM skewext_skew_join(TABLE($query), '$technique'$rest)")
+    assert(df.schema === sql(query).schema)
+    assertSameRows(df.collect().toSeq, rowsWhenOff(sql(query)), s"$technique of $query")
+    val origin = Explainer.explain(df.queryExecution).joins.head.origin
+    // auto gives the name of the technique that it has chosen.
+    val name = if (technique == "auto") "" else s"$technique: "
+    assert(origin.text.startsWith(s"skew_join by $name"), origin)
+    df
+  }
+
+  test("skewext_skew_join: every technique, by names and by a condition") {
+    val full = "SELECT * FROM c FULL JOIN d ON c.k = d.id"
+    val using = "SELECT * FROM a LEFT JOIN b USING (k)"
+    for (technique <- SkewTechniques.all.map(_.name)) {
+      val keys = if (technique == "salted") ", hot_keys => array(3)" else ""
+      checkSkewJoin(full, technique, keys)
+      checkSkewJoin(using, technique, keys)
+    }
+    checkSkewJoin(full, "salted", ", array(1, 3), salts => 2, side => 'both'")
+    checkSkewJoin(full, "salted", ", hot_keys => array('3'), salts => '4'")
+    checkSkewJoin(full, "salted", ", hot_keys => array()")
+    checkSkewJoin(full, "adaptive", ", factor => 1.5, threshold => '1k', max_slices => 3")
+    checkSkewJoin(full, "iterative_broadcast", ", chunks => 2, side => 'left'")
+    checkSkewJoin(
+      "SELECT * FROM a FULL JOIN b USING (k, v)",
+      "salted",
+      ", hot_keys => array(struct(2, 'a2'), struct(3L, 'b1'))")
+  }
+
+  test("skewext_skew_join: keys of other types") {
+    val query = "SELECT * FROM VALUES (%s), (NULL) AS l(x) FULL JOIN VALUES (%s) AS r(x) USING (x)"
+    for (value <- Seq(
+        "DATE'2024-02-29'",
+        "TIMESTAMP'2024-02-29 01:02:03'",
+        "X'0aff'",
+        "1.50BD",
+        "true",
+        "'a; b, c'",
+        "double('NaN')")) {
+      val df = checkSkewJoin(query.format(value, value), "salted", s", array($value), salts => 2")
+      assert(explainedText(df).contains("1 hot key"), value)
+    }
+  }
+
+  private def explainedText(df: DataFrame): String =
+    Explainer.explain(df.queryExecution).joins.head.origin.text
+
+  test("skewext_skew_join: as part of a query, of views and of common tables") {
+    val join = "skewext_skew_join(TABLE(SELECT * FROM a FULL JOIN c USING (k)), 'broadcast_map')"
+    withTempView("joined") {
+      sql("CREATE TEMPORARY VIEW joined AS SELECT * FROM a FULL JOIN c USING (k)")
+      checkSkewJoin("SELECT * FROM joined", "adaptive")
+    }
+    for (query <- Seq(
+        s"SELECT l.k, count(*) FROM $join AS l JOIN $join AS r ON l.k = r.k GROUP BY l.k",
+        "WITH t AS (SELECT * FROM a WHERE k > 0) SELECT * FROM " +
+          "skewext_skew_join(TABLE(SELECT * FROM t FULL JOIN c USING (k)), 'salted', array(2))")) {
+      val stock = query
+        .replace(join, "(SELECT * FROM a FULL JOIN c USING (k))")
+        .replaceAll("skewext_skew_join\\(TABLE\\((.*)\\), 'salted', array\\(2\\)\\)", "($1)")
+      assert(stock != query)
+      assertSameRows(sql(query).collect().toSeq, rowsWhenOff(sql(stock)), query)
+    }
+    assert(jobsOf(sql(s"SELECT * FROM $join").queryExecution.executedPlan) === 0)
+  }
+
+  test("skewext_skew_join: wrong arguments and joins that a technique cannot do") {
+    def join(rest: String, query: String = "SELECT * FROM a FULL JOIN c USING (k)") =
+      s"skewext_skew_join(TABLE($query)$rest)"
+    fails(join(", 'magic'"))("There is no technique 'magic'; the techniques are auto, none")
+    fails(join(", 'broadcast', salts => 3"))("broadcast has no option 'salts'; it takes side.")
+    fails(join(", 'broadcast', array(3)"))("has no option 'hot_keys'")
+    fails(join(", 'adaptive', factor => 'x'"))("The option factor must be a number")
+    fails(join(", 'adaptive', factor => true"))("'factor' must be a number, not true")
+    fails(join(", 'salted'"))("hot_keys is missing: a hint and skewext_skew_join run no job")
+    fails(join(", 'salted', 'x'"))("the argument 'hot_keys' must be an array, not x.")
+    fails(join(", 'salted', array(array(1))"))("an array of plain values, or of structs")
+    fails(join(", 'salted', array(struct(1, 2))"))("has 2 values, but the join compares 1 columns")
+    fails(join("", "SELECT * FROM a"))("skew_join needs a join, not the operator")
+    fails(join(", 'salted', array(1)", "SELECT * FROM a JOIN c ON a.k > c.k"))(
+      "cannot do this join: the join compares no columns with =")
+    fails(join(", 'broadcast_map'", "SELECT * FROM a FULL JOIN (SELECT rand() AS k) USING (k)"))(
+      "cannot do this join: a side is read twice")
+    fails("skewext_skew_join(TABLE(a), TABLE(b), 'auto')")("it takes 1 arguments like TABLE(t)")
   }
 
   private def fails(query: String)(sentence: String): Unit = {
