@@ -1,5 +1,6 @@
 package io.github.skewext.function
 
+import io.github.skewext.bucket.BucketedWriter
 import io.github.skewext.explain.Explainer
 import io.github.skewext.report.{QueryReport, SkewReport}
 import io.github.skewext.sketch.KeyPass
@@ -81,6 +82,37 @@ private[function] object SkewFinding {
       StructField("most_rows", rows),
       StructField("figures", StringType))
   }
+}
+
+/** The write of a bucketed table, and its contents as JSON. Each read of its row writes. */
+private[function] case class WriteFinding(
+    table: String,
+    by: Seq[String],
+    buckets: Int,
+    sortBy: Seq[String],
+    mode: String,
+    partitionBy: Seq[String],
+    format: Option[String],
+    options: Map[String, String])
+    extends Finding {
+
+  override def find(session: SparkSession, inputs: Seq[DataFrame]): Seq[InternalRow] = {
+    val writer = new BucketedWriter(
+      inputs.head,
+      table,
+      format,
+      by,
+      buckets,
+      sortBy,
+      mode,
+      partitionBy,
+      options)
+    Seq(InternalRow(UTF8String.fromString(writer.write().json)))
+  }
+}
+
+private[function] object WriteFinding {
+  val output: Seq[StructField] = Seq(StructField("written", StringType, nullable = false))
 }
 
 private[function] object Finding {

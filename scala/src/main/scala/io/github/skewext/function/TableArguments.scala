@@ -54,7 +54,9 @@ private[function] class TableArguments(
     found.filterNot(_._2 == null).toMap
   }
 
-  def given(name: String): Boolean = values.contains(name)
+  /** A value that was read, or an error if the argument was not given. */
+  def required[T](name: String, value: Option[T]): T =
+    value.getOrElse(fail(s"the argument '$name' is missing."))
 
   def text(name: String): Option[String] = values.get(name).map {
     case text: String => text
@@ -104,6 +106,12 @@ private[function] class TableArguments(
         case value => Seq(literal(name, value))
       }
     case other => wrong(name, "an array", other)
+  }
+
+  def pairs(name: String): Option[Map[String, String]] = values.get(name).map {
+    case map: scala.collection.Map[_, _] =>
+      map.map { case (key, value) => key.toString -> value.toString }.toMap
+    case other => wrong(name, "a map", other)
   }
 
   /** A whole number from `least` to `most`. */

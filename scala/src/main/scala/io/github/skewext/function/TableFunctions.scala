@@ -55,6 +55,12 @@ object TableFunctions {
       val query = arguments.whole("query", 0, Long.MaxValue)
       relation(QueryFinding(query), arguments, QueryFinding.output)
     },
+    function(
+      "skewext_write_bucketed",
+      "TABLE(query), table, by, buckets, [sort, mode, partition_by, format, options]",
+      "Writes a bucketed table with one file per bucket, each time that its row is read.")(
+      Seq("table", "by", "buckets", "sort", "mode", "partition_by", "format", "options"))(
+      writeBucketed),
     function("skewext_version", "", "The version of skewext, and the line of Spark it is for.")(
       Nil) { arguments =>
       requireTables(arguments, 0, 0)
@@ -101,10 +107,12 @@ object TableFunctions {
    * The key of each table: `'k'`, `array('a', 'b')`, or an array with one of these for each table.
    */
   private def keysOf(arguments: TableArguments): Seq[Seq[String]] = {
-    if (!arguments.given("keys")) arguments.fail("the argument 'keys' is missing.")
     val keys =
       if (arguments.isNested("keys")) arguments.nested("keys").get
-      else arguments.tables.map(_ => arguments.texts("keys").get)
+      else {
+        val same = arguments.required("keys", arguments.texts("keys"))
+        arguments.tables.map(_ => same)
+      }
     if (keys.exists(_.contains(null))) arguments.fail("a name in 'keys' is NULL.")
     keys
   }
@@ -146,6 +154,21 @@ object TableFunctions {
         given,
         runsJobs = false)
     }
+  }
+
+  private def writeBucketed(arguments: TableArguments): LogicalPlan = {
+    requireTables(arguments, 1, 1)
+    val by = arguments.required("by", arguments.texts("by"))
+    val finding = WriteFinding(
+      arguments.required("table", arguments.text("table")),
+      by,
+      arguments.required("buckets", arguments.whole("buckets", 1, Int.MaxValue)).toInt,
+      arguments.texts("sort").getOrElse(by),
+      arguments.text("mode").getOrElse("error"),
+      arguments.texts("partition_by").getOrElse(Nil),
+      arguments.text("format"),
+      arguments.pairs("options").getOrElse(Map.empty))
+    relation(finding, arguments, WriteFinding.output)
   }
 
   private def skewReport(arguments: TableArguments): LogicalPlan = {

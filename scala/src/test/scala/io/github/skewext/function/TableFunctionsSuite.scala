@@ -172,6 +172,44 @@ class TableFunctionsSuite extends MultiJoinTest {
     fails("skewext_skew_join(TABLE(a), TABLE(b), 'auto')")("it takes 1 arguments like TABLE(t)")
   }
 
+  test("skewext_write_bucketed: writes when its row is read, with the contents as the result") {
+    withTable("written_by_sql") {
+      def write(arguments: String): DataFrame = sql(
+        "SELECT written FROM skewext_write_bucketed(TABLE(SELECT k, v FROM b), " +
+          s"'written_by_sql', by => 'k', buckets => 2$arguments)")
+      def field(df: DataFrame, name: String) =
+        JsonMethods.parse(df.collect().head.getString(0)) \ name
+      val df = write("")
+      df.queryExecution.executedPlan
+      assert(!spark.catalog.tableExists("written_by_sql"))
+      val rows = (field(df, "buckets") \ "rows").children.map(_.values.toString.toInt)
+      assert(rows.size === 2 && rows.sum === 3)
+      val details = sql("DESCRIBE EXTENDED written_by_sql")
+        .collect()
+        .map(r => r.getString(0) -> r.getString(1))
+        .toMap
+      assert(details("Num Buckets") === "2" && details("Sort Columns") === "[`k`]")
+      assertSameRows(
+        spark.table("written_by_sql").collect().toSeq,
+        inputs("b").head.collect().toSeq,
+        "b")
+      val error = intercept[AnalysisException](write("").collect())
+      assert(error.getMessage.contains("already exists"))
+      assert(field(write(", mode => 'ignore'"), "known").values === true)
+      write(", mode => 'append', options => map('compression', 'zstd')").collect()
+      assert(spark.table("written_by_sql").count() === 6)
+      write(
+        ", sort => array(), mode => 'overwrite', partition_by => array('v'), format => 'orc'")
+        .collect()
+      assert(spark.table("written_by_sql").inputFiles.forall(_.contains("/v=")))
+    }
+    val query = "skewext_write_bucketed(TABLE(b), 't'"
+    fails(s"$query)")("the argument 'by' is missing.")
+    fails(s"$query, 'k')")("the argument 'buckets' is missing.")
+    fails(s"$query, 'k', 0)")("'buckets' must be a whole number from 1")
+    fails(s"$query, 'k', 2, options => 'x')")("the argument 'options' must be a map, not x.")
+  }
+
   private def fails(query: String)(sentence: String): Unit = {
     val e = intercept[AnalysisException](sql(s"SELECT * FROM $query"))
     assert(e.getMessage.contains(sentence), e.getMessage)
