@@ -1,29 +1,28 @@
-"""PySpark's own error classes, imported when they are needed.
+"""PySpark's own error classes, imported on first use.
 
-The package must import without PySpark (``jar_path()`` feeds ``spark-submit --jars`` on machines
-where only spark-submit knows where PySpark is). Only ``message=`` is passed: the other keywords
-were renamed between Spark 3.5 and 4.
+The package must import without PySpark: ``jar_path()`` serves ``spark-submit --jars`` on machines
+where only spark-submit finds PySpark. The keywords besides ``message`` differ between versions.
 """
 
 from __future__ import annotations
 
 
 def type_error(message: str) -> Exception:
-    from pyspark.errors import PySparkTypeError
+    from pyspark.errors import PySparkTypeError as Error
 
-    return PySparkTypeError(message=message)
+    return Error(message=message)
 
 
 def value_error(message: str) -> Exception:
-    from pyspark.errors import PySparkValueError
+    from pyspark.errors import PySparkValueError as Error
 
-    return PySparkValueError(message=message)
+    return Error(message=message)
 
 
 def analysis_error(message: str) -> Exception:
-    from pyspark.errors import AnalysisException
+    from pyspark.errors import AnalysisException as Error
 
-    return AnalysisException(message=message)
+    return Error(message=message)
 
 
 def execution_error(message: str) -> Exception:
@@ -34,7 +33,7 @@ def execution_error(message: str) -> Exception:
 
 def runtime_error(message: str) -> Exception:
     try:
-        from pyspark.errors import PySparkRuntimeError
+        from pyspark.errors import PySparkRuntimeError as Error
     except ImportError:
         return RuntimeError(message)
-    return PySparkRuntimeError(message=message)
+    return Error(message=message)

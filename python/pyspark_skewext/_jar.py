@@ -1,4 +1,4 @@
-"""Where the jar of the extension is."""
+"""The path of the jar."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _NAME = re.compile(rf"skewext-spark(\d+\.\d+)_[\d.]+-{re.escape(__version__)}\.j
 
 
 def jar_path(spark: str | None = None) -> str:
-    """Path of the jar that holds the Spark extension.
+    """Path of the jar with the Spark extension.
 
-    The wheel carries a jar for each line of Spark; the environment variable ``SKEWEXT_JAR``
-    names another one, whatever the line.
+    The wheel has a jar for each line of Spark. The environment variable ``SKEWEXT_JAR`` names
+    another jar, for any line.
 
     Parameters
     ----------
     spark : str, optional
-        The line of Spark, as ``"4.2"``, or a version of it. By default what the environment
-        variable ``SKEWEXT_SPARK_LINE`` says, else the line of the PySpark that is installed, else
-        that of the Spark in ``SPARK_HOME``.
+        The line of Spark, as ``"4.2"``, or a version of it. The default is the environment variable
+        ``SKEWEXT_SPARK_LINE``, then the PySpark that is installed, then the Spark in
+        ``SPARK_HOME``.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def jar_path(spark: str | None = None) -> str:
     Raises
     ------
     PySparkRuntimeError
-        If there is no such file (a plain ``RuntimeError`` where PySpark is not installed).
+        If there is no such file (a plain ``RuntimeError`` without PySpark).
 
     Examples
     --------
@@ -62,7 +62,7 @@ def jar_path(spark: str | None = None) -> str:
         if len(jars) == 1:
             return str(next(iter(jars.values())))
         raise runtime_error(
-            f"Without PySpark nothing tells which Spark the jar is for: give its line ({lines}) to "
+            f"Without PySpark the line of Spark is not known: give it ({lines}) to "
             f"jar_path(), or in the environment variable {LINE_VARIABLE}."
         )
     line = ".".join(version.split(".")[:2])
@@ -101,7 +101,7 @@ def _pyspark_version() -> str | None:
 
 
 def _home_version() -> str | None:
-    """Tell the version by the name of Spark's own jar."""
+    """The version in the name of Spark's own jar."""
     home = os.environ.get("SPARK_HOME")
     for jar in Path(home).glob("jars/spark-core_*.jar") if home else ():
         return jar.stem.rpartition("-")[2]

@@ -1,4 +1,4 @@
-"""The way to the JVM: finding the facade there, loading it late, checking versions."""
+"""Access to the JVM: the facade there, late loading, versions."""
 
 from __future__ import annotations
 
@@ -18,18 +18,12 @@ EXPLAIN_PROVIDER = "io.github.skewext.JoinExplainProvider"
 
 
 def is_connect(thing: object) -> bool:
-    """Tell whether a session or a DataFrame is one of Spark Connect.
-
-    Looks at module names because importing pyspark.sql.connect needs grpc, which is optional.
-    """
+    """Whether a session, builder or DataFrame is of Spark Connect, without its import of grpc."""
     return any(base.__module__.startswith("pyspark.sql.connect") for base in type(thing).__mro__)
 
 
 def is_a(thing: object, name: str) -> bool:
-    """Tell whether it is a DataFrame or Column of PySpark, which has several classes of that name.
-
-    Those of Spark Connect are no subclasses of the others before Spark 4.
-    """
+    """Whether it is a DataFrame or Column; before Spark 4 those of Connect have no common base."""
     return any(
         base.__name__ == name and base.__module__.startswith("pyspark.sql.")
         for base in type(thing).__mro__
@@ -37,18 +31,13 @@ def is_a(thing: object, name: str) -> bool:
 
 
 def check_session(spark: SparkSession) -> None:
-    """Refuse whatever is not a session with a JVM behind it."""
-    if is_connect(spark):
-        raise type_error(
-            "This is a Spark Connect session, which has no JVM of its own; skewext needs a "
-            "session that runs in the driver."
-        )
+    """Refuse anything but a session with a JVM."""
     if not hasattr(spark, "_jsparkSession"):
         raise type_error(f"Expected a SparkSession, not {type(spark).__name__}.")
 
 
 def facade(jvm: Any) -> Any:
-    """Find `io.github.skewext.PythonApi` in the JVM; None where no jar has it."""
+    """Find `io.github.skewext.PythonApi` in the JVM; None without the jar."""
     found = jvm.io.github.skewext.PythonApi
     # py4j takes unknown names for packages.
     return None if type(found).__name__ == "JavaPackage" else found
@@ -61,10 +50,10 @@ def has_class(jvm: Any, name: str) -> bool:
 
 
 def facade_of(spark: SparkSession) -> Any:
-    """Find the facade as the session sees it; None if it does not.
+    """Find the facade in the class loader of the session; None without it.
 
-    SQL's ADD JAR extends only the class loader of the thread that ran it. Every Python thread
-    has a JVM thread of its own, so the others have to be pointed to that loader.
+    SQL's ADD JAR extends only the class loader of its thread. Every Python thread has a JVM thread
+    of its own, so we set that loader in the other threads.
     """
     jvm: Any = spark._jvm
     found = facade(jvm)
@@ -79,10 +68,9 @@ def facade_of(spark: SparkSession) -> Any:
 
 
 def add_to_class_loader(jvm: Any, jar: str) -> None:
-    """Let the running driver load classes of the jar; without effect where it cannot.
+    """Add the jar to the class loader of spark-submit, if the driver has one.
 
-    spark-submit runs Python programs under a class loader that takes further jars. Threads
-    inherit it, so that this reaches all of them, other than ADD JAR.
+    Unlike ADD JAR this reaches all threads, because they inherit this loader.
     """
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     if loader is None:
@@ -94,9 +82,10 @@ def add_to_class_loader(jvm: Any, jar: str) -> None:
 
 
 def loaded_from(jvm: Any) -> str | None:
-    """Tell the address of the jar that the driver has loaded; None where executors have it too.
+    """The address of the jar that the driver has loaded.
 
-    That is taken to be so if it is on the system class path, as in a cluster's own folder of jars.
+    None for a jar on the system class path, such as a cluster's own folder of jars: we assume that
+    executors have it too.
     """
     system = jvm.java.lang.ClassLoader.getSystemClassLoader()
     if system.getResource(EXTENSION.replace(".", "/") + ".class") is not None:
@@ -120,9 +109,9 @@ def check_versions(jvm: Any, spark_version: str | None = None) -> None:
 
 
 def other_line(jvm: Any, spark_version: str) -> str | None:
-    """Say that the jar was built for another line of Spark; None if it was not.
+    """A message if the jar was built for another line of Spark; None otherwise.
 
-    If so nothing else of it may be called: where Scala is another one, too, py4j's thread ends.
+    Another call of such a jar may end py4j's thread, because Scala differs too.
     """
     line = str(jvm.io.github.skewext.internal.BuildInfo.sparkLine())
     if spark_version.startswith(f"{line}."):
@@ -134,16 +123,16 @@ def other_line(jvm: Any, spark_version: str) -> str | None:
 
 
 def fitting_facade_of(spark: SparkSession) -> Any:
-    """Find the facade as the session sees it; None also where it is for another line of Spark."""
+    """Find the facade of the session; None also if it is for another line of Spark."""
     found = facade_of(spark)
     return None if found is None or other_line(spark._jvm, spark.version) else found
 
 
 def api_of(spark: SparkSession, *others: SparkSession) -> Any:
-    """Find the facade, checked and ready for joins, or say in an error what to do.
+    """Find the facade, checked and ready for joins; an error names the cure.
 
-    The JVM registers the operator in `spark`, if one of the others has it: a batch of a stream
-    comes in a clone of the session, made before `register` was called there.
+    One session with the operator is enough: the JVM then registers it in `spark`. A batch of a
+    stream comes in a clone of the session, which may be older than a call of `register`.
     """
     check_session(spark)
     api = facade_of(spark)
@@ -166,7 +155,7 @@ def api_of(spark: SparkSession, *others: SparkSession) -> Any:
 
 
 def java_list(jvm: Any, items: Iterable[Any]) -> Any:
-    """Make a java.util.ArrayList, since not every gateway converts Python lists."""
+    """Make a java.util.ArrayList, because not every gateway converts Python lists."""
     result = jvm.java.util.ArrayList()
     for item in items:
         result.add(item)

@@ -1,7 +1,7 @@
-"""The settings a user gave to Spark outside the session builder.
+"""The settings of Spark outside the session builder.
 
-Spark reads ``PYSPARK_SUBMIT_ARGS`` and ``spark-defaults.conf`` only when the JVM starts, and what
-a builder sets replaces what they say. To append to a setting we have to read them before.
+Spark reads ``PYSPARK_SUBMIT_ARGS`` and ``spark-defaults.conf`` when the JVM starts. A setting of
+the builder replaces theirs, so to append to a setting we read them first.
 """
 
 from __future__ import annotations
@@ -15,52 +15,33 @@ from typing import Any
 
 SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
 
-_FLAGS = {
-    "-v",
-    "--verbose",
-    "--supervise",
-    "-h",
-    "--help",
-    "--version",
-    "--usage-error",
-}
+_FLAGS = {"-v", "--verbose", "--supervise", "-h", "--help", "--version", "--usage-error"}
+_SETTINGS = {"--jars": "spark.jars", "--packages": "spark.jars.packages"}
 
 
 @dataclass
 class SubmitArguments:
-    """What ``PYSPARK_SUBMIT_ARGS`` says, as far as it matters here."""
+    """The arguments in ``PYSPARK_SUBMIT_ARGS``, as far as this package needs them."""
 
     tokens: list[str]
-    jars: str | None = None
-    packages: str | None = None
     properties_file: str | None = None
     conf: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_environment(cls) -> SubmitArguments:
         parsed = cls(shlex.split(os.environ.get(SUBMIT_ARGS, "pyspark-shell")))
-        for option, value in parsed._options():
-            if option == "--jars":
-                parsed.jars = value
-            elif option == "--packages":
-                parsed.packages = value
-            elif option == "--properties-file":
-                parsed.properties_file = value
-            elif option in ("--conf", "-c", "--c") and "=" in value:
+        options = {option: value for option, value, _ in parsed._spans()}
+        for option, value, _ in parsed._spans():
+            if option in ("--conf", "-c", "--c") and "=" in value:
                 key, _, setting = value.partition("=")
                 parsed.conf[key.strip()] = setting
+        parsed.properties_file = options.get("--properties-file")
+        # An option goes before the setting that it stands for.
+        parsed.conf.update({_SETTINGS[o]: options[o] for o in _SETTINGS if o in options})
         return parsed
 
-    def get(self, key: str) -> str | None:
-        """Look up a setting given by ``--conf``, or by the option that stands for it."""
-        if key == "spark.jars" and self.jars is not None:
-            return self.jars
-        if key == "spark.jars.packages" and self.packages is not None:
-            return self.packages
-        return self.conf.get(key)
-
     def with_jars(self, jars: str) -> str:
-        """Write the arguments with `jars` in place of their ``--jars``, if any."""
+        """Write the arguments with `jars` instead of their ``--jars``."""
         kept: list[str] = []
         position = 0
         for option, _, width in self._spans():
@@ -69,11 +50,8 @@ class SubmitArguments:
             position += width
         return shlex.join(["--jars", jars, *kept, *self.tokens[position:]])
 
-    def _options(self) -> list[tuple[str, str]]:
-        return [(option, value) for option, value, _ in self._spans()]
-
     def _spans(self) -> list[tuple[str, str, int]]:
-        """List options, their values and how many tokens each takes, up to the script."""
+        """List options, their values and their numbers of tokens, up to the script."""
         spans: list[tuple[str, str, int]] = []
         position = 0
         while position < len(self.tokens) and self.tokens[position].startswith("-"):
@@ -91,7 +69,7 @@ class SubmitArguments:
 
 
 def default_settings(properties_file: str | None = None) -> dict[str, str]:
-    """Read ``spark-defaults.conf``, or the file given by ``--properties-file``."""
+    """Read ``spark-defaults.conf``, or the file of ``--properties-file``."""
     path = Path(properties_file) if properties_file else _defaults_file()
     try:
         text = path.read_text(encoding="utf-8")

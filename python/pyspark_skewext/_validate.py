@@ -1,4 +1,4 @@
-"""What the JVM cannot say of arguments, or not as well: wrong types, and names nearly right."""
+"""Checks of arguments that Python does better than the JVM: types, and misspelt names."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union, cast
 
 from pyspark_skewext import _jvm
+from pyspark_skewext._engine import engine_of
 from pyspark_skewext._errors import analysis_error, type_error, value_error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: A DataFrame, or one with the names of its key columns where they differ from `on`.
+#: A DataFrame, alone or with the names of its key columns if they differ from `on`.
 JoinInput = Union["DataFrame", tuple["DataFrame", Union[str, Sequence[str]]]]
 
 _NAMES_SHOWN = 20
@@ -28,12 +29,8 @@ class Input:
 
 
 def label(position: int) -> str:
-    # The indicator column counts from 0; errors and data should not differ.
+    # As in the indicator column.
     return f"Input {position} (counting from 0)"
-
-
-def _key_names(position: int) -> str:
-    return f"The key names of input {position} (counting from 0)"
 
 
 def side(position: int) -> str:
@@ -41,7 +38,7 @@ def side(position: int) -> str:
 
 
 def checked_sides(left: Any, right: Any, on: Any) -> DataFrame:
-    """Check the sides of a join of two, of which the names of columns may be the key."""
+    """Check the sides of a join, and the names of its key columns; return the left side."""
     several = isinstance(on, Sequence) and not isinstance(on, str)
     columns = [_jvm.is_a(each, "Column") for each in on] if several else []
     if _jvm.is_a(on, "Column") or (columns and all(columns)):
@@ -64,7 +61,7 @@ def checked_sides(left: Any, right: Any, on: Any) -> DataFrame:
 def checked_inputs(
     given: Sequence[Any], on: Any, label: Callable[[int], str] = label
 ) -> tuple[list[Input], list[str]]:
-    """Return the inputs with resolved key columns, and the names of the keys in the output."""
+    """Return the inputs with resolved key columns, and the names of the keys in the result."""
     names = _names(on, "on")
     split = [_split(position, each, label) for position, each in enumerate(given)]
     _refuse_mixed([df for df, _ in split], label)
@@ -77,35 +74,39 @@ def checked_inputs(
     return inputs, names
 
 
+def check_type(given: object, kinds: Any, expected: str) -> None:
+    """Refuse a value of another type; a bool is not a number."""
+    if isinstance(given, bool) or not isinstance(given, kinds):
+        raise type_error(f"{expected}, not {type(given).__name__}.")
+
+
+def check_progress(progress: object) -> None:
+    if progress is not None and not callable(progress):
+        raise type_error(
+            f"progress must be a function of two numbers or None, not {type(progress).__name__}."
+        )
+
+
 def checked_suffixes(suffixes: Any) -> list[str | None] | None:
     if suffixes is None:
         return None
-    if isinstance(suffixes, str) or not isinstance(suffixes, Sequence):
-        raise type_error(
-            f"suffixes must be a list with a string or None per input, not "
-            f"{type(suffixes).__name__}."
-        )
+    expected = "suffixes must be a list with a string or None per input"
+    check_type(suffixes, (list, tuple), expected)
     for position, suffix in enumerate(suffixes):
-        if suffix is not None and not isinstance(suffix, str):
-            raise type_error(
-                f"The suffix of input {position} (counting from 0) must be a string or None, not "
-                f"{type(suffix).__name__}."
-            )
+        expected = f"The suffix of input {position} (counting from 0) must be a string or None"
+        check_type(suffix, (str, type(None)), expected)
     return list(suffixes)
 
 
 def checked_indicator(indicator: Any) -> str | None:
-    if indicator is not None and not isinstance(indicator, str):
-        raise type_error(
-            f"indicator must be the name of a column or None, not {type(indicator).__name__}."
-        )
+    check_type(indicator, (str, type(None)), "indicator must be the name of a column or None")
     if indicator == "":
         raise value_error("indicator must not be an empty name.")
-    return indicator
+    return cast("str | None", indicator)
 
 
 def checked_frame(df: Any, what: str) -> None:
-    """Refuse whatever is not a DataFrame with rows that end."""
+    """Refuse anything but a batch DataFrame."""
     if not _jvm.is_a(df, "DataFrame"):
         raise type_error(f"{what} must be a DataFrame, not {type(df).__name__}.")
     if df.isStreaming:
@@ -113,22 +114,16 @@ def checked_frame(df: Any, what: str) -> None:
 
 
 def checked_columns(df: DataFrame, given: Any, what: str) -> list[str]:
-    """Return the names of columns as they really are; they exist, once each."""
+    """Return names as the columns have them; each exists once."""
     names = _names(given, what)
     same = same_name(df.sparkSession)
     _refuse_repeated(names, same, what)
     resolved = []
     for name in names:
-        found = [column for column in df.columns if same(column, name)]
+        found = _found(df, name, same, f"{what} has the column {name!r}, which df does not have")
         if len(found) > 1:
             raise analysis_error(
-                f"{what} has the column {name!r}, of which df has {len(found)}; rename or drop all "
-                f"but one."
-            )
-        if not found:
-            raise analysis_error(
-                f"{what} has the column {name!r}, which df does not have"
-                f"{_nearest(name, df.columns)}; its columns are {_listed(df.columns)}."
+                f"{what} has the column {name!r}, which df has {len(found)} times: rename them."
             )
         resolved.append(found[0])
     return resolved
@@ -145,7 +140,7 @@ def _split(
                 f"of a DataFrame and the names of its key columns."
             )
         df = given[0]
-        keys = _names(given[1], _key_names(position))
+        keys = _names(given[1], f"The key names of input {position} (counting from 0)")
     if not _jvm.is_a(df, "DataFrame"):
         hint = "; pass the inputs one by one, as in f(*inputs)" if isinstance(df, list) else ""
         raise type_error(
@@ -156,23 +151,14 @@ def _split(
 
 
 def _refuse_mixed(frames: Sequence[DataFrame], label: Callable[[int], str]) -> None:
-    for position, df in enumerate(frames):
-        if _jvm.is_connect(df) != _jvm.is_connect(frames[0]):
-            kinds = ("is", "is not") if _jvm.is_connect(df) else ("is not", "is")
-            raise type_error(
-                f"{label(position)} {kinds[0]} a Spark Connect DataFrame, and {label(0).lower()} "
-                f"{kinds[1]}: all must come from one session."
-            )
+    homes = [engine_of(df.sparkSession).home for df in frames]
+    for position, home in enumerate(homes):
         # Sessions of a server share neither views nor settings; Spark's own join refuses them, too.
-        if _jvm.is_connect(df) and _session_id(df) != _session_id(frames[0]):
+        if home != homes[0]:
             raise value_error(
                 f"{label(position)} belongs to another Spark Connect session than "
                 f"{label(0).lower()}: all must come from one session."
             )
-
-
-def _session_id(df: Any) -> str:
-    return str(df.sparkSession.session_id)
 
 
 def _names(given: Any, what: str) -> list[str]:
@@ -181,21 +167,16 @@ def _names(given: Any, what: str) -> list[str]:
     elif isinstance(given, Sequence) and all(isinstance(name, str) for name in given):
         names = list(given)
     else:
-        raise type_error(
-            f"{what} must be the name of a column or a list of names, not {_described(given)}."
-        )
+        found = type(given).__name__
+        if isinstance(given, Sequence):
+            kinds = {type(each).__name__ for each in given if not isinstance(each, str)}
+            found += f" with {', '.join(sorted(kinds))}"
+        raise type_error(f"{what} must be the name of a column or a list of names, not {found}.")
     if not names:
         raise value_error(f"{what} must not be empty: at least one column is needed.")
     if "" in names:
         raise value_error(f"{what} must not have an empty name.")
     return names
-
-
-def _described(given: Any) -> str:
-    if isinstance(given, Sequence):
-        kinds = sorted({type(each).__name__ for each in given if not isinstance(each, str)})
-        return f"{type(given).__name__} with {', '.join(kinds)}"
-    return type(given).__name__
 
 
 def same_name(spark: SparkSession) -> Callable[[str, str], bool]:
@@ -213,16 +194,19 @@ def _refuse_repeated(names: list[str], same: Callable[[str, str], bool], what: s
 def _existing(
     df: DataFrame, names: list[str], same: Callable[[str, str], bool], missing: str
 ) -> list[str]:
-    """Return the names as the columns have them; where several have one, the JVM refuses it."""
-    columns = df.columns
-    found = [[column for column in columns if same(column, name)] for name in names]
-    for name, named in zip(names, found):
-        if not named:
-            raise analysis_error(
-                f"{missing} column {name!r}{_nearest(name, columns)}; its columns are "
-                f"{_listed(columns)}."
-            )
+    """Return names as the columns have them; the JVM refuses a name of several columns."""
+    found = [_found(df, name, same, f"{missing} column {name!r}") for name in names]
     return [named[0] if len(named) == 1 else name for name, named in zip(names, found)]
+
+
+def _found(df: DataFrame, name: str, same: Callable[[str, str], bool], missing: str) -> list[str]:
+    """The columns of that name; an error where there is none."""
+    found = [column for column in df.columns if same(column, name)]
+    if not found:
+        raise analysis_error(
+            f"{missing}{_nearest(name, df.columns)}; its columns are {_listed(df.columns)}."
+        )
+    return found
 
 
 def _nearest(name: str, columns: list[str]) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from pyspark_skewext._bucketing import write_by_api
+from pyspark_skewext._engine import engine_of
+from pyspark_skewext._engine.calls import BucketedWrite
 from pyspark_skewext._errors import type_error, value_error
-from pyspark_skewext._jvm import api_of, is_connect, java_list, java_map
 from pyspark_skewext._validate import checked_columns, checked_frame
 
 if TYPE_CHECKING:
@@ -46,8 +45,6 @@ class WrittenBuckets:
     #: Whether files and bytes are known. If not, all rows are there, and counting the files failed:
     #: writing once more would double the rows.
     known: bool = True
-    #: Rows of which the bucket is not known: with Spark Connect, where `known` is False.
-    unplaced: int = 0
 
     @property
     def files(self) -> int:
@@ -57,7 +54,7 @@ class WrittenBuckets:
     @property
     def rows(self) -> int:
         """How many rows were written, as the tasks that wrote them have counted."""
-        return sum(bucket.rows for bucket in self.buckets) + self.unplaced
+        return sum(bucket.rows for bucket in self.buckets)
 
     @property
     def bytes(self) -> int:
@@ -184,11 +181,10 @@ def write_bucketed(
 
     Notes
     -----
-    Several appends to a table may run at the same time. Each has a staging folder of its own, but
-    for Spark Connect, and where another committer than Spark's default is configured.
+    Several appends to a table may run at the same time. Each has a staging folder of its own,
+    unless another committer than Spark's default is configured.
 
-    With Spark Connect the same is written by Spark's public API, whether the server has the
-    extension or not.
+    With Spark Connect the server needs the extension.
 
     A bucket is written by one task, so a bucket with most of the rows takes most of the time, here
     and whenever the table is read by bucket.
@@ -226,34 +222,14 @@ def write_bucketed(
         for name, value in options.items()
         if value is not None
     }
-    spark = df.sparkSession
-    if is_connect(spark):
-        written = write_by_api(
-            df, table, by_names, buckets, sort_names, mode, partitions, format, texts
-        )
-    else:
-        api = api_of(spark)
-        jvm: Any = spark._jvm
-        written = json.loads(
-            api.writeBucketed(
-                df._jdf,
-                table,
-                format,
-                java_list(jvm, by_names),
-                buckets,
-                java_list(jvm, sort_names),
-                mode,
-                java_list(jvm, partitions),
-                java_map(jvm, texts),
-            ).json()
-        )
+    call = BucketedWrite(df, table, by_names, buckets, sort_names, mode, partitions, format, texts)
+    written = engine_of(df.sparkSession).write_bucketed(call)
     return WrittenBuckets(
         written["table"],
         [Bucket(**bucket) for bucket in written["buckets"]],
         written["skewed"],
         written["factor"],
         written["known"],
-        written.get("unplaced", 0),
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-import json
 from typing import TYPE_CHECKING, Any
 
-from pyspark_skewext import _connect, _jvm
+from pyspark_skewext import _jvm
+from pyspark_skewext._engine import engine_of
 from pyspark_skewext._errors import type_error
 from pyspark_skewext.render.explanation import as_html, as_text
 
@@ -122,22 +122,4 @@ def explain(df: DataFrame) -> Explanation:
     """
     if not _jvm.is_a(df, "DataFrame"):
         raise type_error(f"Expected a DataFrame, not {type(df).__name__}.")
-    if _jvm.is_connect(df):
-        spark = df.sparkSession
-        _connect.require_extension(spark, "explain")
-        found = _connect.call(spark, "skewext_explain", [df]).collect()
-        return Explanation(json.loads(found[0][0]))
-    spark = df.sparkSession
-    api = _jvm.facade_of(spark)
-    if api is None:
-        note: str | None = (
-            "skewext is not loaded in this session, so Spark plans all joins alone: build the "
-            "session with pyspark_skewext.configure(builder), or call "
-            "pyspark_skewext.register(spark)."
-        )
-    else:
-        _jvm.check_versions(spark._jvm)
-        note = _jvm.other_line(spark._jvm, spark.version)
-    if note is not None:
-        return Explanation({"notes": [note], "joins": [], "scans": []})
-    return Explanation(json.loads(str(api.explain(df._jdf))))
+    return Explanation(engine_of(df.sparkSession).explain(df))

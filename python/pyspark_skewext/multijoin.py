@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark_skewext import _connect
-from pyspark_skewext._chain import chained
-from pyspark_skewext._jvm import EXTENSION, api_of, is_connect, java_list
+from pyspark_skewext._engine import engine_of
+from pyspark_skewext._engine.calls import MultiJoin
 from pyspark_skewext._validate import (
-    Input,
     JoinInput,
     checked_indicator,
     checked_inputs,
     checked_suffixes,
 )
-from pyspark_skewext.roles import How, Role, roles_of
+from pyspark_skewext.roles import How, roles_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,46 +28,23 @@ def multi_full_join(
 ) -> DataFrame:
     """Full outer join of two or more DataFrames on one key, in one pass.
 
-    The rows are those of the chain ``df.join(df2, on, "full").join(df3, on, "full")...``; every
-    input is shuffled once, however many there are.
+    The rows are those of the chain ``df.join(df2, on, "full").join(df3, on, "full")...``. Spark
+    shuffles each input once, whatever their number. A NULL in any key column matches nothing, as in
+    SQL, and such a row is in the result by itself.
 
     Parameters
     ----------
-    df : DataFrame or (DataFrame, str or list of str)
-        First input. The tuple names the input's key columns where they differ from `on`.
-    *others : DataFrame or (DataFrame, str or list of str)
-        Further inputs, at least one.
-    on : str or list of str
-        Names of the key columns, in the inputs and in the output.
-    suffixes : list of str or None, optional
-        One entry per input, appended to the names of the input's non-key columns that another
-        input has too. None leaves the names, so that the output may have duplicate names.
-    indicator : str, optional
-        Name of a last column that tells which inputs had the key: an array of their positions,
-        counting from 0.
+    df, *others, on, suffixes, indicator
+        As for :func:`multi_join`.
 
     Returns
     -------
     DataFrame
         The key columns, then the other columns of every input in order.
 
-    Raises
-    ------
-    AnalysisException
-        If an input lacks a key column, the key cannot be joined on, or there are more or fewer
-        keys, roles or suffixes than inputs need.
-    PySparkTypeError, PySparkValueError
-        If an argument is not what it should be.
-    PySparkRuntimeError
-        If the session does not have the extension.
-
     See Also
     --------
-    multi_join : the same with other kinds of join.
-
-    Notes
-    -----
-    A NULL in any key column matches nothing, as in SQL: such rows come out alone.
+    multi_join : the same for other types of join, with the same errors.
 
     Examples
     --------
@@ -87,8 +61,6 @@ def multi_full_join(
     |  3|  NULL| 7.5|    [1]|
     +---+------+----+-------+
     <BLANKLINE>
-
-    Columns of the same name are told apart by suffixes:
 
     >>> skewext.multi_full_join(cars, cars, on="id", suffixes=["_old", "_new"]).columns
     ['id', 'colour_old', 'colour_new']
@@ -109,51 +81,43 @@ def multi_join(
     Parameters
     ----------
     df : DataFrame or (DataFrame, str or list of str)
-        First input. The tuple names the input's key columns where they differ from `on`.
+        First input. The tuple names the input's key columns if their names differ from `on`.
     *others : DataFrame or (DataFrame, str or list of str)
         Further inputs, at least one.
     on : str or list of str
-        Names of the key columns, in the inputs and in the output.
+        Names of the key columns, in the inputs and in the result.
     how : {"full", "left", "inner"} or list of Role or str, default "full"
-        Which keys come out: those of any input, those of the first, those of all; or a
-        :class:`Role` for each input. DataFrame.join's other names for the three work too.
+        The keys of the result: those of any input, of the first one, or of all; or a :class:`Role`
+        for each input. The aliases of ``DataFrame.join`` for the three names work too.
     suffixes : list of str or None, optional
-        One entry per input, appended to the names of the input's non-key columns that another
-        input has too. None leaves the names, so that the output may have duplicate names.
+        One entry for each input, appended to the names of its non-key columns that another input
+        has too. By default the result may have duplicate names.
     indicator : str, optional
-        Name of a last column that tells which inputs had the key: an array of their positions,
+        Name of a last column, an array with the positions of the inputs that have the key,
         counting from 0.
 
     Returns
     -------
     DataFrame
-        The key columns, then the other columns of every input in order; excluded inputs give no
-        columns.
+        The key columns, then the other columns of every input in order. Excluded inputs have no
+        columns in it.
 
     Raises
     ------
     AnalysisException
-        If an input lacks a key column, the key cannot be joined on, or there are more or fewer
-        keys, roles or suffixes than inputs need.
+        If an input lacks a key column, if Spark cannot join on the key, or if the number of keys,
+        roles or suffixes is wrong.
     PySparkTypeError, PySparkValueError
-        If an argument is not what it should be.
+        If an argument is wrong.
     PySparkRuntimeError
-        If the session does not have the extension.
-
-    See Also
-    --------
-    multi_full_join : with ``how="full"``.
+        If the session, or the Spark Connect server, is without the extension.
 
     Notes
     -----
-    With Spark Connect the server does the join. If it does not have the extension, a chain of
-    Spark's own joins is written in place of it, with the same rows and columns, and a warning says
-    so.
-
-    If one input is required and all others are small enough to broadcast
-    (``spark.sql.autoBroadcastJoinThreshold``), they are, and nothing is shuffled. The plan then has
-    Spark's broadcast joins in place of one operator. An input with a broadcast hint is broadcast
-    whatever its size, if another input is required; :func:`explain` says why a hint has no effect.
+    If one input is required and all others are small enough for a broadcast
+    (``spark.sql.autoBroadcastJoinThreshold``), Spark broadcasts them and shuffles nothing. The plan
+    then has Spark's broadcast joins instead of one operator. An input with a broadcast hint is
+    broadcast whatever its size, if another input is required.
 
     Examples
     --------
@@ -170,7 +134,7 @@ def multi_join(
     +---+----+-----+
     <BLANKLINE>
 
-    A role per input says more than a name can, here "users who are not banned, with their mails":
+    A role for each input expresses more joins, here users who are not banned, with their mails:
 
     >>> roles = [skewext.Role.REQUIRED, skewext.Role.OPTIONAL, skewext.Role.EXCLUDED]
     >>> skewext.multi_join(users, mails, banned, on="id", how=roles).orderBy("id").show()
@@ -183,52 +147,12 @@ def multi_join(
     <BLANKLINE>
     """
     inputs, names = checked_inputs([df, *others], on)
-    roles = roles_of(how, len(inputs))
-    checked = checked_suffixes(suffixes)
-    name = checked_indicator(indicator)
-
-    spark = inputs[0].df.sparkSession
-    if is_connect(spark):
-        return _joined_by_server(inputs, names, roles, checked, name)
-    jvm = spark._jvm
-    joined = api_of(*(each.df.sparkSession for each in inputs)).multiJoin(
-        java_list(jvm, [each.df._jdf for each in inputs]),
-        java_list(jvm, [java_list(jvm, each.keys) for each in inputs]),
-        java_list(jvm, names),
-        java_list(jvm, [role.value for role in roles]),
-        None if checked is None else java_list(jvm, checked),
-        name,
-    )
-    from pyspark.sql import DataFrame
-
-    return DataFrame(joined, spark)
-
-
-def _joined_by_server(
-    inputs: Sequence[Input],
-    names: Sequence[str],
-    roles: Sequence[Role],
-    suffixes: Sequence[str | None] | None,
-    indicator: str | None,
-) -> DataFrame:
-    spark = inputs[0].df.sparkSession
-    if not _connect.has_extension(spark):
-        warnings.warn(
-            "The Spark Connect server has no skewext: this is a chain of Spark's own joins, with "
-            "the same rows. To have it in one pass, start the server with the skewext jar and "
-            f"spark.sql.extensions={EXTENSION}.",
-            stacklevel=3,
-        )
-        return chained(inputs, names, roles, suffixes, indicator)
-    return _connect.call(
-        spark,
-        "skewext_multi_join",
+    call = MultiJoin(
         [each.df for each in inputs],
-        {
-            "keys": [each.keys for each in inputs],
-            "names": names,
-            "roles": [role.value for role in roles],
-            "suffixes": suffixes,
-            "indicator": indicator,
-        },
+        [each.keys for each in inputs],
+        names,
+        [role.value for role in roles_of(how, len(inputs))],
+        checked_suffixes(suffixes),
+        checked_indicator(indicator),
     )
+    return engine_of(inputs[0].df.sparkSession).multi_join(call)

@@ -1,4 +1,4 @@
-"""What an input has to do with a key for that key to come out of a join."""
+"""The role of each input of a join."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Union
 
-from pyspark_skewext._errors import type_error, value_error
-
-__all__ = ["How", "Role"]
+from pyspark_skewext._errors import value_error
+from pyspark_skewext._validate import check_type
 
 
 class Role(Enum):
@@ -17,11 +16,11 @@ class Role(Enum):
     Attributes
     ----------
     OPTIONAL
-        The key may be in the input or not; where it is not, the input's columns are null.
+        The result may have keys that the input lacks; the input's columns are null there.
     REQUIRED
-        Only keys that the input has come out.
+        The result has only keys of the input.
     EXCLUDED
-        Only keys that the input lacks come out; the input gives no columns.
+        The result has only keys that the input lacks, and no columns of the input.
 
     Examples
     --------
@@ -34,53 +33,39 @@ class Role(Enum):
     EXCLUDED = "excluded"
 
 
-#: What `how` may be: a name for all inputs, or a role for each of them.
+#: The types of `how`: a name for all inputs, or a role for each of them.
 How = Union[str, Sequence[Union[Role, str]]]
 
-# The spellings that DataFrame.join takes for these joins.
+# For the names of DataFrame.join: the role of the first input, and of the others.
 _NAMED = {
-    "full": "full",
-    "outer": "full",
-    "fullouter": "full",
-    "left": "left",
-    "leftouter": "left",
-    "inner": "inner",
+    **dict.fromkeys(("full", "outer", "fullouter"), (Role.OPTIONAL, Role.OPTIONAL)),
+    **dict.fromkeys(("left", "leftouter"), (Role.REQUIRED, Role.OPTIONAL)),
+    "inner": (Role.REQUIRED, Role.REQUIRED),
 }
 
 
 def roles_of(how: How, inputs: int) -> list[Role]:
-    """Turn what the user passed as `how` into a role for every input."""
+    """The role of every input for the argument `how`."""
     if isinstance(how, str):
-        name = _NAMED.get(how.lower().replace("_", ""))
-        if name == "full":
-            return [Role.OPTIONAL] * inputs
-        if name == "inner":
-            return [Role.REQUIRED] * inputs
-        if name == "left":
-            return [Role.REQUIRED] + [Role.OPTIONAL] * (inputs - 1)
+        roles = _NAMED.get(how.lower().replace("_", ""))
+        if roles is not None:
+            return [roles[0], *[roles[1]] * (inputs - 1)]
         raise value_error(
             f"Unknown how={how!r}: it must be 'full', 'left', 'inner', or a list with one of "
             f"'optional', 'required', 'excluded' per input."
         )
-    if not isinstance(how, Sequence):
-        raise type_error(
-            f"how must be 'full', 'left', 'inner' or a list of roles, not {type(how).__name__}."
-        )
+    check_type(how, Sequence, "how must be 'full', 'left', 'inner' or a list of roles")
     return [_role(role, position) for position, role in enumerate(how)]
 
 
 def _role(role: object, position: int) -> Role:
     if isinstance(role, Role):
         return role
-    if not isinstance(role, str):
-        raise type_error(
-            f"The role of input {position} (counting from 0) must be a Role or a string, not "
-            f"{type(role).__name__}."
-        )
+    which = f"input {position} (counting from 0)"
+    check_type(role, str, f"The role of {which} must be a Role or a string")
     try:
-        return Role(role.lower())
+        return Role(str(role).lower())
     except ValueError:
         raise value_error(
-            f"Unknown role {role!r} for input {position} (counting from 0): it must be "
-            f"'optional', 'required' or 'excluded'."
+            f"Unknown role {role!r} for {which}: it must be 'optional', 'required' or 'excluded'."
         ) from None

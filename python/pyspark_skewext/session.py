@@ -1,4 +1,4 @@
-"""Getting the extension into a Spark session."""
+"""Loading the extension into a Spark session."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import zipfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from pyspark_skewext import _connect, _jvm
-from pyspark_skewext._errors import runtime_error, type_error, value_error
+from pyspark_skewext import _jvm
+from pyspark_skewext._engine import engine_of
+from pyspark_skewext._engine.connect import is_remote
+from pyspark_skewext._errors import type_error, value_error
 from pyspark_skewext._jar import jar_path
 from pyspark_skewext._submit import SUBMIT_ARGS, SubmitArguments, default_settings
 
@@ -25,11 +27,10 @@ EXPLAIN_PROVIDERS = "spark.sql.extendedExplainProviders"
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Make a session builder load the extension.
 
-    Appends to ``spark.jars`` and ``spark.sql.extensions``, and on Spark 4 to
-    ``spark.sql.extendedExplainProviders``, so that Spark's own EXPLAIN shows the joins. What is
-    set there already stays, whether on the builder, by spark-submit, in ``PYSPARK_SUBMIT_ARGS``
-    or in ``spark-defaults.conf``. Call it after the builder's other settings; calling it again
-    changes nothing.
+    It appends to ``spark.jars`` and ``spark.sql.extensions``, also to values from spark-submit,
+    ``PYSPARK_SUBMIT_ARGS`` or ``spark-defaults.conf``. On Spark 4 it also appends to
+    ``spark.sql.extendedExplainProviders``, so that Spark's own EXPLAIN shows the joins. Call it
+    after the builder's other settings. A second call changes nothing.
 
     Parameters
     ----------
@@ -50,15 +51,15 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     Raises
     ------
     PySparkRuntimeError
-        If the jar is missing, or is not of this package's version.
+        If the jar is missing, or has another version than this package.
     PySparkValueError
-        If the builder is one for a Spark Connect server that runs already, or of Spark 3.5. One for
-        ``.remote("local[2]")``, whose server PySpark starts, is configured.
+        If the builder connects to a running Spark Connect server, which loads extensions itself.
+        With PySpark 4 a builder for ``.remote("local[2]")`` is fine: PySpark starts its server.
 
     Notes
     -----
-    Jars given in ``PYSPARK_SUBMIT_ARGS`` or fetched for ``spark.jars.packages`` would be lost if
-    the builder set ``spark.jars``. In these cases the jar is added to ``PYSPARK_SUBMIT_ARGS`` of
+    A ``spark.jars`` of the builder hides jars of ``PYSPARK_SUBMIT_ARGS`` and jars that Spark
+    fetches for ``spark.jars.packages``. With either, the jar is added to ``PYSPARK_SUBMIT_ARGS`` of
     this process instead.
 
     Examples
@@ -71,7 +72,7 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     from pyspark import SparkContext
 
     options = getattr(builder, "_options", None)
-    if _jvm.is_connect(builder) or (isinstance(options, dict) and _is_remote(options)):
+    if is_remote(builder, options):
         raise value_error(
             "This builder makes a Spark Connect session, where extensions are loaded by the "
             "server: start the server with the skewext jar and its spark.sql.extensions."
@@ -97,25 +98,18 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     return builder
 
 
-def _is_remote(options: dict[str, Any]) -> bool:
-    """Tell whether the server runs by itself; a local one PySpark 4 starts, with the options."""
-    remote = options.get("spark.remote", os.environ.get("SPARK_REMOTE"))
-    return remote is not None and (_connect.is_old_client() or not str(remote).startswith("local"))
-
-
 def _configure_fresh(options: dict[str, Any]) -> None:
-    """Set options for a JVM that these and the submit arguments will start."""
+    """Set options for a JVM that starts with them and with the submit arguments."""
     jar = jar_path()
     submit = SubmitArguments.from_environment()
     defaults = default_settings(submit.properties_file)
 
-    def given(key: str) -> str:
-        return _first(options.get(key), submit.get(key), defaults.get(key))
+    def known(key: str) -> str:
+        return _first(options.get(key), submit.conf.get(key), defaults.get(key))
 
-    options[EXTENSIONS] = _append(given(EXTENSIONS), _jvm.EXTENSION)
-    packages = given(PACKAGES)
-    submitted = submit.get(JARS)
-    if submitted is not None or (packages and JARS not in options):
+    options[EXTENSIONS] = _append(known(EXTENSIONS), _jvm.EXTENSION)
+    submitted = submit.conf.get(JARS)
+    if submitted is not None or (known(PACKAGES) and JARS not in options):
         # The class path of the driver follows the submit arguments, not the builder.
         jars = _append_jar(_first(submitted, options.get(JARS), defaults.get(JARS)), jar)
         os.environ[SUBMIT_ARGS] = submit.with_jars(jars)
@@ -126,7 +120,7 @@ def _configure_fresh(options: dict[str, Any]) -> None:
     # Where Spark does not find a provider, every query fails: only the classes of a jar that is
     # here are known.
     if jar in _entries(jars) and _has_class(jar, _jvm.EXPLAIN_PROVIDER):
-        options[EXPLAIN_PROVIDERS] = _append(given(EXPLAIN_PROVIDERS), _jvm.EXPLAIN_PROVIDER)
+        options[EXPLAIN_PROVIDERS] = _append(known(EXPLAIN_PROVIDERS), _jvm.EXPLAIN_PROVIDER)
 
 
 def _has_class(jar: str, name: str) -> bool:
@@ -139,7 +133,7 @@ def _has_class(jar: str, name: str) -> bool:
 
 
 def _configure_running(jvm: Any, options: dict[str, Any]) -> None:
-    """Set options for a JVM that runs: it knows what spark-submit was told."""
+    """Set options for a running JVM, which has the settings of spark-submit."""
     conf = jvm.org.apache.spark.SparkConf(True)
     if _jvm.facade(jvm) is None:
         _jvm.add_to_class_loader(jvm, jar_path())
@@ -179,110 +173,52 @@ def _runs_without_extension() -> bool:
 def register(spark: SparkSession) -> None:
     """Offer the joins in a session that was started without the extension.
 
-    Loads the jar into the driver and hands it to the executors. Rules for adaptive execution
-    and for SQL can only be added when a session starts (see :func:`configure`), which a warning
-    recalls. A session that has the extension is left as it is.
+    It loads the jar into the driver and sends it to the executors. The rules for adaptive execution
+    and for SQL need :func:`configure`, because Spark adds rules only when a session starts.
 
     Parameters
     ----------
     spark : SparkSession
-        The running session.
+        The running session. With the extension, nothing changes.
 
     Warns
     -----
     UserWarning
-        Says what is missing in a session registered late.
+        Names the parts that are missing in such a session.
 
     Raises
     ------
     PySparkRuntimeError
-        If the jar is missing, cannot be loaded into the running JVM, or does not fit.
+        If the jar is missing, or the JVM cannot load or use it.
     PySparkTypeError
-        If `spark` is a Spark Connect session or no session at all.
+        If `spark` is a Spark Connect session or not a session.
 
     Examples
     --------
     >>> skewext.register(spark)  # nothing to do: this session has the extension
     """
-    _jvm.check_session(spark)
-    api = _jvm.facade_of(spark)
-    late = api is None
-    if late:
-        api = _load_late(spark)
-    _jvm.check_versions(spark._jvm, spark.version)
-    if api.isExtensionLoaded(spark._jsparkSession):
-        return
-    if not late:
-        _offer_to_executors(spark)
-    api.register(spark._jsparkSession)
-    warnings.warn(
-        "skewext was registered in a running session: multi_join and multi_full_join work, but "
-        "the adaptive rules (spreading rows with a null key over tasks) are missing; to have them, "
-        f"start the session with pyspark_skewext.configure(builder) or with {EXTENSIONS}="
-        f"{_jvm.EXTENSION}.",
-        stacklevel=2,
-    )
-
-
-def _load_late(spark: SparkSession) -> Any:
-    jar = jar_path()
-    jvm: Any = spark._jvm
-    _jvm.add_to_class_loader(jvm, jar)
-    if _jvm.facade(jvm) is None:
-        # Loaders of other platforms: what SQL's ADD JAR does.
-        spark._jsparkSession.sessionState().resourceLoader().addJar(jar)
-    else:
-        spark._jsc.addJar(jar)
-    api = _jvm.facade_of(spark)
-    if api is None:
-        raise runtime_error(
-            f"The jar {jar} could not be loaded into the running JVM: start the session with "
-            f"pyspark_skewext.configure(builder), or give the jar to spark-submit --jars."
-        )
-    return api
-
-
-def _offer_to_executors(spark: SparkSession) -> None:
-    """Hand the jar to the executors where only the driver has it."""
-    jar = _jvm.loaded_from(spark._jvm)
-    if jar is not None and PurePosixPath(jar).name not in str(spark._jsc.sc().listJars()):
-        spark._jsc.addJar(jar)
+    engine_of(spark).register()
 
 
 def is_enabled(spark: SparkSession) -> bool:
-    """Tell whether the extension is in the session and switched on.
-
-    Spark only logs a warning when it cannot load an extension; this tells for sure.
+    """Return whether the extension is in the session and switched on.
 
     Parameters
     ----------
     spark : SparkSession
-        The session to look at.
+        The session.
 
     Returns
     -------
     bool
-        False if the jar is not loaded, if the session knows nothing of it, or if
-        ``spark.skewext.enabled`` is false in it.
+        False without the jar, without the extension, or if ``spark.skewext.enabled`` is false.
 
     Examples
     --------
     >>> skewext.is_enabled(spark)
     True
-    >>> spark.conf.set("spark.skewext.enabled", False)
-    >>> skewext.is_enabled(spark)
-    False
-    >>> spark.conf.unset("spark.skewext.enabled")
     """
-    if _jvm.is_connect(spark):
-        enabled = str(spark.conf.get("spark.skewext.enabled", "true")).lower()
-        return enabled == "true" and _connect.has_extension(spark)
-    _jvm.check_session(spark)
-    api = _jvm.fitting_facade_of(spark)
-    if api is None:
-        return False
-    session = spark._jsparkSession
-    return bool(api.isOperatorAvailable(session)) and bool(api.isEnabled(session))
+    return engine_of(spark).is_enabled()
 
 
 def _first(*values: str | None) -> str:
@@ -299,6 +235,6 @@ def _append(value: str, entry: str) -> str:
 
 
 def _append_jar(value: str, jar: str) -> str:
-    """Append unless a jar of that name is there, in whatever directory or file system."""
+    """Append the jar, unless the value has a jar of that name in any directory."""
     names = [PurePosixPath(entry).name for entry in _entries(value)]
     return value if Path(jar).name in names else _append(value, jar)

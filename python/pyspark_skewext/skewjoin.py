@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from functools import reduce
-from operator import and_
 from typing import TYPE_CHECKING, Any, Literal, Union
 
-from pyspark_skewext import _connect
+from pyspark_skewext._engine import engine_of
+from pyspark_skewext._engine.calls import SkewJoin
 from pyspark_skewext._errors import type_error, value_error
-from pyspark_skewext._hint import hinted, plainly_joined
-from pyspark_skewext._jvm import EXTENSION, api_of, is_connect, java_list, java_map
 from pyspark_skewext._validate import checked_sides
 from pyspark_skewext.results.skew import HotKey
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
 #: What `on` may be, as for DataFrame.join.
 On = Union[str, Sequence[str], "Column", Sequence["Column"]]
 
+_TECHNIQUES = (
+    *("auto", "none", "adaptive", "broadcast", "broadcast_map", "iterative_broadcast", "salted"),
+)
 _HOWS = (
     *("inner", "full", "outer", "fullouter", "full_outer", "left", "leftouter", "left_outer"),
     *("right", "rightouter", "right_outer", "semi", "leftsemi", "left_semi"),
@@ -103,8 +102,7 @@ def skew_join(
     The same by a hint, in SQL ``/*+ SKEW_JOIN(t, broadcast_map) */``, or on a DataFrame
     ``df.hint("skew_join", "broadcast_map")``. A hint that is wrong is left out with a warning.
 
-    With Spark Connect the join is one with that hint, and the server is asked whether it took it.
-    If it does not have the extension, it is Spark's own join, and a warning says so.
+    With Spark Connect the server needs the extension.
 
     Examples
     --------
@@ -141,33 +139,12 @@ def skew_join(
     }
     texts = _texts(options)
     keys = None if hot_keys is None else _key_values(hot_keys)
-    if is_connect(spark):
-        if _connect.has_extension(spark):
-            return hinted(left, right, on, how, technique.lower(), texts, keys)
-        warnings.warn(
-            "The Spark Connect server has no skewext: this is Spark's own join, with the same "
-            "rows. To have it by a technique, start the server with the skewext jar and "
-            f"spark.sql.extensions={EXTENSION}.",
-            stacklevel=2,
+    if technique.lower() not in _TECHNIQUES:
+        raise value_error(
+            f"There is no technique {technique!r}; there are {', '.join(_TECHNIQUES)}."
         )
-        return plainly_joined(left, right, on, how)
-    api = api_of(spark, right.sparkSession)
-    known = [str(name) for name in api.techniques()]
-    if technique.lower() not in known:
-        raise value_error(f"There is no technique {technique!r}; there are {', '.join(known)}.")
-    jvm: Any = spark._jvm
-    joined = api.skewJoin(
-        left._jdf,
-        right._jdf,
-        _java_on(jvm, on),
-        how,
-        technique,
-        java_map(jvm, texts),
-        None if keys is None else _literals(spark, keys),
-    )
-    from pyspark.sql import DataFrame
-
-    return DataFrame(joined, spark)
+    call = SkewJoin(left, right, on, how, technique.lower(), texts, keys)
+    return engine_of(spark).skew_join(call)
 
 
 def _check_how(how: object) -> None:
@@ -180,15 +157,6 @@ def _check_how(how: object) -> None:
         raise value_error(f"how must not be {how!r}: swap the sides and take left_{name[-4:]}.")
     if name not in _HOWS:
         raise value_error(f"how must be one of {', '.join(_HOWS)}, not {how!r}.")
-
-
-def _java_on(jvm: Any, on: Any) -> Any:
-    from pyspark.sql import Column
-
-    columns: list[Any] = [on] if isinstance(on, (str, Column)) else list(on)
-    if isinstance(columns[0], Column):
-        return reduce(and_, columns)._jc
-    return java_list(jvm, columns)
 
 
 def _texts(options: dict[str, str | int | float | None]) -> dict[str, str]:
@@ -209,10 +177,3 @@ def _key_values(keys: object) -> list[tuple[Any, ...]]:
         raise type_error(f"hot_keys must be a list of keys, not {type(keys).__name__}.")
     values = [key.key if isinstance(key, HotKey) else key for key in keys]
     return [key if isinstance(key, tuple) else (key,) for key in values]
-
-
-def _literals(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> Any:
-    from pyspark.sql.functions import lit
-
-    jvm: Any = spark._jvm
-    return java_list(jvm, [java_list(jvm, [lit(value)._jc for value in row]) for row in rows])

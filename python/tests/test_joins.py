@@ -14,8 +14,6 @@ from pyspark.sql import functions as sf
 from stock import setting, stock_join
 
 from pyspark_skewext import Role, multi_full_join, multi_join
-from pyspark_skewext._chain import chained
-from pyspark_skewext._validate import Input
 
 
 @pytest.fixture(scope="module")
@@ -152,13 +150,11 @@ def test_how(t1: DataFrame, t2: DataFrame, t3: DataFrame, how: Any, roles: list[
 
 @pytest.mark.parametrize("second", Role)
 @pytest.mark.parametrize("first", Role)
-def test_the_chain_that_a_server_without_us_is_given(
+def test_every_role_before_an_optional_input(
     t1: DataFrame, t2: DataFrame, t3: DataFrame, first: Role, second: Role
 ) -> None:
-    """Inputs that are required or excluded after others that are not, among them."""
     roles = [first, second, Role.OPTIONAL]
-    inputs = [Input(df, ["k"]) for df in (t1, t2, t3)]
-    joined = chained(inputs, ["k"], roles, None, "i")
+    joined = multi_join(t1, t2, t3, on="k", how=roles, indicator="i")
     check(joined, [t1, t2, t3], ["k"], [role.value for role in roles], indicator="i")
 
 

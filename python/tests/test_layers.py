@@ -86,6 +86,7 @@ def test_no_circles() -> None:
     [
         ("results.skew", "def show():\n    from pyspark_skewext.render import page"),
         ("render.page", "import pyspark_skewext.report.skew"),
+        ("_engine.classic", "from pyspark_skewext._validate import Input"),
         ("_errors", "from pyspark_skewext import _jvm"),
         ("buckets", "from pyspark_skewext.report import skew_report"),
         ("cli", "from pyspark_skewext import __main__"),

@@ -192,10 +192,6 @@ def test_hints(spark: SparkSession) -> None:
         assert_same_rows(joined, expected)
 
 
-#: Of a hint Spark tells the server's log alone what is wrong.
-SAID_BETTER = pytest.mark.classic("says less, see connect/with_extension.py")
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -209,29 +205,12 @@ SAID_BETTER = pytest.mark.classic("says less, see connect/with_extension.py")
         ({"how": "right_anti"}, PySparkValueError, "swap the sides and take left_anti"),
         ({"how": "sideways"}, PySparkValueError, "inner.*not 'sideways'"),
         ({"how": 1}, PySparkTypeError, "how must be the name"),
-        pytest.param(
-            {"technique": "magic"}, PySparkValueError, "'magic'.*broadcast_map", marks=SAID_BETTER
-        ),
+        ({"technique": "magic"}, PySparkValueError, "'magic'.*broadcast_map"),
         ({"technique": None}, PySparkTypeError, "technique must be a name"),
         ({"sides": "left"}, TypeError, "unexpected keyword argument 'sides'"),
-        pytest.param(
-            {"chunks": 2, "technique": "salted"},
-            AnalysisException,
-            "no option 'chunks'",
-            marks=SAID_BETTER,
-        ),
-        pytest.param(
-            {"technique": "broadcast", "side": "top"},
-            AnalysisException,
-            "one of left, right",
-            marks=SAID_BETTER,
-        ),
-        pytest.param(
-            {"technique": "adaptive", "factor": "x"},
-            AnalysisException,
-            "at least 1",
-            marks=SAID_BETTER,
-        ),
+        ({"chunks": 2, "technique": "salted"}, AnalysisException, "no option 'chunks'"),
+        ({"technique": "broadcast", "side": "top"}, AnalysisException, "one of left, right"),
+        ({"technique": "adaptive", "factor": "x"}, AnalysisException, "at least 1"),
         ({"technique": "adaptive", "factor": []}, PySparkTypeError, "a string or a number"),
         ({"hot_keys": "x"}, PySparkTypeError, "hot_keys must be a list"),
     ],

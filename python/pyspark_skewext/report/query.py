@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark_skewext import _connect, _jvm
-from pyspark_skewext._errors import runtime_error, type_error, value_error
+from pyspark_skewext import _jvm
+from pyspark_skewext._engine import active_engine, engine_of
+from pyspark_skewext._errors import type_error, value_error
 from pyspark_skewext.render.page import as_html, as_text
 from pyspark_skewext.render.query.advice import advise
 from pyspark_skewext.render.query.html import picture
 from pyspark_skewext.render.query.plot import draw
 from pyspark_skewext.render.query.text import stage_table, summary, title
 from pyspark_skewext.render.values import jsonable
-from pyspark_skewext.report.watch import polled
 from pyspark_skewext.results.query import QueryFigures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, repr=False)
@@ -161,52 +159,17 @@ def query_report(
     True
     """
     _check(query, event_log, progress)
-    server = _server()
-    if server is not None and (query is None or isinstance(query, int)):
-        if event_log is not None:
-            raise value_error("An event log cannot be read by way of a Spark Connect server.")
-        _connect.require_extension(server, "query_report")
-        found = _connect.call(server, "skewext_query_report", (), {"query": query}).collect()
-        return QueryReport.of(json.loads(found[0][0]))
-    if query is not None and not isinstance(query, int):
-        api = _jvm.api_of(query.sparkSession)
-        return QueryReport.of(json.loads(str(api.queryReport(query._jdf))))
-    spark = _session()
-    api = _jvm.api_of(spark)
-    if event_log is None:
-        return QueryReport.of(json.loads(str(api.queryReport(spark._jsparkSession, query))))
-    log: Any = api.eventLog(spark._jsparkSession, os.fspath(event_log))
-    with polled(lambda: (log.bytesRead(), log.totalBytes()), progress):
-        figures = api.queryReport(log, query)
-    return QueryReport.of(json.loads(str(figures)))
-
-
-def _server() -> SparkSession | None:
-    """The active session, if it is one of Spark Connect."""
-    connect = sys.modules.get("pyspark.sql.connect.session")
-    return None if connect is None else connect.SparkSession.getActiveSession()
-
-
-def _session() -> SparkSession:
-    from pyspark.sql import SparkSession
-
-    spark = SparkSession.getActiveSession()
-    if spark is None:
-        raise runtime_error(
-            "There is no active SparkSession: start one with pyspark_skewext.configure(builder)."
-        )
-    return spark
+    if query is None or isinstance(query, int):
+        engine = active_engine()
+    else:
+        engine = engine_of(query.sparkSession)
+    path = None if event_log is None else os.fspath(event_log)
+    return QueryReport.of(engine.query_report(query, path, progress))
 
 
 def _check(query: object, event_log: object, progress: object) -> None:
-    from pyspark.sql import DataFrame
-
-    if _jvm.is_connect(query):
-        raise type_error(
-            "This is a Spark Connect DataFrame, whose query is not run by this process: give the "
-            "number that the query has in Spark's UI, or nothing for the last one with a join."
-        )
-    if isinstance(query, bool) or not isinstance(query, (DataFrame, int, type(None))):
+    is_frame = _jvm.is_a(query, "DataFrame")
+    if isinstance(query, bool) or not (is_frame or query is None or isinstance(query, int)):
         raise type_error(
             f"query must be a DataFrame, the number of a query or None, not {type(query).__name__}."
         )
@@ -215,7 +178,7 @@ def _check(query: object, event_log: object, progress: object) -> None:
     if event_log is not None:
         if not isinstance(event_log, (str, os.PathLike)):
             raise type_error(f"event_log must be a path, not {type(event_log).__name__}.")
-        if isinstance(query, DataFrame):
+        if is_frame:
             raise value_error(
                 "A DataFrame is not in an event log: give the number of the query, or nothing."
             )

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark_skewext import _connect, _jvm
+from pyspark_skewext._engine import engine_of
+from pyspark_skewext._engine.calls import KeyCount
 from pyspark_skewext._errors import type_error, value_error
-from pyspark_skewext._jvm import api_of, java_list
-from pyspark_skewext._validate import Input, JoinInput, checked_inputs
+from pyspark_skewext._validate import JoinInput, checked_inputs
 from pyspark_skewext.render.page import as_html, as_text
 from pyspark_skewext.render.skew.advice import advise
 from pyspark_skewext.render.skew.html import picture
 from pyspark_skewext.render.skew.plot import draw
 from pyspark_skewext.render.skew.text import key_table, summary, title
 from pyspark_skewext.render.values import jsonable
-from pyspark_skewext.report.watch import watched
 from pyspark_skewext.results.skew import SkewFigures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import Row
 
 # For a smaller share the sketch would be larger than a task should hold.
 _LEAST_SHARE = 0.00001
 _LARGEST_SHARE = 0.5
 _MOST_PARTITIONS = 1_000_000
-
-#: What PySpark raises of values that Python has no type for.
-_NO_TYPE = (ValueError, OverflowError, TypeError, NotImplementedError)
 
 
 @dataclass(frozen=True, repr=False)
@@ -189,64 +184,11 @@ def skew_report(
     inputs, names = checked_inputs(given, on)
     _check(partitions, min_share, sizes, progress)
 
-    spark = inputs[0].df.sparkSession
-    if _jvm.is_connect(spark):
-        return _of_server(inputs, names, partitions, min_share, sizes, progress)
-    api = api_of(*(each.df.sparkSession for each in inputs))
-    jvm: Any = spark._jvm
-    with watched(spark, progress):
-        seen = api.skewReport(
-            java_list(jvm, [each.df._jdf for each in inputs]),
-            java_list(jvm, [java_list(jvm, each.keys) for each in inputs]),
-            partitions,
-            float(min_share),
-            sizes,
-        )
-    return SkewReport.of(
-        names,
-        [each.keys for each in inputs],
-        json.loads(seen.figures()),
-        _rows(spark, seen.hotKeys(), names),
-    )
-
-
-def _of_server(
-    inputs: Sequence[Input],
-    names: Sequence[str],
-    partitions: int | None,
-    min_share: float,
-    sizes: bool,
-    progress: object,
-) -> SkewReport:
-    if progress is not None:
-        raise value_error("progress is not known of a Spark Connect server: leave it out.")
-    spark = inputs[0].df.sparkSession
-    _connect.require_extension(spark, "skew_report")
-    found = _connect.call(
-        spark,
-        "skewext_skew_report",
-        [each.df for each in inputs],
-        {
-            "keys": [each.keys for each in inputs],
-            "partitions": partitions,
-            "min_share": float(min_share),
-            "sizes": sizes,
-        },
-    )
-    texts = f"struct<{', '.join(f'k{position}: string' for position in range(len(names)))}>"
-    rows = _fetched(found, lambda: found.withColumn("key", found["key"].cast(texts)))
-    # The first row has the figures. Each other one has a key, and bounds for all inputs.
-    hot_rows: list[Any] = [
-        [*key, partition, *(bound for pair in zip(least, most) for bound in pair)]
-        for key, partition, least, most, figures in rows
-        if figures is None
-    ]
-    return SkewReport.of(
-        names,
-        [each.keys for each in inputs],
-        json.loads(next(row[4] for row in rows if row[4] is not None)),
-        hot_rows,
-    )
+    keys = [each.keys for each in inputs]
+    frames = [each.df for each in inputs]
+    count = KeyCount(frames, keys, partitions, float(min_share), sizes, progress)
+    figures, hot_rows = engine_of(frames[0].sparkSession).skew_report(count)
+    return SkewReport.of(names, keys, figures, hot_rows)
 
 
 def _check(partitions: object, min_share: object, sizes: object, progress: object) -> None:
@@ -269,26 +211,3 @@ def _check(partitions: object, min_share: object, sizes: object, progress: objec
         raise type_error(
             f"progress must be a function of two numbers or None, not {type(progress).__name__}."
         )
-
-
-def _rows(spark: SparkSession, frame: Any, names: Sequence[str]) -> list[Row]:
-    """Fetch the hot keys; what Python has no type for comes as text, as Spark would show it."""
-    from pyspark.sql import DataFrame
-    from pyspark.sql.functions import col
-
-    found = DataFrame(frame, spark)
-    # A column of the key may have any name, also that of another one here.
-    found = found.toDF(*(f"c{position}" for position in range(len(found.columns))))
-    keys = [col(name).cast("string").alias(name) for name in found.columns[: len(names)]]
-    return _fetched(found, lambda: found.select(*keys, *found.columns[len(names) :]))
-
-
-def _fetched(found: DataFrame, with_texts: Callable[[], DataFrame]) -> list[Row]:
-    """Fetch rows; with keys as text if they have a value that Python has no type for.
-
-    That is seen only when PySpark raises it: a date is such a value if it is out of range.
-    """
-    try:
-        return found.collect()
-    except _NO_TYPE:
-        return with_texts().collect()

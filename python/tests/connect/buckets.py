@@ -1,24 +1,18 @@
-"""Tables written by bucket through a server, by public API: with and without the extension."""
+"""Tables that the server writes by bucket."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from importlib import import_module
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
 
-import pyspark
 import pytest
 from multisets import assert_same_rows
 from plans import plan_of
-from pyspark.errors import AnalysisException, QueryExecutionException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 import pyspark_skewext as skewext
-
-OLD_CLIENT = pyspark.__version__.startswith("3.")
 
 
 @pytest.fixture(autouse=True)
@@ -87,32 +81,6 @@ def test_rows_are_where_the_type_of_the_column_puts_them(spark: SparkSession) ->
     appended = skewext.write_bucketed(codes.repartition(6), "codes", "code", 3, mode="append")
     assert [bucket.files for bucket in appended.buckets] == [1] * 3, appended
     assert appended.rows == 200
-
-
-@pytest.mark.skipif(OLD_CLIENT, reason="the client of Spark 3.5 cannot count what it writes")
-def test_lost_rows_are_an_error(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    skewext.write_bucketed(visits_of(spark), "visits", "user", 4)
-    before = set(spark.table("visits").inputFiles())
-    writer: Any = import_module("pyspark.sql.connect.readwriter").DataFrameWriter
-    save = writer.saveAsTable
-
-    def save_and_lose(self: Any, table: str) -> None:
-        """As if another write removed a file of this one before it is done."""
-        save(self, table)
-        added = [file for file in spark.table("visits").inputFiles() if file not in before]
-        (lost,) = [file for file in added if "_00002." in file]
-        Path(unquote(urlparse(lost).path)).unlink()
-        spark.catalog.refreshTable("visits")
-
-    monkeypatch.setattr(writer, "saveAsTable", save_and_lose)
-    with pytest.raises(QueryExecutionException) as caught:
-        skewext.write_bucketed(visits_of(spark), "visits", "user", 4, mode="append")
-    missing = 2000 - spark.table("visits").count()
-    said = (
-        f"its tasks wrote 1,000 rows, and {missing} of them are not in the table's files, "
-        "which have none in the buckets 2."
-    )
-    assert missing > 0 and said in str(caught.value), str(caught.value)
 
 
 @pytest.mark.parametrize(

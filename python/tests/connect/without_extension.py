@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import runpy
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-from pyspark.errors import PySparkRuntimeError, PySparkValueError
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
 from with_extension import NOTEBOOK
 
@@ -17,39 +19,35 @@ def a(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([(1, "a1"), (None, "a0")], "k int, v string")
 
 
-def test_warnings(spark: SparkSession, a: DataFrame) -> None:
-    assert not skewext.is_enabled(spark)
-    with pytest.warns(UserWarning, match="chain of Spark's own joins"):
-        skewext.multi_full_join(a, a, on="k")
-    with pytest.warns(UserWarning, match="Spark's own join,"):
-        skewext.skew_join(a, a, "k", "full", "salted")
-
-
-def test_what_the_server_needs(a: DataFrame) -> None:
-    with pytest.raises(PySparkRuntimeError, match="which explain needs"):
-        skewext.explain(a)
-    with pytest.raises(PySparkRuntimeError, match="which skew_report needs"):
-        skewext.skew_report(a, "k")
-    with pytest.raises(PySparkRuntimeError, match="which query_report needs"):
-        skewext.query_report()
-
-
-# That it warns is tested above; here what it says of the names is.
-@pytest.mark.filterwarnings("ignore:The Spark Connect server has no skewext")
-def test_names_that_clash(a: DataFrame) -> None:
-    with pytest.raises(PySparkValueError, match="have two columns named 'v'"):
-        skewext.multi_full_join(a, a, on="k", suffixes=["", ""])
-    with pytest.raises(PySparkValueError, match="has the name of a column"):
-        skewext.multi_full_join(a, a, on="k", indicator="V")
+@pytest.mark.parametrize(
+    ("what", "call"),
+    [
+        ("multi_join", lambda a: skewext.multi_full_join(a, a, on="k")),
+        ("skew_join", lambda a: skewext.skew_join(a, a, "k", "full", "salted")),
+        ("explain", skewext.explain),
+        ("skew_report", lambda a: skewext.skew_report(a, "k")),
+        ("query_report", lambda _: skewext.query_report()),
+        ("write_bucketed", lambda a: skewext.write_bucketed(a, "t", "k", 2)),
+    ],
+)
+def test_what_the_server_needs(a: DataFrame, what: str, call: Callable[[DataFrame], Any]) -> None:
+    words = f"has no skewext, which {what} needs.*jar and spark.sql.extensions="
+    with pytest.raises(PySparkRuntimeError, match=words):
+        call(a)
+    assert not skewext.is_enabled(a.sparkSession)
 
 
 def test_the_check_for_databricks(spark: SparkSession) -> None:
     found = runpy.run_path(str(NOTEBOOK), init_globals={"spark": spark})["found"]
     assert [what for what, result, _ in found if result != "yes"] == [
         "the extension is in the session",
+        "multi_full_join",
+        "multi_join with roles",
         "multi_full_join is one operator",
         "Spark's own joins are rewritten",
+        "skew_join",
         "skew_join by its technique",
         "skew_report",
         "query_report",
+        "write_bucketed",
     ]

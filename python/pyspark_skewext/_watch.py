@@ -1,4 +1,4 @@
-"""Telling a function how far the report is."""
+"""Progress of a running report, for a function of the user."""
 
 from __future__ import annotations
 
@@ -11,32 +11,30 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SECONDS = 0.3
-# What the stages of a report are called, see KeyPass.scala.
+# The name of the stages of a report, see KeyPass.scala.
 _STAGE = "skew_report"
 
 Progress = Callable[[int, int], None]
 
 
 @contextmanager
-def polled(
-    look: Callable[[], tuple[int, int]], progress: Progress | None, seconds: float = _SECONDS
-) -> Iterator[None]:
-    """Call `progress` with what `look` finds done and known, as long as the block runs."""
+def polled(look: Callable[[], tuple[int, int]], progress: Progress | None) -> Iterator[None]:
+    """While the block runs, call `progress` with the numbers that `look` returns."""
     if progress is None:
         yield
         return
     finished = threading.Event()
     failures: list[BaseException] = []
 
-    def tell() -> None:
+    def report() -> None:
         done, known = look()
         if known:
             progress(done, known)
 
     def watch() -> None:
         try:
-            while not finished.wait(seconds):
-                tell()
+            while not finished.wait(_SECONDS):
+                report()
         except Exception as failure:
             failures.append(failure)
 
@@ -49,18 +47,16 @@ def polled(
         thread.join()
     if failures:
         raise failures[0]
-    tell()
+    report()
 
 
 @contextmanager
-def watched(
-    spark: SparkSession, progress: Progress | None, seconds: float = _SECONDS
-) -> Iterator[None]:
-    """Call `progress` with the tasks done and known, as long as the block runs."""
+def watched(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
+    """While the block runs, call `progress` with the tasks done and known."""
     tracker = spark.sparkContext.statusTracker()
     # Stage -> (tasks done, tasks), kept after the tracker has forgotten the stage.
     stages: dict[int, tuple[int, int]] = {}
-    # The tracker hears of the last tasks a little later.
+    # The tracker receives the last tasks a little later.
     over = threading.Event()
 
     def look() -> tuple[int, int]:
@@ -74,6 +70,6 @@ def watched(
                 stages[stage] = (info.numCompletedTasks, info.numTasks)
         return sum(done for done, _ in stages.values()), sum(tasks for _, tasks in stages.values())
 
-    with polled(look, progress, seconds):
+    with polled(look, progress):
         yield
         over.set()

@@ -1,0 +1,66 @@
+"""The checked arguments of the calls of both engines, and the fetching of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
+
+
+class MultiJoin(NamedTuple):
+    """A join with one operator."""
+
+    frames: Sequence[DataFrame]
+    keys: Sequence[Sequence[str]]
+    names: Sequence[str]
+    roles: Sequence[str]
+    suffixes: Sequence[str | None] | None
+    indicator: str | None
+
+
+class SkewJoin(NamedTuple):
+    """A join of two sides by a technique."""
+
+    left: DataFrame
+    right: DataFrame
+    on: Any
+    how: str
+    technique: str
+    options: Mapping[str, str]
+    hot_keys: Sequence[tuple[Any, ...]] | None
+
+
+class KeyCount(NamedTuple):
+    """A count of the keys of one or two inputs."""
+
+    frames: Sequence[DataFrame]
+    keys: Sequence[Sequence[str]]
+    partitions: int | None
+    min_share: float
+    sizes: bool
+    progress: Callable[[int, int], None] | None
+
+
+class BucketedWrite(NamedTuple):
+    """A write of a bucketed table."""
+
+    df: DataFrame
+    table: str
+    by: Sequence[str]
+    buckets: int
+    sort: Sequence[str]
+    mode: str
+    partition_by: Sequence[str]
+    format: str | None
+    options: Mapping[str, str]
+
+
+def fetched(found: DataFrame, with_texts: Callable[[], DataFrame]) -> list[Row]:
+    """Fetch rows; with keys as text if Python has no type for a value, such as a date before 1."""
+    try:
+        return found.collect()
+    except (ValueError, OverflowError, TypeError, NotImplementedError):
+        # PySpark raises these for values without a type.
+        return with_texts().collect()

@@ -1,0 +1,194 @@
+"""A session with a JVM in this process: calls of ``io.github.skewext.PythonApi`` by py4j."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import and_
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from pyspark_skewext import _jvm
+from pyspark_skewext._engine.calls import BucketedWrite, KeyCount, MultiJoin, SkewJoin, fetched
+from pyspark_skewext._errors import runtime_error
+from pyspark_skewext._jar import jar_path
+from pyspark_skewext._jvm import EXTENSION, api_of, java_list, java_map
+from pyspark_skewext._watch import polled, watched
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+
+class ClassicEngine:
+    """The engine of a session whose driver is this process."""
+
+    #: Inputs of a join have the same home. Sessions of one JVM can be joined.
+    home = "this process"
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._jvm: Any = getattr(spark, "_jvm", None)
+
+    def multi_join(self, call: MultiJoin) -> DataFrame:
+        """Join with one operator."""
+        joined = api_of(*(df.sparkSession for df in call.frames)).multiJoin(
+            self._list(df._jdf for df in call.frames),
+            self._list(map(self._list, call.keys)),
+            self._list(call.names),
+            self._list(call.roles),
+            None if call.suffixes is None else self._list(call.suffixes),
+            call.indicator,
+        )
+        return self._frame(joined)
+
+    def skew_join(self, call: SkewJoin) -> DataFrame:
+        """Join two sides by a technique."""
+        from pyspark.sql import Column
+        from pyspark.sql.functions import lit
+
+        columns: list[Any] = [call.on] if isinstance(call.on, (str, Column)) else list(call.on)
+        is_condition = isinstance(columns[0], Column)
+        keys = [self._list(lit(value)._jc for value in key) for key in call.hot_keys or ()]
+        joined = api_of(self._spark, call.right.sparkSession).skewJoin(
+            call.left._jdf,
+            call.right._jdf,
+            reduce(and_, columns)._jc if is_condition else self._list(columns),
+            call.how,
+            call.technique,
+            java_map(self._jvm, call.options),
+            None if call.hot_keys is None else self._list(keys),
+        )
+        return self._frame(joined)
+
+    def explain(self, df: DataFrame) -> dict[str, Any]:
+        """Explain the joins of a query; a session without the jar gives a note."""
+        api = _jvm.facade_of(self._spark)
+        if api is None:
+            note: str | None = (
+                "skewext is not loaded in this session, so Spark plans all joins alone. Use "
+                "pyspark_skewext.configure(builder) or pyspark_skewext.register(spark)."
+            )
+        else:
+            _jvm.check_versions(self._jvm)
+            note = _jvm.other_line(self._jvm, self._spark.version)
+        if note is not None:
+            return {"notes": [note], "joins": [], "scans": []}
+        return _json(api.explain(df._jdf))
+
+    def skew_report(self, call: KeyCount) -> tuple[dict[str, Any], Sequence[Row]]:
+        """Count the keys: the figures, and the hot keys with their counts."""
+        from pyspark.sql.functions import col
+
+        api = api_of(*(df.sparkSession for df in call.frames))
+        frames, keys = self._list(df._jdf for df in call.frames), map(self._list, call.keys)
+        with watched(self._spark, call.progress):
+            seen = api.skewReport(
+                frames, self._list(keys), call.partitions, call.min_share, call.sizes
+            )
+        found = self._frame(seen.hotKeys())
+        # A key column may have the name of another column.
+        found = found.toDF(*(f"c{position}" for position in range(len(found.columns))))
+        number = len(call.keys[0])
+        texts = [col(name).cast("string").alias(name) for name in found.columns[:number]]
+        return _json(seen.figures()), fetched(
+            found, lambda: found.select(*texts, *found.columns[number:])
+        )
+
+    def query_report(
+        self,
+        query: DataFrame | int | None,
+        event_log: str | None,
+        progress: Callable[[int, int], None] | None,
+    ) -> dict[str, Any]:
+        """Report on a query of this application, or of an event log."""
+        api = api_of(self._spark)
+        session = self._spark._jsparkSession
+        if event_log is not None:
+            log: Any = api.eventLog(session, event_log)
+            with polled(lambda: (log.bytesRead(), log.totalBytes()), progress):
+                return _json(api.queryReport(log, query))
+        if query is None or isinstance(query, int):
+            return _json(api.queryReport(session, query))
+        return _json(api.queryReport(query._jdf))
+
+    def write_bucketed(self, call: BucketedWrite) -> dict[str, Any]:
+        """Write a bucketed table, and count its buckets."""
+        written = api_of(self._spark).writeBucketed(
+            call.df._jdf,
+            call.table,
+            call.format,
+            self._list(call.by),
+            call.buckets,
+            self._list(call.sort),
+            call.mode,
+            self._list(call.partition_by),
+            java_map(self._jvm, call.options),
+        )
+        return _json(written.json())
+
+    def register(self) -> None:
+        """Load the jar into the driver, and offer the joins."""
+        _jvm.check_session(self._spark)
+        api = _jvm.facade_of(self._spark)
+        late = api is None
+        if late:
+            api = self._load_late()
+        _jvm.check_versions(self._jvm, self._spark.version)
+        if api.isExtensionLoaded(self._spark._jsparkSession):
+            return
+        if not late:
+            self._offer_to_executors()
+        api.register(self._spark._jsparkSession)
+        warnings.warn(
+            "skewext was registered in a running session: multi_join and multi_full_join work, but "
+            "the adaptive rules (spreading rows with a null key over tasks) are missing; to have "
+            "them, start the session with pyspark_skewext.configure(builder) or with "
+            f"spark.sql.extensions={EXTENSION}.",
+            stacklevel=3,
+        )
+
+    def is_enabled(self) -> bool:
+        """Tell whether the extension is in the session and switched on."""
+        _jvm.check_session(self._spark)
+        api = _jvm.fitting_facade_of(self._spark)
+        if api is None:
+            return False
+        session = self._spark._jsparkSession
+        return bool(api.isOperatorAvailable(session)) and bool(api.isEnabled(session))
+
+    def _load_late(self) -> Any:
+        jar = jar_path()
+        _jvm.add_to_class_loader(self._jvm, jar)
+        if _jvm.facade(self._jvm) is None:
+            # Class loaders of other platforms: as SQL's ADD JAR.
+            self._spark._jsparkSession.sessionState().resourceLoader().addJar(jar)
+        else:
+            self._spark._jsc.addJar(jar)
+        api = _jvm.facade_of(self._spark)
+        if api is None:
+            raise runtime_error(
+                f"The jar {jar} could not be loaded into the running JVM: start the session with "
+                f"pyspark_skewext.configure(builder), or give the jar to spark-submit --jars."
+            )
+        return api
+
+    def _offer_to_executors(self) -> None:
+        """Send the jar to the executors where only the driver has it."""
+        jar = _jvm.loaded_from(self._jvm)
+        if jar is not None and PurePosixPath(jar).name not in str(self._spark._jsc.sc().listJars()):
+            self._spark._jsc.addJar(jar)
+
+    def _list(self, items: Any) -> Any:
+        return java_list(self._jvm, items)
+
+    def _frame(self, frame: Any) -> DataFrame:
+        from pyspark.sql import DataFrame
+
+        return DataFrame(frame, self._spark)
+
+
+def _json(text: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(str(text))
+    return found

@@ -1,0 +1,227 @@
+"""A Spark Connect server: calls of the table functions of its extension."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from pyspark_skewext._engine.calls import BucketedWrite, KeyCount, MultiJoin, SkewJoin, fetched
+from pyspark_skewext._errors import runtime_error, type_error, value_error
+from pyspark_skewext._jvm import EXTENSION, is_connect
+from pyspark_skewext._version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+# Bounds of the share of skew_report.
+_SHARES = (0.00001, 0.5)
+
+# How a server says that it does not know a function.
+_NO_FUNCTION = ("UNRESOLVABLE_TABLE_VALUED_FUNCTION", "UNRESOLVED_ROUTINE")
+
+# The version of each server's jar; empty without one.
+_versions: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
+
+
+def is_old_client() -> bool:
+    """Tell whether this is Spark 3.5, whose client cannot pass tables to a function."""
+    import pyspark
+
+    return pyspark.__version__.startswith("3.")
+
+
+def is_remote(builder: object, options: object) -> bool:
+    """Tell whether a builder connects to a running server; PySpark 4 itself starts a local one."""
+    if is_connect(builder) or not isinstance(options, dict):
+        return is_connect(builder)
+    remote = options.get("spark.remote", os.environ.get("SPARK_REMOTE"))
+    return remote is not None and (is_old_client() or not str(remote).startswith("local"))
+
+
+class ConnectEngine:
+    """The engine of a Spark Connect session, which needs the extension on the server."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    @property
+    def home(self) -> str:
+        """The session on the server, which the inputs of a join must share."""
+        return str(getattr(self._spark, "session_id", id(self._spark)))
+
+    def multi_join(self, call: MultiJoin) -> DataFrame:
+        """Join with one operator, by a table function."""
+        names = ("keys", "names", "roles", "suffixes", "indicator")
+        arguments = {name: getattr(call, name) for name in names}
+        return self._call("multi_join", call.frames, arguments)
+
+    def skew_join(self, call: SkewJoin) -> DataFrame:
+        """Join two sides by a technique, by a table function over Spark's join."""
+        hot_keys, on = call.hot_keys, call.on
+        if call.technique == "salted" and hot_keys is None:
+            hot_keys = self._frequent_keys(call.left, call.right, on)
+        several = isinstance(on, Sequence) and not isinstance(on, str)
+        joined = call.left.join(call.right, list(on) if several else on, call.how)
+        keys = hot_keys and [key[0] if len(key) == 1 else key for key in hot_keys]
+        arguments = {"technique": call.technique, "hot_keys": keys, **call.options}
+        return self._call("skew_join", [joined], arguments)
+
+    def explain(self, df: DataFrame) -> dict[str, Any]:
+        """Explain the joins of a query, which the server plans once more."""
+        return self._json("explain", [df], {})
+
+    def skew_report(self, call: KeyCount) -> tuple[dict[str, Any], Sequence[Row]]:
+        """Count the keys: the figures, and the hot keys with their counts."""
+        if call.progress is not None:
+            raise value_error("A Spark Connect server reports no progress: leave progress out.")
+        names = ("keys", "partitions", "min_share", "sizes")
+        arguments = {name: getattr(call, name) for name in names}
+        found = self._call("skew_report", call.frames, arguments)
+        fields = ", ".join(f"k{position}: string" for position in range(len(call.keys[0])))
+        texts = f"struct<{fields}>"
+        rows = fetched(found, lambda: found.withColumn("key", found["key"].cast(texts)))
+        # One row has the figures. Each other row has a key, and bounds for all inputs.
+        hot_rows: list[Any] = [
+            [*key, partition, *(bound for pair in zip(least, most) for bound in pair)]
+            for key, partition, least, most, figures in rows
+            if figures is None
+        ]
+        return json.loads(next(row[4] for row in rows if row[4] is not None)), hot_rows
+
+    def query_report(
+        self, query: DataFrame | int | None, event_log: str | None, progress: object
+    ) -> dict[str, Any]:
+        """Report on a query of the server."""
+        if event_log is not None:
+            raise value_error("A Spark Connect server reads no event log for its clients.")
+        if query is not None and not isinstance(query, int):
+            raise type_error(
+                "The server runs the query of a Spark Connect DataFrame: give the number of the "
+                "query in Spark's UI, or nothing for the last query with a join."
+            )
+        return self._json("query_report", (), {"query": query})
+
+    def write_bucketed(self, call: BucketedWrite) -> dict[str, Any]:
+        """Write a bucketed table on the server, and count what is in its buckets."""
+        names = ("table", "by", "buckets", "sort", "mode", "partition_by", "format")
+        arguments = {name: getattr(call, name) for name in names}
+        return self._json("write_bucketed", [call.df], {**arguments, "options": call.options})
+
+    def register(self) -> None:
+        """Refuse: only the server can load the extension."""
+        raise type_error(
+            "This is a Spark Connect session, which has no JVM of its own: start the server with "
+            f"the skewext jar and spark.sql.extensions={EXTENSION}."
+        )
+
+    def is_enabled(self) -> bool:
+        """Tell whether the extension is on the server and switched on."""
+        enabled = str(self._spark.conf.get("spark.skewext.enabled", "true")).lower()
+        return enabled == "true" and self._has_extension()
+
+    def _has_extension(self) -> bool:
+        from pyspark.errors import AnalysisException
+
+        if self._spark not in _versions:
+            version = ""
+            try:
+                found = self._spark.sql("SELECT version FROM skewext_version()").collect()
+                version = str(found[0][0])
+            except AnalysisException as missing:
+                if not any(name in str(missing) for name in _NO_FUNCTION):
+                    raise
+            _versions[self._spark] = version
+        version = _versions[self._spark]
+        if version not in ("", __version__):
+            raise runtime_error(
+                f"The skewext jar of the Spark Connect server has version {version} but "
+                f"pyspark_skewext has version {__version__}: use the same version of both."
+            )
+        return bool(version)
+
+    def _json(
+        self, function: str, tables: Sequence[DataFrame], arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Call a table function that returns one text of JSON."""
+        found: dict[str, Any] = json.loads(self._call(function, tables, arguments).collect()[0][0])
+        return found
+
+    def _call(
+        self, function: str, tables: Sequence[DataFrame], arguments: Mapping[str, Any]
+    ) -> DataFrame:
+        """Call a table function of the server."""
+        if not self._has_extension():
+            raise runtime_error(
+                f"The Spark Connect server has no skewext, which {function} needs: start the "
+                f"server with the skewext jar and spark.sql.extensions={EXTENSION}."
+            )
+        frames: dict[str, Any] = {f"t{position}": df for position, df in enumerate(tables)}
+        texts = [f"TABLE({{{name}}})" for name in frames]
+        for name, value in arguments.items():
+            # Braces are for the names of DataFrames.
+            text = _sql(value).replace("{", "{{").replace("}", "}}")
+            texts.append(f"{name} => {text}")
+        query = f"SELECT * FROM skewext_{function}({', '.join(texts)})"
+        if not is_old_client():
+            return self._spark.sql(query, **frames)
+        # The result needs these views as long as the session runs.
+        views = {name: f"skewext_{uuid4().hex}" for name in frames}
+        for name, df in frames.items():
+            df.createTempView(views[name])
+        return self._spark.sql(query.format(**views))
+
+    def _frequent_keys(self, left: DataFrame, right: DataFrame, on: Any) -> list[tuple[Any, ...]]:
+        """The keys with more rows than a partition has on average; runs two jobs."""
+        names = [on] if isinstance(on, str) else on
+        if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+            raise value_error(
+                "With Spark Connect, salted needs hot_keys where on is a condition. "
+                "skew_report finds them."
+            )
+        average = 1 / int(str(self._spark.conf.get("spark.sql.shuffle.partitions")))
+        share = min(max(average, _SHARES[0]), _SHARES[1])
+        count = KeyCount([left, right], [list(names)] * 2, None, share, False, None)
+        figures, rows = self.skew_report(count)
+        least = average * sum(each["rows"] for each in figures["inputs"])
+        return [
+            tuple(row[: len(names)])
+            for row in rows
+            if max(sum(row[-4:-2]), sum(row[-2:])) / 2 > least
+        ]
+
+
+def _sql(value: Any) -> str:
+    """A constant of SQL: lists become arrays, tuples structs, and dictionaries maps."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, (bool, int)):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"double('{value}')"
+    if isinstance(value, str):
+        quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{quoted}'"
+    if isinstance(value, Decimal):
+        return f"{value:f}BD"
+    if isinstance(value, datetime.datetime):
+        # As lit() has it: without a zone it is local time.
+        return f"TIMESTAMP'{value.astimezone(datetime.timezone.utc).isoformat(' ')}'"
+    if isinstance(value, datetime.date):
+        return f"DATE'{value.isoformat()}'"
+    if isinstance(value, (bytes, bytearray)):
+        return f"X'{value.hex()}'"
+    if isinstance(value, dict):
+        pairs = [text for pair in value.items() for text in map(_sql, pair)]
+        return f"map({', '.join(pairs)})"
+    if isinstance(value, (list, tuple)):
+        kind = "array" if isinstance(value, list) else "struct"
+        return f"{kind}({', '.join(map(_sql, value))})"
+    raise type_error(
+        f"A value of type {type(value).__name__} cannot be sent to a Spark Connect server."
+    )
