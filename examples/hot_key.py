@@ -99,11 +99,8 @@ plt.show()
 # where they are, however their keys are spread.
 
 # %%
-for technique, options in [
-    ("broadcast_map", {"side": "right"}),
-    ("iterative_broadcast", {"chunks": 3}),
-]:
-    joined = skewext.skew_join(visits, users, "user", "full", technique=technique, **options)
+for technique in (skewext.BroadcastMap(side="right"), skewext.IterativeBroadcast(chunks=3)):
+    joined = skewext.skew_join(visits, users, "user", "full", technique=technique)
     assert joined.count() == expected
     print(skewext.explain(joined))
 

@@ -30,14 +30,30 @@ from pyspark_skewext.report import QueryReport, SkewReport, query_report, skew_r
 from pyspark_skewext.roles import Role
 from pyspark_skewext.session import configure, is_enabled, register
 from pyspark_skewext.skewjoin import skew_join
+from pyspark_skewext.techniques import (
+    Adaptive,
+    Auto,
+    Broadcast,
+    BroadcastMap,
+    IterativeBroadcast,
+    Salted,
+    Technique,
+)
 
 __all__ = [
+    "Adaptive",
+    "Auto",
+    "Broadcast",
+    "BroadcastMap",
     "Bucket",
     "Explanation",
+    "IterativeBroadcast",
     "JoinInput",
     "QueryReport",
     "Role",
+    "Salted",
     "SkewReport",
+    "Technique",
     "WrittenBuckets",
     "__version__",
     "configure",

@@ -62,7 +62,7 @@ def test_names(spark: SparkSession, name: str) -> None:
     assert "full outer" in str(skewext.explain(joined))
     assert skewext.explain(joined)._repr_html_()
     by_technique = skewext.skew_join(
-        frames[0], frames[1], name, "full", technique="salted", hot_keys=[1], salts=2
+        frames[0], frames[1], name, "full", skewext.Salted(salts=2, hot_keys=[1])
     )
     assert rows(by_technique) == rows(frames[0].join(frames[1], [name], "full"))
     found = skewext.skew_report(frames[0], on=name)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import FrozenInstanceError, fields
 from typing import Any
 
 import duckdb
@@ -15,20 +16,29 @@ from pyspark.sql import DataFrame, SparkSession
 from stock import INTERPRETED, PLAIN, setting
 
 import pyspark_skewext as skewext
-from pyspark_skewext import skew_join
+from pyspark_skewext import (
+    Adaptive,
+    Auto,
+    BroadcastMap,
+    IterativeBroadcast,
+    Salted,
+    Technique,
+    skew_join,
+)
 from pyspark_skewext._jvm import api_of, is_connect
+from pyspark_skewext.techniques import BY_NAME, _warn_of_keywords
 
-#: The techniques, and what they are tested with where they have to be told something to do anything
-#: special.
-TECHNIQUES: dict[str, list[dict[str, Any]]] = {
-    "auto": [{}],
-    "none": [{}],
-    "adaptive": [{"threshold": 500, "slice_bytes": 200, "factor": 1}],
-    "broadcast": [{}],
-    "broadcast_map": [{"side": "left"}, {"side": "right"}],
-    "iterative_broadcast": [{"chunks": 2}],
-    "salted": [{}],
-}
+#: The techniques, with options that make them do something special in small tables.
+TECHNIQUES: list[str | Technique] = [
+    "auto",
+    "none",
+    Adaptive(threshold=500, slice_bytes=200, factor=1),
+    "broadcast",
+    BroadcastMap(side="left"),
+    BroadcastMap(side="right"),
+    IterativeBroadcast(chunks=2),
+    "salted",
+]
 
 Rows = Sequence[tuple[Any, ...]]
 
@@ -119,7 +129,8 @@ def stock(spark: SparkSession, left: DataFrame, right: DataFrame, on: Any, how: 
 
 @pytest.mark.classic("asks the JVM")
 def test_no_technique_is_left_out(spark: SparkSession) -> None:
-    assert sorted(TECHNIQUES) == sorted(map(str, api_of(spark).techniques()))
+    tested = {each if isinstance(each, str) else each.name for each in TECHNIQUES}
+    assert sorted(tested) == sorted(map(str, api_of(spark).techniques()))
 
 
 @pytest.mark.parametrize(("name", "how"), CELLS)
@@ -128,14 +139,13 @@ def test_every_technique(spark: SparkSession, name: str, how: str) -> None:
     left, right = case.frames(spark)
     expected = stock(spark, left, right, case.keys, how)
     assert_same_rows(expected, case.by_duckdb(how))
-    for technique, tried in TECHNIQUES.items():
-        for options in tried:
-            joined = skew_join(left, right, case.keys, how, technique, **options)
-            try:
-                assert joined.schema == left.join(right, case.keys, how).schema
-                assert_same_rows(joined, expected)
-            except AssertionError as error:
-                raise AssertionError(f"{technique} {options}: {error}") from error
+    for technique in TECHNIQUES:
+        joined = skew_join(left, right, case.keys, how, technique)
+        try:
+            assert joined.schema == left.join(right, case.keys, how).schema
+            assert_same_rows(joined, expected)
+        except AssertionError as error:
+            raise AssertionError(f"{technique}: {error}") from error
 
 
 @pytest.mark.parametrize(
@@ -174,7 +184,8 @@ def test_hot_keys_of_a_report(spark: SparkSession) -> None:
         case = CASES[name]
         left, right = case.frames(spark)
         report = skewext.skew_report(left, case.keys)
-        joined = skew_join(left, right, case.keys, "full", "salted", hot_keys=report.hot_keys)
+        salted = Salted(hot_keys=report.hot_keys)
+        joined = skew_join(left, right, case.keys, "full", salted)
         assert_same_rows(joined, stock(spark, left, right, case.keys, "full"))
         if name == "hot on both sides":
             assert "hot key" in str(skewext.explain(joined))
@@ -247,13 +258,28 @@ def test_on_is_what_a_join_of_sparks_takes(spark: SparkSession) -> None:
 
 
 @pytest.mark.classic("asks the JVM")
-def test_options_are_keywords_with_types(spark: SparkSession) -> None:
-    parameters = inspect.signature(skew_join).parameters.values()
-    options = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
-    assert not any(p.kind is p.VAR_KEYWORD for p in parameters)
-    assert all(p.annotation.endswith("| None") for p in parameters if p.name in options)
-    known = [str(name) for name in api_of(spark).techniqueOptions()]
-    assert options == set(known)
+def test_techniques_and_options_are_those_of_the_jvm(spark: SparkSession) -> None:
+    api = api_of(spark)
+    assert list(BY_NAME) == [str(name) for name in api.techniques()]
+    options = {field.name for kind in BY_NAME.values() for field in fields(kind)}
+    assert options == {str(name) for name in api.techniqueOptions()}
+
+
+def test_options_as_keywords_still_work_and_warn_once(spark: SparkSession) -> None:
+    left, right = CASES["hot on both sides"].frames(spark)
+    _warn_of_keywords.cache_clear()
+    with pytest.warns(DeprecationWarning, match=r"technique=skewext.Salted\(salts=8\)") as warned:
+        joined = skew_join(left, right, "k0", "full", technique="salted", hot_keys=[3], salts=2)
+    assert [each.filename for each in warned] == [__file__]
+    assert_same_rows(joined, stock(spark, left, right, "k0", "full"))
+    assert "on the left up to 2" in str(skewext.explain(joined))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        skew_join(left, right, "k0", "full", "BROADCAST_MAP", side="left", salts=None)
+    with pytest.raises(PySparkTypeError, match=r"salts must be in Auto\(...\)"):
+        skew_join(left, right, "k0", technique=Auto(), salts=2)
+    with pytest.raises(FrozenInstanceError):
+        Salted().salts = 3  # type: ignore[misc]
 
 
 def test_a_side_that_is_too_large_to_broadcast(spark: SparkSession) -> None:
@@ -261,7 +287,7 @@ def test_a_side_that_is_too_large_to_broadcast(spark: SparkSession) -> None:
     limit = "spark.skewext.skewJoin.maxBroadcastBytes"
     ids = spark.range(100).toDF("k0")
     with setting(spark, limit, "10b"), pytest.raises(AnalysisException, match=limit):
-        skew_join(left, ids, "k0", "full", "broadcast_map", side="right")
+        skew_join(left, ids, "k0", "full", BroadcastMap(side="right"))
 
 
 @pytest.mark.classic("the server knows the size when it plans the join anew")
