@@ -106,18 +106,18 @@ def _() -> str:
 @check("multi_full_join is one operator")
 def _() -> str:
     join = skewext.explain(skewext.multi_full_join(one, two, three, on="k")).joins[0]
-    if join["origin"]["status"] != "asked for":
-        raise AssertionError(join["origin"]["text"])
-    return ", ".join(join["operators"])
+    if join.origin.status != "asked for":
+        raise AssertionError(join.origin.text)
+    return ", ".join(join.operators)
 
 
 @check("Spark's own joins are rewritten")
 def _() -> str:
     chain = one.join(two, "k", "full").join(three, "k", "full")
     join = skewext.explain(chain).joins[0]
-    if join["origin"]["status"] != "rewritten":
-        raise AssertionError(join["origin"]["text"])
-    return str(join["origin"]["text"])
+    if join.origin.status != "rewritten":
+        raise AssertionError(join.origin.text)
+    return join.origin.text
 
 
 @check("skew_join")
@@ -129,7 +129,7 @@ def _() -> str:
 @check("skew_join by its technique")
 def _() -> str:
     joined = skewext.skew_join(one, two, "k", "full", "broadcast_map")
-    text = str(skewext.explain(joined).joins[0]["origin"]["text"])
+    text = skewext.explain(joined).joins[0].origin.text
     if "skew_join by broadcast_map: " not in text:
         raise AssertionError(text)
     return text.split(": ", 1)[1].split(";")[0]

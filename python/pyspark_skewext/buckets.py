@@ -1,16 +1,18 @@
-"""Bucketed tables: writing them with one file a bucket."""
+"""Writing bucketed tables with one file for each bucket."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from html import escape
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark_skewext._engine import engine_of
 from pyspark_skewext._engine.calls import BucketedWrite
-from pyspark_skewext._errors import type_error, value_error
-from pyspark_skewext._validate import checked_columns, checked_frame
+from pyspark_skewext._errors import value_error
+from pyspark_skewext._validate import check_type, checked_columns, checked_frame
+from pyspark_skewext.render.page import Page
+from pyspark_skewext.render.shown import Shown
+from pyspark_skewext.results import filled
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,95 +31,70 @@ class Bucket:
     bytes: int
 
 
-@dataclass(frozen=True)
-class WrittenBuckets:
-    """What :func:`write_bucketed` has written. Prints as a table."""
+@dataclass(frozen=True, repr=False)
+class WrittenBuckets(Shown):
+    """The result of :func:`write_bucketed`. Prints as a table.
 
-    #: The table, with its database.
+    Attributes
+    ----------
+    table
+        The table, with its database.
+    buckets
+        All buckets of the table, in their order.
+    skewed, factor
+        The numbers of the buckets with more than `factor` times the rows of the median one, the
+        largest first (``spark.sql.adaptive.skewJoin.skewedPartitionFactor``).
+    known
+        Whether files and bytes are known. If not, all rows are in the table, but counting the files
+        failed. Another write would write the rows twice.
+    """
+
     table: str
-    #: All buckets of the table, in their order.
     buckets: list[Bucket]
-    #: The numbers of the buckets with far more rows than others, that with the most first.
     skewed: list[int]
-    #: How many times the median of the rows is far more
-    #: (``spark.sql.adaptive.skewJoin.skewedPartitionFactor``).
     factor: float
-    #: Whether files and bytes are known. If not, all rows are there, and counting the files failed:
-    #: writing once more would double the rows.
     known: bool = True
 
     @property
     def files(self) -> int:
-        """How many files were written."""
+        """The number of files."""
         return sum(bucket.files for bucket in self.buckets)
 
     @property
     def rows(self) -> int:
-        """How many rows were written, as the tasks that wrote them have counted."""
+        """The number of rows."""
         return sum(bucket.rows for bucket in self.buckets)
 
     @property
     def bytes(self) -> int:
-        """How large the files are together."""
+        """The size of all files together."""
         return sum(bucket.bytes for bucket in self.buckets)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give the same as lists, dicts, strings and numbers."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        if not self.known:
-            return self._title()
-        lines = [self._title(), "", " ".join(f"{name:>13}" for name in _HEADER)]
-        lines += [" ".join(f"{cell:>13}" for cell in row) for row in self._cells()]
-        return "\n".join([*lines, "", *self._remarks()]).rstrip()
-
-    def _repr_html_(self) -> str:
-        header = "".join(f"<th>{name}</th>" for name in _HEADER)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in self._cells()
-        )
-        remarks = "".join(f"<p>{escape(remark)}</p>" for remark in self._remarks())
-        return f"<div><h4>{escape(self._title())}</h4><table>{header}{rows}</table>{remarks}</div>"
-
-    def _title(self) -> str:
+    def _page(self) -> Page:
         if not self.known:
             rows = f"{self.rows:,} rows written" if self.rows else "written"
-            return f"{self.table}: {rows}; counting the files failed, files and bytes are not known"
-        return (
-            f"{self.table}: {self.rows:,} rows in {self.files:,} files, "
-            f"{len(self.buckets):,} buckets"
-        )
-
-    def _cells(self) -> list[list[str]]:
-        """The largest buckets; those that are skewed are among them."""
+            return Page(f"{self.table}: {rows}; files and bytes are not known")
         largest = sorted(self.buckets, key=lambda bucket: -bucket.rows)[:_SHOWN]
-        return [
-            [
-                f"{bucket.number:,}",
-                f"{bucket.files:,}",
-                f"{bucket.rows:,}",
-                f"{bucket.bytes:,}",
-                "skewed" if bucket.number in self.skewed else "",
-            ]
-            for bucket in largest
-        ]
-
-    def _remarks(self) -> list[str]:
-        remarks = []
+        numbers = [(each.number, each.files, each.rows, each.bytes) for each in largest]
+        advice = []
         if len(self.buckets) > _SHOWN:
-            remarks.append(f"{len(self.buckets) - _SHOWN:,} more buckets have no more rows.")
+            advice.append(f"{len(self.buckets) - _SHOWN:,} more buckets have no more rows.")
         if self.skewed:
-            remarks.append(
+            advice.append(
                 f"{len(self.skewed):,} of {len(self.buckets):,} buckets have more than "
-                f"{self.factor:g} times the rows of the median one: each is read by one task. "
-                f"skew_report(df, by) tells the keys."
+                f"{self.factor:g} times the rows of the median one. One task reads each of them. "
+                f"skew_report(df, by) finds the keys."
             )
-        return remarks
-
-
-_HEADER = ("bucket", "files", "rows", "bytes", "")
+        return Page(
+            f"{self.table}: {self.rows:,} rows in {self.files:,} files, "
+            f"{len(self.buckets):,} buckets",
+            header=["bucket", "files", "rows", "bytes", ""],
+            rows=[
+                [*(f"{number:,}" for number in row), "skewed" if row[0] in self.skewed else ""]
+                for row in numbers
+            ],
+            advice=advice,
+        )
 
 
 def write_bucketed(
@@ -132,11 +109,11 @@ def write_bucketed(
     format: str | None = None,
     **options: Any,
 ) -> WrittenBuckets:
-    """Write a DataFrame to a bucketed table, with one file a bucket.
+    """Write a DataFrame to a bucketed table, with one file for each bucket.
 
-    Spark's own ``bucketBy`` writes a file for each bucket that a task has rows of, which is tasks
-    times buckets of them. Here the rows of a bucket are brought to one task first. The table is an
-    ordinary one of Spark, which can be read, and written to, without this package.
+    Spark's own ``bucketBy`` writes a file for each task and bucket. This function first brings the
+    rows of a bucket to one task. The table is an ordinary table of Spark: reading it, and writing
+    to it, needs no extension.
 
     Parameters
     ----------
@@ -145,49 +122,40 @@ def write_bucketed(
     table : str
         Name of the table, in the session catalog.
     by : str or list of str
-        The columns whose hash decides about the bucket.
+        The columns whose hash determines the bucket.
     buckets : int
-        How many buckets the table has.
+        The number of buckets.
     sort : bool or str or list of str, default True
-        What each file is sorted by: True for the columns in `by`, False for nothing.
+        The order of each file: True for the columns in `by`, False for no order.
     mode : {"error", "append", "overwrite", "ignore"}, default "error"
-        What to do if the table is there, as in ``DataFrameWriter.mode``. Each append adds one file
-        a bucket.
+        What to do if the table exists, as in ``DataFrameWriter.mode``. Each append adds one file
+        for each bucket.
     partition_by : str or list of str, optional
-        Columns whose values become folders. There is one file a bucket in each.
-    format : str, optional
-        Format of the files; by default ``spark.sql.sources.default``, or that of the table.
-    **options
-        Options of ``DataFrameWriter``: ``compression="zstd"``, ``path=...`` and so on.
+        Columns whose values become folders. Each folder has one file for each bucket.
+    format, **options : str, optional
+        Of ``DataFrameWriter``: the format of the files, ``compression="zstd"`` and so on.
 
     Returns
     -------
     WrittenBuckets
-        Files, rows and bytes of every bucket. If counting the files fails after the write, `known`
-        is False.
+        Files, rows and bytes of every bucket.
 
     Raises
     ------
     AnalysisException
-        If a column is missing, or the table is there and `mode` does not allow for it, or has
-        other buckets, or is not one of Spark's own files (Delta, Iceberg).
+        If a column is missing, or the table exists and `mode` forbids the write, or the table has
+        other buckets, or is of another system (Delta, Iceberg).
     QueryExecutionException
-        If the table lacks rows after the write, as another write has removed them. The message
-        tells how many, and of which buckets.
+        If the table lacks rows after the write, because another write has removed them.
     PySparkTypeError, PySparkValueError
-        If an argument is not what it should be.
+        If an argument is wrong.
     PySparkRuntimeError
-        If the session does not have the extension.
+        If the session is without the extension.
 
     Notes
     -----
-    Several appends to a table may run at the same time. Each has a staging folder of its own,
-    unless another committer than Spark's default is configured.
-
-    With Spark Connect the server needs the extension.
-
-    A bucket is written by one task, so a bucket with most of the rows takes most of the time, here
-    and whenever the table is read by bucket.
+    One task writes each bucket, so a bucket with most of the rows takes most of the time. Several
+    appends to a table may run at the same time, with the committer that is Spark's default.
 
     Examples
     --------
@@ -195,8 +163,6 @@ def write_bucketed(
     >>> written = skewext.write_bucketed(visits, "visits", by="user", buckets=4)
     >>> written.files, written.rows
     (4, 1000)
-    >>> skewext.write_bucketed(visits, "visits", by="user", buckets=4, mode="append").files
-    4
     >>> _ = spark.sql("DROP TABLE visits")
     """
     checked_frame(df, "df")
@@ -224,25 +190,16 @@ def write_bucketed(
     }
     call = BucketedWrite(df, table, by_names, buckets, sort_names, mode, partitions, format, texts)
     written = engine_of(df.sparkSession).write_bucketed(call)
-    return WrittenBuckets(
-        written["table"],
-        [Bucket(**bucket) for bucket in written["buckets"]],
-        written["skewed"],
-        written["factor"],
-        written["known"],
-    )
+    found = [Bucket(**bucket) for bucket in written["buckets"]]
+    return filled(WrittenBuckets, written, buckets=found)
 
 
 def _check(table: object, buckets: object, mode: object, format: object) -> None:
-    if not isinstance(table, str):
-        raise type_error(f"table must be the name of a table, not {type(table).__name__}.")
-    if not isinstance(buckets, int) or isinstance(buckets, bool):
-        raise type_error(f"buckets must be a number, not {type(buckets).__name__}.")
-    if buckets <= 0:
+    check_type(table, str, "table must be the name of a table")
+    check_type(buckets, int, "buckets must be a number")
+    if isinstance(buckets, int) and buckets <= 0:
         raise value_error(f"buckets must be at least 1, not {buckets}.")
-    if not isinstance(mode, str):
-        raise type_error(f"mode must be a word, not {type(mode).__name__}.")
+    check_type(mode, str, "mode must be a word")
     if mode not in _MODES:
         raise value_error(f"mode must be one of {', '.join(_MODES)}, not {mode!r}.")
-    if format is not None and not isinstance(format, str):
-        raise type_error(f"format must be a word or None, not {type(format).__name__}.")
+    check_type(format, (str, type(None)), "format must be a word or None")

@@ -1,89 +1,64 @@
-"""What became of the joins of a DataFrame, and why."""
+"""``explain``: how the joins of a DataFrame are planned, and why."""
 
 from __future__ import annotations
 
-import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark_skewext import _jvm
 from pyspark_skewext._engine import engine_of
 from pyspark_skewext._errors import type_error
-from pyspark_skewext.render.explanation import as_html, as_text
+from pyspark_skewext.render.explanation import Entry, as_html, as_text, entries_of
+from pyspark_skewext.render.shown import Shown
+from pyspark_skewext.results import filled
+from pyspark_skewext.results.explanation import ExplainedJoin, ExplainedScan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Explanation:
-    """What :func:`explain` says: text where it is printed, a table in notebooks.
+@dataclass(frozen=True, repr=False)
+class Explanation(Shown):
+    """The result of :func:`explain`: sentences about the query, its joins, its bucketed scans.
 
-    Examples
-    --------
-    >>> one = spark.range(3)
-    >>> explanation = skewext.explain(skewext.multi_full_join(one, one, one, on="id"))
-    >>> explanation.joins[0]["origin"]["status"]
-    'asked for'
+    It prints as text, and shows a page in notebooks.
     """
 
-    def __init__(self, content: dict[str, Any]) -> None:
-        self._content = content
+    notes: list[str]
+    joins: list[ExplainedJoin]
+    scans: list[ExplainedScan]
 
-    @property
-    def notes(self) -> list[str]:
-        """What holds for the whole query, as that the extension is switched off."""
-        return list(self._content["notes"])
+    @classmethod
+    def of(cls, figures: dict[str, Any]) -> Explanation:
+        """Read the figures of the JVM."""
+        return cls(
+            figures["notes"],
+            list(map(ExplainedJoin.of, figures["joins"])),
+            [filled(ExplainedScan, each) for each in figures["scans"]],
+        )
 
-    @property
-    def joins(self) -> list[dict[str, Any]]:
-        """The joins, as in :meth:`to_dict`."""
-        joins: list[dict[str, Any]] = self.to_dict()["joins"]
-        return joins
-
-    @property
-    def scans(self) -> list[dict[str, Any]]:
-        """The scans of bucketed tables, as in :meth:`to_dict`."""
-        scans: list[dict[str, Any]] = self.to_dict()["scans"]
-        return scans
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give the same as lists, dicts, strings and numbers.
-
-        Returns
-        -------
-        dict
-            ``notes``, ``joins`` and ``scans``. A join has its ``number``, the ``place`` in the
-            query that it is in, a ``title``, the ``operators`` that do it, its ``origin`` (a
-            ``status``, which is "asked for", "rewritten", "not rewritten" or "switched off", and
-            why), its ``inputs``, its ``execution`` where the operator is ours, and the ``skew`` of
-            its operators. A scan of a bucketed table has its ``source``, the columns that the
-            buckets are made ``by``, how many ``buckets`` there are, how many are ``read``, in how
-            many ``partitions`` if by the bucket, and ``why``.
-        """
-        return copy.deepcopy(self._content)
+    def _entries(self) -> list[Entry]:
+        return entries_of(self.notes, self.joins, self.scans)
 
     def __str__(self) -> str:
-        return as_text(self._content)
-
-    __repr__ = __str__
+        return as_text(self._entries())
 
     def _repr_html_(self) -> str:
-        return as_html(self._content)
+        return as_html(self._entries())
 
 
 def explain(df: DataFrame) -> Explanation:
-    """Say what became of the joins of a DataFrame and of its bucketed tables, and why.
+    """Explain the joins of a DataFrame and the scans of its bucketed tables.
 
-    For each join of the query: whether it became one operator, or the reason why not; which
-    conditions were pushed into which input; how the operator works; and, once the DataFrame has
-    been run, which skewed partitions were split, or why none was. For each scan of a bucketed
-    table: which buckets are read.
-
-    Nothing is run. The query is planned, if it has not been, as ``df.explain()`` does.
+    For each join: whether it became one operator, or the reason why not; the conditions that were
+    pushed into each input; and how the operator works. After the DataFrame has run, also the skewed
+    partitions that were split, or the reason why none was. For each scan of a bucketed table: the
+    buckets that it reads.
 
     Parameters
     ----------
     df : DataFrame
-        Any DataFrame, with joins of whatever kind.
+        Any DataFrame, with joins of any kind. It is planned as by ``df.explain()``, and not run.
 
     Returns
     -------
@@ -93,25 +68,26 @@ def explain(df: DataFrame) -> Explanation:
     Raises
     ------
     AnalysisException
-        If Spark cannot plan the query, as with a streaming DataFrame.
+        If Spark cannot plan the query, for example a streaming one.
     PySparkTypeError
-        If `df` is no DataFrame.
+        If `df` is not a DataFrame.
     PySparkRuntimeError
-        If the jar in the session is of another version, or a Spark Connect server has none.
+        If the jar in the session has another version, or a Spark Connect server has no jar.
 
     Notes
     -----
-    Skew is known of a DataFrame that was run itself, by ``collect()``, ``toPandas()`` or
-    ``foreach()``: ``count()``, ``show()`` and ``write`` run queries of their own, which do not tell
-    it what became of them. Of a Spark Connect DataFrame it is never known, as the server plans it
-    anew each time.
+    Skew is known only after the DataFrame itself has run, by ``collect()``, ``toPandas()`` or
+    ``foreach()``, and never with Spark Connect: other calls, and the server, plan the query anew.
 
     Examples
     --------
     >>> phones = spark.createDataFrame([(1, "red"), (2, "blue")], "id int, colour string")
     >>> bills = spark.createDataFrame([(2, 9.5), (3, 4.0)], "id int, amount double")
     >>> joined = skewext.multi_full_join(phones, bills, on="id").where("id > 1")
-    >>> skewext.explain(joined)
+    >>> explanation = skewext.explain(joined)
+    >>> explanation.joins[0].inputs[0].pushed
+    ['id IS NOT NULL', 'id > 1']
+    >>> explanation
     Join 1: full outer join of 2 inputs on [id]
       asked for: one operator
       input 0  optional  Scan ExistingRDD [id]  pushed: id IS NOT NULL, id > 1
@@ -122,4 +98,4 @@ def explain(df: DataFrame) -> Explanation:
     """
     if not _jvm.is_a(df, "DataFrame"):
         raise type_error(f"Expected a DataFrame, not {type(df).__name__}.")
-    return Explanation(engine_of(df.sparkSession).explain(df))
+    return Explanation.of(engine_of(df.sparkSession).explain(df))

@@ -163,13 +163,13 @@ def test_explain_tells_what_is_merged(spark: SparkSession) -> None:
             skewext.write_bucketed(visits(spark), table, "user", 2, mode="append")
     joined = spark.table("t0").join(spark.table("t1").select("user"), "user")
     (join,) = skewext.explain(joined).joins
-    assert join["operators"] == ["SortMergeJoin"]
-    said = join["inputs"]
-    assert ["sorted files, merged: 2" in each["read"] for each in said] == [True, True]
+    assert join.operators == ["SortMergeJoin"]
+    said = join.inputs
+    assert ["sorted files, merged: 2" in each.read for each in said] == [True, True]
     with setting(spark, MAX_FILES, 1):
         other = spark.table("t0").join(spark.table("t1").select("user"), "user")
-        said = skewext.explain(other).joins[0]["inputs"]
-    assert all("a bucket has more files than" in str(each["read"]) for each in said)
+        said = skewext.explain(other).joins[0].inputs
+    assert all("a bucket has more files than" in str(each.read) for each in said)
 
 
 KINDS = {
@@ -341,8 +341,8 @@ def test_a_skewed_bucket_is_read_by_several_tasks(spark: SparkSession) -> None:
         )
         joined = first.join(second, "user", "full")
         rows = joined.collect()
-    (skew,) = skewext.explain(joined).joins[0]["skew"]
-    assert skew["status"] == "split" and skew["pieces"] > 1
+    (skew,) = skewext.explain(joined).joins[0].skew
+    assert skew.status == "split" and skew.pieces > 1
     with duckdb.connect() as connection:
         files = [
             f"read_parquet({paths(spark, t)}, hive_partitioning = false)" for t in ("t0", "t1")

@@ -158,7 +158,7 @@ def test_the_answer_is_that_of_all_buckets(
         df = spark.sql(query)
         assert sorted(row.v for row in df.collect()) == expected, condition
         for scan in explain(df).scans:
-            pruned[scan["read"] < BUCKETS] += 1
+            pruned[scan.read < BUCKETS] += 1
         with setting(spark, "spark.skewext.enabled", False):
             off = sorted(row.v for row in spark.sql(query).collect())
         assert off == expected, condition
@@ -176,13 +176,13 @@ def test_the_answer_is_that_of_all_buckets(
 def test_scans_are_explained(spark: SparkSession) -> None:
     explanation = explain(spark.sql("SELECT v FROM pruned_is WHERE i = 7 AND s = 'a'"))
     (scan,) = explanation.scans
-    assert (scan["by"], scan["buckets"], scan["read"]) == (["i", "s"], BUCKETS, 1)
-    assert (scan["partitions"], scan["advice"]) == (None, None)
+    assert (scan.by, scan.buckets, scan.read) == (["i", "s"], BUCKETS, 1)
+    assert (scan.partitions, scan.advice) == (None, None)
     assert "reads 1 of 16 buckets: pruned by the filters" in str(explanation)
     page = explanation._repr_html_()
-    assert "<p>No joins.</p>" in page
-    assert "<td>reads 1 of 16 buckets: pruned by the filters</td>" in page
+    assert "<b>No joins.</b>" in page
+    assert "reads 1 of 16 buckets: pruned by the filters" in page
     (scan,) = explain(spark.sql("SELECT v FROM pruned_is WHERE i = 7 AND s > 'a'")).scans
-    assert scan["read"] == BUCKETS
-    assert scan["why"].endswith("(s)")
-    assert scan["advice"].startswith("Filter every bucket column with")
+    assert scan.read == BUCKETS
+    assert scan.why.endswith("(s)")
+    assert scan.advice is not None and scan.advice.startswith("Filter every bucket column with")

@@ -39,14 +39,14 @@ def check(left: DataFrame, right: DataFrame) -> None:
     expected = left.join(right, "k", "full")
     joined = skewext.multi_full_join(left, right, on="k")
     assert "MultiFullJoin" in plan_of(joined)
-    assert skewext.explain(joined).joins[0]["operators"] == ["MultiFullJoin"]
+    assert skewext.explain(joined).joins[0].operators == ["MultiFullJoin"]
     assert_same_rows(joined, expected)
     assert_same_rows(
         skewext.multi_join(left, right, on="k", how="left"), left.join(right, "k", "left")
     )
     by_technique = skewext.skew_join(left, right, "k", "full", technique="adaptive")
     assert_same_rows(by_technique, expected)
-    assert "adaptive" in skewext.explain(by_technique).joins[0]["origin"]["text"]
+    assert "adaptive" in skewext.explain(by_technique).joins[0].origin.text
     report = skewext.skew_report(left, "k", right, partitions=3)
     assert report.df.rows == left.count()
     assert report.other is not None and report.other.rows == right.count()

@@ -323,13 +323,13 @@ def test_a_join_below_a_barrier_stage_is_left_whole(
     rows = whole.collect()
     with setting(spark, "spark.skewext.enabled", "false"):
         assert_same_rows(rows, mapped(barrier=True))
-    (skew,) = explain(whole).joins[0]["skew"]
-    assert skew["status"] == "whole"
-    assert "barrier" in skew["text"]
-    assert "Repartition" in skew["advice"]
+    (skew,) = explain(whole).joins[0].skew
+    assert skew.status == "whole"
+    assert "barrier" in skew.text
+    assert "Repartition" in skew.advice
     for split in (mapped(barrier=False), mapped(barrier=True, shuffled=True)):
         split.collect()
-        assert [skew["status"] for skew in explain(split).joins[0]["skew"]] == ["split"]
+        assert [skew.status for skew in explain(split).joins[0].skew] == ["split"]
 
 
 @pytest.mark.usefixtures("all_skewed")
@@ -346,4 +346,4 @@ def test_an_rdd_barrier_above_a_join_that_is_not_to_be_split(spark: SparkSession
         rows = joined().rdd.barrier().mapPartitions(lambda rows: rows).collect()
     split = joined()
     assert_same_rows(rows, split)
-    assert [skew["status"] for skew in explain(split).joins[0]["skew"]] == ["split"]
+    assert [skew.status for skew in explain(split).joins[0].skew] == ["split"]

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 import pyspark_skewext as skewext
 from pyspark_skewext.cli import main
-from pyspark_skewext.render.picture import MOST_BARS
-from pyspark_skewext.render.query.bars import MOST_STAGES, task_bars
+from pyspark_skewext.render.chart import MOST_BARS
+from pyspark_skewext.render.query import MOST_STAGES, chart_of
 from pyspark_skewext.report import QueryReport
 
 
@@ -311,8 +311,9 @@ def test_pictures() -> None:
     assert made(stages=0)._repr_html_().count("<svg") == 0
     many = made().stages[0]
     object.__setattr__(many, "task_seconds", tuple(range(10 * MOST_BARS, 0, -1)))
-    assert [bar.seconds for bar in task_bars(many)[:2]] == [10 * MOST_BARS, 10 * MOST_BARS - 10]
-    assert len(task_bars(many)) == MOST_BARS
+    chart = chart_of(many)
+    assert chart.values[:2] == [(10 * MOST_BARS,), (10 * MOST_BARS - 10,)]
+    assert len(chart.values) == len(chart.labels) == MOST_BARS
 
     matplotlib = pytest.importorskip("matplotlib.figure", reason="plots need matplotlib")
     axes = report.plot(matplotlib.Figure())
@@ -323,7 +324,9 @@ def test_pictures() -> None:
 
 def test_as_a_dictionary() -> None:
     report = made()
-    found = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    found = json.loads(report.to_json())
+    assert found == report.to_dict()
+    assert found["advice"] == report.advice
     assert found["stages"][0]["times"] == 20
     assert found["stages"][0]["joins"][0]["metrics"]["spill size"] == "1.0 MiB"
     assert found["stages"][0]["slowest"]["seconds"] == 40

@@ -13,8 +13,8 @@ import pytest
 from pictures import svg_of
 
 import pyspark_skewext as skewext
-from pyspark_skewext.render.picture import MOST_BARS
-from pyspark_skewext.render.skew.bars import bars_of
+from pyspark_skewext.render.chart import MOST_BARS
+from pyspark_skewext.render.skew import partitions_of
 from pyspark_skewext.render.values import shown
 from pyspark_skewext.report import SkewReport
 
@@ -205,16 +205,18 @@ def test_html_is_escaped_and_the_picture_is_svg() -> None:
 def test_very_many_partitions_share_bars() -> None:
     rows = [1] * 1000
     rows[77] = 500
-    bars = bars_of(made(rows, [("a", 77, 400, 400)]))
-    assert len(bars) == MOST_BARS
-    assert bars[15].label == "partition 77, the largest of 75 to 79"
-    assert bars[15].parts == (100, 400, 0)
+    chart = partitions_of(made(rows, [("a", 77, 400, 400)]))
+    assert len(chart.values) == len(chart.labels) == MOST_BARS
+    assert chart.labels[15] == "partition 77, the largest of 75 to 79"
+    assert chart.values[15] == (100, 400, 0)
+    assert chart.step == 5
 
 
 def test_to_dict_is_json() -> None:
     keys = [Decimal("1.50"), date(2024, 1, 2), b"\x01", float("nan"), [1, None], "s"]
     report = made(EVEN, [(key, 0, 1, 1) for key in keys])
-    result = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    result = json.loads(report.to_json())
+    assert result["advice"] == report.advice
     written = [key["key"] for key in result["hot_keys"]]
     assert written == ["1.50", "2024-01-02", "01", "nan", [1, None], "s"]
     assert result["hot_keys"][0]["rows"] == {"low": 1, "high": 1}

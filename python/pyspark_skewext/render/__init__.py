@@ -1,1 +1,1 @@
-"""Text, pages, pictures and advice, made of what was found."""
+"""Text, pages, pictures and advice, from results."""

@@ -1,85 +1,73 @@
-"""What the text and the pages of all reports are made of."""
+"""One page for each result: as text, and as a piece of HTML for notebooks."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 
-_WIDTH = 96
+from pyspark_skewext.render.chart import Chart, svg
 
-#: Names, and what is to be said of each.
-Facts = Sequence[tuple[str, str]]
-#: A header, and rows that are as long.
-Table = tuple[Sequence[str], Sequence[Sequence[str]]]
-
-
-def as_text(title: str, facts: Facts, caption: str, table: Table, advice: Sequence[str]) -> str:
-    """Put a report together as lines of text."""
-    width = max(len(name) for name, _ in facts)
-    lines = [title, "", *(f"  {name:<{width}}  {what}".rstrip() for name, what in facts)]
-    header, rows = table
-    if rows:
-        lines += ["", caption, "", *(f"  {line}" for line in _aligned(header, rows))]
-    return "\n".join([*lines, "", "Advice", "", *_advice_lines(advice)])
+_WRAPPER = textwrap.TextWrapper(96, initial_indent="  * ", subsequent_indent="    ")
+# Calls and names of settings stay whole.
+_WRAPPER.break_long_words = _WRAPPER.break_on_hyphens = False
 
 
-def as_html(title: str, facts: Facts, picture: str, table: Table, advice: Sequence[str]) -> str:
-    """Put a report together as a piece of a page."""
-    header, rows = table
-    return (
-        f"<div><h4>{escape(title)}</h4>{_facts_table(facts)}{picture}"
-        f"{_table(header, rows) if rows else ''}{_listed(advice)}</div>"
-    )
+@dataclass(frozen=True)
+class Page:
+    """The contents of a result: facts, a table with a caption, sentences, and charts."""
 
+    title: str
+    facts: Sequence[tuple[str, str]] = ()
+    caption: str = ""
+    header: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    advice: Sequence[str] = ()
+    charts: Sequence[Chart] = ()
 
-def _advice_lines(advice: Sequence[str]) -> list[str]:
-    """Write sentences as a list, in lines that are not too long."""
-    lines = []
-    for sentence in advice:
-        lines += textwrap.wrap(
-            sentence,
-            _WIDTH,
-            initial_indent="  * ",
-            subsequent_indent="    ",
-            break_long_words=False,
-            break_on_hyphens=False,
+    def text(self) -> str:
+        """The page as lines of text."""
+        lines = [self.title, ""]
+        width = max((len(name) for name, _ in self.facts), default=0)
+        lines += [f"  {name:<{width}}  {value}".rstrip() for name, value in self.facts]
+        if self.rows:
+            lines += ["", *([self.caption, ""] if self.caption else []), *self._table()]
+        if self.advice:
+            lines += ["", "Advice", ""]
+        for sentence in self.advice:
+            lines += _WRAPPER.wrap(sentence)
+        return "\n".join(lines).rstrip()
+
+    def html(self) -> str:
+        """The page as a piece of HTML."""
+        facts = "".join(
+            f"<tr><th style='text-align:left'>{escape(name.strip())}</th>"
+            f"<td style='text-align:left'>{escape(value)}</td></tr>"
+            for name, value in self.facts
         )
-    return lines
+        table = [_row("th", self.header), *(_row("td", row) for row in self.rows)]
+        parts = [
+            f"<h4>{escape(self.title)}</h4>",
+            f"<table>{facts}</table>" if facts else "",
+            svg(self.title, self.charts),
+            f"<table>{''.join(table)}</table>" if self.rows else "",
+            f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in self.advice)}</ul>",
+        ]
+        return f"<div>{''.join(parts)}</div>"
 
-
-def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Write a table: the first column to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(header, *rows)]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if position else cell.ljust(width)
-            for position, (cell, width) in enumerate(zip(row, widths))
-        ).rstrip()
-        for row in [header, *rows]
-    ]
-    return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]
-
-
-def _facts_table(facts: Facts) -> str:
-    """Write names and sentences."""
-    rows = "".join(
-        f"<tr><th style='text-align:left'>{escape(name.strip())}</th>"
-        f"<td style='text-align:left'>{escape(what)}</td></tr>"
-        for name, what in facts
-    )
-    return f"<table>{rows}</table>"
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Write a table with a header."""
-    lines = [_row("th", header), *(_row("td", row) for row in rows)]
-    return f"<table>{''.join(lines)}</table>"
-
-
-def _listed(advice: Sequence[str]) -> str:
-    """Write sentences as a list."""
-    return f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in advice)}</ul>"
+    def _table(self) -> list[str]:
+        """The table: the first column to the left, numbers to the right."""
+        widths = [max(map(len, column)) for column in zip(self.header, *self.rows)]
+        lines = [
+            "  "
+            + "  ".join(
+                cell.rjust(width) if position else cell.ljust(width)
+                for position, (cell, width) in enumerate(zip(row, widths))
+            ).rstrip()
+            for row in [self.header, *self.rows]
+        ]
+        return [lines[0], "  " + "  ".join("-" * width for width in widths), *lines[1:]]
 
 
 def _row(tag: str, cells: Sequence[str]) -> str:

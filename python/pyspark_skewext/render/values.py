@@ -1,4 +1,4 @@
-"""Values of keys and numbers, shown and written down."""
+"""Keys and numbers as text, and as JSON."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import datetime
 import math
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark_skewext.results.skew import Bounds
+if TYPE_CHECKING:
+    from pyspark_skewext.results.query import JoinStage, RanJoin
+    from pyspark_skewext.results.skew import Bounds
 
 _SHOWN = 40
 
 
 def shown(value: Any) -> str:
-    """Write a key as short as a table needs it, with what makes its type plain."""
+    """Write a key for a table, cut if it is long; quotes and the like show its type."""
     text = _plain(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
@@ -36,7 +38,7 @@ def _plain(value: Any) -> str:
 
 
 def bytes_shown(size: float) -> str:
-    """Write a number of bytes as people say it."""
+    """Write a number of bytes with a unit."""
     for unit in ("B", "KB", "MB", "GB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if size >= 10 or unit == "B" else f"{size:.1f} {unit}"
@@ -45,12 +47,13 @@ def bytes_shown(size: float) -> str:
 
 
 def jsonable(value: Any) -> Any:
-    """Turn a value into what JSON can hold."""
+    """Convert a value to types of JSON."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = dataclasses.fields(value)
-        return {field.name: jsonable(getattr(value, field.name)) for field in fields}
+        names = [field.name for field in dataclasses.fields(value)]
+        names += getattr(value, "_derived", ())
+        return {name: jsonable(getattr(value, name)) for name in names}
     if isinstance(value, tuple):
-        names = getattr(value, "_fields", None) or getattr(value, "__fields__", None)
+        names = getattr(value, "_fields", None) or getattr(value, "__fields__", [])
         if names:
             return {name: jsonable(each) for name, each in zip(names, value)}
     if isinstance(value, (list, tuple)):
@@ -67,28 +70,40 @@ def jsonable(value: Any) -> Any:
 
 
 def bounds(given: Bounds) -> str:
-    """Write bounds as one number, or as two."""
+    """Write bounds as one number if they are equal, else as two."""
     return f"{given.low:,}" if given.is_exact else f"{given.low:,} to {given.high:,}"
 
 
 def percent(share: float) -> str:
-    """Write a share so that a small one does not look like none."""
+    """Write a share; a small one does not look like zero."""
     return f"{share:.1%}" if share >= 0.001 or not share else "< 0.1%"
 
 
 def times(number: float) -> str:
-    """Write how many times something is something else."""
+    """Write a ratio."""
     return f"{number:,.0f} times" if number >= 10 else f"{number:.1f} times"
 
 
 def seconds(value: float) -> str:
-    """Write a time as people say it."""
+    """Write a time with a unit."""
     if value < 1:
         return f"{1000 * value:.0f} ms"
     return f"{value:.1f} s" if value < 120 else f"{value / 60:,.1f} min"
 
 
 def numbers(values: Sequence[int]) -> str:
-    """List numbers, not too many of them."""
+    """List the first numbers."""
     listed = ", ".join(f"{value:,}" for value in values[:8])
     return f"{listed} and {len(values) - 8:,} more" if len(values) > 8 else listed
+
+
+def joins_shown(stage: JoinStage) -> str:
+    """Name the joins of a stage."""
+    names = [join_shown(join) for join in stage.joins[:2]]
+    more = f" and {len(stage.joins) - 2} more" if len(stage.joins) > 2 else ""
+    return f"{'before ' if stage.prepares else ''}{', '.join(names)}{more}"
+
+
+def join_shown(join: RanJoin) -> str:
+    """Name a join by its operator and its key."""
+    return f"{join.operator} on {', '.join(join.keys)}" if join.keys else join.operator

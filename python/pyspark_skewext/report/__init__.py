@@ -1,4 +1,4 @@
-"""Where the skew of a key is, before it is met, and what it did to a query that has run."""
+"""Reports on the skew of a key, and on a query that has run."""
 
 from pyspark_skewext.report.query import QueryReport, query_report
 from pyspark_skewext.report.skew import SkewReport, skew_report

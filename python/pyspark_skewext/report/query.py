@@ -1,101 +1,55 @@
-"""``query_report``: what became of a query's joins, task by task."""
+"""``query_report``: the tasks of a query that has run."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark_skewext import _jvm
 from pyspark_skewext._engine import active_engine, engine_of
-from pyspark_skewext._errors import type_error, value_error
-from pyspark_skewext.render.page import as_html, as_text
-from pyspark_skewext.render.query.advice import advise
-from pyspark_skewext.render.query.html import picture
-from pyspark_skewext.render.query.plot import draw
-from pyspark_skewext.render.query.text import stage_table, summary, title
-from pyspark_skewext.render.values import jsonable
+from pyspark_skewext._errors import value_error
+from pyspark_skewext._validate import check_progress, check_type
+from pyspark_skewext.render.page import Page
+from pyspark_skewext.render.query import page_of
+from pyspark_skewext.render.query_advice import advise
+from pyspark_skewext.render.shown import Report
 from pyspark_skewext.results.query import QueryFigures
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, repr=False)
-class QueryReport(QueryFigures):
-    """How the tasks of a query were in its joins.
-
-    Printing it shows a table, a notebook shows a picture as well.
+class QueryReport(Report, QueryFigures):
+    """How uneven the tasks of a query were in its joins. Prints as a table.
 
     Attributes
     ----------
-    query, description
-        The number of the query in Spark's UI, and what stands there beside it.
-    seconds
-        How long it took.
-    failure
-        Why it failed; None if it did not.
-    join_count
-        How many joins its plan has.
-    stages
-        The stages that ran joins, in the order of their numbers.
+    query, description, seconds, failure
+        The query in Spark's UI: its number and description, its time, and why it failed.
+    join_count, stages
+        The number of joins in its plan, and the stages with joins.
     other_seconds
-        How long the tasks of its other stages ran, added up.
+        The sum of the times of the tasks in its other stages.
     rules
-        The rules of the extension that can be seen in its plan.
-    advice
-        What to do, in sentences.
+        The rules of the extension whose effect its plan shows.
     settings
-        What the query was run with, as far as advice depends on it.
+        Its settings, as far as the advice depends on them.
     queries
-        All queries that are known, in the application or in its event log.
+        All known queries of the application, or of its event log.
     """
 
-    advice: list[str]
+    _derived = ("advice",)
 
-    @classmethod
-    def of(cls, figures: dict[str, Any]) -> QueryReport:
-        """Put together what the JVM has found."""
-        found = QueryFigures.of(figures)
-        return cls(**vars(found), advice=advise(found))
+    @property
+    def advice(self) -> list[str]:
+        """Changes that make the query faster, as sentences."""
+        return advise(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as dictionaries, lists, numbers and strings, as for JSON."""
-        result: dict[str, Any] = jsonable(self)
-        for each, stage in zip(result["stages"], self.stages):
-            each["times"] = stage.times
-        return result
-
-    def plot(self, figure: Any = None) -> list[Axes]:
-        """Draw the tasks of each stage with matplotlib.
-
-        Parameters
-        ----------
-        figure : matplotlib.figure.Figure, optional
-            Where to draw; by default a new figure of pyplot's.
-
-        Returns
-        -------
-        list of matplotlib.axes.Axes
-            One for each stage, those with the slowest tasks.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
-        return draw(self, figure)
-
-    def __str__(self) -> str:
-        table = stage_table(self)
-        return as_text(title(self), summary(self), "Stages with joins", table, self.advice)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return as_html(title(self), summary(self), picture(self), stage_table(self), self.advice)
+    def _page(self) -> Page:
+        return page_of(self, self.advice)
 
 
 def query_report(
@@ -104,50 +58,47 @@ def query_report(
     event_log: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> QueryReport:
-    """Tell how uneven the tasks of a query were in its joins, and what to do about it.
+    """Report how uneven the tasks of a query were in its joins, with advice.
 
-    Looks at a query that has run, in this application or, with `event_log`, in any other, which
-    need not have had the extension. For each stage with a join: the slowest task against the
-    median, what it read, and what was spilled; and which rules of the extension the plan shows.
-    Nothing is run.
+    The query has run in this application or, with `event_log`, in another one, which may be
+    without the extension. For each stage with a join, the report compares the slowest task with the
+    median: time, input and spill.
 
     Parameters
     ----------
     query : DataFrame or int, optional
-        A DataFrame that has been run itself, or the number of a query in Spark's UI. Without one
-        the report is about the last query of the application that has a join; of an event log,
-        about the longest.
+        A DataFrame whose own query has run, or the number of a query in Spark's UI. The default is
+        the last query of the application with a join, and in an event log the longest one.
     event_log : str or path, optional
-        The event log of an application (``spark.eventLog.enabled``): a file, or the folder of a log
-        that was rolled, compressed or not, wherever Spark can read.
+        The event log of an application (``spark.eventLog.enabled``): a file, or the folder of a
+        rolled log, compressed or not, on any file system of Spark.
     progress : callable, optional
-        While an event log is read, called now and then with the bytes read and all that there are
-        to read, from another thread.
+        Receives the bytes read and all bytes of an event log, from another thread.
 
     Returns
     -------
     QueryReport
-        Prints as a table; has a picture in notebooks.
+        Prints as a table, and has a picture in notebooks.
 
     Raises
     ------
     AnalysisException
-        If there is no such query, if it has not come to its end, if nothing is known of its tasks,
-        or if the event log cannot be read or has no query.
+        If there is no such query, if it still runs, if Spark has forgotten its tasks, or if the
+        event log is not readable or has no query.
     PySparkTypeError, PySparkValueError
-        If an argument is not what it should be.
+        If an argument is wrong.
     PySparkRuntimeError
-        If no session is active, or it does not have the extension.
+        If no session is active, or the session is without the extension.
 
     See Also
     --------
-    explain : what became of the joins of a DataFrame, and why.
-    skew_report : which keys make tasks uneven.
+    explain : how the joins of a DataFrame are planned.
+    skew_report : the keys that make tasks uneven.
 
     Notes
     -----
-    Of the running application, Spark remembers the last 1,000 queries and stages
-    (``spark.sql.ui.retainedExecutions``, ``spark.ui.retainedStages``), also where its UI is off.
+    Spark keeps the last 1,000 queries and stages of the running application, even without its UI
+    (``spark.sql.ui.retainedExecutions``, ``spark.ui.retainedStages``).
 
     Examples
     --------
@@ -155,8 +106,6 @@ def query_report(
     >>> report = skewext.query_report()
     >>> [join.operator for stage in report.stages for join in stage.joins]
     ['SortMergeJoin']
-    >>> report.stages[0].slowest.shuffle_rows <= report.stages[0].total.shuffle_rows
-    True
     """
     _check(query, event_log, progress)
     if query is None or isinstance(query, int):
@@ -169,20 +118,14 @@ def query_report(
 
 def _check(query: object, event_log: object, progress: object) -> None:
     is_frame = _jvm.is_a(query, "DataFrame")
-    if isinstance(query, bool) or not (is_frame or query is None or isinstance(query, int)):
-        raise type_error(
-            f"query must be a DataFrame, the number of a query or None, not {type(query).__name__}."
-        )
+    if not is_frame:
+        kinds = (int, type(None))
+        check_type(query, kinds, "query must be a DataFrame, the number of a query or None")
     if isinstance(query, int) and query < 0:
         raise value_error(f"query must be the number of a query, not {query}.")
-    if event_log is not None:
-        if not isinstance(event_log, (str, os.PathLike)):
-            raise type_error(f"event_log must be a path, not {type(event_log).__name__}.")
-        if is_frame:
-            raise value_error(
-                "A DataFrame is not in an event log: give the number of the query, or nothing."
-            )
-    if progress is not None and not callable(progress):
-        raise type_error(
-            f"progress must be a function of two numbers or None, not {type(progress).__name__}."
+    check_type(event_log, (str, os.PathLike, type(None)), "event_log must be a path")
+    if event_log is not None and is_frame:
+        raise value_error(
+            "A DataFrame is not in an event log: give the number of the query, or nothing."
         )
+    check_progress(progress)

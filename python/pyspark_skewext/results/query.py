@@ -1,24 +1,19 @@
-"""What ``query_report`` finds."""
+"""The figures of ``query_report``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+from pyspark_skewext.results import filled
+
+F = TypeVar("F", bound="QueryFigures")
 
 
 class TaskFigures(NamedTuple):
-    """What a task did, or the median of what tasks did, or the sum.
+    """The figures of a task, or their median or their sum over tasks.
 
-    Attributes
-    ----------
-    seconds, gc_seconds
-        How long it ran on its executor, and how much of that its JVM collected garbage.
-    shuffle_bytes, shuffle_rows
-        What it read of shuffles.
-    input_bytes, input_rows
-        What it read of files and of cached data.
-    memory_spilled, disk_spilled
-        The bytes that it moved to disk, as large as they were in memory and as they are on disk.
+    A spill counts bytes twice: as in memory (`memory_spilled`) and as on disk (`disk_spilled`).
     """
 
     seconds: float
@@ -32,42 +27,27 @@ class TaskFigures(NamedTuple):
 
     @property
     def read_bytes(self) -> float:
-        """What it read of all kinds."""
+        """All bytes that it read."""
         return self.shuffle_bytes + self.input_bytes
 
     @property
     def read_rows(self) -> float:
-        """The rows of that."""
+        """All rows that it read."""
         return self.shuffle_rows + self.input_rows
 
     @classmethod
     def of(cls, figures: dict[str, Any]) -> TaskFigures:
-        """Read what the JVM has found."""
-        return cls(
-            seconds=figures["run_ms"] / 1000,
-            gc_seconds=figures["gc_ms"] / 1000,
-            **{name: figures[name] for name in cls._fields[2:]},
-        )
+        """Read the figures of the JVM."""
+        own = {name: figures[name] for name in cls._fields[2:]}
+        return cls(figures["run_ms"] / 1000, figures["gc_ms"] / 1000, **own)
 
 
 @dataclass(frozen=True)
 class RanJoin:
-    """A join of the plan that was run.
+    """A join of the executed plan.
 
-    Attributes
-    ----------
-    operator
-        The operator that did it.
-    text
-        How the plan shows it.
-    keys
-        The names of its key columns on the left; None if they are no plain columns.
-    split
-        Into what its skewed partitions were split; None if they were not.
-    not_split
-        Why the extension did not split it, though it is skewed.
-    metrics
-        What Spark's UI shows at it: numbers, and what has a unit as text.
+    `keys` are the key columns on the left; None for expressions. `split` describes the split of
+    skewed partitions, and `not_split` why there was none. `metrics` are those of Spark's UI.
     """
 
     operator: str
@@ -79,40 +59,18 @@ class RanJoin:
 
     @property
     def output_rows(self) -> int | None:
-        """How many rows came out, if it says so."""
+        """The number of output rows, if the operator counts them."""
         rows = self.metrics.get("number of output rows")
         return rows if isinstance(rows, int) else None
-
-    @classmethod
-    def of(cls, figures: dict[str, Any]) -> RanJoin:
-        """Read what the JVM has found."""
-        keys = figures["keys"]
-        return cls(**{**figures, "keys": None if keys is None else tuple(keys)})
 
 
 @dataclass(frozen=True)
 class JoinStage:
-    """The tasks of a stage that ran joins.
+    """The tasks of a stage with joins.
 
-    Attributes
-    ----------
-    stage
-        Its number in Spark's UI.
-    prepares
-        Whether it ran before a split join, to find what the tasks of the join have to know.
-    joins
-        What it ran, those above first.
-    tasks
-        How many tasks it had.
-    failed_tasks
-        How many failed, and were run again.
-    partition, host
-        Which partition the slowest task had, and where it ran.
-    slowest, median, total
-        The figures of the slowest task, the median of each figure, and its sum. Of the tasks that
-        ended well.
-    task_seconds
-        How long the tasks ran, the slowest first. Fewer than `tasks` if Spark has not kept all.
+    A stage that `prepares` a split join ran before it. `slowest`, `median` and `total` are of the
+    successful tasks. `partition` and `host` are those of the slowest one. `task_seconds` begins
+    with the slowest task; Spark may keep fewer than all `tasks`.
     """
 
     stage: int
@@ -126,21 +84,24 @@ class JoinStage:
     median: TaskFigures
     total: TaskFigures
     task_seconds: tuple[float, ...]
+    _derived = ("times",)
 
     @property
     def times(self) -> float | None:
-        """How many times the median the slowest task took; None if most took no time."""
+        """The slowest task over the median; None if most tasks took no time."""
         return self.slowest.seconds / self.median.seconds if self.median.seconds else None
 
     @classmethod
     def of(cls, figures: dict[str, Any]) -> JoinStage:
-        """Read what the JVM has found."""
-        return cls(
-            stage=figures["stage"],
-            prepares=figures["prepares"],
-            joins=tuple(map(RanJoin.of, figures["joins"])),
-            tasks=figures["tasks"],
-            failed_tasks=figures["failed_tasks"],
+        """Read the figures of the JVM."""
+        joins = tuple(
+            filled(RanJoin, join, keys=None if join["keys"] is None else tuple(join["keys"]))
+            for join in figures["joins"]
+        )
+        return filled(
+            cls,
+            figures,
+            joins=joins,
             partition=figures["slowest"]["partition"],
             host=figures["slowest"]["host"],
             slowest=TaskFigures.of(figures["slowest"]),
@@ -151,14 +112,14 @@ class JoinStage:
 
 
 class FiredRule(NamedTuple):
-    """A rule of the extension that the plan shows, and what it did."""
+    """A rule of the extension whose effect the plan shows."""
 
     rule: str
     text: str
 
 
 class QuerySummary(NamedTuple):
-    """A query that has come to its end: its number, what it is, how long it took, its joins."""
+    """A finished query: its number, its description, its time and its number of joins."""
 
     query: int
     description: str
@@ -168,7 +129,7 @@ class QuerySummary(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """What the query was run with."""
+    """The settings of the query."""
 
     skewext_loaded: bool
     switched_off: list[str]
@@ -185,7 +146,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class QueryFigures:
-    """How the tasks of a query were in its joins; ``QueryReport`` says what each is."""
+    """The figures of a query; ``QueryReport`` describes them."""
 
     query: int
     description: str
@@ -199,22 +160,19 @@ class QueryFigures:
     queries: list[QuerySummary]
 
     @classmethod
-    def of(cls, figures: dict[str, Any]) -> QueryFigures:
-        """Put together what the JVM has found."""
-        return cls(
-            query=figures["query"],
-            description=figures["description"],
+    def of(cls: type[F], figures: dict[str, Any]) -> F:
+        """Read the figures of the JVM."""
+        return filled(
+            cls,
+            figures,
             seconds=figures["milliseconds"] / 1000,
-            failure=figures["failure"],
             join_count=figures["joins"],
             stages=list(map(JoinStage.of, figures["stages"])),
             other_seconds=figures["other_run_ms"] / 1000,
             rules=[FiredRule(**each) for each in figures["rules"]],
-            settings=Settings(**figures["settings"]),
+            settings=filled(Settings, figures["settings"]),
             queries=[
-                QuerySummary(
-                    each["query"], each["description"], each["milliseconds"] / 1000, each["joins"]
-                )
-                for each in figures["queries"]
+                QuerySummary(q["query"], q["description"], q["milliseconds"] / 1000, q["joins"])
+                for q in figures["queries"]
             ],
         )

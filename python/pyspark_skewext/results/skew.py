@@ -1,25 +1,30 @@
-"""What ``skew_report`` finds."""
+"""The figures of ``skew_report``."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import mul
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from pyspark_skewext.results import filled
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
+F = TypeVar("F", bound="SkewFigures")
+
 
 class Bounds(NamedTuple):
-    """The least and the most that a number can be."""
+    """The least and the largest possible value of a number."""
 
     low: int
     high: int
 
     @property
     def middle(self) -> float:
-        """Half way between the two."""
+        """The mean of the two."""
         return (self.low + self.high) / 2
 
     @property
@@ -28,25 +33,21 @@ class Bounds(NamedTuple):
         return self.low == self.high
 
 
-class Slowest(NamedTuple):
-    """The partition whose task is expected to take longest.
+@dataclass(frozen=True)
+class Slowest:
+    """The partition with the slowest expected task, and the median size of a partition.
 
-    Attributes
-    ----------
-    partition
-        Which it is, counting from 0.
-    size, median
-        Its size and that of the partition in the middle: rows, or for a join bytes read and, as far
-        as they cost time, written.
+    A size counts rows; for a join bytes, with the output weighted by its cost.
     """
 
     partition: int
     size: float
     median: float
+    _derived = ("times",)
 
     @property
     def times(self) -> float | None:
-        """How many times the median it is; None if most partitions are empty."""
+        """The size over the median; None if most partitions are empty."""
         return self.size / self.median if self.median else None
 
     @classmethod
@@ -60,20 +61,9 @@ class Slowest(NamedTuple):
 class HotKey:
     """A key with many rows.
 
-    Attributes
-    ----------
-    key
-        Its value, of the type that `collect()` gives; a Row where the key has several columns.
-    partition
-        Where a shuffle by the key sends its rows, counting from 0.
-    rows
-        Bounds of how many rows it has.
-    share
-        Its part of the rows that have a key, by the middle of the bounds.
-    other_rows
-        Bounds of how many rows it has in `other`, if there is one.
-    output_rows
-        Bounds of how many rows a join gives for it: the product.
+    `key` is its value, as `collect()` returns it; a Row for a key of several columns. `rows`,
+    `other_rows` and `output_rows` are bounds: in `df`, in `other` and in a join. `share` is its
+    share of the rows with a key, by the middle of the bounds.
     """
 
     key: Any
@@ -86,29 +76,13 @@ class HotKey:
 
 @dataclass(frozen=True)
 class KeySkew:
-    """How the rows of one DataFrame lie.
+    """The distribution of the rows of one DataFrame.
 
-    Attributes
-    ----------
-    keys
-        The names of its key columns.
-    rows, null_rows
-        All rows, and those that have a null in the key.
-    distinct, distinct_bounds
-        An estimate of how many keys there are, and bounds that hold in 95 of 100 cases.
-    partition_rows, partition_null_rows, partition_bytes
-        What a shuffle by the key sends to each partition: all rows, those of them with a null in
-        the key, and their size in memory. Shuffle files are compressed, and smaller.
-    row_bytes
-        The size of a row, measured or guessed.
-    max_error
-        The most by which the bounds of a key's rows can be apart.
-    untracked_rows
-        Rows whose keys were too large to be looked at one by one.
-    split_above_bytes
-        From which size on adaptive execution takes a partition for skewed in this session.
-    slice_bytes
-        Into parts of which size it then splits it.
+    `distinct` estimates the number of keys; its bounds hold in 95 of 100 cases. The partitions are
+    those of a shuffle by the key. Their bytes are in memory; shuffle files are smaller. `max_error`
+    is the largest distance of the bounds of a key. `untracked_rows` have keys that were too large
+    to count one by one. Adaptive execution splits a partition above `split_above_bytes` into slices
+    of `slice_bytes`.
     """
 
     keys: tuple[str, ...]
@@ -124,59 +98,42 @@ class KeySkew:
     untracked_rows: int
     split_above_bytes: int
     slice_bytes: int
+    _derived = ("skewed_partitions",)
 
     @property
     def null_share(self) -> float:
-        """The part of the rows that has a null in the key."""
+        """The share of rows with a null in the key."""
         return self.null_rows / self.rows if self.rows else 0.0
 
     @property
     def skewed_partitions(self) -> list[int]:
-        """The partitions that adaptive execution would split, going by their size in memory."""
-        return [
-            partition
-            for partition, size in enumerate(self.partition_bytes)
-            if size > self.split_above_bytes
-        ]
+        """The partitions that adaptive execution would split, by their size in memory."""
+        sizes = enumerate(self.partition_bytes)
+        return [partition for partition, size in sizes if size > self.split_above_bytes]
 
     @classmethod
     def of(cls, keys: Sequence[str], figures: dict[str, Any]) -> KeySkew:
-        """Read what the JVM has found."""
+        """Read the figures of the JVM."""
         null_rows = figures["partition_null_rows"]
-        return cls(
+        return filled(
+            cls,
+            figures,
             keys=tuple(keys),
-            rows=figures["rows"],
             null_rows=sum(null_rows),
-            distinct=figures["distinct"],
             distinct_bounds=Bounds(figures["distinct_low"], figures["distinct_high"]),
             partition_rows=tuple(map(sum, zip(figures["partition_rows"], null_rows))),
             partition_null_rows=tuple(null_rows),
             partition_bytes=tuple(figures["partition_bytes"]),
-            row_bytes=figures["row_bytes"],
-            max_error=figures["max_error"],
-            untracked_rows=figures["untracked_rows"],
-            split_above_bytes=figures["split_above_bytes"],
-            slice_bytes=figures["slice_bytes"],
         )
 
 
 @dataclass(frozen=True)
 class OutputSkew:
-    """What an inner join of the two gives. Other joins add the rows that match nothing.
+    """The output of an inner join of both. Outer joins add unmatched rows.
 
-    Attributes
-    ----------
-    rows
-        An estimate: for hot keys the product of their rows, for the others as if each had as many
-        rows as the next.
-    hot_rows
-        Bounds of what comes out for the hot keys of the report.
-    partition_rows
-        The estimate for each partition.
-    row_bytes
-        The size of a row, if it has all columns of both.
-    split_above_bytes
-        From which size on, of what a partition reads and gives, the extension splits it.
+    `rows` is an estimate: the product for hot keys, an average for all other keys. `hot_rows` are
+    bounds of the rows of the hot keys. The extension splits a partition above `split_above_bytes`
+    of input and output.
     """
 
     rows: int
@@ -187,19 +144,15 @@ class OutputSkew:
 
     @classmethod
     def of(cls, figures: dict[str, Any]) -> OutputSkew:
-        """Read what the JVM has found."""
-        return cls(
-            rows=figures["rows"],
-            hot_rows=Bounds(figures["hot_low"], figures["hot_high"]),
-            partition_rows=tuple(figures["partition_rows"]),
-            row_bytes=figures["row_bytes"],
-            split_above_bytes=figures["split_above_bytes"],
-        )
+        """Read the figures of the JVM."""
+        hot_rows = Bounds(figures["hot_low"], figures["hot_high"])
+        partition_rows = tuple(figures["partition_rows"])
+        return filled(cls, figures, hot_rows=hot_rows, partition_rows=partition_rows)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the session would do about skew."""
+    """The settings of the session that concern skew."""
 
     spark_splits: bool
     skewext_splits: bool
@@ -209,7 +162,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class SkewFigures:
-    """Where the skew of a key is; ``SkewReport`` says what each is."""
+    """The figures of the skew of a key; ``SkewReport`` describes them."""
 
     on: tuple[str, ...]
     shuffle_partitions: int
@@ -222,25 +175,18 @@ class SkewFigures:
 
     @classmethod
     def of(
-        cls,
+        cls: type[F],
         names: Sequence[str],
         keys: Sequence[Sequence[str]],
         figures: dict[str, Any],
         hot_rows: Sequence[Row],
-    ) -> SkewFigures:
-        """Put together what the JVM has found."""
+    ) -> F:
+        """Read the figures and the hot keys of the JVM."""
         df, *others = (KeySkew.of(*each) for each in zip(keys, figures["inputs"]))
         other = others[0] if others else None
         output = OutputSkew.of(figures["output"]) if figures["output"] else None
         hot_keys = [_hot_key(names, row, df) for row in hot_rows]
         hot_keys.sort(key=lambda key: _weight(key, df, other, output), reverse=True)
-        settings = Settings(
-            spark_splits=figures["spark_splits"],
-            skewext_splits=figures["skewext_splits"],
-            skewed_factor=figures["skewed_factor"],
-            broadcast_bytes=figures["broadcast_bytes"],
-        )
-        slowest = Slowest.of(_sizes(df, other, output, figures["output_cost"]))
         return cls(
             on=tuple(names),
             shuffle_partitions=figures["shuffle_partitions"],
@@ -248,8 +194,8 @@ class SkewFigures:
             other=other,
             output=output,
             hot_keys=hot_keys,
-            slowest=slowest,
-            settings=settings,
+            slowest=Slowest.of(_sizes(df, other, output, figures["output_cost"])),
+            settings=filled(Settings, figures),
         )
 
 
@@ -266,18 +212,14 @@ def _hot_key(names: Sequence[str], row: Row, df: KeySkew) -> HotKey:
         rows=bounds[0],
         share=bounds[0].middle / max(1, df.rows - df.null_rows),
         other_rows=bounds[1] if len(bounds) > 1 else None,
-        output_rows=_product(*bounds) if len(bounds) > 1 else None,
+        output_rows=Bounds(*map(mul, *bounds)) if len(bounds) > 1 else None,
     )
-
-
-def _product(one: Bounds, other: Bounds) -> Bounds:
-    return Bounds(one.low * other.low, one.high * other.high)
 
 
 def _weight(
     key: HotKey, df: KeySkew, other: KeySkew | None, output: OutputSkew | None
 ) -> tuple[float, float]:
-    """Its largest share of anything; of equal ones the key with more rows first."""
+    """Its largest share of an input or of the output; then its number of rows."""
     shares = [key.share]
     if other is not None and key.other_rows is not None:
         shares.append(key.other_rows.middle / max(1, other.rows - other.null_rows))

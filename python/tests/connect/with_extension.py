@@ -35,8 +35,8 @@ def test_the_technique_is_taken(
     sides: tuple[DataFrame, DataFrame], technique: str | skewext.Technique
 ) -> None:
     joined = skewext.skew_join(*sides, "k", "left", technique)
-    said = skewext.explain(joined).joins[0]["origin"]
-    assert said["status"] == "asked for" and "skew_join by" in said["text"], said
+    said = skewext.explain(joined).joins[0].origin
+    assert said.status == "asked for" and "skew_join by" in said.text, said
 
 
 def test_columns_of_either_side_are_told_apart(sides: tuple[DataFrame, DataFrame]) -> None:

@@ -1,8 +1,9 @@
-"""What to do about skew: sentences made of the figures of a report."""
+"""Advice on skewed keys: sentences from the figures of a report."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median_high
 from typing import TYPE_CHECKING
 
 from pyspark_skewext.render.values import bounds, bytes_shown, numbers, percent, shown, times
@@ -10,49 +11,38 @@ from pyspark_skewext.render.values import bounds, bytes_shown, numbers, percent,
 if TYPE_CHECKING:
     from pyspark_skewext.results.skew import Bounds, HotKey, KeySkew, SkewFigures
 
-# A slowest task below so many times the median is not worth a change.
+# A slowest task is worth a change above this multiple of the median.
 _UNEVEN = 2.0
-# Rows with a null key are worth a sentence from this share on.
+# The least share of rows with a null key that is worth a sentence.
 _NULLS = 0.01
-# A key is the reason of a large partition if it has this part of its rows.
+# A key with this share of the rows of a partition makes it large.
 _REASON = 0.5
-# A partition this small is read in no time, however much larger than others it is.
+# A smaller partition takes no time, whatever the size of others.
 _SMALL_BYTES = 16 * 1024 * 1024
-# A join that gives so many times the rows that it reads has keys that neither side has but once.
+# With an output above this multiple of the input, many keys are on both sides several times.
 _LARGE_OUTPUT = 5
 _THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
 _FACTOR = "spark.sql.adaptive.skewJoin.skewedPartitionFactor"
 
 
 def advise(report: SkewFigures) -> list[str]:
-    """Say what to do, the most important first."""
+    """Write the advice, the most important first."""
     inputs = [("df", report.df)] + ([("other", report.other)] if report.other else [])
     if not any(skew.rows for _, skew in inputs):
         return ["There are no rows."]
     said = _broadcast(report)
     for name, skew in inputs:
-        said += _nulls(report, name, skew)
-        said += _large(report, name, skew)
-    said += _output(report)
-    said += _few_keys(report)
+        said += _nulls(report, name, skew) + _large(report, name, skew)
+    said += _output(report) + _few_keys(report)
     said += [
         f"{skew.untracked_rows:,} rows of {name} have keys of more than 4 KB, which are not in the "
         f"table; their partitions are counted."
         for name, skew in inputs
         if skew.untracked_rows
     ]
-    return said or [
-        "The rows are spread evenly enough: there is nothing to do"
-        + (
-            "."
-            if report.slowest.times is None
-            else f" (the slowest task has {times(report.slowest.times)} the median)."
-        )
-    ]
-
-
-def _column(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    ratio = report.slowest.times
+    compared = "" if ratio is None else f" (the slowest task has {times(ratio)} the median)"
+    return said or [f"The rows are spread evenly enough: there is nothing to do{compared}."]
 
 
 def _names(names: Sequence[str]) -> str:
@@ -68,32 +58,22 @@ def _multi_full_join(report: SkewFigures) -> str:
 
 
 def _uneven(skew: KeySkew) -> bool:
-    largest, median = _largest_and_median(skew)
-    return largest > _UNEVEN * max(1, median)
-
-
-def _largest_and_median(skew: KeySkew) -> tuple[int, int]:
-    ordered = sorted(skew.partition_rows)
-    return ordered[-1], ordered[len(ordered) // 2]
+    return max(skew.partition_rows) > _UNEVEN * max(1, median_high(skew.partition_rows))
 
 
 def _broadcast(report: SkewFigures) -> list[str]:
-    """Skew does not matter where nothing is shuffled."""
+    """Without a shuffle, skew does not matter."""
     if report.other is None or not (_uneven(report.df) or _uneven(report.other)):
         return []
     limit = report.settings.broadcast_bytes
-    sizes = {
-        name: skew.rows * skew.row_bytes
-        for name, skew in (("df", report.df), ("other", report.other))
-    }
+    both = {"df": report.df, "other": report.other}
+    sizes = {name: skew.rows * skew.row_bytes for name, skew in both.items()}
     small = min(sizes, key=sizes.__getitem__)
     large = "df" if small == "other" else "other"
     if limit <= 0 or sizes[small] > limit or sizes[large] <= limit:
         return []
-    if report.df.keys == report.other.keys:
-        condition = _names(report.on)
-    else:
-        condition = f"{large}[...] == {small}[...]"
+    is_same = report.df.keys == report.other.keys
+    condition = _names(report.on) if is_same else f"{large}[...] == {small}[...]"
     return [
         f"{small} is small (about {bytes_shown(sizes[small])}), so broadcast it: nothing is "
         f"shuffled then, and the skew of {large} does not matter. For an inner join, or an outer "
@@ -104,51 +84,46 @@ def _broadcast(report: SkewFigures) -> list[str]:
 
 def _nulls(report: SkewFigures, name: str, skew: KeySkew) -> list[str]:
     most = max(skew.partition_null_rows)
-    _, median = _largest_and_median(skew)
-    if skew.null_share < _NULLS or most <= _UNEVEN * median / 2:
+    if skew.null_share < _NULLS or most <= _UNEVEN * median_high(skew.partition_rows) / 2:
         return []
-    where = " AND ".join(f"{_column(each)} IS NOT NULL" for each in skew.keys)
+    columns = ["`" + each.replace("`", "``") + "`" for each in skew.keys]
+    where = " AND ".join(f"{column} IS NOT NULL" for column in columns)
     partition = skew.partition_null_rows.index(most)
     said = (
         f"{skew.null_rows:,} rows of {name} ({percent(skew.null_share)}) have a NULL in the key, "
         f"and a shuffle sends {most:,} of them to partition {partition}, although they match "
         f"nothing. Inner joins drop them before the shuffle. "
     )
+    said += "Where they have to come out, "
     if report.settings.skewext_splits:
         said += (
-            f"Where they have to come out, {_multi_full_join(report)} "
-            f"and skewext.multi_join spread them over all tasks. Else "
+            f"{_multi_full_join(report)} and skewext.multi_join spread them over all tasks. Else "
         )
-    else:
-        said += "Where they have to come out, "
     return [said + f'join {name}.where("{where}") and add the other rows by unionByName.']
 
 
 def _large(report: SkewFigures, name: str, skew: KeySkew) -> list[str]:
-    """What makes the largest partition large, and what becomes of it."""
-    # Nulls have been spoken of, and may be dropped.
+    """Advice on the largest partition."""
+    # Nulls have advice of their own, and Spark may drop them.
     rows = [every - nulls for every, nulls in zip(skew.partition_rows, skew.partition_null_rows)]
     partition = max(range(len(rows)), key=rows.__getitem__)
-    median = sorted(rows)[len(rows) // 2]
+    median = median_high(rows)
     if rows[partition] <= _UNEVEN * max(1, median):
         return []
     compared = f"{times(rows[partition] / median)} the median" if median else "most others none"
-    there = [
-        key
-        for key in report.hot_keys
-        if key.partition == partition and _rows_of(key, name).middle > _REASON * rows[partition]
-    ]
-    if there:
-        key = max(there, key=lambda each: _rows_of(each, name).middle)
-        share = _rows_of(key, name).middle / max(1, skew.rows - skew.null_rows)
+    there = [key for key in report.hot_keys if key.partition == partition]
+    hottest = max(there, key=lambda key: _rows_of(key, name).middle, default=None)
+    if hottest is not None and _rows_of(hottest, name).middle > _REASON * rows[partition]:
+        own = _rows_of(hottest, name)
+        share = own.middle / max(1, skew.rows - skew.null_rows)
         said = (
-            f"The key {shown(key.key)} alone has {bounds(_rows_of(key, name))} rows of {name} "
+            f"The key {shown(hottest.key)} alone has {bounds(own)} rows of {name} "
             f"({percent(share)}): partition {partition} has {rows[partition]:,} rows, {compared}. "
             f"More partitions do not help. "
         )
         return [said + _splitting(report, name, skew, partition)]
     if not median:
-        # Too few keys for so many partitions: that is said elsewhere.
+        # For too few keys there is other advice.
         return []
     return [
         f"Partition {partition} of {name} has {rows[partition]:,} rows, {compared}, but of several "
@@ -169,13 +144,12 @@ def _splitting(report: SkewFigures, name: str, skew: KeySkew, partition: int) ->
         return f"But it is small ({about}): there is nothing to do as long as it is."
     if size > skew.split_above_bytes:
         return f"It has {about}. " + _who_splits(report, skew, size)
-    median = sorted(skew.partition_bytes)[len(skew.partition_bytes) // 2]
-    by_factor = settings.skewed_factor * median
+    median = median_high(skew.partition_bytes)
     said = (
         f"It has {about}, which adaptive execution takes for normal: it splits from "
         f"{bytes_shown(skew.split_above_bytes)} on. To have it split, "
     )
-    if size > by_factor:
+    if size > settings.skewed_factor * median:
         lower = max(1, size // 2 // 1024**2)
         said += f'spark.conf.set("{_THRESHOLD}", "{lower}MB"). '
         return said + _who_splits(report, skew, size)
@@ -206,37 +180,32 @@ def _who_splits(report: SkewFigures, skew: KeySkew, size: int) -> str:
 
 
 def _output(report: SkewFigures) -> list[str]:
-    """Keys that have many rows on both sides."""
+    """Advice on keys with many rows on both sides."""
     if report.output is None or report.other is None:
         return []
     read = report.df.rows + report.other.rows
-    many = [
-        key
-        for key in report.hot_keys
-        if key.output_rows is not None and key.output_rows.middle > max(read, 1) / 10
-    ]
-    if report.output.rows <= _LARGE_OUTPUT * read and not many:
+    products = [key.output_rows.middle if key.output_rows else 0 for key in report.hot_keys]
+    most = max(products, default=0)
+    is_large = most > max(read, 1) / 10
+    if report.output.rows <= _LARGE_OUTPUT * read and not is_large:
         return []
     said = (
         f"A join gives about {report.output.rows:,} rows for {read:,} that it reads, as keys have "
         f"several rows on both sides"
     )
-    if many:
-        key = max(many, key=lambda each: each.output_rows.middle if each.output_rows else 0)
-        if key.output_rows is not None and key.other_rows is not None:
-            said += (
-                f": the key {shown(key.key)} has {bounds(key.rows)} rows in df and "
-                f"{bounds(key.other_rows)} in other, which makes {bounds(key.output_rows)}"
-            )
+    key = report.hot_keys[products.index(most)] if is_large else None
+    if key is not None and key.output_rows is not None and key.other_rows is not None:
+        said += (
+            f": the key {shown(key.key)} has {bounds(key.rows)} rows in df and "
+            f"{bounds(key.other_rows)} in other, which makes {bounds(key.output_rows)}"
+        )
     said += (
         f". If that is not what you want, bring one side to one row a key first: "
         f"other.dropDuplicates({list(report.other.keys)!r}), or an aggregate by the key."
     )
-    skewed = [
-        partition
-        for partition, rows in enumerate(report.output.partition_rows)
-        if rows * report.output.row_bytes > report.output.split_above_bytes
-    ]
+    output = report.output
+    sizes = enumerate(rows * output.row_bytes for rows in output.partition_rows)
+    skewed = [partition for partition, size in sizes if size > output.split_above_bytes]
     if skewed and report.settings.skewext_splits:
         said += (
             f" If it is, the extension divides what comes out of partition {numbers(skewed)} among "

@@ -1,23 +1,20 @@
-"""What to do about the slowest tasks of a query: sentences made of the figures of a report."""
+"""Advice on the slowest tasks of a query: sentences from the figures of a report."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from pyspark_skewext.render.query.text import join_shown, joins_shown
-from pyspark_skewext.render.values import bytes_shown, seconds, times
+from pyspark_skewext.render.values import bytes_shown, join_shown, joins_shown, seconds, times
 
 if TYPE_CHECKING:
     from pyspark_skewext.results.query import JoinStage, QueryFigures
 
-# A slowest task below so many times the median is not worth a change,
-_UNEVEN = 2.0
-# nor is one that takes so little longer.
-_SECONDS = 1.0
-# What it read explains a slow task if it is so many times what others read.
+# A slowest task is worth a change above this multiple of the median, and this many seconds more.
+_UNEVEN, _SECONDS = 2.0, 1.0
+# Its input explains a slow task above this multiple of the median input.
 _READ_MORE = 2.0
-# More garbage collection than this means that memory is short.
+# A larger share of garbage collection means that memory is short.
 _GARBAGE = 0.2
 _THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
 _ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
@@ -25,7 +22,7 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 def advise(report: QueryFigures) -> list[str]:
-    """Say what to do, the stage first in which most time can be won."""
+    """Write the advice, first for the stage with the largest possible gain."""
     if not report.stages:
         return [
             "No stage that has run has a join."
@@ -35,7 +32,12 @@ def advise(report: QueryFigures) -> list[str]:
     slow = sorted(filter(_is_uneven, report.stages), key=_excess, reverse=True)
     said = [_slow(report, stage) for stage in slow]
     said += [_spilled(report, stage) for stage in report.stages if stage.total.disk_spilled]
-    said += [_failed(stage) for stage in report.stages if stage.failed_tasks]
+    said += [
+        f"{stage.failed_tasks:,} tasks of stage {stage.stage} failed: Spark's UI has the reason at "
+        f"the stage."
+        for stage in report.stages
+        if stage.failed_tasks
+    ]
     if said:
         return said
     worst = max(report.stages, key=_excess)
@@ -71,33 +73,26 @@ def _slow(report: QueryFigures, stage: JoinStage) -> str:
             f"too little memory, or too many tasks side by side. "
         )
     if slowest.read_bytes > _READ_MORE * median.read_bytes:
-        said += (
-            f"It read {bytes_shown(slowest.read_bytes)}, "
-            f"{_ratio(slowest.read_bytes, median.read_bytes)}. "
-        )
-        return said + _larger(report, stage)
+        ratio = _ratio(slowest.read_bytes, median.read_bytes)
+        return f"{said}It read {bytes_shown(slowest.read_bytes)}, {ratio}. {_larger(report, stage)}"
     if slowest.read_rows > _READ_MORE * median.read_rows:
-        said += (
-            f"It read {slowest.read_rows:,.0f} rows, "
-            f"{_ratio(slowest.read_rows, median.read_rows)}, in about as many bytes: equal keys "
-            f"that are compressed. "
+        ratio = _ratio(slowest.read_rows, median.read_rows)
+        return (
+            f"{said}It read {slowest.read_rows:,.0f} rows, {ratio}, in about as many bytes: equal "
+            f"keys that are compressed. {_larger(report, stage)}"
         )
-        return said + _larger(report, stage)
+    output = (
+        "The extension divides such partitions among several tasks, those of Spark's own joins "
+        "with spark.skewext.skew.outputSkew.mode=all."
+        if report.settings.skewext_splits
+        else _switch_on(report)
+    )
     return (
         f"{said}It read no more than others. If its machine ({stage.host}) is not slower, its keys "
         f"have many rows on both sides, and most rows come out of it: "
         f"skewext.skew_report(df, {_on(stage)}, other) tells which keys, and how many rows a join "
-        f"gives for them. {_output(report)}"
+        f"gives for them. {output}"
     )
-
-
-def _output(report: QueryFigures) -> str:
-    if report.settings.skewext_splits:
-        return (
-            "The extension divides such partitions among several tasks, those of Spark's own joins "
-            "with spark.skewext.skew.outputSkew.mode=all."
-        )
-    return _switch_on(report)
 
 
 def _switch_on(report: QueryFigures) -> str:
@@ -114,7 +109,7 @@ def _on(stage: JoinStage) -> str:
 
 
 def _larger(report: QueryFigures, stage: JoinStage) -> str:
-    """What there is against a partition with more in it than others."""
+    """Advice on a partition that is larger than others."""
     settings = report.settings
     if not stage.slowest.shuffle_bytes:
         return (
@@ -174,13 +169,6 @@ def _spilled(report: QueryFigures, stage: JoinStage) -> str:
         )
     more = 2 ** math.ceil(math.log2(2 * settings.shuffle_partitions))
     return (
-        f"{said}. With more partitions less is spilled: "
-        f'spark.conf.set("{_PARTITIONS}", {more}); or give executors more memory.'
-    )
-
-
-def _failed(stage: JoinStage) -> str:
-    return (
-        f"{stage.failed_tasks:,} tasks of stage {stage.stage} failed: Spark's UI has the reason at "
-        f"the stage."
+        f'{said}. With more partitions less is spilled: spark.conf.set("{_PARTITIONS}", {more}); '
+        f"or give executors more memory."
     )

@@ -1,1 +1,0 @@
-"""How a report on a query is shown."""

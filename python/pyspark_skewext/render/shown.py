@@ -1,0 +1,53 @@
+"""What results have in common: text, a page in notebooks, plain data, a picture."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pyspark_skewext.render.chart import plot
+from pyspark_skewext.render.page import Page
+from pyspark_skewext.render.values import jsonable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class Shown:
+    """A result that prints as text, has a page in notebooks, and converts to plain data."""
+
+    def _page(self) -> Page:
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to dictionaries, lists, numbers and strings; keys of other types to strings."""
+        result: dict[str, Any] = jsonable(self)
+        return result
+
+    def to_json(self) -> str:
+        """Convert to a text in JSON."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    def __str__(self) -> str:
+        return self._page().text()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return self._page().html()
+
+
+class Report(Shown):
+    """A result with a picture."""
+
+    def plot(self, figure: Any = None) -> list[Axes]:
+        """Draw the picture with matplotlib, one axes for each chart.
+
+        Parameters
+        ----------
+        figure : matplotlib.figure.Figure, optional
+            Where to draw; by default a new figure of pyplot.
+        """
+        page = self._page()
+        return plot(page.title, page.charts, figure)

@@ -1,1 +1,0 @@
-"""How a report on a key is shown."""

@@ -1,0 +1,132 @@
+"""The figures of ``explain``."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark_skewext.results import filled
+
+
+class _Record:
+    """Fields by attribute; by name as well, as in earlier versions."""
+
+    def __getitem__(self, name: str) -> Any:
+        text = f"The parts of an Explanation are objects now: use .{name} instead of [{name!r}]."
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return getattr(self, name)
+
+
+@dataclass(frozen=True)
+class Origin(_Record):
+    """Where a join comes from: a status, the reason with its detail, and advice.
+
+    The status is `asked for`, `rewritten`, `not rewritten` or `switched off`.
+    """
+
+    status: str
+    text: str
+    detail: str | None
+    advice: str | None
+
+
+@dataclass(frozen=True)
+class ExplainedInput(_Record):
+    """An input of a join.
+
+    `narrowed_from` is the role in the query, if the optimizer has narrowed it. `filters` are the
+    conditions on the input, `pushed` those that the extension pushed into it, and `read` limits
+    what Spark reads. `hint` describes the effect of a hint.
+    """
+
+    position: int
+    role: str | None
+    narrowed_from: str | None
+    source: str
+    key: list[str]
+    filters: list[str]
+    pushed: list[str]
+    read: list[str]
+    hint: str | None = None
+
+
+@dataclass(frozen=True)
+class Execution(_Record):
+    """How an operator of the extension works.
+
+    `rows` is the grouping by key and `null_keys` the treatment of null keys. `exchanges`, `bulk`,
+    `columns` and `counted` count the exchanges below it: all, those with bulk rows, columnar ones,
+    and those with key sampling. `by_row` gives reasons against columnar exchanges.
+    """
+
+    rows: str
+    null_keys: str
+    exchanges: int
+    bulk: int
+    columns: int
+    by_row: list[str]
+    counted: int
+
+
+@dataclass(frozen=True)
+class ExplainedSkew(_Record):
+    """The split of skewed partitions of an operator: a status, the reason, and advice.
+
+    It counts the split `partitions`, the tasks for slices (`pieces`), and the tasks for unmatched
+    rows (`residuals`).
+    """
+
+    operator: str
+    status: str
+    text: str
+    partitions: int = 0
+    pieces: int = 0
+    residuals: int = 0
+    advice: str | None = None
+
+
+@dataclass(frozen=True)
+class ExplainedJoin(_Record):
+    """A join of the query; `execution` is None for operators of Spark."""
+
+    number: int
+    place: str
+    title: str
+    operators: list[str]
+    origin: Origin
+    inputs: list[ExplainedInput]
+    execution: Execution | None
+    skew: list[ExplainedSkew]
+
+    @classmethod
+    def of(cls, figures: dict[str, Any]) -> ExplainedJoin:
+        """Read the figures of the JVM."""
+        execution = figures["execution"]
+        return filled(
+            cls,
+            figures,
+            origin=filled(Origin, figures["origin"]),
+            inputs=[filled(ExplainedInput, each) for each in figures["inputs"]],
+            execution=None if execution is None else filled(Execution, execution),
+            skew=[filled(ExplainedSkew, each) for each in figures["skew"]],
+        )
+
+
+@dataclass(frozen=True)
+class ExplainedScan(_Record):
+    """A scan of a bucketed table.
+
+    `read` of its `buckets` are read, because of `why`. `partitions` is their number, if each bucket
+    is a partition.
+    """
+
+    number: int
+    place: str
+    source: str
+    by: list[str]
+    buckets: int
+    read: int
+    partitions: int | None
+    why: str
+    advice: str | None
