@@ -190,7 +190,8 @@ def _soak(spark: SparkSession, home: Path, options: argparse.Namespace) -> Found
             f"if(id >= 300, 7, id + {number}) AS k", f"concat('value ', id) AS s{number}"
         )
 
-    kinds = ("multi", "adaptive", "salted", "broadcast_map", "iterative_broadcast")
+    salted = skewext.Salted(salts=3, hot_keys=[7])
+    kinds = (None, "adaptive", salted, "broadcast_map", "iterative_broadcast")
     states = []
     begin = time.monotonic()
     for number in range(options.joins + 1):
@@ -199,11 +200,10 @@ def _soak(spark: SparkSession, home: Path, options: argparse.Namespace) -> Found
             states.append(_state(spark, home))
         kind = kinds[number % len(kinds)]
         one, other = table(0, 1500), table(1, 0)
-        if kind == "multi":
+        if kind is None:
             joined = skewext.multi_full_join(one, other, table(2, 0), on="k")
         else:
-            how = {"hot_keys": [7], "salts": 3} if kind == "salted" else {}
-            joined = skewext.skew_join(one, other, "k", "full", technique=kind, **how)  # type: ignore[arg-type]
+            joined = skewext.skew_join(one, other, "k", "full", technique=kind)
         joined.write.format("noop").mode("overwrite").save()
     first, last = states
     seconds = round(time.monotonic() - begin, 1)

@@ -17,10 +17,8 @@ _OF_FILES = (*CHAINS, "ours", "scan")
 _STRING = Point("N=4")
 
 
-def _case(
-    name: str, about: str, point: Point, variants: tuple[str, ...] | None = None, look: bool = True
-) -> Case:
-    case = Case(name, about, (point,), in_look=look)
+def _case(name: str, about: str, point: Point, variants: tuple[str, ...] | None = None) -> Case:
+    case = Case(name, about, (point,))
     return case if variants is None else replace(case, variants=variants)
 
 
@@ -86,18 +84,6 @@ MANY_TABLES = (
         "time against the number of tables",
         tuple(Point(f"N={n}", tables=n, share=0.125) for n in (2, 4, 8, 16, 32)),
         (*CHAINS, "ours", "floor"),
-    ),
-    # Not the joins that the operator is for: is it better than Spark's chain there, too?
-    *(
-        _case(
-            f"{how}-{n}",
-            f"{n} tables, {how} joins",
-            Point(f"N={n}", tables=n, how=how),
-            (*CHAINS, "ours", "floor"),
-            look=False,
-        )
-        for how in ("inner", "left")
-        for n in (4, 8)
     ),
 )
 

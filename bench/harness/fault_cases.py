@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import pyspark_skewext as skewext
 from harness.faults import JOIN, MAP, MARKED, MARKING
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ MAPS = 6
 #: Where keys are marked: smaller blocks, none of which pieces have to share, so that less is read.
 MARKED_MAPS = 24
 HOT = 7
-
-Unstable = Callable[["DataFrame"], "DataFrame"]
 
 
 @dataclass(frozen=True)
@@ -80,15 +79,11 @@ def table(
 
 
 def _operator(spark: SparkSession, unstable: bool) -> DataFrame:
-    import pyspark_skewext as skewext
-
     inputs = [table(spark, n, 1500 + 300 * n, unstable=unstable) for n in range(4)]
     return skewext.multi_full_join(*inputs, on="k")
 
 
 def _split_operator(spark: SparkSession, unstable: bool) -> DataFrame:
-    import pyspark_skewext as skewext
-
     inputs = [table(spark, n, 1200, 5000 * (n == 0), unstable) for n in range(3)]
     return skewext.multi_full_join(*inputs, on="k")
 
@@ -96,8 +91,6 @@ def _split_operator(spark: SparkSession, unstable: bool) -> DataFrame:
 def _aggregated(spark: SparkSession, unstable: bool) -> DataFrame:
     """Survivors of dropDuplicates and sums of doubles are others when tasks run again."""
     from pyspark.sql import functions as F
-
-    import pyspark_skewext as skewext
 
     big = table(spark, 0, 1500, 5000, unstable)
     one = table(spark, 1, 3000, unstable=unstable)
@@ -117,8 +110,6 @@ def _spark_join(how: str, hot: int, rows: int = 6000) -> Callable[[SparkSession,
 
 
 def _marked_operator(spark: SparkSession, unstable: bool) -> DataFrame:
-    import pyspark_skewext as skewext
-
     inputs = [table(spark, n, 1200, 7000 * (n == 0), unstable, maps=MARKED_MAPS) for n in range(3)]
     return skewext.multi_full_join(*inputs, on="k")
 
@@ -140,12 +131,10 @@ def _marked_anti(spark: SparkSession, unstable: bool) -> DataFrame:
     return table(spark, 0, 3000, 0, unstable).join(right, "k", "left_anti")
 
 
-def _technique(name: str, how: str, **options: Any) -> Callable[[SparkSession, bool], DataFrame]:
+def _technique(technique: skewext.Technique, how: str) -> Callable[[SparkSession, bool], DataFrame]:
     def query(spark: SparkSession, unstable: bool) -> DataFrame:
-        import pyspark_skewext as skewext
-
         left, right = table(spark, 0, 1500, 5000, unstable), table(spark, 1, 1200, 2, unstable)
-        return skewext.skew_join(left, right, "k", how, technique=name, **options)
+        return skewext.skew_join(left, right, "k", how, technique)
 
     return query
 
@@ -155,14 +144,10 @@ def _written(spark: SparkSession, unstable: bool) -> DataFrame:
 
 
 def _bucketed(spark: SparkSession, unstable: bool) -> DataFrame:
-    import pyspark_skewext as skewext
-
     return skewext.multi_full_join(*map(spark.table, BUCKETED), on="k")
 
 
 def _make_buckets(spark: SparkSession) -> None:
-    import pyspark_skewext as skewext
-
     for n, name in enumerate(BUCKETED):
         if not spark.catalog.tableExists(name):
             frame = table(spark, n, 1500, 5000 * (n == 0))
@@ -170,8 +155,6 @@ def _make_buckets(spark: SparkSession) -> None:
 
 
 def _of_files(spark: SparkSession, unstable: bool) -> DataFrame:
-    import pyspark_skewext as skewext
-
     return skewext.multi_full_join(*map(spark.table, FILES), on="k")
 
 
@@ -194,23 +177,27 @@ CASES = (
         unstable=False,
         fires="(skew: ",
     ),
-    Case("skew_join, adaptive, full", _technique("adaptive", "full"), fires="(skew: "),
-    Case("skew_join, auto, left", _technique("auto", "left"), fires=""),
+    Case("skew_join, adaptive, full", _technique(skewext.Adaptive(), "full"), fires="(skew: "),
+    Case("skew_join, auto, left", _technique(skewext.Auto(), "left"), fires=""),
     Case(
         "skew_join, salted, full",
-        _technique("salted", "full", hot_keys=[HOT], salts=6),
+        _technique(skewext.Salted(6, hot_keys=[HOT]), "full"),
         fires="MultiFullJoin",
     ),
-    Case("skew_join, broadcast, left", _technique("broadcast", "left"), fires="BroadcastHashJoin"),
+    Case(
+        "skew_join, broadcast, left",
+        _technique(skewext.Broadcast(), "left"),
+        fires="BroadcastHashJoin",
+    ),
     Case(
         "skew_join, broadcast_map, full",
-        _technique("broadcast_map", "full", side="right"),
+        _technique(skewext.BroadcastMap("right"), "full"),
         unstable=False,
         fires="MarkedBroadcastJoin",
     ),
     Case(
         "skew_join, iterative_broadcast, full",
-        _technique("iterative_broadcast", "full", side="right", chunks=3),
+        _technique(skewext.IterativeBroadcast("right", chunks=3), "full"),
         unstable=False,
         fires="BroadcastHashJoin",
     ),

@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from pyspark_skewext import multi_full_join, multi_join, skew_join
+from pyspark_skewext import (
+    Adaptive,
+    Auto,
+    Broadcast,
+    BroadcastMap,
+    IterativeBroadcast,
+    Salted,
+    Technique,
+    multi_full_join,
+    multi_join,
+    skew_join,
+)
 from random_sql.columns import Col, Relation, bound
 from random_sql.tables import Table
 from random_sql.tree import (
@@ -35,15 +45,18 @@ from random_sql.tree import (
     leaves,
 )
 
-#: Names and options for `skew_join`.
-TECHNIQUES: dict[str, dict[str, Any]] = {
-    "auto": {},
-    "none": {},
-    "adaptive": {"threshold": "100b", "factor": 1.0, "slice_bytes": "100b"},
-    "broadcast": {},
-    "broadcast_map": {},
-    "iterative_broadcast": {"chunks": 2},
-    "salted": {"salts": 3},
+#: The techniques of `skew_join`, by their names.
+TECHNIQUES: dict[str, Technique] = {
+    each.name: each
+    for each in (
+        Auto(),
+        Technique(),
+        Adaptive(threshold="100b", factor=1.0, slice_bytes="100b"),
+        Broadcast(),
+        BroadcastMap(),
+        IterativeBroadcast(chunks=2),
+        Salted(salts=3),
+    )
 }
 #: Gives a table by its name.
 Read = Callable[[str], DataFrame]
@@ -186,9 +199,7 @@ def _two(
     how = kind.lower()
     name = f"skew_join, {technique}, {how}"
     try:
-        joined = skew_join(
-            *sides, on=list(on), how=how, technique=technique, **TECHNIQUES[technique]
-        )
+        joined = skew_join(*sides, on=list(on), how=how, technique=TECHNIQUES[technique])
     except AnalysisException as error:
         # Some techniques are not for each kind of join.
         return None, f"{name}: refused ({str(error).splitlines()[0][:70]})"
