@@ -15,7 +15,7 @@ MOST_BARS = 200
 GREY, ORANGE, BLUE = "#9aa5b1", "#d9622b", "#17808a"
 
 # A chart as SVG, with its title above and the names of its parts below.
-_WIDTH, _HEIGHT, _TOP, _BOTTOM, _LEFT = 880, 150, 24, 125, 180
+_WIDTH, _HEIGHT, _TOP, _BOTTOM, _LEFT = 880, 150, 24, 125, 280
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ def svg(title: str, charts: Sequence[Chart]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
         f'viewBox="0 0 {_WIDTH} {height}" role="img" font-family="sans-serif" font-size="11" '
+        f'style="max-width:100%;height:auto" '
         f'fill="currentColor"><title>{escape(title)}</title>{drawn}</svg>'
     )
 
@@ -74,11 +75,18 @@ def _standing(chart: Chart) -> str:
                     f'width="{max(0.5, width * 0.9):.2f}" height="{max(0.3, scale * value):.2f}" '
                     f'fill="{color}"><title>{escape(label)}: {chart.shown(value)}</title></rect>'
                 )
-    lines = [(float(_BOTTOM), "currentColor")]
-    lines += [] if chart.median is None else [(_BOTTOM - scale * chart.median, BLUE)]
-    parts += [f'<line y1="{y}" x2="{_WIDTH}" y2="{y}" stroke="{color}"/>' for y, color in lines]
+    # The color of the text is visible on the page and on the bars.
+    lines = [(float(_BOTTOM), "none")]
+    lines += [] if chart.median is None else [(_BOTTOM - scale * chart.median, "6 3")]
+    parts += [
+        f'<line y1="{y:.2f}" x2="{_WIDTH}" y2="{y:.2f}" stroke="currentColor" '
+        f'stroke-dasharray="{dashes}"/>'
+        for y, dashes in lines
+    ]
     for position, (name, color) in enumerate(zip(chart.names, chart.colors)):
-        parts.append(f'<text x="{150 * position}" y="{_BOTTOM + 15}" fill="{color}">{name}</text>')
+        x, y = 180 * position, _BOTTOM + 15
+        parts.append(f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{color}"/>')
+        parts.append(f'<text x="{x + 15}" y="{y}">{name}</text>')
     return "".join(parts)
 
 
@@ -88,7 +96,7 @@ def _lying(chart: Chart) -> str:
     for position, (label, (value, *_)) in enumerate(zip(chart.labels, chart.values)):
         y, width = _TOP + position * step, (_WIDTH - _LEFT - 80) * value / chart.most
         parts.append(
-            f'<text x="{_LEFT - 6}" y="{y + step * 0.8:.1f}" text-anchor="end">{escape(label[:24])}'
+            f'<text x="{_LEFT - 6}" y="{y + step * 0.8:.1f}" text-anchor="end">{escape(label)}'
             f'</text><rect x="{_LEFT}" y="{y + 1:.1f}" width="{max(0.5, width):.2f}" '
             f'height="{step - 2:.1f}" fill="{chart.colors[0]}"/>'
             f'<text x="{_LEFT + width + 5:.1f}" y="{y + step * 0.8:.1f}">{chart.shown(value)}'

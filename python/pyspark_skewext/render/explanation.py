@@ -13,6 +13,8 @@ from pyspark_skewext.results.explanation import (
     ExplainedSkew,
 )
 
+# Columns stay aligned, and long lines break.
+_PRE = "<pre style='white-space:pre-wrap'>"
 _PLACES = {"query": "", "cached data": " (in a cached table)"}
 
 #: A title and lines; an indented line belongs to the line above.
@@ -47,7 +49,8 @@ def as_html(entries: Sequence[Entry]) -> str:
     parts = []
     for title, lines in entries:
         text = html.escape("\n".join(lines))
-        parts.append(f"<p><b>{html.escape(title)}</b></p>" + (f"<pre>{text}</pre>" if text else ""))
+        parts.append(f"<p><b>{html.escape(title)}</b></p>")
+        parts += [f"{_PRE}{text}</pre>"] if text else []
     return f"<div>{''.join(parts)}</div>"
 
 

@@ -28,21 +28,18 @@ class Page:
 
     def text(self) -> str:
         """The page as lines of text."""
-        lines = [self.title, ""]
         width = max((len(name) for name, _ in self.facts), default=0)
-        lines += [f"  {name:<{width}}  {value}".rstrip() for name, value in self.facts]
-        if self.rows:
-            lines += ["", *([self.caption, ""] if self.caption else []), *self._table()]
-        if self.advice:
-            lines += ["", "Advice", ""]
-        for sentence in self.advice:
-            lines += _WRAPPER.wrap(sentence)
-        return "\n".join(lines).rstrip()
+        facts = [f"  {name:<{width}}  {value}".rstrip() for name, value in self.facts]
+        advice = [line for sentence in self.advice for line in _WRAPPER.wrap(sentence)]
+        table = self._table() if self.rows else []
+        titles = [[self.caption] if table else [], ["Advice"] if advice else []]
+        blocks = [[self.title], facts, titles[0], table, titles[1], advice]
+        return "\n\n".join("\n".join(block) for block in blocks if any(block))
 
     def html(self) -> str:
         """The page as a piece of HTML."""
         facts = "".join(
-            f"<tr><th style='text-align:left'>{escape(name.strip())}</th>"
+            f"<tr><th style='text-align:left;white-space:pre'>{escape(name)}</th>"
             f"<td style='text-align:left'>{escape(value)}</td></tr>"
             for name, value in self.facts
         )

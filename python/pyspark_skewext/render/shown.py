@@ -48,6 +48,11 @@ class Report(Shown):
         ----------
         figure : matplotlib.figure.Figure, optional
             Where to draw; by default a new figure of pyplot.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
         """
         page = self._page()
         return plot(page.title, page.charts, figure)
