@@ -63,13 +63,15 @@ class Adaptive(Technique):
     Parameters
     ----------
     threshold, factor : int or str, float, optional
-        The size and the multiple of the median size above which a partition is skewed.
+        A partition is skewed above this size, in bytes or as ``"64m"``, and above this multiple of
+        the median size.
     slice_bytes : int or str, optional
-        The size of the slices.
+        The size of the slices, in bytes or as ``"64m"``.
     max_slices : int, optional
         The most slices of a partition.
     max_reread_factor, min_gain : float, optional
-        The most that is read again, and the least gain of a split.
+        The most bytes that a split reads, as a multiple of the partition, and the least ratio of
+        the longest task before and after it.
 
     Examples
     --------

@@ -194,7 +194,7 @@ def test_missing_defaults_file() -> None:
 )
 def test_submit_arguments(monkeypatch: pytest.MonkeyPatch, text: str, jars: str | None) -> None:
     monkeypatch.setenv(SUBMIT_ARGS, text)
-    assert SubmitArguments.from_environment().get(JARS) == jars
+    assert SubmitArguments.from_environment().conf.get(JARS) == jars
 
 
 def test_connect_builder_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
