@@ -63,6 +63,7 @@ class ConnectEngine:
 
     def skew_join(self, call: SkewJoin) -> DataFrame:
         """Join two sides by a technique, by a table function over Spark's join."""
+        self._require_extension("skew_join")
         hot_keys, on = call.hot_keys, call.on
         if call.technique == "salted" and hot_keys is None:
             hot_keys = self._frequent_keys(call.left, call.right, on)
@@ -145,6 +146,13 @@ class ConnectEngine:
             )
         return bool(version)
 
+    def _require_extension(self, function: str) -> None:
+        if not self._has_extension():
+            raise runtime_error(
+                f"The Spark Connect server has no skewext, which {function} needs: start the "
+                f"server with the skewext jar and spark.sql.extensions={EXTENSION}."
+            )
+
     def _json(
         self, function: str, tables: Sequence[DataFrame], arguments: Mapping[str, Any]
     ) -> dict[str, Any]:
@@ -156,11 +164,7 @@ class ConnectEngine:
         self, function: str, tables: Sequence[DataFrame], arguments: Mapping[str, Any]
     ) -> DataFrame:
         """Call a table function of the server."""
-        if not self._has_extension():
-            raise runtime_error(
-                f"The Spark Connect server has no skewext, which {function} needs: start the "
-                f"server with the skewext jar and spark.sql.extensions={EXTENSION}."
-            )
+        self._require_extension(function)
         frames: dict[str, Any] = {f"t{position}": df for position, df in enumerate(tables)}
         texts = [f"TABLE({{{name}}})" for name in frames]
         for name, value in arguments.items():
