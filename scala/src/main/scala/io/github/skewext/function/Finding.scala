@@ -109,6 +109,10 @@ private[function] case class WriteFinding(
       options)
     Seq(InternalRow(UTF8String.fromString(writer.write().json)))
   }
+
+  /** Without the options, which may have secrets, because plans and Spark's UI show this text. */
+  override def toString: String =
+    s"WriteFinding($table, [${by.mkString(", ")}], $buckets, $mode)"
 }
 
 private[function] object WriteFinding {

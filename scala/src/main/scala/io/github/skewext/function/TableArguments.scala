@@ -108,9 +108,10 @@ private[function] class TableArguments(
     case other => wrong(name, "an array", other)
   }
 
+  /** A map, with its keys and values as text, without keys whose value is null. */
   def pairs(name: String): Option[Map[String, String]] = values.get(name).map {
     case map: scala.collection.Map[_, _] =>
-      map.map { case (key, value) => key.toString -> value.toString }.toMap
+      map.collect { case (key, value) if value != null => key.toString -> value.toString }.toMap
     case other => wrong(name, "a map", other)
   }
 

@@ -180,7 +180,8 @@ class TableFunctionsSuite extends MultiJoinTest {
       def field(df: DataFrame, name: String) =
         JsonMethods.parse(df.collect().head.getString(0)) \ name
       val df = write("")
-      df.queryExecution.executedPlan
+      val plan = write(", options => map('word', 'secret')").queryExecution.executedPlan.toString
+      assert(plan.contains("WriteFinding(written_by_sql, [k], 2") && !plan.contains("secret"), plan)
       assert(!spark.catalog.tableExists("written_by_sql"))
       val rows = (field(df, "buckets") \ "rows").children.map(_.values.toString.toInt)
       assert(rows.size === 2 && rows.sum === 3)
@@ -196,10 +197,10 @@ class TableFunctionsSuite extends MultiJoinTest {
       val error = intercept[AnalysisException](write("").collect())
       assert(error.getMessage.contains("already exists"))
       assert(field(write(", mode => 'ignore'"), "known").values === true)
-      write(", mode => 'append', options => map('compression', 'zstd')").collect()
+      write(", mode => 'append', options => map('compression', 'zstd', 'path', NULL)")
+        .collect()
       assert(spark.table("written_by_sql").count() === 6)
-      write(
-        ", sort => array(), mode => 'overwrite', partition_by => array('v'), format => 'orc'")
+      write(", sort => array(), mode => 'overwrite', partition_by => array('v'), format => 'orc'")
         .collect()
       assert(spark.table("written_by_sql").inputFiles.forall(_.contains("/v=")))
     }
