@@ -72,7 +72,7 @@ export LC_ALL := C.UTF-8
 
 .PHONY: help demo test test-all test-line test-line-scala test-line-python test-lines \
   test-ci test-ci-scala test-ci-python test-scala test-python test-spark test-random test-merge \
-  fuzz fuzz-scala cluster-test memory-test driver-test matrix bench fmt check check-scala check-python compile-lines \
+  durations fuzz fuzz-scala cluster-test memory-test driver-test matrix bench fmt check check-scala check-python compile-lines \
   compile environments environment jar jars wheel docs site release docker-check \
   wheel-of-jars notebooks clean distclean
 
@@ -167,7 +167,11 @@ endif
 # An archive of classes saves more than it takes where there are many sessions.
 test-python: $(WHEEL) $(VENV_STAMP) $(if $(ARGS),,$(CLASS_ARCHIVE)) ## pytest and the built wheel; ARGS='-k name' runs some, in one process
 	cd python && ../$(PY) -m pytest -o 'python_files=test_*.py smoke_*.py' \
-	  $(if $(ARGS),$(ARGS),-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=10)
+	  $(if $(ARGS),$(ARGS),-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=10 \
+	    --junitxml=../target/spark-$(SPARK)/pytest.xml)
+
+durations: ## Store how long tests took in build-tools/test_seconds.tsv, after `make test`
+	$(PYTHON) build-tools/test_seconds.py $(LINES:%=target/spark-%)
 
 # What takes too long for CI.
 test-spark: export SKEWEXT_TEST_ALL := 1

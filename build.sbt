@@ -74,19 +74,12 @@ val testsAll = sys.env.contains("SKEWEXT_TEST_ALL")
 // where all queries are compiled, which fills them. Spark's own suites have others.
 val jvmsOf = Map("ours" -> (if (testsAll) 2 * testJobs else testJobs), "spark" -> testJobs)
 
-// Suites that take long, in seconds of `make test` on two cores; others take some three.
-val secondsOf: Map[String, Int] = Seq(
-  35 -> "SaltedJoin Lakehouse Partitioning MergeSortedFiles SplitMultiJoin Merge MergeNullKeys",
-  30 -> "ColumnExchanges IterativeBroadcastJoin SparkSQLQuery BroadcastHintedInputs",
-  25 -> "Memory KeyTypes EqualRows TechniqueHints OutputSkew",
-  20 -> "SplitBuckets BroadcastMapJoin SplitMadeInputs SplitSparkJoin PruneBuckets Pushdown",
-  20 -> "SparkCoalesceShufflePartitions OtherSessions",
-  15 -> "SplitMultiJoinQueries SkewJoin InputPruning SplitMemory Inputs RuntimeFilters Spilling",
-  12 -> "OrderedInputs SplitSparkJoinConditions BucketedWriter StoragePartitions RewriteJoinChains",
-  12 -> "ReplicationHint Rewrites MultiFullJoin RewriteReason SameInputs TechniqueRetries",
-  12 -> "RepeatableOperators").flatMap { case (seconds, names) =>
-  names.split(' ').map(_ + "Suite" -> seconds)
-}.toMap + ("RandomMergeSuite" -> (if (testsAll) 280 else 5))
+// Measured seconds of each suite, which `make durations` writes. A new suite counts as three.
+val secondsOf: Map[String, Int] = IO
+  .readLines(file("build-tools/test_seconds.tsv"))
+  .map(_.split('\t'))
+  .map { case Array(name, seconds) => name -> seconds.toInt }
+  .toMap
 
 /**
  * Suites dealt out so that each JVM has about as much to do, those that take longest first. Where Delta

@@ -23,12 +23,11 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(Path(__file__).parent / "tests"), os.environ.get("PYTHONPATH", "")]
 ).rstrip(os.pathsep)
 
+ROOT = Path(__file__).resolve().parents[1]
+
 #: What build-tools/class_archive.py has written for this line of Spark, if it has.
 CLASS_ARCHIVE = (
-    Path(__file__).resolve().parents[1]
-    / "target"
-    / f"spark-{'.'.join(pyspark.__version__.split('.')[:2])}"
-    / "classes.jsa"
+    ROOT / "target" / f"spark-{'.'.join(pyspark.__version__.split('.')[:2])}" / "classes.jsa"
 )
 
 # Also for sessions of their own.
@@ -51,25 +50,12 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(OPTIONS))
 COMPILED = {"test_joins.py", "test_property.py", "test_random_sql.py", "test_tpcds.py"}
 CODEGEN = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
-#: Files that take long, the longest first. Begun last, one of them would keep a process busy while
-#: the others have nothing to do any more.
-LONG = [
-    "test_connect.py",
-    "test_random_sql.py",
-    "test_cluster_faults.py",
-    "test_skew.py",
-    "test_lakehouse.py",
-    "test_demo.py",
-    "test_small_heap.py",
-    "test_sessions.py",
-    "test_buckets.py",
-    "test_tpcds.py",
-    "test_examples.py",
-    "test_property.py",
-    "test_cli.py",
-    "test_local_cluster.py",
-    "smoke_wheel.py",
-]
+#: Measured seconds by file, of `make durations`. What takes longest begins first: begun last, it
+#: would keep a process busy while the others are idle.
+SECONDS = dict(
+    line.split("\t")
+    for line in (ROOT / "build-tools" / "test_seconds.tsv").read_text().splitlines()
+)
 
 
 #: The server of the tests' session, if it is one of Spark Connect: see test_connect.py.
@@ -78,8 +64,7 @@ REMOTE = os.environ.get("SKEWEXT_TEST_REMOTE")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest; leave out what the session cannot do."""
-    places = {name: place for place, name in enumerate(LONG)}
-    items.sort(key=lambda item: places.get(item.path.name, len(LONG)))
+    items.sort(key=lambda item: -int(SECONDS.get(item.path.name, 0)))
     for item in items:
         classic = item.get_closest_marker("classic")
         if REMOTE and classic is not None:
