@@ -68,11 +68,12 @@ val testJobs: Int = math.max(
     sys.env.get("TEST_JOBS").fold(2)(_.toInt),
     java.lang.Runtime.getRuntime.availableProcessors))
 
-val testsAll = sys.env.contains("SKEWEXT_TEST_ALL")
+// CI: also Spark's own suites, and queries with code generation. `make test-all` has all cases besides.
+val testsSlow = Seq("SKEWEXT_TEST_SLOW", "SKEWEXT_TEST_ALL").exists(sys.env.contains)
 
 // Each takes its time until it is warm, so that there are as few as keep the processors busy, and more
 // where all queries are compiled, which fills them. Spark's own suites have others.
-val jvmsOf = Map("ours" -> (if (testsAll) 2 * testJobs else testJobs), "spark" -> testJobs)
+val jvmsOf = Map("ours" -> (if (testsSlow) 2 * testJobs else testJobs), "spark" -> testJobs)
 
 // Measured seconds of each suite, which `make durations` writes. A new suite counts as three.
 val secondsOf: Map[String, Int] = IO
@@ -215,10 +216,10 @@ lazy val skewext = (project in file("."))
       val report = target.value / "scalatest.txt"
       Tests.Argument(TestFrameworks.ScalaTest, "-oDF", "-fDW", report.getPath)
     },
-    // Spark's own suites are for `make test-all`, those that take long for `make test-spark`.
+    // Spark's own suites are for CI, those that take longest for `make test-spark`.
     Test / test / testOptions += {
       Tests.Filter(suite =>
-        if (testsAll) !suite.contains(".sparktests.full.") else groupOf(suite) != "spark")
+        if (testsSlow) !suite.contains(".sparktests.full.") else groupOf(suite) != "spark")
     },
     testJars := {
       val lakehouse = (Test / externalDependencyClasspath).value

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from amount import TEST_ALL
+from amount import TEST_SLOW
 from pyspark.sql import SparkSession
 from stock import INTERPRETED, QUICK_JVM, setting
 
@@ -45,7 +45,7 @@ if CLASS_ARCHIVE.is_file() and " " not in str(CLASS_ARCHIVE):
     OPTIONS += [f"-XX:SharedArchiveFile={CLASS_ARCHIVE}", "-Xlog:cds*=off"]
 os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(OPTIONS))
 
-#: Files whose queries `make test-all` compiles, as users' are: they are about answers, and nothing
+#: Files whose queries CI compiles, as users' are: they are about answers, and nothing
 #: else. Generated code by itself is for the Scala suites.
 COMPILED = {"test_joins.py", "test_property.py", "test_random_sql.py", "test_tpcds.py"}
 CODEGEN = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
@@ -86,7 +86,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(autouse=True)
 def _codegen(request: pytest.FixtureRequest) -> Iterator[None]:
-    compiled = TEST_ALL and not REMOTE and request.path.name in COMPILED
+    compiled = TEST_SLOW and not REMOTE and request.path.name in COMPILED
     if not compiled or "spark" not in request.fixturenames:
         yield
         return

@@ -1,4 +1,4 @@
-"""How much is tried: `make test-all` has all cases of what `make test` tries some of."""
+"""How much is tested: `make test` has some cases, CI adds slow tests, `make test-all` has all."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ T = TypeVar("T")
 
 #: Whether `make test-all` runs.
 TEST_ALL = os.environ.get("SKEWEXT_TEST_ALL") == "1"
+
+#: Whether CI or `make test-all` runs: slow tests, and generated code where answers are compared.
+TEST_SLOW = TEST_ALL or os.environ.get("SKEWEXT_TEST_SLOW") == "1"
 
 
 def some(n: int, cases: Sequence[T]) -> Sequence[T]:

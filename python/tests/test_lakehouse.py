@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from amount import TEST_ALL
+from amount import TEST_SLOW
 from scripts import run_script
 
 LINE = ".".join(pyspark.__version__.split(".")[:2])
@@ -96,7 +96,7 @@ spark.stop()
 """
 
 
-@pytest.mark.skipif(not TEST_ALL, reason="a session of its own, with much to load")
+@pytest.mark.skipif(not TEST_SLOW, reason="a session of its own, with much to load")
 @pytest.mark.skipif(not JARS.exists(), reason="no jars of Delta and Iceberg: `sbt testJars`")
 def test_delta_iceberg_and_skewext(tmp_path: Path) -> None:
     jars = JARS.read_text().strip()

@@ -52,6 +52,13 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
   protected def some[A](n: Int, cases: Seq[A]): Seq[A] =
     if (testAll) cases else new Random(n).shuffle(cases).take(n)
 
+  /** Whether CI or `make test-all` runs: also tests that take long, and generated code. */
+  protected def testSlow: Boolean =
+    testAll || sys.env.get("SKEWEXT_TEST_SLOW").contains("1")
+
+  /** The cases of a slow test: none in `make test`. */
+  protected def slow[A](cases: A*): Seq[A] = if (testSlow) cases else Nil
+
   private var turns = 0
 
   /** With adaptive execution and without it: in turns, and both each time in `make test-all`. */
@@ -65,8 +72,8 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
     }
   }
 
-  /** Whether queries are compiled, which costs more than to run such small ones. */
-  protected def generatesCode: Boolean = testAll
+  /** Whether queries are compiled, as CI does; that costs more than to run such small ones. */
+  protected def generatesCode: Boolean = testSlow
 
   /** A query where generated code is what is tested. */
   protected def inGeneratedCode(body: => Unit): Unit =

@@ -90,7 +90,7 @@ abstract class LakehouseTest(extensions: Seq[Class[_]], late: Boolean = false) e
       "what was done with skewext off")
 
   /** Whether all that docs/reliability.md names is done to tables, and not only what joins. */
-  protected def isComplete: Boolean = testAll
+  protected def isComplete: Boolean = testSlow
 
   protected def testDelta(vectors: Boolean): Unit =
     test(s"Delta, deletion vectors: $vectors") {
@@ -174,9 +174,9 @@ class LakehouseSuite
         classOf[SkewExtensions],
         classOf[DeltaSparkSessionExtension],
         classOf[IcebergSparkSessionExtensions])) {
-  some(1, Seq(true, false)).foreach(testDelta)
+  if (testSlow) Seq(true, false).foreach(testDelta) else testDelta(vectors = true)
   // In `make test` the other order has one of these.
-  some(0, Seq(CopyOnWrite, MergeOnRead)).foreach(testIceberg)
+  slow(CopyOnWrite, MergeOnRead).foreach(testIceberg)
 
   test("a split join writes the files of Spark's split, and one for its unmatched rows") {
     def files(table: String, using: String, how: String): (Seq[SparkPlan], Long) = {
@@ -248,15 +248,16 @@ class LakehouseLastSuite
         classOf[DeltaSparkSessionExtension],
         classOf[IcebergSparkSessionExtensions],
         classOf[SkewExtensions])) {
-  some(1, Seq(() => testIceberg(MergeOnRead), () => testDelta(vectors = false))).foreach(_())
+  testIceberg(MergeOnRead)
+  slow(false).foreach(testDelta)
 }
 
-/** One of the orders that `make test-all` has besides: what joins is done, and the rows compared. */
+/** One of the orders that only CI and `make test-all` have: the statements that join, and their rows. */
 abstract class LakehouseOrderTest(extensions: Class[_]*) extends LakehouseTest(extensions) {
 
   override protected def isComplete: Boolean = false
 
-  some(0, Seq(() => testIceberg(CopyOnWrite), () => testDelta(vectors = true))).foreach(_())
+  slow(() => testIceberg(CopyOnWrite), () => testDelta(vectors = true)).foreach(_())
 }
 
 class LakehouseBetweenSuite
@@ -288,5 +289,5 @@ class LakehouseLateSuite
     extends LakehouseTest(
       Seq(classOf[DeltaSparkSessionExtension], classOf[IcebergSparkSessionExtensions]),
       late = true) {
-  some(0, Seq(() => testIceberg(CopyOnWrite), () => testDelta(vectors = false))).foreach(_())
+  slow(() => testIceberg(CopyOnWrite), () => testDelta(vectors = false)).foreach(_())
 }
