@@ -123,41 +123,35 @@ for_each_line = status=0; \
 	done; \
 	exit $$status
 
-# Where two tests can run at a time, all of Scala's run beside all of Python's, each lane with half of the
-# processors: what a lane does alone, as starting sbt or waiting for the last test of a line, costs
-# nothing then. All jars are of the Scala lane, so that never two sbt are at work.
-test-ci: $(JAR_STAMP) $(VENV_STAMP) ## All of the default line, a part of each other one: what CI runs
+# Two lanes, each with half of the processors. One has all Scala suites, as two sbt must never work at a time.
+# The other one has the Python tests, line by line. The lane that ends first takes the next line. Environments,
+# jars and the wheel are built before, so that no lane replaces a file that the other one reads.
+LANES := $(if $(filter 1,$(TEST_JOBS)),1,2)
+IN_LANE = --no-print-directory -k BUILT=1 TEST_JOBS=$$(($(TEST_JOBS) / $(LANES)))
+BY_SIZE := $(firstword $(LINES)) $(NEWEST) $(FROM_PYSPARK)
+BY_SIZE += $(filter-out $(BY_SIZE),$(LINES))
+test-ci: ## All of the default line, a part of each other one: what CI runs
 	status=0; \
-	if [ $(TEST_JOBS) -lt 2 ]; then \
-	  $(MAKE) --no-print-directory -k test-ci-scala test-ci-python; exit; \
-	fi; \
-	log=$$(mktemp); \
-	echo "The tests in Python run beside; what they print comes behind this, or see $$log."; \
-	$(MAKE) --no-print-directory -k test-ci-python TEST_JOBS=$$(($(TEST_JOBS) / 2)) > $$log 2>&1 & \
-	$(MAKE) --no-print-directory -k test-ci-scala TEST_JOBS=$$(($(TEST_JOBS) / 2)) || status=1; \
-	wait $$! || status=1; \
-	cat $$log; rm $$log; \
+	$(MAKE) --no-print-directory -k environments jars wheel-of-jars $(CLASS_ARCHIVE) || status=1; \
+	$(PYTHON) build-tools/lanes.py $(LANES) "$(MAKE) $(IN_LANE) test-ci-scala" \
+	  $(foreach line,$(BY_SIZE),"$(MAKE) $(IN_LANE) test-ci-python SPARK=$(line)") || status=1; \
 	exit $$status
 
-# The 1,000 random MERGEs of `make test-all` take a sixth of all Scala suites.
 test-ci-scala:
 	status=0; \
-	$(MAKE) --no-print-directory jars || status=1; \
-	SKEWEXT_TEST_ALL=1 SKEWEXT_RANDOM_MERGES=200 $(MAKE) --no-print-directory test-scala || status=1; \
+	SKEWEXT_TEST_SLOW=1 SKEWEXT_RANDOM_MERGES=100 $(MAKE) --no-print-directory test-scala || status=1; \
 	($(call for_each_line,test-line-scala)) || status=1; \
 	exit $$status
 
-test-ci-python: $(CLIENT_VENV)/.stamp
-	status=0; \
-	SKEWEXT_TEST_ALL=1 $(MAKE) --no-print-directory test-python || status=1; \
-	($(call for_each_line,test-line-python)) || status=1; \
-	exit $$status
+test-ci-python:
+	$(if $(filter $(firstword $(LINES)),$(SPARK)),SKEWEXT_TEST_SLOW=1) $(MAKE) --no-print-directory \
+	  $(if $(filter $(firstword $(LINES)),$(SPARK)),test-python,test-line-python)
 
 ifeq ($(filter $(FROM_PYSPARK),$(SPARK)),)
 # The report of an earlier run must not be counted.
 test-scala: ## The Scala suites; ONLY='*ZipSuite' runs some
 	rm -f $(TEST_REPORT)
-	$(SBT) bundleJar testJars "$(if $(ONLY),testOnly $(ONLY),test)"; status=$$?; \
+	$(SBT) $(if $(BUILT),,bundleJar testJars) "$(if $(ONLY),testOnly $(ONLY),test)"; status=$$?; \
 	  $(PYTHON) build-tools/count_tests.py $(TEST_REPORT) && exit $$status
 else
 test-scala: $(JAR_STAMP)
