@@ -90,7 +90,7 @@ abstract class LakehouseTest(extensions: Seq[Class[_]], late: Boolean = false) e
       "what was done with skewext off")
 
   /** Whether all that docs/reliability.md names is done to tables, and not only what joins. */
-  protected def isComplete: Boolean = testSlow
+  protected def isComplete: Boolean = testAll
 
   protected def testDelta(vectors: Boolean): Unit =
     test(s"Delta, deletion vectors: $vectors") {
@@ -174,6 +174,8 @@ class LakehouseSuite
         classOf[SkewExtensions],
         classOf[DeltaSparkSessionExtension],
         classOf[IcebergSparkSessionExtensions])) {
+  override protected def isComplete: Boolean = testSlow
+
   if (testSlow) Seq(true, false).foreach(testDelta) else testDelta(vectors = true)
   // In `make test` the other order has one of these.
   slow(CopyOnWrite, MergeOnRead).foreach(testIceberg)

@@ -17,17 +17,16 @@ class ExplainRunsNothingSuite extends TechniqueTest {
       .set(SkewConf.MULTI_JOIN_BROADCAST.key, "true")
 
   private def check(query: => DataFrame): Unit =
-    for (adaptive <- Seq("true", "false"))
-      withSQLConf("spark.sql.adaptive.enabled" -> adaptive) {
-        val jobs = jobsOf {
-          val df = again(query)
-          Seq("simple", "extended", "formatted", "cost").foreach { mode =>
-            Console.withOut(new java.io.ByteArrayOutputStream)(df.explain(mode))
-          }
-          PythonApi.explain(df)
+    withAdaptive {
+      val jobs = jobsOf {
+        val df = again(query)
+        Seq("simple", "extended", "formatted", "cost").foreach { mode =>
+          Console.withOut(new java.io.ByteArrayOutputStream)(df.explain(mode))
         }
-        assert(jobs === 0, s"${query.queryExecution.executedPlan}")
+        PythonApi.explain(df)
       }
+      assert(jobs === 0, s"${query.queryExecution.executedPlan}")
+    }
 
   private def checkSql(query: String): Unit = {
     assert(jobsOf(sql(s"EXPLAIN FORMATTED $query").collect()) === 0, query)
