@@ -91,11 +91,11 @@ test-all: $(CLIENT_VENV)/.stamp test ## The same and more: Spark's own suites, a
 # The newest line has more, where adaptive execution, sessions and writes differ from those of 3.5.
 LINE_SUITES := *SkewExtensionsSuite *KeyTypesSuite *ExplainSuite *CollatedKeysSuite *NewTypesSuite \
   *LogicalLinksSuite *RepeatableOperatorsSuite *StableRowsSuite *WriteCheckSuite *ResultStageSuite \
-  *SkewedBroadcastCostSuite *StoragePartitionsSuite *MergeSuite *SplitSparkJoinSuite \
+  *SkewedBroadcastCostSuite *JoinExplainProviderSuite *StoragePartitionsSuite *MergeSuite *SplitSparkJoinSuite \
   $(if $(IS_NEWEST),*MultiFullJoinSuite *BadInputSuite *PushdownSuite *BulkExchangesSuite \
   *RewriteJoinChainsSuite *SplitMultiJoinSuite *TableFunctionsSuite *RolledLogSuite \
   *BarrierStagesSuite *UnionOfJoinsSuite *InputPruningSuite *ReplanningSuite *OtherSessionsSuite \
-  *StoppedSessionSuite *BroadcastHintedInputsSuite *ConcurrentAppendsSuite *JoinExplainProviderSuite)
+  *StoppedSessionSuite *BroadcastHintedInputsSuite *ConcurrentAppendsSuite)
 # Where no Scala suites run, Python tests run more of the functions.
 LINE_TESTS := tests/test_joins.py tests/test_plans.py tests/test_other_sessions.py \
   tests/test_sessions.py::test_a_jar_of_another_line tests/smoke_wheel.py \
