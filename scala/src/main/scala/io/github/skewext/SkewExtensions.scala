@@ -186,12 +186,10 @@ object SkewExtensions {
    * Registers with a running session those parts that Spark accepts so late: the strategies and the
    * rules of the optimizer. A second registration has no effect.
    */
-  def register(session: SparkSession): Unit = synchronized {
-    if (!LoadedExtension.canPlanIn(session)) {
-      val experimental = session.experimental
-      experimental.extraStrategies = experimental.extraStrategies ++ strategies
-      experimental.extraOptimizations = experimental.extraOptimizations :+ lateOptimizerRules
-      SkewextTab.attach(session.sparkContext)
-    }
+  def register(session: SparkSession): Unit = if (!LoadedExtension.canPlanIn(session)) {
+    val experimental = session.experimental
+    experimental.extraStrategies = experimental.extraStrategies ++ strategies
+    experimental.extraOptimizations = experimental.extraOptimizations :+ lateOptimizerRules
+    SkewextTab.attach(session.sparkContext)
   }
 }

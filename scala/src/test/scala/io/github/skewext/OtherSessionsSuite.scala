@@ -9,7 +9,7 @@ import io.github.skewext.internal.SkewConf
 import org.apache.commons.io.FileUtils
 
 import org.apache.spark.sql.functions.col
-import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
+import org.apache.spark.sql.skewext.TestSessions
 import org.apache.spark.sql.streaming.Trigger
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row, SparkSession}
 
@@ -139,43 +139,6 @@ class OtherSessionsSuite extends MultiJoinTest {
     val bare = TestSessions.withoutExtensions(spark)
     val joined = fullJoin("k")(one(spark), two(spark))
     assert(hotKeys(one(bare), joined) === hotKeys(one(spark), joined))
-  }
-
-  test("a session without the extension reads DataFrames with nodes of skewext") {
-    val joined = fullJoin("k")(one(spark), two(spark), one(spark).toDF("k", "u"))
-    joined.createOrReplaceGlobalTempView("joined")
-    try {
-      val late = TestSessions.withoutExtensions(spark)
-      val salted = PythonApi.skewJoin(
-        one(late),
-        two(late),
-        Arrays.asList("k"),
-        "full",
-        "salted",
-        Collections.singletonMap("salts", "3"),
-        null)
-      val marked = skewJoined(one(late), two(late), "full", "broadcast_map")
-      for (df <- Seq(joined, salted, marked)) {
-        val bare = TestSessions.withoutExtensions(spark)
-        val expected = df.collect().toSeq
-        def inBare = SqlInternals.withActive(bare) {
-          SqlInternals.dataFrame(bare, df.queryExecution.analyzed)
-        }
-        assertSameRows(inBare.collect().toSeq, expected, "the first session")
-        assertSameRows(inBare.cache().collect().toSeq, expected, "the first session, in a cache")
-        inBare.unpersist(blocking = true)
-        val key = bare.range(4).toDF("key")
-        val rows = key.join(df, key("key") === df("k"), "left").count()
-        assert(rows === spark.range(4).toDF("key").join(df, col("key") === df("k"), "left").count())
-        bare.conf.set(SkewConf.ENABLED.key, "false")
-        assertSameRows(inBare.collect().toSeq, expected, "the first session")
-      }
-      val other = TestSessions.withoutExtensions(spark)
-      assert(other.table("global_temp.joined").count() === joined.count())
-      // Its own joins are still Spark's.
-      val own = stockChain("k")(one(other), two(other), one(other).toDF("k", "u"))
-      assert(operators(own).isEmpty)
-    } finally spark.catalog.dropGlobalTempView("joined")
   }
 
   test("in foreachBatch: a batch of a stream and a static table") {

@@ -1,7 +1,5 @@
 package io.github.skewext.function
 
-import io.github.skewext.plan.OurNode
-
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
@@ -25,8 +23,7 @@ private[skewext] case class FindingRelation(
     @transient inputs: Seq[LogicalPlan],
     override val output: Seq[Attribute])
     extends LeafNode
-    with MultiInstanceRelation
-    with OurNode {
+    with MultiInstanceRelation {
 
   override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))
 

@@ -28,7 +28,7 @@ case class MarkedBroadcastJoin(
     joinType: JoinType,
     smallSide: BuildSide,
     made: TechniqueHint.Made)
-    extends OurNode {
+    extends LogicalPlan {
 
   override def children: Seq[LogicalPlan] = Seq(large, small, seen)
 

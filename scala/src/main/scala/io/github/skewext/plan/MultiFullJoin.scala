@@ -36,7 +36,7 @@ case class MultiFullJoin(
     roles: Seq[InputRole],
     indicator: Option[Attribute],
     hints: Seq[Option[HintInfo]] = Nil)
-    extends OurNode {
+    extends LogicalPlan {
 
   override lazy val output: Seq[Attribute] =
     MultiJoinOutput.of(children.map(_.output), keyColumns, keyOutput, roles, indicator)

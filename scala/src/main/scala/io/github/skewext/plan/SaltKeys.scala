@@ -46,8 +46,7 @@ case class SaltKeys(
     cell: Attribute,
     kind: Option[Attribute],
     child: LogicalPlan)
-    extends UnaryNode
-    with OurNode {
+    extends UnaryNode {
 
   override def output: Seq[Attribute] = SaltKeys.output(child.output, keys, hotRows, cell, kind)
 

@@ -7,8 +7,7 @@ import io.github.skewext.planner.SpreadNullKeys
 import io.github.skewext.skew.SkewTest
 
 import org.apache.spark.SparkConf
-import org.apache.spark.sql.catalyst.expressions.Attribute
-import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan, UnaryNode}
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
@@ -341,12 +340,11 @@ class ExplainSuite extends SkewTest {
   test("a query that cannot be planned is explained as far as it came") {
     val bare = TestSessions.withoutExtensions(spark)
     val df = SqlInternals.withActive(bare) {
-      val plan = fullJoin("k")(skewed(0, 9), skewed(1, 9), skewed(2, 9)).queryExecution.analyzed
-      SqlInternals.dataFrame(bare, Unplannable(plan))
+      SqlInternals.dataFrame(bare, three.queryExecution.analyzed)
     }
     val explanation = explain(df)
     assert(explanation.notes.exists(_.startsWith("The query could not be planned: ")))
-    assert(explanation.notes.mkString.contains("No plan for Unplannable"))
+    assert(explanation.notes.mkString.contains("No plan for MultiFullJoin"))
     assert(explanation.joins.map(_.title) === Seq("full outer join of 3 inputs on [k]"))
     // What is wrong with the query itself is an error as ever.
     val stream = spark.readStream.format("rate").load()
@@ -385,11 +383,4 @@ class ExplainSuite extends SkewTest {
     assert(json.contains(""""status":"not run","text":"the query has not been run""""))
     assert(json.contains(""""origin":{"status":"asked for","text":"one operator","detail":null"""))
   }
-}
-
-/** A node without a strategy. */
-private case class Unplannable(child: LogicalPlan) extends UnaryNode {
-  override def output: Seq[Attribute] = child.output
-  override protected def withNewChildInternal(newChild: LogicalPlan): Unplannable =
-    copy(child = newChild)
 }

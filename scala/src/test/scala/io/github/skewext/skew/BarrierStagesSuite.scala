@@ -142,7 +142,6 @@ class BarrierStagesSuite extends SkewTest {
     for (join <- Seq(
         byTechnique("broadcast_map", "full"),
         byTechnique("iterative_broadcast", "full", "chunks" -> "2"),
-        byTechnique("iterative_broadcast", "left", "chunks" -> "2", "passes" -> "2"),
         byTechnique("broadcast_map", "full").join(skewed(2, 9).hint("broadcast"), Seq("k")))) {
       val below = barrier(join)
       checkWhole(below)
