@@ -138,6 +138,7 @@ lazy val skewext = (project in file("."))
       val file = (Compile / sourceManaged).value / "BuildInfo.scala"
       IO.write(
         file,
+        // Python asks jars of other versions, too, and always by this name.
         s"""package io.github.skewext.internal
            |
            |/** What this jar is: written by the build. */

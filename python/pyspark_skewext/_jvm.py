@@ -97,6 +97,7 @@ def loaded_from(jvm: Any) -> str | None:
 
 def check_versions(jvm: Any, spark_version: str | None = None) -> None:
     """Refuse a jar of another version, or one built for another line of Spark."""
+    # The name is the same in jars of all versions.
     jar_version = str(jvm.io.github.skewext.internal.BuildInfo.version())
     if jar_version != __version__:
         raise runtime_error(

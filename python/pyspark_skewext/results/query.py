@@ -43,7 +43,7 @@ class TaskFigures(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RanJoin:
+class ExecutedJoin:
     """A join of the executed plan.
 
     `keys` are the key columns on the left; None for expressions. `split` describes the split of
@@ -75,7 +75,7 @@ class JoinStage:
 
     stage: int
     prepares: bool
-    joins: tuple[RanJoin, ...]
+    joins: tuple[ExecutedJoin, ...]
     tasks: int
     failed_tasks: int
     partition: int
@@ -95,7 +95,7 @@ class JoinStage:
     def of(cls, figures: dict[str, Any]) -> JoinStage:
         """Read the figures of the JVM."""
         joins = tuple(
-            filled(RanJoin, join, keys=None if join["keys"] is None else tuple(join["keys"]))
+            filled(ExecutedJoin, join, keys=None if join["keys"] is None else tuple(join["keys"]))
             for join in figures["joins"]
         )
         return filled(
@@ -111,7 +111,7 @@ class JoinStage:
         )
 
 
-class FiredRule(NamedTuple):
+class AppliedRule(NamedTuple):
     """A rule of the extension whose effect the plan shows."""
 
     rule: str
@@ -155,7 +155,7 @@ class QueryFigures:
     join_count: int
     stages: list[JoinStage]
     other_seconds: float
-    rules: list[FiredRule]
+    rules: list[AppliedRule]
     settings: Settings
     queries: list[QuerySummary]
 
@@ -169,7 +169,7 @@ class QueryFigures:
             join_count=figures["joins"],
             stages=list(map(JoinStage.of, figures["stages"])),
             other_seconds=figures["other_run_ms"] / 1000,
-            rules=[FiredRule(**each) for each in figures["rules"]],
+            rules=[AppliedRule(**each) for each in figures["rules"]],
             settings=filled(Settings, figures["settings"]),
             queries=[
                 QuerySummary(q["query"], q["description"], q["milliseconds"] / 1000, q["joins"])

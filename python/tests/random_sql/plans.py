@@ -15,7 +15,7 @@ OPERATORS = {
     "split join": "MultiFullJoin (skew: ",
     "exchange by column": ", by column,",
     "exchange with bulk rows": ", bulk rows,",
-    "selected columns": "SelectColumns",
+    "selected columns": "ColumnarFilterProject",
     "merged bucket files": "MergeSortedFiles",
     "sliced buckets": "SlicedBuckets",
     "aligned storage partitions": "AlignPartitions",
@@ -86,7 +86,7 @@ def _reported(spark: SparkSession) -> Any:
     if facade_of(spark) is None:
         return None
     jvm: Any = spark._jvm
-    guard = getattr(getattr(jvm.io.github.skewext.internal, "Guard$"), "MODULE$")
+    guard = getattr(getattr(jvm.io.github.skewext.rules, "Guard$"), "MODULE$")
     reported = guard.getClass().getDeclaredField("reported")
     reported.setAccessible(True)
     return reported.get(guard)

@@ -1,7 +1,7 @@
 package io.github.skewext
 
 import io.github.skewext.explain.{ExplanationText, JoinOutlines}
-import io.github.skewext.internal.{Guard, SparkLine}
+import io.github.skewext.rules.{Guard, SparkLine}
 
 import org.apache.spark.sql.ExtendedExplainGenerator
 import org.apache.spark.sql.execution.SparkPlan

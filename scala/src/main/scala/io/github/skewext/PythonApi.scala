@@ -7,9 +7,10 @@ import scala.collection.JavaConverters._
 
 import io.github.skewext.bucket.{BucketedWriter, WrittenBuckets}
 import io.github.skewext.explain.Explainer
-import io.github.skewext.internal.{Guard, LoadedExtension, SkewConf, SparkLine}
-import io.github.skewext.plan.{HotKey, InputRole, MultiFullJoinBuilder, TechniqueOptions}
-import io.github.skewext.report.{QueryReport, SkewReport}
+import io.github.skewext.explain.report.{QueryReport, SkewReport}
+import io.github.skewext.join.hint.{HotKey, TechniqueOptions}
+import io.github.skewext.join.{InputRole, MultiFullJoinBuilder}
+import io.github.skewext.rules.{Guard, LoadedExtension, SkewConf, SparkLine}
 import io.github.skewext.technique.{SkewJoinBuilder, SkewTechniques}
 
 import org.apache.spark.sql.skewext.{EventLog, SparkShims, SqlInternals}

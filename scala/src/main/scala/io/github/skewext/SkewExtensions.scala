@@ -2,13 +2,15 @@ package io.github.skewext
 
 import java.util.{Collections, WeakHashMap}
 
-import io.github.skewext.bucket.{MergeSortedFiles, PruneBuckets, PruneBucketsByKeys}
+import io.github.skewext.bucket.{BucketedScanRules, MergeSortedFiles, PruneBuckets, PruneBucketsByKeys}
 import io.github.skewext.function.{FindingStrategy, KeepCommonTables, TableFunctions}
-import io.github.skewext.internal.{Guard, GuardedRule, GuardedStrategy, LoadedExtension, SparkLine}
-import io.github.skewext.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
-import io.github.skewext.planner.{BulkExchanges, MultiFullJoinStrategy, SpreadNullKeys}
+import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
+import io.github.skewext.join.{MultiFullJoinStrategy, PhysicalJoinRules, SpreadNullKeys}
+import io.github.skewext.merge.{MergeQuery, SpreadSourceNullKeys, UndoReplicatingSplits}
 import io.github.skewext.rewrite.RewriteJoinChains
-import io.github.skewext.skew.{ForceSkewedJoins, MarkWrittenJoins, RequiredLayout, SketchJoinKeys, SplitSkewedJoins, UndoReplicatingSplits}
+import io.github.skewext.rules.{Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, NonAdaptiveRules, SparkLine}
+import io.github.skewext.shuffle.BulkExchanges
+import io.github.skewext.skew.{ForceSkewedJoins, MarkWrittenJoins, RequiredLayout, SketchJoinKeys, SkewReason, SplitSkewedJoins}
 import io.github.skewext.technique.{CheckBroadcasts, MarkedBroadcastJoinStrategy, PlanSkewJoins, PushThroughSaltKeys, ResolveSkewJoinHints, SaltedJoinStrategy}
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -27,39 +29,40 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *     [[function.KeepCommonTables]], which lets these read common table expressions.
  *  1. [[technique.PlanSkewJoins]] (optimizer, operator optimization batch): plans joins by the
  *     techniques that are requested for them.
- *  1. [[optimizer.LowerMultiFullJoin]] (optimizer, operator optimization batch): plans a multi-way
+ *  1. [[join.optimizer.LowerMultiFullJoin]] (optimizer, operator optimization batch): plans a multi-way
  *     join as Spark's own joins if skewext is disabled.
  *  1. [[rewrite.RewriteJoinChains]] (optimizer, the same batch): rewrites chains of Spark's joins
  *     into one multi-way join.
- *  1. [[optimizer.PropagateEmptyInputs]] (optimizer, the same batch; and adaptive execution, when a
+ *  1. [[join.optimizer.PropagateEmptyInputs]] (optimizer, the same batch; and adaptive execution, when a
  *     part of the query is done): simplifies joins with an empty input.
- *  1. [[optimizer.NarrowRoles]] (optimizer, the same batch): makes inputs required or excluded, as
+ *  1. [[join.optimizer.NarrowRoles]] (optimizer, the same batch): makes inputs required or excluded, as
  *     predicates on their columns allow.
- *  1. [[optimizer.FoldPresentColumns]] (the same): replaces constant columns of required inputs.
- *  1. [[optimizer.PushKeyPredicates]] (the same): pushes predicates into the inputs, and those on
+ *  1. [[join.optimizer.FoldPresentColumns]] (the same): replaces constant columns of required inputs.
+ *  1. [[join.optimizer.PushKeyPredicates]] (the same): pushes predicates into the inputs, and those on
  *     keys into every input.
- *  1. [[optimizer.PushSemiJoins]] (the same): pushes semi and anti joins into a required input.
- *  1. [[optimizer.FilterNullKeys]] (the same): drops rows with a null key that the join does not
+ *  1. [[join.optimizer.PushSemiJoins]] (the same): pushes semi and anti joins into a required input.
+ *  1. [[join.optimizer.FilterNullKeys]] (the same): drops rows with a null key that the join does not
  *     return.
- *  1. [[optimizer.InferKeyPredicates]] (the same): adds predicates on the keys of a required input
+ *  1. [[join.optimizer.InferKeyPredicates]] (the same): adds predicates on the keys of a required input
  *     to all inputs.
- *  1. [[optimizer.DropInputSorts]] (the same): removes the ORDER BY of inputs.
- *  1. [[optimizer.LimitRequiredInput]] (the same): pushes a LIMIT into an input.
- *  1. [[optimizer.DropUnusedInputs]] (the same): removes inputs that do not affect the result.
- *  1. [[optimizer.PruneNestedColumns]] (the same): extracts fields of structs below the join.
- *  1. [[optimizer.BroadcastHintedInputs]] (the same): broadcasts inputs with a broadcast hint, by
+ *  1. [[join.optimizer.DropInputSorts]] (the same): removes the ORDER BY of inputs.
+ *  1. [[join.optimizer.LimitRequiredInput]] (the same): pushes a LIMIT into an input.
+ *  1. [[join.optimizer.DropUnusedInputs]] (the same): removes inputs that do not affect the result.
+ *  1. [[join.optimizer.PruneNestedColumns]] (the same): extracts fields of structs below the join.
+ *  1. [[join.optimizer.BroadcastHintedInputs]] (the same): broadcasts inputs with a broadcast hint, by
  *     Spark's own joins.
  *  1. [[technique.PushThroughSaltKeys]] (optimizer, the same batch): pushes predicates below the
  *     salts of a salted join.
  *  1. [[skew.MarkWrittenJoins]] (optimizer, the same batch): marks joins whose tasks write files.
- *  1. [[planner.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a multi-way
- *     join as one operator, with runtime filters on its inputs ([[planner.RuntimeFilters]]).
+ *  1. [[join.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a multi-way
+ *     join as one operator, with runtime filters on its inputs ([[join.RuntimeFilters]]).
  *  1. [[technique.SaltedJoinStrategy]] (the same): plans salts, and the join on them.
  *  1. [[technique.MarkedBroadcastJoinStrategy]] (the same): plans a join whose broadcast side is
  *     preserved.
  *  1. [[function.FindingStrategy]] (the same): plans the reports of table functions.
- *  1. [[planner.SpreadNullKeys]] (adaptive execution, before exchanges are planned): spreads rows
+ *  1. [[join.SpreadNullKeys]] (adaptive execution, before exchanges are planned): spreads rows
  *     with a null key over all tasks.
+ *  1. [[merge.SpreadSourceNullKeys]] (the same): does so for the source of a MERGE.
  *  1. [[skew.RequiredLayout]] (the same): records which partitions and orders of joins the query
  *     requires.
  *  1. [[bucket.PruneBuckets]] (when exchanges are planned): prunes buckets with predicates on
@@ -69,14 +72,14 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *  1. [[skew.RequiredLayout.AfterExchanges]] (adaptive execution, when exchanges are planned):
  *     drops requirements on joins whose rows are shuffled again.
  *  1. [[technique.CheckBroadcasts]] (the same): stops a query whose broadcast is too large.
- *  1. [[skew.UndoReplicatingSplits]] (adaptive execution, when exchanges are planned, after Spark's
+ *  1. [[merge.UndoReplicatingSplits]] (adaptive execution, when exchanges are planned, after Spark's
  *     own rule for skewed joins): reverts its splits of a MERGE's source.
  *  1. [[skew.ForceSkewedJoins]] (adaptive execution, when exchanges are planned, after Spark's own
  *     rule for skewed joins): splits skewed joins at the cost of a shuffle, if a setting requires
  *     it.
  *  1. [[skew.SketchJoinKeys]] (adaptive execution, when exchanges are planned): samples keys below
  *     the exchanges of joins.
- *  1. [[planner.BulkExchanges]] (when exchanges are planned): replaces exchanges with bulk rows or
+ *  1. [[shuffle.BulkExchanges]] (when exchanges are planned): replaces exchanges with bulk rows or
  *     a columnar shuffle.
  *  1. [[bucket.PruneBucketsByKeys]] (adaptive execution, on a stage whose inputs are complete,
  *     after Spark has coalesced partitions): prunes buckets with the keys of a join's other side.
@@ -111,9 +114,9 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
       extensions.injectQueryStagePrepRule(_ => CheckBroadcasts)
       // Runs first, because the remaining sorts show the order that the query requires of a join.
       extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfScans)
-      extensions.injectColumnar(_ => InStaticPlans(SkewExtensions.rulesOfScans))
+      extensions.injectColumnar(_ => NonAdaptiveRules(SkewExtensions.rulesOfScans))
       extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
-      extensions.injectColumnar(_ => InStaticPlans(SkewExtensions.rulesOfBulkExchanges))
+      extensions.injectColumnar(_ => NonAdaptiveRules(SkewExtensions.rulesOfBulkExchanges))
       extensions.injectQueryStageOptimizerRule(_ => GuardedRule(PruneBucketsByKeys))
       extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
       SkewextTab.attachToActive()
@@ -158,14 +161,14 @@ object SkewExtensions {
   private val lateOptimizerRules: Rule[LogicalPlan] = new LogicalJoinRules(optimizerRules: _*)
 
   private val rulesBeforeExchanges: Rule[SparkPlan] =
-    new PhysicalJoinRules(SpreadNullKeys, RequiredLayout)
+    new PhysicalJoinRules(SpreadNullKeys, SpreadSourceNullKeys, RequiredLayout)
 
   private val rulesOfExchanges: Rule[SparkPlan] =
     new PhysicalJoinRules(
       RequiredLayout.AfterExchanges,
-      UndoReplicatingSplits,
+      UndoReplicatingSplits(SkewReason.MergeTarget),
       ForceSkewedJoins,
-      SketchJoinKeys,
+      SketchJoinKeys(MergeQuery.isPartOfOne),
       BulkExchanges)
 
   private val rulesOfBulkExchanges: Rule[SparkPlan] = new PhysicalJoinRules(BulkExchanges)

@@ -1,8 +1,7 @@
 package io.github.skewext
 
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.RewriteReason
-import io.github.skewext.rewrite.RewriteJoinChains
+import io.github.skewext.rewrite.{RewriteJoinChains, RewriteReason}
+import io.github.skewext.rules.SkewConf
 import io.github.skewext.skew.SkewTest
 
 import org.apache.spark.SparkConf

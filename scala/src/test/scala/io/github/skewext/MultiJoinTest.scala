@@ -6,9 +6,9 @@ import java.util.concurrent.atomic.AtomicInteger
 import scala.collection.JavaConverters._
 import scala.util.Random
 
-import io.github.skewext.execution.MultiJoinExec
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.optimizer.{DropUnusedInputs, PropagateEmptyInputs}
+import io.github.skewext.join.exec.MultiJoinExec
+import io.github.skewext.join.optimizer.{DropUnusedInputs, PropagateEmptyInputs}
+import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.SparkConf
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}

@@ -5,7 +5,7 @@ import java.util.{Arrays, Collections}
 
 import scala.collection.JavaConverters._
 
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.rules.SkewConf
 import org.apache.commons.io.FileUtils
 
 import org.apache.spark.sql.functions.col

@@ -1,7 +1,10 @@
 package io.github.skewext
 
+import io.github.skewext.bucket.{BucketReason, SortedFileMergeReason}
 import io.github.skewext.explain.Advice
-import io.github.skewext.plan.{BucketReason, MergeReason, RewriteReason, SkewReason, TechniqueReason}
+import io.github.skewext.rewrite.RewriteReason
+import io.github.skewext.skew.SkewReason
+import io.github.skewext.technique.TechniqueReason
 
 /**
  * Writes the tables of reasons into the documentation, or checks that they are up to date.
@@ -32,7 +35,7 @@ object ReasonsDoc extends GeneratedPage("the reasons in the code") {
     "rewrite" -> table(RewriteReason.all.map(r => r.text -> Advice.of(r))),
     "skew" -> table(SkewReason.all.map(r => r.text -> Advice.of(r))),
     "technique" -> table(TechniqueReason.all.map(r => r.text -> Advice.of(r))),
-    "merge" -> table(MergeReason.all.map(r => r.text -> Advice.of(r))),
+    "merge" -> table(SortedFileMergeReason.all.map(r => r.text -> Advice.of(r))),
     "buckets" -> table(BucketReason.all.map(r => r.text -> Advice.of(r))))
 
   private def table(rows: Seq[(String, String)]): String =

@@ -2,7 +2,10 @@ package io.github.skewext
 
 import scala.reflect.runtime.universe._
 
-import io.github.skewext.plan.{BucketReason, MergeReason, RewriteReason, SkewReason, TechniqueReason}
+import io.github.skewext.bucket.{BucketReason, SortedFileMergeReason}
+import io.github.skewext.rewrite.RewriteReason
+import io.github.skewext.skew.SkewReason
+import io.github.skewext.technique.TechniqueReason
 import org.scalatest.funsuite.AnyFunSuite
 
 /** Every reason is in the documentation, once, with what to do about it. */
@@ -14,7 +17,9 @@ class ReasonsDocSuite extends AnyFunSuite {
   test("the lists of reasons are complete") {
     assert(SkewReason.all.map(_.toString).toSet === objectsOf(symbolOf[SkewReason]))
     assert(RewriteReason.all.map(_.toString).toSet === objectsOf(symbolOf[RewriteReason]))
-    assert(MergeReason.all.map(_.toString).toSet === objectsOf(symbolOf[MergeReason]))
+    assert(
+      SortedFileMergeReason.all.map(_.toString).toSet === objectsOf(
+        symbolOf[SortedFileMergeReason]))
     assert(TechniqueReason.all.map(_.toString).toSet === objectsOf(symbolOf[TechniqueReason]))
     assert(BucketReason.all.map(_.toString).toSet === objectsOf(symbolOf[BucketReason]))
   }
@@ -24,7 +29,7 @@ class ReasonsDocSuite extends AnyFunSuite {
     val texts = Map(
       "rewrite" -> RewriteReason.all.map(_.text),
       "skew" -> SkewReason.all.map(_.text),
-      "merge" -> MergeReason.all.map(_.text),
+      "merge" -> SortedFileMergeReason.all.map(_.text),
       "technique" -> TechniqueReason.all.map(_.text),
       "buckets" -> BucketReason.all.map(_.text))
     for ((name, reasons) <- texts; reason <- reasons) {

@@ -1,11 +1,12 @@
 package io.github.skewext
 
-import io.github.skewext.execution.split.{KeySketchExec, SplitJoinExec}
-import io.github.skewext.execution.{MarkedBroadcastJoinExec, MultiFullJoinExec, SaltKeysExec}
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.planner.MultiFullJoinStrategy
+import io.github.skewext.join.MultiFullJoinStrategy
+import io.github.skewext.join.exec.MultiFullJoinExec
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.shuffle.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec, ColumnarFilterProjectExec}
 import io.github.skewext.skew.SkewJoinCostEvaluator
-import io.github.skewext.technique.TechniqueTest
+import io.github.skewext.skew.exec.{KeySketchExec, SplitJoinExec}
+import io.github.skewext.technique.{MarkedBroadcastJoinExec, SaltKeysExec, TechniqueTest}
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
@@ -13,7 +14,6 @@ import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoi
 import org.apache.spark.sql.execution.{SparkPlan, WholeStageCodegenExec}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec, SelectColumnsExec}
 
 /** Queries whose plans change while they run, with a node of ours in them. */
 trait ReplanningTest extends TechniqueTest with StoredTables {
@@ -114,7 +114,7 @@ trait ReplanningTest extends TechniqueTest with StoredTables {
       Seq(NotSplit)),
     Case(
       "filters and projections of batches",
-      _.isInstanceOf[SelectColumnsExec],
+      _.isInstanceOf[ColumnarFilterProjectExec],
       inputs =>
         fullJoin("k")(inputs.map(df => df.where(s"${df.columns(1)} > 5").drop(df.columns(1))): _*)),
     Case(

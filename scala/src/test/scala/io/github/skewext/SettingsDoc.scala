@@ -1,6 +1,6 @@
 package io.github.skewext
 
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.rules.SkewConf
 
 /**
  * Writes the table of settings that the documentation shows, or checks that it is up to date.

@@ -6,7 +6,7 @@ import java.nio.file.{Files, Paths}
 import scala.collection.mutable
 
 import io.github.skewext.bucket.PruneBucketsByKeys
-import io.github.skewext.internal.{OldSettings, SkewConf}
+import io.github.skewext.rules.{OldSettings, SkewConf}
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.internal.SQLConf
@@ -30,7 +30,8 @@ class SettingsSuite extends AnyFunSuite {
   /** For each old name: a value, and what reads it. */
   private val effects: Map[String, (String, Read)] = Map(
     effect("multiJoin.broadcast.enabled", "false")(_.getConf(SkewConf.MULTI_JOIN_BROADCAST)),
-    effect("multiJoin.runtimeFilter.enabled", "false")(_.getConf(SkewConf.MULTI_JOIN_RUNTIME_FILTER)),
+    effect("multiJoin.runtimeFilter.enabled", "false")(
+      _.getConf(SkewConf.MULTI_JOIN_RUNTIME_FILTER)),
     effect("multiJoin.grouping", "sort")(_.getConf(SkewConf.MULTI_JOIN_GROUPING)),
     effect("multiJoin.maxRowsInMemory", "7")(_.getConf(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY)),
     effect("multiJoin.groupRowsInMemory", "7")(_.getConf(SkewConf.MULTI_JOIN_GROUP_ROWS_IN_MEMORY)),
@@ -39,10 +40,13 @@ class SettingsSuite extends AnyFunSuite {
     effect("skew.minGain", "7.0")(_.getConf(SkewConf.SKEW_MIN_GAIN)),
     effect("skew.marking.enabled", "false")(_.getConf(SkewConf.SKEW_MARKING)),
     effect("skew.output.enabled", "false")(SkewConf.outputSkew(_) != SkewConf.OutputSkew.Off),
-    effect("skew.output.sparkJoins.enabled", "true")(SkewConf.outputSkew(_) == SkewConf.OutputSkew.All),
+    effect("skew.output.sparkJoins.enabled", "true")(
+      SkewConf.outputSkew(_) == SkewConf.OutputSkew.All),
     effect("bucket.merge.maxFiles", "7")(_.getConf(SkewConf.BUCKET_MERGE_MAX_FILES)),
-    effect("bucket.merge.multiJoin.maxFiles", "7")(_.getConf(SkewConf.BUCKET_MERGE_MULTI_JOIN_MAX_FILES)),
-    effect("bucket.pruning.joinKeys.enabled", "false")(_.getConf(SkewConf.BUCKET_PRUNING_JOIN_KEYS)),
+    effect("bucket.merge.multiJoin.maxFiles", "7")(
+      _.getConf(SkewConf.BUCKET_MERGE_MULTI_JOIN_MAX_FILES)),
+    effect("bucket.pruning.joinKeys.enabled", "false")(
+      _.getConf(SkewConf.BUCKET_PRUNING_JOIN_KEYS)),
     effect("bucket.pruning.maxValues", "7")(_.getConf(SkewConf.BUCKET_PRUNING_MAX_VALUES)),
     effect("bucket.skew.enabled", "false")(_.getConf(SkewConf.BUCKET_SKEW)))
 

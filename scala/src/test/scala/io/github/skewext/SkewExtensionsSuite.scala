@@ -3,12 +3,10 @@ package io.github.skewext
 import scala.io.Source
 
 import io.github.skewext.function.KeepCommonTables
-import io.github.skewext.internal.{Guard, GuardedRule, GuardedStrategy, LoadedExtension, SkewConf}
-import io.github.skewext.optimizer.{LowerMultiFullJoin, PruneNestedColumns, PushKeyPredicates}
-import io.github.skewext.plan.MultiFullJoin
-import io.github.skewext.planner.MultiFullJoinStrategy
+import io.github.skewext.join.optimizer.{LowerMultiFullJoin, PruneNestedColumns, PushKeyPredicates}
+import io.github.skewext.join.{MultiFullJoin, MultiFullJoinStrategy, PhysicalJoinRules}
+import io.github.skewext.rules.{Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, RuleGroup, SkewConf}
 import io.github.skewext.technique.ResolveSkewJoinHints
-
 import org.apache.logging.log4j.Level
 
 import org.apache.spark.sql.catalyst.expressions.Literal

@@ -2,10 +2,10 @@ package io.github.skewext.bucket
 
 import scala.annotation.tailrec
 
-import io.github.skewext.execution.files.{BucketFiles, MergeSortedFilesExec, SortedFiles}
-import io.github.skewext.execution.{MadeOf, MultiFullJoinExec}
-import io.github.skewext.internal.{LogicalLinks, SkewConf}
-import io.github.skewext.plan.MergeReason
+import io.github.skewext.bucket.files.{BucketFiles, MergeSortedFilesExec, SortedFiles}
+import io.github.skewext.join.exec.MultiFullJoinExec
+import io.github.skewext.rules.{LogicalLinks, SkewConf}
+import io.github.skewext.stable.MadeOf
 
 import org.apache.spark.sql.catalyst.expressions.{Ascending, Attribute, SortOrder}
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -86,8 +86,8 @@ object MergeSortedFiles extends Rule[SparkPlan] {
         }
       }
       // Merging some inputs does not help unless all inputs are in order.
-      scans.flatten.filter(MergeReason.of(_).isEmpty).foreach { scan =>
-        MergeReason.set(scan, MergeReason.OtherInputs)
+      scans.flatten.filter(SortedFileMergeReason.of(_).isEmpty).foreach { scan =>
+        SortedFileMergeReason.set(scan, SortedFileMergeReason.OtherInputs)
       }
     }
     join
@@ -100,37 +100,39 @@ object MergeSortedFiles extends Rule[SparkPlan] {
       order: Seq[SortOrder],
       limit: MaxFiles): Option[SparkPlan] = {
     val found = for {
-      _ <- check(conf.getConf(SkewConf.BUCKET_MERGE), MergeReason.SwitchedOff)
-      _ <- check(isOrdered(withOrder(chain), order), MergeReason.OtherOrder)
-      _ <- check(SortedFiles.keepsValues(scan), MergeReason.Format)
-      _ <- check(isDeterministic(chain), MergeReason.NonDeterministic)
+      _ <- check(conf.getConf(SkewConf.BUCKET_MERGE), SortedFileMergeReason.SwitchedOff)
+      _ <- check(isOrdered(withOrder(chain), order), SortedFileMergeReason.OtherOrder)
+      _ <- check(SortedFiles.keepsValues(scan), SortedFileMergeReason.Format)
+      _ <- check(isDeterministic(chain), SortedFileMergeReason.NonDeterministic)
       // The number of files is known before their names are read, which takes seconds for 100,000
       // files.
       _ <- check(!BucketFiles.areSurelyMore(scan, limit.files), limit.otherwise)
-      files <- BucketFiles.of(scan).map(_.sorted).toRight(MergeReason.FileNames)
+      files <- BucketFiles.of(scan).map(_.sorted).toRight(SortedFileMergeReason.FileNames)
       _ <- check(files.most <= limit.files, limit.otherwise)
       _ <- check(
         files.most <= 1 || files.bytes <= conf.getConf(SkewConf.BUCKET_MERGE_MAX_BYTES),
-        MergeReason.LargeFiles)
+        SortedFileMergeReason.LargeFiles)
     } yield MergeSortedFilesExec(order, files.most, chain)
     found match {
-      case Right(_) => MergeReason.clear(scan)
-      case Left(reason) => MergeReason.set(scan, reason)
+      case Right(_) => SortedFileMergeReason.clear(scan)
+      case Left(reason) => SortedFileMergeReason.set(scan, reason)
     }
     found.toOption
   }
 
   /** The most files of a bucket that are merged, and the reason for more. */
-  private case class MaxFiles(files: Int, otherwise: MergeReason)
+  private case class MaxFiles(files: Int, otherwise: SortedFileMergeReason)
 
   private def sortedElse: MaxFiles =
-    MaxFiles(conf.getConf(SkewConf.BUCKET_MERGE_MAX_FILES), MergeReason.ManyFiles)
+    MaxFiles(conf.getConf(SkewConf.BUCKET_MERGE_MAX_FILES), SortedFileMergeReason.ManyFiles)
 
   private def hashedElse: MaxFiles = MaxFiles(
     conf.getConf(SkewConf.BUCKET_MERGE_MULTI_JOIN_MAX_FILES),
-    MergeReason.ManyFilesOfMultiJoin)
+    SortedFileMergeReason.ManyFilesOfMultiJoin)
 
-  private def check(condition: Boolean, otherwise: MergeReason): Either[MergeReason, Unit] =
+  private def check(
+      condition: Boolean,
+      otherwise: SortedFileMergeReason): Either[SortedFileMergeReason, Unit] =
     if (condition) Right(()) else Left(otherwise)
 
   /**

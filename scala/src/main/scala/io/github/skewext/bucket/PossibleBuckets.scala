@@ -1,7 +1,7 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.plan.BucketReason.{Detailed, HashUnknown, NoCondition, NotFixed, TooManyValues}
-import io.github.skewext.plan.KeyTypes
+import io.github.skewext.bucket.BucketReason.{Detailed, HashUnknown, NoCondition, NotFixed, TooManyValues}
+import io.github.skewext.stable.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
@@ -189,12 +189,12 @@ private[skewext] object PossibleBuckets {
 
   /** Types whose equal values have equal hashes, except for the zeros of floating-point numbers. */
   def hashIsOfValue(dataType: DataType): Boolean =
-    KeyTypes.comparedByBytes(dataType) || dataType == FloatType || dataType == DoubleType
+    ComparedByBytes(dataType) || dataType == FloatType || dataType == DoubleType
 
   /**
    * Whether Scala compares the values like Spark. It does not for binary values, which are arrays,
    * nor for NaN, which is not equal to itself.
    */
   private def isComparedByScala(dataType: DataType): Boolean =
-    KeyTypes.comparedByBytes(dataType) && dataType != BinaryType
+    ComparedByBytes(dataType) && dataType != BinaryType
 }

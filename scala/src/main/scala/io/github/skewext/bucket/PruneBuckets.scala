@@ -1,8 +1,7 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.execution.files.BucketedScan
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.BucketReason
+import io.github.skewext.bucket.files.BucketedScan
+import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.catalog.BucketSpec
 import org.apache.spark.sql.catalyst.rules.Rule

@@ -1,9 +1,8 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.execution.MadeOf
-import io.github.skewext.execution.files.BucketedScan
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.{BucketReason, KeyTypes}
+import io.github.skewext.bucket.files.BucketedScan
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.stable.{ComparedByBytes, MadeOf}
 
 import org.apache.spark.sql.catalyst.catalog.BucketSpec
 import org.apache.spark.sql.catalyst.expressions._
@@ -94,7 +93,7 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
 
   private def keyOf(column: Attribute, keys: Seq[Expression]): Option[Key] = {
     val index = keys.indexWhere {
-      case a: Attribute => a.exprId == column.exprId && KeyTypes.comparedByBytes(a.dataType)
+      case a: Attribute => a.exprId == column.exprId && ComparedByBytes(a.dataType)
       // For example, an int column that is compared with a long.
       case Cast(a: Attribute, to, _, _) =>
         a.exprId == column.exprId && isIntegral(a.dataType) && isIntegral(to) &&

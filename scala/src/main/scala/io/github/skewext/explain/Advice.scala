@@ -1,6 +1,9 @@
 package io.github.skewext.explain
 
-import io.github.skewext.plan.{BucketReason, MergeReason, RewriteReason, SkewReason, TechniqueReason}
+import io.github.skewext.bucket.{BucketReason, SortedFileMergeReason}
+import io.github.skewext.rewrite.RewriteReason
+import io.github.skewext.skew.SkewReason
+import io.github.skewext.technique.TechniqueReason
 
 /** Advice for each reason: its cause, and a change that a user can make. */
 private[skewext] object Advice {
@@ -167,25 +170,26 @@ private[skewext] object Advice {
     case TechniqueReason.WrongOption => "Correct the hint."
   }
 
-  def of(reason: MergeReason): String = reason match {
-    case MergeReason.SwitchedOff => "Set it to true for this query."
-    case MergeReason.OtherOrder =>
+  def of(reason: SortedFileMergeReason): String = reason match {
+    case SortedFileMergeReason.SwitchedOff => "Set it to true for this query."
+    case SortedFileMergeReason.OtherOrder =>
       "Write the table sorted by the columns of the join, in the same order: sort=True of " +
         "write_bucketed."
-    case MergeReason.Format => "Write the table as Parquet or ORC."
-    case MergeReason.NonDeterministic =>
+    case SortedFileMergeReason.Format => "Write the table as Parquet or ORC."
+    case SortedFileMergeReason.NonDeterministic =>
       "rand(), monotonically_increasing_id(), input_file_name() and the like depend on " +
         "reading one file after the other. Compute them above the join."
-    case MergeReason.FileNames =>
+    case SortedFileMergeReason.FileNames =>
       "The table has files that no bucketed write created. Spark refuses to read it by bucket."
-    case MergeReason.ManyFiles =>
+    case SortedFileMergeReason.ManyFiles =>
       "Rewrite the table: write_bucketed writes one file per bucket."
-    case MergeReason.ManyFilesOfMultiJoin =>
+    case SortedFileMergeReason.ManyFilesOfMultiJoin =>
       "Grouping by hash is faster if the rows fit in memory. Otherwise rewrite the table: " +
         "write_bucketed writes one file per bucket."
-    case MergeReason.LargeFiles =>
+    case SortedFileMergeReason.LargeFiles =>
       "Raise the setting if executors have the memory, select fewer columns, or rewrite the " +
         "table with more buckets."
-    case MergeReason.OtherInputs => "Rows are grouped by hash, which needs no order and no sort."
+    case SortedFileMergeReason.OtherInputs =>
+      "Rows are grouped by hash, which needs no order and no sort."
   }
 }

@@ -1,11 +1,11 @@
 package io.github.skewext.explain
 
-import io.github.skewext.execution.split.KeySketchExec
-import io.github.skewext.execution.{MultiFullJoinExec, MultiJoinExec}
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.join.exec.{MultiFullJoinExec, MultiJoinExec}
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.shuffle.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec}
+import io.github.skewext.skew.exec.KeySketchExec
 
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.skewext.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec}
 
 /** The execution of our operator, read from its plan. */
 private[skewext] object ExplainedExecution {

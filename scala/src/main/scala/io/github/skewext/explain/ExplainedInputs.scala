@@ -1,9 +1,11 @@
 package io.github.skewext.explain
 
-import io.github.skewext.execution.files.MergeSortedFilesExec
-import io.github.skewext.execution.{AlignPartitionsExec, MultiJoinExec}
-import io.github.skewext.optimizer.BroadcastHintedInputs
-import io.github.skewext.plan.{MergeReason, MultiFullJoin}
+import io.github.skewext.bucket.SortedFileMergeReason
+import io.github.skewext.bucket.files.MergeSortedFilesExec
+import io.github.skewext.join.MultiFullJoin
+import io.github.skewext.join.exec.{AlignPartitionsExec, MultiJoinExec}
+import io.github.skewext.join.optimizer.BroadcastHintedInputs
+import io.github.skewext.shuffle.ColumnarFilterProjectExec
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
@@ -12,7 +14,6 @@ import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
-import org.apache.spark.sql.skewext.SelectColumnsExec
 import org.apache.spark.sql.types.LongType
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -154,7 +155,7 @@ private[skewext] class ExplainedInputs(
           .get(key)
           .filterNot(value => value.isEmpty || value == "[]")
           .map(value => s"$what: $value")
-      } ++ MergeReason.of(scan).map(reason => s"sorted rows, as ${reason.text}")
+      } ++ SortedFileMergeReason.of(scan).map(reason => s"sorted rows, as ${reason.text}")
     case scan: BatchScanExec => ExplainedBatchScans.of(scan)
     case aligned: AlignPartitionsExec =>
       Seq(s"partitions of the storage, by ${aligned.by}: ${aligned.values.size}, without a shuffle")
@@ -226,7 +227,7 @@ private[skewext] object ExplainedInputs {
   private object Filtered {
     def unapply(node: SparkPlan): Option[Expression] = node match {
       case FilterExec(condition, _) => Some(condition)
-      case SelectColumnsExec(_, condition, _) => condition
+      case ColumnarFilterProjectExec(_, condition, _) => condition
       case _ => None
     }
   }

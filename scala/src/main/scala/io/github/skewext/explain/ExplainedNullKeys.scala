@@ -1,10 +1,11 @@
 package io.github.skewext.explain
 
-import io.github.skewext.execution.split.SplitJoinExec
-import io.github.skewext.execution.{MadeOf, MultiJoinExec, SparksShuffledJoin}
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.SpreadNulls
-import io.github.skewext.planner.SpreadNullKeys
+import io.github.skewext.join.exec.MultiJoinExec
+import io.github.skewext.join.{SpreadNullKeys, SpreadNulls}
+import io.github.skewext.merge.SpreadSourceNullKeys
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.skew.exec.SplitJoinExec
+import io.github.skewext.stable.{BuiltinShuffledJoin, MadeOf}
 
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
 import org.apache.spark.sql.execution._
@@ -26,9 +27,9 @@ private[skewext] object ExplainedNullKeys {
   def ofSource(join: SparkPlan, adaptive: Boolean, conf: SQLConf): Option[String] = join match {
     case split: SplitJoinExec if split.spreadNullKeys && !PlannedJoin.isMultiJoin(split) =>
       Some(s"rows of the source without a key $Spread")
-    case SparksShuffledJoin(join) if (join.leftKeys ++ join.rightKeys).exists(SpreadNulls.isOne) =>
+    case BuiltinShuffledJoin(join) if (join.leftKeys ++ join.rightKeys).exists(SpreadNulls.isOne) =>
       Some(s"rows of the source without a key $Spread")
-    case SparksShuffledJoin(join) if SpreadNullKeys.sourceWithoutKeys(join).isDefined =>
+    case BuiltinShuffledJoin(join) if SpreadSourceNullKeys.sourceWithoutKeys(join).isDefined =>
       val why = whyTogether(join, adaptive, conf)
       Some(s"rows of the source without a key all go to one task: $why")
     case _ => None
@@ -40,8 +41,8 @@ private[skewext] object ExplainedNullKeys {
     if (!adaptive) "the plan is not adaptive"
     else if (!conf.getConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS)) {
       s"${SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key} is false"
-    } else if (SkewConf.excludes(conf, SpreadNullKeys.ruleName)) {
-      s"${SpreadNullKeys.ruleName} is in ${SkewConf.EXCLUDED_RULES.key}"
+    } else if (excluded(join, conf).isDefined) {
+      s"${excluded(join, conf).get} is in ${SkewConf.EXCLUDED_RULES.key}"
     } else if (join.children.forall(_.outputPartitioning == SinglePartition)) {
       "there is only one partition"
     } else if (join.children.flatMap(exchangeOf).size < join.children.size) {
@@ -49,6 +50,15 @@ private[skewext] object ExplainedNullKeys {
     } else {
       "an operator above or below requires the partitioning by the key"
     }
+
+  /** The excluded rule that would spread the rows. Both are for the source of a MERGE. */
+  private def excluded(join: SparkPlan, conf: SQLConf): Option[String] = {
+    val ofSource = join match {
+      case _: MultiJoinExec => Nil
+      case _ => Seq(SpreadSourceNullKeys)
+    }
+    (SpreadNullKeys +: ofSource).map(_.ruleName).find(SkewConf.excludes(conf, _))
+  }
 
   def exchangeOf(input: SparkPlan): Option[ShuffleExchangeLike] = input match {
     case exchange: ShuffleExchangeLike => Some(exchange)

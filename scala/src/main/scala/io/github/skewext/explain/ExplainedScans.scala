@@ -1,6 +1,6 @@
 package io.github.skewext.explain
 
-import io.github.skewext.plan.BucketReason
+import io.github.skewext.bucket.BucketReason
 
 import org.apache.spark.sql.execution.FileSourceScanExec
 

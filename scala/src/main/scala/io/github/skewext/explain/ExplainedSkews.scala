@@ -1,9 +1,10 @@
 package io.github.skewext.explain
 
-import io.github.skewext.execution.split.SplitJoinExec
-import io.github.skewext.execution.{MultiJoinExec, SparksShuffledJoin}
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.SkewReason
+import io.github.skewext.join.exec.MultiJoinExec
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.skew.SkewReason
+import io.github.skewext.skew.exec.SplitJoinExec
+import io.github.skewext.stable.BuiltinShuffledJoin
 
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
@@ -52,13 +53,13 @@ private[skewext] object ExplainedSkews {
             splits.partitions.size,
             splits.pieces,
             splits.residuals))
-      case SparksShuffledJoin(join) if join.isSkewJoin =>
+      case BuiltinShuffledJoin(join) if join.isSkewJoin =>
         // Such a join has the same tasks as the split join below it.
         val how =
           if (join.exists(_.isInstanceOf[SplitJoinExec])) "as the join below is"
           else SkewReason.SplitBySpark.text
         Some(ExplainedSkew(name, ExplainedSkew.Split, how))
-      case _: MultiJoinExec | SparksShuffledJoin(_) =>
+      case _: MultiJoinExec | BuiltinShuffledJoin(_) =>
         val off = Seq(SkewConf.ENABLED, SkewConf.SKEW_ENABLED, SQLConf.SKEW_JOIN_ENABLED)
           .find(!conf.getConf(_))
         SkewReason.of(join) match {

@@ -3,8 +3,8 @@ package io.github.skewext.explain
 import scala.util.Try
 import scala.util.control.NonFatal
 
-import io.github.skewext.internal.{Guard, LoadedExtension, SkewConf, SparkLine}
-import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.join.MultiFullJoin
+import io.github.skewext.rules.{Guard, LoadedExtension, SkewConf, SparkLine}
 
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}

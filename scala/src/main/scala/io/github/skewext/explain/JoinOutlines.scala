@@ -1,6 +1,6 @@
 package io.github.skewext.explain
 
-import io.github.skewext.internal.{LoadedExtension, SkewConf}
+import io.github.skewext.rules.{LoadedExtension, SkewConf}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan

@@ -2,10 +2,10 @@ package io.github.skewext.explain
 
 import java.util.Locale
 
-import io.github.skewext.execution.{MarkedBroadcastJoinExec, MultiJoinExec}
-import io.github.skewext.internal.JoinTypeName
-import io.github.skewext.plan.InputRole.{Optional, Required}
-import io.github.skewext.plan.{InputRole, MultiFullJoin}
+import io.github.skewext.join.InputRole.{Optional, Required}
+import io.github.skewext.join.exec.MultiJoinExec
+import io.github.skewext.join.{InputRole, JoinTypeName, MultiFullJoin}
+import io.github.skewext.technique.MarkedBroadcastJoinExec
 
 import org.apache.spark.sql.catalyst.expressions.EqualTo
 import org.apache.spark.sql.catalyst.plans.JoinType

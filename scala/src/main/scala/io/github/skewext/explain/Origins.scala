@@ -1,9 +1,11 @@
 package io.github.skewext.explain
 
-import io.github.skewext.internal.{Guard, SkewConf}
-import io.github.skewext.optimizer.LowerMultiFullJoin
-import io.github.skewext.plan.{MultiFullJoin, RewriteReason, TechniqueHint}
-import io.github.skewext.rewrite.RewriteJoinChains
+import io.github.skewext.join.hint.TechniqueHint
+import io.github.skewext.join.optimizer.LowerMultiFullJoin
+import io.github.skewext.join.{MultiFullJoin, RewrittenJoins}
+import io.github.skewext.rewrite.{RewriteJoinChains, RewriteReason}
+import io.github.skewext.rules.{Guard, SkewConf}
+import io.github.skewext.technique.TechniqueReason
 
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
@@ -13,7 +15,7 @@ import org.apache.spark.sql.internal.SQLConf
 private[skewext] object Origins {
 
   def ofMultiJoin(join: Option[LogicalPlan]): Origin =
-    join.flatMap(RewriteReason.madeOf(_)) match {
+    join.flatMap(RewrittenJoins.of(_)) match {
       case Some(joins) => Origin(Origin.Rewritten, s"$joins became one operator")
       case None => Origin(Origin.AskedFor, "one operator")
     }
@@ -21,7 +23,7 @@ private[skewext] object Origins {
   /** The origin of a multi-way join that runs as Spark's broadcast joins. */
   def ofBroadcast(join: MultiFullJoin): Origin = {
     val origin = ofMultiJoin(Some(join))
-    val before = RewriteReason.madeOf(join).fold("")(joins => s"$joins became one join, and ")
+    val before = RewrittenJoins.of(join).fold("")(joins => s"$joins became one join, and ")
     origin.copy(text = s"${before}all inputs but one are small enough to broadcast, so Spark's " +
       "broadcast joins do it and nothing is shuffled")
   }
@@ -46,12 +48,15 @@ private[skewext] object Origins {
           Origin.AskedFor,
           "multi_join broadcasts the inputs that have a broadcast hint",
           Some(join))
-      case TechniqueHint.Refused(technique, reason) =>
-        Origin(
-          Origin.LeftAlone,
-          s"skew_join by $technique is Spark's own join: ${reason.reason.text}",
-          reason.detail,
-          Some(Advice.of(reason.reason)))
+      case TechniqueHint.Refused(technique, refusal) =>
+        refusal match {
+          case TechniqueReason.Detailed(reason, detail) =>
+            Origin(
+              Origin.LeftAlone,
+              s"skew_join by $technique is Spark's own join: ${reason.text}",
+              detail,
+              Some(Advice.of(reason)))
+        }
       case TechniqueHint.Wanted(technique, _, _, _) =>
         Origin(
           Origin.SwitchedOff,

@@ -4,11 +4,13 @@ import java.util.{Collections, IdentityHashMap}
 
 import scala.collection.mutable
 
-import io.github.skewext.execution.files.{BucketedScan, SlicedBucketsExec}
-import io.github.skewext.execution.split.KeySketchExec
-import io.github.skewext.execution.{MadeOf, MarkedBroadcastJoinExec, MultiJoinExec}
-import io.github.skewext.plan.{MarkedBroadcastJoin, MultiFullJoin}
-import io.github.skewext.planner.BroadcastSmallInputs
+import io.github.skewext.bucket.files.{BucketedScan, SlicedBucketsExec}
+import io.github.skewext.join.exec.MultiJoinExec
+import io.github.skewext.join.{BroadcastSmallInputs, MultiFullJoin}
+import io.github.skewext.shuffle.ColumnarFilterProjectExec
+import io.github.skewext.skew.exec.KeySketchExec
+import io.github.skewext.stable.MadeOf
+import io.github.skewext.technique.{MarkedBroadcastJoin, MarkedBroadcastJoinExec}
 
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution._
@@ -17,7 +19,6 @@ import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.command.ExecutedCommandExec
 import org.apache.spark.sql.execution.exchange.{Exchange, ReusedExchangeExec}
 import org.apache.spark.sql.execution.joins.BaseJoinExec
-import org.apache.spark.sql.skewext.SelectColumnsExec
 
 /**
  * A multi-way join, or consecutive Spark joins without a node in between that changes their rows.
@@ -77,7 +78,7 @@ private[skewext] object PlannedJoin {
     case _: ReusedExchangeExec => false
     case sort: SortExec => !sort.global
     case MadeOf.Wrapped(_) | _: ProjectExec | _: FilterExec | _: Exchange | _: KeySketchExec |
-        _: SlicedBucketsExec | _: ColumnarToRowExec | _: SelectColumnsExec =>
+        _: SlicedBucketsExec | _: ColumnarToRowExec | _: ColumnarFilterProjectExec =>
       true
     case _ => false
   }

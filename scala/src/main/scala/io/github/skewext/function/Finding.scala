@@ -2,7 +2,7 @@ package io.github.skewext.function
 
 import io.github.skewext.bucket.BucketedWriter
 import io.github.skewext.explain.Explainer
-import io.github.skewext.report.{QueryReport, SkewReport}
+import io.github.skewext.explain.report.{QueryReport, SkewReport}
 import io.github.skewext.sketch.KeyPass
 
 import org.apache.spark.sql.catalyst.InternalRow

@@ -3,8 +3,9 @@ package io.github.skewext.function
 import java.util.Locale
 
 import io.github.skewext.internal.BuildInfo
-import io.github.skewext.plan.InputRole.{Optional, Required}
-import io.github.skewext.plan.{HotKey, InputRole, MultiFullJoinBuilder, TechniqueOptions}
+import io.github.skewext.join.InputRole.{Optional, Required}
+import io.github.skewext.join.hint.{HotKey, TechniqueOptions}
+import io.github.skewext.join.{InputRole, MultiFullJoinBuilder}
 import io.github.skewext.technique.{AutoJoin, SkewJoinBuilder, SkewTechniques}
 
 import org.apache.spark.sql.SparkSession

@@ -1,6 +1,6 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.plan.KeyTypes
+import io.github.skewext.stable.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.expressions.{LeafExpression, Unevaluable}
 import org.apache.spark.sql.types._
@@ -26,7 +26,7 @@ private[skewext] object ChainKey {
   def isExact(dataType: DataType): Boolean = dataType match {
     case ArrayType(element, _) => isExact(element)
     case struct: StructType => struct.forall(field => isExact(field.dataType))
-    case other => KeyTypes.comparedByBytes(other)
+    case other => ComparedByBytes(other)
   }
 }
 

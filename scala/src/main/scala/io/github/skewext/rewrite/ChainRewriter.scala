@@ -1,9 +1,10 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.internal.{JoinTypeName, SkewConf}
-import io.github.skewext.plan.InputRole.{Excluded, Optional, Required}
-import io.github.skewext.plan.RewriteReason.Detailed
-import io.github.skewext.plan.{InputRole, JoinHints, MultiFullJoin, RewriteReason}
+import io.github.skewext.join.InputRole.{Excluded, Optional, Required}
+import io.github.skewext.join.hint.TechniqueHint
+import io.github.skewext.join.{InputRole, JoinTypeName, MultiFullJoin, RewrittenJoins}
+import io.github.skewext.rewrite.RewriteReason.Detailed
+import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
@@ -161,7 +162,7 @@ private[skewext] class ChainRewriter(
   }
 
   private def unhinted(join: Join): Either[Detailed, Unit] =
-    JoinHints.asked(join) match {
+    TechniqueHint.asked(join) match {
       case Some(hint) => Left(Detailed(RewriteReason.Hint, Some(hint)))
       case None => Right(())
     }
@@ -300,7 +301,7 @@ private[skewext] class ChainRewriter(
           group.original
         case None =>
           val (plan, join) = new JoinTreePlanner(group, keepsIds).plan()
-          RewriteReason.setMadeOf(join, madeOf(group.joins))
+          RewrittenJoins.set(join, madeOf(group.joins))
           plan
       }
     }

@@ -1,8 +1,8 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.plan.InputRole.{Optional, Required}
-import io.github.skewext.plan.RewriteReason.Detailed
-import io.github.skewext.plan.{InputRole, KeyTypes}
+import io.github.skewext.join.InputRole.{Optional, Required}
+import io.github.skewext.join.{InputRole, KeyTypes}
+import io.github.skewext.rewrite.RewriteReason.Detailed
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan

@@ -2,9 +2,9 @@ package io.github.skewext.rewrite
 
 import scala.collection.mutable
 
-import io.github.skewext.plan.InputRole.{Excluded, Optional}
-import io.github.skewext.plan.RewriteReason.Detailed
-import io.github.skewext.plan.{InputRole, KeyTypes, NewIds, RewriteReason}
+import io.github.skewext.join.InputRole.{Excluded, Optional}
+import io.github.skewext.join.{InputRole, KeyTypes, NewIds}
+import io.github.skewext.rewrite.RewriteReason.Detailed
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan

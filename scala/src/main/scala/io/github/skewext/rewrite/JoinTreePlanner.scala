@@ -3,7 +3,7 @@ package io.github.skewext.rewrite
 import scala.collection.concurrent.TrieMap
 import scala.collection.mutable
 
-import io.github.skewext.plan.{KeyTypes, MultiFullJoin, NewIds}
+import io.github.skewext.join.{KeyTypes, MultiFullJoin, NewIds}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}

@@ -1,7 +1,7 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.join.MultiFullJoin
+import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule

@@ -1,7 +1,7 @@
 package io.github.skewext.sketch
 
-import io.github.skewext.internal.StageName
-import io.github.skewext.plan.{KeyColumn, KeyTypes}
+import io.github.skewext.join.{KeyColumn, KeyTypes}
+import io.github.skewext.rules.StageName
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._

@@ -1,8 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.files.{BucketFiles, SlicedBucketsExec}
-import io.github.skewext.execution.split.MapBlocks
-import io.github.skewext.sketch.KeySketch
+import io.github.skewext.bucket.files.{BucketFiles, SlicedBucketsExec}
 
 import org.apache.spark.sql.execution.{CoalescedPartitionSpec, FileSourceScanExec, ShufflePartitionSpec, SparkPlan}
 

@@ -1,8 +1,5 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.Slice
-import io.github.skewext.plan.{SkewSettings, TaskFiles}
-
 /**
  * Limits the tasks of a partition for the files that they write.
  *

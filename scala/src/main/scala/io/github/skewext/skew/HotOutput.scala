@@ -1,7 +1,5 @@
 package io.github.skewext.skew
 
-import io.github.skewext.plan.SkewSettings
-
 /**
  * The estimated output of a partition, as costs.
  *

@@ -1,9 +1,8 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.{JoinedInputs, SplitJoinExec, SplitReadSpecs}
-import io.github.skewext.execution.{MadeOf, SparksShuffledJoin}
-import io.github.skewext.internal.{LogicalLinks, SkewConf}
-import io.github.skewext.plan.SkewSettings
+import io.github.skewext.rules.{LogicalLinks, SkewConf}
+import io.github.skewext.skew.exec.{SplitJoinExec, SplitReadSpecs}
+import io.github.skewext.stable.{BuiltinShuffledJoin, MadeOf}
 
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, ShuffledJoin, SortMergeJoinExec}
@@ -46,7 +45,7 @@ private[skewext] object JoinsAbove {
       case _ => false
     }
     plan.transformUp {
-      case SparksShuffledJoin(above)
+      case BuiltinShuffledJoin(above)
           if !above.isSkewJoin && RequiredLayout.reasonToLeaveWhole(above).isEmpty =>
         val (ofLeft, ofRight) = above match {
           case MadeOf(Seq(left, right)) => (left.linear, right.linear)

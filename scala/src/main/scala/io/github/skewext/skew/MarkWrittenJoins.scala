@@ -1,7 +1,5 @@
 package io.github.skewext.skew
 
-import io.github.skewext.plan.{TaskFiles, WrittenJoin}
-
 import org.apache.spark.sql.catalyst.plans.logical.{AppendData, LogicalPlan, OverwriteByExpression, V2WriteCommand}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag

@@ -1,8 +1,5 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.Slice
-import io.github.skewext.plan.SkewSettings
-
 /**
  * A marking: tasks before the join that compute the matched keys.
  *

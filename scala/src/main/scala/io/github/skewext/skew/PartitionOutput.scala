@@ -1,7 +1,5 @@
 package io.github.skewext.skew
 
-import io.github.skewext.sketch.{KeySketch, SketchLayout}
-
 /**
  * The estimated output of the join in one partition, for keys that have many rows in several
  * inputs. The estimate covers hot keys only: the output of other keys is unknown, and small.

@@ -1,9 +1,7 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.MadeOf
-import io.github.skewext.execution.split.{KeySketchExec, MapBlocks, SplitReadSpecs}
-import io.github.skewext.plan.StableRows
-import io.github.skewext.sketch.KeySketch
+import io.github.skewext.skew.exec.{KeySketchExec, SplitReadSpecs}
+import io.github.skewext.stable.{MadeOf, StableRows}
 
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ColumnarToRowExec, ShufflePartitionSpec, SparkPlan}

@@ -1,9 +1,8 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.MadeOf
-import io.github.skewext.execution.split.RowShare
-import io.github.skewext.plan.{InputRole, SkewReason, StableRows}
-import io.github.skewext.sketch.KeySketch
+import io.github.skewext.join.InputRole
+import io.github.skewext.skew.exec.RowShare
+import io.github.skewext.stable.{MadeOf, StableRows}
 
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition

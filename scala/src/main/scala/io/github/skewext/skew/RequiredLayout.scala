@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.{MultiJoinExec, SparksShuffledJoin}
-import io.github.skewext.plan.{JoinHints, SkewReason, WrittenJoin}
+import io.github.skewext.join.exec.MultiJoinExec
+import io.github.skewext.stable.{BuiltinShuffledJoin, JoinHints}
 
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -121,7 +121,7 @@ object RequiredLayout extends Rule[SparkPlan] {
   }
 
   private def isJoin(plan: SparkPlan): Boolean = plan match {
-    case _: MultiJoinExec | SparksShuffledJoin(_) => true
+    case _: MultiJoinExec | BuiltinShuffledJoin(_) => true
     case _ => false
   }
 

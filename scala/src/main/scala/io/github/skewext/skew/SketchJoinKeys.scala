@@ -1,8 +1,10 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.{JoinedInputs, KeySketchExec}
-import io.github.skewext.execution.{MadeOf, MultiFullJoinExec, SparksShuffledJoin}
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.join.exec.MultiFullJoinExec
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.shuffle.BulkShuffleExchangeExec
+import io.github.skewext.skew.exec.KeySketchExec
+import io.github.skewext.stable.{BuiltinShuffledJoin, MadeOf}
 
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
@@ -11,7 +13,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleExchangeLike}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
+import org.apache.spark.sql.skewext.BuiltinShuffle
 
 /**
  * Adds a [[KeySketchExec]] below the shuffles of joins, so that [[SplitSkewedJoins]] finds keys
@@ -19,14 +21,16 @@ import org.apache.spark.sql.skewext.BulkShuffleExchangeExec
  * one side has it, sizes do not show how many rows are equal ([[RowWeights]]).
  *
  * An input that is grouped by the key is not sampled, because each key occurs once. Spark's own
- * joins are sampled only if the setting enables that or the query is part of a MERGE
- * ([[MergeQuery]]), because sampling adds a cost to each of them.
+ * joins are sampled only if the setting enables that or the query is part of a MERGE, because
+ * sampling adds a cost to each of them.
+ *
+ * @param isOfMerge whether a plan is part of a MERGE
  */
-object SketchJoinKeys extends Rule[SparkPlan] {
+case class SketchJoinKeys(isOfMerge: SparkPlan => Boolean) extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = if (isEnabled) {
     val ofSpark =
-      SkewConf.outputSkew(conf) == SkewConf.OutputSkew.All || MergeQuery.isPartOfOne(plan)
+      SkewConf.outputSkew(conf) == SkewConf.OutputSkew.All || isOfMerge(plan)
     val shuffles = shufflesIn(plan, ofSpark)
     val every = conf.getConf(SkewConf.SKEW_OUTPUT_SAMPLE_EVERY)
     if (shuffles.isEmpty) plan
@@ -45,7 +49,7 @@ object SketchJoinKeys extends Rule[SparkPlan] {
   /** The rule is disabled if another shuffle manager is in use. */
   private def isEnabled: Boolean = SkewConf.enabled(conf) &&
     conf.getConf(SkewConf.SKEW_ENABLED) && conf.getConf(SQLConf.SKEW_JOIN_ENABLED) &&
-    SkewConf.outputSkew(conf) != SkewConf.OutputSkew.Off && BulkShuffleExchangeExec.isPossible
+    SkewConf.outputSkew(conf) != SkewConf.OutputSkew.Off && BuiltinShuffle.isUsed
 
   private case class Shuffle(plan: SparkPlan, by: HashPartitioning)
 
@@ -56,7 +60,7 @@ object SketchJoinKeys extends Rule[SparkPlan] {
    * @param ofSpark whether to include the shuffles of Spark's joins.
    */
   private def shufflesIn(plan: SparkPlan, ofSpark: Boolean): Seq[Shuffle] = plan match {
-    case join @ (_: MultiFullJoinExec | SparksShuffledJoin(_)) =>
+    case join @ (_: MultiFullJoinExec | BuiltinShuffledJoin(_)) =>
       val isCounted = ofSpark || join.isInstanceOf[MultiFullJoinExec]
       JoinedInputs.of(join) match {
         case Right(joined) if isCounted && RequiredLayout.reasonToLeaveWhole(join).isEmpty =>

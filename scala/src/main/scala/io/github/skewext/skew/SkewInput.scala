@@ -1,7 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.MapBlocks
-import io.github.skewext.plan.InputRole
+import io.github.skewext.join.InputRole
 
 /**
  * An input of a join, as the planner sees it.

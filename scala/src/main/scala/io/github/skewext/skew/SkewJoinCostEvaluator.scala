@@ -1,6 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.SplitJoinExec
+import io.github.skewext.skew.exec.SplitJoinExec
 
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{Cost, CostEvaluator}

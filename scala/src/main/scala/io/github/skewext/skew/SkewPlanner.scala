@@ -1,8 +1,7 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.{PartitionSplit, Slice}
-import io.github.skewext.plan.InputRole.Optional
-import io.github.skewext.plan.{InputRole, SkewReason, SkewSettings}
+import io.github.skewext.join.InputRole
+import io.github.skewext.join.InputRole.Optional
 
 /**
  * Decides which partitions of a join are split, and how. It computes tasks from sizes, without

@@ -1,9 +1,9 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.{JoinedInputs, SkewSplits, SplitJoinExec}
-import io.github.skewext.execution.{MultiFullJoinExec, SparksShuffledJoin}
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.{SkewReason, SkewSettings}
+import io.github.skewext.join.exec.MultiFullJoinExec
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.skew.exec.SplitJoinExec
+import io.github.skewext.stable.BuiltinShuffledJoin
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -104,7 +104,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
       put: (SparkPlan, SparkPlan, Seq[SparkPlan]) => Either[SkewReason, SparkPlan]): SparkPlan = {
     var whole = plan
     def visit(node: SparkPlan): Unit = node match {
-      case join @ (_: MultiFullJoinExec | SparksShuffledJoin(_)) if !isSplitBySpark(join) =>
+      case join @ (_: MultiFullJoinExec | BuiltinShuffledJoin(_)) if !isSplitBySpark(join) =>
         split(join).flatMap(put(whole, join, _)) match {
           case Right(newPlan) =>
             logDebug(s"Splits skewed partitions of ${join.simpleStringWithNodeId()}")
@@ -123,7 +123,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
   }
 
   private def isSplitBySpark(join: SparkPlan): Boolean = join match {
-    case SparksShuffledJoin(j) => j.isSkewJoin
+    case BuiltinShuffledJoin(j) => j.isSkewJoin
     case _ => false
   }
 

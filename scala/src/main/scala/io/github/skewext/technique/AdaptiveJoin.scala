@@ -1,7 +1,7 @@
 package io.github.skewext.technique
 
-import io.github.skewext.internal.{LoadedExtension, SkewConf}
-import io.github.skewext.plan.{SkewSettings, TechniqueHint, TechniqueReason}
+import io.github.skewext.join.hint.{AdaptiveOptions, TechniqueHint}
+import io.github.skewext.rules.{LoadedExtension, SkewConf}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.internal.SQLConf
@@ -14,11 +14,11 @@ object AdaptiveJoin extends SkewTechnique {
 
   override val name: String = TechniqueHint.Adaptive
 
-  override def optionNames: Seq[String] = SkewSettings.optionNames
+  override def optionNames: Seq[String] = AdaptiveOptions.names
 
   override def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] = {
     // Find wrong options before the query runs.
-    SkewSettings.of(SQLConf.get).changedBy(request.options)
+    AdaptiveOptions.of(request.options)
     val own = request.options.values.toSeq.sorted.map { case (k, v) => s"$k=$v" }
     val settings = if (own.isEmpty) "" else own.mkString(" by ", ", ", "")
     Right(

@@ -1,9 +1,9 @@
 package io.github.skewext.technique
 
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.TechniqueReason.Detailed
-import io.github.skewext.plan.{HotKey, TechniqueOptions}
+import io.github.skewext.join.hint.{HotKey, TechniqueOptions}
+import io.github.skewext.rules.SkewConf
 import io.github.skewext.sketch.FrequentKeys
+import io.github.skewext.technique.TechniqueReason.Detailed
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical._

@@ -1,7 +1,5 @@
 package io.github.skewext.technique
 
-import io.github.skewext.plan.TechniqueReason
-
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans._
 

@@ -1,7 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.execution.BroadcastLimit
-import io.github.skewext.plan.{MarkedBroadcastJoin, TechniqueHint, TechniqueReason}
+import io.github.skewext.join.hint.TechniqueHint
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}

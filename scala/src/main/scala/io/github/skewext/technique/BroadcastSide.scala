@@ -2,9 +2,7 @@ package io.github.skewext.technique
 
 import java.util.Locale
 
-import io.github.skewext.execution.BroadcastLimit
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.TechniqueReason
+import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils

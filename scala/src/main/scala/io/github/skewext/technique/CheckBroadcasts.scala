@@ -1,7 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.execution.{BroadcastLimit, MarkedBroadcastJoinExec}
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.rules.Rule

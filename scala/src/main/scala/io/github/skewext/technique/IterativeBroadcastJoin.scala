@@ -1,8 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.execution.BroadcastLimit
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.TechniqueReason
+import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}

@@ -1,8 +1,5 @@
 package io.github.skewext.technique
 
-import io.github.skewext.execution.MarkedBroadcastJoinExec
-import io.github.skewext.plan.MarkedBroadcastJoin
-
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 

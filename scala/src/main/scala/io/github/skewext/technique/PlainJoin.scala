@@ -1,7 +1,5 @@
 package io.github.skewext.technique
 
-import io.github.skewext.plan.TechniqueReason
-
 /** Spark's own join. */
 object PlainJoin extends SkewTechnique {
 

@@ -1,7 +1,7 @@
 package io.github.skewext.technique
 
-import io.github.skewext.internal.{Guard, SkewConf}
-import io.github.skewext.plan.{MarkedBroadcastJoin, TechniqueHint, TechniqueOptions, TechniqueReason}
+import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
+import io.github.skewext.rules.{Guard, SkewConf}
 
 import org.apache.spark.sql.catalyst.plans.logical.{CTERelationDef, Join, LogicalPlan, RebalancePartitions, RepartitionOperation}
 import org.apache.spark.sql.catalyst.rules.Rule

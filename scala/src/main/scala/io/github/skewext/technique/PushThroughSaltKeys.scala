@@ -1,6 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.plan.{HotRows, KeyTypes, SaltKeys}
+import io.github.skewext.stable.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
@@ -32,5 +32,5 @@ object PushThroughSaltKeys extends Rule[LogicalPlan] with PredicateHelper {
 
   private def movable(salts: SaltKeys): AttributeSet =
     if (salts.hotRows == HotRows.Shown) salts.child.outputSet
-    else AttributeSet(salts.keys.collect { case a: Attribute if KeyTypes.comparedByBytes(a) => a })
+    else AttributeSet(salts.keys.collect { case a: Attribute if ComparedByBytes(a) => a })
 }

@@ -4,7 +4,7 @@ import java.util.Locale
 
 import scala.collection.mutable
 
-import io.github.skewext.plan.{TechniqueHint, TechniqueOptions}
+import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
 
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedRelation}

@@ -1,7 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.execution.SaltKeysExec
-import io.github.skewext.plan.{HotKey, HotRows, SaltKeys, SaltedKey, TechniqueOptions, TechniqueReason}
+import io.github.skewext.join.hint.{HotKey, TechniqueOptions}
 import io.github.skewext.sketch.FrequentKeys
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}

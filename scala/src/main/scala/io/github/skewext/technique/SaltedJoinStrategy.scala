@@ -1,8 +1,5 @@
 package io.github.skewext.technique
 
-import io.github.skewext.execution.SaltKeysExec
-import io.github.skewext.plan.SaltKeys
-
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 

@@ -1,7 +1,7 @@
 package io.github.skewext.technique
 
-import io.github.skewext.internal.LoadedExtension
-import io.github.skewext.plan.{TechniqueHint, TechniqueOptions, TechniqueReason}
+import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
+import io.github.skewext.rules.LoadedExtension
 
 import org.apache.spark.sql.catalyst.expressions.Alias
 import org.apache.spark.sql.catalyst.optimizer.EliminateResolvedHint

@@ -1,6 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.plan.{TechniqueOptions, TechniqueReason}
+import io.github.skewext.join.hint.TechniqueOptions
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 

@@ -2,8 +2,9 @@ package io.github.skewext.technique
 
 import java.util.Locale
 
-import io.github.skewext.internal.JoinTypeName
-import io.github.skewext.plan.{JoinHints, NewIds, StableRows, TechniqueHint, TechniqueOptions, TechniqueReason}
+import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
+import io.github.skewext.join.{JoinTypeName, NewIds}
+import io.github.skewext.stable.{JoinHints, OpaqueSubquery, StableRows}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.DeduplicateRelations
@@ -110,9 +111,9 @@ case class TechniqueRequest(
       case cached: InMemoryRelation if cached.outputOrdering.nonEmpty =>
         InMemoryRelation(cached.output, cached.cacheBuilder, Nil, cached.statsOfPlanToCache)
     }
-    val hiding = SubqueryAsItIs.hideIn(unordered)
+    val hiding = OpaqueSubquery.hideIn(unordered)
     val renewed = DeduplicateRelations(Join(original, hiding, Inner, None, JoinHint.NONE)) match {
-      case Join(_, copy, _, _, _) => SubqueryAsItIs.showIn(copy)
+      case Join(_, copy, _, _, _) => OpaqueSubquery.showIn(copy)
     }
     // Give the columns new names, too. Spark does not renew the ids of columns that our nodes
     // create. Its optimizer keeps an alias that corrects a name. Without one, the ids of the join

@@ -1,9 +1,10 @@
 package io.github.skewext.merge
 
-import io.github.skewext.execution.SparksShuffledJoin
-import io.github.skewext.execution.split.SplitJoinExec
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.{SkewReason, SkewSettings, SpreadNulls}
+import io.github.skewext.join.SpreadNulls
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.skew.exec.SplitJoinExec
+import io.github.skewext.skew.{SkewReason, SkewSettings}
+import io.github.skewext.stable.BuiltinShuffledJoin
 
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.SparkPlan
@@ -51,7 +52,7 @@ class MergeNullKeysSuite extends MergeTest {
 
   /** Those of Spark that are left, that of the MERGE itself first. */
   private def joins(plan: SparkPlan): Seq[ShuffledJoin] =
-    collect(plan) { case SparksShuffledJoin(join) => join }
+    collect(plan) { case BuiltinShuffledJoin(join) => join }
 
   private def isSpread(join: ShuffledJoin): Boolean =
     (join.leftKeys ++ join.rightKeys).exists(SpreadNulls.isOne)

@@ -1,7 +1,7 @@
 package io.github.skewext.merge
 
 import io.github.skewext.explain.{Advice, ExplainedSkew}
-import io.github.skewext.plan.SkewReason
+import io.github.skewext.skew.SkewReason
 
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.functions._

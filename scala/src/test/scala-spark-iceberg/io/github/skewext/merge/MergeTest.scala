@@ -3,10 +3,9 @@ package io.github.skewext.merge
 import scala.collection.JavaConverters._
 
 import io.github.skewext.SkewExtensions
-import io.github.skewext.execution.split.SplitJoinExec
 import io.github.skewext.explain.{ExplainedSkew, Explainer}
-import io.github.skewext.plan.SkewReason
-import io.github.skewext.skew.SkewTest
+import io.github.skewext.skew.exec.SplitJoinExec
+import io.github.skewext.skew.{SkewReason, SkewTest}
 import org.apache.iceberg.Table
 import org.apache.iceberg.data.IcebergGenerics
 import org.apache.iceberg.inmemory.InMemoryCatalog

@@ -3,7 +3,7 @@ package io.github.skewext.merge
 import scala.collection.JavaConverters._
 
 import io.github.skewext.RandomSeed
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.rules.SkewConf
 import org.apache.iceberg.catalog.TableIdentifier
 import org.apache.iceberg.spark.Spark3Util
 import org.scalacheck.Gen

@@ -1,9 +1,8 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.SplitJoinExec
-import io.github.skewext.internal.SkewConf
 import io.github.skewext.merge.MergeTest
-import io.github.skewext.plan.SkewReason
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.skew.exec.SplitJoinExec
 
 import org.apache.spark.sql.functions._
 

@@ -3,7 +3,7 @@ package io.github.skewext.bucket
 import java.io.File
 import java.nio.file.Files
 
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.rules.SkewConf
 import org.apache.hadoop.mapreduce.JobContext
 
 import org.apache.spark.internal.io.FileCommitProtocol.TaskCommitMessage

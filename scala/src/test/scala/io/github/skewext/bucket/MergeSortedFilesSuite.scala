@@ -2,8 +2,7 @@ package io.github.skewext.bucket
 
 import java.io.File
 
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.MergeReason
+import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.SparkException
 import org.apache.spark.sql.DataFrame
@@ -120,7 +119,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     val mixed = fullJoin("k")(a, b, data(2))
     check(mixed)
     assert(merges(mixed).isEmpty)
-    assert(reasons(mixed).distinct === Seq(MergeReason.OtherInputs))
+    assert(reasons(mixed).distinct === Seq(SortedFileMergeReason.OtherInputs))
     withSQLConf(SkewConf.MULTI_JOIN_ORDER.key -> "none") {
       val unordered = fullJoin("k")(a, b, c)
       check(unordered)
@@ -179,11 +178,11 @@ class MergeSortedFilesSuite extends SortedBucketTest {
       checkMerged(windowed, 1)
       val descending = Window.partitionBy("k").orderBy(col("l").desc)
       val other = t0.withColumn("n", rank().over(descending))
-      checkNotMerged(other, MergeReason.OtherOrder)
+      checkNotMerged(other, SortedFileMergeReason.OtherOrder)
       assert(sorts(other) === 1)
     }
     withTables(sortBy = Some(Seq("l", "k"))) { case (t0, t1) =>
-      checkNotMerged(t0.join(t1, "k"), MergeReason.OtherOrder)
+      checkNotMerged(t0.join(t1, "k"), SortedFileMergeReason.OtherOrder)
       // Nothing is left to be sorted by where the first column is not read.
       checkNotMerged(t0.drop("l").join(t1.drop("l"), "k"))
     }
@@ -202,7 +201,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
       val kept = a.withColumn("own", own).join(b, Seq("k"), "left")
       kept.collect()
       assert(merges(kept).size === 1 && sorts(kept) === 1)
-      assert(reasons(kept) === Seq(MergeReason.NonDeterministic))
+      assert(reasons(kept) === Seq(SortedFileMergeReason.NonDeterministic))
     }
     // Each file's rows say which they are from.
     val named = a.select(col("k"), col("v0"), col("_metadata.file_name").as("file"))
@@ -213,27 +212,27 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     def joined: DataFrame = a.join(b, "k")
     withAdaptive {
       withSQLConf(SkewConf.BUCKET_MERGE.key -> "false") {
-        checkNotMerged(joined, MergeReason.SwitchedOff)
+        checkNotMerged(joined, SortedFileMergeReason.SwitchedOff)
       }
     }
     withSQLConf(SkewConf.BUCKET_MERGE_MAX_FILES.key -> "2") {
-      checkNotMerged(joined, MergeReason.ManyFiles)
+      checkNotMerged(joined, SortedFileMergeReason.ManyFiles)
     }
     withSQLConf(SkewConf.BUCKET_MERGE_MULTI_JOIN_MAX_FILES.key -> "2") {
       checkMerged(joined, 2)
       val three = fullJoin("k")(a, b, c)
-      checkNotMerged(three, MergeReason.ManyFilesOfMultiJoin)
+      checkNotMerged(three, SortedFileMergeReason.ManyFilesOfMultiJoin)
       assert(sorts(three) === 0 && shuffles(three) === 0 && !operator(three).comesOrdered)
     }
     withSQLConf(SkewConf.BUCKET_MERGE_MAX_BYTES.key -> "1") {
-      checkNotMerged(joined, MergeReason.LargeFiles)
+      checkNotMerged(joined, SortedFileMergeReason.LargeFiles)
     }
     withSQLConf(SkewConf.ENABLED.key -> "false")(assert(merges(joined).isEmpty))
     withSQLConf("spark.sql.sources.bucketing.enabled" -> "false")(checkNotMerged(joined))
     // A scan that needs no buckets reads files in parts, in any order.
     checkNotMerged(a.sortWithinPartitions("k"))
     withTables(format = "csv") { case (t0, t1) =>
-      checkNotMerged(t0.join(t1, "k"), MergeReason.Format)
+      checkNotMerged(t0.join(t1, "k"), SortedFileMergeReason.Format)
     }
     withTables(format = "orc") { case (t0, t1) => checkMerged(t0.join(t1, "k"), 2) }
   }
@@ -312,7 +311,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
           message.contains(SkewConf.BUCKET_MERGE.key)
         })
         withSQLConf(SkewConf.BUCKET_MERGE.key -> "false") {
-          checkNotMerged(joined, MergeReason.SwitchedOff)
+          checkNotMerged(joined, SortedFileMergeReason.SwitchedOff)
         }
       }
     }
@@ -334,7 +333,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
       spark.sql("REFRESH TABLE t0")
       assert(failure(on = true) === failure(on = false))
       assert(failure(on = true).contains("nobody-knows"))
-      assert(reasons(joined) === Seq(MergeReason.FileNames))
+      assert(reasons(joined) === Seq(SortedFileMergeReason.FileNames))
       assert(renamed.renameTo(one))
       spark.sql("REFRESH TABLE t0")
       val planned = joined

@@ -2,8 +2,7 @@ package io.github.skewext.bucket
 
 import scala.util.Random
 
-import io.github.skewext.execution.files.BucketSet
-import io.github.skewext.plan.BucketReason
+import io.github.skewext.bucket.files.BucketSet
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.catalyst.InternalRow

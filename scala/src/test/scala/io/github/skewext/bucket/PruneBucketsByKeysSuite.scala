@@ -1,6 +1,6 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec

@@ -3,7 +3,7 @@ package io.github.skewext.bucket
 import java.io.File
 
 import io.github.skewext.explain.Place
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.functions._

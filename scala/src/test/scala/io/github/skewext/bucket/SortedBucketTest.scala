@@ -4,9 +4,8 @@ import java.io.File
 
 import scala.collection.JavaConverters._
 
-import io.github.skewext.execution.files.MergeSortedFilesExec
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.MergeReason
+import io.github.skewext.bucket.files.MergeSortedFilesExec
+import io.github.skewext.rules.SkewConf
 import io.github.skewext.{MultiJoinTest, PythonApi}
 
 import org.apache.spark.SparkConf
@@ -67,8 +66,8 @@ trait SortedBucketTest extends MultiJoinTest {
 
   protected def shuffles(df: DataFrame): Int = plan(df) { case e: ShuffleExchangeLike => e }.size
 
-  protected def reasons(df: DataFrame): Seq[MergeReason] =
-    plan(df) { case scan: FileSourceScanExec => MergeReason.of(scan) }.flatten
+  protected def reasons(df: DataFrame): Seq[SortedFileMergeReason] =
+    plan(df) { case scan: FileSourceScanExec => SortedFileMergeReason.of(scan) }.flatten
 
   /** Runs the query, and compares it with Spark without us; says what is in its plan. */
   protected def check(df: DataFrame): Seq[Row] = {
@@ -85,7 +84,7 @@ trait SortedBucketTest extends MultiJoinTest {
     assert(reasons(df).isEmpty)
   }
 
-  protected def checkNotMerged(df: DataFrame, reason: MergeReason*): Unit = {
+  protected def checkNotMerged(df: DataFrame, reason: SortedFileMergeReason*): Unit = {
     check(df)
     assert(merges(df).isEmpty, df.queryExecution.executedPlan)
     assert(reasons(df).distinct === reason, df.queryExecution.executedPlan)

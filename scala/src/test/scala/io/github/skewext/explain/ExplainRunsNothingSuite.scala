@@ -1,7 +1,7 @@
 package io.github.skewext.explain
 
 import io.github.skewext.PythonApi
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.rules.SkewConf
 import io.github.skewext.technique.{SkewTechniques, TechniqueTest}
 
 import org.apache.spark.SparkConf

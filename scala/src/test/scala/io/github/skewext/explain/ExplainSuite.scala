@@ -1,10 +1,10 @@
 package io.github.skewext.explain
 
 import io.github.skewext.PythonApi
-import io.github.skewext.internal.{GuardedRule, SkewConf}
-import io.github.skewext.plan.{MultiFullJoin, RewriteReason, SkewReason}
-import io.github.skewext.planner.SpreadNullKeys
-import io.github.skewext.skew.SkewTest
+import io.github.skewext.join.{MultiFullJoin, RewrittenJoins, SpreadNullKeys}
+import io.github.skewext.rewrite.RewriteReason
+import io.github.skewext.rules.{GuardedRule, SkewConf}
+import io.github.skewext.skew.{SkewReason, SkewTest}
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
@@ -101,7 +101,7 @@ class ExplainSuite extends SkewTest {
   test("rewritten, and left alone: what rules have left on the nodes") {
     val rewritten = three
     rewritten.queryExecution.optimizedPlan.foreach {
-      case join: MultiFullJoin => RewriteReason.setMadeOf(join, "2 full outer joins")
+      case join: MultiFullJoin => RewrittenJoins.set(join, "2 full outer joins")
       case _ =>
     }
     assert(one(rewritten).origin.status === Origin.Rewritten)

@@ -1,7 +1,6 @@
 package io.github.skewext.rewrite
 
 import io.github.skewext.internal.BuildInfo
-import io.github.skewext.plan.RewriteReason
 
 /** Keys of chains of full outer joins, in all forms and types. */
 class RewriteChainKeysSuite extends RewriteTest {

@@ -1,6 +1,6 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.join.MultiFullJoin
 
 import org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation
 import org.apache.spark.sql.functions._

@@ -2,9 +2,10 @@ package io.github.skewext.rewrite
 
 import scala.collection.mutable
 
-import io.github.skewext.internal.{BuildInfo, SkewConf}
-import io.github.skewext.plan.RewriteReason.{OuterReference => _, _}
-import io.github.skewext.plan.{MultiFullJoin, RewriteReason}
+import io.github.skewext.internal.BuildInfo
+import io.github.skewext.join.MultiFullJoin
+import io.github.skewext.rewrite.RewriteReason.{OuterReference => _, _}
+import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases

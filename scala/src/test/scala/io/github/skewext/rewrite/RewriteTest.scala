@@ -1,9 +1,8 @@
 package io.github.skewext.rewrite
 
 import io.github.skewext.MultiJoinTest
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.RewriteReason
-import io.github.skewext.plan.RewriteReason.Detailed
+import io.github.skewext.rewrite.RewriteReason.Detailed
+import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame

@@ -5,10 +5,11 @@ import java.util.{Arrays, Collections}
 import scala.collection.JavaConverters._
 
 import io.github.skewext.PythonApi
-import io.github.skewext.execution.split.SplitJoinExec
 import io.github.skewext.explain.{Explainer, Explanation}
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.{SkewReason, TechniqueHint, TechniqueReason}
+import io.github.skewext.join.hint.TechniqueHint
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.skew.exec.SplitJoinExec
+import io.github.skewext.technique.TechniqueReason
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
@@ -145,8 +146,8 @@ class BarrierStagesSuite extends SkewTest {
         byTechnique("broadcast_map", "full").join(skewed(2, 9).hint("broadcast"), Seq("k")))) {
       val below = barrier(join)
       checkWhole(below)
-      assert(techniques(below).collect { case refused: TechniqueHint.Refused =>
-        refused.reason.reason
+      assert(techniques(below).collect {
+        case TechniqueHint.Refused(_, TechniqueReason.Detailed(reason, _)) => reason
       } === Seq(TechniqueReason.BarrierStage))
       val origins = explanation(below).joins.map(_.origin.text)
       assert(origins.exists(_.endsWith(TechniqueReason.BarrierStage.text)), origins)

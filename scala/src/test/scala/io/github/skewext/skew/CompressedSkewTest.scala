@@ -1,6 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.SparkConf
 

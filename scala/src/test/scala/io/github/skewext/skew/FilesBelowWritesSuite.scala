@@ -2,9 +2,8 @@ package io.github.skewext.skew
 
 import java.util.{EnumSet, Set => JSet}
 
-import io.github.skewext.execution.split.{PartitionSplit, SplitJoinExec}
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.SkewReason
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.skew.exec.SplitJoinExec
 
 import org.apache.spark.sql.connector.catalog.{DelegatingCatalogExtension, Identifier, SupportsWrite, Table, TableCapability}
 import org.apache.spark.sql.connector.expressions.{Expressions, Transform}

@@ -2,7 +2,7 @@ package io.github.skewext.skew
 
 import scala.util.Random
 
-import io.github.skewext.sketch.{KeyCounts, KeySketch, SketchLayout}
+import io.github.skewext.skew.exec.KeyCounts
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 import org.scalatest.funsuite.AnyFunSuite

@@ -1,9 +1,8 @@
 package io.github.skewext.skew
 
 import io.github.skewext.RandomSeed
-import io.github.skewext.execution.split.{MapBlocks, PartitionSplit, SkewSplits, SplitTask}
-import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
-import io.github.skewext.plan.{InputRole, SkewReason, SkewSettings}
+import io.github.skewext.join.InputRole
+import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 import org.scalatest.funsuite.AnyFunSuite

@@ -1,8 +1,8 @@
 package io.github.skewext.skew
 
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.{SkewReason, TechniqueOptions, TechniqueReason}
-import io.github.skewext.technique.TechniqueRequest
+import io.github.skewext.join.hint.TechniqueOptions
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.technique.{TechniqueReason, TechniqueRequest}
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.IsNotNull

@@ -1,7 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.SplitJoinExec
-import io.github.skewext.plan.SkewReason
+import io.github.skewext.skew.exec.SplitJoinExec
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.sql.DataFrame

@@ -1,7 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.plan.InputRole.{Optional, Required}
-import io.github.skewext.plan.{SkewReason, SkewSettings, TaskFiles}
+import io.github.skewext.join.InputRole.{Optional, Required}
 
 /** The decisions about splits by how much comes out of a partition. */
 class SkewPlannerOutputSuite extends SkewPlannerTest {

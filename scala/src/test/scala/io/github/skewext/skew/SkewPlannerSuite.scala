@@ -1,8 +1,7 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.{MapBlocks, SplitTask, TaskShare}
-import io.github.skewext.plan.InputRole.{Excluded, Optional, Present, Required}
-import io.github.skewext.plan.{InputRole, SkewReason, SkewSettings, TaskFiles}
+import io.github.skewext.join.InputRole
+import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
 
 /** The decisions about splits by the sizes of partitions. */
 class SkewPlannerSuite extends SkewPlannerTest {

@@ -1,7 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.{MapBlocks, PartitionSplit}
-import io.github.skewext.plan.{InputRole, SkewReason, SkewSettings}
+import io.github.skewext.join.InputRole
 import org.scalatest.funsuite.AnyFunSuite
 
 /** Inputs for decisions about splits, without Spark. */

@@ -1,10 +1,9 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.files.SlicedBucketsExec
-import io.github.skewext.execution.split.{Slice, SplitJoinExec}
+import io.github.skewext.bucket.files.SlicedBucketsExec
 import io.github.skewext.explain.{ExplainedSkew, Explainer}
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.SkewReason
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.skew.exec.SplitJoinExec
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame

@@ -1,7 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.{SplitJoinExec, SplitReadSpecs}
-import io.github.skewext.plan.SkewReason
+import io.github.skewext.skew.exec.{SplitJoinExec, SplitReadSpecs}
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 

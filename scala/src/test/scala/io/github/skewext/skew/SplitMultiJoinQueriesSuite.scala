@@ -1,7 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.SkewReason
+import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.expressions.Window

@@ -1,8 +1,7 @@
 package io.github.skewext.skew
 
-import io.github.skewext.execution.split.SplitReads
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.SkewReason
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.skew.exec.SplitReads
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 

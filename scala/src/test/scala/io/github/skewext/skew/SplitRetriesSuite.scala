@@ -7,9 +7,9 @@ import java.util.concurrent.atomic.AtomicInteger
 import scala.collection.JavaConverters._
 import scala.util.{Failure, Random, Success => Done, Try}
 
-import io.github.skewext.execution.split.{MarkKeys, SplitJoinExec, SplitReadSpecs, SplitTask}
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.rules.SkewConf
 import io.github.skewext.skew.SplitRetriesSuite._
+import io.github.skewext.skew.exec.{MarkKeys, SplitJoinExec, SplitReadSpecs}
 import io.github.skewext.{PythonApi, RandomSeed}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path

@@ -1,7 +1,5 @@
 package io.github.skewext.skew
 
-import io.github.skewext.plan.SkewReason
-
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf

@@ -1,7 +1,5 @@
 package io.github.skewext.skew
 
-import io.github.skewext.plan.SkewReason
-
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.expressions.Window

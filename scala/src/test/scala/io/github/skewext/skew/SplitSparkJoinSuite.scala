@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
-import io.github.skewext.internal.SkewConf
-import io.github.skewext.plan.{InputRole, SkewReason}
+import io.github.skewext.join.InputRole
+import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike

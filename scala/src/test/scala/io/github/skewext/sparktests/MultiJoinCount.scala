@@ -2,7 +2,7 @@ package io.github.skewext.sparktests
 
 import java.util.concurrent.atomic.AtomicLong
 
-import io.github.skewext.plan.MultiFullJoin
+import io.github.skewext.join.MultiFullJoin
 
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan

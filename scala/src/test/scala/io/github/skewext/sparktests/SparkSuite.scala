@@ -3,7 +3,7 @@ package io.github.skewext.sparktests
 import scala.collection.mutable
 
 import io.github.skewext.SkewExtensions
-import io.github.skewext.internal.Guard
+import io.github.skewext.rules.Guard
 import org.scalactic.source.Position
 import org.scalatest.Tag
 

@@ -1,6 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.internal.SkewConf
+import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{AnalysisException, DataFrame}

@@ -1,8 +1,5 @@
 package io.github.skewext.technique
 
-import io.github.skewext.execution.BroadcastLimit
-import io.github.skewext.plan.TechniqueReason
-
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
 import org.apache.spark.sql.skewext.TestSessions
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}

@@ -1,8 +1,5 @@
 package io.github.skewext.technique
 
-import io.github.skewext.execution.MarkedBroadcastJoinExec
-import io.github.skewext.plan.TechniqueReason
-
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{AnalysisException, DataFrame}

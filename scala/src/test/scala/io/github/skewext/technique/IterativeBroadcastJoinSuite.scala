@@ -1,7 +1,7 @@
 package io.github.skewext.technique
 
 import io.github.skewext.explain.Explainer
-import io.github.skewext.plan.{TechniqueHint, TechniqueReason}
+import io.github.skewext.join.hint.TechniqueHint
 
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec

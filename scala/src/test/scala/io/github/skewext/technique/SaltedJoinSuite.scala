@@ -5,8 +5,7 @@ import java.util.concurrent.atomic.{AtomicBoolean, AtomicInteger}
 import scala.util.Random
 
 import io.github.skewext.RandomSeed
-import io.github.skewext.execution.SaltKeysExec
-import io.github.skewext.plan.{HotRows, SaltKeys, TechniqueHint, TechniqueReason}
+import io.github.skewext.join.hint.TechniqueHint
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow

@@ -2,7 +2,6 @@ package io.github.skewext.technique
 
 import io.github.skewext.SkewExtensions
 import io.github.skewext.explain.Origin
-import io.github.skewext.plan.TechniqueReason
 
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoinExec}
 import org.apache.spark.sql.functions._

@@ -3,7 +3,6 @@ package io.github.skewext.technique
 import java.util.concurrent.atomic.AtomicInteger
 
 import io.github.skewext.explain.Origin
-import io.github.skewext.plan.TechniqueReason
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
 import org.apache.spark.sql.DataFrame

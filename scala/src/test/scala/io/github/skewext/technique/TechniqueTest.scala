@@ -3,7 +3,7 @@ package io.github.skewext.technique
 import scala.collection.JavaConverters._
 
 import io.github.skewext.PythonApi
-import io.github.skewext.plan.{TechniqueHint, TechniqueReason}
+import io.github.skewext.join.hint.TechniqueHint
 import io.github.skewext.skew.SkewTest
 
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
@@ -72,7 +72,7 @@ trait TechniqueTest extends SkewTest {
   }
 
   protected def refusals(df: DataFrame): Seq[TechniqueReason] = contents(df).collect {
-    case TechniqueHint.Refused(_, given) => given.reason
+    case TechniqueHint.Refused(_, TechniqueReason.Detailed(reason, _)) => reason
   }
 
   protected def broadcasts(df: DataFrame): Int =

@@ -13,7 +13,7 @@ import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.execution.python.{MapInArrowExec, MapInPandasExec}
 import org.apache.spark.sql.execution.{EmptyRelationExec, ExternalAppendOnlyUnsafeRowArray, LeafExecNode, OneRowRelationExec, SparkPlan}
 import org.apache.spark.sql.types.{DataType, TimeType}
-import org.apache.spark.sql.{classic, Column, DataFrame, SparkSession}
+import org.apache.spark.sql.{Column, DataFrame, SparkSession, classic}
 import org.apache.spark.unsafe.types.UTF8String
 
 /** Code that differs between Spark 3.5 and the lines of Spark 4. */

@@ -12,7 +12,8 @@ import org.apache.spark.{MapOutputStatistics, ShuffleDependency}
 
 /**
  * The common part of skewext's exchanges, as in Spark's: their names in a plan, their metrics, and
- * the methods that adaptive execution calls.
+ * the methods that adaptive execution calls. Lives here because running a map stage is
+ * `private[spark]`.
  */
 trait PlannedExchange extends ShuffleExchangeLike {
 

@@ -4,9 +4,9 @@ import org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.MergeRows
 import org.apache.spark.sql.catalyst.plans.logical.MergeRows.Keep
-import org.apache.spark.sql.execution.{LocalTableScanExec, SparkPlan}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-import org.apache.spark.sql.{classic, AnalysisException, Column, Encoders, SparkSession, SparkSessionExtensions}
+import org.apache.spark.sql.execution.{LocalTableScanExec, SparkPlan}
+import org.apache.spark.sql.{AnalysisException, Column, Encoders, SparkSession, SparkSessionExtensions, classic}
 
 /** What tests write differently for each line of Spark. */
 object TestShims {

@@ -5,9 +5,9 @@ import java.util.{Collections, WeakHashMap}
 import scala.util.Try
 import scala.xml.{Node, NodeSeq}
 
+import io.github.skewext.explain.ui.{QueriesView, QueryView}
 import io.github.skewext.explain.{Explanation, ExplanationJson}
-import io.github.skewext.internal.{Guard, SkewConf}
-import io.github.skewext.ui.{QueriesView, QueryView}
+import io.github.skewext.rules.{Guard, SkewConf}
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.execution.ui.SQLAppStatusStore

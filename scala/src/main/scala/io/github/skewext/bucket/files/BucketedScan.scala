@@ -1,0 +1,44 @@
+package io.github.skewext.bucket.files
+
+import io.github.skewext.rules.LogicalLinks
+
+import org.apache.spark.sql.catalyst.catalog.BucketSpec
+import org.apache.spark.sql.catalyst.expressions.{Attribute, FileSourceConstantMetadataAttribute, FileSourceGeneratedMetadataAttribute}
+import org.apache.spark.sql.execution.FileSourceScanExec
+import org.apache.spark.util.collection.BitSet
+
+/** A scan of a table that Spark wrote in buckets. */
+private[skewext] object BucketedScan {
+
+  def unapply(scan: FileSourceScanExec): Option[BucketSpec] = scan.relation.bucketSpec
+
+  /**
+   * The column with a name, if the scan reads it. A metadata column of the files may have the same
+   * name.
+   */
+  def column(scan: FileSourceScanExec, name: String): Option[Attribute] = scan.output.find {
+    case FileSourceConstantMetadataAttribute(_) | FileSourceGeneratedMetadataAttribute(_, _) =>
+      false
+    case a => a.name == name
+  }
+
+  /** The bucket columns, if the scan reads all of them. */
+  def columns(scan: FileSourceScanExec, spec: BucketSpec): Option[Seq[Attribute]] = {
+    val found = spec.bucketColumnNames.flatMap(column(scan, _))
+    if (found.size == spec.bucketColumnNames.size) Some(found) else None
+  }
+
+  /** The scan, limited to these buckets. Returns the same object if it reads no others already. */
+  def restrict(scan: FileSourceScanExec, spec: BucketSpec, to: BitSet): FileSourceScanExec = {
+    val before = scan.optionalBucketSet
+    val buckets = new BucketSet(spec.numBuckets, scan.optionalNumCoalescedBuckets.isEmpty)
+    (0 until spec.numBuckets).foreach { b =>
+      if (to.get(b) && before.forall(_.get(b))) buckets.set(b)
+    }
+    if (buckets.cardinality() == before.fold(spec.numBuckets)(_.cardinality())) {
+      scan
+    } else {
+      LogicalLinks.replacing(scan)(scan.copy(optionalBucketSet = Some(buckets)))
+    }
+  }
+}

@@ -1,0 +1,70 @@
+package io.github.skewext.bucket.files
+
+import io.github.skewext.join.exec.grouping.KeyOrder
+import io.github.skewext.stable.{KeepsStableRows, MadeOf, PartitionwiseOperator}
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, SortOrder}
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.{FileSourceScanExec, SortExec, SparkPlan, UnaryExecNode}
+
+/**
+ * Merges the sorted files of a scan. Each task reads its files side by side and returns their rows
+ * in order. Nodes between the scan and this node run file by file.
+ *
+ * Each file's order is checked row by row. If a file is not sorted as its table declares, the query
+ * fails, because rows have been returned too early.
+ *
+ * @param order the order of each file and of the output, ascending and nulls first
+ * @param mostFiles the maximum number of files that one task merges
+ */
+case class MergeSortedFilesExec(order: Seq[SortOrder], mostFiles: Int, child: SparkPlan)
+    extends UnaryExecNode
+    with KeepsStableRows
+    with PartitionwiseOperator {
+
+  override def nodeName: String = "MergeSortedFiles"
+
+  override def output: Seq[Attribute] = child.output
+
+  override def madeOf: Seq[MadeOf.Part] = Seq(MadeOf.Part(child, linear = true))
+
+  override def outputPartitioning: Partitioning = child.outputPartitioning
+
+  override def outputOrdering: Seq[SortOrder] = order
+
+  override lazy val metrics: Map[String, SQLMetric] = Map(
+    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
+    "numFiles" -> SQLMetrics.createMetric(sparkContext, "number of sorted files"))
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    val files = child.execute()
+    if (SortedFilesRDD.canRead(files)) {
+      new SortedFilesRDD(
+        files,
+        child.output.map(_.dataType).toArray,
+        KeyOrder(Seq(order.map(o => BindReferences.bindReference(o.child, child.output)))),
+        description,
+        longMetric("numOutputRows"),
+        longMetric("numFiles"))
+    } else {
+      // A plugin reads the files instead of Spark.
+      SortExec(order, global = false, child).execute()
+    }
+  }
+
+  private def description: String = {
+    val table = child.collectFirst { case scan: FileSourceScanExec => scan.tableIdentifier }.flatten
+    s"the table ${table.fold("")(_.unquotedString)} sorts its buckets by " +
+      order.map(_.child.sql).mkString(", ")
+  }
+
+  override def simpleString(maxFields: Int): String =
+    s"$nodeName ${order.map(_.simpleString(maxFields)).mkString("[", ", ", "]")}, up to $mostFiles " +
+      (if (mostFiles == 1) "file" else "files")
+
+  override protected def withNewChildInternal(newChild: SparkPlan): MergeSortedFilesExec =
+    copy(child = newChild)
+}

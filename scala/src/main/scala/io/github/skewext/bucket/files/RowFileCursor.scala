@@ -1,0 +1,42 @@
+package io.github.skewext.bucket.files
+
+import io.github.skewext.join.exec.grouping.{KeyOrder, RowCursor}
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.types.DataType
+
+/** The rows of one file, with a check of their order. It starts before the first row. */
+private[skewext] final class RowFileCursor(
+    rows: Iterator[InternalRow],
+    order: KeyOrder,
+    types: Array[DataType],
+    notSorted: () => Exception)
+    extends RowCursor {
+
+  var row: UnsafeRow = _
+  prefix = Long.MinValue
+
+  /** The row before the current one, if its prefix does not determine the key. */
+  private[this] val before = UnsafeRow.createFromByteArray(0, types.length)
+  private[this] lazy val asUnsafe = UnsafeProjection.create(types)
+
+  override def advance(): Unit = {
+    val prefixBefore = prefix
+    val compares = live && !order.saysAll(prefix)
+    // The next row may use the same memory.
+    if (compares) before.copyFrom(row)
+    live = rows.hasNext
+    if (live) {
+      row = rows.next() match {
+        case unsafe: UnsafeRow => unsafe
+        case other => asUnsafe(other)
+      }
+      prefix = order.prefix(0, row)
+      if (prefix < prefixBefore ||
+        (compares && prefix == prefixBefore && order.compare(0, before, 0, row) > 0)) {
+        throw notSorted()
+      }
+    }
+  }
+}

@@ -1,0 +1,63 @@
+package io.github.skewext.bucket.files
+
+import org.apache.spark.sql.catalyst.expressions.{Ascending, SortOrder}
+import org.apache.spark.sql.execution.FileSourceScanExec
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.types.StructType
+
+/**
+ * The number and memory of the files that a task opens to read a bucket in order.
+ *
+ * @param most the maximum number of files of a task
+ * @param bytes an estimate of the maximum memory that the readers of a task's files use at a time
+ */
+private[skewext] case class SortedFiles(most: Int, bytes: Long)
+
+/**
+ * The order of the files of a bucketed table. Each file was written by one task, which sorted its
+ * rows by the table's sort columns. A scan reports this order only if no bucket has a second file,
+ * and by default not even then.
+ *
+ * A bucketed scan always reads a table that Spark wrote: tables of Hive are read without buckets.
+ */
+private[skewext] object SortedFiles {
+
+  /** The order of each file of the scan: the leading sort columns that the scan reads. */
+  def order(scan: FileSourceScanExec): Seq[SortOrder] = if (scan.bucketedScan) {
+    scan.relation.bucketSpec.toSeq
+      .flatMap(_.sortColumnNames)
+      .map(name => scan.output.find(_.name == name))
+      .takeWhile(_.isDefined)
+      .flatten
+      .map(SortOrder(_, Ascending))
+  } else {
+    Nil
+  }
+
+  /**
+   * Whether values are read as they were written. A value from a text file may have another place
+   * in the order than the written value.
+   */
+  def keepsValues(scan: FileSourceScanExec): Boolean = scan.relation.fileFormat match {
+    case _: ParquetFileFormat | _: OrcFileFormat => true
+    case _ => false
+  }
+
+  /**
+   * @param lengths the lengths of the files that each task reads
+   * @param share the fraction of a file's bytes in the columns that are read
+   */
+  def estimate(lengths: Iterable[Seq[Long]], share: Double): SortedFiles = SortedFiles(
+    lengths.map(_.size).foldLeft(0)(math.max),
+    // A reader holds the columns of one row group or stripe at a time.
+    lengths
+      .map(_.map(math.min(_, RowGroup)).sum)
+      .map(b => (b * share).toLong)
+      .foldLeft(0L)(math.max))
+
+  private val RowGroup = 128L << 20
+
+  def share(read: StructType, all: StructType): Double =
+    math.min(1.0, read.defaultSize.toDouble / math.max(1, all.defaultSize))
+}

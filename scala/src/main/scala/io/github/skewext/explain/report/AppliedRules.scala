@@ -1,0 +1,56 @@
+package io.github.skewext.explain.report
+
+import io.github.skewext.bucket.MergeSortedFiles
+import io.github.skewext.join.{MultiFullJoinStrategy, SpreadNullKeys}
+import io.github.skewext.rewrite.RewriteJoinChains
+import io.github.skewext.shuffle.{BulkExchanges, BulkShuffleExchangeExec, ColumnShuffleExchangeExec}
+import io.github.skewext.skew.{SketchJoinKeys, SplitSkewedJoins}
+import io.github.skewext.technique.SaltedJoin
+
+import org.apache.spark.sql.execution.ui.SparkPlanGraphNode
+
+/** A rule of ours that has changed a plan, and a description of the change. */
+private[skewext] case class AppliedRule(rule: String, text: String)
+
+/**
+ * The rules of ours that have changed a plan that has run. Such a plan has only the names and the
+ * text of its nodes, so each rule is recognized by the text of its nodes.
+ */
+private[skewext] object AppliedRules {
+
+  private val Rewritten = """, rewritten from ([^,]+)""".r.unanchored
+  private val Inputs = """ (\d+) inputs""".r.unanchored
+
+  def of(nodes: Seq[SparkPlanGraphNode]): Seq[AppliedRule] = {
+    def count(rule: AnyRef, what: String)(is: SparkPlanGraphNode => Boolean): Option[AppliedRule] =
+      Some(nodes.count(is)).filter(_ > 0).map(n => AppliedRule(nameOf(rule), s"$what: $n"))
+    def exchange(text: String)(node: SparkPlanGraphNode) =
+      node.name.contains("Exchange") && node.desc.contains(text)
+    nodes.filter(_.name.startsWith(ExecutedJoin.MultiFullJoin)).flatMap(ofJoin) ++ Seq(
+      count(SaltedJoin, "sides of joins that were salted")(_.name == "SaltKeys"),
+      count(SpreadNullKeys, "exchanges that spread rows with a null key")(exchange("spreadnulls(")),
+      count(SketchJoinKeys, "inputs whose keys were counted")(_.name == "KeySketch"),
+      count(BulkExchanges, "exchanges that wrote by the buffer")(
+        exchange(BulkShuffleExchangeExec.Mark)),
+      count(BulkExchanges, "exchanges that wrote columns")(
+        exchange(ColumnShuffleExchangeExec.Mark)),
+      count(MergeSortedFiles, "inputs merged from sorted files")(
+        _.name == "MergeSortedFiles")).flatten
+  }
+
+  private def ofJoin(node: SparkPlanGraphNode): Seq[AppliedRule] = {
+    val join = ExecutedJoin.of(node, Map.empty)
+    val rewritten = Some(node.desc).collect { case Rewritten(joins) =>
+      AppliedRule(nameOf(RewriteJoinChains), s"$joins became one")
+    }
+    // The split form of one of Spark's joins has two inputs.
+    val inputs = Some(node.desc).collect {
+      case Inputs(number) if join.split.isEmpty || number.toInt > 2 =>
+        AppliedRule(nameOf(MultiFullJoinStrategy), s"one operator joined $number inputs")
+    }
+    val split = join.split.map(how => AppliedRule(nameOf(SplitSkewedJoins), s"split $how"))
+    Seq(rewritten, inputs, split).flatten
+  }
+
+  private def nameOf(rule: AnyRef): String = rule.getClass.getSimpleName.stripSuffix("$")
+}

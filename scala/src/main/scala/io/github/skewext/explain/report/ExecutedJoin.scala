@@ -1,0 +1,71 @@
+package io.github.skewext.explain.report
+
+import scala.util.Try
+
+import org.apache.spark.sql.execution.ui.SparkPlanGraphNode
+
+/**
+ * A join of a plan that has run, read from the data of Spark's UI.
+ *
+ * @param name the name of the operator, without the suffixes for a split.
+ * @param keys the names of the key columns on the left, if they are plain columns.
+ * @param split a description of the split by the extension or by Spark.
+ * @param notSplit the reason why the extension has not split it, although it is skewed.
+ * @param metrics the metrics by name: numbers, or text if they have units.
+ */
+private[skewext] case class ExecutedJoin(
+    name: String,
+    text: String,
+    keys: Option[Seq[String]],
+    split: Option[String],
+    notSplit: Option[String],
+    metrics: Seq[(String, Either[String, Long])])
+
+private[skewext] object ExecutedJoin {
+
+  val MultiFullJoin = "MultiFullJoin"
+
+  private val Split = """\(skew: (.*)\)$""".r.unanchored
+  private val SplitBySpark = "(skew=true)"
+  private val NotSplit = ", not split: (.*)$".r.unanchored
+  private val FirstKeys = """^[^\[]*\[([^\]]*)\]""".r.unanchored
+  private val Column = """(?:`?\w+`?\.)*`?(\w+)`?(?:#\d+L?)?""".r
+  private val Id = """#\d+L?""".r
+
+  /** @param values the values of metrics, by the ids of their accumulators. */
+  def of(node: SparkPlanGraphNode, values: Map[Long, String]): ExecutedJoin = ExecutedJoin(
+    node.name.takeWhile(_ != '(').trim,
+    Id.replaceAllIn(node.desc, ""),
+    keys(node.desc),
+    node.name match {
+      case Split(how) => Some(how)
+      case name if name.contains(SplitBySpark) => Some("by Spark")
+      case _ => None
+    },
+    node.desc match {
+      case NotSplit(why) => Some(why)
+      case _ => None
+    },
+    node.metrics.toSeq
+      .flatMap(metric => values.get(metric.accumulatorId).map(metric.name -> value(_)))
+      .sortBy(_._1))
+
+  private def keys(text: String): Option[Seq[String]] = text match {
+    case FirstKeys(listed) =>
+      val columns = listed.split(", ").toSeq.map {
+        case Column(name) => Some(name)
+        case _ => None
+      }
+      if (columns.forall(_.isDefined)) Some(columns.flatten) else None
+    case _ => None
+  }
+
+  /**
+   * The value of a metric: `1,234` or, after a line that describes the figures, `1.5 KiB (0.0 B,
+   * ...)`.
+   */
+  def value(shown: String): Either[String, Long] = {
+    val total = shown.split("\n").last.takeWhile(_ != '(').trim
+    Try(total.replace(",", "").toLong).toOption.toRight(total)
+  }
+}

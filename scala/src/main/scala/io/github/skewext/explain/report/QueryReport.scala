@@ -1,0 +1,194 @@
+package io.github.skewext.explain.report
+
+import scala.util.Try
+
+import io.github.skewext.explain.PlannedJoin
+import io.github.skewext.rules.{LoadedExtension, SkewConf}
+import io.github.skewext.sketch.KeyPass
+import io.github.skewext.skew.SkewSettings
+import org.json4s.jackson.JsonMethods.{compact, render}
+import org.json4s.{JArray, JBool, JDouble, JInt, JNull, JObject, JString, JValue}
+
+import org.apache.spark.sql.execution.ui.SQLExecutionUIData
+import org.apache.spark.sql.execution.{CommandResultExec, SparkPlan}
+import org.apache.spark.sql.internal.{SQLConf, StaticSQLConf}
+import org.apache.spark.sql.skewext.{EventLog, QueryStatus, QuerySummary, SqlInternals}
+import org.apache.spark.sql.{DataFrame, SparkSession}
+
+/**
+ * A report on the tasks of a query in stages with joins, and on the rules of ours that its plan
+ * shows, as JSON.
+ */
+object QueryReport {
+
+  /**
+   * @param query the number of the query in Spark's UI; without it, the last completed query with a
+   *              join.
+   */
+  def of(session: SparkSession, query: Option[Long]): String = {
+    val status = QueryStatus.of(session)
+    val queries = status.queries
+    val from = "this application"
+    val id = query.getOrElse(candidates(queries, from).maxBy(_.id).id)
+    new QueryReport(status, checked(queries, id, from), queries).json
+  }
+
+  /** The report on the query that ran the plan of `df` itself. */
+  def of(df: DataFrame): String = {
+    val status = QueryStatus.of(df.sparkSession)
+    val own = metricsOf(df.queryExecution.executedPlan)
+    val queries = status.queries
+    val ran = queries.filter { query =>
+      status.query(query.id).exists(_.metrics.exists(m => own.contains(m.accumulatorId)))
+    }
+    if (ran.isEmpty) {
+      fail(
+        "The DataFrame has not been run itself: count(), show() and write run queries of their " +
+          "own. Run it by collect(), toPandas() or foreach(), or give the number that the query " +
+          "has in Spark's UI; without one, the report is about the last query that has a join.")
+    }
+    val id = ran.map(_.id).max
+    new QueryReport(status, checked(queries, id, "this application"), queries).json
+  }
+
+  /**
+   * @param query the number of the query in the UI; without it, the longest completed query with a
+   *              join.
+   */
+  def of(log: EventLog, query: Option[Long]): String = {
+    val queries = log.queries
+    val id = query.getOrElse(candidates(queries, "the event log").maxBy(durationOf(_)).id)
+    checked(queries, id, "the event log")
+    new QueryReport(log.status(id), id, queries).json
+  }
+
+  private def candidates(queries: Seq[QuerySummary], from: String): Seq[QuerySummary] = {
+    val found = queries.filter { query =>
+      query.completed.isDefined && joinsOf(query) > 0 && query.description != KeyPass.Name
+    }
+    if (found.isEmpty) {
+      fail(
+        if (queries.isEmpty) s"There is no query of SQL or DataFrames in $from."
+        else s"None of the ${queries.size} queries in $from has a join and is done.")
+    }
+    found
+  }
+
+  private def checked(queries: Seq[QuerySummary], id: Long, from: String): Long =
+    queries.find(_.id == id) match {
+      case Some(query) if query.completed.isEmpty =>
+        fail(s"Query $id in $from has not come to its end: ${query.description}")
+      case Some(_) => id
+      case None =>
+        val known = if (queries.isEmpty) "none" else s"${queries.head.id} to ${queries.last.id}"
+        fail(s"There is no query $id in $from; known are $known.")
+    }
+
+  private def joinsOf(query: QuerySummary): Int = query.operators.count(JoinStages.isJoin(_))
+
+  private def durationOf(query: QuerySummary): Long =
+    query.completed.fold(0L)(_ - query.submitted)
+
+  /** The accumulators of the operators of a plan, without those of cached data that it reads. */
+  private def metricsOf(plan: SparkPlan): Set[Long] = plan match {
+    case result: CommandResultExec => metricsOf(result.commandPhysicalPlan)
+    case _ => plan.metrics.values.map(_.id).toSet ++ PlannedJoin.below(plan).flatMap(metricsOf)
+  }
+
+  private def fail(message: String): Nothing = throw SqlInternals.analysisError(message)
+}
+
+private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySummary]) {
+  import QueryReport._
+
+  private val query: SQLExecutionUIData = status.query(id).getOrElse {
+    fail(s"Query $id is not remembered any more.")
+  }
+  private val ran = new ExecutedQuery(status, query)
+
+  def json: String = {
+    if (ran.stages.isEmpty) {
+      fail(
+        s"No tasks are known of query $id (${query.description}): it ran none, or they are not " +
+          "remembered any more (spark.ui.retainedStages, spark.ui.retainedTasks).")
+    }
+    val (withJoins, others) = ran.stages.partition(_._2.nonEmpty)
+    val failure = query.errorMessage.filter(_.nonEmpty)
+    val summary = queries.find(_.id == id).get
+    compact(
+      render(
+        JObject(
+          "query" -> JInt(id),
+          "description" -> JString(query.description),
+          "milliseconds" -> JInt(durationOf(summary)),
+          "failure" -> failure.fold[JValue](JNull)(JString(_)),
+          "joins" -> JInt(ran.numJoins),
+          "stages" -> JArray(withJoins.map { case (stage, joins) => of(stage, joins) }.toList),
+          "other_run_ms" -> JInt(others.map(_._1.total(_.run)).sum),
+          "rules" -> JArray(ran.rules.map(of(_)).toList),
+          "settings" -> settings,
+          "queries" -> JArray(queries.filter(_.completed.isDefined).map(of(_)).toList))))
+  }
+
+  private def of(stage: StageTasks, joins: Seq[ExecutedJoin]): JValue = {
+    def figures(value: (ExecutedTask => Long) => JValue): List[(String, JValue)] =
+      ExecutedTask.Figures.map { case (name, figure) => name -> value(figure) }.toList
+    val slowest = stage.ran.head
+    val which = List("partition" -> JInt(slowest.partition), "host" -> JString(slowest.host))
+    JObject(
+      "stage" -> JInt(stage.stage),
+      "prepares" -> JBool(stage.prepares),
+      "joins" -> JArray(joins.map(of(_)).toList),
+      "tasks" -> JInt(stage.planned),
+      "failed_tasks" -> JInt(stage.failed),
+      "slowest" -> JObject(which ++ figures(f => JInt(f(slowest)))),
+      "median" -> JObject(figures(f => JDouble(stage.median(f)))),
+      "total" -> JObject(figures(f => JInt(stage.total(f)))),
+      "run_ms" -> JArray(stage.ran.map(task => JInt(task.run)).toList))
+  }
+
+  private def of(join: ExecutedJoin): JValue = JObject(
+    "operator" -> JString(join.name),
+    "text" -> JString(join.text),
+    "keys" -> join.keys.fold[JValue](JNull)(strings),
+    "split" -> join.split.fold[JValue](JNull)(JString(_)),
+    "not_split" -> join.notSplit.fold[JValue](JNull)(JString(_)),
+    "metrics" -> JObject(join.metrics.map { case (name, value) =>
+      name -> value.fold[JValue](JString(_), JInt(_))
+    }.toList))
+
+  private def of(rule: AppliedRule): JValue =
+    JObject("rule" -> JString(rule.rule), "text" -> JString(rule.text))
+
+  private def of(query: QuerySummary): JValue = JObject(
+    "query" -> JInt(query.id),
+    "description" -> JString(query.description),
+    "milliseconds" -> JInt(durationOf(query)),
+    "joins" -> JInt(joinsOf(query)))
+
+  /** The settings of the query on which advice depends. */
+  private def settings: JValue = {
+    val conf = new SQLConf
+    val given = status.properties ++ Option(query.modifiedConfigs).getOrElse(Map.empty)
+    // A setting of another version may have a value that is invalid in this one.
+    given.foreach { case (key, value) => Try(conf.setConfString(key, value)) }
+    val loaded = given
+      .get(StaticSQLConf.SPARK_SESSION_EXTENSIONS.key)
+      .exists(_.split(",").map(_.trim).contains(LoadedExtension.className))
+    val off = Seq(
+      SQLConf.ADAPTIVE_EXECUTION_ENABLED,
+      SQLConf.SKEW_JOIN_ENABLED,
+      SkewConf.ENABLED,
+      SkewConf.SKEW_ENABLED).filterNot(conf.getConf(_)).map(_.key)
+    val skew = SkewSettings.of(conf)
+    JObject(
+      "skewext_loaded" -> JBool(loaded),
+      "switched_off" -> strings(off),
+      "shuffle_partitions" -> JInt(conf.numShufflePartitions),
+      "skewed_bytes" -> JInt(skew.thresholdBytes),
+      "skewed_factor" -> JDouble(skew.factor),
+      "advisory_bytes" -> JInt(skew.advisoryBytes))
+  }
+
+  private def strings(values: Seq[String]): JValue = JArray(values.map(JString(_)).toList)
+}

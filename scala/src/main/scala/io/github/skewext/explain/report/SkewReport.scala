@@ -1,0 +1,192 @@
+package io.github.skewext.explain.report
+
+import io.github.skewext.rules.{LoadedExtension, SkewConf}
+import io.github.skewext.sketch.{KeyPass, KeyProfile, ReportedKey}
+import io.github.skewext.skew.{SkewPlanner, SkewSettings}
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.types.LongType
+import org.apache.spark.sql.{DataFrame, SparkSession}
+
+/**
+ * The skew of a key, in one DataFrame or in a join of two.
+ *
+ * @param passes the profile of each input, and the size of its rows.
+ */
+final class SkewReport private (
+    session: SparkSession,
+    keys: Seq[Attribute],
+    numPartitions: Int,
+    passes: Seq[SkewReport.Seen],
+    hot: Seq[SkewReport.HotKey],
+    settings: SkewSettings) {
+
+  /**
+   * The keys with many rows in at least one input, in their own types. The columns after the key
+   * are the partition and, for each input, a lower and an upper bound of the key's rows. Reading
+   * this DataFrame reads no input.
+   */
+  def hotKeys: DataFrame = SqlInternals.withActive(session) {
+    val counts = "partition" +: passes.indices.flatMap(i => Seq(s"low$i", s"high$i"))
+    val output = keys ++ counts.map(AttributeReference(_, LongType)())
+    val whole = UnsafeProjection.create(output.map(_.dataType).toArray)
+    val rows = hot.map { key =>
+      val numbers = key.partition.toLong +: key.bounds.flatMap { case (low, high) =>
+        Seq(low, high)
+      }
+      whole(new JoinedRow(key.key.row(keys.size), InternalRow.fromSeq(numbers))).copy()
+    }
+    SqlInternals.dataFrame(session, LocalRelation(output, rows))
+  }
+
+  /** All other figures, as JSON. */
+  def figures: String = {
+    val inputs = passes.map { seen =>
+      val profile = seen.profile
+      Json.fields(
+        "rows" -> profile.numRows.toString,
+        "untracked_rows" -> profile.untracked.toString,
+        "max_error" -> profile.keys.getMaximumError.toString,
+        "distinct_low" -> math.round(profile.distinct.getLowerBound(2)).toString,
+        "distinct" -> math.round(profile.distinct.getEstimate).toString,
+        "distinct_high" -> math.round(profile.distinct.getUpperBound(2)).toString,
+        "row_bytes" -> seen.rowBytes.toString,
+        "partition_rows" -> Json.numbers(profile.rows.toSeq),
+        "partition_null_rows" -> Json.numbers(profile.nullRows.toSeq),
+        "partition_bytes" -> Json.numbers(seen.bytes),
+        "split_above_bytes" -> settings.skewThreshold(seen.bytes).toString,
+        "slice_bytes" -> settings
+          .targetBytes(seen.bytes, settings.skewThreshold(seen.bytes))
+          .toString)
+    }
+    val output = if (passes.size == 2) Json.fields(joined: _*) else "null"
+    val conf = session.sessionState.conf
+    val adaptive = conf.adaptiveExecutionEnabled && conf.getConf(SQLConf.SKEW_JOIN_ENABLED)
+    val ours = adaptive && LoadedExtension.isIn(session) && SkewConf.enabled(conf) &&
+      conf.getConf(SkewConf.SKEW_ENABLED)
+    Json.fields(
+      "shuffle_partitions" -> numPartitions.toString,
+      "spark_splits" -> adaptive.toString,
+      "skewext_splits" -> ours.toString,
+      "skewed_factor" -> settings.factor.toString,
+      "broadcast_bytes" -> conf.autoBroadcastJoinThreshold.toString,
+      "inputs" -> inputs.mkString("[", ",", "]"),
+      "output" -> output,
+      "output_cost" -> SkewPlanner.OutputCost.toString)
+  }
+
+  /**
+   * The estimated output of an inner join. For a hot key, it is the product of its rows. For the
+   * other keys only their number is known, so the estimate assumes that each has equally many rows.
+   */
+  private def joined: Seq[(String, String)] = {
+    val ofHot = new Array[Double](numPartitions)
+    val hotRows = passes.map(_ => new Array[Double](numPartitions))
+    hot.foreach { key =>
+      ofHot(key.partition) += key.middle.product
+      key.middle.zipWithIndex.foreach { case (rows, i) => hotRows(i)(key.partition) += rows }
+    }
+    val distinct = passes.map(p => math.max(1.0, p.profile.distinct.getEstimate - hot.size)).max
+    val perPartition = math.max(1.0, distinct / numPartitions)
+    val all = (0 until numPartitions).map { p =>
+      val others = passes.indices.map { i =>
+        math.max(0.0, passes(i).profile.rows(p) - hotRows(i)(p))
+      }
+      ofHot(p) + others.product / perPartition
+    }
+    val rowBytes = passes.map(_.rowBytes).sum
+    val moved = (0 until numPartitions).map { p =>
+      (passes.map(_.bytes(p)).sum + all(p) * rowBytes).toLong
+    }
+    Seq(
+      "rows" -> Json.rounded(all.sum),
+      "hot_low" -> Json.rounded(hot.map(_.bounds.map(_._1.toDouble).product).sum),
+      "hot_high" -> Json.rounded(hot.map(_.bounds.map(_._2.toDouble).product).sum),
+      "partition_rows" -> all.map(Json.rounded).mkString("[", ",", "]"),
+      "row_bytes" -> rowBytes.toString,
+      "split_above_bytes" -> settings.skewThreshold(moved).toString)
+  }
+}
+
+object SkewReport {
+
+  private[skewext] case class Seen(profile: KeyProfile, typicalRowBytes: Long) {
+    val rowBytes: Long =
+      if (profile.bytes.isEmpty || profile.numRows == 0) typicalRowBytes
+      else profile.bytes.sum / profile.numRows
+
+    val bytes: IndexedSeq[Long] = profile.rows.indices.map { p =>
+      if (profile.bytes.isEmpty) (profile.rows(p) + profile.nullRows(p)) * rowBytes
+      else profile.bytes(p)
+    }
+  }
+
+  /** A key with many rows in at least one input, with bounds for each input. */
+  private[skewext] case class HotKey(key: ReportedKey, partition: Int, bounds: Seq[(Long, Long)]) {
+    def middle: Seq[Double] = bounds.map { case (low, high) => (low + high) / 2.0 }
+  }
+
+  /**
+   * Computes the profiles of one or two DataFrames. In the second one, the rows of keys that are
+   * hot in the first one are counted exactly.
+   *
+   * @param partitions the number of shuffle partitions; Spark's setting by default.
+   * @param minShare the share of an input's rows above which all keys are found.
+   * @param withBytes whether to measure the size of rows, which reads all columns.
+   */
+  def of(
+      session: SparkSession,
+      inputs: Seq[DataFrame],
+      names: Seq[Seq[String]],
+      partitions: Option[Int],
+      minShare: Double,
+      withBytes: Boolean): SkewReport = SqlInternals.withActive(session) {
+    val conf = session.sessionState.conf
+    val numPartitions = partitions.getOrElse(conf.numShufflePartitions)
+    val size = KeyProfile.sketchSize(minShare)
+    val (keys, passes) = KeyPass.over(session, inputs, names)
+    val first = passes.head.run(numPartitions, size, withBytes, Nil)
+    val hotInFirst = frequent(first, minShare)
+    val profiles = first +: passes.tail.map(_.run(numPartitions, size, withBytes, hotInFirst))
+    val counted = hotInFirst.zipWithIndex.toMap
+    val all = (hotInFirst ++ profiles.tail.flatMap(frequent(_, minShare))).distinct
+    val hot = all.map { key =>
+      val bounds = profiles.head.bounds(key) +: profiles.tail.map { profile =>
+        counted
+          .get(key)
+          .map(i => (profile.asked(i), profile.asked(i)))
+          .getOrElse(profile.bounds(key))
+      }
+      HotKey(key, key.partition(numPartitions), bounds)
+    }
+    new SkewReport(
+      session,
+      keys,
+      numPartitions,
+      profiles.zip(passes).map { case (profile, pass) => Seen(profile, pass.typicalRowBytes) },
+      hot,
+      SkewSettings.of(conf))
+  }
+
+  /** The keys with at least this share of the rows that have a key. */
+  private def frequent(profile: KeyProfile, minShare: Double): Seq[ReportedKey] = {
+    val least = math.max(1L, math.ceil(minShare * profile.rows.sum).toLong)
+    profile.frequent(least - 1)
+  }
+}
+
+/** Writes numbers and booleans as JSON. It does not support strings. */
+private[skewext] object Json {
+  def fields(fields: (String, String)*): String =
+    fields.map { case (name, value) => s""""$name":$value""" }.mkString("{", ",", "}")
+
+  def numbers(numbers: Seq[Long]): String = numbers.mkString("[", ",", "]")
+
+  /** A rounded number. Products of counts may exceed a Long. */
+  def rounded(number: Double): String =
+    BigDecimal(number).setScale(0, BigDecimal.RoundingMode.HALF_UP).bigDecimal.toPlainString
+}

@@ -1,0 +1,102 @@
+package io.github.skewext.explain.report
+
+import io.github.skewext.skew.exec.MarkKeys
+
+import org.apache.spark.sql.skewext.QueryStatus
+import org.apache.spark.status.api.v1.TaskData
+
+/** The metrics of a successful task; times are in milliseconds. */
+private[skewext] case class ExecutedTask(
+    partition: Int,
+    host: String,
+    run: Long,
+    gc: Long,
+    shuffleBytes: Long,
+    shuffleRows: Long,
+    inputBytes: Long,
+    inputRows: Long,
+    memorySpilled: Long,
+    diskSpilled: Long)
+
+private[skewext] object ExecutedTask {
+
+  /** The metrics of a task by their names. */
+  val Figures: Seq[(String, ExecutedTask => Long)] = Seq(
+    "run_ms" -> (_.run),
+    "gc_ms" -> (_.gc),
+    "shuffle_bytes" -> (_.shuffleBytes),
+    "shuffle_rows" -> (_.shuffleRows),
+    "input_bytes" -> (_.inputBytes),
+    "input_rows" -> (_.inputRows),
+    "memory_spilled" -> (_.memorySpilled),
+    "disk_spilled" -> (_.diskSpilled))
+
+  def of(task: TaskData): Option[ExecutedTask] =
+    task.taskMetrics.filter(_ => task.status == "SUCCESS").map { metrics =>
+      val read = metrics.shuffleReadMetrics
+      ExecutedTask(
+        task.index,
+        task.host,
+        metrics.executorRunTime,
+        metrics.jvmGcTime,
+        read.remoteBytesRead + read.localBytesRead,
+        read.recordsRead,
+        metrics.inputMetrics.bytesRead,
+        metrics.inputMetrics.recordsRead,
+        metrics.memoryBytesSpilled,
+        metrics.diskBytesSpilled)
+    }
+}
+
+/**
+ * The tasks of a stage.
+ *
+ * @param planned the number of its tasks, which may exceed the number of stored tasks.
+ * @param prepares whether it ran before a split join, to compute data for the join's tasks.
+ * @param failed the number of failed tasks, which ran again.
+ * @param ran the successful tasks, one for each partition, the slowest first.
+ */
+private[skewext] case class StageTasks(
+    stage: Int,
+    prepares: Boolean,
+    planned: Int,
+    failed: Int,
+    ran: Seq[ExecutedTask]) {
+
+  def total(figure: ExecutedTask => Long): Long = ran.map(figure).sum
+
+  def median(figure: ExecutedTask => Long): Double = {
+    val ordered = ran.map(figure).sorted
+    (ordered((ordered.size - 1) / 2) + ordered(ordered.size / 2)) / 2.0
+  }
+}
+
+private[skewext] object StageTasks {
+
+  /**
+   * None for a stage that did not run, because its output existed already, or that is no longer
+   * stored.
+   */
+  def of(status: QueryStatus, stage: Int): Option[StageTasks] = {
+    val attempts = status.attempts(stage)
+    // A later attempt runs the tasks whose output was lost again.
+    val ran = attempts
+      .sortBy(_.attemptId)
+      .flatMap(status.tasks(_).flatMap(ExecutedTask.of(_)))
+      .map(task => task.partition -> task)
+      .toMap
+      .values
+      .toSeq
+    if (ran.isEmpty) {
+      None
+    } else {
+      Some(
+        StageTasks(
+          stage,
+          attempts.exists(_.name == MarkKeys.Name),
+          attempts.map(_.numTasks).max,
+          attempts.map(_.numFailedTasks).sum,
+          ran.sortBy(task => (-task.run, task.partition))))
+    }
+  }
+}

@@ -1,0 +1,148 @@
+package io.github.skewext.explain.ui
+
+import scala.xml.{Node, NodeSeq}
+
+import io.github.skewext.explain.report.{ExecutedJoin, ExecutedQuery, StageTasks}
+import io.github.skewext.explain.{ExplainedInput, ExplainedJoin, ExplainedScan, ExplainedSkew, Explanation, Place}
+
+import org.apache.spark.sql.execution.ui.SQLExecutionUIData
+import org.apache.spark.sql.skewext.{QueryStatus, UiFormats}
+
+/**
+ * A query: its joins, the reasons for their plans, advice, and their tasks. Long names break, and
+ * bars scroll in a separate box, so that the page does not scroll sideways on a phone. This uses
+ * classes of Bootstrap, which Spark's UI includes.
+ */
+object QueryView {
+
+  /** @param link a function that returns the address of a page of Spark's UI. */
+  def apply(
+      id: Long,
+      explanation: Explanation,
+      status: QueryStatus,
+      link: String => String): NodeSeq = {
+    val query = status.query(id)
+    val ran = query.map(new ExecutedQuery(status, _))
+    <div class="text-break">
+      {query.fold[NodeSeq](forgotten)(summary(_, link))}
+      {explanation.notes.map(note => <p>{note}</p>)}
+      {explanation.joins.map(join(_))}
+      {if (explanation.scans.isEmpty) Nil else scans(explanation.scans)}
+      {ran.fold[NodeSeq](NodeSeq.Empty)(tasks(id, _, link))}
+    </div>
+  }
+
+  private def forgotten: Node = <p>Spark remembers nothing else of this query any more.</p>
+
+  private def summary(query: SQLExecutionUIData, link: String => String): Node = {
+    val took = QueriesView.durationOf(query).fold("")(ms => s", ${UiFormats.duration(ms)}")
+    val failed = if (query.errorMessage.exists(_.nonEmpty)) ", failed" else ""
+    <p>
+      <a href={link(s"/SQL/execution/?id=${query.executionId}")}>{query.description}</a>,
+      submitted {UiFormats.time(query.submissionTime)}{took}{failed}
+    </p>
+  }
+
+  private def join(join: ExplainedJoin): Node = {
+    val origin = join.origin
+    val why = s"${origin.status}: ${origin.text}${origin.detail.fold("")(d => s" ($d)")}"
+    <div>
+      <h4>Join {join.number}: {join.title}{place(join.place)}</h4>
+      <table class="table table-bordered table-sm">
+        <tbody>
+          {row("Why it is done so", told(why, origin.advice))}
+          {row("Inputs", join.inputs.map(i => <div>{input(i)}</div>))}
+          {row("Operators", <div>{join.operators.mkString(", ")}</div>)}
+          {
+      join.execution.toSeq.flatMap { work =>
+        row("Grouping", <div>{work.rows}; {work.exchanges} exchanges</div>) ++
+          row("Null keys", <div>{work.nullKeys}</div>)
+      }
+    }
+          {
+      join.skew.distinct.flatMap { s =>
+        row("Skew", told(s"${s.operator} ${skew(s)}", s.advice))
+      }
+    }
+        </tbody>
+      </table>
+    </div>
+  }
+
+  private def skew(skew: ExplainedSkew): String = skew.status match {
+    case ExplainedSkew.Split => s"was split: ${skew.text}"
+    case ExplainedSkew.Whole => s"was left whole: ${skew.text}"
+    case other => s"$other: ${skew.text}"
+  }
+
+  private def input(input: ExplainedInput): String = {
+    val own = input.filters.diff(input.pushed)
+    val notes = Seq("pushed" -> input.pushed, "filter" -> own, "read by" -> input.read).collect {
+      case (name, items) if items.nonEmpty => s"; $name: ${items.mkString(", ")}"
+    }
+    val role = input.role.fold("")(_ + " ") + input.narrowedFrom.fold("")(from => s"(was $from) ")
+    val key = if (input.key.isEmpty) "" else input.key.mkString(" [", ", ", "]")
+    s"${input.position}: $role${input.source}$key${notes.mkString}"
+  }
+
+  private def scans(scans: Seq[ExplainedScan]): Node =
+    <div>
+      <h4>Bucketed tables</h4>
+      <table class="table table-bordered table-sm">
+        <tbody>
+          {
+      scans.flatMap { scan =>
+        val read = s"reads ${scan.read} of ${scan.buckets} buckets: ${scan.why}"
+        row(s"${scan.source}, by ${scan.by.mkString(", ")}", told(read, scan.advice))
+      }
+    }
+        </tbody>
+      </table>
+    </div>
+
+  private def tasks(id: Long, ran: ExecutedQuery, link: String => String): NodeSeq = {
+    val stages = ran.stages.filter(_._2.nonEmpty)
+    <div>
+      <h4>Tasks of stages with a join</h4>
+      {if (stages.isEmpty) <p>None that ended well are remembered.</p> else NodeSeq.Empty}
+      {stages.map { case (tasks, joins) => stage(tasks, joins, link) }}
+      {if (stages.exists { case (tasks, _) => isUneven(tasks) }) advice(id) else NodeSeq.Empty}
+    </div>
+  }
+
+  private def stage(tasks: StageTasks, joins: Seq[ExecutedJoin], link: String => String): Node =
+    <div>
+      <p>
+        <a href={link(s"/stages/stage/?id=${tasks.stage}&attempt=0")}>Stage {tasks.stage}</a>,
+        {if (tasks.prepares) "keys before " else ""}{joins.map(named(_)).mkString(", ")}: {
+      TaskBars.caption(tasks)
+    }
+        {if (isUneven(tasks)) s" (${TaskBars.told(tasks.ran.head)})" else ""}
+      </p>
+      <div class="table-responsive mb-2">{TaskBars.of(tasks)}</div>
+    </div>
+
+  private def named(join: ExecutedJoin): String =
+    join.name + join.keys.fold("")(_.mkString(" by ", ", ", "")) +
+      join.split.fold("")(how => s", split $how")
+
+  private def isUneven(stage: StageTasks): Boolean =
+    TaskBars.isUneven(stage.ran.head, stage.median(_.run))
+
+  private def advice(id: Long): Node =
+    <p>
+      Some tasks took {TaskBars.Uneven.toInt} times the median or more. What to do about it
+      tells <code>skewext.query_report({id})</code>, or of an event log
+      <code>skewext.query_report({id}, event_log=...)</code>; which keys they had, 
+      <code>skewext.skew_report</code>.
+    </p>
+
+  private def place(place: String): String =
+    if (place == Place.Query) "" else s" (in a $place)"
+
+  private def told(text: String, advice: Option[String]): Seq[Node] =
+    <div>{text}</div> +: advice.toSeq.map(given => <div><i>{given}</i></div>)
+
+  private def row(name: String, what: Seq[Node]): NodeSeq =
+    <tr><th class="text-nowrap">{name}</th><td>{what}</td></tr>
+}

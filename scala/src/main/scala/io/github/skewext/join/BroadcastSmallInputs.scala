@@ -1,0 +1,76 @@
+package io.github.skewext.join
+
+import io.github.skewext.join.InputRole.Required
+import io.github.skewext.join.exec.MultiFullJoinExec
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.stable.ComparedByBytes
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * Plans the join of one large, required input with small inputs as broadcast joins. An example is a
+ * fact table with its dimensions on one key. The join returns only keys of the large input, so the
+ * small ones can be broadcast and nothing is shuffled. Each optional input becomes a left outer
+ * join, each required one an inner join, and each excluded one a left anti join.
+ *
+ * With two large inputs a shuffle is necessary anyway, and the small ones add little to its cost.
+ * Then the join stays one operator.
+ */
+object BroadcastSmallInputs {
+
+  /** On Spark's joins that are planned for a multi-way join: the multi-way join. */
+  private[skewext] val MadeFrom = TreeNodeTag[MultiFullJoin]("skewext.broadcastFrom")
+
+  def unapply(join: MultiFullJoin): Option[LogicalPlan] =
+    join.getTagValue(MultiFullJoin.LargeInput).orElse(choose(join)).map { large =>
+      join.setTagValue(MultiFullJoin.LargeInput, large)
+      broadcastTo(large, join)
+    }
+
+  private def choose(join: MultiFullJoin): Option[Int] = {
+    val conf = SQLConf.get
+    // As in Spark's own joins, a hint goes before sizes.
+    def small(i: Int): Boolean = {
+      val size = join.children(i).stats.sizeInBytes
+      size >= 0 && size <= conf.autoBroadcastJoinThreshold &&
+      join.strategyHint(i).forall(_ == BROADCAST)
+    }
+    def asksForShuffle(i: Int): Boolean =
+      join.strategyHint(i).exists(hint => hint != BROADCAST && JoinStrategyHint.strategies(hint))
+    val required = join.roles.indices.filter(join.roles(_) == Required)
+    if (conf.getConf(SkewConf.MULTI_JOIN_BROADCAST) && required.nonEmpty && showsLargesKeys(join) &&
+      conf.getConf(SkewConf.MULTI_JOIN_ORDER) != MultiFullJoinExec.Natural.name &&
+      // Broadcasts would waste the shuffles that have already run.
+      !join.exists(_.isInstanceOf[LogicalQueryStage])) {
+      val large = required.maxBy(join.children(_).stats.sizeInBytes)
+      val others = join.children.indices.filter(_ != large)
+      if (others.nonEmpty && others.forall(small) && !asksForShuffle(large)) Some(large) else None
+    } else {
+      None
+    }
+  }
+
+  /** Whether the join may return the key values of the large input, and has no indicator. */
+  private def showsLargesKeys(join: MultiFullJoin): Boolean =
+    join.indicator.isEmpty && join.keys == join.keyColumns &&
+      join.keys.forall(_.forall(ComparedByBytes(_)))
+
+  private def broadcastTo(large: Int, join: MultiFullJoin): LogicalPlan = {
+    val others = join.children.indices.filter(_ != large)
+    val filtered = RuntimeFilters.filtered(join, large, broadcastTo = Some(large))
+    val joined = others.foldLeft(filtered) { (left, i) =>
+      val hint = HintInfo(strategy = Some(BROADCAST))
+      val two = join.broadcastTo(left, join.keys(large), i, hint)
+      two.setTagValue(MadeFrom, join)
+      two
+    }
+    val keyOutput = join.keyOutput.zip(join.keyColumns(large)).map { case (out, value) =>
+      Alias(value, out.name)(exprId = out.exprId, qualifier = out.qualifier)
+    }
+    Project(keyOutput ++ join.output.drop(keyOutput.size), joined)
+  }
+}

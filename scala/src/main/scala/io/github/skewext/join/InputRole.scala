@@ -1,0 +1,65 @@
+package io.github.skewext.join
+
+import java.util.Locale
+
+import org.apache.spark.sql.catalyst.plans._
+
+/**
+ * The role of an input in a join: whether the input must have a key, may have it, or must not have
+ * it, for the join to return the key.
+ *
+ * @param isNeeded whether the join returns only keys that the input has.
+ * @param isShown whether the join returns the rows of the input.
+ */
+sealed abstract class InputRole(val name: String, val isNeeded: Boolean, val isShown: Boolean)
+    extends Serializable
+
+object InputRole {
+
+  /**
+   * The join returns keys that this input has or lacks. If it lacks the key, its columns are null.
+   */
+  case object Optional extends InputRole("optional", isNeeded = false, isShown = true)
+
+  /** The join returns only keys that this input has. */
+  case object Required extends InputRole("required", isNeeded = true, isShown = true)
+
+  /** The join returns only keys that this input lacks, and no columns of the input. */
+  case object Excluded extends InputRole("excluded", isNeeded = false, isShown = false)
+
+  /**
+   * The join returns only keys that this input has. It does not return the input's rows, and their
+   * number does not matter: the right side of a left semi-join. Only splits of Spark's semi-joins
+   * use this role.
+   */
+  case object Present extends InputRole("present", isNeeded = true, isShown = false)
+
+  /** The roles that users can name. */
+  val public: Seq[InputRole] = Seq(Optional, Required, Excluded)
+
+  def fromName(name: String): Option[InputRole] = {
+    val wanted = name.toLowerCase(Locale.ROOT)
+    public.find(_.name == wanted)
+  }
+
+  /**
+   * The roles of the two sides of one of Spark's joins; None if roles cannot express the join type.
+   */
+  def ofSides(joinType: JoinType): Option[(InputRole, InputRole)] = joinType match {
+    case _: InnerLike => Some((Required, Required))
+    case LeftOuter => Some((Required, Optional))
+    case RightOuter => Some((Optional, Required))
+    case FullOuter => Some((Optional, Optional))
+    case LeftSemi => Some((Required, Present))
+    case LeftAnti => Some((Required, Excluded))
+    case _ => None
+  }
+
+  /**
+   * Whether the join returns a row of input `i` whose key contains a null. Such a row matches
+   * nothing, so no other input has its key. The join returns it unless another input must have the
+   * key.
+   */
+  def emitsNullKeys(roles: Seq[InputRole], i: Int): Boolean =
+    roles(i).isShown && roles.indices.forall(j => j == i || !roles(j).isNeeded)
+}

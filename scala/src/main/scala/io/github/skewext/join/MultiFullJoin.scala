@@ -1,0 +1,287 @@
+package io.github.skewext.join
+
+import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
+import io.github.skewext.stable.ComparedByBytes
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.plans.{Inner, LeftAnti, LeftOuter, LeftSemi}
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * The full outer join of N inputs on one equi-join key. The role of each input narrows the result.
+ *
+ * If all roles are `Optional`, the result is, as a multiset, that of the chain
+ * `c1 FULL JOIN c2 USING (k) FULL JOIN c3 USING (k) ...`. In general it is that chain, filtered to
+ * the keys that every `Required` input has and no `Excluded` input has.
+ *
+ * A row of the output is `keyOutput ++ the other columns of each input ++ indicator`. A key column
+ * has the value of the first input that has the key.
+ *
+ * @param keys the compared expressions of each input; all inputs have the same number and types.
+ * @param keyColumns the columns of each input with the values for `keyOutput`. They are the
+ *                   attributes in `keys`, unless different values compare as equal.
+ * @param keyOutput the key columns of the output.
+ * @param roles the role of each input.
+ * @param indicator if defined, a column with the zero-based positions of the inputs that have the
+ *                  key.
+ * @param hints the join hint of each input, or empty. It is a part of the node, as in Spark's `Join`.
+ */
+case class MultiFullJoin(
+    children: Seq[LogicalPlan],
+    keys: Seq[Seq[Expression]],
+    keyColumns: Seq[Seq[Attribute]],
+    keyOutput: Seq[Attribute],
+    roles: Seq[InputRole],
+    indicator: Option[Attribute],
+    hints: Seq[Option[HintInfo]] = Nil)
+    extends LogicalPlan {
+
+  override lazy val output: Seq[Attribute] =
+    MultiJoinOutput.of(children.map(_.output), keyColumns, keyOutput, roles, indicator)
+
+  override def producedAttributes: AttributeSet = AttributeSet(keyOutput ++ indicator)
+
+  override lazy val resolved: Boolean = childrenResolved && expressions.forall(_.resolved)
+
+  override def maxRows: Option[Long] = MultiJoinOutput.maxRows(children.map(_.maxRows), roles)
+
+  /** Cached, as in Spark's own nodes, because plans above read it repeatedly. */
+  override def stats: Statistics = {
+    if (statsCache.isEmpty) statsCache = Some(MultiJoinEstimation(this))
+    statsCache.get
+  }
+
+  // Spark's rules for joins match the class of Spark's join, so the pattern does not activate them
+  // here. It lets skewext's rules skip plans without a join.
+  override protected val nodePatterns: Seq[TreePattern] = Seq(JOIN)
+
+  /**
+   * Predicates that hold for every output row: those of required inputs. Without a required input,
+   * these are the predicates on the key that hold in every input whose rows are returned.
+   */
+  override protected lazy val validConstraints: ExpressionSet = {
+    val shown = children.indices.filter(roles(_).isShown)
+    val ofNeeded = shown.filter(roles(_).isNeeded).map { i =>
+      val own = AttributeSet(valueColumns(i) ++ exactKeys.map(keyColumns(i)(_)))
+      overOutput(i, children(i).constraints.filter(_.references.subsetOf(own)))
+    }
+    lazy val ofEach = shown.map { i =>
+      val own = AttributeSet(keyColumns(i))
+      overOutput(i, children(i).constraints.filter(_.references.subsetOf(own)))
+    }
+    val ofAll = if (ofNeeded.isEmpty) ofEach.reduceOption(_ intersect _) else None
+    ExpressionSet((ofNeeded ++ ofAll).flatten)
+  }
+
+  /** The key is unique in the output if it is unique in every input whose rows are returned. */
+  override lazy val distinctKeys: Set[ExpressionSet] = {
+    val once = conf.getConf(SQLConf.PROPAGATE_DISTINCT_KEYS_ENABLED) && hasExactKeys &&
+      children.indices.forall(i => !roles(i).isShown || hasDistinctKeys(i))
+    // Rows with a null key match nothing, so several of them may have the same key.
+    def noNulls = output.take(keyOutput.size).forall { key =>
+      !key.nullable || constraints.contains(IsNotNull(key))
+    }
+    if (once && noNulls) Set(ExpressionSet(keyOutput)) else Set.empty
+  }
+
+  def hint(i: Int): Option[HintInfo] = hints.lift(i).flatten
+
+  def strategyHint(i: Int): Option[JoinStrategyHint] = hint(i).flatMap(_.strategy)
+
+  def hasDistinctKeys(i: Int): Boolean =
+    children(i).distinctKeys.exists(_.subsetOf(ExpressionSet(keys(i))))
+
+  def valueColumns(i: Int): Seq[Attribute] =
+    MultiJoinOutput.valueColumns(children(i).output, keyColumns(i))
+
+  /**
+   * The positions of the key columns whose equal values are identical, so that any input can
+   * provide the value. Floating-point keys are not among them (-0.0 equals 0.0), nor are keys that
+   * are padded for the comparison.
+   */
+  lazy val exactKeys: Seq[Int] = keyOutput.indices.filter { j =>
+    keys.indices.forall { i =>
+      ComparedByBytes(keys(i)(j)) && keys(i)(j).semanticEquals(keyColumns(i)(j))
+    }
+  }
+
+  def hasExactKeys: Boolean = exactKeys.size == keyOutput.size
+
+  lazy val exactKeyOutput: AttributeSet = AttributeSet(exactKeys.map(keyOutput))
+
+  /** The columns of the output that have the input's value in every row. */
+  def owned(i: Int): AttributeSet =
+    if (roles(i) == Required) AttributeSet(valueColumns(i)) ++ exactKeyOutput
+    else AttributeSet.empty
+
+  /** Translates a predicate on the output into one on an input. */
+  def overInput(i: Int, predicate: Expression): Expression = {
+    val keyOf = AttributeMap(keyOutput.zip(keys(i)))
+    predicate.transform { case a: Attribute => keyOf.getOrElse(a, a) }
+  }
+
+  /**
+   * Adds predicates on the output to inputs, unless the constraints of an input already contain
+   * them. Each predicate is added once. The optimizer may simplify it beyond recognition, and the
+   * next run of a rule would add it again, and again.
+   */
+  def withFilters(predicates: Int => Seq[Expression]): MultiFullJoin = {
+    val asked = getTagValue(MultiFullJoin.Asked).getOrElse(Map.empty)
+    val missing = children.indices.map { i =>
+      val before = asked.getOrElse(i, ExpressionSet())
+      predicates(i).filterNot(before.contains).filterNot { p =>
+        children(i).constraints.contains(overInput(i, p))
+      }
+    }
+    if (missing.forall(_.isEmpty)) {
+      this
+    } else {
+      val join = withInputs(children.indices.map { i =>
+        val condition = missing(i).map(overInput(i, _)).reduceOption(And)
+        condition.map(Filter(_, children(i))).getOrElse(children(i))
+      })
+      val now = missing.zipWithIndex.map { case (predicates, i) =>
+        i -> ExpressionSet(asked.get(i).toSeq.flatten ++ predicates)
+      }
+      join.setTagValue(MultiFullJoin.Asked, now.toMap)
+      join
+    }
+  }
+
+  /**
+   * Translates predicates on an input into predicates on the output. If a column is several keys,
+   * the result has a predicate on each of them.
+   */
+  private def overOutput(i: Int, predicates: ExpressionSet): ExpressionSet =
+    keyColumns(i).zip(keyOutput).groupBy(_._1.exprId).values.foldLeft(predicates) { (said, same) =>
+      ExpressionSet(same.flatMap { case (column, out) =>
+        said.map(_.transform { case a: Attribute if a.exprId == column.exprId => out })
+      })
+    }
+
+  /** Projects a plan with some of this plan's columns to all of them. The others are null. */
+  def withOutputOf(below: LogicalPlan): LogicalPlan = if (below.outputSet == outputSet) {
+    below
+  } else {
+    val known = AttributeMap(below.output.map(a => a -> a))
+    Project(
+      output.map(a =>
+        known.getOrElse(a, MultiFullJoin.aliasFor(Literal.create(null, a.dataType), a))),
+      below)
+  }
+
+  /** The join with other roles. It keeps the tags of this node, except the planner's choices. */
+  def withRoles(newRoles: Seq[InputRole]): MultiFullJoin = changed(copy(roles = newRoles))
+
+  def withInputs(inputs: Seq[LogicalPlan]): MultiFullJoin =
+    if (inputs.zip(children).forall { case (a, b) => a eq b }) this
+    else changed(copy(children = inputs))
+
+  private def changed(join: MultiFullJoin): MultiFullJoin = {
+    join.copyTagsFrom(this)
+    MultiFullJoin.ChosenByPlanner.foreach(join.unsetTagValue(_))
+    join
+  }
+
+  /** The empty relation with the output of this join. */
+  def empty: LogicalPlan = LocalRelation(output, Nil)
+
+  /**
+   * The join without some inputs; their columns are null. The caller guarantees that these inputs
+   * do not change the result, and that the indicator is unused, because the positions of inputs
+   * change.
+   */
+  def without(dropped: Set[Int]): LogicalPlan = {
+    val kept = children.indices.filterNot(dropped)
+    if (kept.exists(roles(_).isShown)) withOutputOf(joinOf(kept)) else empty
+  }
+
+  /** The join of some of the inputs: the key columns, then the others, without the indicator. */
+  private[skewext] def joinOf(kept: Seq[Int]): LogicalPlan = kept match {
+    case Seq(one) =>
+      val shownKeys = keyColumns(one).zip(keyOutput).map { case (column, out) =>
+        MultiFullJoin.aliasFor(column, out)
+      }
+      Project(shownKeys ++ valueColumns(one), children(one))
+    case _ =>
+      val join = changed(
+        copy(
+          children = kept.map(children),
+          keys = kept.map(keys),
+          keyColumns = kept.map(keyColumns),
+          roles = kept.map(roles),
+          indicator = None,
+          hints = if (kept.exists(hint(_).isDefined)) kept.map(hint) else Nil))
+      // It is by position.
+      join.unsetTagValue(MultiFullJoin.Asked)
+      join
+  }
+
+  /** Spark's join with an input that is broadcast, of a plan that has all keys of the result. */
+  def broadcastTo(left: LogicalPlan, leftKeys: Seq[Expression], i: Int, hint: HintInfo): Join = {
+    val joinType = roles(i) match {
+      case Required => Inner
+      case Optional => LeftOuter
+      case Excluded => LeftAnti
+      case Present => LeftSemi
+    }
+    val condition = leftKeys.zip(keys(i)).map { case (l, r) => EqualTo(l, r): Expression }
+    Join(left, children(i), joinType, Some(condition.reduce(And)), JoinHint(None, Some(hint)))
+  }
+
+  /** A hint changes nothing about the rows: a cached join without it is the same. */
+  override protected def doCanonicalize(): LogicalPlan =
+    if (hints.isEmpty) super.doCanonicalize() else copy(hints = Nil).canonicalized
+
+  override def simpleString(maxFields: Int): String =
+    s"MultiFullJoin ${MultiFullJoin.describe(keyOutput.map(_.name), roles, indicator)}" +
+      RewrittenJoins.of(this).map(joins => s", rewritten from $joins").getOrElse("") +
+      children.indices
+        .flatMap(i => hint(i).map(hint => s", hint of input $i: $hint"))
+        .mkString
+
+  override protected def withNewChildrenInternal(
+      newChildren: IndexedSeq[LogicalPlan]): MultiFullJoin = copy(children = newChildren)
+}
+
+object MultiFullJoin {
+
+  /**
+   * The input to which the others are broadcast. Adaptive execution keeps it when it plans again.
+   */
+  private[skewext] val LargeInput = TreeNodeTag[Int]("skewext.largeInput")
+
+  /** The runtime filters of each input. Adaptive execution keeps them, too. */
+  private[skewext] val RuntimeFilters =
+    TreeNodeTag[Map[Int, Seq[Expression]]]("skewext.runtimeFilters")
+
+  /** Tags that do not apply to a changed join. */
+  private val ChosenByPlanner: Seq[TreeNodeTag[_]] = Seq(LargeInput, RuntimeFilters)
+
+  /** The predicates that were added to each input, in terms of the output. */
+  private val Asked = TreeNodeTag[Map[Int, ExpressionSet]]("skewext.asked")
+
+  /** An alias with the name and the id of a column of the output. */
+  private[skewext] def aliasFor(value: Expression, column: Attribute): Alias =
+    Alias(value, column.name)(
+      exprId = column.exprId,
+      qualifier = column.qualifier,
+      explicitMetadata = Some(column.metadata))
+
+  /** For example, `[k] full outer, 4 inputs` or `[k] 3 inputs: required, optional, excluded`. */
+  def describe(
+      keyNames: Seq[String],
+      roles: Seq[InputRole],
+      indicator: Option[Attribute]): String = {
+    val key = keyNames.mkString("[", ", ", "]")
+    val kind = if (roles.forall(_ == Optional)) {
+      s"full outer, ${roles.size} inputs"
+    } else {
+      s"${roles.size} inputs: ${roles.map(_.name).mkString(", ")}"
+    }
+    s"$key $kind" + indicator.map(a => s", indicator ${a.name}").getOrElse("")
+  }
+}

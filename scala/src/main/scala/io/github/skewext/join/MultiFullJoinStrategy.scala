@@ -1,0 +1,106 @@
+package io.github.skewext.join
+
+import io.github.skewext.join.InputRole.Optional
+import io.github.skewext.join.exec.MultiFullJoinExec
+import io.github.skewext.join.optimizer.{BroadcastHintedInputs, LowerMultiFullJoin}
+import io.github.skewext.rules.SkewConf
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.internal.SQLConf
+
+/** Plans a [[MultiFullJoin]] as one operator that joins all inputs in one pass. */
+object MultiFullJoinStrategy extends SparkStrategy {
+
+  /**
+   * A name as rules have, for `spark.skewext.excludedRules`. The other strategies have none: they
+   * plan nodes that rules have created, which nothing else can plan.
+   */
+  private[skewext] val ruleName: String = getClass.getName.stripSuffix("$")
+
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case _: MultiFullJoin if SkewConf.excludes(SQLConf.get, ruleName) => Nil
+    case BroadcastSmallInputs(joins) => planLater(joins) :: Nil
+    case j: MultiFullJoin =>
+      val areInStorage = StoragePartitions.areIn(j.children, SQLConf.get)
+      // Inputs that are partitioned in their storage are planned now, because their partitioning
+      // decides whether the join needs exchanges.
+      val inputs = j.children.indices.map(i => planned(j, i, now = areInStorage(i)))
+      StoragePartitions.aligned(inputs, j.keys, SQLConf.get) match {
+        case Some(aligned) => operator(j, aligned).copy(storagePartitioned = true) :: Nil
+        case None if isSparks(j, inputs) => planLater(asSparksJoins(j)) :: Nil
+        case None => operator(j, inputs) :: Nil
+      }
+    case _ => Nil
+  }
+
+  private def operator(j: MultiFullJoin, inputs: Seq[SparkPlan]): MultiFullJoinExec = {
+    warnOfHints(j)
+    MultiFullJoinExec(inputs, j.keys, j.keyColumns, j.keyOutput, j.roles, j.indicator, order)
+  }
+
+  /** As Spark does for its own joins; once, and not each time that adaptive execution plans. */
+  private def warnOfHints(j: MultiFullJoin): Unit =
+    if (j.hints.nonEmpty && !j.exists(_.isInstanceOf[LogicalQueryStage])) {
+      for {
+        i <- j.children.indices
+        hint <- j.hint(i)
+        reason <- BroadcastHintedInputs.unused(j, i)
+      } SQLConf.get.hintErrorHandler.joinHintNotSupported(hint, reason)
+    }
+
+  /**
+   * Whether the join was rewritten from two full outer joins, and Spark performs the first one
+   * without a shuffle. Spark's plan then needs two exchanges, and the operator would need three.
+   */
+  private def isSparks(j: MultiFullJoin, inputs: Seq[SparkPlan]): Boolean =
+    inputs.size == 3 && j.roles.forall(_ == Optional) && RewrittenJoins.of(j).isDefined &&
+      StoragePartitions.aligned(inputs.take(2), j.keys.take(2), SQLConf.get).isDefined
+
+  private def asSparksJoins(j: MultiFullJoin): LogicalPlan = {
+    val plan = LowerMultiFullJoin.normalized(j)
+    plan.foreach {
+      case join: Join =>
+        join.unsetTagValue(LowerMultiFullJoin.MadeFrom)
+        RewrittenJoins.setUndone(join)
+      case _ =>
+    }
+    plan
+  }
+
+  /**
+   * Plans the join as Spark's own joins. Spark calls this strategy only if the one above has
+   * planned nothing, because it failed or is excluded.
+   */
+  object AsSparksJoins extends SparkStrategy {
+    override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+      case j: MultiFullJoin => planLater(LowerMultiFullJoin.normalized(j)) :: Nil
+      case _ => Nil
+    }
+  }
+
+  /**
+   * Plans an input with runtime filters here and links the plan to the input without them, because
+   * that is the node in the logical plan of adaptive execution.
+   *
+   * @param now whether the plan is necessary before exchanges are planned.
+   */
+  private def planned(join: MultiFullJoin, i: Int, now: Boolean): SparkPlan = {
+    val input = join.children(i)
+    val filtered = RuntimeFilters.filtered(join, i, broadcastTo = None)
+    if (!now && (filtered eq input)) {
+      planLater(input)
+    } else {
+      val plan = SparkSession.active.sessionState.planner.plan(filtered).next()
+      plan.setLogicalLink(input)
+      plan
+    }
+  }
+
+  private def order: MultiFullJoinExec.Order = {
+    val name = SQLConf.get.getConf(SkewConf.MULTI_JOIN_ORDER)
+    MultiFullJoinExec.orders.find(_.name == name).get
+  }
+}

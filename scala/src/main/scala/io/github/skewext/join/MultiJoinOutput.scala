@@ -1,0 +1,63 @@
+package io.github.skewext.join
+
+import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
+
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
+
+/** The columns and the number of rows of a multi-way join. */
+object MultiJoinOutput {
+
+  /**
+   * The output of the logical and the physical node. Only this method defines order and
+   * nullability.
+   */
+  def of(
+      inputs: Seq[Seq[Attribute]],
+      keyColumns: Seq[Seq[Attribute]],
+      keyOutput: Seq[Attribute],
+      roles: Seq[InputRole],
+      indicator: Option[Attribute]): Seq[Attribute] = {
+    val values = inputs.indices.flatMap { i =>
+      val columns = valueColumns(inputs(i), keyColumns(i))
+      roles(i) match {
+        case Required => columns
+        case Optional => columns.map(_.withNullability(true))
+        case Excluded | Present => Nil
+      }
+    }
+    val keyNullable = keyOutput.indices.map(j => keyIsNullable(keyColumns, roles, j))
+    keyOutput.zip(keyNullable).map { case (a, n) => a.withNullability(n) } ++ values ++ indicator
+  }
+
+  /** The columns of an input that are not key columns. */
+  def valueColumns(input: Seq[Attribute], keyColumns: Seq[Attribute]): Seq[Attribute] = {
+    val keySet = AttributeSet(keyColumns)
+    input.filterNot(keySet.contains)
+  }
+
+  /** A key column is null only in rows with a null key, if the join returns such rows. */
+  private def keyIsNullable(
+      keyColumns: Seq[Seq[Attribute]],
+      roles: Seq[InputRole],
+      column: Int): Boolean =
+    roles.indices.exists { i =>
+      InputRole.emitsNullKeys(roles, i) && keyColumns(i)(column).nullable
+    }
+
+  /**
+   * An upper bound for the number of rows. The join returns each combination of input rows at most
+   * once, and every combination contains a row of at least one input.
+   */
+  def maxRows(inputs: Seq[Option[Long]], roles: Seq[InputRole]): Option[Long] = {
+    val factors = inputs.zip(roles).collect {
+      case (rows, Required) => rows.map(BigInt(_))
+      case (rows, Optional) => rows.map(BigInt(_) + 1)
+    }
+    if (factors.forall(_.isDefined)) {
+      val product = factors.flatten.product - (if (roles.contains(Required)) 0 else 1)
+      if (product.isValidLong) Some(product.toLong) else None
+    } else {
+      None
+    }
+  }
+}

@@ -1,0 +1,150 @@
+package io.github.skewext.join
+
+import java.util.IdentityHashMap
+
+import io.github.skewext.join.exec.{MultiFullJoinExec, MultiJoinExec}
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.stable.{ComparedByBytes, StableRows}
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.QueryPlan
+import org.apache.spark.sql.catalyst.plans.physical.{AllTuples, BroadcastDistribution, ClusteredDistribution, HashPartitioning, Partitioning, SinglePartition, UnspecifiedDistribution}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.exchange._
+
+/**
+ * Spreads the rows with a null key over all tasks of a join, if that has no cost elsewhere. Such
+ * rows match nothing, so they may be in any partition. But then the output is no longer partitioned
+ * by the key, nulls included. So a join stays unchanged
+ *
+ *  - below a node that requires a distribution (an aggregate, a window, another join), or below a
+ *    shuffle of the user: the partitions of this join may save another shuffle there;
+ *  - if an input already has the distribution (a bucketed table, storage partitions), or gets it
+ *    from a shuffle of its own (an input that is grouped by the key): it would need another one;
+ *  - if no key is nullable, or the join returns no row with a null key;
+ *  - if another join of the query shuffles an input by the same key: one shuffle serves both.
+ */
+private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
+
+  /** The join with spread rows, if the node is a join that the rule spreads. */
+  protected def spread(join: SparkPlan, query: Query): Option[SparkPlan]
+
+  protected def isEnabled: Boolean =
+    SkewConf.enabled(conf) && conf.getConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS)
+
+  override def apply(plan: SparkPlan): SparkPlan =
+    if (isEnabled) visit(plan, new Query(plan)) else plan
+
+  private def visit(plan: SparkPlan, query: Query): SparkPlan =
+    spread(plan, query).getOrElse(plan match {
+      // Spark never removes this shuffle, whatever the partitions below are.
+      case shuffle: ShuffleExchangeExec if isRebalance(shuffle) =>
+        shuffle.mapChildren(visit(_, query))
+      // Joins below this node stay unchanged, because it may rely on their partitions.
+      case _: ShuffleExchangeLike => plan
+      case node if node.requiredChildDistribution.forall(ignoresPartitioning(_)) =>
+        node.mapChildren(visit(_, query))
+      case node => node
+    })
+
+  private def ignoresPartitioning(distribution: Any): Boolean = distribution match {
+    case UnspecifiedDistribution | AllTuples | _: BroadcastDistribution => true
+    case _ => false
+  }
+
+  private def isRebalance(shuffle: ShuffleExchangeExec): Boolean = shuffle.shuffleOrigin match {
+    case REBALANCE_PARTITIONS_BY_COL | REBALANCE_PARTITIONS_BY_NONE => true
+    case _ => false
+  }
+
+  /** Whether the join can return a row with a null key. */
+  private[skewext] def canComeOut(join: MultiJoinExec): Boolean =
+    join.children.indices.exists(i => canComeOut(join.children(i), join.keys(i), join.roles, i))
+
+  protected def canComeOut(
+      input: SparkPlan,
+      keys: Seq[Expression],
+      roles: Seq[InputRole],
+      i: Int): Boolean =
+    InputRole.emitsNullKeys(roles, i) && nullableKeys(keys, input.output).nonEmpty
+
+  /** A query, and the partitioning of the inputs in it. */
+  protected final class Query(whole: SparkPlan) {
+
+    /** By identity: it takes long to plan the exchanges of an input, and to compare plans. */
+    private val partitionings = new IdentityHashMap[SparkPlan, Partitioning]
+
+    def canSpread(join: MultiFullJoinExec): Boolean =
+      !join.storagePartitioned && canComeOut(join) && areShuffled(join.children, join.keys)
+
+    /**
+     * Whether each input gets a shuffle for the join. An input with a single partition also gets one
+     * if others have more. Exchanges are not planned yet.
+     */
+    def areShuffled(inputs: Seq[SparkPlan], keys: Seq[Seq[Expression]]): Boolean = {
+      val come = inputs.map(partitioning)
+      come.exists(_ != SinglePartition) && come.zip(keys).forall { case (partitioning, by) =>
+        partitioning == SinglePartition || !partitioning.satisfies(ClusteredDistribution(by))
+      }
+    }
+
+    /** Whether Spark can reuse the shuffle of an input, if it is by the key alone. */
+    def sharesShuffle(join: SparkPlan): Boolean = {
+      def shuffles(node: SparkPlan): Seq[(SparkPlan, Seq[Expression])] =
+        node.children.zip(node.requiredChildDistribution).collect {
+          case (child, by: ClusteredDistribution) =>
+            (
+              child.canonicalized,
+              by.clustering.map(QueryPlan.normalizeExpressions(_, child.output)))
+        }
+      lazy val own = shuffles(join).toSet
+      conf.exchangeReuseEnabled && whole.exists {
+        case other if other eq join => false
+        case other: MultiFullJoinExec if canSpread(other) => false
+        case other => shuffles(other).exists(own.contains)
+      }
+    }
+
+    /**
+     * The partitioning of an input when its exchanges are planned. Before that, a join of stages with
+     * different numbers of partitions has none.
+     */
+    def partitioning(input: SparkPlan): Partitioning =
+      partitionings.computeIfAbsent(input, EnsureRequirements().apply(_).outputPartitioning)
+
+    /**
+     * The value that partitions an input, in addition to its key. It is constant for keys without a
+     * null, so that equal keys stay together. A row with a null key must go to the same partition
+     * when its task is retried, otherwise rows are lost and duplicated. So its partition depends on
+     * the task's number, and on the row's content only if that is stable.
+     */
+    def spreadBy(input: SparkPlan, keys: Seq[Expression]): Expression = {
+      val nullable = nullableKeys(keys, input.output)
+      partitioning(input) match {
+        // The input has already been shuffled in this way, and the query is planned again.
+        case HashPartitioning(by :+ (spread: SpreadNulls), _) if by == keys => spread
+        case _ if nullable.isEmpty => Literal(0L)
+        case _ =>
+          val values =
+            if (StableRows.areIn(input)) {
+              input.output.filter(ComparedByBytes(_)).take(MaxColumns)
+            } else {
+              Nil
+            }
+          SpreadNulls(nullable, values)
+      }
+    }
+  }
+
+  /**
+   * The keys that are nullable in the current output of the input. A filter may have been added
+   * since the keys were resolved.
+   */
+  private def nullableKeys(keys: Seq[Expression], input: Seq[Attribute]): Seq[Expression] = {
+    val known = AttributeMap(input.map(a => a -> a))
+    keys.filter(_.transform { case a: Attribute => known.getOrElse(a, a) }.nullable)
+  }
+
+  private val MaxColumns = 8
+}

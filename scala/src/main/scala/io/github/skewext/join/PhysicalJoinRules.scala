@@ -1,0 +1,17 @@
+package io.github.skewext.join
+
+import io.github.skewext.join.exec.MultiJoinExec
+import io.github.skewext.rules.RuleGroup
+import io.github.skewext.stable.BuiltinShuffledJoin
+
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
+
+/** Rules for physical plans with shuffled joins of Spark or skewext. */
+class PhysicalJoinRules(rules: Rule[SparkPlan]*) extends RuleGroup[SparkPlan](rules) {
+
+  override protected def concerns(plan: SparkPlan): Boolean = plan.exists {
+    case _: MultiJoinExec | BuiltinShuffledJoin(_) => true
+    case _ => false
+  }
+}

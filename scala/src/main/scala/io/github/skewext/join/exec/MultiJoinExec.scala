@@ -1,0 +1,143 @@
+package io.github.skewext.join.exec
+
+import io.github.skewext.join.exec.MultiFullJoinExec.NoOrder
+import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys, KeyOrder}
+import io.github.skewext.join.{InputRole, MultiFullJoin, MultiJoinOutput, RewrittenJoins}
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.shuffle.ReadsBulkRows
+import io.github.skewext.stable.KeepsStableRows
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.execution.ExplainUtils
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.skewext.SqlInternals
+
+/**
+ * The common part of joins of N inputs, with and without split partitions: they group rows by key
+ * and build columns from them. [[MultiFullJoin]] describes the parameters. Each operator declares
+ * all of them, because Spark would not find expressions in a common parameter object.
+ */
+abstract class MultiJoinExec extends CombinationCodegen with KeepsStableRows with ReadsBulkRows {
+
+  def keys: Seq[Seq[Expression]]
+  def keyColumns: Seq[Seq[Attribute]]
+  def keyOutput: Seq[Attribute]
+  def roles: Seq[InputRole]
+  def indicator: Option[Attribute]
+
+  /**
+   * Whether the result is ordered by key. It is part of the plan, because operators above may rely
+   * on it.
+   */
+  def order: MultiFullJoinExec.Order
+
+  /** Whether rows with a null key may be in any partition, see [[SpreadNullKeys]]. */
+  def spreadNullKeys: Boolean
+
+  /** The output rows, or the [[InputRows]] from which they are built. */
+  protected def joined(makesRows: Boolean): RDD[InternalRow]
+
+  override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
+
+  override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
+
+  override def output: Seq[Attribute] = allColumns
+
+  /** All columns that the join can return. */
+  protected def allColumns: Seq[Attribute] =
+    MultiJoinOutput.of(children.map(_.output), keyColumns, keyOutput, roles, indicator)
+
+  override def producedAttributes: AttributeSet = AttributeSet(keyOutput ++ indicator)
+
+  override lazy val metrics: Map[String, SQLMetric] = Map(
+    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
+    "numGroups" -> SQLMetrics.createMetric(sparkContext, "number of distinct keys"),
+    "numNullKeyRows" ->
+      SQLMetrics.createMetric(sparkContext, "number of output rows with a null key"),
+    "spillSize" -> SQLMetrics.createSizeMetric(sparkContext, "spill size"),
+    "peakMemory" -> SQLMetrics.createSizeMetric(sparkContext, "peak memory")) ++
+    children.indices.map { i =>
+      inputRowsMetric(i) -> SQLMetrics.createMetric(sparkContext, s"number of rows of input $i")
+    } ++ ownMetrics
+
+  protected def ownMetrics: Seq[(String, SQLMetric)] = Nil
+
+  private def inputRowsMetric(i: Int): String = s"numRowsOfInput$i"
+
+  protected def naturalOrder: Seq[Seq[SortOrder]] = keys.map(_.map(SortOrder(_, Ascending)))
+
+  /** Whether all inputs are sorted by their keys, so that they are merged. */
+  private[skewext] def comesOrdered: Boolean =
+    order != NoOrder && children.zip(naturalOrder).forall { case (child, required) =>
+      SortOrder.orderingSatisfies(child.outputOrdering, required)
+    }
+
+  protected def task(makesRows: Boolean): MultiJoinTask = MultiJoinTask(
+    inputTypes = children.map(_.output.map(_.dataType)),
+    keys = JoinKeys(normalizedKeys, conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
+    roles = roles,
+    output = outputColumns,
+    makesRows = makesRows,
+    withIndicator = indicator.isDefined,
+    ordered = if (comesOrdered) Some(KeyOrder(boundKeys(identity))) else None,
+    grouping = GroupingSettings(
+      sortAlways = conf.getConf(SkewConf.MULTI_JOIN_GROUPING) == "sort",
+      maxRowsInMemory = conf.getConf(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY),
+      groupRowsInMemory = conf.getConf(SkewConf.MULTI_JOIN_GROUP_ROWS_IN_MEMORY)),
+    metrics = MultiJoinMetrics(
+      outputRows = longMetric("numOutputRows"),
+      inputRows = children.indices.map(i => longMetric(inputRowsMetric(i))),
+      groups = longMetric("numGroups"),
+      nullKeys = longMetric("numNullKeyRows"),
+      spillSize = longMetric("spillSize"),
+      peakMemory = longMetric("peakMemory")))
+
+  /** The keys of each input in normalized form, bound to its rows. */
+  protected def normalizedKeys: Seq[Seq[Expression]] = boundKeys(SqlInternals.normalizeFloats)
+
+  private def boundKeys(form: Expression => Expression): Seq[Seq[Expression]] =
+    keys.zip(children).map { case (key, child) =>
+      key.map(e => BindReferences.bindReference(form(e), child.output))
+    }
+
+  override protected def outputColumns: Seq[Expression] = allColumnExpressions
+
+  protected def allColumnExpressions: Seq[Expression] = {
+    def ordinal(input: Int, a: Attribute): Int =
+      children(input).output.indexWhere(_.exprId == a.exprId)
+    val keyColumnsOut = keyOutput.indices.map { j =>
+      val ordinals = children.indices.map(i => ordinal(i, keyColumns(i)(j)))
+      FirstPresentColumn(ordinals, keyOutput(j).dataType, allColumns(j).nullable)
+    }
+    val values = for {
+      i <- children.indices if roles(i).isShown
+      a <- MultiJoinOutput.valueColumns(children(i).output, keyColumns(i))
+    } yield InputColumn(i, ordinal(i, a), a.dataType, nullable = true)
+    keyColumnsOut ++ values ++ indicator.map(a => IndicatorColumn(a.dataType))
+  }
+
+  /** A join of Spark's has no common key columns. */
+  private def shownKey: Seq[String] =
+    if (keyOutput.nonEmpty) keyOutput.map(_.name) else keys.head.map(_.sql)
+
+  private def rewrittenFrom: Option[String] = logicalLink.flatMap(RewrittenJoins.of(_))
+
+  override def simpleString(maxFields: Int): String =
+    s"$nodeName ${MultiFullJoin.describe(shownKey, roles, indicator)}" +
+      rewrittenFrom.map(joins => s", rewritten from $joins").getOrElse("")
+
+  override def verboseStringWithOperatorId(): String = {
+    val inputs = children.indices.map { i =>
+      ExplainUtils.generateFieldString(s"Input $i (${roles(i).name}), key", keys(i))
+    }
+    val all = Seq(
+      "Merges sorted inputs" -> comesOrdered.toString,
+      "Spreads null keys" -> spreadNullKeys.toString) ++ rewrittenFrom.map("Rewritten from" -> _)
+    (Seq("", formattedNodeName) ++ inputs ++
+      Seq(ExplainUtils.generateFieldString("Output", output)) ++
+      all.map { case (name, value) => ExplainUtils.generateFieldString(name, value) })
+      .mkString("", "\n", "\n")
+  }
+}

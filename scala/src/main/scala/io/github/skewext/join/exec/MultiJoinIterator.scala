@@ -1,0 +1,305 @@
+package io.github.skewext.join.exec
+
+import io.github.skewext.join.InputRole
+import io.github.skewext.join.InputRole.Excluded
+import io.github.skewext.join.exec.grouping.{KeyGroups, KeyOrder, KeySortedGroups, RowCursor, SpillableGroups, UnsafeInputs}
+
+import org.apache.spark.memory.SparkOutOfMemoryError
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeRow}
+import org.apache.spark.sql.execution.RowIterator
+import org.apache.spark.sql.skewext.TaskInternals
+import org.apache.spark.{SparkException, TaskContext}
+
+/**
+ * The output rows of one partition of a [[MultiFullJoinExec]].
+ *
+ * Inputs that are sorted by the key are merged. Other inputs are first drained, one after the
+ * other. A row with a null in its key matches nothing, so it is returned (or dropped) immediately
+ * and takes no memory, regardless of the number of such rows. Then the other rows are returned key
+ * by key.
+ *
+ * @param inputs not opened, because opening a shuffle starts to fetch it; the next one is opened
+ *               while the one before it is drained, so that its first blocks are there by then
+ * @param slice an input that is drained before all others, or -1; the result has no key that it
+ *              lacks, so rows of other keys are not stored
+ * @param sliceKeys the filter for the keys of that input
+ * @param drainedLast an input that is drained after all others, or -1
+ * @param known the keys that this input has, if they are known without its rows; evaluated after
+ *              all inputs have been drained
+ * @param nullKeys the rows with a null key to return, if not all that the roles allow
+ * @param giveUpRest frees memory that the inputs use and can do without, if there is none for rows
+ */
+private[skewext] final class MultiJoinIterator(
+    task: MultiJoinTask,
+    inputs: Array[() => Iterator[InternalRow]],
+    slice: Int = -1,
+    sliceKeys: KeyFilter = null,
+    drainedLast: Int = -1,
+    known: () => Option[MatchedKeyFilter] = () => None,
+    giveUpRest: () => Unit = () => (),
+    nullKeys: Option[(Int, UnsafeRow) => Boolean] = None)
+    extends RowIterator {
+
+  private[this] val n = inputs.length
+  private[this] val keys = task.keys
+  private[this] val roles = task.roles.toArray
+  private[this] val emitsNullKeys = Array.tabulate(n)(InputRole.emitsNullKeys(task.roles, _))
+  private[this] val ownNullKeys = nullKeys.orNull
+  private[this] val needed = roles.indices.filter(roles(_).isNeeded).toArray
+  private[this] val excluded = roles.indices.filter(roles(_) == Excluded).toArray
+  private[this] val asUnsafe = new UnsafeInputs(task.inputTypes)
+
+  private[this] val combination =
+    new InputRows(n, new RowAssembler(task.inputTypes, task.output))
+  private[this] val indicators = if (task.withIndicator) new Indicators(n) else null
+
+  private[this] val numFields = task.inputTypes.map(_.size).toArray
+  private[this] val single = roles.map(!_.isShown)
+  private[this] val gathered =
+    if (task.ordered.isDefined) null
+    else new SpillableGroups(keys, numFields, single, task.grouping, giveUpRest)
+
+  /** Null until the inputs have been drained. */
+  private[this] var groups: KeyGroups = _
+  private[this] var knownKeys: MatchedKeyFilter = _
+  private[this] var numDrained = 0
+  private[this] val drainOrder = inputs.indices.toArray.sortBy {
+    case `slice` => -1
+    case `drainedLast` => 1
+    case _ => 0
+  }
+  private[this] var draining = drainOrder(0)
+  private[this] val opened = new Array[Iterator[InternalRow]](n)
+  private[this] val inputRows = new Array[Long](n)
+
+  private[this] var numGroups = 0L
+  private[this] var numNullKeys = 0L
+  private[this] var outputRows = 0L
+  private[this] var current: InternalRow = _
+
+  /** Whether the combinations of the current group are in the result. */
+  private[this] var shown = false
+
+  private[this] val context = TaskContext.get()
+  private[this] val taskThread = Thread.currentThread()
+
+  /** Steps since the last check whether the task was killed. */
+  private[this] var unchecked = 0
+
+  context.addTaskCompletionListener[Unit](reportMetrics(_))
+
+  // A merge needs the first row of each input.
+  if (task.ordered.isDefined) inputs.indices.foreach(open) else openNext()
+
+  override def getRow: InternalRow = current
+
+  override def advanceNext(): Boolean =
+    try {
+      advance()
+    } catch {
+      // In the threads of Spark that write to Python, this error would end the thread without a
+      // message, and the query would wait forever.
+      case e: SparkOutOfMemoryError if Thread.currentThread() ne taskThread =>
+        throw new SparkException("The task has no memory for the rows of a join.", e)
+    }
+
+  private def advance(): Boolean = {
+    checkInterrupted()
+    if (groups == null) {
+      groups = task.ordered match {
+        case Some(order) => orderedGroups(order)
+        case None =>
+          val drained = gathered.keeping {
+            if (drain()) {
+              null
+            } else {
+              knownKeys = known().orNull
+              gathered.result()
+            }
+          }
+          if (drained == null) return true
+          drained
+      }
+    } else if (shown && groups.nextCombination()) {
+      showGroup(groups.firstChanged)
+      return true
+    }
+    while (groups.nextGroup()) {
+      checkInterrupted()
+      if (!groups.keyHasNull) numGroups += 1
+      if (comesOut()) {
+        combination.first = firstPresent()
+        if (indicators != null) combination.indicator = indicators.of(groups.rows)
+        if (groups.keyHasNull) numNullKeys += 1
+        shown = true
+        showGroup(changedFrom = 0)
+        return true
+      }
+    }
+    shown = false
+    // Free it before the task ends, which may continue with other partitions, as in a coalesced
+    // RDD.
+    if (gathered != null) gathered.free()
+    false
+  }
+
+  /**
+   * Ends a killed task. Reads of a shuffle check this themselves, but returning rows from memory
+   * may take long.
+   */
+  private def checkInterrupted(): Unit = {
+    unchecked += 1
+    if (unchecked == MultiJoinIterator.StepsUnchecked) {
+      unchecked = 0
+      TaskInternals.endIfKilled(context)
+    }
+  }
+
+  private def orderedGroups(order: KeyOrder): KeySortedGroups = {
+    val sources: Array[RowCursor] =
+      Array.tabulate(n)(i => new RowCursor.Ordered(i, opened(i), asUnsafe, order, inputRows))
+    new KeySortedGroups(
+      keys,
+      numFields,
+      single,
+      task.grouping.groupRowsInMemory,
+      order,
+      sources,
+      roles.map(_.isNeeded))
+  }
+
+  private def open(input: Int): Unit = if (opened(input) == null) opened(input) = inputs(input)()
+
+  /** Opens the input that is drained next, and the one after it. */
+  private def openNext(): Unit = drainOrder.slice(numDrained, numDrained + 2).foreach(open)
+
+  /**
+   * Reads on until a row with a null key is in the result (returns true), or until all inputs have
+   * been drained (returns false).
+   */
+  private def drain(): Boolean = {
+    while (numDrained < n) {
+      draining = drainOrder(numDrained)
+      openNext()
+      val input = opened(draining)
+      var rows = 0L
+      if (slice < 0) rows += gathered.insertBlocks(draining, input)
+      while (input.hasNext) {
+        val row = asUnsafe(draining, input.next())
+        rows += 1
+        if (!keys.hasNull(draining, row)) {
+          val hash = keys.hash(draining, row)
+          if (draining == slice) sliceKeys.add(hash)
+          if (slice < 0 || sliceKeys.mayHave(hash)) gathered.insert(draining, hash, row)
+        } else if (if (ownNullKeys == null) emitsNullKeys(draining)
+          else ownNullKeys(draining, row)) {
+          inputRows(draining) += rows
+          showAlone(row)
+          return true
+        }
+        if (slice < 0) rows += gathered.insertBlocks(draining, input)
+      }
+      inputRows(draining) += rows
+      gathered.finishInput(draining)
+      // Its reader holds a block, which is garbage now.
+      opened(draining) = null
+      numDrained += 1
+    }
+    false
+  }
+
+  private def comesOut(): Boolean = {
+    val rows = groups.rows
+    var i = 0
+    while (i < needed.length) {
+      if (rows(needed(i)) == null && (knownKeys == null || needed(i) != drainedLast)) return false
+      i += 1
+    }
+    i = 0
+    while (i < excluded.length) {
+      if (rows(excluded(i)) != null) return false
+      i += 1
+    }
+    // Skip keys that occur only in inputs without rows in the result.
+    i = 0
+    while (i < n && (rows(i) == null || single(i))) i += 1
+    i < n && (knownKeys == null || knownKeys.contains(i, rows(i)) == roles(drainedLast).isNeeded)
+  }
+
+  private def firstPresent(): Int = {
+    val rows = groups.rows
+    var i = 0
+    while (rows(i) == null) i += 1
+    i
+  }
+
+  private def showGroup(changedFrom: Int): Unit = {
+    System.arraycopy(groups.rows, 0, combination.rows, 0, n)
+    combination.changedFrom(changedFrom)
+    showCombination()
+  }
+
+  private def showAlone(row: UnsafeRow): Unit = {
+    java.util.Arrays.fill(combination.rows.asInstanceOf[Array[AnyRef]], null)
+    combination.rows(draining) = row
+    combination.changedFrom(0)
+    combination.first = draining
+    if (indicators != null) combination.indicator = indicators.of(combination.rows)
+    numNullKeys += 1
+    showCombination()
+  }
+
+  private def showCombination(): Unit = {
+    current = if (task.makesRows) combination.toUnsafeRow else combination
+    outputRows += 1
+  }
+
+  private def reportMetrics(context: TaskContext): Unit = {
+    val metrics = task.metrics
+    metrics.outputRows.add(outputRows)
+    metrics.ofKind.foreach(_.add(outputRows))
+    inputRows.indices.foreach(i => metrics.inputRows(i).add(inputRows(i)))
+    metrics.groups.add(numGroups)
+    metrics.nullKeys.add(numNullKeys)
+    val (spillSize, peakMemory) =
+      if (gathered != null) (gathered.spillSize, gathered.peakMemory)
+      else if (groups != null) (groups.spillSize, groups.peakMemory)
+      else (0L, 0L)
+    metrics.spillSize.add(spillSize)
+    metrics.peakMemory.add(peakMemory)
+    TaskInternals.reportPeakMemory(context, peakMemory)
+  }
+}
+
+private[skewext] object MultiJoinIterator {
+  final val StepsUnchecked = 4096
+}
+
+/**
+ * The positions of the inputs that have the key, as arrays that are created once per set of inputs.
+ */
+private[skewext] final class Indicators(n: Int) {
+  private[this] val known = new java.util.HashMap[java.util.BitSet, UnsafeArrayData]()
+  private[this] val present = new java.util.BitSet(n)
+
+  def of(rows: Array[UnsafeRow]): UnsafeArrayData = {
+    present.clear()
+    var i = 0
+    while (i < n) {
+      if (rows(i) != null) present.set(i)
+      i += 1
+    }
+    var positions = known.get(present)
+    if (positions == null) {
+      positions = UnsafeArrayData.fromPrimitiveArray(present.stream().toArray)
+      if (known.size >= Indicators.MaxKnown) known.clear()
+      known.put(present.clone().asInstanceOf[java.util.BitSet], positions)
+    }
+    positions
+  }
+}
+
+private object Indicators {
+  private val MaxKnown = 4096
+}

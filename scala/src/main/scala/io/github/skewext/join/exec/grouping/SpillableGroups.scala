@@ -1,0 +1,248 @@
+package io.github.skewext.join.exec.grouping
+
+import scala.collection.mutable
+
+import io.github.skewext.shuffle.ShuffledColumns
+
+import org.apache.spark.TaskContext
+import org.apache.spark.memory.SparkOutOfMemoryError
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.skewext.{SparkShims, TaskInternals}
+import org.apache.spark.unsafe.Platform
+import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterSpillWriter
+
+/**
+ * Collects the rows of the inputs, one input after the other, and returns them grouped by key. It
+ * uses [[HashedGroups]] as long as the rows fit into the task's memory. Then it moves all rows to
+ * [[HashSortedGroups]], an external merge sort.
+ *
+ * Other operators of the task may need memory during the inserts, such as an aggregate or a sort of
+ * an input in the same stage. Then the rows inserted so far are written to disk, which needs no
+ * memory, and are sorted after the last insert.
+ *
+ * @param giveUpRest frees memory that the task can do without, if there is none for rows
+ */
+private[skewext] final class SpillableGroups(
+    keys: JoinKeys,
+    numFields: Array[Int],
+    single: Array[Boolean],
+    settings: GroupingSettings,
+    giveUpRest: () => Unit = () => ()) {
+
+  private[this] val context = TaskContext.get()
+  private[this] val pageSize = TaskInternals.memory(context).pageSizeBytes
+  private[this] val sorterPageSize = math.min(SpillableGroups.SorterPageSize, pageSize)
+  // Memory that operators above find free after the last insert, because hash tables cannot be
+  // spilled for them. It is enough to begin with; then these operators spill themselves. Spark
+  // sizes pages so that a task's share of the memory is at least 16 pages.
+  private[this] val reserve = 3 * pageSize
+  private[this] var hashes = Array.emptyLongArray
+  private[this] val finished = new Array[Boolean](numFields.length)
+  private[this] val chunks = RowChunks(numFields.length, context)
+  private[this] val hashed = new HashedGroups(keys, numFields, single, chunks)
+  private[this] var sorted: HashSortedGroups = _
+  private[this] val written = mutable.ArrayBuffer.empty[(Int, UnsafeSorterSpillWriter)]
+  private[this] var bytesWritten = 0L
+
+  context.addTaskCompletionListener[Unit](_ => free())
+  keeping {
+    chunks.whenAskedForMemory(() => write())
+    if (settings.sortAlways || !chunks.reserve(reserve)) goOver()
+  }
+
+  /** Runs `body`, which inserts rows. No other thread can spill the rows meanwhile. */
+  def keeping[T](body: => T): T = chunks.keeping(body)
+
+  def insert(input: Int, hash: Long, row: UnsafeRow): Unit = {
+    if (sorted == null) {
+      if (chunks.numRows < settings.maxRowsInMemory && chunks.insert(input, hash, row)) return
+      goOver()
+    }
+    if (!inserted(input, hash, row)) {
+      // Free memory that the task can do without, rather than fail.
+      giveUpRest()
+      if (!inserted(input, hash, row)) {
+        throw SparkShims.outOfMemory(s"There is no memory for one row of input $input.")
+      }
+    }
+  }
+
+  /**
+   * Inserts the rows of an input by whole blocks of columns, if the input returns such blocks. It
+   * stops at a block with a null key, or when rows no longer fit into memory. Returns the number of
+   * rows inserted. The caller inserts the next row by itself.
+   */
+  def insertBlocks(input: Int, rows: Iterator[InternalRow]): Long = rows match {
+    case columns: ShuffledColumns => insertColumns(input, columns)
+    case _ => 0L
+  }
+
+  private def insertColumns(input: Int, rows: ShuffledColumns): Long = {
+    var taken = 0L
+    var block = rows.block
+    while (block != null) {
+      if (hashes.length < block.numRows) hashes = new Array[Long](2 * block.numRows)
+      if (sorted == null && chunks.numRows + block.numRows <= settings.maxRowsInMemory &&
+        block.isOfShortRows && keys.hash(input, block, hashes)) {
+        block.takeUntil(chunks.insert(input, block, hashes))
+        taken += block.taken
+      }
+      block = if (block.hasNext) null else rows.block
+    }
+    taken
+  }
+
+  private def inserted(input: Int, hash: Long, row: UnsafeRow): Boolean =
+    if (sorted == null) {
+      chunks.insert(input, hash, row)
+    } else {
+      try {
+        sorted.insert(input, hash, row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
+        true
+      } catch {
+        case _: SparkOutOfMemoryError => false
+      }
+    }
+
+  def finishInput(input: Int): Unit = {
+    finished(input) = true
+    if (sorted != null) sorted.finishInput(input)
+  }
+
+  /** Returns the rows grouped by key. All inputs must be finished. */
+  def result(): KeyGroups = {
+    if (sorted == null && (written.nonEmpty || !hashed.finish())) sortAll()
+    if (sorted == null) {
+      chunks.releaseReserve()
+      hashed
+    } else {
+      sorted
+    }
+  }
+
+  /** Frees memory and files, also if groups remain unread. */
+  def free(): Unit = {
+    hashed.free()
+    if (sorted != null) sorted.free()
+    written.foreach(_._2.getFile.delete())
+    written.clear()
+  }
+
+  // A move to the sorters frees memory while it acquires memory, so the peaks do not add up.
+  def peakMemory: Long = math.max(hashed.peakMemory, if (sorted == null) 0L else sorted.peakMemory)
+
+  def spillSize: Long = bytesWritten + (if (sorted == null) 0L else sorted.spillSize)
+
+  /**
+   * Switches from hashing to sorting. If there is no memory to sort, it writes the rows to disk.
+   */
+  private def goOver(): Unit = {
+    chunks.releaseReserve()
+    if (written.isEmpty && chunks.reserve(2 * sorterPageSize)) sortAll() else write()
+  }
+
+  private def sortAll(): Unit = {
+    if (written.nonEmpty) write()
+    sorted =
+      new HashSortedGroups(keys, numFields, single, settings.groupRowsInMemory, sorterPageSize)
+    chunks.releaseReserve()
+    // Another task may have acquired the memory that was released for the first sorter.
+    if (written.isEmpty && !sorted.canBegin) write()
+    var last = -1
+    def take(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit = {
+      // A finished sorter can spill when the next one needs memory.
+      if (input != last && last >= 0) sorted.finishInput(last)
+      last = input
+      sorted.insert(input, hash, base, offset, size)
+    }
+    if (written.isEmpty) drainTo(take)
+    for ((input, file) <- written) {
+      val rows = TaskInternals.spillReader(file)
+      while (rows.hasNext) {
+        rows.loadNext()
+        take(input, rows.getKeyPrefix, rows.getBaseObject, rows.getBaseOffset, rows.getRecordLength)
+      }
+      file.getFile.delete()
+    }
+    written.clear()
+    hashed.free()
+    finished.indices.filter(finished(_)).foreach(sorted.finishInput)
+  }
+
+  /**
+   * Moves the rows in memory to a sorter. Other consumers may acquire the freed memory before the
+   * sorter does. From the first row without memory in the sorter on, the rows go to files.
+   */
+  private def drainTo(take: (Int, Long, AnyRef, Long, Int) => Unit): Unit = {
+    val taken = new Array[Int](numFields.length)
+    var full = false
+    writing(input => chunks.numRowsOf(input) - taken(input)) { files =>
+      chunks.drain { (input, hash, base, offset, size) =>
+        if (!full) {
+          try {
+            take(input, hash, base, offset, size)
+            taken(input) += 1
+          } catch {
+            case _: SparkOutOfMemoryError => full = true
+          }
+        }
+        if (full) files.add(input, hash, base, offset, size)
+      }
+    }
+  }
+
+  /** Writes the rows in memory to files, one for each input, and frees their memory. */
+  private def write(): Unit = {
+    chunks.releaseReserve()
+    writing(chunks.numRowsOf(_))(files => chunks.drain(files.add))
+  }
+
+  /**
+   * Writes rows to one file per input. `rowsOf` returns the number of rows in the file of an input.
+   */
+  private final class Files(rowsOf: Int => Int) {
+    private[this] var last = -1
+
+    def add(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit = {
+      if (input != last) {
+        close()
+        last = input
+        written += input -> TaskInternals.spillWriter(rowsOf(input))
+      }
+      written.last._2.write(base, offset, size, hash)
+    }
+
+    def close(): Unit = if (last >= 0) written.last._2.close()
+  }
+
+  private def writing(rowsOf: Int => Int)(body: Files => Unit): Unit = {
+    val inMemory = chunks.getUsed
+    val filesBefore = written.size
+    val files = new Files(rowsOf)
+    body(files)
+    files.close()
+    if (written.size > filesBefore) {
+      val onDisk = written.drop(filesBefore).map(_._2.getFile.length()).sum
+      bytesWritten += onDisk
+      TaskInternals.reportSpill(context, inMemory, onDisk)
+    }
+  }
+}
+
+private[skewext] object SpillableGroups {
+
+  /** The same limit as for the pages of [[RowChunks]]. */
+  private val SorterPageSize = (1L << 22) - Platform.LONG_ARRAY_OFFSET
+}
+
+/**
+ * @param sortAlways whether to sort from the start, without hash tables
+ * @param maxRowsInMemory number of rows that a task hashes before it switches to sorting
+ * @param groupRowsInMemory number of rows of one input and key that a sorting task keeps on the
+ *                          heap
+ */
+private[skewext] case class GroupingSettings(
+    sortAlways: Boolean,
+    maxRowsInMemory: Long,
+    groupRowsInMemory: Int)

@@ -1,0 +1,47 @@
+package io.github.skewext.join.optimizer
+
+import io.github.skewext.join.InputRole.{Excluded, Optional, Required}
+import io.github.skewext.join.MultiFullJoin
+import io.github.skewext.join.PresenceFolding.{neverTrue, whenAbsent, whenPresent}
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern.{FILTER, JOIN}
+
+/**
+ * Narrows the roles of optional inputs by predicates on their columns above the join, as Spark
+ * turns outer joins into left and inner joins:
+ *
+ *  - A predicate that cannot be true if all columns of the input are null keeps only keys that the
+ *    input has: the input becomes required. Examples: `v1 > 5`, `v1 = v2` (for both inputs),
+ *    `v1 IS NOT NULL`.
+ *  - A predicate that cannot be true if the input has the key keeps only keys that it lacks: the
+ *    input becomes excluded, and its columns are null. Example: `v1 IS NULL` for a column that is
+ *    not nullable in the input.
+ *
+ * A row with a null key in another input has no columns of this one, so it counts as a key that the
+ * input lacks. The indicator does not change: either all or none of the remaining rows have the
+ * input.
+ */
+object NarrowRoles extends Rule[LogicalPlan] with PredicateHelper {
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    plan.transformWithPruning(_.containsAllPatterns(FILTER, JOIN)) {
+      case filter @ Filter(condition, join: MultiFullJoin) if join.roles.contains(Optional) =>
+        val asked = splitConjunctivePredicates(condition).filter(_.deterministic)
+        // For each comparison of a column v, the constraints contain `v IS NOT NULL`.
+        lazy val known = asked ++ filter.constraints
+        val roles = join.roles.indices.map { i =>
+          val own = AttributeSet(join.valueColumns(i))
+          def readsOwn(p: Expression): Boolean = p.references.exists(own.contains)
+          if (join.roles(i) != Optional) join.roles(i)
+          else if (known.exists(p => readsOwn(p) && neverTrue(whenAbsent(p, join, i)))) Required
+          else if (asked.exists(p => readsOwn(p) && neverTrue(whenPresent(p, join, i)))) Excluded
+          else Optional
+        }
+        if (roles == join.roles) filter
+        else if (!roles.exists(_.isShown)) join.empty
+        else filter.copy(child = join.withOutputOf(join.withRoles(roles)))
+    }
+}

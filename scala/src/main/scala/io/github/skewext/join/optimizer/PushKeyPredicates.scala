@@ -1,0 +1,89 @@
+package io.github.skewext.join.optimizer
+
+import io.github.skewext.join.MultiFullJoin
+import io.github.skewext.stable.SafeToDuplicate
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern.{FILTER, JOIN, OUTER_REFERENCE}
+
+/**
+ * Pushes predicates above a [[MultiFullJoin]] into its inputs, where they skip files, row groups
+ * and buckets. Predicates on key columns go into every input, and those on columns of a required
+ * input into that input:
+ * {{{
+ * Filter (k = 5 AND v1 > 1 AND v2 > 1)     Filter (v2 > 1)
+ * +- MultiFullJoin [k]               =>    +- MultiFullJoin [k]
+ *    :- a (v1, required)                      :- Filter (k = 5 AND v1 > 1)
+ *    +- b (v2, optional)                      :  +- a
+ *                                             +- Filter (k = 5)
+ *                                                +- b
+ * }}}
+ * Each key of the result is a key of some input, and all inputs with this key have the same value.
+ * So the predicate on the key is not evaluated above. This requires that equal keys are identical.
+ * A predicate can distinguish -0.0 and 0.0, so predicates on floating-point keys stay, as do those
+ * on padded keys.
+ *
+ * A predicate with a subquery goes into one required input, but not into all inputs, because each
+ * would plan the subquery. Nor does a predicate with a user-defined function, because each input
+ * would call it.
+ *
+ * If a disjunction stays above, the predicates that it implies for an input are added to that
+ * input: `k = 1 AND v2 > 1 OR k = 3 AND v2 < 1` gives `k = 1 OR k = 3`.
+ */
+object PushKeyPredicates extends Rule[LogicalPlan] with PredicateHelper {
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    plan.transformWithPruning(_.containsAllPatterns(FILTER, JOIN)) {
+      case filter @ Filter(condition, join: MultiFullJoin) =>
+        val (candidates, fixed) = splitConjunctivePredicates(condition).partition(movable)
+        val (onKeys, others) = candidates.partition { p =>
+          isOn(p, join.exactKeyOutput) && isPlannedOnce(p) && SafeToDuplicate(p)
+        }
+        val owners = others.map(p => p -> join.children.indices.find(i => isOn(p, join.owned(i))))
+        val stay = owners.collect { case (p, None) => p }
+        val children = join.children.indices.map { i =>
+          val own = owners.collect { case (p, Some(`i`)) => p }
+          val predicates = (onKeys ++ own).map(join.overInput(i, _))
+          predicates.reduceOption(And).map(Filter(_, join.children(i))).getOrElse(join.children(i))
+        }
+        val below = join.withInputs(children).withFilters(implied(join, _, stay))
+        val kept = fixed ++ stay
+        if (below eq join) filter
+        else if (kept.isEmpty) below
+        else filter.copy(condition = kept.reduce(And), child = below)
+    }
+
+  /**
+   * Whether the predicate can be translated to other attributes. A predicate with a correlated
+   * subquery cannot: the plan of the subquery refers to attributes of the join.
+   */
+  private def movable(predicate: Expression): Boolean =
+    predicate.deterministic && predicate.references.nonEmpty && !predicate.exists {
+      case s: SubqueryExpression => s.plan.containsPattern(OUTER_REFERENCE)
+      case _ => false
+    }
+
+  /**
+   * Whether subqueries run once if the predicate is in every input. Only a scalar subquery that is
+   * not correlated does; each input would plan the others.
+   */
+  private def isPlannedOnce(predicate: Expression): Boolean = !predicate.exists {
+    case s: ScalarSubquery => s.isCorrelated
+    case _: SubqueryExpression => true
+    case _ => false
+  }
+
+  private def isOn(predicate: Expression, columns: AttributeSet): Boolean =
+    predicate.references.subsetOf(columns)
+
+  private def implied(join: MultiFullJoin, i: Int, stay: Seq[Expression]): Seq[Expression] = {
+    val columns = join.exactKeyOutput ++ join.owned(i)
+    stay
+      .filter(isPlannedOnce)
+      .flatMap(extractPredicatesWithinOutputSet(_, columns))
+      .flatMap(splitConjunctivePredicates)
+      .filter(p => p.references.nonEmpty && SafeToDuplicate(p))
+  }
+}

@@ -1,0 +1,56 @@
+package io.github.skewext.merge
+
+import io.github.skewext.join.WholeReason
+import io.github.skewext.rules.{LogicalLinks, SkewConf}
+import io.github.skewext.stable.{BuiltinShuffledJoin, JoinHints}
+
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
+import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, ShuffledJoin, SortMergeJoinExec}
+import org.apache.spark.sql.execution.{PartialReducerPartitionSpec, SparkPlan}
+
+/**
+ * Reverts splits by Spark's own rule for skewed joins that would change a result. Spark slices the
+ * source of a MERGE and joins every slice with the whole target. Then no task finds two source rows
+ * that match one target row: see [[JoinHints]]. This rule runs directly after Spark's rule, and
+ * [[io.github.skewext.skew.SplitSkewedJoins]] may still slice the target.
+ *
+ * @param because what `explain` says of such a join
+ */
+case class UndoReplicatingSplits(because: WholeReason) extends Rule[SparkPlan] {
+
+  override def apply(plan: SparkPlan): SparkPlan = if (SkewConf.enabled(conf)) {
+    plan.transformUp {
+      case BuiltinShuffledJoin(join) if join.isSkewJoin && replicates(join) => whole(join)
+    }
+  } else {
+    plan
+  }
+
+  private def replicates(join: ShuffledJoin): Boolean = {
+    val (left, right) = JoinHints.mayReplicate(join)
+    !left && isSliced(join.right) || !right && isSliced(join.left)
+  }
+
+  private def isSliced(side: SparkPlan): Boolean = side.exists {
+    case read: AQEShuffleReadExec =>
+      read.partitionSpecs.exists(_.isInstanceOf[PartialReducerPartitionSpec])
+    case _ => false
+  }
+
+  /** Removes the reads that Spark adds directly above whole shuffles when it splits a join. */
+  private def whole(join: ShuffledJoin): SparkPlan = {
+    val unsplit = join match {
+      case j: SortMergeJoinExec => j.copy(isSkewJoin = false)
+      case j: ShuffledHashJoinExec => j.copy(isSkewJoin = false)
+    }
+    // Copy the tags before adding one: Spark copies tags to a replacement only if that has none.
+    val reading =
+      LogicalLinks.replacing(join)(unsplit.withNewChildren(unsplit.children.map(_.transform {
+        case read: AQEShuffleReadExec =>
+          read.child
+      })))
+    WholeReason.set(reading, because)
+    reading
+  }
+}

@@ -1,0 +1,102 @@
+package io.github.skewext.rules
+
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.collection.JavaConverters._
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreeNode
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
+
+/**
+ * Keeps a failure of skewext from failing the session. It logs the failure once, and the plan stays
+ * unchanged. A `LinkageError` means that the jar was built for another Spark.
+ */
+object Guard extends Logging {
+
+  private val reported = ConcurrentHashMap.newKeySet[String]()
+
+  /**
+   * The failed parts of each session, with the first line of their first error; `explain` prints
+   * them.
+   */
+  private val failedIn =
+    new mutable.WeakHashMap[SparkSession, mutable.LinkedHashMap[String, String]]
+
+  /**
+   * Whether the running Spark is of the line for which the jar was built, and has all extension
+   * points.
+   */
+  def sparkIsSupported: Boolean = SparkLine.isOurs && hasExtensionPoints
+
+  /**
+   * Spark 3.5.0 lacks one. Some vendors' Spark has it under that version number, so this checks the
+   * method.
+   */
+  private lazy val hasExtensionPoints: Boolean = classOf[SparkSessionExtensions].getMethods
+    .exists(_.getName == "injectQueryPostPlannerStrategyRule")
+
+  def protect[T](what: => String, fallback: => T)(body: => T): T =
+    try {
+      body
+    } catch {
+      case e @ (_: LinkageError | NonFatal(_)) =>
+        logOnce(s"skewext: $what failed and is left out.", Some(e))
+        SparkSession.getActiveSession.foreach(note(_, what, e))
+        fallback
+    }
+
+  /** The result of `body`; None if a plan is too deep for this thread, which Spark may survive. */
+  def shallow[T](what: String)(body: => T): Option[T] =
+    try {
+      Some(body)
+    } catch {
+      case _: StackOverflowError =>
+        logOnce(s"skewext: a plan is too deep for $what.")
+        None
+    }
+
+  private def note(session: SparkSession, what: String, error: Throwable): Unit =
+    failedIn.synchronized {
+      failedIn
+        .getOrElseUpdate(session, mutable.LinkedHashMap.empty)
+        .getOrElseUpdate(what, firstLine(error))
+    }
+
+  private def firstLine(error: Throwable): String = error.toString.split("\n").head
+
+  /** The failures in the session so far: the part that failed, and the first line of its error. */
+  def failuresIn(session: SparkSession): Seq[(String, String)] =
+    failedIn.synchronized(failedIn.get(session).toSeq.flatten)
+
+  /** The messages logged so far. A failure that changes no answer is visible only here. */
+  private[skewext] def failures: Set[String] = reported.asScala.toSet
+
+  def logOnce(message: String, cause: Option[Throwable] = None): Unit =
+    if (reported.add(message)) {
+      cause match {
+        case Some(e) => logWarning(message, e)
+        case None => logWarning(message)
+      }
+    }
+}
+
+/** A rule that returns the plan unchanged if it fails or is excluded. */
+case class GuardedRule[P <: TreeNode[_]](rule: Rule[P]) extends Rule[P] {
+  override val ruleName: String = rule.ruleName
+  override def apply(plan: P): P = Guard.protect(s"the rule $ruleName", plan) {
+    if (SkewConf.excludes(conf, ruleName)) plan else rule(plan)
+  }
+}
+
+/** A strategy that plans nothing if it fails. */
+case class GuardedStrategy(strategy: SparkStrategy) extends SparkStrategy {
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] =
+    Guard.protect(s"the strategy ${strategy.getClass.getSimpleName}", Seq.empty[SparkPlan])(
+      strategy(plan))
+}

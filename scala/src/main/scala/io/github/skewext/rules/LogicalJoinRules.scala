@@ -1,0 +1,23 @@
+package io.github.skewext.rules
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
+import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand
+
+/**
+ * Rules of the optimizer, for plans with joins of Spark or skewext. Both have the tree pattern
+ * `JOIN`.
+ */
+class LogicalJoinRules(rules: Rule[LogicalPlan]*) extends RuleGroup[LogicalPlan](rules) {
+
+  override protected def concerns(plan: LogicalPlan): Boolean = plan match {
+    // Its query is not one of its children.
+    case save: SaveIntoDataSourceCommand => save.query.containsPattern(JOIN)
+    case _ => plan.containsPattern(JOIN)
+  }
+
+  /** The rules that the session excludes. Spark checks only the name of the group. */
+  override protected def excluded: Set[String] =
+    conf.optimizerExcludedRules.toSeq.flatMap(_.split(',')).map(_.trim).toSet
+}

@@ -1,0 +1,498 @@
+package io.github.skewext.rules
+
+import java.util.concurrent.ConcurrentHashMap
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.network.util.ByteUnit
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.internal.SQLConf.buildConf
+
+/**
+ * All settings of skewext. Public ones are promised to users; internal ones are for tests, and for
+ * names that earlier versions had ([[OldSettings]]). The entries are Spark's own `ConfigEntry`s, so
+ * `SET -v` lists the public ones and Spark rejects a wrong value when it is set. `docs/settings.md`
+ * is generated from them. Settings are read per query.
+ */
+object SkewConf {
+
+  /** The values of [[SKEW_OUTPUT_MODE]]. */
+  object OutputSkew {
+    val Off = "off"
+    val MultiJoin = "multiJoin"
+    val All = "all"
+
+    private[SkewConf] val modes = Set(Off, MultiJoin, All)
+  }
+
+  val ENABLED = buildConf("spark.skewext.enabled")
+    .doc("The master switch. When false, Spark plans as if skewext were not there. A multi-way " +
+      "join that a query requests by name becomes Spark's own chain of two-way joins.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val EXCLUDED_RULES = buildConf("spark.skewext.excludedRules")
+    .doc("Names of rules of skewext to exclude, separated by commas. rules.md lists the names. " +
+      "Rules of the optimizer can also be excluded with spark.sql.optimizer.excludedRules.")
+    .version("0.1.0")
+    .stringConf
+    .toSequence
+    .createWithDefault(Nil)
+
+  val MULTI_JOIN_SPREAD_NULL_KEYS = buildConf("spark.skewext.multiJoin.spreadNullKeys.enabled")
+    .doc(
+      "When true, rows with a null in the key, which match nothing, are spread over all " +
+        "tasks of the multi-way join instead of going to one task. This includes such rows in " +
+        "the source of a MERGE with a cardinality check. It needs adaptive execution, and " +
+        "applies only if no operator above the join uses its partitioning by the key.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val MULTI_JOIN_BROADCAST = buildConf("spark.skewext.multiJoin.broadcast.enabled")
+    .internal()
+    .doc(
+      "When true, a multi-way join of one large, required input with inputs below " +
+        "spark.sql.autoBroadcastJoinThreshold broadcasts the small inputs and shuffles " +
+        "nothing. It does not apply to joins with an indicator or with floating-point keys.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val MULTI_JOIN_RUNTIME_FILTER = buildConf("spark.skewext.multiJoin.runtimeFilter.enabled")
+    .internal()
+    .doc(
+      "When true, the keys of a small, filtered, required input prune larger inputs at run " +
+        "time. They prune partitions under the conditions of " +
+        "spark.sql.optimizer.dynamicPartitionPruning.*, and rows by a bloom filter under those " +
+        "of spark.sql.optimizer.runtime.bloomFilter.*.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val MULTI_JOIN_ORDER = buildConf("spark.skewext.multiJoin.order")
+    .doc(
+      "Output order of the multi-way join. 'auto': sorted by the key, without keeping rows " +
+        "in memory, if all inputs are sorted by the key (bucketed and sorted tables) and no " +
+        "partition is split; otherwise no order. 'natural': always sorted by the key, at the " +
+        "cost of a sort of each unsorted input; no partition is split. 'none': no order.")
+    .version("0.1.0")
+    .stringConf
+    .transform(_.toLowerCase(java.util.Locale.ROOT))
+    .checkValues(Set("auto", "natural", "none"))
+    .createWithDefault("auto")
+
+  val MULTI_JOIN_GROUPING = buildConf("spark.skewext.multiJoin.grouping")
+    .internal()
+    .doc(
+      "How a task of the multi-way join groups the rows of a key. 'hash' keeps rows in hash " +
+        "tables and switches to sorting when they exceed the memory of the task. 'sort' sorts, " +
+        "and spills if necessary, from the start.")
+    .version("0.1.0")
+    .stringConf
+    .transform(_.toLowerCase(java.util.Locale.ROOT))
+    .checkValues(Set("hash", "sort"))
+    .createWithDefault("hash")
+
+  val MULTI_JOIN_MAX_ROWS_IN_MEMORY = buildConf("spark.skewext.multiJoin.maxRowsInMemory")
+    .internal()
+    .doc("Number of rows that a task of the multi-way join keeps in hash tables before it " +
+      "switches to sorting, even if it has more memory.")
+    .version("0.1.0")
+    .longConf
+    .checkValue(_ >= 0, "The number of rows must not be negative.")
+    .createWithDefault(Long.MaxValue)
+
+  val MULTI_JOIN_GROUP_ROWS_IN_MEMORY = buildConf("spark.skewext.multiJoin.groupRowsInMemory")
+    .internal()
+    .doc(
+      "Number of rows of one key and one input that a sorting task of the multi-way join " +
+        "keeps on the heap while it combines duplicate keys. Further rows go to memory pages " +
+        "that Spark can spill. A larger number spills less and uses more heap.")
+    .version("0.1.0")
+    .intConf
+    .checkValue(_ > 0, "At least one row must be allowed.")
+    .createWithDefault(4096)
+
+  val MULTI_JOIN_REWRITE = buildConf("spark.skewext.multiJoin.rewrite.enabled")
+    .doc("When true, chains of Spark's full outer joins on one key are rewritten to one " +
+      "multi-way join.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val MULTI_JOIN_REWRITE_MIN_INPUTS = buildConf("spark.skewext.multiJoin.rewrite.minInputs")
+    .doc("Smallest number of inputs of a chain that is rewritten to a multi-way join. Shorter " +
+      "chains remain Spark's joins.")
+    .version("0.1.0")
+    .intConf
+    .checkValue(_ >= 2, "A join has at least two inputs.")
+    .createWithDefault(3)
+
+  val MULTI_JOIN_REWRITE_MIXED = buildConf("spark.skewext.multiJoin.rewrite.mixed.enabled")
+    .doc(
+      "When true, inner, left, right and anti joins on the key of a chain become part " +
+        "of the multi-way join. When false, they do so only if Spark would shuffle the result " +
+        "of a full outer join for them.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(false)
+
+  /** The old name of [[SHUFFLE_ENABLED]], registered so that Spark checks its value. */
+  val SHUFFLE_BULK_ROWS = buildConf("spark.skewext.shuffle.bulkRows.enabled")
+    .internal()
+    .doc("The old name of spark.skewext.shuffle.enabled.")
+    .version("0.1.0")
+    .booleanConf
+    .createOptional
+
+  val SHUFFLE_ENABLED = buildConf("spark.skewext.shuffle.enabled")
+    .withAlternative(SHUFFLE_BULK_ROWS.key)
+    .doc(
+      "When true, the exchanges directly below a multi-way join write and read columns or whole " +
+        "buffers of rows, and split joins read Spark's own exchanges by the buffer. Both take " +
+        "less CPU time per row. They need Spark's own shuffle manager and a session without " +
+        "plugins (spark.plugins).")
+    .version("0.3.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val SHUFFLE_COLUMNS = buildConf("spark.skewext.shuffle.columns.enabled")
+    .doc(
+      "When true, the exchanges directly below a multi-way join write columns instead of " +
+        "rows, which takes less time and fewer bytes. It needs " +
+        "spark.skewext.shuffle.enabled, hash partitioning, and a vectorized scan or cached " +
+        "table with only filters and selected columns above it. Columns must be strings, " +
+        "binaries or values of up to eight bytes, and columns times partitions must not " +
+        "exceed 16384. Other exchanges write rows, and explain shows the reason.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val MULTI_JOIN_HASH_BITS = buildConf("spark.skewext.multiJoin.hashBits")
+    .internal()
+    .doc("Number of bits of the key's 64-bit hash that are used. Fewer bits cause collisions, " +
+      "for tests.")
+    .version("0.1.0")
+    .intConf
+    .checkValue(bits => bits >= 0 && bits <= 64, "Between 0 and 64.")
+    .createWithDefault(64)
+
+  val SKEW_ENABLED = buildConf("spark.skewext.skew.enabled")
+    .doc(
+      "When true, the extension splits skewed partitions of joins that Spark does not split. " +
+        "Spark's settings spark.sql.adaptive.skewJoin.* define a skewed partition, and " +
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes the size of a slice.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val SKEW_MAX_SLICES = buildConf("spark.skewext.skew.maxSlices")
+    .internal()
+    .doc("Largest number of slices of one skewed partition. Each slice is one task, which reads " +
+      "the other inputs of the partition again.")
+    .version("0.1.0")
+    .intConf
+    .checkValue(_ >= 2, "With fewer than two slices there is no split.")
+    .createWithDefault(256)
+
+  val SKEW_MAX_REREAD_FACTOR = buildConf("spark.skewext.skew.maxRereadFactor")
+    .doc(
+      "Limit on the data that all tasks of a split partition read, as a multiple of the data " +
+        "that one task would read. Each slice reads the other inputs of the partition again, " +
+        "and each task that shares the output of one map task reads all of that output. A " +
+        "larger value allows more slices, at the cost of more network and disk reads.")
+    .version("0.1.0")
+    .doubleConf
+    .checkValue(_ >= 1, "A split never does less work than one task.")
+    .createWithDefault(4.0)
+
+  val SKEW_MIN_GAIN = buildConf("spark.skewext.skew.minGain")
+    .internal()
+    .doc("Smallest expected gain of a split: the time of the longest task without the split, " +
+      "divided by that with the split. A larger value splits fewer partitions.")
+    .version("0.1.0")
+    .doubleConf
+    .checkValue(_ >= 1, "A split must not make the longest task longer.")
+    .createWithDefault(1.5)
+
+  val SKEW_MARKING = buildConf("spark.skewext.skew.marking.enabled")
+    .internal()
+    .doc(
+      "When true, tasks before a split join may compute which keys match the skewed input, " +
+        "if a single task would take longest for this. These tasks read the skewed partition, " +
+        "slice by slice, and the other inputs of the partition.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  /** One of the two settings before [[SKEW_OUTPUT_MODE]]. */
+  val SKEW_OUTPUT_ENABLED = buildConf("spark.skewext.skew.output.enabled")
+    .internal()
+    .doc("False is the old form of spark.skewext.skew.outputSkew.mode=off.")
+    .version("0.1.0")
+    .booleanConf
+    .createOptional
+
+  /** The other setting before [[SKEW_OUTPUT_MODE]]. */
+  val SKEW_OUTPUT_SPARK_JOINS = buildConf("spark.skewext.skew.output.sparkJoins.enabled")
+    .internal()
+    .doc("True is the old form of spark.skewext.skew.outputSkew.mode=all.")
+    .version("0.1.0")
+    .booleanConf
+    .createOptional
+
+  val SKEW_OUTPUT_MODE = buildConf("spark.skewext.skew.outputSkew.mode")
+    .doc(
+      "Which joins are also split where a partition is small but produces a large output (a " +
+        "key with thousands of rows on both sides), or where its size on disk hides its row " +
+        "count because equal keys compress well. The map tasks of these joins sample the keys " +
+        "of one row in 64, which costs CPU time in every such join. 'multiJoin': multi-way " +
+        "joins and the joins of a MERGE. 'all': Spark's own joins, too. 'off': no join. It " +
+        "needs Spark's own shuffle manager and a session without plugins (spark.plugins).")
+    .version("0.3.0")
+    .stringConf
+    .transform(mode => OutputSkew.modes.find(_.equalsIgnoreCase(mode)).getOrElse(mode))
+    .checkValues(OutputSkew.modes)
+    .createWithDefault(OutputSkew.MultiJoin)
+
+  val SKEW_OUTPUT_SAMPLE_EVERY = buildConf("spark.skewext.skew.output.sampleEvery")
+    .internal()
+    .doc("One row in this many is sampled. A smaller number suits tests with few rows.")
+    .version("0.1.0")
+    .intConf
+    .checkValue(_ > 0, "At least one.")
+    .createWithDefault(64)
+
+  val SKEW_JOIN_MAX_BROADCAST = buildConf("spark.skewext.skewJoin.maxBroadcastBytes")
+    .doc(
+      "Largest size of a side that skew_join broadcasts. It limits the size that Spark " +
+        "estimates when it plans the query. In adaptive execution it also limits the size in " +
+        "memory when the driver has built the broadcast. A larger value uses more memory in " +
+        "the driver and in every executor. spark.driver.maxResultSize applies in any case.")
+    .version("0.1.0")
+    .bytesConf(ByteUnit.BYTE)
+    .checkValue(_ > 0, "At least one byte.")
+    .createWithDefaultString("256MB")
+
+  val SKEW_JOIN_SAMPLE_ROWS = buildConf("spark.skewext.skewJoin.sampleRows")
+    .doc(
+      "Number of rows of a side that skew_join samples with technique=\"auto\" to find hot " +
+        "keys, in a small job. It samples only if partitions cannot be split at run time and " +
+        "neither side is small enough to broadcast, and only tables and files, with or without " +
+        "filters. The sample contains the first rows of up to eight partitions. A larger " +
+        "number finds more hot keys and takes longer. A hint never samples. 0 disables " +
+        "sampling.")
+    .version("0.1.0")
+    .intConf
+    .checkValue(_ >= 0, "The number of rows must not be negative.")
+    .createWithDefault(100000)
+
+  val BUCKET_MERGE = buildConf("spark.skewext.bucket.merge.enabled")
+    .doc(
+      "When true, joins and aggregates on tables with sorted buckets merge the sorted files " +
+        "of a bucket, where Spark would sort all rows. This includes tables with appended " +
+        "files.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val BUCKET_MERGE_MAX_FILES = buildConf("spark.skewext.bucket.merge.maxFiles")
+    .internal()
+    .doc("Largest number of files of a bucket that a task merges for one table. All of them are " +
+      "open at the same time. If a bucket has more files, Spark sorts the rows.")
+    .version("0.1.0")
+    .intConf
+    .checkValue(_ > 0, "At least one file must be allowed.")
+    .createWithDefault(8)
+
+  val BUCKET_MERGE_MULTI_JOIN_MAX_FILES =
+    buildConf("spark.skewext.bucket.merge.multiJoin.maxFiles")
+      .internal()
+      .doc(
+        "Largest number of files of a bucket that a task merges for one table of a multi-way " +
+          "join. If a bucket has more files, the join groups rows by hash, without a shuffle " +
+          "or sort. That was faster than merging several files of several tables if the rows " +
+          "fit in memory. Raise it for buckets whose rows do not fit.")
+      .version("0.1.0")
+      .intConf
+      .checkValue(_ > 0, "At least one file must be allowed.")
+      .createWithDefault(1)
+
+  val BUCKET_MERGE_MAX_BYTES = buildConf("spark.skewext.bucket.merge.maxBytes")
+    .doc(
+      "Limit on the memory of the readers with which a task merges the files of one table. " +
+        "Each reader holds one row group or stripe of its file. The memory is estimated from " +
+        "the sizes of the files and the columns that the query reads. If the estimate is " +
+        "larger, Spark sorts the rows.")
+    .version("0.1.0")
+    .bytesConf(ByteUnit.BYTE)
+    .checkValue(_ >= 0, "The number of bytes must not be negative.")
+    .createWithDefaultString("512m")
+
+  val BUCKET_PRUNING = buildConf("spark.skewext.bucket.pruning.enabled")
+    .doc("When true, filters on all bucket columns of a table prune its buckets, for any number " +
+      "of bucket columns. Stock Spark prunes only tables with one bucket column.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val BUCKET_PRUNING_JOIN_KEYS = buildConf("spark.skewext.bucket.pruning.joinKeys.enabled")
+    .internal()
+    .doc(
+      "When true, the keys of the broadcast side of a join prune the buckets of the other " +
+        "side, if rows without a match are not in the result. It needs adaptive execution, " +
+        "which plans the join after the broadcast.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val BUCKET_PRUNING_MAX_VALUES = buildConf("spark.skewext.bucket.pruning.maxValues")
+    .internal()
+    .doc("Largest number of combinations of values of the bucket columns, or of keys of the " +
+      "broadcast side, for which buckets are pruned. With more, all buckets are read.")
+    .version("0.1.0")
+    .intConf
+    .checkValue(_ > 0, "At least one.")
+    .createWithDefault(10000)
+
+  val BUCKET_SKEW = buildConf("spark.skewext.bucket.skew.enabled")
+    .internal()
+    .doc(
+      "When true, several tasks of a join read a skewed bucket, by files and their row " +
+        "groups. spark.skewext.skew.enabled defines a skewed bucket as for shuffles. Sizes are " +
+        "file sizes, scaled to the columns that the query reads.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val UI_ENABLED = buildConf("spark.skewext.ui.enabled")
+    .doc(
+      "When true, the rewrites and splits of a query's joins are recorded for the tab " +
+        "'skewext' of Spark's UI and, if Spark writes one, in the event log. It has no effect " +
+        "if both are off. The tab exists only if the setting is true when the application " +
+        "starts.")
+    .version("0.1.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  /** All entries, in the order of the documentation. */
+  val entries = Seq(
+    ENABLED,
+    EXCLUDED_RULES,
+    MULTI_JOIN_SPREAD_NULL_KEYS,
+    MULTI_JOIN_BROADCAST,
+    MULTI_JOIN_RUNTIME_FILTER,
+    MULTI_JOIN_ORDER,
+    MULTI_JOIN_GROUPING,
+    MULTI_JOIN_MAX_ROWS_IN_MEMORY,
+    MULTI_JOIN_GROUP_ROWS_IN_MEMORY,
+    MULTI_JOIN_REWRITE,
+    MULTI_JOIN_REWRITE_MIN_INPUTS,
+    MULTI_JOIN_REWRITE_MIXED,
+    SHUFFLE_BULK_ROWS,
+    SHUFFLE_ENABLED,
+    SHUFFLE_COLUMNS,
+    MULTI_JOIN_HASH_BITS,
+    SKEW_ENABLED,
+    SKEW_MAX_SLICES,
+    SKEW_MAX_REREAD_FACTOR,
+    SKEW_MIN_GAIN,
+    SKEW_MARKING,
+    SKEW_OUTPUT_ENABLED,
+    SKEW_OUTPUT_SPARK_JOINS,
+    SKEW_OUTPUT_MODE,
+    SKEW_OUTPUT_SAMPLE_EVERY,
+    SKEW_JOIN_MAX_BROADCAST,
+    SKEW_JOIN_SAMPLE_ROWS,
+    BUCKET_MERGE,
+    BUCKET_MERGE_MAX_FILES,
+    BUCKET_MERGE_MULTI_JOIN_MAX_FILES,
+    BUCKET_MERGE_MAX_BYTES,
+    BUCKET_PRUNING,
+    BUCKET_PRUNING_JOIN_KEYS,
+    BUCKET_PRUNING_MAX_VALUES,
+    BUCKET_SKEW,
+    UI_ENABLED)
+
+  def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)
+
+  def excludes(conf: SQLConf, ruleName: String): Boolean =
+    conf.getConf(EXCLUDED_RULES).contains(ruleName)
+
+  /** The mode of splits by output, from [[SKEW_OUTPUT_MODE]] or else from its old names. */
+  def outputSkew(conf: SQLConf): String =
+    if (conf.contains(SKEW_OUTPUT_MODE.key)) conf.getConf(SKEW_OUTPUT_MODE)
+    else if (conf.getConf(SKEW_OUTPUT_ENABLED).contains(false)) OutputSkew.Off
+    else if (conf.getConf(SKEW_OUTPUT_SPARK_JOINS).contains(true)) OutputSkew.All
+    else conf.getConf(SKEW_OUTPUT_MODE)
+}
+
+/**
+ * The names of public settings of earlier versions. Each still has its effect. This is the only
+ * list of these names; `docs/versions.md` shows it.
+ */
+object OldSettings extends Logging {
+
+  /**
+   * @param key the old name.
+   * @param instead what to use in its place, for users.
+   * @param replacement the new setting. If both are set, the new one wins.
+   */
+  case class Old(key: String, instead: String, replacement: Option[String] = None) {
+
+    /** The warning for a session that sets this name. */
+    def warning(conf: SQLConf): String = {
+      val both = replacement.filter(conf.contains(_)).fold("")(by => s" $by is set, too, and wins.")
+      s"The setting $key is deprecated. Instead: $instead.$both"
+    }
+  }
+
+  private def mode(key: String, value: Boolean, mode: String): Old = {
+    val replacement = SkewConf.SKEW_OUTPUT_MODE.key
+    Old(key, s"$replacement=$mode for $value", Some(replacement))
+  }
+
+  private def option(key: String, name: String): Old =
+    Old(key, s"for one join, the option $name of the technique adaptive of skew_join")
+
+  private def internal(key: String): Old =
+    Old(key, "internal, no replacement: tell us your case in an issue")
+
+  /** In the order of the settings. */
+  val all: Seq[Old] = Seq(
+    internal(SkewConf.MULTI_JOIN_BROADCAST.key),
+    internal(SkewConf.MULTI_JOIN_RUNTIME_FILTER.key),
+    internal(SkewConf.MULTI_JOIN_GROUPING.key),
+    internal(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY.key),
+    internal(SkewConf.MULTI_JOIN_GROUP_ROWS_IN_MEMORY.key),
+    Old(
+      SkewConf.SHUFFLE_BULK_ROWS.key,
+      SkewConf.SHUFFLE_ENABLED.key,
+      Some(SkewConf.SHUFFLE_ENABLED.key)),
+    option(SkewConf.SKEW_MAX_SLICES.key, "max_slices"),
+    option(SkewConf.SKEW_MIN_GAIN.key, "min_gain"),
+    internal(SkewConf.SKEW_MARKING.key),
+    mode(SkewConf.SKEW_OUTPUT_ENABLED.key, value = false, SkewConf.OutputSkew.Off),
+    mode(SkewConf.SKEW_OUTPUT_SPARK_JOINS.key, value = true, SkewConf.OutputSkew.All),
+    internal(SkewConf.BUCKET_MERGE_MAX_FILES.key),
+    internal(SkewConf.BUCKET_MERGE_MULTI_JOIN_MAX_FILES.key),
+    Old(
+      SkewConf.BUCKET_PRUNING_JOIN_KEYS.key,
+      s"${SkewConf.EXCLUDED_RULES.key}=io.github.skewext.bucket.PruneBucketsByKeys for false"),
+    internal(SkewConf.BUCKET_PRUNING_MAX_VALUES.key),
+    internal(SkewConf.BUCKET_SKEW.key))
+
+  /** Warns of each name once. */
+  class Warnings(log: String => Unit) {
+    private val warned = ConcurrentHashMap.newKeySet[String]()
+
+    def apply(conf: SQLConf): Unit =
+      all.foreach { old =>
+        if (conf.contains(old.key) && warned.add(old.key)) log(old.warning(conf))
+      }
+  }
+
+  /** Warns of each name once in this JVM. */
+  val warnOnce = new Warnings(message => logWarning(message))
+}

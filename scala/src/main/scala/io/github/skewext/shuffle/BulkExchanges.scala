@@ -1,0 +1,67 @@
+package io.github.skewext.shuffle
+
+import io.github.skewext.rules.{LogicalLinks, SkewConf}
+import io.github.skewext.stable.{KeepsStableRows, StableRows}
+
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+import org.apache.spark.sql.skewext.BuiltinShuffle
+
+/**
+ * Gives the exchanges below skewext's joins a serializer that does less work for each row, or
+ * replaces them with columnar shuffles. It runs after the last rule that plans or removes
+ * exchanges, because those rules match the class of Spark's exchange.
+ */
+object BulkExchanges extends Rule[SparkPlan] {
+
+  override def apply(plan: SparkPlan): SparkPlan =
+    if (SkewConf.enabled(conf) && conf.getConf(SkewConf.SHUFFLE_ENABLED) &&
+      BuiltinShuffle.isUsed) {
+      plan.transformUp { case reader: ReadsBulkRows => reader.mapChildren(bulk) }
+    } else {
+      plan
+    }
+
+  private def bulk(input: SparkPlan): SparkPlan = input match {
+    case shuffle: ShuffleExchangeExec =>
+      // The exchange of a user's repartition is linked to its logical node. Without the link,
+      // adaptive execution would plan that node again.
+      val rows = LogicalLinks.replacing(shuffle)(
+        BulkShuffleExchangeExec(
+          shuffle.outputPartitioning,
+          shuffle.child,
+          shuffle.shuffleOrigin,
+          shuffle.advisoryPartitionSize))
+      if (conf.getConf(SkewConf.SHUFFLE_COLUMNS)) {
+        byColumnInstead(shuffle) match {
+          case Right(columns) => columns
+          case Left(why) =>
+            rows.setTagValue(BulkShuffleExchangeExec.WhyRows, why)
+            rows
+        }
+      } else {
+        rows
+      }
+    case other => other
+  }
+
+  /**
+   * Spark 4 detects rows that differ when a task writes them again, but it does not detect this in
+   * blocks. So a columnar shuffle requires stable rows.
+   */
+  private def byColumnInstead(shuffle: ShuffleExchangeExec) =
+    for {
+      columns <- ColumnShuffleExchangeExec.insteadOf(shuffle, byColumn(shuffle.child))
+      _ <- Either.cond(
+        StableRows.areIn(shuffle.child),
+        (),
+        "rows that may be others when read again")
+    } yield columns
+
+  /** The same rows, with filters and projections that process columns. */
+  private def byColumn(plan: SparkPlan): SparkPlan = plan match {
+    case passing: KeepsStableRows if passing.passesColumns => passing.mapChildren(byColumn)
+    case node => ColumnarFilterProjectExec.insteadOf(node).fold(node)(_.mapChildren(byColumn))
+  }
+}

@@ -1,0 +1,44 @@
+package io.github.skewext.shuffle
+
+import org.apache.spark.unsafe.Platform
+
+/**
+ * A growing array of bytes. Code that writes many values in a loop calls `ensure` once before the
+ * loop and writes to `array`.
+ */
+final class ByteBuilder(initial: Int) {
+  var array: Array[Byte] = new Array[Byte](initial)
+  var size = 0
+
+  def ensure(more: Int): Unit =
+    if (array.length - size < more) {
+      val needed = Math.addExact(size, more)
+      // Writes by address do not check bounds, so the array must not be too short.
+      if (needed > RowBytes.MostBytes) throw new OutOfMemoryError(s"$needed bytes in one array")
+      array = java.util.Arrays.copyOf(array, RowBytes.grown(needed))
+    }
+
+  def putByte(value: Int): Unit = {
+    ensure(1)
+    array(size) = value.toByte
+    size += 1
+  }
+
+  def putInt(value: Int): Unit = {
+    ensure(4)
+    Platform.putInt(array, Platform.BYTE_ARRAY_OFFSET + size, value)
+    size += 4
+  }
+
+  def putLong(value: Long): Unit = {
+    ensure(8)
+    Platform.putLong(array, Platform.BYTE_ARRAY_OFFSET + size, value)
+    size += 8
+  }
+
+  def put(from: AnyRef, offset: Long, length: Int): Unit = {
+    ensure(length)
+    RowBytes.copyShort(from, offset, array, (Platform.BYTE_ARRAY_OFFSET + size).toLong, length)
+    size += length
+  }
+}

@@ -1,0 +1,83 @@
+package io.github.skewext.shuffle
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.skewext.TaskInternals
+import org.apache.spark.sql.vectorized.ColumnarBatch
+
+/**
+ * Converts a map task's batches to blocks, each with its partition. It returns blocks whenever
+ * memory is used up: that of Spark, or skewext's own limit.
+ *
+ * @param reportRows gets the number of rows in addition to the blocks, which Spark counts as records
+ * @param dataSize the bytes of the rows if they were written as rows
+ */
+private final class ColumnBlocks(
+    batches: Iterator[ColumnarBatch],
+    runs: PartitionedColumnBuffer,
+    reportRows: Long => Unit,
+    dataSize: SQLMetric,
+    context: TaskContext)
+    extends Iterator[Product2[Int, ByteBuilder]] {
+
+  private[this] val memory = new TaskInternals.HeapMemory(context)
+  context.addTaskCompletionListener[Unit](_ => memory.release())
+
+  private[this] var batch: ColumnarBatch = _
+  private[this] var batchRow = 0
+  private[this] var rowsAtOnce = ColumnBlocks.FewRows
+  private[this] var blocks: Iterator[(Int, Int, ByteBuilder)] = Iterator.empty
+
+  override def hasNext: Boolean = {
+    while (!blocks.hasNext && hasBatch) fill()
+    blocks.hasNext
+  }
+
+  override def next(): Product2[Int, ByteBuilder] = {
+    if (!hasNext) throw new NoSuchElementException
+    val (partition, rows, block) = blocks.next()
+    reportRows(rows - 1L)
+    (partition, block)
+  }
+
+  private def fill(): Unit = {
+    var isFull = false
+    while (!isFull && hasBatch) {
+      val until = math.min(batch.numRows, batchRow + rowsAtOnce)
+      val before = runs.size
+      runs.add(batch, batchRow, until)
+      batchRow = until
+      // A batch may have any size, and needs more bytes here: it stores the strings of a
+      // dictionary, or a constant, once.
+      rowsAtOnce =
+        if (runs.size - before > ColumnBlocks.AtOnce) math.max(1, rowsAtOnce / 2)
+        else math.min(ColumnBlocks.ManyRows, 2 * rowsAtOnce)
+      // The rows just added are in memory in any case. The factor is 2 because arrays grow in
+      // advance, and blocks are a copy.
+      isFull = runs.size >= ColumnBlocks.Most || !memory.reserve(2 * runs.size)
+    }
+    dataSize.add(runs.rowBytes)
+    runs.rowBytes = 0
+    blocks = runs.drain()
+  }
+
+  private def hasBatch: Boolean = {
+    while ((batch == null || batchRow == batch.numRows) && batches.hasNext) {
+      TaskInternals.endIfKilled(context)
+      batch = batches.next()
+      batchRow = 0
+    }
+    batch != null && batchRow < batch.numRows
+  }
+}
+
+private object ColumnBlocks {
+
+  /** With fewer bytes, blocks save little. With more, the next batch is no longer in a cache. */
+  private val Most = 32L << 20
+
+  // Rows and bytes of a batch that are added before the next check of the memory.
+  private val FewRows = 16
+  private val ManyRows = 1024
+  private val AtOnce = 1L << 20
+}

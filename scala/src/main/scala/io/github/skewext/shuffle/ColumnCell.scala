@@ -1,0 +1,113 @@
+package io.github.skewext.shuffle
+
+import scala.annotation.switch
+
+import org.apache.spark.sql.types._
+import org.apache.spark.sql.vectorized.ColumnVector
+
+/** Reads values of each type from a column, as the eight bytes that an `UnsafeRow` has for them. */
+object ColumnCell {
+  private val Booleans = 0
+  private val Bytes = 1
+  private val Shorts = 2
+  private val Ints = 3
+  private val Longs = 4
+  private val Floats = 5
+  private val Doubles = 6
+  private val Strings = 7
+  private val Binaries = 8
+  private val Decimals = 9
+
+  /** The number by which this object identifies a type. None for a type that only rows can hold. */
+  def kindOf(dataType: DataType): Option[Int] = dataType match {
+    case BooleanType => Some(Booleans)
+    case ByteType => Some(Bytes)
+    case ShortType => Some(Shorts)
+    case IntegerType | DateType | _: YearMonthIntervalType => Some(Ints)
+    case LongType | TimestampType | TimestampNTZType | _: DayTimeIntervalType => Some(Longs)
+    case FloatType => Some(Floats)
+    case DoubleType => Some(Doubles)
+    case _: StringType => Some(Strings)
+    case BinaryType => Some(Binaries)
+    // Larger decimals need more than one word.
+    case decimal: DecimalType if DecimalType.is64BitDecimalType(decimal) => Some(Decimals)
+    case _ => None
+  }
+
+  def isBytes(kind: Int): Boolean = kind == Strings || kind == Binaries
+  def isString(kind: Int): Boolean = kind == Strings
+
+  /** The word of a value that is not null and not a string or binary. */
+  def word(kind: Int, dataType: DataType, column: ColumnVector, row: Int): Long =
+    (kind: @switch) match {
+      case 0 => if (column.getBoolean(row)) 1 else 0
+      case 1 => column.getByte(row)
+      case 2 => column.getShort(row)
+      case 3 => column.getInt(row)
+      case 4 => column.getLong(row)
+      case 5 => java.lang.Float.floatToRawIntBits(column.getFloat(row))
+      case 6 => java.lang.Double.doubleToRawLongBits(column.getDouble(row))
+      case 9 =>
+        val decimal = dataType.asInstanceOf[DecimalType]
+        column.getDecimal(row, decimal.precision, decimal.scale).toUnscaledLong
+    }
+
+  /** The words of many values without nulls. Each frequent kind has its own loop. */
+  def words(
+      kind: Int,
+      dataType: DataType,
+      column: ColumnVector,
+      from: Int,
+      rows: Int,
+      to: Array[Long],
+      at: Int): Unit = {
+    var i = 0
+    (kind: @switch) match {
+      case 3 =>
+        while (i < rows) {
+          to(at + i) = column.getInt(from + i)
+          i += 1
+        }
+      case 4 =>
+        while (i < rows) {
+          to(at + i) = column.getLong(from + i)
+          i += 1
+        }
+      case 6 =>
+        while (i < rows) {
+          to(at + i) = java.lang.Double.doubleToRawLongBits(column.getDouble(from + i))
+          i += 1
+        }
+      case _ =>
+        while (i < rows) {
+          to(at + i) = word(kind, dataType, column, from + i)
+          i += 1
+        }
+    }
+  }
+
+  /** Whether a word has more bits than an Int. */
+  def isLong(kind: Int): Boolean = kind == Longs || kind == Doubles || kind == Decimals
+
+  /**
+   * A word that is equal for equal values, as Spark hashes them: one for both zeros, one for all
+   * NaNs.
+   */
+  def comparable(kind: Int, word: Long): Long = (kind: @switch) match {
+    case 5 =>
+      val value = java.lang.Float.intBitsToFloat(word.toInt)
+      if (value == 0.0f) 0 else java.lang.Float.floatToIntBits(value)
+    case 6 =>
+      val value = java.lang.Double.longBitsToDouble(word)
+      if (value == 0.0) 0L else java.lang.Double.doubleToLongBits(value)
+    case _ => word
+  }
+
+  /** The bits of a word that a row's eight bytes use; the others are zero. */
+  def mask(kind: Int): Long = (kind: @switch) match {
+    case 1 => 0xffL
+    case 2 => 0xffffL
+    case 3 | 5 => 0xffffffffL
+    case _ => -1L
+  }
+}

@@ -1,0 +1,146 @@
+package io.github.skewext.shuffle
+
+import java.nio.ByteOrder
+
+import io.github.skewext.rules.LogicalLinks
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.QueryStageExec
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
+import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleOrigin}
+import org.apache.spark.sql.skewext.{BlockShuffleDependency, PlannedExchange, ShuffleCodec, ShuffleMetrics}
+import org.apache.spark.{ShuffleDependency, TaskContext}
+
+/**
+ * An exchange that writes columns instead of rows. It takes the batches of a scan below, so no row
+ * is built, and there are fewer bytes to compress and to write. Its consumers read rows. All steps
+ * between are Spark's, to which a block of columns is a record.
+ *
+ * It is a transition to rows, so that Spark inserts none below it.
+ */
+case class ColumnShuffleExchangeExec(
+    override val outputPartitioning: HashPartitioning,
+    child: SparkPlan,
+    shuffleOrigin: ShuffleOrigin,
+    advisoryPartitionSize: Option[Long])
+    extends PlannedExchange
+    with ColumnarToRowTransition {
+
+  override protected def mark: String = ColumnShuffleExchangeExec.Mark
+
+  /**
+   * It returns the same rows as Spark's own, so that Spark can reuse either in place of the other.
+   * When Spark looks for that, its own exchange has transitions to rows and generated code below
+   * it.
+   */
+  override protected def doCanonicalize(): SparkPlan =
+    CollapseCodegenStages()(
+      ShuffleExchangeExec(
+        outputPartitioning,
+        ofRows(child),
+        shuffleOrigin,
+        advisoryPartitionSize)).canonicalized
+
+  private def ofRows(plan: SparkPlan): SparkPlan = plan match {
+    case select: ColumnarFilterProjectExec => select.ofRows(ofRows(select.child))
+    case node if node.exists(_.isInstanceOf[ColumnarFilterProjectExec]) =>
+      node.withNewChildren(node.children.map(ofRows))
+    case columns => ColumnarToRowExec(columns)
+  }
+
+  @transient lazy val shuffleDependency: ShuffleDependency[Int, InternalRow, InternalRow] = {
+    tellPartitions(numPartitions)
+    new BlockShuffleDependency(
+      blocks,
+      numPartitions,
+      new ColumnBlockSerializer(child.output.map(_.dataType)),
+      writeMetrics)
+      .asInstanceOf[ShuffleDependency[Int, InternalRow, InternalRow]]
+  }
+
+  private def blocks: RDD[Product2[Int, ByteBuilder]] = {
+    // The closure must not contain the plan.
+    val output = child.output
+    val partitioning = outputPartitioning
+    val (metrics, dataSize) = (writeMetrics, this.dataSize)
+    child.executeColumnar().mapPartitions { batches =>
+      val context = TaskContext.get()
+      val routes = BatchPartitioner.of(partitioning, output)
+      val runs = new PartitionedColumnBuffer(
+        output.map(_.dataType),
+        partitioning.numPartitions,
+        routes,
+        ShuffleCodec.compressed)
+      new ColumnBlocks(batches, runs, ShuffleMetrics.written(context, metrics), dataSize, context)
+    }
+  }
+
+  override protected def rowsOf(read: ShuffledRowRDD): RDD[InternalRow] =
+    new ColumnShuffledRDD(read, readMetrics)
+
+  override protected def withNewChildInternal(newChild: SparkPlan): ColumnShuffleExchangeExec =
+    copy(child = newChild)
+}
+
+object ColumnShuffleExchangeExec {
+
+  /** Distinguishes it from Spark's exchange in a plan. */
+  val Mark = "by column"
+
+  /** Why most exchanges write rows. No setting changes this. */
+  val FromRows = "from rows"
+
+  /**
+   * Replaces an exchange of Spark's if its rows arrive as columns that a block supports. Otherwise
+   * returns the reason.
+   *
+   * @param child returns the rows of the exchange's child
+   */
+  def insteadOf(
+      shuffle: ShuffleExchangeExec,
+      child: SparkPlan): Either[String, ColumnShuffleExchangeExec] =
+    shuffle.outputPartitioning match {
+      case byHash: HashPartitioning =>
+        obstacle(byHash, child).toLeft(
+          LogicalLinks.replacing(shuffle)(
+            ColumnShuffleExchangeExec(
+              byHash,
+              child,
+              shuffle.shuffleOrigin,
+              shuffle.advisoryPartitionSize)))
+      case _ => Left(FromRows)
+    }
+
+  private def obstacle(byHash: HashPartitioning, child: SparkPlan): Option[String] = {
+    // Spark inserts no transition between rows and columns below this exchange.
+    def ofRows = child.find(n => !n.supportsColumnar && n.children.forall(_.supportsColumnar))
+    def otherType = child.output.map(_.dataType).find(ColumnCell.kindOf(_).isEmpty)
+    if (!child.collectLeaves().forall(givesBatches)) Some(FromRows)
+    else if (ofRows.isDefined) Some(s"${ofRows.get.nodeName} below")
+    else if (otherType.isDefined) Some(s"${otherType.get.typeName} in a column")
+    else if (!fits(byHash.numPartitions, child.output.size)) Some("many partitions")
+    else None
+  }
+
+  /** Columns of other nodes may be on another device. */
+  private def givesBatches(leaf: SparkPlan): Boolean = leaf match {
+    case stage: QueryStageExec => givesBatches(stage.plan)
+    case _: FileSourceScanExec | _: InMemoryTableScanExec | _: BatchScanExec =>
+      leaf.supportsColumnar
+    case _ => false
+  }
+
+  /** Each column of a block has some bytes that describe its encoding. */
+  private[skewext] def fits(partitions: Int, columns: Int): Boolean =
+    partitions.toLong * columns <= MostRuns &&
+      partitions <= BlockShuffleDependency.MostPartitions &&
+      // A row stores each value in a word, whose first bytes are the lowest ones only in this byte
+      // order.
+      ByteOrder.nativeOrder == ByteOrder.LITTLE_ENDIAN
+
+  private val MostRuns = 16384
+}

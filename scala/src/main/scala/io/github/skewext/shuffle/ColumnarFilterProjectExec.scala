@@ -1,0 +1,134 @@
+package io.github.skewext.shuffle
+
+import io.github.skewext.rules.LogicalLinks
+import io.github.skewext.stable.{KeepsStableRows, MadeOf, PartitionwiseOperator}
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, Predicate, SortOrder}
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.types.Decimal
+import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarArray, ColumnarBatch, ColumnarMap}
+import org.apache.spark.unsafe.types.UTF8String
+
+/**
+ * Selects columns or rows of batches, as a projection or filter does for rows. It copies no value:
+ * the columns that it returns contain the indices of the selected rows.
+ *
+ * @param condition selects the rows; None for all
+ */
+case class ColumnarFilterProjectExec(
+    output: Seq[Attribute],
+    condition: Option[Expression],
+    child: SparkPlan)
+    extends UnaryExecNode
+    with KeepsStableRows
+    with PartitionwiseOperator {
+
+  override def passesColumns: Boolean = true
+
+  override def madeOf: Seq[MadeOf.Part] =
+    Seq(MadeOf.Part(child, linear = true, inOrder = true))
+
+  override def supportsColumnar: Boolean = child.supportsColumnar
+
+  override def outputPartitioning: Partitioning = child.outputPartitioning
+
+  override def outputOrdering: Seq[SortOrder] = child.outputOrdering
+
+  override lazy val metrics: Map[String, SQLMetric] =
+    Map("numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"))
+
+  /** The node of Spark that returns the same rows. */
+  def ofRows(child: SparkPlan): SparkPlan =
+    condition.fold[SparkPlan](ProjectExec(output, child))(FilterExec(_, child))
+
+  override protected def doExecuteColumnar(): RDD[ColumnarBatch] = {
+    // The closure must not contain the plan.
+    val (input, filter, numOutputRows) = (child.output, condition, longMetric("numOutputRows"))
+    val places = output.map(column => input.indexWhere(_.exprId == column.exprId)).toArray
+    child.executeColumnar().mapPartitionsWithIndex { (task, batches) =>
+      val predicate = filter.map(Predicate.create(_, input))
+      predicate.foreach(_.initialize(task))
+      var rows = new Array[Int](0)
+      batches.map { batch =>
+        var count = batch.numRows
+        predicate.foreach { p =>
+          if (rows.length < batch.numRows) rows = new Array[Int](batch.numRows)
+          count = ColumnarFilterProjectExec.select(batch, p.eval, rows)
+        }
+        numOutputRows += count
+        val columns = places.map(batch.column)
+        if (count == batch.numRows) new ColumnarBatch(columns, count)
+        else new ColumnarBatch(columns.map(new SelectedColumn(_, rows, count)), count)
+      }
+    }
+  }
+
+  override protected def doExecute(): RDD[InternalRow] = ColumnarToRowExec(this).execute()
+
+  override protected def withNewChildInternal(newChild: SparkPlan): ColumnarFilterProjectExec =
+    copy(child = newChild)
+}
+
+object ColumnarFilterProjectExec {
+
+  /** Replaces a node that only drops rows or columns. */
+  def insteadOf(node: SparkPlan): Option[ColumnarFilterProjectExec] = {
+    val select = node match {
+      case ProjectExec(list, child) if list.forall(_.isInstanceOf[Attribute]) =>
+        Some(ColumnarFilterProjectExec(node.output, None, child))
+      case FilterExec(condition, child) if condition.deterministic =>
+        Some(ColumnarFilterProjectExec(node.output, Some(condition), child))
+      case _ => None
+    }
+    select.map(LogicalLinks.replacing(node)(_))
+  }
+
+  /** Stores the indices of the selected rows in an array. Returns their number. */
+  private def select(batch: ColumnarBatch, wanted: InternalRow => Boolean, to: Array[Int]): Int = {
+    var (row, count) = (0, 0)
+    while (row < batch.numRows) {
+      if (wanted(batch.getRow(row))) {
+        to(count) = row
+        count += 1
+      }
+      row += 1
+    }
+    count
+  }
+}
+
+/**
+ * The values of a column in the selected rows. Valid as long as that column, whose creator closes
+ * it.
+ */
+private final class SelectedColumn(column: ColumnVector, rows: Array[Int], count: Int)
+    extends ColumnVector(column.dataType) {
+
+  override def close(): Unit = ()
+  override def hasNull: Boolean = column.hasNull
+  override def numNulls: Int = (0 until count).count(isNullAt)
+  override def isNullAt(row: Int): Boolean = column.isNullAt(rows(row))
+  override def getBoolean(row: Int): Boolean = column.getBoolean(rows(row))
+  override def getByte(row: Int): Byte = column.getByte(rows(row))
+  override def getShort(row: Int): Short = column.getShort(rows(row))
+  override def getInt(row: Int): Int = column.getInt(rows(row))
+  override def getLong(row: Int): Long = column.getLong(rows(row))
+  override def getFloat(row: Int): Float = column.getFloat(rows(row))
+  override def getDouble(row: Int): Double = column.getDouble(rows(row))
+  override def getArray(row: Int): ColumnarArray = column.getArray(rows(row))
+  override def getMap(row: Int): ColumnarMap = column.getMap(rows(row))
+  override def getUTF8String(row: Int): UTF8String = column.getUTF8String(rows(row))
+  override def getBinary(row: Int): Array[Byte] = column.getBinary(rows(row))
+
+  override def getDecimal(row: Int, precision: Int, scale: Int): Decimal =
+    column.getDecimal(rows(row), precision, scale)
+
+  // Only structs and intervals have children, and no columnar exchange has these types. The method
+  // is public from Spark 4 on.
+  override def getChild(ordinal: Int): ColumnVector =
+    throw new UnsupportedOperationException
+}

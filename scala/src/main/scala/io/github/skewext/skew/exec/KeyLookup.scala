@@ -1,0 +1,264 @@
+package io.github.skewext.skew.exec
+
+import java.util.{Arrays, BitSet}
+
+import io.github.skewext.join.exec.{KeyFilter, MatchedKeyFilter, NormalizedKeys}
+
+import org.apache.spark.TaskContext
+import org.apache.spark.memory.SparkOutOfMemoryError
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeRow}
+import org.apache.spark.sql.skewext.TaskInternals
+import org.apache.spark.unsafe.Platform
+import org.apache.spark.unsafe.map.BytesToBytesMap
+
+/**
+ * A set of keys to look up in a much larger input, which is neither stored nor sorted. It returns
+ * one row of each key in the set, and stops reading when it has found all keys.
+ *
+ * The set uses pages of the task. If there is no memory, the set is dropped and all rows are
+ * returned. The answer is the same, only slower, because the join can spill the rows.
+ *
+ * Several tasks may look up the same keys, each in a part of the input. Together they find the keys
+ * that the input has: [[metBy]] runs in these tasks, and [[knownFrom]] in the task that combines
+ * them.
+ *
+ * @param keys the keys of each input, bound to its rows; equal keys have equal bytes
+ */
+private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContext) {
+
+  import KeyLookup._
+
+  private[this] val projections = keys.projections
+  private[this] val notMet = Array[Long](0L)
+  private[this] var unmet = 0L
+
+  /** Hashes and compares keys in the rows, which is enough for most rows. */
+  private[this] val inRows = keys.inRows
+  private[this] val hashes = new KeyFilter(FilterBits)
+
+  /** The last row that was looked up. If a key is hot, the next row often has the same key. */
+  private[this] var lastRow: UnsafeRow = _
+  private[this] var lastHash = 0L
+
+  /** Null if there was no memory for it, or if it is no longer needed. */
+  private[this] var set: BytesToBytesMap = create()
+
+  private[this] val hashMemory = new TaskInternals.HeapMemory(context)
+
+  context.addTaskCompletionListener[Unit] { _ =>
+    free()
+    hashMemory.release()
+  }
+
+  /** Drops the set. From now on all rows are returned, and no key is known. */
+  def giveUp(): Unit = free()
+
+  /** Adds the key of the row, unless it contains a null. */
+  def add(input: Int, row: UnsafeRow): Unit = if (set != null) {
+    val key = projections(input)(row)
+    if (!key.anyNull()) {
+      val location = set.lookup(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
+      if (!location.isDefined) {
+        val added =
+          try {
+            location.append(
+              key.getBaseObject,
+              key.getBaseOffset,
+              key.getSizeInBytes,
+              notMet,
+              Platform.LONG_ARRAY_OFFSET,
+              8)
+          } catch {
+            case _: SparkOutOfMemoryError => false
+          }
+        if (added) {
+          unmet += 1
+          hashes.add(inRows.hash(input, row))
+        } else {
+          free()
+        }
+      }
+    }
+  }
+
+  /** Returns the first row of each key in the set, or all rows if the set was dropped. */
+  def firstOfEach(input: Int, rows: Iterator[InternalRow]): Iterator[InternalRow] =
+    new Iterator[InternalRow] {
+      private[this] var found: InternalRow = _
+      private[this] var ended = false
+
+      override def hasNext: Boolean = {
+        while (found == null && !ended) {
+          if (unmet == 0 && set != null || !rows.hasNext) {
+            ended = true
+            free()
+          } else {
+            val row = rows.next()
+            // The set may be missing from the middle on: the consumer of the rows may have dropped
+            // it.
+            if (set == null || meet(input, row.asInstanceOf[UnsafeRow])) found = row
+          }
+        }
+        found != null
+      }
+
+      override def next(): InternalRow = {
+        if (!hasNext) throw new NoSuchElementException
+        val row = found
+        found = null
+        row
+      }
+    }
+
+  /**
+   * Returns the keys of the set that the rows have. Returns None without reading rows if the set
+   * was dropped, if it has more than `maxKeys` keys, or if two of its keys have the same hash.
+   */
+  def metBy(input: Int, rows: => Iterator[InternalRow], maxKeys: Int): Option[MatchedKeys] =
+    (if (set != null && set.numKeys() > maxKeys) None else sortedHashes()).map { hashes =>
+      val opened = rows
+      while (unmet > 0 && opened.hasNext) meet(input, opened.next().asInstanceOf[UnsafeRow])
+      val met = new BitSet(hashes.length)
+      val found = set.iterator()
+      while (found.hasNext) {
+        val location = found.next()
+        if (Platform.getLong(location.getValueBase, location.getValueOffset) == Met) {
+          met.set(Arrays.binarySearch(hashes, hashOf(location)))
+        }
+      }
+      free()
+      MatchedKeys(KeySetFingerprint.of(hashes), met)
+    }
+
+  /**
+   * Returns the keys that other tasks have met. None if their key set was another one, or if this
+   * set was dropped.
+   */
+  def knownFrom(met: MatchedKeys): Option[MatchedKeyFilter] =
+    sortedHashes().filter(KeySetFingerprint.of(_) == met.keys).map { hashes =>
+      free()
+      new MatchedKeyFilter(keys, hashes, met.met)
+    }
+
+  /**
+   * The sorted hashes, which identify the keys. None if two keys have the same hash, or without
+   * memory.
+   */
+  private def sortedHashes(): Option[Array[Long]] =
+    if (set == null || !hashMemory.reserve(8L * set.numKeys())) {
+      None
+    } else {
+      val hashes = new Array[Long](set.numKeys())
+      val locations = set.iterator()
+      var i = 0
+      while (locations.hasNext) {
+        hashes(i) = hashOf(locations.next())
+        i += 1
+      }
+      Arrays.sort(hashes)
+      if ((1 until hashes.length).exists(j => hashes(j - 1) == hashes(j))) None else Some(hashes)
+    }
+
+  private def hashOf(key: BytesToBytesMap#Location): Long =
+    keys.hash(key.getKeyBase, key.getKeyOffset, key.getKeyLength)
+
+  /** Whether the key of the row is in the set and was not met before. All rows are of one input. */
+  private def meet(input: Int, row: UnsafeRow): Boolean = {
+    if (inRows.hasNull(input, row)) return false
+    val hash = inRows.hash(input, row)
+    if (!hashes.mayHave(hash) || isLast(input, row, hash)) return false
+    if (lastRow == null) lastRow = UnsafeRow.createFromByteArray(0, row.numFields)
+    lastRow.copyFrom(row)
+    lastHash = hash
+    val key = projections(input)(row)
+    val location = set.lookup(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
+    val first = location.isDefined &&
+      Platform.getLong(location.getValueBase, location.getValueOffset) != Met
+    if (first) {
+      Platform.putLong(location.getValueBase, location.getValueOffset, Met)
+      unmet -= 1
+    }
+    first
+  }
+
+  private def isLast(input: Int, row: UnsafeRow, hash: Long): Boolean =
+    lastRow != null && hash == lastHash && inRows.equal(input, lastRow, input, row)
+
+  private def create(): BytesToBytesMap = {
+    val memory = TaskInternals.memory(context)
+    try {
+      new BytesToBytesMap(memory, InitialCapacity, math.min(PageSize, memory.pageSizeBytes))
+    } catch {
+      case _: SparkOutOfMemoryError => null
+    }
+  }
+
+  private def free(): Unit = if (set != null) {
+    set.free()
+    set = null
+  }
+}
+
+private object KeyLookup {
+  private val Met = 1L
+  private val InitialCapacity = 1024
+  private val PageSize = (1L << 20) - Platform.LONG_ARRAY_OFFSET
+
+  /** 128 KB, which fits into the cache of a core. */
+  private val FilterBits = 20
+}
+
+/**
+ * A fingerprint of a key set. A retried task, or another task that reads the same input, may have
+ * found other keys if the input is less stable than expected.
+ */
+private[skewext] case class KeySetFingerprint(size: Int, sumOfHashes: Long, xorOfHashes: Long)
+
+private[skewext] object KeySetFingerprint {
+  def of(hashes: Array[Long]): KeySetFingerprint =
+    KeySetFingerprint(hashes.length, hashes.sum, hashes.fold(0L)(_ ^ _))
+}
+
+/**
+ * The keys of a set that some rows have. A key is identified by its position in the order of the
+ * hashes, so that it takes one bit.
+ */
+private[skewext] case class MatchedKeys(keys: KeySetFingerprint, met: BitSet) {
+
+  /** The union; None if the key sets differ. */
+  def or(other: MatchedKeys): Option[MatchedKeys] = if (keys == other.keys) {
+    val both = met.clone().asInstanceOf[BitSet]
+    both.or(other.met)
+    Some(MatchedKeys(keys, both))
+  } else {
+    None
+  }
+
+  /** The form in which a task sends it, of a class that every serializer supports. */
+  def toLongs: Array[Long] =
+    Array(keys.size.toLong, keys.sumOfHashes, keys.xorOfHashes) ++ met.toLongArray
+}
+
+private[skewext] object MatchedKeys {
+
+  /** The array that a task has sent, as a row for the inputs of the join. */
+  def row(longs: Array[Long]): InternalRow = InternalRow(UnsafeArrayData.fromPrimitiveArray(longs))
+
+  /**
+   * The keys that all slices together have. None if a task could not determine its keys, or if no
+   * task has marked any.
+   */
+  def ofAll(sent: Iterator[InternalRow]): Option[MatchedKeys] = sent
+    .map(row => ofLongs(row.getArray(0).toLongArray()))
+    .reduceOption((all, next) => for (a <- all; b <- next; both <- a.or(b)) yield both)
+    .flatten
+
+  private def ofLongs(longs: Array[Long]): Option[MatchedKeys] =
+    if (longs.isEmpty) None
+    else
+      Some(
+        MatchedKeys(
+          KeySetFingerprint(longs(0).toInt, longs(1), longs(2)),
+          BitSet.valueOf(longs.drop(3))))
+}

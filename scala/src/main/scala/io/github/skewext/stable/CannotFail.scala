@@ -1,0 +1,39 @@
+package io.github.skewext.stable
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.types._
+
+/**
+ * Recognizes conditions that have a value, or null, for every row. Such a condition may be
+ * evaluated for rows for which Spark's join does not evaluate it. An unknown expression counts as
+ * failing.
+ */
+private[skewext] object CannotFail {
+
+  def apply(condition: Expression): Boolean = !condition.exists(mayFail)
+
+  private def mayFail(e: Expression): Boolean = e match {
+    case _: Attribute | _: Literal | _: And | _: Or | _: Not | _: IsNull | _: IsNotNull |
+        _: BinaryComparison | _: In | _: InSet | _: StringPredicate | _: Coalesce | _: If |
+        _: CaseWhen | _: GetStructField =>
+      false
+    case a: Add => fails(a, a.evalMode)
+    case s: Subtract => fails(s, s.evalMode)
+    case m: Multiply => fails(m, m.evalMode)
+    case d: Divide => fails(d, d.evalMode)
+    case r: Remainder => fails(r, r.evalMode)
+    case cast: Cast =>
+      val (from, to) = (cast.child.dataType, cast.dataType)
+      !isPlain(from) || !isPlain(to) ||
+      (cast.evalMode == EvalMode.ANSI && !Cast.canUpCast(from, to))
+    case _ => true
+  }
+
+  private def fails(arithmetic: Expression, mode: EvalMode.Value): Boolean =
+    mode == EvalMode.ANSI || !arithmetic.dataType.isInstanceOf[NumericType]
+
+  private def isPlain(dataType: DataType): Boolean = dataType match {
+    case _: NumericType | StringType | BooleanType | DateType => true
+    case _ => false
+  }
+}

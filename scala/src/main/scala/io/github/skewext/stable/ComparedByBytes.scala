@@ -1,0 +1,25 @@
+package io.github.skewext.stable
+
+import org.apache.spark.sql.catalyst.expressions.{Attribute, BoundReference, Expression}
+import org.apache.spark.sql.skewext.SparkShims
+import org.apache.spark.sql.types._
+
+/** Whether equal values are identical, so that comparing and hashing bytes is enough. */
+private[skewext] object ComparedByBytes {
+
+  /** Whether a key is a column of a type whose equal values are identical. */
+  def apply(key: Expression): Boolean = key match {
+    case BoundReference(_, dataType, _) => apply(dataType)
+    case a: Attribute => apply(a.dataType)
+    case _ => false
+  }
+
+  /** Whether values of the type are equal exactly if their bytes in an UnsafeRow are equal. */
+  def apply(dataType: DataType): Boolean = dataType match {
+    case BooleanType | ByteType | ShortType | IntegerType | LongType | DateType | TimestampType |
+        TimestampNTZType | StringType | BinaryType =>
+      true
+    case _: DecimalType | _: YearMonthIntervalType | _: DayTimeIntervalType => true
+    case other => SparkShims.isTime(other)
+  }
+}

@@ -1,0 +1,30 @@
+package io.github.skewext.stable
+
+import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper
+import org.apache.spark.sql.catalyst.plans.logical.{Join, JoinHint}
+import org.apache.spark.sql.execution.SparkPlan
+
+/**
+ * Reads the hints of joins: those of users, and those that Spark adds to its own joins.
+ *
+ * In a MERGE with WHEN MATCHED, Spark runs a cardinality check for target rows with several
+ * matches. The check runs in each partition of the joined rows, so no target row may be in two
+ * partitions. Spark requires this with the hint NO_BROADCAST_AND_REPLICATION on the join.
+ */
+object JoinHints extends JoinSelectionHelper {
+
+  /** The logical join that an operator implements. */
+  def logicalJoin(join: SparkPlan): Option[Join] =
+    join.logicalLink.collect { case logical: Join => logical }
+
+  /** Whether several tasks may read the same rows of the left side, and of the right side. */
+  def mayReplicate(join: SparkPlan): (Boolean, Boolean) = {
+    val hint = logicalJoin(join).fold(JoinHint.NONE)(_.hint)
+    (!hintToNotBroadcastAndReplicateLeft(hint), !hintToNotBroadcastAndReplicateRight(hint))
+  }
+
+  /** Whether there is a side whose rows must not be read by several tasks. */
+  def forbidsReplication(join: Join): Boolean = hintToNotBroadcastAndReplicate(join.hint)
+
+  def forbidsReplication(join: SparkPlan): Boolean = logicalJoin(join).exists(forbidsReplication)
+}

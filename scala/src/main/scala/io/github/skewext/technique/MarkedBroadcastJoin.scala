@@ -1,0 +1,76 @@
+package io.github.skewext.technique
+
+import io.github.skewext.join.hint.{PlannedByTechnique, TechniqueHint}
+
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
+import org.apache.spark.sql.catalyst.plans.{FullOuter, JoinType, LeftOuter, RightOuter}
+import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
+
+/**
+ * An outer join that broadcasts its small side and also returns that side's unmatched rows. It has
+ * three inputs: both sides, and the keys of the large side once more. The third input marks the
+ * rows of the small side that have a match.
+ *
+ * @param small the side to broadcast, without rows whose key contains a null.
+ * @param seen the plan that returns the keys of the large side.
+ * @param rowId a column of the small side that numbers its rows.
+ * @param smallSide the side of the join that is small.
+ * @param made the technique and its description, for explanations.
+ */
+case class MarkedBroadcastJoin(
+    large: LogicalPlan,
+    small: LogicalPlan,
+    seen: LogicalPlan,
+    largeKeys: Seq[Expression],
+    smallKeys: Seq[Expression],
+    seenKeys: Seq[Expression],
+    rowId: Attribute,
+    joinType: JoinType,
+    smallSide: BuildSide,
+    made: TechniqueHint.Made)
+    extends PlannedByTechnique {
+
+  override def children: Seq[LogicalPlan] = Seq(large, small, seen)
+
+  override def output: Seq[Attribute] =
+    MarkedBroadcastJoin.output(large.output, small.output, rowId, joinType, smallSide)
+
+  // A row of the small side may match several rows of the large one, or none.
+  override def maxRows: Option[Long] = None
+
+  /** Both sides. Spark's default is the product of all three inputs. */
+  override def stats: Statistics =
+    Statistics(sizeInBytes = large.stats.sizeInBytes + small.stats.sizeInBytes)
+
+  override protected val nodePatterns: Seq[TreePattern] = Seq(JOIN)
+
+  override protected def stringArgs: Iterator[Any] =
+    Iterator(largeKeys, smallKeys, joinType, smallSide)
+
+  override protected def withNewChildrenInternal(
+      newChildren: IndexedSeq[LogicalPlan]): MarkedBroadcastJoin =
+    copy(large = newChildren(0), small = newChildren(1), seen = newChildren(2))
+}
+
+object MarkedBroadcastJoin {
+
+  /** The output of the logical and the physical node. */
+  def output(
+      large: Seq[Attribute],
+      small: Seq[Attribute],
+      rowId: Attribute,
+      joinType: JoinType,
+      smallSide: BuildSide): Seq[Attribute] = {
+    val shown = small.filter(_.exprId != rowId.exprId)
+    val (left, right) = if (smallSide == BuildLeft) (shown, large) else (large, shown)
+    def optional(side: Seq[Attribute]) = side.map(_.withNullability(true))
+    joinType match {
+      case FullOuter => optional(left) ++ optional(right)
+      case LeftOuter => left ++ optional(right)
+      case RightOuter => optional(left) ++ right
+      case other => throw new IllegalArgumentException(s"No outer join: $other")
+    }
+  }
+}

@@ -1,0 +1,42 @@
+package org.apache.spark.sql.skewext
+
+import scala.reflect.ClassTag
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.serializer.Serializer
+import org.apache.spark.shuffle.ShuffleHandle
+import org.apache.spark.shuffle.sort.{SerializedShuffleHandle, SortShuffleManager}
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.{Partitioner, ShuffleDependency}
+
+/**
+ * The dependency on a shuffle of blocks, each with its partition. It uses the shuffle handle for
+ * many partitions. With few partitions, Spark would write each to a file of its own, which is
+ * useless for blocks that arrive in the order of partitions. Lives here because the handle is
+ * `private[spark]`.
+ *
+ * @param metrics the metrics of the exchange
+ */
+final class BlockShuffleDependency[B: ClassTag](
+    blocks: RDD[Product2[Int, B]],
+    numPartitions: Int,
+    serializer: Serializer,
+    metrics: Map[String, SQLMetric])
+    extends ShuffleDependency[Int, B, B](
+      blocks,
+      new ByNumber(numPartitions),
+      serializer,
+      shuffleWriterProcessor = ShuffleExchangeExec.createShuffleWriteProcessor(metrics)) {
+
+  override val shuffleHandle: ShuffleHandle = new SerializedShuffleHandle(shuffleId, this)
+}
+
+object BlockShuffleDependency {
+  val MostPartitions: Int = SortShuffleManager.MAX_SHUFFLE_OUTPUT_PARTITIONS_FOR_SERIALIZED_MODE
+}
+
+/** The partition is the key. */
+private final class ByNumber(override val numPartitions: Int) extends Partitioner {
+  override def getPartition(key: Any): Int = key.asInstanceOf[Int]
+}

@@ -1,0 +1,76 @@
+package io.github.skewext.join
+
+import java.util.concurrent.atomic.AtomicInteger
+
+import io.github.skewext.MultiJoinTest
+import io.github.skewext.join.exec.MultiFullJoinExec
+import io.github.skewext.rules.Guard
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, UnknownPartitioning}
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.functions._
+
+class SpreadNullKeysSuite extends MultiJoinTest {
+
+  /** A cached table that is partitioned by k, in so many partitions. */
+  private def cached(i: Int, partitions: Int): DataFrame = {
+    var df = spark.emptyDataFrame
+    withSQLConf("spark.sql.shuffle.partitions" -> partitions.toString) {
+      df = spark
+        .range(40)
+        .selectExpr("id % 7 AS k", "if(id % 3 = 0, null, id % 5) AS j", "id")
+        .groupBy("k")
+        .agg(max("j").as("j"), sum("id").as(s"v$i"))
+        .cache()
+      df.count()
+    }
+    df
+  }
+
+  test("spreads null keys above a join of tables with different numbers of partitions") {
+    withSQLConf(
+      "spark.sql.adaptive.enabled" -> "true",
+      "spark.sql.autoBroadcastJoinThreshold" -> "-1",
+      "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning" -> "false") {
+      try {
+        val below = cached(0, 3).join(cached(1, 4).drop("j"), Seq("k"))
+        val df = fullJoin("j")(below, cached(2, 5).drop("k"), cached(3, 2).drop("k"))
+        checkJoin(df)
+        assert(operator(df).spreadNullKeys, df.queryExecution.executedPlan)
+        assert(!Guard.failures.exists(_.contains(SpreadNullKeys.ruleName)), Guard.failures)
+      } finally spark.catalog.clearCache()
+    }
+  }
+
+  test("plans the exchanges of each input once") {
+    val spread = fullJoin("k")(
+      (0 until 3).map(i => spark.range(9).selectExpr("nullif(id, 3) AS k", s"id AS v$i")): _*)
+    val join = spread.queryExecution.sparkPlan.collectFirst { case j: MultiFullJoinExec => j }.get
+    val inputs = join.children.map(CountingExec(_))
+    val changed = SpreadNullKeys(join.withNewChildren(inputs))
+    assert(changed.asInstanceOf[MultiFullJoinExec].spreadNullKeys)
+    assert(inputs.map(_.asked.get) === Seq(1, 1, 1))
+  }
+}
+
+/** Counts how often its partitioning is computed. */
+private case class CountingExec(child: SparkPlan) extends UnaryExecNode {
+
+  @transient val asked = new AtomicInteger
+
+  override def output: Seq[Attribute] = child.output
+
+  override def outputPartitioning: Partitioning = {
+    asked.incrementAndGet()
+    UnknownPartitioning(0)
+  }
+
+  override protected def doExecute(): RDD[InternalRow] = child.execute()
+
+  override protected def withNewChildInternal(newChild: SparkPlan): CountingExec =
+    if (newChild eq child) this else copy(child = newChild)
+}

@@ -1,0 +1,96 @@
+package io.github.skewext.join.exec
+
+import java.util.concurrent.{CountDownLatch, FutureTask}
+
+import scala.util.Try
+import scala.util.control.NonFatal
+
+import io.github.skewext.join.InputRole.Optional
+
+import org.apache.spark.TaskContext
+import org.apache.spark.memory.SparkOutOfMemoryError
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.skewext.{SparkShims, TestConsumer, TestMemory, TestTask}
+
+/**
+ * A join whose rows are asked for by another thread than the task's own, which has opened it: so Spark
+ * feeds Python and scripts.
+ */
+class DrivingThreadSuite extends MultiJoinTaskTest {
+
+  private val pageSize = 1 << 16
+
+  /** What comes of it on a thread as Spark starts them. */
+  private def inOtherThread[T](context: TaskContext)(body: => T): FutureTask[Try[T]] = {
+    val result = new FutureTask(() => {
+      TestTask.setContext(context)
+      try {
+        Try(body)
+      } catch {
+        case e: SparkOutOfMemoryError => throw new AssertionError(e)
+      }
+    })
+    new Thread(result).start()
+    result
+  }
+
+  /** Does something at a row. */
+  private def at(row: Int, of: Iterator[InternalRow])(what: => Unit): Iterator[InternalRow] =
+    of.zipWithIndex.map { case (r, i) =>
+      if (i == row) what
+      r
+    }
+
+  private val numRows = 60000
+
+  test("rows go to files where the thread that brings them needs memory for something else") {
+    TestTask.run(TestMemory.shared(8L << 20, pageSize)) { context =>
+      val other = new TestConsumer(context)
+      var granted = 0L
+      val joined = join(Optional, Optional)(
+        0,
+        Array(
+          () => rows(numRows, numRows),
+          () => at(20000, rows(numRows, numRows)) { granted = other.acquire(7L << 20) }))
+      val count = inOtherThread(context) {
+        joined.map(_ => if (granted > 0) other.release()).size
+      }
+      assert(count.get.get === numRows)
+      assert(granted === (7L << 20))
+    }
+  }
+
+  test("nothing is taken from the thread that brings rows while it does") {
+    TestTask.run(TestMemory.shared(8L << 20, pageSize)) { context =>
+      val other = new TestConsumer(context)
+      val begun = new CountDownLatch(1)
+      val joined = join(Optional, Optional)(
+        0,
+        Array(
+          () => at(20000, rows(numRows, numRows))(begun.countDown()),
+          () => rows(numRows, numRows)))
+      val sum = inOtherThread(context)(joined.map(_.getLong(0)).sum)
+      begun.await()
+      // What the task's own thread has above. It leaves what the join cannot do without.
+      while (!sum.isDone) {
+        other.acquire(4L << 20)
+        other.release()
+      }
+      assert(sum.get.get === numRows.toLong * (numRows - 1) / 2)
+    }
+  }
+
+  test("a thread that runs out of memory fails, and does not die of it") {
+    TestTask.run(TestMemory.limited(3L << 20, pageSize)) { context =>
+      val other = new TestConsumer(context)
+      val joined = join(Optional, Optional)(
+        0,
+        Array(
+          () => at(10, rows(numRows, numRows))(throw SparkShims.outOfMemory("no memory")),
+          () => rows(numRows, numRows)))
+      val failed = inOtherThread(context)(joined.size).get
+      assert(failed.failed.toOption.exists(e => NonFatal(e) && e.getMessage.contains("no memory")))
+      other.release()
+    }
+  }
+}

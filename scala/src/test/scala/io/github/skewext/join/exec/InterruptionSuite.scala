@@ -1,0 +1,33 @@
+package io.github.skewext.join.exec
+
+import io.github.skewext.join.InputRole.{Excluded, Required}
+
+import org.apache.spark.TaskKilledException
+import org.apache.spark.sql.skewext.{TestMemory, TestTask}
+
+/** A task that is killed while all that it needs is in its memory. */
+class InterruptionSuite extends MultiJoinTaskTest {
+
+  test("a killed task ends while the combinations of one key come out") {
+    TestTask.run(TestMemory.limited(1 << 26)) { context =>
+      val joined =
+        join(Required, Required)(0, Array(() => rows(1000, keys = 1), () => rows(1000, keys = 1)))
+      assert(joined.hasNext)
+      TestTask.kill(context)
+      val more = joined.map(_ => 1).take(1000000)
+      var seen = 0
+      intercept[TaskKilledException](more.foreach(seen += _))
+      assert(seen <= MultiJoinIterator.StepsUnchecked)
+    }
+  }
+
+  test("a killed task ends where no key comes out") {
+    val n = 4 * MultiJoinIterator.StepsUnchecked
+    TestTask.run(TestMemory.limited(1 << 26)) { context =>
+      val joined =
+        join(Required, Excluded)(0, Array(() => rows(n, keys = n), () => rows(n, keys = n)))
+      TestTask.kill(context)
+      intercept[TaskKilledException](joined.hasNext)
+    }
+  }
+}

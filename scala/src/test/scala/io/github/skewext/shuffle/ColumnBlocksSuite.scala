@@ -1,0 +1,54 @@
+package io.github.skewext.shuffle
+
+import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.execution.vectorized.{ConstantColumnVector, OnHeapColumnVector}
+import org.apache.spark.sql.skewext.{TestMemory, TestTask}
+import org.apache.spark.sql.test.SharedSparkSession
+import org.apache.spark.sql.types.{IntegerType, StringType}
+import org.apache.spark.sql.vectorized.ColumnarBatch
+import org.apache.spark.unsafe.types.UTF8String
+
+/** When a map task's rows become blocks. */
+class ColumnBlocksSuite extends SharedSparkSession {
+
+  private val numRows = 256
+
+  /** The same text in each row, of which the batch has one copy. */
+  private def batchOf(text: UTF8String): ColumnarBatch = {
+    val texts = new ConstantColumnVector(numRows, StringType)
+    texts.setUtf8String(text)
+    val numbers = new OnHeapColumnVector(numRows, IntegerType)
+    (0 until numRows).foreach(i => numbers.putInt(i, i))
+    new ColumnarBatch(Array(numbers, texts), numRows)
+  }
+
+  /** How large each block is, and how many rows came. */
+  private def blocksOf(batches: Iterator[ColumnarBatch]): (Seq[Int], Long) = {
+    var rows = 0L
+    val sizes = TestTask.run(TestMemory.limited(Long.MaxValue)) { context =>
+      val runs =
+        new PartitionedColumnBuffer(Seq(IntegerType, StringType), 1, BatchPartitioner.byRow(_ => 0))
+      new ColumnBlocks(batches, runs, rows += _, new SQLMetric("size"), context)
+        .map(_._2.size)
+        .toList
+    }
+    // Blocks are records to Spark's writer, which counts them.
+    (sizes, rows + sizes.size)
+  }
+
+  test("long strings of which a batch has one copy do not fill the heap") {
+    // So many different letters that they are not packed.
+    val text = UTF8String.fromBytes(Array.tabulate(1 << 20)(i => (32 + i % 95).toByte))
+    val (sizes, rows) = blocksOf(Iterator.fill(2)(batchOf(text)))
+    assert(rows === 2 * numRows)
+    assert(sizes.map(_.toLong).sum > 2L * numRows * (1 << 20))
+    // As much as is kept, what has come last, and a column's description.
+    assert(sizes.max < (32 << 20) + (16 << 20) + 1024)
+  }
+
+  test("short ones are put into as few blocks as readers take") {
+    val (sizes, rows) = blocksOf(Iterator.fill(32)(batchOf(UTF8String.fromString("x"))))
+    assert(rows === 32 * numRows)
+    assert(sizes.size === 32 * numRows / PartitionedColumnBuffer.BlockRows)
+  }
+}

@@ -1,0 +1,160 @@
+package io.github.skewext.skew.exec
+
+import io.github.skewext.join.exec.NormalizedKeys
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.skewext.{TestMemory, TestTask}
+import org.apache.spark.sql.test.SharedSparkSession
+import org.apache.spark.sql.types.{DataType, IntegerType, LongType}
+
+/** What of an excluded input gets through to a residual. */
+class KeyLookupSuite extends SharedSparkSession {
+
+  private val types: Array[DataType] = Array(LongType, IntegerType)
+
+  private val keys = keysOf(hashBits = 64)
+
+  private def keysOf(hashBits: Int) =
+    NormalizedKeys(Seq.fill(2)(Seq(BoundReference(0, LongType, nullable = true))), hashBits)
+
+  private def row(projection: UnsafeProjection)(key: Option[Long], v: Int): UnsafeRow =
+    projection(InternalRow(key.map(Long.box).orNull, v))
+
+  /** The values of the rows of `large` that get through, and how many rows of it were read. */
+  private def through(
+      memory: TestMemory,
+      small: Seq[Option[Long]],
+      large: Seq[Option[Long]]): (Seq[Int], Int) = TestTask.run(memory) { context =>
+    val wanted = new KeyLookup(keys, context)
+    val of = Seq.fill(2)(UnsafeProjection.create(types))
+    small.foreach(k => wanted.add(0, row(of.head)(k, 0)))
+    var read = 0
+    val rows = large.iterator.zipWithIndex.map { case (k, v) =>
+      read += 1
+      row(of(1))(k, v)
+    }
+    // hasNext may be asked as often as one likes.
+    val found = wanted.firstOfEach(1, rows)
+    val values = Iterator.continually(()).takeWhile(_ => found.hasNext && found.hasNext).map { _ =>
+      found.next().getInt(1)
+    }
+    (values.toList, read)
+  }
+
+  private def plenty = TestMemory.limited(1 << 24)
+
+  test("the first row of each wanted key, and no more once all are met") {
+    val small = Seq(1, 2, 2, 3).map(k => Some(k.toLong)) :+ None
+    val large = Seq(9, 2, 9, 2, 1, 3, 3, 9, 1).map(k => Some(k.toLong))
+    assert(through(plenty, small, None +: large) === ((Seq(2, 5, 6), 7)))
+    // A key that does not come: all is read.
+    assert(through(plenty, small :+ Some(77L), large) === ((Seq(1, 4, 5), large.size)))
+  }
+
+  test("nothing is read for keys that nobody has") {
+    assert(through(plenty, Nil, Seq(Some(1L))) === ((Nil, 0)))
+    assert(through(plenty, Seq(None), Seq(None, Some(1L))) === ((Nil, 0)))
+  }
+
+  test("without memory for the keys all rows get through") {
+    val large = Seq(Some(1L), Some(1L), None, Some(200L))
+    for (bytes <- Seq(0L, 1L << 14, 1L << 17)) {
+      val (values, read) = through(TestMemory.limited(bytes), (0L until 20000L).map(Some(_)), large)
+      assert(values === large.indices)
+      assert(read === large.size)
+    }
+  }
+
+  test("the keys are given up while rows are compared to them: all others get through") {
+    val read = TestTask.run(plenty) { context =>
+      val wanted = new KeyLookup(keys, context)
+      val of = Seq.fill(2)(UnsafeProjection.create(types))
+      Seq(1L, 2L, 3L).foreach(k => wanted.add(0, row(of.head)(Some(k), 0)))
+      val large =
+        Seq(9L, 1L, 1L, 2L, 9L, 1L).map(Some(_)).iterator.zipWithIndex.map { case (k, v) =>
+          row(of(1))(k, v)
+        }
+      val found = wanted.firstOfEach(1, large)
+      val before = found.next().getInt(1)
+      wanted.giveUp()
+      before +: found.map(_.getInt(1)).toList
+    }
+    assert(read === Seq(1, 2, 3, 4, 5))
+  }
+
+  /** The keys of `small` that are in some slice, as each slice's task and the asking one see it. */
+  private def known(
+      small: Seq[Option[Long]],
+      slices: Seq[Seq[Option[Long]]],
+      hashBits: Int = 64,
+      memory: => TestMemory = plenty,
+      askedOf: Seq[Option[Long]] = Nil,
+      maxKeys: Int = Int.MaxValue): Option[Seq[Long]] = {
+    val of = Seq.fill(2)(UnsafeProjection.create(types))
+    def set(keys: Seq[Option[Long]])(body: KeyLookup => Option[_]) = TestTask.run(memory) {
+      context =>
+        val wanted = new KeyLookup(keysOf(hashBits), context)
+        keys.foreach(k => wanted.add(0, row(of.head)(k, 0)))
+        body(wanted)
+    }
+    val sent = slices.map { slice =>
+      def rows = slice.iterator.map(k => row(of(1))(k, 0))
+      // As tasks send it.
+      set(small)(_.metBy(1, rows, maxKeys)) match {
+        case Some(met: MatchedKeys) => met.toLongs
+        case _ => Array.emptyLongArray
+      }
+    }
+    val together = MatchedKeys.ofAll(sent.iterator.map(MatchedKeys.row))
+    val asking = if (askedOf.isEmpty) small else askedOf
+    together.flatMap { met =>
+      set(asking)(_.knownFrom(met).map { known =>
+        asking.flatten.distinct.filter(k => known.contains(0, row(of.head)(Some(k), 0)))
+      }).map { case keys: Seq[_] => keys.map { case k: Long => k } }
+    }
+  }
+
+  private def some(keys: Long*): Seq[Option[Long]] = keys.map(Some(_))
+
+  test("slices tell together which keys are met, in whatever order the keys come") {
+    val small = None +: some(5, 1, 2, 2, 3, 4)
+    val slices = Seq(some(1, 9, 9, 1), None +: some(4), Nil, some(1, 3, 8))
+    assert(known(small, slices).map(_.toSet) === Some(Set(1L, 3L, 4L)))
+    assert(known(small, slices, askedOf = small.reverse).map(_.toSet) === Some(Set(1L, 3L, 4L)))
+    assert(known(small, Seq(some(9))) === Some(Nil))
+    assert(known(Seq(None), Seq(some(9, 1)), askedOf = Seq(None)) === Some(Nil))
+  }
+
+  test("nothing is known of more keys than may be sent") {
+    assert(known(some(1, 2, 3), Seq(some(1, 9)), maxKeys = 3) === Some(Seq(1L)))
+    assert(known(some(1, 2, 3), Seq(some(1, 9)), maxKeys = 2) === None)
+    assert(known(some(1, 2, 3), Nil) === None)
+  }
+
+  test("slices whose tasks had other keys, if as many, tell nothing together") {
+    def met(keys: Long*) = MatchedKeys(KeySetFingerprint.of(keys.toArray), new java.util.BitSet)
+    assert(met(1, 2, 3).or(met(1, 2, 3)).isDefined)
+    // Fewer; others; others with the same sum; others with the same xor.
+    for (other <- Seq(met(1, 2), met(1, 2, 4), met(0, 2, 4), met(1, 4, 5))) {
+      assert(met(1, 2, 3).or(other) === None)
+    }
+  }
+
+  test("nothing is known of keys that are not told apart") {
+    val slices = Seq(some(1, 9), some(3))
+    // Two bits of hash for nine keys; one key needs none.
+    assert(known(some(1L to 9L: _*), slices, hashBits = 2) === None)
+    assert(known(some(3), slices, hashBits = 0) === Some(Seq(3L)))
+    // The asking task has other keys than those that looked for them.
+    assert(known(some(1, 2, 3), slices, askedOf = some(1, 2)) === None)
+    assert(known(some(1, 2, 3), slices, askedOf = some(1, 2, 4)) === None)
+    assert(known(some(0L until 20000L: _*), slices, memory = TestMemory.limited(1 << 17)) === None)
+    // There is room for the keys, but not for their hashes as well.
+    val keys = some(0L until 4000L: _*)
+    val granted = (15 to 22).map(b => known(keys, slices, memory = TestMemory.limited(1L << b)))
+    assert(granted.head === None)
+    assert(granted.last.map(_.toSet) === Some(Set(1L, 3L, 9L)))
+    assert(granted.flatten.distinct.size === 1)
+  }
+}
