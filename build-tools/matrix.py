@@ -86,7 +86,7 @@ joined, split = three(), two()
 assert rows(joined) == off(three) and rows(split) == off(two)
 for each in (joined, split):
     plan = each._jdf.queryExecution().executedPlan().toString()
-    assert "MultiFullJoin (skew: " in plan, plan
+    assert "Join (skew: " in plan, plan
 expected = off(two)
 for technique in ("auto", "adaptive", "broadcast_map", "iterative_broadcast"):
     assert rows(skewext.skew_join(a, b, "k", "full", technique=technique)) == expected, technique

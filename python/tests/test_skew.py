@@ -55,7 +55,7 @@ def frame(spark: SparkSession, name: str, data: list[Any], maps: int) -> DataFra
 
 
 def is_split(df: DataFrame) -> bool:
-    return "MultiFullJoin (skew: " in df._jdf.queryExecution().executedPlan().toString()
+    return "Join (skew: " in df._jdf.queryExecution().executedPlan().toString()
 
 
 _ROLES = [

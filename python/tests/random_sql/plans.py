@@ -12,7 +12,7 @@ from random_sql.sinks import writes
 #: Names of operators for counters, and how plans show them.
 OPERATORS = {
     "multi-way join": "MultiFullJoin [",
-    "split join": "MultiFullJoin (skew: ",
+    "split join": "Join (skew: ",
     "exchange by column": ", by column,",
     "exchange with bulk rows": ", bulk rows,",
     "selected columns": "ColumnarFilterProject",

@@ -16,11 +16,8 @@ import org.apache.spark.sql.execution.joins.BaseJoinExec
 /** Descriptions of joins. */
 private[skewext] object Operators {
 
-  def nameOf(join: SparkPlan): String = join match {
-    case _: MultiJoinExec => "MultiFullJoin"
-    // Spark adds a suffix to the name of a split join.
-    case other => other.nodeName.takeWhile(_ != '(')
-  }
+  /** The name without the suffix that Spark and skewext add to that of a split join. */
+  def nameOf(join: SparkPlan): String = join.nodeName.takeWhile(_ != '(').trim
 
   /** For example, `full outer join of 3 inputs on [k]`. */
   def describe(join: MultiFullJoin): String =

@@ -195,7 +195,7 @@ class ExplainSuite extends SkewTest {
     val sparks = stock(left(2), "full")
     checkSplit(sparks)
     val explained = one(sparks)
-    assert(explained.title === "MultiFullJoin full outer [l = k]")
+    assert(explained.title === "SplitJoin full outer [l = k]")
     assert(explained.skew.map(_.status) === Seq(ExplainedSkew.Split))
     assert(explained.origin.status === Origin.LeftAlone)
     assert(explained.execution.isEmpty)

@@ -26,7 +26,7 @@ private[skewext] object AppliedRules {
       Some(nodes.count(is)).filter(_ > 0).map(n => AppliedRule(nameOf(rule), s"$what: $n"))
     def exchange(text: String)(node: SparkPlanGraphNode) =
       node.name.contains("Exchange") && node.desc.contains(text)
-    nodes.filter(_.name.startsWith(ExecutedJoin.MultiFullJoin)).flatMap(ofJoin) ++ Seq(
+    nodes.flatMap(ofJoin) ++ Seq(
       count(SaltedJoin, "sides of joins that were salted")(_.name == "SaltKeys"),
       count(SpreadNullKeys, "exchanges that spread rows with a null key")(exchange("spreadnulls(")),
       count(SketchJoinKeys, "inputs whose keys were counted")(_.name == "KeySketch"),
@@ -40,12 +40,15 @@ private[skewext] object AppliedRules {
 
   private def ofJoin(node: SparkPlanGraphNode): Seq[AppliedRule] = {
     val join = ExecutedJoin.of(node, Map.empty)
+    if (ExecutedJoin.Names(join.name)) ofJoin(node, join) else Nil
+  }
+
+  private def ofJoin(node: SparkPlanGraphNode, join: ExecutedJoin): Seq[AppliedRule] = {
     val rewritten = Some(node.desc).collect { case Rewritten(joins) =>
       AppliedRule(nameOf(RewriteJoinChains), s"$joins became one")
     }
-    // The split form of one of Spark's joins has two inputs.
     val inputs = Some(node.desc).collect {
-      case Inputs(number) if join.split.isEmpty || number.toInt > 2 =>
+      case Inputs(number) if join.name == ExecutedJoin.MultiFullJoin =>
         AppliedRule(nameOf(MultiFullJoinStrategy), s"one operator joined $number inputs")
     }
     val split = join.split.map(how => AppliedRule(nameOf(SplitSkewedJoins), s"split $how"))

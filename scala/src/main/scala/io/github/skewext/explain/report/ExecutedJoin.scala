@@ -25,6 +25,9 @@ private[skewext] object ExecutedJoin {
 
   val MultiFullJoin = "MultiFullJoin"
 
+  /** The operators of skewext: a multi-way join, and the split form of Spark's joins. */
+  val Names: Set[String] = Set(MultiFullJoin, "SplitJoin")
+
   private val Split = """\(skew: (.*)\)$""".r.unanchored
   private val SplitBySpark = "(skew=true)"
   private val NotSplit = ", not split: (.*)$".r.unanchored

@@ -35,7 +35,11 @@ case class SplitJoinExec(
     extends MultiJoinExec
     with AliasHelper {
 
-  override def nodeName: String = s"MultiFullJoin (skew: ${splits.describe})"
+  /** Only a multi-way join has key columns. */
+  override def nodeName: String = {
+    val kind = if (keyOutput.isEmpty) "SplitJoin" else "MultiFullJoin"
+    s"$kind (skew: ${splits.describe})"
+  }
 
   override def output: Seq[Attribute] = shown.map(_.map(_.toAttribute)).getOrElse(allColumns)
 

@@ -127,6 +127,7 @@ class QueryReportSuite extends SkewTest {
     assert((marking \ "tasks").extract[Int] === split.markingTasks)
     assert(marking \ "joins" === stage \ "joins")
     val Seq(join) = (stage \ "joins").children
+    assert(join \ "operator" === JString("SplitJoin"))
     assert(join \ "split" === JString(split.describe))
     assert(strings(join \ "keys") === Seq("l"))
     assert((join \ "metrics" \ "number of pieces").extract[Int] === split.pieces)

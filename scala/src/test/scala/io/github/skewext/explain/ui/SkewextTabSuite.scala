@@ -126,7 +126,7 @@ class SkewextTabSuite extends SkewTest {
     val id = run(df)
     assert(splitJoins(df).head.splits.markingTasks > 0)
     val page = queryPage(id)
-    assert("keys before MultiFullJoin".r.findAllIn(page).size === 1)
+    assert("keys before SplitJoin".r.findAllIn(page).size === 1)
     assert("/stages/stage/".r.findAllIn(page).size === 2)
   }
 
@@ -238,7 +238,7 @@ class SkewextTabSuite extends SkewTest {
     val unknown = lines.map(_.replace(event, "\"Event\":\"com.example.NotThere\""))
     assert(unknown !== lines)
     served(unknown, app) { history =>
-      assert(fetch(s"$history/SQL/execution/?id=$id").contains("FullJoin"))
+      assert(fetch(s"$history/SQL/execution/?id=$id").contains("SplitJoin"))
       assert(!fetch(s"$history/SQL/").contains(">skewext<"))
       assert(fetch(s"$live/SQL/").contains(">skewext<"))
     }
