@@ -134,11 +134,13 @@ class SkewExtensionsSuite extends MultiJoinTest {
   }
 
   test("a rule is left out by its name") {
-    withSQLConf(SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> s"x, ${PushKeyPredicates.ruleName}") {
-      val kept = fullJoin("k")(a, b).where("k > 1")
-      assert(!ourRules(kept).contains(PushKeyPredicates.ruleName))
-      assert(kept.queryExecution.optimizedPlan.collectFirst { case f: Filter => f }.isDefined)
-      assert(checkJoin(kept).size === 2)
+    for (name <- Seq(PushKeyPredicates.ruleName, "PushKeyPredicates")) {
+      withSQLConf(SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> s"x, $name") {
+        val kept = fullJoin("k")(a, b).where("k > 1")
+        assert(!ourRules(kept).contains(PushKeyPredicates.ruleName))
+        assert(kept.queryExecution.optimizedPlan.collectFirst { case f: Filter => f }.isDefined)
+        assert(checkJoin(kept).size === 2)
+      }
     }
   }
 

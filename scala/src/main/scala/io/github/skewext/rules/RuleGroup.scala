@@ -30,7 +30,7 @@ abstract class RuleGroup[P <: QueryPlan[P]](rules: Seq[Rule[P]]) extends Rule[P]
       OldSettings.warnOnce(conf)
       val unwanted = excluded
       guarded.foldLeft(plan) { (before, rule) =>
-        if (unwanted.contains(rule.ruleName)) before else run(rule, before)
+        if (RuleName.isIn(unwanted, rule.ruleName)) before else run(rule, before)
       }
     } else {
       plan

@@ -418,7 +418,7 @@ object SkewConf {
   def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)
 
   def excludes(conf: SQLConf, ruleName: String): Boolean =
-    conf.getConf(EXCLUDED_RULES).contains(ruleName)
+    RuleName.isIn(conf.getConf(EXCLUDED_RULES), ruleName)
 
   /** The mode of splits by output, from [[SKEW_OUTPUT_MODE]] or else from its old names. */
   def outputSkew(conf: SQLConf): String =
