@@ -1,10 +1,11 @@
 package io.github.skewext.bucket
 
 /**
- * Compares the rows that the tasks of a write have counted with those of the files that are new in the
- * table. Other writes may have added files meanwhile. A file's name has the number of its task, its
- * bucket, and an id of the write that Spark keeps to itself. So this write is the one whose tasks have
- * as many rows in files as they have counted. If two writes are alike, each gets the files of one.
+ * Checks that no row of an append was lost: its tasks count the rows that they write, and the table's
+ * new files must have as many. Another append may add files at the same time, or remove ours. A file's
+ * name has the number of its task, its bucket, and an id of the write that Spark does not tell us. So
+ * the files are grouped by that id, and ours is the group with our tasks' counts. Two appends with
+ * equal counts may take each other's group: the sums are right all the same.
  */
 private[bucket] object WriteCheck {
 

@@ -147,7 +147,8 @@ private[skewext] object Advice {
       "Nothing to do: the rows of a key arrive in many batches, and Spark's own join keeps " +
         "them together. In foreachBatch, each batch is a table."
     case TechniqueReason.NoEqualKeys =>
-      "All techniques find the rows of a key by =. Compare with a column of the other side."
+      "All techniques find the rows of a key by =. Add a condition that compares a column of one " +
+        "side with a column of the other side by =."
     case TechniqueReason.KeyType =>
       "Compare an expression without a collation, such as lower(k) COLLATE UTF8_BINARY."
     case TechniqueReason.Condition =>

@@ -75,7 +75,8 @@ object SkewConf {
       "Output order of the multi-way join. 'auto': sorted by the key, without keeping rows " +
         "in memory, if all inputs are sorted by the key (bucketed and sorted tables) and no " +
         "partition is split; otherwise no order. 'natural': always sorted by the key, at the " +
-        "cost of a sort of each unsorted input; no partition is split. 'none': no order.")
+        "cost of a sort of each unsorted input; no partition is split. 'none': no " +
+        "order, and rows are grouped by hash even if the inputs are sorted.")
     .version("0.1.0")
     .stringConf
     .transform(_.toLowerCase(java.util.Locale.ROOT))
@@ -180,7 +181,8 @@ object SkewConf {
 
   val SKEW_ENABLED = buildConf("spark.skewext.skew.enabled")
     .doc(
-      "When true, the extension splits skewed partitions of joins that Spark does not split. " +
+      "When true, the extension splits skewed partitions where Spark's own rule cannot: full " +
+        "outer joins, multi-way joins, several joins in a stage, the output of one map task. " +
         "Spark's settings spark.sql.adaptive.skewJoin.* define a skewed partition, and " +
         "spark.sql.adaptive.advisoryPartitionSizeInBytes the size of a slice.")
     .version("0.1.0")

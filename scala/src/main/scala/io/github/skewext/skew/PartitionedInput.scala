@@ -11,9 +11,9 @@ import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQuery
 import org.apache.spark.sql.execution.exchange._
 
 /**
- * An input of a join whose rows come from one shuffle or from the buckets of one table. If the
- * input is a join itself, it may have several such sources, with the same partitions and the same
- * reads.
+ * An input of a join, as the planner of splits sees it: the shuffle or the bucketed table that its
+ * rows come from, with the sizes of the partitions. If the input is a join itself, it may have
+ * several such sources. They have the same partitions, and each task reads the same range of each.
  */
 case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
 

@@ -60,7 +60,8 @@ object SkewReason {
 
   case object NotStable
       extends SkewReason(
-        "all tasks must see the same keys, and recomputing an input may change its keys",
+        "the tasks that share a partition must read the same keys, and recomputing an input may " +
+          "change its keys",
         true)
 
   case object OneBlock

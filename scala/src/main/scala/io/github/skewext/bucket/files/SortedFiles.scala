@@ -45,7 +45,10 @@ private[skewext] object SortedFiles {
   }
 
   /**
-   * @param lengths the lengths of the files that each task reads
+   * Estimates the files and the memory of the readers that a task opens at the same time. If they
+   * are too many or too large, Spark sorts the rows instead.
+   *
+   * @param lengths the lengths in bytes of the files of each task
    * @param share the fraction of a file's bytes in the columns that are read
    */
   def estimate(lengths: Iterable[Seq[Long]], share: Double): SortedFiles = SortedFiles(

@@ -112,8 +112,11 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
     }
 
   /**
-   * Returns the keys of the set that the rows have. Returns None without reading rows if the set
-   * was dropped, if it has more than `maxKeys` keys, or if two of its keys have the same hash.
+   * Looks up the set's keys in the rows, and returns those that occur there. Returns None without
+   * reading rows if there is no set (the memory was too small), if it has more than `maxKeys` keys,
+   * or if two of its keys have the same hash. The caller then reads the input in full.
+   *
+   * @param input the number of the input that the rows are from
    */
   def metBy(input: Int, rows: => Iterator[InternalRow], maxKeys: Int): Option[MatchedKeys] =
     (if (set != null && set.numKeys() > maxKeys) None else sortedHashes()).map { hashes =>

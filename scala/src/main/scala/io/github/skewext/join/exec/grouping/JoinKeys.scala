@@ -33,6 +33,9 @@ abstract class JoinKeys extends Serializable {
 object JoinKeys {
 
   /**
+   * Returns what hashes and compares these keys in a task. Keys whose types compare by their bytes
+   * need no projection.
+   *
    * @param keys the key expressions of each input, bound to its rows
    * @param hashBits number of bits of the hash that are used: 64, fewer only in tests
    */
