@@ -75,8 +75,8 @@ class JoinExplainProviderSuite extends SkewTest {
     val whole = fullJoin("k")(skewed(0, 60), skewed(1, 60))
     whole.collect()
     assert(
-      added(whole.queryExecution.explainString(ExplainMode.fromString("simple"))).endsWith(
-        "asked for: one operator\n  skew: not split: no partition is skewed"))
+      added(whole.queryExecution.explainString(ExplainMode.fromString("simple")))
+        .endsWith("asked for: one operator\n  skew: not split: no partition is skewed"))
   }
 
   test("there is no text without a join, and none where skewext is off or excluded") {

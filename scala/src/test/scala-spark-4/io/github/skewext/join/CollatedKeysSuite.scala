@@ -13,7 +13,9 @@ import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
 class CollatedKeysSuite extends SkewTest {
 
   private def input(i: Int, collation: String, keys: String*): DataFrame =
-    table(s"k, v$i", keys.zipWithIndex.map { case (k, row) => s"($k, ${i * 100 + row})" }.mkString(", "))
+    table(
+      s"k, v$i",
+      keys.zipWithIndex.map { case (k, row) => s"($k, ${i * 100 + row})" }.mkString(", "))
       .withColumn("k", col("k").cast(s"string collate $collation"))
 
   private def inputs(collation: String): Seq[DataFrame] = Seq(
@@ -27,10 +29,13 @@ class CollatedKeysSuite extends SkewTest {
       assert(checkFullJoin("k")(a, b, c).count() === rows)
       checkFullJoin("k")(a, b)
       checkFullJoin("k")(c, a, b)
-      for (roles <- Seq(Seq("required", "optional", "excluded"), Seq("required", "required", "optional")))
+      for (roles <- Seq(
+          Seq("required", "optional", "excluded"),
+          Seq("required", "required", "optional")))
         checkJoin(multiJoin(Seq(a, b, c), Seq("k"), roles = roles))
       withSQLConf(SkewConf.MULTI_JOIN_BROADCAST.key -> "true") {
-        checkSame(multiJoin(Seq(a, b, c), Seq("k"), roles = Seq("required", "optional", "optional")))
+        checkSame(
+          multiJoin(Seq(a, b, c), Seq("k"), roles = Seq("required", "optional", "optional")))
       }
     }
 
@@ -81,7 +86,8 @@ class CollatedKeysSuite extends SkewTest {
   test("skewed joins by a collation: ours is split, of Spark's what compares bytes") {
     // So many quarters of the rows have the hot key.
     def side(i: Int, rows: Int, hot: String, quarters: Int) = skewed(i, rows).select(
-      when(col("k") % 4 < quarters, lit(hot)).otherwise(col("k").cast("string"))
+      when(col("k") % 4 < quarters, lit(hot))
+        .otherwise(col("k").cast("string"))
         .cast("string collate UTF8_LCASE")
         .as("k"),
       col(s"v$i"),

@@ -17,7 +17,9 @@ class NewTypesSuite extends MultiJoinTest {
 
   private def times(i: Int, keys: String*): DataFrame = table(
     s"k, v$i",
-    keys.zipWithIndex.map { case (k, row) => s"(CAST($k AS TIME), ${i * 100 + row})" }.mkString(", "))
+    keys.zipWithIndex
+      .map { case (k, row) => s"(CAST($k AS TIME), ${i * 100 + row})" }
+      .mkString(", "))
 
   test("TIME as key and as value") {
     val inputs = Seq(
@@ -51,8 +53,8 @@ class NewTypesSuite extends MultiJoinTest {
     checkAnswer(
       joined.where("k = 1").selectExpr("to_json(v0)", "v1::string"),
       Row("{\"x\":[1,2]}", "text"))
-    val e = intercept[AnalysisException](
-      fullJoin("v")(a.selectExpr("v0 AS v"), b.selectExpr("v1 AS v")))
+    val e =
+      intercept[AnalysisException](fullJoin("v")(a.selectExpr("v0 AS v"), b.selectExpr("v1 AS v")))
     assert(e.getMessage.contains("of type VARIANT, which cannot be compared"))
   }
 
