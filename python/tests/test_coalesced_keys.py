@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import pytest
 from plans import exchange_count
 from pyspark.sql import SparkSession
-from random_sql.engines import Engines, comparable, joins_of
+from random_sql.engines import Engines
+from random_sql.plans import joins_of
+from random_sql.sinks import comparable
 from random_sql.tables import INT, TEXT, Column, Table
 
 CHAIN = """

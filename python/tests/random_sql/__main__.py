@@ -29,6 +29,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--minutes", type=float, help="in place of --count")
     parser.add_argument("--failures", type=int, default=3, help="after which to stop (3)")
     parser.add_argument("--lakehouse", action="store_true", help="tables of Delta and Iceberg too")
+    parser.add_argument(
+        "--stock", type=float, default=0.25, help="share that stock Spark runs, too (0.25)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="for the counters")
     parser.add_argument("--merge", type=Path, nargs="+", metavar="FILE", help="add up such files")
     options = parser.parse_args(arguments)
@@ -41,6 +44,7 @@ def main(arguments: list[str]) -> int:
         10**9 if options.minutes else options.count,
         options.first,
         lakehouse=options.lakehouse,
+        stock=options.stock,
         failures=options.failures,
         seconds=60 * (options.minutes or float("inf")),
     )

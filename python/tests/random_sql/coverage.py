@@ -112,7 +112,7 @@ def merged(files: Iterable[Path]) -> dict[str, Any]:
     coverage = Coverage()
     for run in runs:
         coverage.add(Coverage.from_dict(run["coverage"]))
-    numbers = ("queries", "compared", "rewritten", "split", "rows", "wrong")
+    numbers = ("queries", "compared", "stock", "rewritten", "split", "rows", "wrong")
     return {
         "spark": sorted({line for run in runs for line in run["spark"]}),
         "seeds": [seed for run in runs for seed in run["seeds"]],

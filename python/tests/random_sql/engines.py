@@ -15,7 +15,7 @@ from stock import PLAIN
 
 from random_sql import functions
 from random_sql.literals import row, values
-from random_sql.plans import Plans, joins_of, operators_of
+from random_sql.plans import Plans, inputs_of, operators_of
 from random_sql.reduce import Example
 from random_sql.scope import tables_of
 from random_sql.settings import ANSI
@@ -27,8 +27,6 @@ from random_sql.tree import DUCK, FUNCTION, SPARK, VIEW, WITH, Query, With, stat
 
 #: A query that takes longer hangs.
 MOST_SECONDS = 120
-
-__all__ = ["Answer", "Engines", "comparable", "joins_of"]
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,8 @@ class Answer:
 
     @property
     def rewritten(self) -> bool:
-        """Whether there is a join of ours."""
-        return bool(self.joins) or self.split or "multi-way join" in self.operators
+        """Whether there is a join of ours in the plan."""
+        return self.split or "multi-way join" in self.operators
 
     @property
     def split(self) -> bool:
@@ -68,11 +66,15 @@ class Engines:
         self._sources = Sources(spark, self._stock, home)
         self._sinks = Sinks(self._stock, home)
         self._plans = Plans(spark)
+        #: Settings of the last query, and what they were before the first one.
+        self._settings: dict[str, str] = {}
+        self._before: dict[str, str | None] = {}
         self._mixes_sessions = functions.takes_several_sessions(spark)
         self._batch_table = ""
 
     def close(self) -> None:
         """Close what is ours; the session is not."""
+        self._set({})
         self._sources.drop()
         self._duck.close()
 
@@ -80,6 +82,8 @@ class Engines:
         """Make the tables in both, in place of others of their names."""
         if list(self._tables.values()) == list(tables):
             return
+        # As the session has it, whatever the query before ran with.
+        self._set({})
         self._sources.drop()
         self._tables = {table.name: table for table in tables}
         for table in tables:
@@ -131,7 +135,8 @@ class Engines:
 
     def spark(self, example: Example, settings: Mapping[str, str]) -> Answer:
         """The rows at the example's sink by Spark with these settings."""
-        with self._settings(settings), self._watched():
+        self._set(settings)
+        with self._watched():
             run = functools.partial(self._run, example)
             if example.sink == "foreachBatch":
                 read = tables_of(example.query)
@@ -154,16 +159,7 @@ class Engines:
             last = self._plans.last(example.sink)
             rows, ran = self._sinks.run(example.sink, frame)
             plan = self._plans.text(ran, last)
-            # After the sink, as it would fix the plan before the result is cached.
-            logical = frame._jdf.queryExecution().optimizedPlan()
-            joins = joins_of(logical)
-            for each in named:
-                kept = spark.table(each.name)._jdf.queryExecution()
-                if each.how != VIEW and f" {each.name} " in select:
-                    text = kept.executedPlan().toString()
-                    joins += joins_of(kept.optimizedPlan())
-                    plan += text
-            return Answer(rows, joins, operators_of(plan), frozenset(called))
+            return Answer(rows, inputs_of(plan), operators_of(plan), frozenset(called))
         finally:
             for step in reversed(undo):
                 step()
@@ -225,20 +221,18 @@ class Engines:
         finally:
             timer.cancel()
 
-    @contextmanager
-    def _settings(self, settings: Mapping[str, str]) -> Iterator[None]:
+    def _set(self, settings: Mapping[str, str]) -> None:
+        """Change only the settings that differ from those of the query before."""
         conf = self._spark.conf
-        before = {key: conf.get(key, None) for key in settings}
-        try:
-            for key, value in settings.items():
+        for key in self._settings.keys() - settings.keys():
+            before = self._before[key]
+            conf.unset(key) if before is None else conf.set(key, before)
+        for key, value in settings.items():
+            if key not in self._before:
+                self._before[key] = conf.get(key, None)
+            if self._settings.get(key) != value:
                 conf.set(key, value)
-            yield
-        finally:
-            for key, value in before.items():
-                if value is None:
-                    conf.unset(key)
-                else:
-                    conf.set(key, value)
+        self._settings = dict(settings)
 
 
 def _duck() -> duckdb.DuckDBPyConnection:

@@ -18,6 +18,8 @@ class Found:
     """Counts of a run."""
 
     compared: int = 0
+    #: Those that stock Spark has run, too.
+    stock: int = 0
     #: Queries with at least one join of ours, and how many inputs all of these had.
     rewritten: int = 0
     inputs: Counter[int] = field(default_factory=Counter)
@@ -53,6 +55,7 @@ class Found:
             "seeds": [seed],
             "queries": self.compared + sum(self.skipped.values()),
             "compared": self.compared,
+            "stock": self.stock,
             "rewritten": self.rewritten,
             "split": self.split,
             "rows": self.rows,

@@ -95,7 +95,7 @@ class Generator:
         self._style = random.choice(STYLES)
         # Most queries join by one key; the others by another one each time.
         self._usual = random.choice((["k"], ["k"], ["k"], ["k", "j"], []))
-        joins = random.choice((2, 2, 3, 3, 4, 5, 6, 7, 8))
+        joins = random.choice((1, 2, 2, 2, 3, 3, 3, 4, 5, 7))
         for number in range(random.choice((0, 0, 0, 1, 2))):
             part = random.randint(0, min(2, joins - 1))
             joins = max(1, joins - part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,19 +25,37 @@ OPERATORS = {
     "broadcast join with marks": "MarkedBroadcastJoin",
 }
 
+_JOIN = re.compile(
+    r"MultiFullJoin (?:\(skew: [^\n]*?\) )?\[[^\n]*?\] (?:full outer, )?(\d+) inputs"
+)
+
 
 def operators_of(plan: str) -> frozenset[str]:
     """Which of our operators there are in the text of a plan."""
     return frozenset(name for name, text in OPERATORS.items() if text in plan)
 
 
+def inputs_of(plan: str) -> list[int]:
+    """The number of inputs of each of our joins in the text of a physical plan."""
+    return [int(inputs) for inputs in _JOIN.findall(plan)]
+
+
 def joins_of(plan: Any) -> list[int]:
-    """The number of inputs of each MultiFullJoin in a plan of the JVM."""
+    """The same of a logical plan of the JVM."""
     if "MultiFullJoin" not in plan.toString():
         return []
     children = plan.children()
     inner = [n for i in range(children.size()) for n in joins_of(children.apply(i))]
     return [children.size(), *inner] if plan.nodeName() == "MultiFullJoin" else inner
+
+
+def text_of(frame: DataFrame) -> str:
+    """The physical plan; of an adaptive one only the final plan."""
+    frame_of_jvm: Any = frame._jdf
+    plan = frame_of_jvm.queryExecution().executedPlan()
+    if plan.nodeName() == "AdaptiveSparkPlan":
+        plan = plan.executedPlan()
+    return str(plan.toString())
 
 
 class Plans:
@@ -58,8 +77,7 @@ class Plans:
     def text(self, frame: DataFrame, after: int | None) -> str:
         """The plan of the DataFrame that was run, or of all queries after that one."""
         if after is None:
-            plan: Any = frame._jdf
-            return str(plan.queryExecution().executedPlan().toString())
+            return text_of(frame)
         latest = self._latest()
         return "".join(e.physicalPlanDescription() for e in latest if e.executionId() > after)
 
@@ -73,7 +91,7 @@ class Plans:
 
     def failed_rules(self) -> list[str]:
         """What of the extension has failed and was left out, since this was called last."""
-        if self._reported is None:
+        if self._reported is None or self._reported.isEmpty():
             return []
         logged = sorted(str(self._reported.toArray()[i]) for i in range(self._reported.size()))
         # Each failure is logged once, unless it is forgotten.
