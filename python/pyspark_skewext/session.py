@@ -124,7 +124,7 @@ def _configure_fresh(options: dict[str, Any]) -> None:
 
 
 def _has_class(jar: str, name: str) -> bool:
-    """Tell whether a jar has a class, also of what is no jar."""
+    """Tell whether a jar has a class. False for a file that is not a jar."""
     try:
         with zipfile.ZipFile(jar) as file:
             return f"{name.replace('.', '/')}.class" in file.namelist()

@@ -119,5 +119,5 @@ def test_explain_says_why_a_hint_is_not_used(spark: SparkSession) -> None:
     assert "hint: broadcast not used (no other input is required" in said
     assert "hint: merge not used (one operator joins all inputs" in said
     left = explain(multi_join(one, sf.broadcast(one), on="k", how="left"))
-    assert left.joins[0]["origin"]["status"] == "asked for"
-    assert "broadcast hint" in left.joins[0]["origin"]["text"]
+    assert left.joins[0].origin.status == "asked for"
+    assert "broadcast hint" in left.joins[0].origin.text

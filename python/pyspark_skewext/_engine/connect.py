@@ -109,7 +109,7 @@ class ConnectEngine:
         return self._json("query_report", (), {"query": query})
 
     def write_bucketed(self, call: BucketedWrite) -> dict[str, Any]:
-        """Write a bucketed table on the server, and count what is in its buckets."""
+        """Write a bucketed table on the server, and count the rows of its buckets."""
         names = ("table", "by", "buckets", "sort", "mode", "partition_by", "format")
         arguments = {name: getattr(call, name) for name in names}
         return self._json("write_bucketed", [call.df], {**arguments, "options": call.options})

@@ -15,7 +15,7 @@ trait BatchPartitioner {
    * Computes the partition ids of `rows` rows of the batch, the first at index `from`, and stores
    * them in `partitions` from index `at` on.
    *
-   * @param columns the batch's columns, to which these rows were appended last
+   * @param columns the batch's columns, to which these rows were appended last.
    */
   def find(
       batch: ColumnarBatch,
@@ -77,7 +77,7 @@ object BatchPartitioner {
   /**
    * Computes Spark's `Murmur3Hash` of the keys, modulo the number of partitions.
    *
-   * @param isZero whether the partitioning has one more long, which is 0 if no key is null
+   * @param isZero whether the partitioning has one more long, which is 0 if no key is null.
    * @param ofRows computes the partitions of rows with a null key if `isZero`; created on first use
    */
   private final class ByHash(

@@ -12,8 +12,8 @@ import org.apache.spark.{Partition, Partitioner, TaskContext}
  * Reads the rows of a columnar shuffle. Spark reads blocks, so that each of its half a dozen nested
  * iterators makes one step for thousands of rows.
  *
- * @param blocks the blocks that [[ColumnBlockSerializer]] reads
- * @param metrics the metrics of the exchange
+ * @param blocks the blocks that [[ColumnBlockSerializer]] reads.
+ * @param metrics the metrics of the exchange.
  */
 private final class ColumnShuffledRDD(blocks: ShuffledRowRDD, metrics: Map[String, SQLMetric])
     extends RDD[InternalRow](blocks) {
@@ -38,8 +38,8 @@ private final class ColumnShuffledRDD(blocks: ShuffledRowRDD, metrics: Map[Strin
  * The rows of blocks. A consumer that accepts a whole block can get it before it takes the block's
  * first row.
  *
- * @param blocks each in a row of one value; a block is valid until the next one is requested
- * @param opened called with the number of rows of each block
+ * @param blocks each in a row of one value; a block is valid until the next one is requested.
+ * @param opened called with the number of rows of each block.
  */
 final class ShuffledColumns(blocks: Iterator[InternalRow], opened: Int => Unit)
     extends Iterator[InternalRow] {

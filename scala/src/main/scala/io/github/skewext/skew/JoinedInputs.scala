@@ -22,10 +22,10 @@ import org.apache.spark.sql.skewext.SparkShims
  * joins on either side: in `(a JOIN b ON a.k = b.k) JOIN (c JOIN d ON c.k = d.k) ON a.k = c.k` all
  * four inputs are required.
  *
- * @param replaced the join
- * @param condition a further condition on the rows of the operator
- * @param output the join's output, over the operator's columns
- * @param operator creates the operator for other children
+ * @param replaced the join.
+ * @param condition a further condition on the rows of the operator.
+ * @param output the join's output, over the operator's columns.
+ * @param operator creates the operator for other children.
  */
 case class JoinedInputs(
     replaced: SparkPlan,

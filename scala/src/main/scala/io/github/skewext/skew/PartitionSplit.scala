@@ -8,14 +8,14 @@ import io.github.skewext.join.InputRole.{Excluded, Present, Required}
  * it lacks. Without slices, the result has no rows of the input and only its keys matter.
  *
  * @param longestTask the cost of the longest task, in joined bytes; if a task waits for another
- *                    one, the cost of both
- * @param work the cost of all tasks: their reads and their output
+ *                    one, the cost of both.
+ * @param work the cost of all tasks: their reads and their output.
  * @param marking the slices whose keys are marked before the join; if empty, the residual reads the
- *                input
- * @param byOutput whether the partition is split for its output, not for its input
- * @param rereadBytes the bytes that all tasks read in excess of one task
+ *                input.
+ * @param byOutput whether the partition is split for its output, not for its input.
+ * @param rereadBytes the bytes that all tasks read in excess of one task.
  * @param dividesNullKeys whether all tasks share the other inputs' rows with a null key by their
- *                        content; if not, the residual returns them all
+ *                        content; if not, the residual returns them all.
  */
 case class PartitionSplit(
     partition: Int,
@@ -80,7 +80,7 @@ object SplitTask {
    * Returns the rows of the join without a row of the input: those of keys that it lacks, or all
    * rows if the input only has to be present.
    *
-   * @param partition the partition that it reads, if it reads only one
+   * @param partition the partition that it reads, if it reads only one.
    */
   case class Residual(input: Int, partition: Option[Int], nullKeys: TaskShare) extends SplitTask {
     override def roles(ofJoin: Seq[InputRole]): Seq[InputRole] =

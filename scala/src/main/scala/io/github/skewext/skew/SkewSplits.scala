@@ -39,9 +39,9 @@ case class SkewSplits(partitions: Seq[PartitionSplit]) {
    * Returns the reads of each input: the ranges of partitions that it has read so far, without the
    * split partitions, and the reads of the tasks of these.
    *
-   * @param bytes the size of each partition of each input
+   * @param bytes the size of each partition of each input.
    * @param splitFirst whether split partitions come first, so that long tasks do not start last;
-   *                   false if Spark coalesces the reads later, which it does in their order
+   *                   false if Spark coalesces the reads later, which it does in their order.
    */
   def reads(
       ranges: Seq[CoalescedPartitionSpec],

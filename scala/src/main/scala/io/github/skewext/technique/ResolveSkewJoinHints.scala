@@ -13,9 +13,9 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 
 /**
- * Resolves the hint for a join by a technique: `SELECT /*+ SKEW_JOIN(t, salted, 'salts=8') */ ...`,
- * or `df.hint("skew_join", "salted", "salts=8")`. Like `BROADCAST(t)`, it applies to the join that
- * has the relation as a side. A wrong hint changes nothing, and Spark logs a warning.
+ * Resolves the hint for a join by a technique: `SKEW_JOIN(t, salted, 'salts=8')` in SQL, or
+ * `df.hint("skew_join", "salted", "salts=8")`. Like `BROADCAST(t)`, it applies to the join that has
+ * the relation as a side. A wrong hint changes nothing, and Spark logs a warning.
  */
 object ResolveSkewJoinHints extends Rule[LogicalPlan] {
 

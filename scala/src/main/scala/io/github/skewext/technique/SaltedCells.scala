@@ -11,9 +11,9 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 /**
  * The parameters of the tasks of [[SaltKeysExec]].
  *
- * @param keyTypes the columns of a row that contains only the key
- * @param stable whether a retried task has the same rows
- * @param keysAlone whether rows with equal keys are identical
+ * @param keyTypes the columns of a row that contains only the key.
+ * @param stable whether a retried task has the same rows.
+ * @param keysAlone whether rows with equal keys are identical.
  */
 private[skewext] case class Salting(
     keyTypes: Seq[BoundReference],

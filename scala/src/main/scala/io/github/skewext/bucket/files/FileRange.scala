@@ -5,9 +5,9 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile
 /**
  * A file, or row groups of it.
  *
- * @param path the path as in the partitions of a scan
- * @param fileBytes the length of the whole file
- * @param bytes the number of bytes to read
+ * @param path the path as in the partitions of a scan.
+ * @param fileBytes the length of the whole file.
+ * @param bytes the number of bytes to read.
  */
 private[skewext] case class FileRange(
     path: String,

@@ -64,8 +64,8 @@ private[skewext] object ExecutedJoin {
   }
 
   /**
-   * The value of a metric: `1,234` or, after a line that describes the figures, `1.5 KiB (0.0 B,
-   * ...)`.
+   * The value of a metric, such as `1,234`. Where tasks are compared, a line describes the figures,
+   * and the next one has them: `1.5 KiB (0.0 B, ...)`.
    */
   def value(shown: String): Either[String, Long] = {
     val total = shown.split("\n").last.takeWhile(_ != '(').trim

@@ -19,9 +19,9 @@ import org.apache.spark.sql.types.{DataType, IntegerType}
  * Spark itself pushes the common values into scans. It supports joins of two inputs only, and would
  * push the values of other joins through this one. Here scans do not change.
  *
- * @param values the partition values, one for each partition
- * @param positions the positions of the partitioning columns among the join's keys
- * @param by the partitioning as shown in the plan
+ * @param values the partition values, one for each partition.
+ * @param positions the positions of the partitioning columns among the join's keys.
+ * @param by the partitioning as shown in the plan.
  */
 case class AlignPartitionsExec(
     // Not serializable, and an operator above may send its plan to the tasks, with all nodes below

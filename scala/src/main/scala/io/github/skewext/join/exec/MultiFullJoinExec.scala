@@ -21,8 +21,8 @@ import org.apache.spark.sql.skewext.MultiZipRDD
  *
  * @param spreadBy if not empty, for each input an expression by which its rows are partitioned
  *                 besides the key, so that rows with a null key may be in any partition, see
- *                 [[SpreadNullKeys]]
- * @param storagePartitioned whether the inputs are [[AlignPartitionsExec]] and need no exchange
+ *                 [[SpreadNullKeys]].
+ * @param storagePartitioned whether the inputs are [[AlignPartitionsExec]] and need no exchange.
  */
 case class MultiFullJoinExec(
     children: Seq[SparkPlan],

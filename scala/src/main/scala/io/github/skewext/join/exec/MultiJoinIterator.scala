@@ -20,15 +20,15 @@ import org.apache.spark.{SparkException, TaskContext}
  * by key.
  *
  * @param inputs not opened, because opening a shuffle starts to fetch it; the next one is opened
- *               while the one before it is drained, so that its first blocks are there by then
+ *               while the one before it is drained, so that its first blocks are there by then.
  * @param slice an input that is drained before all others, or -1; the result has no key that it
- *              lacks, so rows of other keys are not stored
- * @param sliceKeys the filter for the keys of that input
- * @param drainedLast an input that is drained after all others, or -1
+ *              lacks, so rows of other keys are not stored.
+ * @param sliceKeys the filter for the keys of that input.
+ * @param drainedLast an input that is drained after all others, or -1.
  * @param known the keys that this input has, if they are known without its rows; evaluated after
- *              all inputs have been drained
- * @param nullKeys the rows with a null key to return, if not all that the roles allow
- * @param giveUpRest frees memory that the inputs use and can do without, if there is none for rows
+ *              all inputs have been drained.
+ * @param nullKeys the rows with a null key to return, if not all that the roles allow.
+ * @param giveUpRest frees memory that the inputs use and can do without, if there is none for rows.
  */
 private[skewext] final class MultiJoinIterator(
     task: MultiJoinTask,

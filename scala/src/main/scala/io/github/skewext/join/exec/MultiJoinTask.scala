@@ -12,10 +12,10 @@ import org.apache.spark.sql.types.DataType
  * Joins one partition: the zip function of the operator's RDD. It contains no plan, so that a
  * serialized task is small.
  *
- * @param inputTypes the column types of each input
- * @param output the output's columns, over [[InputRows]]
+ * @param inputTypes the column types of each input.
+ * @param output the output's columns, over [[InputRows]].
  * @param makesRows whether the output is UnsafeRows, or the [[InputRows]] from which they are built
- * @param ordered if defined, all inputs are sorted by their keys in this order
+ * @param ordered if defined, all inputs are sorted by their keys in this order.
  */
 private[skewext] case class MultiJoinTask(
     inputTypes: Seq[Seq[DataType]],
@@ -38,7 +38,7 @@ private[skewext] case class MultiJoinTask(
 /**
  * The operator's SQL metrics. A task adds to them once, at its end.
  *
- * @param ofKind output rows of tasks that do the same part of a split partition
+ * @param ofKind output rows of tasks that do the same part of a split partition.
  */
 private[skewext] case class MultiJoinMetrics(
     outputRows: SQLMetric,

@@ -30,9 +30,9 @@ import org.apache.spark.{Partitioner, SparkContext, TaskContext}
  * join's tasks. So only the residual waits for them, the driver stores none, and Spark recomputes
  * lost ones.
  *
- * @param parts one for each partition of the RDD
+ * @param parts one for each partition of the RDD.
  * @param lastAttempt number of a task's last attempt; if it fails too, the residual reads the
- *                    skewed input
+ *                    skewed input.
  */
 private[skewext] case class MarkKeys(
     parts: IndexedSeq[Part],
@@ -87,10 +87,10 @@ private[skewext] object MarkKeys {
   private val MaxKeys = 1 << 27
 
   /**
-   * @param residual the task of the join that uses the marks
-   * @param input the skewed input; the task reads a slice of it
-   * @param wantedOf the inputs whose keys are looked up
-   * @param reads the task's read of each input
+   * @param residual the task of the join that uses the marks.
+   * @param input the skewed input; the task reads a slice of it.
+   * @param wantedOf the inputs whose keys are looked up.
+   * @param reads the task's read of each input.
    */
   case class Part(residual: Int, input: Int, wantedOf: Seq[Int], reads: Seq[ShufflePartitionSpec])
 
@@ -98,8 +98,8 @@ private[skewext] object MarkKeys {
    * Returns the marks, if marking tasks are planned: in the partition of each residual one row for
    * each slice of its input, see [[MatchedKeys.ofAll]].
    *
-   * @param inputs the inputs of the split join
-   * @param tasks the work of the join's tasks
+   * @param inputs the inputs of the split join.
+   * @param tasks the work of the join's tasks.
    */
   def sent(
       sc: SparkContext,

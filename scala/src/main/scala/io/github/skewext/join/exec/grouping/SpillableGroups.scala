@@ -21,7 +21,7 @@ import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterSpillWriter
  * an input in the same stage. Then the rows inserted so far are written to disk, which needs no
  * memory, and are sorted after the last insert.
  *
- * @param giveUpRest frees memory that the task can do without, if there is none for rows
+ * @param giveUpRest frees memory that the task can do without, if there is none for rows.
  */
 private[skewext] final class SpillableGroups(
     keys: JoinKeys,
@@ -237,10 +237,10 @@ private[skewext] object SpillableGroups {
 }
 
 /**
- * @param sortAlways whether to sort from the start, without hash tables
- * @param maxRowsInMemory number of rows that a task hashes before it switches to sorting
+ * @param sortAlways whether to sort from the start, without hash tables.
+ * @param maxRowsInMemory number of rows that a task hashes before it switches to sorting.
  * @param groupRowsInMemory number of rows of one input and key that a sorting task keeps on the
- *                          heap
+ *                          heap.
  */
 private[skewext] case class GroupingSettings(
     sortAlways: Boolean,
