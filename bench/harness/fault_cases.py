@@ -182,7 +182,7 @@ CASES = (
     Case(
         "skew_join, salted, full",
         _technique(skewext.Salted(6, hot_keys=[HOT]), "full"),
-        fires="MultiFullJoin",
+        fires="SaltKeys",
     ),
     Case(
         "skew_join, broadcast, left",

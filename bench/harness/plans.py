@@ -37,7 +37,7 @@ _TECHNIQUES: dict[str, Expected] = {
         "BroadcastExchange": _SOME,
         "SortMergeJoin": _ANY,
     },
-    "salted": {"SaltKeys": 2, "SortMergeJoin": _ANY, "MultiFullJoin": _ANY, "BroadcastHashJoin": 0},
+    "salted": {"SaltKeys": 2, "SortMergeJoin": _ANY, "BroadcastHashJoin": 0},
 }
 
 

@@ -13,8 +13,8 @@ import org.apache.spark.sql.skewext.SqlInternals
  * `spark.sql.extendedExplainProviders=io.github.skewext.JoinExplainProvider`.
  *
  * Spark calls it for each EXPLAIN, for each query that it starts, and for each change of an
- * adaptive plan. So it reads the reasons that rules left on the nodes of the plan, and runs
- * nothing.
+ * adaptive plan. So it reads the reasons that rules left on the nodes of the plan. For joins that
+ * lost theirs it repeats the rewrite, before a query runs. It starts no job.
  */
 class JoinExplainProvider extends ExtendedExplainGenerator {
 

@@ -86,7 +86,8 @@ class JoinExplainProviderSuite extends SkewTest {
           Off,
           SkewConf.EXCLUDED_RULES.key -> RewriteJoinChains.ruleName,
           // Spark knows only the group of our rules.
-          SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> RewriteJoinChains.ruleName))
+          SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> RewriteJoinChains.ruleName,
+          SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> "RewriteJoinChains"))
         withSQLConf(off) {
           assert(explained(Rewritten) === "", off)
           assert(explained(Partial) === "", off)

@@ -84,7 +84,7 @@ private[function] object SkewFinding {
   }
 }
 
-/** The write of a bucketed table, and its contents as JSON. Each read of its row writes. */
+/** The write of a bucketed table, and its contents as JSON. Each execution plan writes once. */
 private[function] case class WriteFinding(
     table: String,
     by: Seq[String],

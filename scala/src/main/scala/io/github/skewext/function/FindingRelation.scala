@@ -29,6 +29,9 @@ private[skewext] case class FindingRelation(
 
   override def innerChildren: Seq[QueryPlan[_]] = inputs
 
+  /** False, so that a common table expression is not copied to each place that reads it. */
+  override lazy val deterministic: Boolean = false
+
   override def computeStats(): Statistics = Statistics(sizeInBytes = conf.defaultSizeInBytes)
 
   override protected def stringArgs: Iterator[Any] = Iterator(finding, output)

@@ -200,6 +200,12 @@ class TableFunctionsSuite extends MultiJoinTest {
       write(", mode => 'append', options => map('compression', 'zstd', 'path', NULL)")
         .collect()
       assert(spark.table("written_by_sql").count() === 6)
+      val readTwice = sql(
+        "WITH w AS (SELECT * FROM skewext_write_bucketed(TABLE(SELECT k, v FROM b), " +
+          "'written_by_sql', by => 'k', buckets => 2, mode => 'append')) " +
+          "SELECT * FROM w UNION ALL SELECT * FROM w")
+      assert(readTwice.collect().toSet.size === 1)
+      assert(spark.table("written_by_sql").count() === 9)
       write(", sort => array(), mode => 'overwrite', partition_by => array('v'), format => 'orc'")
         .collect()
       assert(spark.table("written_by_sql").inputFiles.forall(_.contains("/v=")))

@@ -2,6 +2,7 @@ package io.github.skewext.explain.report
 
 import io.github.skewext.bucket.MergeSortedFiles
 import io.github.skewext.join.{MultiFullJoinStrategy, SpreadNullKeys}
+import io.github.skewext.merge.SpreadSourceNullKeys
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.shuffle.{BulkExchanges, BulkShuffleExchangeExec, ColumnShuffleExchangeExec}
 import io.github.skewext.skew.{SketchJoinKeys, SplitSkewedJoins}
@@ -26,9 +27,12 @@ private[skewext] object AppliedRules {
       Some(nodes.count(is)).filter(_ > 0).map(n => AppliedRule(nameOf(rule), s"$what: $n"))
     def exchange(text: String)(node: SparkPlanGraphNode) =
       node.name.contains("Exchange") && node.desc.contains(text)
+    val spreads =
+      if (nodes.exists(_.name.startsWith(ExecutedJoin.MultiFullJoin))) SpreadNullKeys
+      else SpreadSourceNullKeys
     nodes.flatMap(ofJoin) ++ Seq(
       count(SaltedJoin, "sides of joins that were salted")(_.name == "SaltKeys"),
-      count(SpreadNullKeys, "exchanges that spread rows with a null key")(exchange("spreadnulls(")),
+      count(spreads, "exchanges that spread rows with a null key")(exchange("spreadnulls(")),
       count(SketchJoinKeys, "inputs whose keys were counted")(_.name == "KeySketch"),
       count(BulkExchanges, "exchanges that wrote by the buffer")(
         exchange(BulkShuffleExchangeExec.Mark)),
