@@ -20,7 +20,7 @@ from random_sql.sinks import SINKS as ALL_SINKS
 from random_sql.tree import FULL, SPARK, Block, Both, Join, Leaf, Select, statements
 
 # `make test-random` has as many as one likes.
-QUERIES = 200 if TEST_ALL else 40
+QUERIES = 200 if TEST_ALL else 60
 SEED = 20240229
 
 

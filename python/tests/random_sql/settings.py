@@ -64,7 +64,8 @@ def random_settings(random: Random) -> dict[str, str]:
     found.update({key: value for key, (value, often) in _SELDOM.items() if random.random() < often})
     if random.random() < 0.3:
         found[ANSI] = "true"
-    if random.random() < 0.35:
+    # Of these queries, one in ten has a partition that is split.
+    if random.random() < 0.6:
         found.update(_splitting(random))
     return found
 
