@@ -199,7 +199,7 @@ def test_html_is_escaped_and_the_picture_is_svg() -> None:
     titles = [each.text for each in picture.iter("{http://www.w3.org/2000/svg}title")]
     assert "partition 7: 8,990,000 rows" in titles
     assert "partition 7: 5 rows" in titles
-    assert shown(evil)[:24] in [each.text for each in picture.iter() if each.text]
+    assert shown(evil) in [each.text for each in picture.iter() if each.text]
 
 
 def test_very_many_partitions_share_bars() -> None:
