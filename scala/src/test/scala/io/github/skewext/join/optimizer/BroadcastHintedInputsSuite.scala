@@ -5,6 +5,7 @@ import scala.util.Random
 import io.github.skewext.explain.{ExplainedJoin, Explainer, Origin}
 import io.github.skewext.rules.SkewConf
 import io.github.skewext.{MultiJoinTest, PythonApi}
+import org.apache.logging.log4j.Level
 
 import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, NO_BROADCAST_HASH, ResolvedHint}
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
@@ -292,7 +293,8 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
   test("Spark warns once of a hint that is not used, and not of one that is") {
     def warnings(df: => DataFrame): Seq[String] = {
       val appender = new LogAppender("hints")
-      withLogAppender(appender)(df.collect())
+      // Another suite of the JVM may have switched the log off.
+      withLogAppender(appender, level = Some(Level.WARN))(df.collect())
       appender.loggingEvents
         .map(_.getMessage.getFormattedMessage)
         .filter(_.contains("int"))
