@@ -26,23 +26,24 @@ private[skewext] object ExplainedNullKeys {
    */
   def ofSource(join: SparkPlan, adaptive: Boolean, conf: SQLConf): Option[String] = join match {
     case split: SplitJoinExec if split.spreadNullKeys && !PlannedJoin.isMultiJoin(split) =>
-      Some(s"rows of the source without a key $Spread")
+      SourceSpread
     case BuiltinShuffledJoin(join) if (join.leftKeys ++ join.rightKeys).exists(SpreadNulls.isOne) =>
-      Some(s"rows of the source without a key $Spread")
+      SourceSpread
     case BuiltinShuffledJoin(join) if SpreadSourceNullKeys.sourceWithoutKeys(join).isDefined =>
       val why = whyTogether(join, adaptive, conf)
       Some(s"rows of the source without a key all go to one task: $why")
     case _ => None
   }
 
-  private val Spread = "are spread over all tasks"
+  private val SourceSpread = Some("rows of the source without a key are spread over all tasks")
 
-  private def whyTogether(join: SparkPlan, adaptive: Boolean, conf: SQLConf): String =
+  private def whyTogether(join: SparkPlan, adaptive: Boolean, conf: SQLConf): String = {
+    lazy val rule = excluded(join, conf)
     if (!adaptive) "the plan is not adaptive"
     else if (!conf.getConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS)) {
       s"${SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key} is false"
-    } else if (excluded(join, conf).isDefined) {
-      s"${excluded(join, conf).get} is in ${SkewConf.EXCLUDED_RULES.key}"
+    } else if (rule.isDefined) {
+      s"${rule.get} is in ${SkewConf.EXCLUDED_RULES.key}"
     } else if (join.children.forall(_.outputPartitioning == SinglePartition)) {
       "there is only one partition"
     } else if (join.children.flatMap(exchangeOf).size < join.children.size) {
@@ -50,6 +51,7 @@ private[skewext] object ExplainedNullKeys {
     } else {
       "an operator above or below requires the partitioning by the key"
     }
+  }
 
   /** The excluded rule that would spread the rows. Both are for the source of a MERGE. */
   private def excluded(join: SparkPlan, conf: SQLConf): Option[String] = {

@@ -4,7 +4,7 @@ import io.github.skewext.join.hint.TechniqueHint
 import io.github.skewext.join.optimizer.LowerMultiFullJoin
 import io.github.skewext.join.{MultiFullJoin, RewrittenJoins}
 import io.github.skewext.rewrite.{RewriteJoinChains, RewriteReason}
-import io.github.skewext.rules.{Guard, RuleName, SkewConf}
+import io.github.skewext.rules.{Guard, LogicalJoinRules, RuleName, SkewConf}
 import io.github.skewext.technique.TechniqueReason
 
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
@@ -114,7 +114,7 @@ private[skewext] object Origins {
   private def isExcluded(rule: String): Boolean = {
     val conf = SQLConf.get
     SkewConf.excludes(conf, rule) ||
-    RuleName.isIn(conf.optimizerExcludedRules.toSeq.flatMap(_.split(',')).map(_.trim), rule)
+    RuleName.isIn(LogicalJoinRules.excluded(conf), rule)
   }
 
   /** A copy of the query without the stages that adaptive execution has put into it. */

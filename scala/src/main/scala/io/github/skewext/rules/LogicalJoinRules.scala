@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand
+import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Rules of the optimizer, for plans with joins of Spark or skewext. Both have the tree pattern
@@ -17,7 +18,12 @@ class LogicalJoinRules(rules: Rule[LogicalPlan]*) extends RuleGroup[LogicalPlan]
     case _ => plan.containsPattern(JOIN)
   }
 
+  override protected def excluded: Set[String] = LogicalJoinRules.excluded(conf)
+}
+
+private[skewext] object LogicalJoinRules {
+
   /** The rules that the session excludes. Spark checks only the name of the group. */
-  override protected def excluded: Set[String] =
+  def excluded(conf: SQLConf): Set[String] =
     conf.optimizerExcludedRules.toSeq.flatMap(_.split(',')).map(_.trim).toSet
 }
