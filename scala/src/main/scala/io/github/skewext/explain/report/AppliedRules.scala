@@ -1,6 +1,7 @@
 package io.github.skewext.explain.report
 
 import io.github.skewext.bucket.MergeSortedFiles
+import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.join.{MultiFullJoinStrategy, SpreadNullKeys}
 import io.github.skewext.merge.SpreadSourceNullKeys
 import io.github.skewext.rewrite.RewriteJoinChains
@@ -28,7 +29,7 @@ private[skewext] object AppliedRules {
     def exchange(text: String)(node: SparkPlanGraphNode) =
       node.name.contains("Exchange") && node.desc.contains(text)
     val spreads =
-      if (nodes.exists(_.name.startsWith(ExecutedJoin.MultiFullJoin))) SpreadNullKeys
+      if (nodes.exists(_.name.startsWith(MultiFullJoinExec.Name))) SpreadNullKeys
       else SpreadSourceNullKeys
     nodes.flatMap(ofJoin) ++ Seq(
       count(SaltedJoin, "sides of joins that were salted")(_.name == "SaltKeys"),
@@ -52,7 +53,7 @@ private[skewext] object AppliedRules {
       AppliedRule(nameOf(RewriteJoinChains), s"$joins became one")
     }
     val inputs = Some(node.desc).collect {
-      case Inputs(number) if join.name == ExecutedJoin.MultiFullJoin =>
+      case Inputs(number) if join.name == MultiFullJoinExec.Name =>
         AppliedRule(nameOf(MultiFullJoinStrategy), s"one operator joined $number inputs")
     }
     val split = join.split.map(how => AppliedRule(nameOf(SplitSkewedJoins), s"split $how"))

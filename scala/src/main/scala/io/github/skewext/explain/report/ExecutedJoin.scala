@@ -2,6 +2,9 @@ package io.github.skewext.explain.report
 
 import scala.util.Try
 
+import io.github.skewext.join.exec.MultiFullJoinExec
+import io.github.skewext.skew.exec.SplitJoinExec
+
 import org.apache.spark.sql.execution.ui.SparkPlanGraphNode
 
 /**
@@ -23,10 +26,8 @@ private[skewext] case class ExecutedJoin(
 
 private[skewext] object ExecutedJoin {
 
-  val MultiFullJoin = "MultiFullJoin"
-
   /** The operators of skewext: a multi-way join, and the split form of Spark's joins. */
-  val Names: Set[String] = Set(MultiFullJoin, "SplitJoin")
+  val Names: Set[String] = Set(MultiFullJoinExec.Name, SplitJoinExec.Name)
 
   private val Split = """\(skew: (.*)\)$""".r.unanchored
   private val SplitBySpark = "(skew=true)"

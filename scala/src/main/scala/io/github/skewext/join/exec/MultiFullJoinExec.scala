@@ -42,7 +42,7 @@ case class MultiFullJoinExec(
   override def madeOf: Seq[MadeOf.Part] =
     children.zip(roles).map { case (child, role) => MadeOf.Part(child, linear = role == Required) }
 
-  override def nodeName: String = "MultiFullJoin"
+  override def nodeName: String = MultiFullJoinExec.Name
 
   override def requiredChildDistribution: Seq[Distribution] =
     if (storagePartitioned) {
@@ -118,6 +118,9 @@ case class MultiFullJoinExec(
 }
 
 object MultiFullJoinExec {
+
+  /** The name in plans. */
+  val Name = "MultiFullJoin"
 
   /** Whether the result is ordered by key. */
   sealed abstract class Order(val name: String) extends Serializable

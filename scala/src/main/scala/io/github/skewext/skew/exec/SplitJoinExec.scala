@@ -37,7 +37,7 @@ case class SplitJoinExec(
 
   /** Only a multi-way join has key columns. */
   override def nodeName: String = {
-    val kind = if (keyOutput.isEmpty) "SplitJoin" else "MultiFullJoin"
+    val kind = if (keyOutput.isEmpty) SplitJoinExec.Name else MultiFullJoinExec.Name
     s"$kind (skew: ${splits.describe})"
   }
 
@@ -145,4 +145,10 @@ case class SplitJoinExec(
 
   override protected def withNewChildrenInternal(
       newChildren: IndexedSeq[SparkPlan]): SplitJoinExec = copy(children = newChildren)
+}
+
+object SplitJoinExec {
+
+  /** The name in plans of the split form of Spark's joins. */
+  val Name = "SplitJoin"
 }
