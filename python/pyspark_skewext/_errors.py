@@ -25,12 +25,6 @@ def analysis_error(message: str) -> Exception:
     return Error(message=message)
 
 
-def execution_error(message: str) -> Exception:
-    from pyspark.errors import QueryExecutionException
-
-    return QueryExecutionException(message=message)
-
-
 def runtime_error(message: str) -> Exception:
     try:
         from pyspark.errors import PySparkRuntimeError as Error

@@ -43,6 +43,10 @@ class KeyCount(NamedTuple):
     progress: Callable[[int, int], None] | None
 
 
+#: The bounds of `min_share`. A smaller share needs a sketch that is too large for a task.
+LEAST_SHARE, LARGEST_SHARE = 0.00001, 0.5
+
+
 class BucketedWrite(NamedTuple):
     """A write of a bucketed table."""
 

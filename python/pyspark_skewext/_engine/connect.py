@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from pyspark_skewext._engine.calls import BucketedWrite, KeyCount, MultiJoin, SkewJoin, fetched
+from pyspark_skewext._engine.calls import (
+    LARGEST_SHARE,
+    LEAST_SHARE,
+    BucketedWrite,
+    KeyCount,
+    MultiJoin,
+    SkewJoin,
+    fetched,
+)
 from pyspark_skewext._errors import runtime_error, type_error, value_error
 from pyspark_skewext._jvm import EXTENSION, is_connect
 from pyspark_skewext._version import __version__
@@ -19,8 +27,6 @@ from pyspark_skewext._version import __version__
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
-# Bounds of the share of skew_report.
-_SHARES = (0.00001, 0.5)
 
 # How a server says that it does not know a function.
 _NO_FUNCTION = ("UNRESOLVABLE_TABLE_VALUED_FUNCTION", "UNRESOLVED_ROUTINE")
@@ -189,7 +195,7 @@ class ConnectEngine:
                 "skew_report finds them."
             )
         average = 1 / int(str(self._spark.conf.get("spark.sql.shuffle.partitions")))
-        share = min(max(average, _SHARES[0]), _SHARES[1])
+        share = min(max(average, LEAST_SHARE), LARGEST_SHARE)
         count = KeyCount([left, right], [list(names)] * 2, None, share, False, None)
         figures, rows = self.skew_report(count)
         least = average * sum(each["rows"] for each in figures["inputs"])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyspark_skewext._engine import engine_of
-from pyspark_skewext._engine.calls import KeyCount
+from pyspark_skewext._engine.calls import LARGEST_SHARE, LEAST_SHARE, KeyCount
 from pyspark_skewext._errors import type_error, value_error
 from pyspark_skewext._validate import JoinInput, check_progress, check_type, checked_inputs
 from pyspark_skewext.render.page import Page
@@ -15,9 +15,6 @@ from pyspark_skewext.render.skew import page_of
 from pyspark_skewext.render.skew_advice import advise
 from pyspark_skewext.results.skew import SkewFigures
 
-# A smaller share needs a sketch that is too large for a task.
-_LEAST_SHARE = 0.00001
-_LARGEST_SHARE = 0.5
 _MOST_PARTITIONS = 1_000_000
 
 
@@ -137,9 +134,9 @@ def _check(partitions: object, min_share: object, sizes: object, progress: objec
             f"partitions must be between 1 and {_MOST_PARTITIONS:,}, not {partitions}."
         )
     check_type(min_share, (int, float), "min_share must be a number")
-    if isinstance(min_share, (int, float)) and not _LEAST_SHARE <= min_share <= _LARGEST_SHARE:
+    if isinstance(min_share, (int, float)) and not LEAST_SHARE <= min_share <= LARGEST_SHARE:
         raise value_error(
-            f"min_share must be between {_LEAST_SHARE:f} and {_LARGEST_SHARE}, not {min_share}."
+            f"min_share must be between {LEAST_SHARE:f} and {LARGEST_SHARE}, not {min_share}."
         )
     if not isinstance(sizes, bool):
         raise type_error(f"sizes must be True or False, not {type(sizes).__name__}.")
