@@ -10,11 +10,16 @@ from pyspark.sql import DataFrame
 
 
 def plan_of(df: DataFrame) -> str:
-    """The physical plan, without what skewext adds to it on Spark 4."""
+    """The physical plan."""
     printed = io.StringIO()
     with redirect_stdout(printed):
         df.explain()
-    return printed.getvalue().split("== Extended")[0]
+    return without_explanation(printed.getvalue())
+
+
+def without_explanation(plan: str) -> str:
+    """The text of a plan without what skewext adds to it on Spark 4."""
+    return plan.split("\n== Extended Information (skewext) ==")[0]
 
 
 def node_names(df: DataFrame) -> list[str]:

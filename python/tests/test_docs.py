@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from plans import without_explanation
 from pyspark.sql import SparkSession
 from stock import setting
 
@@ -64,9 +65,8 @@ def without_ids(text: str) -> str:
 
 def matches(claimed: str, printed: str) -> bool:
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    # On Spark 4 the explanation of skewext follows a plan.
-    printed = printed.split("\n== Extended Information (skewext) ==")[0]
-    return doctest.OutputChecker().check_output(without_ids(claimed), without_ids(printed), flags)
+    printed = without_ids(without_explanation(printed))
+    return doctest.OutputChecker().check_output(without_ids(claimed), printed, flags)
 
 
 @contextmanager
