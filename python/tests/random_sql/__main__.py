@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--failures", type=int, default=3, help="after which to stop (3)")
     parser.add_argument("--lakehouse", action="store_true", help="tables of Delta and Iceberg too")
     parser.add_argument(
-        "--stock", type=float, default=0.25, help="share that stock Spark runs, too (0.25)"
+        "--stock", type=float, default=1.0, help="share that stock Spark runs, too (1.0)"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="for the counters")
     parser.add_argument("--merge", type=Path, nargs="+", metavar="FILE", help="add up such files")
