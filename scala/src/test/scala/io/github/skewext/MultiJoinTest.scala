@@ -52,7 +52,7 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
   protected def some[A](n: Int, cases: Seq[A]): Seq[A] =
     if (testAll) cases else new Random(n).shuffle(cases).take(n)
 
-  /** Whether CI or `make test-all` runs: also tests that take long, and generated code. */
+  /** Whether CI or `make test-all` runs: also tests that take long. */
   protected def testSlow: Boolean =
     testAll || sys.env.get("SKEWEXT_TEST_SLOW").contains("1")
 
@@ -72,15 +72,19 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
     }
   }
 
-  /** Whether queries are compiled, as CI does; that costs more than to run such small ones. */
-  protected def generatesCode: Boolean = testSlow
+  /**
+   * Whether queries are compiled, which takes longer than such small queries run. Suites about
+   * generated code always do it, and `make test-all` does it everywhere.
+   */
+  protected def generatesCode: Boolean = testAll
 
   /** A query where generated code is what is tested. */
-  protected def inGeneratedCode(body: => Unit): Unit =
-    withSQLConf(
-      "spark.sql.codegen.wholeStage" -> "true",
-      "spark.sql.codegen.factoryMode" -> "CODEGEN_ONLY",
-      "spark.sql.codegen.fallback" -> "false")(body)
+  protected def inGeneratedCode(body: => Unit): Unit = withSQLConf(Generated: _*)(body)
+
+  protected def Generated: Seq[(String, String)] = Seq(
+    "spark.sql.codegen.wholeStage" -> "true",
+    "spark.sql.codegen.factoryMode" -> "CODEGEN_ONLY",
+    "spark.sql.codegen.fallback" -> "false")
 
   // It warns of the threads of Spark's own pools, after every suite.
   override protected def doThreadPostAudit(): Unit = ()
