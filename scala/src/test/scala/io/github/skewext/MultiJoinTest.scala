@@ -79,9 +79,9 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
   protected def generatesCode: Boolean = testAll
 
   /** A query where generated code is what is tested. */
-  protected def inGeneratedCode(body: => Unit): Unit = withSQLConf(Generated: _*)(body)
+  protected def inGeneratedCode(body: => Unit): Unit = withSQLConf(GeneratedCode: _*)(body)
 
-  protected def Generated: Seq[(String, String)] = Seq(
+  protected def GeneratedCode: Seq[(String, String)] = Seq(
     "spark.sql.codegen.wholeStage" -> "true",
     "spark.sql.codegen.factoryMode" -> "CODEGEN_ONLY",
     "spark.sql.codegen.fallback" -> "false")

@@ -301,7 +301,7 @@ class SplitMultiJoinSuite extends SkewTest {
       val (inputs, roles, conf) = cases.pureApply(Gen.Parameters.default, Seed(seed))
       withClue(s"seed $seed, roles $roles, $conf: ") {
         var fired = false
-        withSQLConf(conf ++ (if (seed % 2 == 0) Generated else Nil): _*) {
+        withSQLConf(conf ++ (if (seed % 2 == 0) GeneratedCode else Nil): _*) {
           val df = multiJoin(inputs, Seq("k"), roles = roles)
           checkJoin(df)
           fired = splitJoins(df).nonEmpty
