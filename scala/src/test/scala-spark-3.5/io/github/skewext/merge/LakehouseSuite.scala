@@ -254,12 +254,15 @@ class LakehouseLastSuite
   slow(false).foreach(testDelta)
 }
 
-/** One of the orders that only CI and `make test-all` have: the statements that join, and their rows. */
+/** One of the orders that only `make test-all` has: the statements that join, and their rows. */
 abstract class LakehouseOrderTest(extensions: Class[_]*) extends LakehouseTest(extensions) {
 
   override protected def isComplete: Boolean = false
 
-  slow(() => testIceberg(CopyOnWrite), () => testDelta(vectors = true)).foreach(_())
+  if (testAll) {
+    testIceberg(CopyOnWrite)
+    testDelta(vectors = true)
+  }
 }
 
 class LakehouseBetweenSuite
