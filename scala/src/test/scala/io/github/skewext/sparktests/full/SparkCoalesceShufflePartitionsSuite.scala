@@ -1,4 +1,4 @@
-package io.github.skewext.skew
+package io.github.skewext.sparktests.full
 
 import io.github.skewext.SkewExtensions
 import org.scalactic.source.Position
