@@ -126,7 +126,7 @@ class PruneBucketsSuite extends BucketScanTest {
       val df = where("a IN (1, 2) AND b IN ('b1', 'b2')")
       checkAnswer(df)
       assert(bucketsRead(df).size > 50)
-      assert(explained(df, "t").why.contains("maxValues"))
+      assert(explained(df, "t").why.contains("too many values"))
     }
   }
 
