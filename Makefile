@@ -100,7 +100,7 @@ LINE_SUITES := *SkewExtensionsSuite *KeyTypesSuite *ExplainSuite *CollatedKeysSu
 LINE_TESTS := tests/test_joins.py tests/test_plans.py tests/test_other_sessions.py \
   tests/test_sessions.py::test_a_jar_of_another_line tests/smoke_wheel.py \
   $(if $(IS_NEWEST)$(filter $(FROM_PYSPARK),$(SPARK)),tests/test_random_sql.py::test_random_queries) \
-  $(if $(filter $(FROM_PYSPARK),$(SPARK)),tests/test_docs.py tests/test_examples.py::test_the_check_for_databricks) \
+  $(if $(filter $(lastword $(LINES)),$(SPARK)),tests/test_docs.py tests/test_examples.py::test_the_check_for_databricks) \
   $(if $(IS_NEWEST),tests/test_connect.py)
 
 test-line test-line-scala test-line-python: export SKEWEXT_TEST_LINE := 1

@@ -305,9 +305,9 @@ def test_jar_of_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert skewext.jar_path() == str(jars["3.5"])
     with pytest.raises(
         PySparkRuntimeError,
-        match=r"no jar for Spark 4\.0\.1; .* lines of Spark: 3\.5, 4\.1, 4\.2\.",
+        match=r"no jar for Spark 3\.4\.4; .* lines of Spark: 3\.5, 4\.1, 4\.2\.",
     ):
-        skewext.jar_path("4.0.1")
+        skewext.jar_path("3.4.4")
     # Without PySpark: the Spark of SPARK_HOME.
     monkeypatch.delenv("SKEWEXT_SPARK_LINE")
     monkeypatch.setitem(sys.modules, "pyspark", None)

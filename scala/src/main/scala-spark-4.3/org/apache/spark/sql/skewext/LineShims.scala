@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.{DynamicPruningSubquery, Expres
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 /** Code that differs from Spark 4.3 on. */
-private[skewext] trait LineShims {
+private[skewext] trait LineShims extends Since41Shims {
 
   def dynamicPruning(
       pruned: Expression,

@@ -5,14 +5,12 @@ import scala.collection.JavaConverters._
 import jakarta.servlet.http.HttpServletRequest
 
 import org.apache.spark.memory.SparkOutOfMemoryError
-import org.apache.spark.sql.catalyst.expressions.aggregate.Sum
-import org.apache.spark.sql.catalyst.expressions.{CollationKey, EvalMode, Expression, FunctionTableSubqueryArgumentExpression}
+import org.apache.spark.sql.catalyst.expressions.{CollationKey, Expression, FunctionTableSubqueryArgumentExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, MapInArrow, MapInPandas}
-import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, ShufflePartitionIdPassThrough}
 import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.execution.python.{MapInArrowExec, MapInPandasExec}
-import org.apache.spark.sql.execution.{EmptyRelationExec, ExternalAppendOnlyUnsafeRowArray, LeafExecNode, OneRowRelationExec, SparkPlan}
-import org.apache.spark.sql.types.{DataType, TimeType}
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.types.DataType
 import org.apache.spark.sql.{Column, DataFrame, SparkSession, classic}
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -40,23 +38,8 @@ private[skewext] trait Spark4Shims extends LineShims {
    */
   def compare(left: UTF8String, right: UTF8String): Int = left.binaryCompare(right)
 
-  /** Whether values are times of day, which are stored as longs. */
-  def isTime(dataType: DataType): Boolean = dataType.isInstanceOf[TimeType]
-
   /** Whether an expression is null if one of its children is. */
   def isNullIntolerant(e: Expression): Boolean = e.nullIntolerant
-
-  /** Whether the node holds its rows: that of a query without FROM, and one that was found empty. */
-  def hasFixedRows(leaf: LeafExecNode): Boolean = leaf match {
-    case _: OneRowRelationExec | _: EmptyRelationExec => true
-    case _ => false
-  }
-
-  /** Whether a column has the number of each row's partition: `repartitionById`. */
-  def isPartitionId(partitioning: Partitioning): Boolean =
-    partitioning.isInstanceOf[ShufflePartitionIdPassThrough]
-
-  def evalMode(sum: Sum): EvalMode.Value = sum.evalContext.evalMode
 
   /** Whether a table argument is partitioned or ordered. */
   def isArranged(table: FunctionTableSubqueryArgumentExpression): Boolean =
@@ -77,8 +60,4 @@ private[skewext] trait Spark4Shims extends LineShims {
 
   def outOfMemory(message: String): SparkOutOfMemoryError =
     new SparkOutOfMemoryError("INTERNAL_ERROR_MEMORY", Map("message" -> message).asJava)
-
-  /** There is no other threshold than the first one: memory decides. */
-  def rowArray(rowsInMemory: Int): ExternalAppendOnlyUnsafeRowArray =
-    new ExternalAppendOnlyUnsafeRowArray(rowsInMemory, Long.MaxValue, Int.MaxValue, Long.MaxValue)
 }
