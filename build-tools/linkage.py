@@ -24,12 +24,16 @@ OF_OBJECT = {
     ("equals", "(Ljava/lang/Object;)Z"),
     ("toString", "()Ljava/lang/String;"),
 }
-#: Where it is missing, the one who calls it does otherwise: `KeyTypes`.
+COALESCED = "org/apache/spark/sql/catalyst/plans/physical/CoalescedHashPartitioning"
+#: What the jar does not call where it is missing: see `KeyTypes`, `ExtensionPoints`,
+#: `CoalescedPartitions`. A class has no member here.
 CAUGHT = {
-    (
-        "org/apache/spark/sql/catalyst/util/CharVarcharUtils$",
-        "addPaddingInStringComparison",
-    )
+    ("org/apache/spark/sql/catalyst/util/CharVarcharUtils$", "addPaddingInStringComparison"),
+    ("org/apache/spark/sql/SparkSessionExtensions", "injectQueryPostPlannerStrategyRule"),
+    (COALESCED, None),
+    (COALESCED, "copy"),
+    (COALESCED, "copy$default$2"),
+    (COALESCED, "from"),
 }
 
 

@@ -10,7 +10,7 @@ import io.github.skewext.explain.Explainer
 import io.github.skewext.explain.report.{QueryReport, SkewReport}
 import io.github.skewext.join.hint.{HotKey, TechniqueOptions}
 import io.github.skewext.join.{InputRole, MultiFullJoinBuilder}
-import io.github.skewext.rules.{Guard, LoadedExtension, SkewConf, SparkLine}
+import io.github.skewext.rules.{LoadedExtension, SkewConf, SparkLine}
 import io.github.skewext.technique.{SkewJoinBuilder, SkewTechniques}
 
 import org.apache.spark.sql.skewext.{EventLog, SparkShims, SqlInternals}
@@ -29,10 +29,10 @@ object PythonApi {
   def isOperatorAvailable(session: SparkSession): Boolean = LoadedExtension.canPlanIn(session)
 
   /** Why skewext does not support this version of Spark; null if it does. */
-  def unsupportedSpark(): String = if (Guard.sparkIsSupported) null else SparkLine.unsupported
+  def unsupportedSpark(): String = if (SparkLine.isOurs) null else SparkLine.unsupported
 
   def isEnabled(session: SparkSession): Boolean =
-    Guard.sparkIsSupported && SkewConf.enabled(session.sessionState.conf)
+    SparkLine.isOurs && SkewConf.enabled(session.sessionState.conf)
 
   def register(session: SparkSession): Unit = {
     requireSupportedSpark()
@@ -224,5 +224,5 @@ object PythonApi {
   }
 
   private def requireSupportedSpark(): Unit =
-    if (!Guard.sparkIsSupported) throw SqlInternals.analysisError(SparkLine.unsupported)
+    if (!SparkLine.isOurs) throw SqlInternals.analysisError(SparkLine.unsupported)
 }

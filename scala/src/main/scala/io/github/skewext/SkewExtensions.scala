@@ -8,7 +8,7 @@ import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, 
 import io.github.skewext.join.{MultiFullJoinStrategy, PhysicalJoinRules, SpreadNullKeys}
 import io.github.skewext.merge.{MergeQuery, SpreadSourceNullKeys, UndoReplicatingSplits}
 import io.github.skewext.rewrite.RewriteJoinChains
-import io.github.skewext.rules.{Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, NonAdaptiveRules, SparkLine}
+import io.github.skewext.rules.{ExtensionPoints, Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, NonAdaptiveRules, SparkLine}
 import io.github.skewext.shuffle.BulkExchanges
 import io.github.skewext.skew.{ForceSkewedJoins, MarkWrittenJoins, RequiredLayout, SketchJoinKeys, SkewReason, SplitSkewedJoins}
 import io.github.skewext.technique.{CheckBroadcasts, MarkedBroadcastJoinStrategy, PlanSkewJoins, PushThroughSaltKeys, ResolveSkewJoinHints, SaltedJoinStrategy}
@@ -101,24 +101,30 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
     else SparkLine.warnOnce()
 
   private def load(extensions: SparkSessionExtensions): Unit =
-    if (!Guard.sparkIsSupported) {
-      SparkLine.warnOnce()
-    } else if (SkewExtensions.applied.add(extensions)) {
+    if (SkewExtensions.applied.add(extensions)) {
       extensions.injectResolutionRule(_ => GuardedRule(ResolveSkewJoinHints))
       extensions.injectResolutionRule(_ => GuardedRule(KeepCommonTables))
       TableFunctions.all.foreach(extensions.injectTableFunction)
       extensions.injectOptimizerRule(SkewExtensions.loadedOptimizerRules)
       extensions.injectRuntimeOptimizerRule(_ => GuardedRule(PropagateEmptyInputs.AtRuntime))
       SkewExtensions.strategies.foreach(strategy => extensions.injectPlannerStrategy(_ => strategy))
-      extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
       extensions.injectQueryStagePrepRule(_ => CheckBroadcasts)
       // Runs first, because the remaining sorts show the order that the query requires of a join.
       extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfScans)
       extensions.injectColumnar(_ => NonAdaptiveRules(SkewExtensions.rulesOfScans))
-      extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
+      if (ExtensionPoints.hasRulesBeforeExchanges) {
+        extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
+        extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
+      } else {
+        ExtensionPoints.warnOnce()
+        extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfBulkExchanges)
+      }
       extensions.injectColumnar(_ => NonAdaptiveRules(SkewExtensions.rulesOfBulkExchanges))
       extensions.injectQueryStageOptimizerRule(_ => GuardedRule(PruneBucketsByKeys))
-      extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
+      // Without RequiredLayout it is unknown what relies on the partitions of a join.
+      if (ExtensionPoints.hasRulesBeforeExchanges) {
+        extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
+      }
       SkewextTab.attachToActive()
     }
 }

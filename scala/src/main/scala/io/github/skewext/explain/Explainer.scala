@@ -4,7 +4,7 @@ import scala.util.Try
 import scala.util.control.NonFatal
 
 import io.github.skewext.join.MultiFullJoin
-import io.github.skewext.rules.{Guard, LoadedExtension, SkewConf, SparkLine}
+import io.github.skewext.rules.{ExtensionPoints, Guard, LoadedExtension, SkewConf, SparkLine}
 
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
@@ -26,7 +26,7 @@ object Explainer {
   def explainRan(query: QueryExecution): Explanation = explain(query, plansCommands = false)
 
   private def explain(query: QueryExecution, plansCommands: Boolean): Explanation =
-    if (Guard.sparkIsSupported) {
+    if (SparkLine.isOurs) {
       new Explainer(query, plansCommands).explanation
     } else {
       Explanation(Seq(SparkLine.unsupported), Nil)
@@ -101,7 +101,7 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
     val switchedOff =
       if (SkewConf.enabled(conf)) None
       else Some(s"${SkewConf.ENABLED.key} is false, so Spark plans all joins alone.")
-    registration.toSeq ++ switchedOff
+    registration.toSeq ++ switchedOff ++ ExtensionPoints.limits
   }
 
   /** The failures of our rules in this session. Their queries are unknown. */

@@ -7,11 +7,11 @@ import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNode
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
-import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 
 /**
  * Keeps a failure of skewext from failing the session. It logs the failure once, and the plan stays
@@ -27,19 +27,6 @@ object Guard extends Logging {
    */
   private val failedIn =
     new mutable.WeakHashMap[SparkSession, mutable.LinkedHashMap[String, String]]
-
-  /**
-   * Whether the running Spark is of the line for which the jar was built, and has all extension
-   * points.
-   */
-  def sparkIsSupported: Boolean = SparkLine.isOurs && hasExtensionPoints
-
-  /**
-   * Spark 3.5.0 lacks one. Some vendors' Spark has it under that version number, so this checks the
-   * method.
-   */
-  private lazy val hasExtensionPoints: Boolean = classOf[SparkSessionExtensions].getMethods
-    .exists(_.getName == "injectQueryPostPlannerStrategyRule")
 
   def protect[T](what: => String, fallback: => T)(body: => T): T =
     try {

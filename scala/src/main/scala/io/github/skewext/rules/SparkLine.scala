@@ -19,11 +19,9 @@ object SparkLine {
   def isOurs: Boolean = SPARK_VERSION.startsWith(BuildInfo.sparkLine + ".")
 
   /** The reason why skewext cannot run in this Spark. */
-  def unsupported: String = {
-    val use = if (isOurs) "a newer release" else "the jar"
+  def unsupported: String =
     "skewext " + BuildInfo.version + " is built for Spark " + BuildInfo.sparkLine + " and this is Spark " +
-      SPARK_VERSION + "; use " + use + " of this Spark's line."
-  }
+      SPARK_VERSION + "; use the jar of this Spark's line."
 
   def warnOnce(): Unit =
     if (told.compareAndSet(false, true)) {

@@ -99,10 +99,9 @@ case class MultiFullJoinExec(
     }
     partitioning match {
       case h: HashPartitioning => translate(h.expressions).map(e => h.copy(expressions = e))
-      case c: CoalescedHashPartitioning =>
-        translate(c.from.expressions).map(e => c.copy(from = c.from.copy(expressions = e)))
       case SinglePartition => Some(SinglePartition)
       case PartitioningCollection(all) => all.flatMap(overKeyOutput(input, _)).headOption
+      case other if CoalescedPartitions.exist => CoalescedPartitions.translated(other, translate)
       case _ => None
     }
   }
