@@ -178,7 +178,7 @@ def test_nothing_at_all(spark: SparkSession, visits: DataFrame) -> None:
     svg_of(report._repr_html_())
     all_null = skew_report(visits.where("k is null"), "k")
     assert all_null.df.null_share == 1.0
-    assert "NULL in the key" in all_null.advice[0]
+    assert "All partitions are small" in all_null.advice[0]
 
 
 @pytest.mark.classic("there is no progress")

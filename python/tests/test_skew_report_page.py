@@ -92,7 +92,15 @@ HOT_KEY = [("a", 7, 8_990_000, 8_990_000)]
             {"skewext_splits": False, "spark_splits": False},
         ),
         ('skewedPartitionThresholdInBytes", "85MB"', "Factor", {"row_bytes": 20}),
-        ("it is small", "set(", {"row_bytes": 1}),
+        (
+            "All partitions are small (at most about 8.6 MB in memory): there is nothing to do",
+            "set(",
+            {"row_bytes": 1},
+        ),
+        # Three rows are no skew, with one key or with several, and need no other key.
+        ("are small", "partition 0", {"partition_rows": [3, 0, 0], "hot": [("a", 0, 3, 3)]}),
+        ("are small", "more partitions", {"partition_rows": [3, 1, 1], "hot": []}),
+        ("are small", "NULL", {"partition_rows": [1, 1, 1], "hot": [], "nulls": [0, 3, 0]}),
         ("but of several keys", "configure", {"hot": []}),
         # It has many rows, but in another partition.
         ("but of several keys", "alone", {"hot": [("a", 3, 8_990_000, 8_990_000)]}),
@@ -141,6 +149,26 @@ HOT_KEY = [("a", 7, 8_990_000, 8_990_000)]
                 "hot": [(*HOT_KEY[0], 2_000, 2_000)],
             },
         ),
+        # A join of many rows with one row each is an ordinary one.
+        (
+            "alone has",
+            "dropDuplicates",
+            {
+                "other": [200_000] * 8,
+                "output": [10_000] * 7 + [9_000_000],
+                "hot": [(*HOT_KEY[0], 1, 1)],
+            },
+        ),
+        # So is one that gives no more rows than it reads.
+        (
+            "alone has",
+            "dropDuplicates",
+            {
+                "other": [2_000_000] * 8,
+                "output": [10_000] * 7 + [17_980_000],
+                "hot": [(*HOT_KEY[0], 2, 2)],
+            },
+        ),
         (
             "divides what comes out of partition 7",
             "There are no rows",
@@ -171,7 +199,7 @@ def test_hot_keys_of_a_join() -> None:
 
 
 def test_few_keys() -> None:
-    report = made([5] + [0] * 1999, [(1, 0, 5, 5)])
+    report = made([500_000] + [0] * 1999, [(1, 0, 5, 5)])
     assert report.slowest.times is None
     assert "most others have nothing to do" in str(report)
     assert "1,100 different keys for 2,000 partitions: at least 900 tasks" in report.advice[-1]

@@ -40,9 +40,16 @@ def advise(report: SkewFigures) -> list[str]:
         for name, skew in inputs
         if skew.untracked_rows
     ]
+    if said:
+        return said
     ratio = report.slowest.times
     compared = "" if ratio is None else f" (the slowest task has {times(ratio)} the median)"
-    return said or [f"The rows are spread evenly enough: there is nothing to do{compared}."]
+    largest = max(max(skew.partition_bytes) for _, skew in inputs)
+    if any(_uneven(skew) for _, skew in inputs) and largest <= _SMALL_BYTES:
+        why = f"All partitions are small (at most about {bytes_shown(largest)} in memory)"
+    else:
+        why = "The rows are spread evenly enough"
+    return [f"{why}: there is nothing to do{compared}."]
 
 
 def _names(names: Sequence[str]) -> str:
@@ -86,9 +93,11 @@ def _nulls(report: SkewFigures, name: str, skew: KeySkew) -> list[str]:
     most = max(skew.partition_null_rows)
     if skew.null_share < _NULLS or most <= _UNEVEN * median_high(skew.partition_rows) / 2:
         return []
+    partition = skew.partition_null_rows.index(most)
+    if skew.partition_bytes[partition] <= _SMALL_BYTES:
+        return []
     columns = ["`" + each.replace("`", "``") + "`" for each in skew.keys]
     where = " AND ".join(f"{column} IS NOT NULL" for column in columns)
-    partition = skew.partition_null_rows.index(most)
     said = (
         f"{skew.null_rows:,} rows of {name} ({percent(skew.null_share)}) have a NULL in the key, "
         f"and a shuffle sends {most:,} of them to partition {partition}, although they match "
@@ -108,7 +117,8 @@ def _large(report: SkewFigures, name: str, skew: KeySkew) -> list[str]:
     rows = [every - nulls for every, nulls in zip(skew.partition_rows, skew.partition_null_rows)]
     partition = max(range(len(rows)), key=rows.__getitem__)
     median = median_high(rows)
-    if rows[partition] <= _UNEVEN * max(1, median):
+    is_small = skew.partition_bytes[partition] <= _SMALL_BYTES
+    if is_small or rows[partition] <= _UNEVEN * max(1, median):
         return []
     compared = f"{times(rows[partition] / median)} the median" if median else "most others none"
     there = [key for key in report.hot_keys if key.partition == partition]
@@ -140,8 +150,6 @@ def _splitting(report: SkewFigures, name: str, skew: KeySkew, partition: int) ->
     size = skew.partition_bytes[partition]
     about = f"about {bytes_shown(size)} in memory"
     settings = report.settings
-    if size <= _SMALL_BYTES:
-        return f"But it is small ({about}): there is nothing to do as long as it is."
     if size > skew.split_above_bytes:
         return f"It has {about}. " + _who_splits(report, skew, size)
     median = median_high(skew.partition_bytes)
@@ -184,10 +192,10 @@ def _output(report: SkewFigures) -> list[str]:
     if report.output is None or report.other is None:
         return []
     read = report.df.rows + report.other.rows
-    products = [key.output_rows.middle if key.output_rows else 0 for key in report.hot_keys]
+    products = list(map(_product, report.hot_keys))
     most = max(products, default=0)
-    is_large = most > max(read, 1) / 10
-    if report.output.rows <= _LARGE_OUTPUT * read and not is_large:
+    is_large = most > read / 10
+    if report.output.rows <= (1 if is_large else _LARGE_OUTPUT) * read:
         return []
     said = (
         f"A join gives about {report.output.rows:,} rows for {read:,} that it reads, as keys have "
@@ -214,9 +222,17 @@ def _output(report: SkewFigures) -> list[str]:
     return [said]
 
 
+def _product(key: HotKey) -> float:
+    """Its rows in the join; 0 unless it certainly has several rows on both sides."""
+    if key.other_rows is None or key.output_rows is None:
+        return 0
+    return key.output_rows.middle if min(key.rows.low, key.other_rows.low) > 1 else 0
+
+
 def _few_keys(report: SkewFigures) -> list[str]:
     keys = report.df.distinct_bounds.high
-    if report.df.rows and keys < report.shuffle_partitions:
+    is_small = sum(report.df.partition_bytes) <= _SMALL_BYTES
+    if keys < report.shuffle_partitions and not is_small:
         return [
             f"There are {keys:,} different keys for {report.shuffle_partitions:,} partitions: at "
             f"least {report.shuffle_partitions - keys:,} tasks get no rows with a key. A key of "
