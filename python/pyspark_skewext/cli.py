@@ -77,11 +77,15 @@ def _setting(text: str) -> tuple[str, str]:
 def _report(options: argparse.Namespace) -> None:
     path: str = options.event_log
     # Spark takes seconds to start. Only a local path can be checked before.
-    if ":" not in path and not Path(path).exists():
+    scheme, _, local = path.rpartition(":")
+    if scheme in ("", "file") and not Path(local).exists():
         raise FileNotFoundError(f"There is no event log {path}.")
-    folder = Path() if options.html is None else options.html.absolute().parent
-    if not folder.is_dir():
-        raise FileNotFoundError(f"There is no folder {folder}.")
+    if options.html is not None:
+        folder = options.html.absolute().parent
+        if not folder.is_dir():
+            raise FileNotFoundError(f"There is no folder {folder}.")
+        if options.html.is_dir():
+            raise IsADirectoryError(f"{options.html} is a folder: --html needs a file.")
 
     from pyspark_skewext.report import query_report
 

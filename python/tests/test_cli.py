@@ -53,11 +53,14 @@ def test_paths_are_checked_before_spark_starts(
 ) -> None:
     started = Mock()
     monkeypatch.setattr(cli, "_session", started)
-    assert main(["report", "/no/such/log"]) == 1
-    assert capsys.readouterr().err == "error: There is no event log /no/such/log.\n"
+    for log in ("/no/such/log", "file:/no/such/log", "file:///no/such/log"):
+        assert main(["report", log]) == 1
+        assert capsys.readouterr().err == f"error: There is no event log {log}.\n"
     page = tmp_path / "none" / "page.html"
     assert main(["report", str(tmp_path), "--html", str(page)]) == 1
     assert capsys.readouterr().err == f"error: There is no folder {page.parent}.\n"
+    assert main(["report", tmp_path.as_uri(), "--html", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == f"error: {tmp_path} is a folder: --html needs a file.\n"
     started.assert_not_called()
 
 
