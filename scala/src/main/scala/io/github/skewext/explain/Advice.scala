@@ -94,9 +94,10 @@ private[skewext] object Advice {
 
   def of(reason: RewriteReason): String = reason match {
     case RewriteReason.SwitchedOff => "Set it to true for this query."
-    case RewriteReason.FewInputs =>
-      "Two inputs are shuffled once in any case. With a lower minInputs they become one " +
-        "operator, too, which saves the sorts."
+    case RewriteReason.TwoInputs =>
+      "Nothing to do. spark.skewext.multiJoin.rewrite.minInputs=2 saves the sorts of a full outer " +
+        "join on equal keys alone."
+    case RewriteReason.FewInputs => "Lower the setting for this query."
     case RewriteReason.MixedOff =>
       "Try the setting with this query. multi_join does not depend on the setting."
     case RewriteReason.Broadcast => "Nothing to do: a broadcast join shuffles nothing."

@@ -1,5 +1,6 @@
 package io.github.skewext.explain
 
+import io.github.skewext.rewrite.RewriteReason.TwoInputs
 import io.github.skewext.rules.{LoadedExtension, SkewConf}
 
 import org.apache.spark.sql.SparkSession
@@ -44,9 +45,12 @@ private[skewext] class JoinOutlines(session: SparkSession, plansAgain: Boolean) 
           Some(ExplainedExecution.of(join, adaptive.isDefined, conf)))
       case (None, Some(join)) => outline(Operators.describe(join), Origins.ofBroadcast(join))
       case _ =>
+        val origin = Origins.ofSparks(found.joins.flatMap(_.logical), off, plansAgain)
+        // A split is what the extension does for such a join.
+        val isSplit = skew.exists(_.status == ExplainedSkew.Split)
         outline(
           found.joins.map(Operators.describe(_)).mkString(", "),
-          Origins.ofSparks(found.joins.flatMap(_.logical), off, plansAgain))
+          if (isSplit && origin.text == TwoInputs.text) origin.copy(advice = None) else origin)
     }
   }
 }

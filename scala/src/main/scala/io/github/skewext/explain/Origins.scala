@@ -107,8 +107,26 @@ private[skewext] object Origins {
     val all = (lost ++ kept).distinct
     // A join is part of a short chain because the join above could not be added to it, so that
     // reason counts.
-    val others = all.filter(_.reason != RewriteReason.FewInputs)
-    if (others.isEmpty) all.take(1) else others
+    val others = all.filterNot(each => isShort(each.reason))
+    val inputs = joins.headOption.fold(0)(inputsOf)
+    if (all.nonEmpty && inputs < SQLConf.get.getConf(SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS)) {
+      // Without its other obstacles, so few inputs would not be rewritten either.
+      Seq(RewriteReason.few(inputs))
+    } else if (others.isEmpty) {
+      all.take(1)
+    } else {
+      others
+    }
+  }
+
+  private def isShort(reason: RewriteReason): Boolean =
+    reason == RewriteReason.TwoInputs || reason == RewriteReason.FewInputs
+
+  /** The inputs of the consecutive joins from this node down. */
+  private def inputsOf(plan: LogicalPlan): Int = plan match {
+    case _: Join | _: MultiFullJoin | _: Project | _: Filter => plan.children.map(inputsOf).sum
+    case stage: LogicalQueryStage => inputsOf(stage.logicalPlan)
+    case _ => 1
   }
 
   private def isExcluded(rule: String): Boolean = {

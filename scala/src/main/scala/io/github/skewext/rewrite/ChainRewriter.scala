@@ -287,9 +287,7 @@ private[skewext] class ChainRewriter(
       } else if (sharesColumnsWithSubquery(group.original)) {
         Some(Detailed(RewriteReason.SharedSubquery, None))
       } else if (group.inputs.size < minInputs && !group.joins.contains(NamedJoin)) {
-        Some(
-          group.obstacles.headOption.getOrElse(
-            Detailed(RewriteReason.FewInputs, Some(s"${group.inputs.size} inputs"))))
+        Some(group.obstacles.headOption.getOrElse(RewriteReason.few(group.inputs.size)))
       } else if (!isEnabled) {
         Some(Detailed(RewriteReason.SwitchedOff, None))
       } else {

@@ -14,6 +14,9 @@ object RewriteReason {
 
   case object SwitchedOff extends RewriteReason("spark.skewext.multiJoin.rewrite.enabled is false")
 
+  case object TwoInputs
+      extends RewriteReason("it has two inputs, and Spark shuffles each of them at most once")
+
   case object FewInputs
       extends RewriteReason(
         "the chain has fewer inputs on one key than spark.skewext.multiJoin.rewrite.minInputs")
@@ -95,6 +98,7 @@ object RewriteReason {
   /** All reasons, in the order of the documentation. */
   val all: Seq[RewriteReason] = Seq(
     SwitchedOff,
+    TwoInputs,
     FewInputs,
     MixedOff,
     Broadcast,
@@ -125,6 +129,11 @@ object RewriteReason {
   case class Detailed(reason: RewriteReason, detail: Option[String]) {
     def text: String = reason.text + detail.map(d => s" ($d)").getOrElse("")
   }
+
+  /** Why a chain with fewer inputs than the least number is not rewritten. */
+  def few(inputs: Int): Detailed =
+    if (inputs == 2) Detailed(TwoInputs, None)
+    else Detailed(FewInputs, Some(s"$inputs inputs"))
 
   private val notRewritten = TreeNodeTag[Detailed]("skewext.notRewritten")
 

@@ -111,7 +111,7 @@ class ExplainSuite extends SkewTest {
     rewritten.collect()
     assert(one(rewritten).origin.status === Origin.Rewritten)
 
-    val alone = stock(left(), "full")
+    val alone = stock(stock(left(), "full").drop("k"), "full")
     alone.queryExecution.optimizedPlan.foreach {
       case join: Join =>
         RewriteReason.set(join, RewriteReason.Detailed(RewriteReason.PartialKey, Some("l = k")))
@@ -155,8 +155,30 @@ class ExplainSuite extends SkewTest {
       assert(origin.advice === Some(Advice.of(RewriteReason.PartialKey)))
       assert(first.queryExecution.optimizedPlan.collect { case j: MultiFullJoin => j }.isEmpty)
     }
-    val two = one(spark.sql("SELECT v0 FROM t0 FULL JOIN t1 USING (k)")).origin
-    assert(two.text === RewriteReason.FewInputs.text && two.detail === Some("2 inputs"))
+  }
+
+  test("advice for joins of few inputs: none that minInputs would refuse") {
+    (0 until 3).foreach(i => skewed(i, 60).createOrReplaceTempView(s"t$i"))
+    val two = Seq("FULL", "LEFT", "LEFT SEMI").map(t => s"SELECT * FROM t0 $t JOIN t1 USING (k)") ++
+      Seq("t0.k <=> t1.k", "t0.k < t1.k", "t0.k = t1.k AND v0 < v1").map { on =>
+        s"SELECT * FROM t0 FULL JOIN t1 ON $on"
+      }
+    def reason(query: String) = {
+      val origin = one(spark.sql(query)).origin
+      assert(origin.status === Origin.LeftAlone)
+      (origin.text, origin.advice)
+    }
+    def whole(reason: RewriteReason) = (reason.text, Some(Advice.of(reason)))
+    for (query <- two) assert(reason(query) === whole(RewriteReason.TwoInputs), query)
+    val three = "SELECT * FROM t0 JOIN t1 USING (k) JOIN t2 USING (k)"
+    assert(reason(three) === whole(RewriteReason.MixedOff))
+    withSQLConf(SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS.key -> "4") {
+      assert(reason(three) === whole(RewriteReason.FewInputs))
+    }
+    withSQLConf(SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS.key -> "2") {
+      assert(one(spark.sql(two.head)).origin.status === Origin.Rewritten)
+      assert(reason(two(3)) === whole(RewriteReason.NullSafeEquality))
+    }
   }
 
   test("Spark's joins that follow each other are one entry") {
@@ -197,7 +219,7 @@ class ExplainSuite extends SkewTest {
     val explained = one(sparks)
     assert(explained.title === "SplitJoin full outer [l = k]")
     assert(explained.skew.map(_.status) === Seq(ExplainedSkew.Split))
-    assert(explained.origin.status === Origin.LeftAlone)
+    assert(explained.origin === Origin(Origin.LeftAlone, RewriteReason.TwoInputs.text))
     assert(explained.execution.isEmpty)
 
     val bySpark = stock(left(2), "inner")

@@ -129,7 +129,7 @@ class RewriteReasonSuite extends RewriteTest {
         .join(broadcast(spark.table("t1")), Seq("k"), "full")
         .join(spark.table("t2"), Seq("k"), "full"),
       Hint)
-    checkLeft(s"SELECT v0, v1 FROM $ab", FewInputs)
+    checkLeft(s"SELECT v0, v1 FROM $ab", TwoInputs)
     withSQLConf(MinInputs -> "4")(checkLeft(chain(wholeKey), FewInputs))
     withSQLConf(SkewConf.MULTI_JOIN_REWRITE.key -> "false") {
       checkLeft(chain(wholeKey), SwitchedOff)
