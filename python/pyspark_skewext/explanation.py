@@ -94,7 +94,7 @@ def explain(df: DataFrame) -> Explanation:
       input 1  optional  Scan ExistingRDD [id]  pushed: id IS NOT NULL, id > 1
       grouping: hash; exchanges: 2 (bulk rows 2); key sampling: 2
       null keys: none in the result
-      skew: not run: the query has not been run
+      skew: not run: this DataFrame has not been run; count() and show() run plans of their own
     """
     if not _jvm.is_a(df, "DataFrame"):
         raise type_error(f"Expected a DataFrame, not {type(df).__name__}.")

@@ -68,7 +68,8 @@ private[skewext] object ExplainedSkews {
           case None if adaptive.isEmpty => ignored("the plan is not adaptive")
           case None if off.isDefined => ignored(s"${off.get.key} is false")
           case None if adaptive.contains(true) => ignored("no rule has looked at it")
-          case None => Some(ExplainedSkew(name, ExplainedSkew.NotRun, "the query has not been run"))
+          case None =>
+            Some(ExplainedSkew(name, ExplainedSkew.NotRun, ExplainedSkew.NotRunItself))
         }
       case _ => None
     }

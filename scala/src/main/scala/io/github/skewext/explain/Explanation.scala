@@ -136,6 +136,10 @@ object ExplainedSkew {
   val Whole = "whole"
   val NotRun = "not run"
 
+  /** Why nothing is known of the run of a DataFrame. */
+  val NotRunItself: String =
+    "this DataFrame has not been run; count() and show() run plans of their own"
+
   /** No rule applies to the operator: it is not shuffled, or the rules are off. */
   val Ignored = "not looked at"
 }

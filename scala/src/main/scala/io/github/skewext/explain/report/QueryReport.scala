@@ -2,7 +2,7 @@ package io.github.skewext.explain.report
 
 import scala.util.Try
 
-import io.github.skewext.explain.PlannedJoin
+import io.github.skewext.explain.{ExplainedSkew, PlannedJoin}
 import io.github.skewext.rules.{LoadedExtension, SkewConf}
 import io.github.skewext.sketch.KeyPass
 import io.github.skewext.skew.SkewSettings
@@ -42,10 +42,9 @@ object QueryReport {
       status.query(query.id).exists(_.metrics.exists(m => own.contains(m.accumulatorId)))
     }
     if (ran.isEmpty) {
-      fail(
-        "The DataFrame has not been run itself: count(), show() and write run queries of their " +
-          "own. Run it by collect(), toPandas() or foreach(), or give the number that the query " +
-          "has in Spark's UI; without one, the report is about the last query that has a join.")
+      fail(s"${ExplainedSkew.NotRunItself.capitalize}. Run it by collect(), toPandas() or foreach(), or " +
+        "give the number that the query has in Spark's UI; without one, the report is about the " +
+        "last query that has a join.")
     }
     val id = ran.map(_.id).max
     new QueryReport(status, checked(queries, id, "this application"), queries).json

@@ -245,7 +245,7 @@ class QueryReportSuite extends SkewTest {
       (
         () => PythonApi.queryReport(spark, 12345L),
         "There is no query 12345 in this application; known are"),
-      (() => PythonApi.queryReport(skewed(0, 60)), "The DataFrame has not been run itself"))
+      (() => PythonApi.queryReport(skewed(0, 60)), "This DataFrame has not been run; count()"))
     for ((ask, message) <- errors) {
       val error = intercept[AnalysisException](ask())
       assert(error.getMessage.contains(message))
