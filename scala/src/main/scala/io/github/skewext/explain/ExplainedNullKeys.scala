@@ -1,15 +1,15 @@
 package io.github.skewext.explain
 
 import io.github.skewext.join.exec.MultiJoinExec
-import io.github.skewext.join.{SpreadNullKeys, SpreadNulls}
+import io.github.skewext.join.{NullKeySpreading, SpreadNullKeys, SpreadNulls}
 import io.github.skewext.merge.SpreadSourceNullKeys
 import io.github.skewext.rules.SkewConf
 import io.github.skewext.skew.exec.SplitJoinExec
 import io.github.skewext.stable.{BuiltinShuffledJoin, MadeOf}
 
-import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
+import org.apache.spark.sql.catalyst.plans.physical.{ClusteredDistribution, SinglePartition}
 import org.apache.spark.sql.execution._
-import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
+import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, ShuffleExchangeLike}
 import org.apache.spark.sql.internal.SQLConf
 
 /** The tasks for rows with a null key, and the reason if all such rows go to one task. */
@@ -39,6 +39,7 @@ private[skewext] object ExplainedNullKeys {
 
   private def whyTogether(join: SparkPlan, adaptive: Boolean, conf: SQLConf): String = {
     lazy val rule = excluded(join, conf)
+    lazy val partitioned = partitionedInputs(join)
     if (!adaptive) "the plan is not adaptive"
     else if (!conf.getConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS)) {
       s"${SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key} is false"
@@ -46,12 +47,24 @@ private[skewext] object ExplainedNullKeys {
       s"${rule.get} is in ${SkewConf.EXCLUDED_RULES.key}"
     } else if (join.children.forall(_.outputPartitioning == SinglePartition)) {
       "there is only one partition"
-    } else if (join.children.flatMap(exchangeOf).size < join.children.size) {
-      "an input is already partitioned by the key"
+    } else if (partitioned.nonEmpty) {
+      s"already partitioned by the key: input ${partitioned.mkString(", ")}"
     } else {
-      "an operator above or below requires the partitioning by the key"
+      "an operator above or another join uses the partitioning by the key"
     }
   }
+
+  /** The inputs that have the partitioning of the key without the exchange of the join. */
+  private def partitionedInputs(join: SparkPlan): Seq[Int] =
+    join.children.indices.filter { i =>
+      (exchangeOf(join.children(i)), join.requiredChildDistribution(i)) match {
+        case (None, _) => true
+        case (Some(exchange), by: ClusteredDistribution) =>
+          exchange.shuffleOrigin != ENSURE_REQUIREMENTS ||
+          NullKeySpreading.saves(exchange.child.outputPartitioning, by)
+        case _ => false
+      }
+    }
 
   /** The excluded rule that would spread the rows. Both are for the source of a MERGE. */
   private def excluded(join: SparkPlan, conf: SQLConf): Option[String] = {

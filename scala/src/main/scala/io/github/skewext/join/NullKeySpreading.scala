@@ -8,7 +8,7 @@ import io.github.skewext.stable.{ComparedByBytes, StableRows}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.QueryPlan
-import org.apache.spark.sql.catalyst.plans.physical.{AllTuples, BroadcastDistribution, ClusteredDistribution, HashPartitioning, Partitioning, SinglePartition, UnspecifiedDistribution}
+import org.apache.spark.sql.catalyst.plans.physical.{AllTuples, BroadcastDistribution, ClusteredDistribution, HashPartitioning, Partitioning, PartitioningCollection, RangePartitioning, SinglePartition, UnspecifiedDistribution}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange._
@@ -21,11 +21,13 @@ import org.apache.spark.sql.execution.exchange._
  *  - below a node that requires a distribution (an aggregate, a window, another join), or below a
  *    shuffle of the user: the partitions of this join may save another shuffle there;
  *  - if an input already has the distribution (a bucketed table, storage partitions), or gets it
- *    from a shuffle of its own (an input that is grouped by the key): it would need another one;
+ *    from a shuffle of its own (an input that is grouped by the key): it would need another one
+ *    ([[NullKeySpreading.saves]]);
  *  - if no key is nullable, or the join returns no row with a null key;
  *  - if another join of the query shuffles an input by the same key: one shuffle serves both.
  */
 private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
+  import NullKeySpreading._
 
   /** The join with spread rows, if the node is a join that the rule spreads. */
   protected def spread(join: SparkPlan, query: Query): Option[SparkPlan]
@@ -85,7 +87,7 @@ private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
     def areShuffled(inputs: Seq[SparkPlan], keys: Seq[Seq[Expression]]): Boolean = {
       val come = inputs.map(partitioning)
       come.exists(_ != SinglePartition) && come.zip(keys).forall { case (partitioning, by) =>
-        partitioning == SinglePartition || !partitioning.satisfies(ClusteredDistribution(by))
+        partitioning == SinglePartition || !saves(partitioning, ClusteredDistribution(by))
       }
     }
 
@@ -147,4 +149,20 @@ private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
   }
 
   private val MaxColumns = 8
+}
+
+private[skewext] object NullKeySpreading {
+
+  /**
+   * Whether the partitioning of an input may save its shuffle for a join. Ranges, such as those of
+   * `spark.range`, never do: no other input has the same ones.
+   */
+  def saves(partitioning: Partitioning, required: ClusteredDistribution): Boolean =
+    partitioning.satisfies(required) && !isByRange(partitioning)
+
+  private def isByRange(partitioning: Partitioning): Boolean = partitioning match {
+    case range: RangePartitioning => range.numPartitions > 1
+    case several: PartitioningCollection => several.partitionings.forall(isByRange)
+    case _ => false
+  }
 }

@@ -78,6 +78,6 @@ object SpreadSourceNullKeys extends NullKeySpreading {
   }
 
   private def shuffled(input: SparkPlan, by: Seq[Expression], query: Query): SparkPlan =
-    if (query.partitioning(input).satisfies(ClusteredDistribution(by))) input
+    if (NullKeySpreading.saves(query.partitioning(input), ClusteredDistribution(by))) input
     else ShuffleExchangeExec(HashPartitioning(by, conf.numShufflePartitions), input)
 }

@@ -127,8 +127,8 @@ class MergeNullKeysSuite extends MergeTest {
       .agg(max("v").as("v"), max("txt").as("txt"))
       .createOrReplaceTempView("grouped")
     for ((source, why) <- Seq(
-        "repartitioned" -> "an operator above or below requires the partitioning by the key",
-        "grouped" -> "an input is already partitioned by the key")) {
+        "repartitioned" -> "already partitioned by the key: input 1",
+        "grouped" -> "already partitioned by the key: input 1")) {
       val df = checkLegal(Target, mergeOf("MN", source))
       val shuffles = collect(planOf(df)) { case s: ShuffleQueryStageExec => s }
       assert(shuffles.size === 2)

@@ -239,7 +239,14 @@ class ExplainSuite extends SkewTest {
     assert(skew.status === ExplainedSkew.Whole)
     assert(skew.text === SkewReason.KeysTogether.text)
     assert(skew.advice === Some(Advice.of(SkewReason.KeysTogether)))
-    assert(one(grouped).execution.get.nullKeys.startsWith("in one task ("))
+    def together(df: DataFrame) = one(df).execution.get.nullKeys
+    assert(together(grouped).startsWith("in one task (an operator above or another join"))
+    val byKey = skewed(1, 60).groupBy("k").agg(max("v1").as("v1"))
+    for (input <- Seq(byKey, skewed(1, 60).repartition(col("k")))) {
+      assert(
+        together(fullJoin("k")(skewed(0, 60), input)) ===
+          "in one task (already partitioned by the key: input 1)")
+    }
     val even = three
     even.collect()
     assert(one(even).skew.head.text === SkewReason.NotSkewed.text)

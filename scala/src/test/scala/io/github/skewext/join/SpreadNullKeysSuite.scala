@@ -46,6 +46,19 @@ class SpreadNullKeysSuite extends MultiJoinTest {
     }
   }
 
+  test("spreads null keys beside ranges, which never save a shuffle") {
+    withSQLConf("spark.sql.adaptive.enabled" -> "true") {
+      def withNulls = spark.range(40).selectExpr("nullif(id % 7, 3) AS k", "id AS v0")
+      for (ranges <- Seq(
+          spark.range(0, 9, 1, 4).selectExpr("id AS k", "id AS v1"),
+          withNulls.repartitionByRange(3, col("k")).withColumnRenamed("v0", "v1"))) {
+        val df = fullJoin("k")(withNulls, ranges)
+        checkJoin(df)
+        assert(operator(df).spreadNullKeys, df.queryExecution.executedPlan)
+      }
+    }
+  }
+
   test("plans the exchanges of each input once") {
     val spread = fullJoin("k")(
       (0 until 3).map(i => spark.range(9).selectExpr("nullif(id, 3) AS k", s"id AS v$i")): _*)
