@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import pyspark_skewext as skewext
 from pyspark_skewext.cli import main
-from pyspark_skewext.render.chart import MOST_BARS
+from pyspark_skewext.render.chart import BLUE, MOST_BARS, ORANGE
 from pyspark_skewext.render.query import MOST_STAGES, chart_of
 from pyspark_skewext.report import QueryReport
 
@@ -133,6 +133,8 @@ def made(
     settings: dict[str, Any] | None = None,
     failed: int = 0,
     stages: int = 1,
+    uneven: int = 1,
+    verdict: str | None = "uneven: 38 s to win",
     **changes: Any,
 ) -> QueryReport:
     slowest = slowest or figures(40, 900 * MB)
@@ -157,6 +159,9 @@ def made(
         "slowest": {"partition": 13, "host": "worker-3", **slowest},
         "median": median,
         "total": total or figures(438, 6000 * MB),
+        "uneven_tasks": uneven,
+        "is_slow": slowest["run_ms"] > 3000,
+        "verdict": verdict,
         "run_ms": tasks,
     }
     given = {
@@ -229,12 +234,19 @@ NO_SKEWEXT = {"skewext_loaded": False}
             {"slowest": figures(40, 0, input_bytes=900 * MB), "median": figures(2)},
         ),
         (
-            "even enough: there is nothing to do (the slowest task took 3.0 s, 1.5 times",
+            "are even: there is nothing to do (the slowest task took 3.0 s, 1.5 times",
             "Stage",
-            {"slowest": figures(3, 900 * MB)},
+            {"slowest": figures(3, 900 * MB), "uneven": 0, "verdict": None},
         ),
-        # Twenty times the median, and still no time at all.
-        ("nothing to do", "Stage", {"slowest": figures(0.4), "median": figures(0.02)}),
+        (
+            "are uneven, but only 92 ms to win: there is nothing to do (the slowest task took 111",
+            "even enough",
+            {
+                "slowest": figures(0.111),
+                "median": figures(0.019),
+                "verdict": "uneven, but only 92 ms to win",
+            },
+        ),
         ("where most others have nothing to do", "Spark's UI", {"median": figures(0)}),
         (
             'shuffle.partitions", 512)',
@@ -262,6 +274,7 @@ NO_SKEWEXT = {"skewext_loaded": False}
             },
         ),
         ("3 tasks of stage 7 failed", "nothing to do", {"failed": 3}),
+        ("1 task of stage 7 failed", "nothing to do", {"failed": 1}),
         ("The query has no join", "nothing to do", {"stages": 0, "joins": 0}),
         ("No stage that has run has a join", "nothing to do", {"stages": 0}),
     ],
@@ -305,20 +318,24 @@ def test_pictures() -> None:
     report = made(stages=MOST_STAGES + 2)
     page = report._repr_html_()
     picture = svg_of(page)
-    bars = [each for each in picture.iter() if each.tag.endswith("rect")]
+    bars = [each for each in picture.iter() if each.tag.endswith("rect") and len(each)]
     assert len(bars) == 200 * MOST_STAGES
+    colors = [each.get("fill") for each in bars[:200]]
+    assert colors == [ORANGE, *[BLUE] * 199]
     assert "task 1 of 200 by time: 40.0 s" in page
+    texts = [each.text for each in picture.iter() if each.tag.endswith("text")]
+    assert {"40.0 s", "0", "tasks, the slowest first", "uneven tasks"} <= set(texts)
     assert made(stages=0)._repr_html_().count("<svg") == 0
     many = made().stages[0]
     object.__setattr__(many, "task_seconds", tuple(range(10 * MOST_BARS, 0, -1)))
     chart = chart_of(many)
-    assert chart.values[:2] == [(10 * MOST_BARS,), (10 * MOST_BARS - 10,)]
+    assert chart.values[:2] == [(0, 10 * MOST_BARS), (10 * MOST_BARS - 10, 0)]
     assert len(chart.values) == len(chart.labels) == MOST_BARS
 
     matplotlib = pytest.importorskip("matplotlib.figure", reason="plots need matplotlib")
     axes = report.plot(matplotlib.Figure())
     assert len(axes) == MOST_STAGES
-    assert len(axes[0].patches) == 200
+    assert len(axes[0].patches) == 2 * 200
     assert made(stages=0).plot(matplotlib.Figure()) == []
 
 

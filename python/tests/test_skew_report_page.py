@@ -202,7 +202,7 @@ def test_few_keys() -> None:
     report = made([500_000] + [0] * 1999, [(1, 0, 5, 5)])
     assert report.slowest.times is None
     assert "most others have nothing to do" in str(report)
-    assert "1,100 different keys for 2,000 partitions: at least 900 tasks" in report.advice[-1]
+    assert "1,100 different keys for 2,000 partitions, so at least 900" in report.advice[-1]
 
 
 def test_as_a_table() -> None:

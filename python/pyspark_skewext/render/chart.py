@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
 #: More bars than this cannot be told apart.
 MOST_BARS = 200
+# Blue and orange are the colors of Spark's tab skewext, whose uneven tasks are orange.
 GREY, ORANGE, BLUE = "#9aa5b1", "#d9622b", "#17808a"
 
 # A chart as SVG, with its title above and the names of its parts below.
 _WIDTH, _HEIGHT, _TOP, _BOTTOM, _LEFT = 880, 150, 24, 125, 280
+# The place of the values on the vertical axis.
+_AXIS = 90
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ def svg(title: str, charts: Sequence[Chart]) -> str:
 
 
 def _standing(chart: Chart) -> str:
-    scale, width = (_BOTTOM - _TOP) / chart.most, _WIDTH / len(chart.values)
+    scale, width = (_BOTTOM - _TOP) / chart.most, (_WIDTH - _AXIS) / len(chart.values)
     parts = []
     for position, (label, values) in enumerate(zip(chart.labels, chart.values)):
         bottom = float(_BOTTOM)
@@ -71,7 +74,7 @@ def _standing(chart: Chart) -> str:
             bottom -= scale * value
             if value:
                 parts.append(
-                    f'<rect x="{position * width:.2f}" y="{bottom:.2f}" '
+                    f'<rect x="{_AXIS + position * width:.2f}" y="{bottom:.2f}" '
                     f'width="{max(0.5, width * 0.9):.2f}" height="{max(0.3, scale * value):.2f}" '
                     f'fill="{color}"><title>{escape(label)}: {chart.shown(value)}</title></rect>'
                 )
@@ -79,12 +82,17 @@ def _standing(chart: Chart) -> str:
     lines = [(float(_BOTTOM), "none")]
     lines += [] if chart.median is None else [(_BOTTOM - scale * chart.median, "6 3")]
     parts += [
-        f'<line y1="{y:.2f}" x2="{_WIDTH}" y2="{y:.2f}" stroke="currentColor" '
+        f'<line x1="{_AXIS}" y1="{y:.2f}" x2="{_WIDTH}" y2="{y:.2f}" stroke="currentColor" '
         f'stroke-dasharray="{dashes}"/>'
         for y, dashes in lines
     ]
+    ticks = [(_AXIS - 6, _TOP + 8, chart.shown(chart.most)), (_AXIS - 6, _BOTTOM, "0")]
+    parts += [
+        f'<text x="{x}" y="{y}" text-anchor="end">{escape(text)}</text>'
+        for x, y, text in [*ticks, (_WIDTH, _BOTTOM + 15, chart.axes[0])]
+    ]
     for position, (name, color) in enumerate(zip(chart.names, chart.colors)):
-        x, y = 180 * position, _BOTTOM + 15
+        x, y = _AXIS + 180 * position, _BOTTOM + 15
         parts.append(f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{color}"/>')
         parts.append(f'<text x="{x + 15}" y="{y}">{name}</text>')
     return "".join(parts)
@@ -149,7 +157,9 @@ def _draw(chart: Chart, axes: Axes) -> None:
     axes.set_xlabel(bars)
     axes.set_ylabel(values)
     if chart.median is not None:
-        axes.axhline(chart.median, color=BLUE, label=f"median {chart.shown(chart.median)}")
+        axes.axhline(
+            chart.median, color="0.2", linestyle="--", label=f"median {chart.shown(chart.median)}"
+        )
     if chart.names or chart.median is not None:
         axes.legend(frameon=False)
     axes.set_title(chart.title, loc="left", fontsize=9, parse_math=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark_skewext.render.chart import MOST_BARS, Chart
+from pyspark_skewext.render.chart import BLUE, MOST_BARS, ORANGE, Chart
 from pyspark_skewext.render.page import Page
-from pyspark_skewext.render.values import bytes_shown, joins_shown, seconds, times
+from pyspark_skewext.render.values import bytes_shown, counted, joins_shown, seconds, times
 
 if TYPE_CHECKING:
     from pyspark_skewext.results.query import JoinStage, QueryFigures
@@ -73,13 +73,16 @@ def chart_of(stage: JoinStage) -> Chart:
     tasks = len(stage.task_seconds)
     step = -(-tasks // MOST_BARS) or 1
     starts = range(0, tasks, step)
+    bars = [(stage.task_seconds[start], start < stage.uneven_tasks) for start in starts]
     return Chart(
-        f"stage {stage.stage}: {joins_shown(stage)}, {stage.tasks:,} tasks: slowest "
+        f"stage {stage.stage}: {joins_shown(stage)}, {counted(stage.tasks, 'task')}: slowest "
         f"{seconds(stage.slowest.seconds)}, median {seconds(stage.median.seconds)}",
         [f"task {start + 1:,} of {tasks:,} by time" for start in starts],
-        [(stage.task_seconds[start],) for start in starts],
+        [(0.0, time) if uneven else (time, 0.0) for time, uneven in bars],
         seconds,
-        ("tasks, the slowest first", "seconds"),
+        ("tasks, the slowest first", "time of the task"),
+        colors=(BLUE, ORANGE),
+        names=("even tasks", "uneven tasks"),
         median=stage.median.seconds,
         step=step,
     )

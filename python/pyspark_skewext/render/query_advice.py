@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pyspark_skewext.render.values import bytes_shown, join_shown, joins_shown, seconds, times
+from pyspark_skewext.render.values import (
+    bytes_shown,
+    counted,
+    join_shown,
+    joins_shown,
+    seconds,
+    times,
+)
 
 if TYPE_CHECKING:
     from pyspark_skewext.results.query import JoinStage, QueryFigures
 
-# A slowest task is worth a change above this multiple of the median, and this many seconds more.
-_UNEVEN, _SECONDS = 2.0, 1.0
 # Its input explains a slow task above this multiple of the median input.
 _READ_MORE = 2.0
 # A larger share of garbage collection means that memory is short.
@@ -29,12 +34,12 @@ def advise(report: QueryFigures) -> list[str]:
             if report.join_count
             else "The query has no join: this report is about joins."
         ]
-    slow = sorted(filter(_is_uneven, report.stages), key=_excess, reverse=True)
+    slow = sorted((each for each in report.stages if each.is_slow), key=_excess, reverse=True)
     said = [_slow(report, stage) for stage in slow]
     said += [_spilled(report, stage) for stage in report.stages if stage.total.disk_spilled]
     said += [
-        f"{stage.failed_tasks:,} tasks of stage {stage.stage} failed: Spark's UI has the reason at "
-        f"the stage."
+        f"{counted(stage.failed_tasks, 'task')} of stage {stage.stage} failed: Spark's UI has the "
+        f"reason at the stage."
         for stage in report.stages
         if stage.failed_tasks
     ]
@@ -43,17 +48,13 @@ def advise(report: QueryFigures) -> list[str]:
     worst = max(report.stages, key=_excess)
     compared = "" if worst.times is None else f", {times(worst.times)} the median"
     return [
-        f"The tasks are even enough: there is nothing to do (the slowest task took "
+        f"The tasks are {worst.verdict or 'even'}: there is nothing to do (the slowest task took "
         f"{seconds(worst.slowest.seconds)}{compared})."
     ]
 
 
 def _excess(stage: JoinStage) -> float:
     return stage.slowest.seconds - stage.median.seconds
-
-
-def _is_uneven(stage: JoinStage) -> bool:
-    return _excess(stage) > _SECONDS and stage.slowest.seconds > _UNEVEN * stage.median.seconds
 
 
 def _ratio(one: float, other: float) -> str:
@@ -159,7 +160,7 @@ def _spilled(report: QueryFigures, stage: JoinStage) -> str:
         f"{bytes_shown(stage.total.disk_spilled)} on disk"
     )
     share = stage.slowest.disk_spilled / stage.total.disk_spilled
-    if _is_uneven(stage) and share > 0.5:
+    if stage.is_slow and share > 0.5:
         return f"{said}, {share:.0%} of it the slowest task: what makes that faster, ends this."
     if stage.tasks < settings.shuffle_partitions:
         return (

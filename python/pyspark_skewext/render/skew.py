@@ -38,7 +38,7 @@ def page_of(report: SkewFigures, advice: Sequence[str]) -> Page:
         "rows by key",
         [shown(key.key) for key in keys],
         [(key.rows.middle,) for key in keys],
-        lambda value: f"{value:,.0f}",
+        lambda value: f"{value:,.0f} rows",
         ("", "rows of the key"),
         horizontal=True,
     )

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from statistics import median_high
 from typing import TYPE_CHECKING
 
-from pyspark_skewext.render.values import bounds, bytes_shown, numbers, percent, shown, times
+from pyspark_skewext.render.values import (
+    bounds,
+    bytes_shown,
+    counted,
+    numbers,
+    percent,
+    shown,
+    times,
+)
 
 if TYPE_CHECKING:
     from pyspark_skewext.results.skew import Bounds, HotKey, KeySkew, SkewFigures
@@ -234,8 +242,8 @@ def _few_keys(report: SkewFigures) -> list[str]:
     is_small = sum(report.df.partition_bytes) <= _SMALL_BYTES
     if keys < report.shuffle_partitions and not is_small:
         return [
-            f"There are {keys:,} different keys for {report.shuffle_partitions:,} partitions: at "
-            f"least {report.shuffle_partitions - keys:,} tasks get no rows with a key. A key of "
-            f"more columns would spread them, where the query allows it."
+            f"There are {keys:,} different keys for {report.shuffle_partitions:,} partitions, so "
+            f"at least {counted(report.shuffle_partitions - keys, 'task')} without a key. A key "
+            f"of more columns would spread them, where the query allows it."
         ]
     return []

@@ -91,6 +91,11 @@ def seconds(value: float) -> str:
     return f"{value:.1f} s" if value < 120 else f"{value / 60:,.1f} min"
 
 
+def counted(number: int, noun: str) -> str:
+    """Write a number of things."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def numbers(values: Sequence[int]) -> str:
     """List the first numbers."""
     listed = ", ".join(f"{value:,}" for value in values[:8])

@@ -70,7 +70,9 @@ class JoinStage:
 
     A stage that `prepares` a split join ran before it. `slowest`, `median` and `total` are of the
     successful tasks. `partition` and `host` are those of the slowest one. `task_seconds` begins
-    with the slowest task; Spark may keep fewer than all `tasks`.
+    with the slowest task; Spark may keep fewer than all `tasks`. The first `uneven_tasks` of them
+    took much longer than the median. `verdict` judges them; None if there are none. A stage
+    `is_slow` if even tasks would save enough time for a change.
     """
 
     stage: int
@@ -83,6 +85,9 @@ class JoinStage:
     slowest: TaskFigures
     median: TaskFigures
     total: TaskFigures
+    uneven_tasks: int
+    is_slow: bool
+    verdict: str | None
     task_seconds: tuple[float, ...]
     _derived = ("times",)
 

@@ -143,6 +143,9 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
       "slowest" -> JObject(which ++ figures(f => JInt(f(slowest)))),
       "median" -> JObject(figures(f => JDouble(stage.median(f)))),
       "total" -> JObject(figures(f => JInt(stage.total(f)))),
+      "uneven_tasks" -> JInt(stage.uneven),
+      "is_slow" -> JBool(stage.isSlow),
+      "verdict" -> stage.verdict.fold[JValue](JNull)(JString(_)),
       "run_ms" -> JArray(stage.ran.map(task => JInt(task.run)).toList))
   }
 

@@ -2,7 +2,7 @@ package io.github.skewext.explain.report
 
 import io.github.skewext.skew.exec.MarkKeys
 
-import org.apache.spark.sql.skewext.QueryStatus
+import org.apache.spark.sql.skewext.{QueryStatus, UiFormats}
 import org.apache.spark.status.api.v1.TaskData
 
 /** The metrics of a successful task; times are in milliseconds. */
@@ -69,9 +69,31 @@ private[skewext] case class StageTasks(
     val ordered = ran.map(figure).sorted
     (ordered((ordered.size - 1) / 2) + ordered(ordered.size / 2)) / 2.0
   }
+
+  /** The number of tasks that took much longer than the median, usually because of a hot key. */
+  lazy val uneven: Int = {
+    val least = StageTasks.Uneven * median(_.run)
+    ran.takeWhile(_.run > least).size
+  }
+
+  /** Whether even tasks would save so much time that a change is worth it. */
+  def isSlow: Boolean = uneven > 0 && excess > StageTasks.WorthMillis
+
+  /** The judgement of uneven tasks, for the tab and for reports. */
+  def verdict: Option[String] =
+    if (uneven == 0) None
+    else if (isSlow) Some(s"uneven: ${UiFormats.duration(excess)} to win")
+    else Some(s"uneven, but only ${UiFormats.duration(excess)} to win")
+
+  private def excess: Long = ran.head.run - median(_.run).toLong
 }
 
 private[skewext] object StageTasks {
+
+  /** A task is uneven above this multiple of the median. */
+  private val Uneven = 2.0
+
+  private val WorthMillis = 1000
 
   /**
    * None for a stage that did not run, because its output existed already, or that is no longer

@@ -106,7 +106,7 @@ object QueryView {
       <h4>Tasks of stages with a join</h4>
       {if (stages.isEmpty) <p>None that ended well are remembered.</p> else NodeSeq.Empty}
       {stages.map { case (tasks, joins) => stage(tasks, joins, link) }}
-      {if (stages.exists { case (tasks, _) => isUneven(tasks) }) advice(id) else NodeSeq.Empty}
+      {if (stages.exists { case (tasks, _) => tasks.isSlow }) advice(id) else NodeSeq.Empty}
     </div>
   }
 
@@ -117,7 +117,7 @@ object QueryView {
         {if (tasks.prepares) "keys before " else ""}{joins.map(named(_)).mkString(", ")}: {
       TaskBars.caption(tasks)
     }
-        {if (isUneven(tasks)) s" (${TaskBars.told(tasks.ran.head)})" else ""}
+        {tasks.verdict.fold("")(text => s" ($text; ${TaskBars.told(tasks.ran.head)})")}
       </p>
       <div class="table-responsive mb-2">{TaskBars.of(tasks)}</div>
     </div>
@@ -126,15 +126,11 @@ object QueryView {
     join.name + join.keys.fold("")(_.mkString(" by ", ", ", "")) +
       join.split.fold("")(how => s", split $how")
 
-  private def isUneven(stage: StageTasks): Boolean =
-    TaskBars.isUneven(stage.ran.head, stage.median(_.run))
-
   private def advice(id: Long): Node =
     <p>
-      Some tasks took {TaskBars.Uneven.toInt} times the median or more. What to do about it
-      tells <code>skewext.query_report({id})</code>, or of an event log
-      <code>skewext.query_report({id}, event_log=...)</code>; which keys they had, 
-      <code>skewext.skew_report</code>.
+      <code>skewext.query_report({id})</code> has advice on the slow tasks, and from an event log
+      <code>skewext.query_report({id}, event_log=...)</code>. <code>skewext.skew_report</code> shows
+      their keys.
     </p>
 
   private def place(place: String): String =

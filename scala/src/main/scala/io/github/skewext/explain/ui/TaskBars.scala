@@ -4,7 +4,7 @@ import scala.xml.Node
 
 import io.github.skewext.explain.report.{ExecutedTask, StageTasks}
 
-import org.apache.spark.sql.skewext.UiFormats.{bytes, duration}
+import org.apache.spark.sql.skewext.UiFormats.{bytes, duration, number}
 
 /**
  * The durations of a stage's tasks: a bar for each task, the slowest first, and a line at the
@@ -14,12 +14,6 @@ private[ui] object TaskBars {
 
   /** The most bars. Of more tasks, only the slowest are shown. */
   val Shown = 100
-
-  /**
-   * A task that takes more than this factor times the median is uneven, usually because of a hot
-   * key.
-   */
-  val Uneven = 2.0
 
   private val Height = 90
   private val Width = 8
@@ -39,7 +33,7 @@ private[ui] object TaskBars {
         val height = heightOf(task.run.toDouble)
         <rect x={(i * Width).toString} y={(Height - height).toString}
           width={(Width - 1).toString} height={height.toString}
-          fill={if (isUneven(task, median)) unevenColor else color}>
+          fill={if (i < stage.uneven) unevenColor else color}>
           <title>{told(task)}</title>
         </rect>
       }
@@ -49,20 +43,22 @@ private[ui] object TaskBars {
     </svg>
   }
 
-  def isUneven(task: ExecutedTask, median: Double): Boolean = task.run > Uneven * median
-
   def caption(stage: StageTasks): String = {
     val ran = stage.ran.size
-    val which = if (ran > Shown) s"the slowest $Shown of $ran tasks" else s"$ran tasks"
+    val which =
+      if (ran > Shown) s"the slowest $Shown of ${number(ran)} tasks" else counted(ran, "task")
     s"$which; the slowest took ${duration(stage.ran.head.run)}, the median is " +
       duration(stage.median(_.run).toLong)
   }
 
-  /** For example, `partition 3 on host1: 1.2 s, read 34.0 MiB, 1234 rows`. */
+  /** For example, `partition 3 on host1: 1.2 s, read 34.0 MiB, 1,234 rows`. */
   def told(task: ExecutedTask): String = {
     val spilled = if (task.diskSpilled > 0) s", spilled ${bytes(task.diskSpilled)}" else ""
     s"partition ${task.partition} on ${task.host}: ${duration(task.run)}, read " +
-      s"${bytes(task.shuffleBytes + task.inputBytes)}, ${task.shuffleRows + task.inputRows} rows" +
-      spilled
+      s"${bytes(task.shuffleBytes + task.inputBytes)}, " +
+      counted(task.shuffleRows + task.inputRows, "row") + spilled
   }
+
+  private def counted(count: Long, noun: String): String =
+    s"${number(count)} $noun${if (count == 1) "" else "s"}"
 }

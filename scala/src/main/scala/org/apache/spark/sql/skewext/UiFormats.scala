@@ -1,5 +1,7 @@
 package org.apache.spark.sql.skewext
 
+import java.util.Locale
+
 import org.apache.spark.ui.UIUtils
 import org.apache.spark.util.Utils
 
@@ -11,4 +13,6 @@ object UiFormats {
   def time(milliseconds: Long): String = UIUtils.formatDate(milliseconds)
 
   def bytes(number: Long): String = Utils.bytesToString(number)
+
+  def number(number: Long): String = "%,d".formatLocal(Locale.US, number)
 }

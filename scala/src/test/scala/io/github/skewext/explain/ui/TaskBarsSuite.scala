@@ -7,11 +7,15 @@ import org.apache.spark.SparkFunSuite
 /** Tasks as bars. */
 class TaskBarsSuite extends SparkFunSuite {
 
-  private def bars(runs: Long*): Seq[(String, Double)] = {
+  private def stage(runs: Long*): StageTasks = {
     val tasks = runs.zipWithIndex.map { case (run, i) =>
-      ExecutedTask(i, "host", run, 0, 0, 0, 0, 0, 0, 0)
+      ExecutedTask(i, "host", run, 0, 0, 59144, 0, 0, 0, 0)
     }
-    val drawn = TaskBars.of(StageTasks(1, prepares = false, tasks.size, failed = 0, tasks))
+    StageTasks(1, prepares = false, tasks.size, failed = 0, tasks)
+  }
+
+  private def bars(runs: Long*): Seq[(String, Double)] = {
+    val drawn = TaskBars.of(stage(runs: _*))
     (drawn \ "rect").map(bar => (bar \@ "fill", (bar \@ "height").toDouble))
   }
 
@@ -21,6 +25,26 @@ class TaskBarsSuite extends SparkFunSuite {
     // The median is 150.
     assert(twice === usual)
     assert(first === 4 * third && third === last)
+  }
+
+  test("one judgement of uneven tasks: the gain decides whether they are slow") {
+    def judged(runs: Long*) = {
+      val tasks = stage(runs: _*)
+      (tasks.uneven, tasks.isSlow, tasks.verdict)
+    }
+    assert(judged(190, 100, 100) === ((0, false, None)))
+    assert(judged(111, 19, 19) === ((1, false, Some("uneven, but only 92 ms to win"))))
+    assert(judged(40000, 5000, 2000, 2000, 2000) === ((2, true, Some("uneven: 38 s to win"))))
+    assert(judged(1500) === ((0, false, None)))
+  }
+
+  test("numbers have separators, and one task is no tasks") {
+    assert(
+      TaskBars.told(stage(5).ran.head) === "partition 0 on host: 5 ms, read 0.0 B, 59,144 rows")
+    assert(TaskBars.caption(stage(5)).startsWith("1 task; the slowest took 5 ms"))
+    assert(TaskBars.caption(stage(5, 4)).startsWith("2 tasks; "))
+    assert(
+      TaskBars.caption(stage(Seq.fill(1200)(5L): _*)).startsWith("the slowest 100 of 1,200 tasks"))
   }
 
   test("tasks that took no time have bars, too") {
