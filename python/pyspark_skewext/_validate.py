@@ -174,8 +174,6 @@ def _names(given: Any, what: str) -> list[str]:
         raise type_error(f"{what} must be the name of a column or a list of names, not {found}.")
     if not names:
         raise value_error(f"{what} must not be empty: at least one column is needed.")
-    if "" in names:
-        raise value_error(f"{what} must not have an empty name.")
     return names
 
 

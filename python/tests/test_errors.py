@@ -100,8 +100,7 @@ def test_empty_on(t1: DataFrame, t2: DataFrame, on: Any) -> None:
     refused(PySparkValueError, "on must not be empty", t1, t2, on=on)
 
 
-def test_empty_names(t1: DataFrame, t2: DataFrame) -> None:
-    refused(PySparkValueError, "empty name", t1, t2, on="")
+def test_no_names(t1: DataFrame, t2: DataFrame) -> None:
     refused(PySparkValueError, "input 1 (counting from 0) must not be empty", t1, (t2, []), on="k")
 
 

@@ -48,7 +48,7 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-@pytest.mark.parametrize("name", some(4, NAMES), ids=ascii)
+@pytest.mark.parametrize("name", ["", *some(4, NAMES)], ids=ascii)
 def test_names(spark: SparkSession, name: str) -> None:
     """As a key, beside it as columns, and in what explain says."""
     frames = [
