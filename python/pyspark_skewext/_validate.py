@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 JoinInput = Union["DataFrame", tuple["DataFrame", Union[str, Sequence[str]]]]
 
 _NAMES_SHOWN = 20
+_COMPARE = "where key columns have other names, compare them: left.a == right.b"
 
 
 @dataclass
@@ -48,27 +49,30 @@ def checked_sides(left: Any, right: Any, on: Any) -> DataFrame:
         return cast("DataFrame", left)
     for position, each in enumerate((left, right)):
         if isinstance(each, tuple):
-            raise type_error(
-                f"{side(position)} must be a DataFrame, not a tuple; where key columns have other "
-                f"names, compare them: left.a == right.b."
-            )
+            raise type_error(f"{side(position)} must be a DataFrame, not a tuple; {_COMPARE}.")
     if any(columns):
         raise type_error("on must not mix names and Columns: all one or all the other.")
-    inputs, _ = checked_inputs([left, right], on, label=side)
+    inputs, _ = checked_inputs([left, right], on, side, _COMPARE)
     return inputs[0].df
 
 
 def checked_inputs(
-    given: Sequence[Any], on: Any, label: Callable[[int], str] = label
+    given: Sequence[Any],
+    on: Any,
+    label: Callable[[int], str] = label,
+    other_names: str = "where its key has another name, pass a tuple: (df, {!r})",
 ) -> tuple[list[Input], list[str]]:
-    """Return the inputs with resolved key columns, and the names of the keys in the result."""
+    """Return the inputs with resolved key columns, and the names of the keys in the result.
+
+    `other_names` is the advice for an input without these columns.
+    """
     names = _names(on, "on")
     split = [_split(position, each, label) for position, each in enumerate(given)]
     _refuse_mixed([df for df, _ in split], label)
     same = same_name(split[0][0].sparkSession)
     _refuse_repeated(names, same, "on")
     inputs = [
-        Input(df, _existing(df, names if keys is None else keys, same, f"{label(position)} has no"))
+        Input(df, _existing(df, keys, names, same, f"{label(position)} has no", other_names))
         for position, (df, keys) in enumerate(split)
     ]
     return inputs, names
@@ -190,19 +194,30 @@ def _refuse_repeated(names: list[str], same: Callable[[str, str], bool], what: s
 
 
 def _existing(
-    df: DataFrame, names: list[str], same: Callable[[str, str], bool], missing: str
+    df: DataFrame,
+    keys: list[str] | None,
+    on: list[str],
+    same: Callable[[str, str], bool],
+    missing: str,
+    other_names: str,
 ) -> list[str]:
     """Return names as the columns have them; the JVM refuses a name of several columns."""
-    found = [_found(df, name, same, f"{missing} column {name!r}") for name in names]
+    cure, names = "", keys or on
+    if keys is None and len(df.columns) >= len(on):
+        example = df.columns[: len(on)]
+        cure = "; " + other_names.format(example[0] if len(on) == 1 else example)
+    found = [_found(df, name, same, f"{missing} column {name!r}", cure) for name in names]
     return [named[0] if len(named) == 1 else name for name, named in zip(names, found)]
 
 
-def _found(df: DataFrame, name: str, same: Callable[[str, str], bool], missing: str) -> list[str]:
+def _found(
+    df: DataFrame, name: str, same: Callable[[str, str], bool], missing: str, cure: str = ""
+) -> list[str]:
     """The columns of that name; an error where there is none."""
     found = [column for column in df.columns if same(column, name)]
     if not found:
         raise analysis_error(
-            f"{missing}{_nearest(name, df.columns)}; its columns are {_listed(df.columns)}."
+            f"{missing}{_nearest(name, df.columns)}; its columns are {_listed(df.columns)}{cure}."
         )
     return found
 

@@ -69,9 +69,10 @@ def test_missing_column_names_the_input_and_its_columns(t1: DataFrame, t2: DataF
     other = t2.withColumnRenamed("k", "dev_id")
     message = refused(AnalysisException, "Input 1 (counting from 0)", t1, other, on="k")
     assert "no column 'k'" in message
-    assert "'dev_id', 'b'" in message
+    assert "'dev_id', 'b'; where its key has another name, pass a tuple: (df, 'dev_id')" in message
+    message = refused(AnalysisException, "(df, ['dev_id', 'b'])", t1, other, on=["k", "a"])
     message = refused(AnalysisException, "'dev_ID2'", t1, (other, "dev_ID2"), on="k")
-    assert "did you mean 'dev_id'?" in message
+    assert "did you mean 'dev_id'?" in message and "tuple" not in message
 
 
 def test_long_lists_of_columns_are_cut(spark: SparkSession, t1: DataFrame) -> None:

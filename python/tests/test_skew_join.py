@@ -206,7 +206,7 @@ def test_hints(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"on": "nokey"}, AnalysisException, "left side has no column 'nokey'.*'k0', 'a'"),
+        ({"on": "nokey"}, AnalysisException, "left side has no column 'nokey'.*'a'; where key"),
         ({"on": ["k0", "a"]}, AnalysisException, "right side has no column 'a'.*'k0', 'b'"),
         ({"on": []}, PySparkValueError, "on must not be empty"),
         ({"on": 3}, PySparkTypeError, "on must be"),

@@ -201,7 +201,7 @@ def test_progress(spark: SparkSession, visits: DataFrame) -> None:
 @pytest.mark.parametrize(
     ("kind", "words", "arguments"),
     [
-        (AnalysisException, "no column 'x'; its columns are 'k', 'v'.", {"on": "x"}),
+        (AnalysisException, "no column 'x'; its columns are 'k', 'v'; where", {"on": "x"}),
         (PySparkValueError, "must not be empty", {"on": []}),
         (PySparkTypeError, "name of a column", {"on": 3}),
         (PySparkTypeError, "not str", {"other": "t"}),
