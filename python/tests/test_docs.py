@@ -137,6 +137,15 @@ def test_workflows_test_all_lines_of_spark() -> None:
         assert not tested or set(tested) == lines, path.name
 
 
+@pytest.mark.parametrize("word", ["minInputs", "minGain", "disable", "uninstall"])
+def test_the_search_of_the_site_finds_last_words(word: str) -> None:
+    config = (ROOT / "build-tools" / "site" / "mkdocs.yml").read_text(encoding="utf-8")
+    separator = re.search(r"separator: '(.*)'", config)
+    assert separator is not None
+    pages = " ".join(path.read_text(encoding="utf-8") for path in DOCUMENTS[1:])
+    assert word.lower() in {each.strip("`").lower() for each in re.split(separator[1], pages)}
+
+
 def test_security_supports_the_last_release() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     release = re.search(r"^## \[(\d+\.\d+)\.\d+\]", changelog, re.MULTILINE)

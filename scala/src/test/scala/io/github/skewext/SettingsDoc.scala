@@ -1,15 +1,51 @@
 package io.github.skewext
 
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.rules.SkewConf._
 
 /**
- * Writes the table of settings that the documentation shows, or checks that it is up to date.
+ * Writes the page of settings, or checks that it is up to date.
  * {{{
  * SettingsDoc docs/settings.md
  * SettingsDoc --check docs/settings.md
  * }}}
  */
 object SettingsDoc extends GeneratedPage("the settings in SkewConf") {
+
+  /** The public settings by heading, each with the reason to change it. */
+  private val groups: Seq[(String, Seq[(String, String)])] = Seq(
+    "Disable skewext, or a part of it" -> Seq(
+      ENABLED.key -> "Set it to false to compare with stock Spark, or if you suspect skewext.",
+      EXCLUDED_RULES.key -> "Exclude a rule that fails in your session, and keep all others.",
+      UI_ENABLED.key -> "Set it to false if the event log must stay as small as Spark's."),
+    "Multi-way joins" -> Seq(
+      MULTI_JOIN_SPREAD_NULL_KEYS.key -> "Set it to false only to compare plans.",
+      MULTI_JOIN_ORDER.key ->
+        "Set `natural` if a consumer needs the rows in the order of the key."),
+    "Joins that are rewritten" -> Seq(
+      MULTI_JOIN_REWRITE.key -> "Set it to false to keep Spark's joins, and to call `multi_join` by name.",
+      MULTI_JOIN_REWRITE_MIN_INPUTS.key ->
+        "Set it to 2 if full outer joins of two tables are slow or run out of memory.",
+      MULTI_JOIN_REWRITE_MIXED.key ->
+        "Set it to true if a chain of left or inner joins spends its time in sorts."),
+    "Shuffle" -> Seq(
+      SHUFFLE_ENABLED.key -> "Set it to false if you suspect the exchanges of skewext.",
+      SHUFFLE_COLUMNS.key -> "Set it to false to compare with exchanges of rows."),
+    "Skewed partitions" -> Seq(
+      SKEW_ENABLED.key -> "Set it to false to leave splits to Spark alone.",
+      SKEW_MAX_REREAD_FACTOR.key ->
+        "Raise it if `explain` says that a split would read more than it allows.",
+      SKEW_OUTPUT_MODE.key ->
+        "Set `all` if tasks of Spark's own joins read as much as others and still take much longer."),
+    "Techniques of skew_join" -> Seq(
+      SKEW_JOIN_MAX_BROADCAST.key ->
+        "Raise it if `explain` says that a side is too large, and driver and executors have the memory.",
+      SKEW_JOIN_SAMPLE_ROWS.key ->
+        "Raise it if `auto` misses a hot key. Set it to 0 if planning must run no job."),
+    "Bucketed tables" -> Seq(
+      BUCKET_MERGE.key -> "Set it to false only to compare plans.",
+      BUCKET_MERGE_MAX_BYTES.key ->
+        "Raise it if `explain` says that files are too large to merge, and executors have the memory.",
+      BUCKET_PRUNING.key -> "Set it to false only to compare plans."))
 
   override protected def page(current: Option[String]): String = text
 
@@ -20,14 +56,22 @@ object SettingsDoc extends GeneratedPage("the settings in SkewConf") {
       "Generated from `SkewConf.scala` by `make docs`; do not edit.",
       "",
       "Settings are read per query: `SET spark.skewext.…=…` or `spark.conf.set(…)` at any time.",
-      "[Names of earlier versions](versions.md#old-names-of-settings) still work.",
-      "",
-      "| Setting | Default | Meaning | Since |",
-      "|---|---|---|---|")
-    val rows = SkewConf.entries.filter(_.isPublic).map { e =>
-      s"| `${e.key}` | ${shown(e.defaultValueString)} | ${e.doc} | ${e.version} |"
+      "[Names of earlier versions](versions.md#old-names-of-settings) still work.")
+    val sections = groups.flatMap { case (heading, settings) =>
+      Seq("", s"## $heading") ++ settings.flatMap { case (key, when) =>
+        val e = entries.find(_.key == key).get
+        Seq(
+          "",
+          s"### `$key`",
+          "",
+          s"Default: ${shown(e.defaultValueString)}. Since ${e.version}.",
+          "",
+          e.doc,
+          "",
+          s"**When to change it:** $when")
+      }
     }
-    (header ++ rows).mkString("", "\n", "\n")
+    (header ++ sections).mkString("", "\n", "\n")
   }
 
   /** Nothing between backquotes would be read as two backquotes. */
