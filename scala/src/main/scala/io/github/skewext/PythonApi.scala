@@ -5,6 +5,7 @@ import java.util.{List => JList, Map => JMap}
 
 import scala.collection.JavaConverters._
 
+import io.github.skewext.asof.{AsOfJoinBuilder, AsOfTable, LatestRowsBuilder}
 import io.github.skewext.bucket.{BucketedWriter, WrittenBuckets}
 import io.github.skewext.explain.Explainer
 import io.github.skewext.explain.report.{QueryReport, SkewReport}
@@ -13,6 +14,7 @@ import io.github.skewext.join.{InputRole, MultiFullJoinBuilder}
 import io.github.skewext.rules.{LoadedExtension, SkewConf, SparkLine}
 import io.github.skewext.technique.{SkewJoinBuilder, SkewTechniques}
 
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.skewext.{EventLog, SparkShims, SqlInternals}
 import org.apache.spark.sql.{Column, DataFrame, SparkSession}
 
@@ -79,6 +81,81 @@ object PythonApi {
       Option(indicator))
     SqlInternals.withActive(session)(SqlInternals.dataFrame(session, builder.build()))
   }
+
+  /**
+   * The as-of join of `spine` with tables of versions. All lists have an element for each table of
+   * versions.
+   *
+   * @param directions `backward`, `forward` or `nearest`.
+   * @param tolerances null, or a constant: how far a version may be from a row of the spine.
+   * @param exactMatches whether a version at the time of the spine's row matches.
+   * @param ties null, or columns or orders: among versions of one time the first one counts.
+   * @param how `left` or `inner`.
+   * @param suffixes null, or for the spine and every table null or a suffix for columns whose name
+   *                 occurs in another input, too.
+   */
+  def asOfJoin(
+      spine: DataFrame,
+      versions: JList[DataFrame],
+      spineKeys: JList[JList[String]],
+      versionKeys: JList[JList[String]],
+      spineTime: String,
+      times: JList[String],
+      directions: JList[String],
+      tolerances: JList[Column],
+      exactMatches: JList[java.lang.Boolean],
+      ties: JList[JList[Column]],
+      how: String,
+      suffixes: JList[String]): DataFrame = {
+    requireSupportedSpark()
+    val frames = versions.asScala.toSeq
+    val session = sessionOf(spine +: frames)
+    val tables = frames.indices.map { i =>
+      AsOfTable(
+        frames(i).queryExecution.commandExecuted,
+        spineKeys.get(i).asScala.toSeq,
+        versionKeys.get(i).asScala.toSeq,
+        times.get(i),
+        directions.get(i),
+        Option(tolerances.get(i)).map(SparkShims.expression),
+        exactMatches.get(i),
+        expressions(ties.get(i)))
+    }
+    val builder = new AsOfJoinBuilder(
+      session,
+      spine.queryExecution.commandExecuted,
+      tables,
+      spineTime,
+      how,
+      Option(suffixes).map(_.asScala.toSeq))
+    SqlInternals.dataFrame(session, builder.build())
+  }
+
+  /**
+   * The latest row of each key.
+   *
+   * @param by columns or orders: the first row in this order is the latest. The greatest value of a
+   *           column without a direction is the first, and null is the last.
+   * @param ties null, or more of these.
+   */
+  def latest(
+      df: DataFrame,
+      keys: JList[String],
+      by: JList[Column],
+      ties: JList[Column]): DataFrame = {
+    requireSupportedSpark()
+    val session = sessionOf(Seq(df))
+    val plan = LatestRowsBuilder.build(
+      session,
+      df.queryExecution.commandExecuted,
+      keys.asScala.toSeq,
+      expressions(by).get,
+      expressions(ties))
+    SqlInternals.dataFrame(session, plan)
+  }
+
+  private def expressions(columns: JList[Column]): Option[Seq[Expression]] =
+    Option(columns).map(_.asScala.toSeq.map(SparkShims.expression))
 
   /** The names of the techniques for [[skewJoin]]. */
   def techniques(): JList[String] = SkewTechniques.all.map(_.name).asJava

@@ -2,6 +2,7 @@ package io.github.skewext
 
 import java.util.{Collections, WeakHashMap}
 
+import io.github.skewext.asof.AsOfStrategy
 import io.github.skewext.bucket.{BucketedScanRules, MergeSortedFiles, PruneBuckets, PruneBucketsByKeys}
 import io.github.skewext.function.{FindingStrategy, KeepCommonTables, TableFunctions}
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
@@ -59,6 +60,7 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *  1. [[technique.SaltedJoinStrategy]] (the same): plans salts, and the join on them.
  *  1. [[technique.MarkedBroadcastJoinStrategy]] (the same): plans a join whose broadcast side is
  *     preserved.
+ *  1. [[asof.AsOfStrategy]] (the same): plans as-of joins, and the latest rows of keys.
  *  1. [[function.FindingStrategy]] (the same): plans the reports of table functions.
  *  1. [[join.SpreadNullKeys]] (adaptive execution, before exchanges are planned): spreads rows
  *     with a null key over all tasks.
@@ -189,6 +191,7 @@ object SkewExtensions {
       MultiFullJoinStrategy.AsSparksJoins,
       SaltedJoinStrategy,
       MarkedBroadcastJoinStrategy,
+      AsOfStrategy,
       FindingStrategy).map(GuardedStrategy(_))
 
   /**

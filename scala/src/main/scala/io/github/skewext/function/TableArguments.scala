@@ -4,7 +4,9 @@ import scala.collection.mutable
 import scala.util.Try
 
 import org.apache.spark.sql.Row
-import org.apache.spark.sql.catalyst.CatalystTypeConverters
+import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.catalyst.{CatalystTypeConverters, InternalRow}
+import org.apache.spark.sql.types.{ArrayType, StructType}
 import org.apache.spark.sql.catalyst.expressions.{Expression, FunctionTableSubqueryArgumentExpression, Literal, NamedArgumentExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
@@ -38,8 +40,8 @@ private[function] class TableArguments(
     case (other, _) => throw new IllegalArgumentException(s"No table: $other")
   }
 
-  private val values: Map[String, Any] = {
-    val found = mutable.LinkedHashMap.empty[String, Any]
+  private val literals: Map[String, Literal] = {
+    val found = mutable.LinkedHashMap.empty[String, Literal]
     others.zipWithIndex.foreach { case (argument, position) =>
       val (name, e) = argument match {
         case NamedArgumentExpression(key, value) => (known(key), value)
@@ -51,7 +53,11 @@ private[function] class TableArguments(
       if (found.contains(name)) fail(s"the argument '$name' is given twice.")
       found(name) = constant(name, e)
     }
-    found.filterNot(_._2 == null).toMap
+    found.filterNot(_._2.value == null).toMap
+  }
+
+  private val values: Map[String, Any] = literals.map { case (name, literal) =>
+    name -> CatalystTypeConverters.convertToScala(literal.value, literal.dataType)
   }
 
   /** A value that was read, or an error if the argument was not given. */
@@ -76,9 +82,11 @@ private[function] class TableArguments(
     case _ => false
   }
 
+  /** Several lists of strings. A list may be NULL, or contain NULLs. */
   def nested(name: String): Option[Seq[Seq[String]]] = values.get(name).map {
     case lists: scala.collection.Seq[_] =>
       lists.toVector.map {
+        case null => null
         case list: scala.collection.Seq[_] => strings(name, list)
         case other => wrong(name, "an array of arrays of strings", other)
       }
@@ -128,6 +136,28 @@ private[function] class TableArguments(
     case other => wrong(name, "true or false", other)
   }
 
+  /** A flag, or several. */
+  def flags(name: String): Option[Seq[Boolean]] = values.get(name).map {
+    case flag: Boolean => Seq(flag)
+    case list: scala.collection.Seq[_] =>
+      list.toVector.map {
+        case flag: Boolean => flag
+        case other => wrong(name, "an array of true or false", other)
+      }
+    case other => wrong(name, "true or false, or an array of these", other)
+  }
+
+  /** A constant of any type, or several: the elements of an array, or the fields of a struct. */
+  def constants(name: String): Option[Seq[Literal]] = literals.get(name).map { literal =>
+    (literal.value, literal.dataType) match {
+      case (array: ArrayData, ArrayType(element, _)) =>
+        array.toSeq[Any](element).map(Literal(_, element))
+      case (row: InternalRow, struct: StructType) =>
+        row.toSeq(struct).zip(struct.map(_.dataType)).map { case (value, t) => Literal(value, t) }
+      case _ => Seq(literal)
+    }
+  }
+
   def fail(problem: String): Nothing = throw SqlInternals.analysisError(s"$function: $problem")
 
   private def literal(name: String, value: Any): Literal =
@@ -151,11 +181,11 @@ private[function] class TableArguments(
       fail(s"there is no argument '$key'; $names.")
     }
 
-  private def constant(name: String, e: Expression): Any = {
+  private def constant(name: String, e: Expression): Literal = {
     if (e.isInstanceOf[FunctionTableSubqueryArgumentExpression]) {
       fail("tables come first, and have no names.")
     }
     if (!e.foldable) fail(s"the argument '$name' must be a constant, not ${e.sql}.")
-    CatalystTypeConverters.convertToScala(e.eval(), e.dataType)
+    Literal(e.eval(), e.dataType)
   }
 }

@@ -2,6 +2,8 @@ package io.github.skewext.function
 
 import java.util.Locale
 
+import io.github.skewext.asof.AsOfDirection.Backward
+import io.github.skewext.asof.{AsOfJoinBuilder, AsOfTable, LatestRowsBuilder}
 import io.github.skewext.internal.BuildInfo
 import io.github.skewext.join.InputRole.{Optional, Required}
 import io.github.skewext.join.hint.{HotKey, TechniqueOptions}
@@ -10,7 +12,7 @@ import io.github.skewext.technique.{AutoJoin, SkewJoinBuilder, SkewTechniques}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.FunctionIdentifier
-import org.apache.spark.sql.catalyst.expressions.{Alias, Expression, ExpressionInfo, Literal}
+import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{AnalysisHelper, LogicalPlan, OneRowRelation, Project}
 import org.apache.spark.sql.types.StructField
 
@@ -29,6 +31,24 @@ object TableFunctions {
       "TABLE(t1), TABLE(t2), ..., keys, [roles, indicator, suffixes, names]",
       "Joins the tables on one key, in one pass.")(
       Seq("keys", "roles", "indicator", "suffixes", "names"))(multiJoin),
+    function(
+      "skewext_asof_join",
+      "TABLE(spine), TABLE(v1), ..., keys, time, " +
+        "[times, directions, tolerances, exact, ties, how, suffixes, spine_keys]",
+      "Joins each row of the spine with one version of each other table, by time.")(
+      Seq(
+        "keys",
+        "time",
+        "times",
+        "directions",
+        "tolerances",
+        "exact",
+        "ties",
+        "how",
+        "suffixes",
+        "spine_keys"))(asOfJoin),
+    function("skewext_latest", "TABLE(t), keys, by, [ties]", "The latest row of each key.")(
+      Seq("keys", "by", "ties"))(latest),
     function(
       "skewext_skew_join",
       "TABLE(join), [technique, hot_keys], [option => value, ...]",
@@ -107,15 +127,100 @@ object TableFunctions {
   /**
    * The key of each table: `'k'`, `array('a', 'b')`, or an array with one of these for each table.
    */
-  private def keysOf(arguments: TableArguments): Seq[Seq[String]] = {
-    val keys =
-      if (arguments.isNested("keys")) arguments.nested("keys").get
-      else {
-        val same = arguments.required("keys", arguments.texts("keys"))
-        arguments.tables.map(_ => same)
+  private def keysOf(arguments: TableArguments): Seq[Seq[String]] =
+    lists(arguments, "keys", arguments.tables.size, arguments.required("keys", None))
+
+  /** One list for all tables, or an array with a list for each. */
+  private def lists(
+      arguments: TableArguments,
+      name: String,
+      tables: Int,
+      default: => Seq[Seq[String]]): Seq[Seq[String]] = {
+    val lists =
+      if (arguments.isNested(name)) arguments.nested(name).get
+      else arguments.texts(name).fold(default)(Seq.fill(tables)(_))
+    if (lists.exists(list => list == null || list.contains(null))) {
+      arguments.fail(s"a name in '$name' is NULL.")
+    }
+    lists
+  }
+
+  private def asOfJoin(arguments: TableArguments): LogicalPlan = {
+    val (spine, versions) = arguments.tables match {
+      case spine +: versions if versions.nonEmpty => (spine, versions)
+      case tables => arguments.fail(s"it takes 2 or more arguments like TABLE(t), got ${tables.size}.")
+    }
+    def ofEach[T](name: String, values: Option[Seq[T]], default: => T): Seq[T] = values match {
+      case None => versions.map(_ => default)
+      case Some(Seq(one)) => versions.map(_ => one)
+      case Some(several) => ofAll(name, several)
+    }
+    def ofAll[T](name: String, values: Seq[T]): Seq[T] = {
+      if (values.size != versions.size) {
+        arguments.fail(
+          s"there are ${versions.size} tables of versions, and '$name' has ${values.size} values.")
       }
-    if (keys.exists(_.contains(null))) arguments.fail("a name in 'keys' is NULL.")
-    keys
+      values
+    }
+    val n = versions.size
+    val keys = ofAll("keys", lists(arguments, "keys", n, arguments.required("keys", None)))
+    val spineKeys = ofAll("spine_keys", lists(arguments, "spine_keys", n, keys))
+    val time = arguments.required("time", arguments.text("time"))
+    val times = ofEach("times", arguments.texts("times"), time)
+    val directions = ofEach("directions", arguments.texts("directions"), Backward.name)
+    val tolerances = ofEach("tolerances", arguments.constants("tolerances"), Literal(null))
+    val exact = ofEach("exact", arguments.flags("exact"), default = true)
+    val ties =
+      if (arguments.isNested("ties")) ofAll("ties", arguments.nested("ties").get.map(Option(_)))
+      else versions.map(_ => arguments.texts("ties"))
+    val tables = versions.indices.map { i =>
+      AsOfTable(
+        versions(i),
+        spineKeys(i),
+        keys(i),
+        times(i),
+        directions(i),
+        Some(tolerances(i)),
+        exact(i),
+        ties(i).map(_.map(order(arguments, _))))
+    }
+    new AsOfJoinBuilder(
+      SparkSession.active,
+      spine,
+      tables,
+      time,
+      arguments.text("how").getOrElse("left").toLowerCase(Locale.ROOT),
+      arguments.texts("suffixes")).build()
+  }
+
+  private def latest(arguments: TableArguments): LogicalPlan = {
+    requireTables(arguments, 1, 1)
+    LatestRowsBuilder.build(
+      SparkSession.active,
+      arguments.tables.head,
+      keysOf(arguments).head,
+      arguments.required("by", arguments.texts("by")).map(order(arguments, _)),
+      arguments.texts("ties").map(_.map(order(arguments, _))))
+  }
+
+  private val Order = """(?is)(.*?)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?""".r
+
+  /** A column, or an order as in ORDER BY. */
+  private def order(arguments: TableArguments, text: String): Expression = text match {
+    case Order(column, direction, nulls) =>
+      val e = SparkSession.active.sessionState.sqlParser.parseExpression(column)
+      if (direction == null && nulls == null) {
+        e
+      } else {
+        val by = if ("asc".equalsIgnoreCase(direction)) Ascending else Descending
+        val default = by.defaultNullOrdering
+        val order =
+          if (nulls == null) default
+          else if (nulls.equalsIgnoreCase("first")) NullsFirst
+          else NullsLast
+        SortOrder(e, by, order, Nil)
+      }
+    case _ => arguments.fail("a column to order by is NULL.")
   }
 
   /** The roles: one name for all tables, like `how` in Python, or a role for each table. */

@@ -1,0 +1,94 @@
+package io.github.skewext.asof
+
+import io.github.skewext.join.KeyTypes
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, Project}
+import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.{AnalysisException, SparkSession}
+
+/** Resolves the arguments of [[AsOfJoinBuilder]] and [[LatestRowsBuilder]] by Spark's analyzer. */
+private[asof] class AsOfColumns(session: SparkSession) {
+
+  /**
+   * An expression over these columns, with Spark's coercions.
+   *
+   * @param problem the beginning of the error if the expression cannot be analyzed.
+   */
+  def resolved(columns: Seq[Attribute], expression: Expression, problem: => String): Expression = {
+    val project = Project(Seq(Alias(expression, "e")()), LocalRelation(columns))
+    val analyzed =
+      try session.sessionState.executePlan(project).analyzed
+      catch {
+        case e: AnalysisException =>
+          throw SqlInternals.analysisError(s"$problem: ${e.getMessage}", Some(e))
+      }
+    analyzed match {
+      case Project(Seq(Alias(e, _)), _: LocalRelation)
+          if e.deterministic && !e.exists(_.isInstanceOf[PlanExpression[_]]) =>
+        e
+      case _ =>
+        throw SqlInternals.analysisError(
+          s"$problem: it must be computed from the columns of one row, and always be the same.")
+    }
+  }
+
+  /**
+   * The order in which the first of several rows counts, and the plan with the columns of the order.
+   * A column without a direction means that its greatest value counts, and null is the smallest.
+   *
+   * @param wanted the columns of the order; if None, all columns besides `others`.
+   */
+  def order(
+      plan: LogicalPlan,
+      wanted: Option[Seq[Expression]],
+      others: Seq[Attribute],
+      what: String): (LogicalPlan, Seq[SortOrder]) = {
+    val orders = wanted match {
+      case Some(columns) =>
+        columns.map {
+          case s: SortOrder => s.copy(child = ofPlan(plan, s.child, what), sameOrderExpressions = Nil)
+          case column => AsOfColumns.greatest(ofPlan(plan, column, what))
+        }
+      case None =>
+        plan.output.filterNot(AttributeSet(others).contains).map(AsOfColumns.greatest)
+    }
+    orders.map(_.child).filterNot(e => KeyTypes.hasOrder(e.dataType)).foreach { e =>
+      val cure =
+        if (wanted.isDefined) "Name another column."
+        else "Name the columns that decide with ties=, or drop the column."
+      throw SqlInternals.analysisError(
+        s"$what cannot be ordered by column '${AsOfColumns.name(e)}' of type ${e.dataType.sql}. $cure")
+    }
+    // Computed columns are columns of the plan, so that Spark plans functions of any kind.
+    val aliases = orders.map(_.child).filterNot(_.isInstanceOf[Attribute]).map { e =>
+      Alias(e, AsOfColumns.name(e))()
+    }
+    val computed = aliases.map(a => a.child.canonicalized -> a.toAttribute).toMap
+    val below = if (aliases.isEmpty) plan else Project(plan.output ++ aliases, plan)
+    below -> orders.map(o => o.copy(child = computed.getOrElse(o.child.canonicalized, o.child)))
+  }
+
+  private def ofPlan(plan: LogicalPlan, column: Expression, what: String): Expression =
+    resolved(plan.output, column, s"$what cannot be ordered by ${column.sql}")
+}
+
+private[asof] object AsOfColumns {
+
+  private def greatest(e: Expression): SortOrder = SortOrder(e, Descending, NullsLast, Nil)
+
+  private def name(e: Expression): String = e match {
+    case a: Attribute => a.name
+    case other => other.sql
+  }
+
+  def fail(message: String): Nothing = throw SqlInternals.analysisError(message)
+
+  def refuseStreams(inputs: Seq[LogicalPlan], what: String): Unit =
+    inputs.zipWithIndex.foreach { case (input, i) =>
+      if (input.isStreaming) {
+        fail(
+          s"Input $i (counting from 0) is a streaming DataFrame; $what supports only batch inputs.")
+      }
+    }
+}

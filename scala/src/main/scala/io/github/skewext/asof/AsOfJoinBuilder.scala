@@ -1,0 +1,264 @@
+package io.github.skewext.asof
+
+import io.github.skewext.asof.AsOfColumns.fail
+import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
+import io.github.skewext.join.{KeyColumn, KeyTypes, NewIds}
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
+import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.CalendarInterval
+
+/**
+ * A table of versions of an as-of join, with its arguments.
+ *
+ * @param spineKeys the names of the spine's key columns, and `keys` those of the table.
+ * @param tolerance how far a version may be from the row of the spine; NULL is as far as it likes.
+ * @param ties which of several versions of one time counts; if None, all other columns decide.
+ */
+private[skewext] case class AsOfTable(
+    plan: LogicalPlan,
+    spineKeys: Seq[String],
+    keys: Seq[String],
+    time: String,
+    direction: String,
+    tolerance: Option[Expression],
+    exact: Boolean,
+    ties: Option[Seq[Expression]])
+
+/**
+ * Builds the logical plan of an as-of join from its arguments. Tables that are compared by the same
+ * expressions of the spine are one [[MultiAsOfJoin]], with one shuffle of the spine.
+ *
+ * @param suffixes if defined, for the spine and each table the suffix of columns whose name occurs
+ *                 in another input, too.
+ */
+private[skewext] class AsOfJoinBuilder(
+    session: SparkSession,
+    spine: LogicalPlan,
+    tables: Seq[AsOfTable],
+    spineTime: String,
+    how: String,
+    suffixes: Option[Seq[String]]) {
+
+  private val same = session.sessionState.conf.resolver
+  private val columns = new AsOfColumns(session)
+
+  def build(): LogicalPlan = SqlInternals.withActive(session) {
+    val inner = how match {
+      case "left" => false
+      case "inner" => true
+      case other => fail(s"An as-of join is 'left' or 'inner', not '$other'.")
+    }
+    if (tables.isEmpty) fail("An as-of join needs at least one table of versions, got none.")
+    suffixes.filter(_.size != tables.size + 1).foreach { given =>
+      fail(s"There are ${tables.size + 1} inputs, but suffixes for ${given.size}.")
+    }
+    AsOfColumns.refuseStreams(spine +: tables.map(_.plan), "an as-of join")
+    val separated = NewIds.separated(spine +: tables.map(_.plan))
+    val (base, ofSpine) = separated.head
+    val parts = tables.indices.map { i =>
+      val (plan, newColumn) = separated(i + 1)
+      part(i, plan, newColumn, ofSpine)
+    }
+    val joined = parts
+      .groupBy(p => (p.spineKeys :+ p.spineTime).map(_.canonicalized))
+      .values
+      .toSeq
+      .sortBy(_.head.table)
+      .foldLeft(base)(join(_, _, inner))
+    named(joined, base.output.zip(spine.output.map(_.name)) +: parts.map(_.shown))
+  }
+
+  private def join(below: LogicalPlan, parts: Seq[Part], inner: Boolean): LogicalPlan =
+    MultiAsOfJoin(
+      below +: parts.map(_.plan),
+      parts.head.spineKeys +: parts.map(_.keys),
+      parts.head.spineTime +: parts.map(_.time),
+      parts.map(_.matches),
+      parts.map(_.ties),
+      parts.map(_.within),
+      inner)
+
+  /**
+   * A table with its resolved arguments.
+   *
+   * @param shown the columns that the result has, with their names in the table.
+   */
+  private case class Part(
+      table: Int,
+      plan: LogicalPlan,
+      spineKeys: Seq[Expression],
+      spineTime: Expression,
+      keys: Seq[Expression],
+      time: Expression,
+      matches: AsOfMatch,
+      ties: Seq[SortOrder],
+      within: Seq[Expression],
+      shown: Seq[(Attribute, String)])
+
+  private def part(
+      i: Int,
+      plan: LogicalPlan,
+      newColumn: Attribute => Attribute,
+      ofSpine: Attribute => Attribute): Part = {
+    val table = tables(i)
+    if (table.spineKeys.isEmpty) {
+      fail("The list of key columns is empty; an as-of join needs a key.")
+    }
+    if (table.spineKeys.size != table.keys.size) {
+      fail(
+        s"Input ${i + 1} (counting from 0) has ${table.keys.size} key columns " +
+          s"(${table.keys.mkString(", ")}), the spine has ${table.spineKeys.size} " +
+          s"(${table.spineKeys.mkString(", ")}).")
+    }
+    val spineKeys = table.spineKeys.map(KeyColumn.of(spine, 0, _, same))
+    val keys = table.keys.map(KeyColumn.of(table.plan, i + 1, _, same))
+    val compared = spineKeys.zip(keys).map { case (l, r) =>
+      KeyTypes.compared(session, r.name, Seq(ofSpine(l), newColumn(r)))
+    }
+    val timeOfSpine = ofSpine(KeyColumn.of(spine, 0, spineTime, same))
+    val ownTime = newColumn(KeyColumn.of(table.plan, i + 1, table.time, same))
+    val (spineAt, at) = times(i, timeOfSpine, ownTime)
+    val matches = AsOfMatch(direction(i), table.exact)
+    if (matches.direction == Nearest && !AsOfJoinBuilder.hasDifferences(at.dataType)) {
+      fail(noDifferences(i, "direction 'nearest'", at.dataType))
+    }
+    val within = table.tolerance.toSeq.flatMap { tolerance =>
+      bounds(i, tolerance, matches.direction, timeOfSpine, ownTime, at.dataType)
+    }
+    val newKeys = keys.map(newColumn)
+    val (ordered, ties) = columns.order(
+      plan,
+      table.ties,
+      ownTime +: newKeys,
+      s"Versions of one time in input ${i + 1} (counting from 0)")
+    val needed = (compared.map(_(1)) :+ at).filter(_.nullable).map(IsNotNull(_): Expression)
+    val filtered = needed.reduceOption(And).fold(ordered)(Filter(_, ordered))
+    Part(
+      i,
+      filtered,
+      compared.map(_.head),
+      spineAt,
+      compared.map(_(1)),
+      at,
+      matches,
+      ties,
+      within,
+      plan.output.zip(table.plan.output.map(_.name)).filterNot { case (column, _) =>
+        newKeys.exists(_.semanticEquals(column))
+      })
+  }
+
+  private def direction(i: Int): AsOfDirection =
+    AsOfDirection.fromName(tables(i).direction).getOrElse {
+      fail(
+        s"There is no direction '${tables(i).direction}'; the directions are " +
+          s"${AsOfDirection.all.map(_.name).mkString(", ")}.")
+    }
+
+  /** Both times in the type in which Spark compares them. */
+  private def times(i: Int, spineTime: Attribute, time: Attribute): (Expression, Expression) = {
+    val problem =
+      s"The time '${spineTime.name}' of the spine, of type ${spineTime.dataType.sql}, cannot be " +
+        s"compared with the time '${tables(i).time}' of input ${i + 1} (counting from 0), of type " +
+        time.dataType.sql
+    columns.resolved(Seq(spineTime, time), LessThanOrEqual(time, spineTime), problem) match {
+      case LessThanOrEqual(version, spine) if KeyTypes.hasOrder(spine.dataType) =>
+        (KeyTypes.comparable(spine), KeyTypes.comparable(version))
+      case _ => fail(s"$problem.")
+    }
+  }
+
+  /** Conditions for a version before the row of the spine, or after it, or both. */
+  private def bounds(
+      i: Int,
+      tolerance: Expression,
+      direction: AsOfDirection,
+      spineTime: Attribute,
+      time: Attribute,
+      comparedAs: DataType): Seq[Expression] = {
+    val input = s"input ${i + 1} (counting from 0)"
+    val given = columns.resolved(Nil, tolerance, s"The tolerance of $input is no constant")
+    if (!given.foldable) fail(s"The tolerance of $input is no constant.")
+    val value = Literal.create(given.eval(), given.dataType)
+    if (value.value == null) {
+      Nil
+    } else {
+      if (!AsOfJoinBuilder.hasDifferences(comparedAs)) fail(noDifferences(i, "a tolerance", comparedAs))
+      if (given.dataType == StringType) {
+        fail(s"The tolerance of $input is a string; write it as INTERVAL ${value.sql}.")
+      }
+      if (AsOfJoinBuilder.isNegative(value)) {
+        fail(s"The tolerance of $input is ${value.sql}, which is negative.")
+      }
+      val problem =
+        s"The tolerance ${value.sql} of $input does not fit times of type ${spineTime.dataType.sql}"
+      // An overflow bounds nothing: no time is beyond the limits of its type.
+      def bound(condition: Expression) = Coalesce(
+        Seq(
+          TryEval(columns.resolved(Seq(spineTime, time), condition, problem)),
+          Literal.TrueLiteral))
+      val before =
+        bound(LessThanOrEqual(Subtract(spineTime, value, EvalMode.ANSI), time))
+      val after =
+        bound(GreaterThanOrEqual(Add(spineTime, value, EvalMode.ANSI), time))
+      direction match {
+        case Backward => Seq(before)
+        case Forward => Seq(after)
+        case Nearest => Seq(before, after)
+      }
+    }
+  }
+
+  private def noDifferences(i: Int, what: String, of: DataType): String =
+    s"Input ${i + 1} (counting from 0) has $what, but times of type ${of.sql} have no differences."
+
+  /** The columns of the spine, then those of each table, under their final names. */
+  private def named(joined: LogicalPlan, shown: Seq[Seq[(Attribute, String)]]): LogicalPlan = {
+    def isIn(input: Int, name: String) = shown(input).exists { case (_, n) => same(n, name) }
+    val outputOf = AttributeMap(joined.output.map(a => a -> a))
+    val all = for {
+      (columns, i) <- shown.zipWithIndex
+      (column, name) <- columns
+    } yield {
+      val isShared = shown.indices.exists(other => other != i && isIn(other, name))
+      val suffix = suffixes.flatMap(given => Option(given(i))).getOrElse("")
+      (outputOf(column), if (isShared) name + suffix else name, i)
+    }
+    for {
+      ((_, name, i), at) <- all.zipWithIndex
+      (_, _, other) <- all.take(at).find { case (_, n, j) => j != i && same(n, name) }
+    } {
+      fail(
+        s"Inputs $other and $i (counting from 0) both have a column '$name'. Give them different " +
+          "suffixes=, or rename one of the columns.")
+    }
+    Project(
+      all.map { case (column, name, _) =>
+        if (column.name == name) column else Alias(column, name)()
+      },
+      joined)
+  }
+}
+
+private object AsOfJoinBuilder {
+
+  /** Whether Spark can subtract values of the type, so that they have a distance. */
+  private def hasDifferences(t: DataType): Boolean = t match {
+    case _: NumericType | DateType | TimestampType | TimestampNTZType | _: DayTimeIntervalType |
+        _: YearMonthIntervalType =>
+      true
+    case other => SparkShims.isTime(other)
+  }
+
+  private def isNegative(tolerance: Literal): Boolean = tolerance.value match {
+    case decimal: Decimal => decimal.toBigDecimal.signum < 0
+    case number: Number => number.doubleValue < 0
+    case interval: CalendarInterval =>
+      interval.months < 0 || interval.days < 0 || interval.microseconds < 0
+    case _ => false
+  }
+}

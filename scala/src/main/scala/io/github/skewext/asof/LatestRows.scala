@@ -1,0 +1,29 @@
+package io.github.skewext.asof
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
+import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
+
+/**
+ * One row of each key: the first one in an order. If the order does not decide, the bytes of the
+ * rows do. Rows with a null key have a key, too, as in a GROUP BY.
+ *
+ * @param keys the compared expressions.
+ */
+case class LatestRows(keys: Seq[Expression], order: Seq[SortOrder], child: LogicalPlan)
+    extends UnaryNode {
+
+  override def output: Seq[Attribute] = child.output
+
+  override def maxRows: Option[Long] = child.maxRows
+
+  // Lets skewext's rules run, which skip plans without a join.
+  override protected val nodePatterns: Seq[TreePattern] = Seq(JOIN)
+
+  override protected lazy val validConstraints: ExpressionSet = child.constraints
+
+  override lazy val distinctKeys: Set[ExpressionSet] = Set(ExpressionSet(keys))
+
+  override protected def withNewChildInternal(newChild: LogicalPlan): LatestRows =
+    copy(child = newChild)
+}

@@ -1,0 +1,83 @@
+package io.github.skewext.asof
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
+import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * The as-of join of a spine, the first child, with tables of versions, the other children. Each row
+ * of the spine gets one version of each table, or nulls: among the versions with the key of the
+ * row, the one that the table's [[AsOfMatch]] selects by time. A null key or time matches nothing.
+ *
+ * The output has all columns of all children. Nullable are those of the versions if the join is a
+ * left one.
+ *
+ * @param keys the compared expressions of each child; all children have the same number and types.
+ * @param times the time of each child, all of one type.
+ * @param matches what matches, for each table of versions.
+ * @param ties for each table of versions: among versions of one key and time, the first one in this
+ *             order counts. If the order does not decide, the bytes of the rows do.
+ * @param within for each table of versions, conditions on a row of the spine and a version: none,
+ *               one for a version before or after, or for `nearest` both.
+ * @param inner whether a row of the spine requires a version of each table.
+ */
+case class MultiAsOfJoin(
+    children: Seq[LogicalPlan],
+    keys: Seq[Seq[Expression]],
+    times: Seq[Expression],
+    matches: Seq[AsOfMatch],
+    ties: Seq[Seq[SortOrder]],
+    within: Seq[Seq[Expression]],
+    inner: Boolean)
+    extends LogicalPlan {
+
+  def spine: LogicalPlan = children.head
+
+  override def output: Seq[Attribute] = MultiAsOfJoin.output(children.map(_.output), inner)
+
+  override lazy val resolved: Boolean = childrenResolved && expressions.forall(_.resolved)
+
+  override def maxRows: Option[Long] = spine.maxRows
+
+  // Lets skewext's rules run, which skip plans without a join.
+  override protected val nodePatterns: Seq[TreePattern] = Seq(JOIN)
+
+  override protected lazy val validConstraints: ExpressionSet = spine.constraints
+
+  override lazy val distinctKeys: Set[ExpressionSet] =
+    if (conf.getConf(SQLConf.PROPAGATE_DISTINCT_KEYS_ENABLED)) spine.distinctKeys else Set.empty
+
+  /** The spine's rows, which are wider now. */
+  override def stats: Statistics = {
+    if (statsCache.isEmpty) {
+      def width(columns: Seq[Attribute]) = 8 + columns.map(_.dataType.defaultSize).sum
+      val size = spine.stats.sizeInBytes * width(output) / width(spine.output)
+      statsCache = Some(Statistics(sizeInBytes = size, rowCount = spine.stats.rowCount))
+    }
+    statsCache.get
+  }
+
+  override def simpleString(maxFields: Int): String =
+    s"MultiAsOfJoin ${MultiAsOfJoin.describe(keys.head, times.head, matches, inner)}"
+
+  override protected def withNewChildrenInternal(
+      newChildren: IndexedSeq[LogicalPlan]): MultiAsOfJoin = copy(children = newChildren)
+}
+
+object MultiAsOfJoin {
+
+  private[asof] def output(children: Seq[Seq[Attribute]], inner: Boolean): Seq[Attribute] =
+    children.head ++ children.tail.flatten.map { a =>
+      a.withNullability(a.nullable || !inner)
+    }
+
+  /** For example, `[user_id] at event_time, left: backward; nearest`. */
+  private[asof] def describe(
+      keys: Seq[Expression],
+      time: Expression,
+      matches: Seq[AsOfMatch],
+      inner: Boolean): String =
+    s"${keys.map(_.sql).mkString("[", ", ", "]")} at ${time.sql}, " +
+      s"${if (inner) "inner" else "left"}: ${matches.mkString("; ")}"
+}

@@ -1,0 +1,107 @@
+package io.github.skewext.asof.exec
+
+import io.github.skewext.asof.{AsOfMatch, MultiAsOfJoin}
+import io.github.skewext.join.exec.grouping.{JoinKeys, KeyOrder}
+import io.github.skewext.join.exec.{CombinationCodegen, InputColumn}
+import io.github.skewext.shuffle.ReadsBulkRows
+import io.github.skewext.stable.{KeepsStableRows, MadeOf, PartitionwiseOperator}
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.physical.{ClusteredDistribution, Distribution, Partitioning}
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.{SortExec, SparkPlan}
+import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
+
+/**
+ * Executes a [[MultiAsOfJoin]]: each task reads all inputs in the order of key and time, in
+ * lockstep.
+ *
+ * The exchanges are the direct children, and the operator sorts inputs that are not sorted. Sorts in
+ * the plan would keep operators above from reading columns in the rows of the inputs.
+ */
+case class AsOfJoinExec(
+    children: Seq[SparkPlan],
+    keys: Seq[Seq[Expression]],
+    times: Seq[Expression],
+    matches: Seq[AsOfMatch],
+    ties: Seq[Seq[SortOrder]],
+    within: Seq[Seq[Expression]],
+    inner: Boolean)
+    extends CombinationCodegen
+    with KeepsStableRows
+    with ReadsBulkRows
+    with PartitionwiseOperator {
+
+  override def nodeName: String = "AsOfJoin"
+
+  override def output: Seq[Attribute] = MultiAsOfJoin.output(children.map(_.output), inner)
+
+  override def requiredChildDistribution: Seq[Distribution] =
+    keys.map(ClusteredDistribution(_, requireAllClusterKeys = true))
+
+  override def outputPartitioning: Partitioning = children.head.outputPartitioning
+
+  override def madeOf: Seq[MadeOf.Part] =
+    children.zipWithIndex.map { case (child, i) => MadeOf.Part(child, linear = i == 0) }
+
+  override lazy val metrics: Map[String, SQLMetric] = Map(
+    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
+    "numMatches" -> SQLMetrics.createMetric(sparkContext, "number of matched versions"))
+
+  override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
+
+  override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
+
+  override protected def outputColumns: Seq[Expression] =
+    for {
+      (child, i) <- children.zipWithIndex
+      (a, ordinal) <- child.output.zipWithIndex
+    } yield InputColumn(i, ordinal, a.dataType, a.nullable || (i > 0 && !inner))
+
+  private def joined(makesRows: Boolean): RDD[InternalRow] =
+    new MultiZipRDD[InternalRow](sparkContext, sortedInputs, task(makesRows))
+
+  private def sortedInputs: Seq[RDD[InternalRow]] = children.indices.map { i =>
+    val order = (keys(i) :+ times(i)).map(SortOrder(_, Ascending))
+    val child = children(i)
+    if (SortOrder.orderingSatisfies(child.outputOrdering, order)) child.execute()
+    else SortExec(order, global = false, child).execute()
+  }
+
+  private def task(makesRows: Boolean): AsOfTask = {
+    val at = keys.zip(times).map { case (key, time) => key :+ time }
+    AsOfTask(
+      inputTypes = children.map(_.output.map(_.dataType)),
+      output = outputColumns,
+      makesRows = makesRows,
+      sameKey = JoinKeys(bound(keys, SqlInternals.normalizeFloats), hashBits = 64),
+      present = JoinKeys(bound(at, SqlInternals.normalizeFloats), hashBits = 64),
+      order = KeyOrder(bound(at, identity)),
+      times = bound(times.map(Seq(_)), identity).map(_.head),
+      matches = matches,
+      ties = ties.zip(children.tail).map { case (order, child) =>
+        order.map(BindReferences.bindReference(_, child.output))
+      },
+      within = within.zip(children.tail).map { case (conditions, child) =>
+        conditions.map(BindReferences.bindReference(_, children.head.output ++ child.output))
+      },
+      inner = inner,
+      outputRows = longMetric("numOutputRows"),
+      matched = longMetric("numMatches"))
+  }
+
+  private def bound(
+      of: Seq[Seq[Expression]],
+      form: Expression => Expression): Seq[Seq[Expression]] =
+    of.zip(children).map { case (expressions, child) =>
+      expressions.map(e => BindReferences.bindReference(form(e), child.output))
+    }
+
+  override def simpleString(maxFields: Int): String =
+    s"$nodeName ${MultiAsOfJoin.describe(keys.head, times.head, matches, inner)}"
+
+  override protected def withNewChildrenInternal(
+      newChildren: IndexedSeq[SparkPlan]): AsOfJoinExec = copy(children = newChildren)
+}

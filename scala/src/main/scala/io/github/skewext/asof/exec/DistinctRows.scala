@@ -1,0 +1,61 @@
+package io.github.skewext.asof.exec
+
+import io.github.skewext.join.exec.grouping.{KeyOrder, UnsafeInputs}
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{RowOrdering, SortOrder, UnsafeRow}
+import org.apache.spark.unsafe.types.ByteArray
+
+/**
+ * Of sorted rows, one row of each run of rows that are equal in `order`: the one that counts.
+ *
+ * @param ties the order in which the first of equal rows counts, see [[TieOrder]].
+ */
+private[exec] final class DistinctRows(
+    input: Int,
+    rows: Iterator[InternalRow],
+    order: KeyOrder,
+    ties: Seq[SortOrder],
+    numFields: Int,
+    asUnsafe: UnsafeInputs) {
+
+  private[this] val tieOrder = new TieOrder(ties)
+
+  /** The row of the input that is read next, if it was read. */
+  private[this] var next: UnsafeRow = _
+
+  /**
+   * A copy of the next row, or null after the last one.
+   *
+   * @param into a row of a former call whose memory is used again, or null.
+   */
+  def read(into: UnsafeRow): UnsafeRow = {
+    if (next == null && rows.hasNext) next = asUnsafe(input, rows.next())
+    if (next == null) {
+      null
+    } else {
+      val first = if (into == null) UnsafeRow.createFromByteArray(0, numFields) else into
+      first.copyFrom(next)
+      next = null
+      while (next == null && rows.hasNext) {
+        val row = asUnsafe(input, rows.next())
+        if (order.compare(input, row, input, first) != 0) next = row
+        else if (tieOrder.isFirst(row, first)) first.copyFrom(row)
+      }
+      first
+    }
+  }
+}
+
+/**
+ * Which of two rows counts: the first one in an order. If the order does not decide, the bytes of the
+ * rows do. So a task that runs again selects the same row, in whatever order rows arrive.
+ */
+private[exec] final class TieOrder(order: Seq[SortOrder]) {
+  private[this] val ordering = RowOrdering.create(order, Nil)
+
+  def isFirst(row: UnsafeRow, other: UnsafeRow): Boolean = {
+    val c = ordering.compare(row, other)
+    c < 0 || (c == 0 && row != other && ByteArray.compareBinary(row.getBytes, other.getBytes) > 0)
+  }
+}
