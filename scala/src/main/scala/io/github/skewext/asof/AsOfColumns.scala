@@ -47,7 +47,8 @@ private[asof] class AsOfColumns(session: SparkSession) {
     val orders = wanted match {
       case Some(columns) =>
         columns.map {
-          case s: SortOrder => s.copy(child = ofPlan(plan, s.child, what), sameOrderExpressions = Nil)
+          case s: SortOrder =>
+            s.copy(child = ofPlan(plan, s.child, what), sameOrderExpressions = Nil)
           case column => AsOfColumns.greatest(ofPlan(plan, column, what))
         }
       case None =>

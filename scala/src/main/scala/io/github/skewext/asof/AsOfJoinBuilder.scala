@@ -166,8 +166,8 @@ private[skewext] class AsOfJoinBuilder(
         s"compared with the time '${tables(i).time}' of input ${i + 1} (counting from 0), of type " +
         time.dataType.sql
     columns.resolved(Seq(spineTime, time), LessThanOrEqual(time, spineTime), problem) match {
-      case LessThanOrEqual(version, spine) if KeyTypes.hasOrder(spine.dataType) =>
-        (KeyTypes.comparable(spine), KeyTypes.comparable(version))
+      case LessThanOrEqual(own, other) if KeyTypes.hasOrder(other.dataType) =>
+        (KeyTypes.comparable(other), KeyTypes.comparable(own))
       case _ => fail(s"$problem.")
     }
   }
@@ -187,7 +187,9 @@ private[skewext] class AsOfJoinBuilder(
     if (value.value == null) {
       Nil
     } else {
-      if (!AsOfJoinBuilder.hasDifferences(comparedAs)) fail(noDifferences(i, "a tolerance", comparedAs))
+      if (!AsOfJoinBuilder.hasDifferences(comparedAs)) {
+        fail(noDifferences(i, "a tolerance", comparedAs))
+      }
       if (given.dataType == StringType) {
         fail(s"The tolerance of $input is a string; write it as INTERVAL ${value.sql}.")
       }

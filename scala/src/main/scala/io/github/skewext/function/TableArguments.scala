@@ -4,12 +4,12 @@ import scala.collection.mutable
 import scala.util.Try
 
 import org.apache.spark.sql.Row
-import org.apache.spark.sql.catalyst.util.ArrayData
-import org.apache.spark.sql.catalyst.{CatalystTypeConverters, InternalRow}
-import org.apache.spark.sql.types.{ArrayType, StructType}
 import org.apache.spark.sql.catalyst.expressions.{Expression, FunctionTableSubqueryArgumentExpression, Literal, NamedArgumentExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.catalyst.{CatalystTypeConverters, InternalRow}
 import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
+import org.apache.spark.sql.types.{ArrayType, StructType}
 
 /**
  * The arguments of a table function: first tables, `TABLE(t)` or `TABLE(SELECT ...)`, then

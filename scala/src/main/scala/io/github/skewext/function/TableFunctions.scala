@@ -148,7 +148,8 @@ object TableFunctions {
   private def asOfJoin(arguments: TableArguments): LogicalPlan = {
     val (spine, versions) = arguments.tables match {
       case spine +: versions if versions.nonEmpty => (spine, versions)
-      case tables => arguments.fail(s"it takes 2 or more arguments like TABLE(t), got ${tables.size}.")
+      case tables =>
+        arguments.fail(s"it takes 2 or more arguments like TABLE(t), got ${tables.size}.")
     }
     def ofEach[T](name: String, values: Option[Seq[T]], default: => T): Seq[T] = values match {
       case None => versions.map(_ => default)
@@ -172,7 +173,7 @@ object TableFunctions {
     val exact = ofEach("exact", arguments.flags("exact"), default = true)
     val ties =
       if (arguments.isNested("ties")) ofAll("ties", arguments.nested("ties").get.map(Option(_)))
-      else versions.map(_ => arguments.texts("ties"))
+      else versions.map(_ => arguments.texts("ties").filterNot(_.forall(_ == null)))
     val tables = versions.indices.map { i =>
       AsOfTable(
         versions(i),

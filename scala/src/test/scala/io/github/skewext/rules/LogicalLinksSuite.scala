@@ -3,6 +3,8 @@ package io.github.skewext.rules
 import scala.collection.mutable
 
 import io.github.skewext.ReplanningTest
+import io.github.skewext.asof.AsOfTest
+import io.github.skewext.asof.exec.{AsOfJoinExec, LatestRowsExec}
 import io.github.skewext.bucket.files.MergeSortedFilesExec
 import io.github.skewext.merge.{SpreadSourceNullKeys, UndoReplicatingSplits}
 import io.github.skewext.shuffle.ColumnarFilterProjectExec
@@ -20,7 +22,7 @@ import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.TestSessions
 
 /** Links of our nodes to the logical nodes that they were planned for. */
-class LogicalLinksSuite extends ReplanningTest {
+class LogicalLinksSuite extends ReplanningTest with AsOfTest {
 
   private val RuleNames = "io\\.github\\.skewext\\.[\\w.]+".r
 
@@ -53,6 +55,16 @@ class LogicalLinksSuite extends ReplanningTest {
       _ => true,
       _ => spark.table("b0").join(broadcast(small.where("small = 101")), Seq("k"))))
 
+  private val asOfCases = Seq(
+    Case(
+      "as-of join",
+      _.isInstanceOf[AsOfJoinExec],
+      inputs => asOf(inputs.head, "v0")(Versions(inputs(1), "v1"), Versions(inputs(2), "v2"))),
+    Case(
+      "latest rows",
+      _.isInstanceOf[LatestRowsExec],
+      inputs => latest(inputs.head, "k")(col("v0"))()))
+
   private def isOurs(plan: SparkPlan): Boolean = plan.getClass.getName.contains("skewext")
 
   /** Pass rows on as Spark's exchanges do, and are planned anew each time. */
@@ -67,7 +79,7 @@ class LogicalLinksSuite extends ReplanningTest {
       .physicalRuleNames(spark) { case group: RuleGroup[_] => group.names }
       .filter(_.startsWith("io.github.skewext."))
     withBuckets {
-      for (c <- cases ++ bucketCases) withClue(s"${c.name}: ") {
+      for (c <- cases ++ bucketCases ++ asOfCases) withClue(s"${c.name}: ") {
         val log = new LogAppender("changes of plans", maxEvents = 10000)
         withSQLConf(
           Adaptive ++ c.settings ++ Seq(

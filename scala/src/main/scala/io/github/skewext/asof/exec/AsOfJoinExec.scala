@@ -102,6 +102,6 @@ case class AsOfJoinExec(
   override def simpleString(maxFields: Int): String =
     s"$nodeName ${MultiAsOfJoin.describe(keys.head, times.head, matches, inner)}"
 
-  override protected def withNewChildrenInternal(
-      newChildren: IndexedSeq[SparkPlan]): AsOfJoinExec = copy(children = newChildren)
+  override protected def withNewChildrenInternal(newChildren: IndexedSeq[SparkPlan]): AsOfJoinExec =
+    copy(children = newChildren)
 }

@@ -116,7 +116,13 @@ private final class VersionCursor(
   private[this] val nearer =
     if (direction == Nearest) new Distances(task.times.head, task.times(input)) else null
   private[this] val versions =
-    new DistinctRows(input, rows, order, task.ties(input - 1), task.inputTypes(input).size, asUnsafe)
+    new DistinctRows(
+      input,
+      rows,
+      order,
+      task.ties(input - 1),
+      task.inputTypes(input).size,
+      asUnsafe)
 
   /** The last version that `find` has passed. */
   private[this] var before: UnsafeRow = _
@@ -179,8 +185,6 @@ private final class Distances(spineTime: Expression, time: Expression) {
       case (a: Float, b: Float, c: Float) =>
         java.lang.Double.compare(b.toDouble - a, c.toDouble - b) <= 0
       case (a: Number, b: Number, c: Number) =>
-        java.lang.Long.compareUnsigned(
-          b.longValue - a.longValue,
-          c.longValue - b.longValue) <= 0
+        java.lang.Long.compareUnsigned(b.longValue - a.longValue, c.longValue - b.longValue) <= 0
     }
 }

@@ -1,0 +1,81 @@
+package io.github.skewext.asof
+
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.stable.{ComparedByBytes, SafeToDuplicate}
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
+
+/**
+ * Pushes predicates on columns of the spine below a [[MultiAsOfJoin]], and those on its key into all
+ * inputs:
+ * {{{
+ * Filter (k = 5 AND a > 1 AND v > 1)     Filter (v > 1)
+ * +- MultiAsOfJoin [k]               =>  +- MultiAsOfJoin [k]
+ *    :- spine (k, a)                        :- Filter (k = 5 AND a > 1)
+ *    +- versions (k, v)                     :  +- spine
+ *                                           +- Filter (k = 5)
+ *                                              +- versions
+ * }}}
+ * A predicate on the versions stays above: with other versions, a row would get another one.
+ */
+object PushAsOfPredicates extends Rule[LogicalPlan] with PredicateHelper {
+
+  /** The predicates on the spine's key that the versions have. They may be simplified there. */
+  private val OnKeys = TreeNodeTag[ExpressionSet]("skewext.asOfKeyPredicates")
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    if (SkewConf.enabled(conf)) {
+      plan.transformUpWithPruning(_.containsPattern(JOIN)) {
+        case filter @ Filter(condition, join: MultiAsOfJoin) =>
+          val (below, above) = splitConjunctivePredicates(condition).partition { p =>
+            p.deterministic && p.references.nonEmpty &&
+            p.references.subsetOf(join.spine.outputSet) &&
+            !SubqueryExpression.hasCorrelatedSubquery(p)
+          }
+          if (below.isEmpty) {
+            filter
+          } else {
+            val spine = Filter(below.reduce(And), join.spine)
+            val pushed = withKeyPredicates(withChildren(join, spine +: join.children.tail))
+            above.reduceOption(And).fold[LogicalPlan](pushed)(Filter(_, pushed))
+          }
+        case join: MultiAsOfJoin => withKeyPredicates(join)
+      }
+    } else {
+      plan
+    }
+
+  private def withKeyPredicates(join: MultiAsOfJoin): MultiAsOfJoin = {
+    def keysOf(input: Int) = AttributeMap(join.keys.head.zip(join.keys(input)).collect {
+      case (column: Attribute, key) if ComparedByBytes(column) => column -> key
+    })
+    val onKeys = AttributeSet(keysOf(0).keys)
+    val before = join.getTagValue(OnKeys).getOrElse(ExpressionSet())
+    val added = join.spine.constraints.toSeq.filter { p =>
+      p.references.nonEmpty && p.references.subsetOf(onKeys) && !p.isInstanceOf[IsNotNull] &&
+      SafeToDuplicate(p) && !SubqueryExpression.hasSubquery(p) && !before.contains(p)
+    }
+    if (added.isEmpty) {
+      join
+    } else {
+      val versions = join.children.indices.tail.map { i =>
+        val keyOf = keysOf(i)
+        val own = added.map(_.transform { case a: Attribute => keyOf.getOrElse(a, a) })
+        Filter(own.reduce(And), join.children(i))
+      }
+      val filtered = withChildren(join, join.spine +: versions)
+      filtered.setTagValue(OnKeys, ExpressionSet(before.toSeq ++ added))
+      filtered
+    }
+  }
+
+  private def withChildren(join: MultiAsOfJoin, children: Seq[LogicalPlan]): MultiAsOfJoin = {
+    val changed = join.copy(children = children)
+    changed.copyTagsFrom(join)
+    changed
+  }
+}

@@ -1,0 +1,354 @@
+package io.github.skewext.asof
+
+import scala.util.Random
+
+import io.github.skewext.rules.LoadedExtension
+
+import org.apache.spark.sql.catalyst.plans.logical.Filter
+import org.apache.spark.sql.expressions.Window
+import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
+import org.apache.spark.sql.{AnalysisException, Column, DataFrame, Row}
+
+/** As-of joins, against every pair of rows of a key. */
+class AsOfJoinSuite extends AsOfTest {
+
+  /**
+   * A type of times.
+   *
+   * @param values SQL of an array
+   * @param distance of the times t and bt, in a type that holds it; none if the type has no distances
+   */
+  private case class Times(
+      name: String,
+      values: String,
+      tolerance: String,
+      distance: Option[String])
+
+  private def hours(start: String): String =
+    s"transform(sequence(0, 12), i -> $start + make_dt_interval(0, i * 7))"
+
+  private val Exact = Some("abs(CAST(t AS DECIMAL(38, 2)) - CAST(bt AS DECIMAL(38, 2)))")
+
+  private val types = Seq(
+    Times("int", "array(-5, -3, 0, 1, 2, 7, 8, 11)", "3", Exact),
+    Times(
+      "bigint",
+      "array(-9223372036854775808L, -9223372036854775807L, -5L, 0L, 3L, 9223372036854775807L)",
+      "4L",
+      Exact),
+    Times(
+      "double",
+      "array(double('NaN'), -0.0D, 0.0D, 1.5D, 2.5D, -3.0D, double('Infinity'), double('-Infinity'))",
+      "1.5D",
+      Some("if(t = bt, 0D, abs(t - bt))")),
+    Times("decimal", "array(-1.25BD, 0.00BD, 0.50BD, 0.75BD, 2.00BD, 7.25BD)", "0.5BD", Exact),
+    Times(
+      "date",
+      "array(DATE'1901-01-01', DATE'2020-01-01', DATE'2020-01-02', DATE'2020-01-05', DATE'2020-02-01')",
+      "INTERVAL 3 DAYS",
+      Some("abs(datediff(t, bt))")),
+    // Daylight saving time begins in between.
+    Times(
+      "timestamp",
+      hours("TIMESTAMP'2020-03-07 01:00:00'"),
+      "INTERVAL 1 DAY",
+      Some("abs(unix_micros(t) - unix_micros(bt))")),
+    Times(
+      "timestamp before 1970",
+      hours("TIMESTAMP'1883-11-17 01:00:00'"),
+      "INTERVAL 10 HOURS",
+      Some("abs(unix_micros(t) - unix_micros(bt))")),
+    Times(
+      "timestamp_ntz",
+      hours("TIMESTAMP_NTZ'2020-03-07 01:00:00'"),
+      "INTERVAL 20 HOURS",
+      Some("abs(t - bt)")),
+    Times("string", "array('', 'a', 'aa', 'b', 'zz', 'Z')", null, None))
+
+  /** Rows that are random, but always the same: keys from 1, some null, and the times. */
+  private def rows(seed: Int, n: Int, keys: Int, times: Times, time: String): DataFrame = {
+    def random(salt: Int, below: Int) = pmod(hash(col("id"), lit(seed), lit(salt)), lit(below))
+    val values = expr(times.values)
+    spark
+      .range(0, n, 1, 2)
+      .select(
+        col("id").as(s"id$seed"),
+        when(random(1, 8) > 0, random(2, keys) + 1).as("k"),
+        when(random(3, 8) > 0, element_at(values, (random(4, 1000) % size(values) + 1).cast("int")))
+          .as(time),
+        when(random(5, 5) > 0, random(6, 6)).as(s"x$seed"),
+        when(random(7, 5) > 0, random(8, 3).cast("string")).as(s"y$seed"))
+  }
+
+  /** One version of each row of the spine, by a join of all pairs of a key. */
+  private def allPairs(spine: DataFrame, v: Versions, times: Times, how: String): DataFrame = {
+    val t = col("t")
+    val bt = col("bt")
+    val side: Column = (v.direction, v.exact) match {
+      case ("backward", true) => bt <= t
+      case ("backward", false) => bt < t
+      case ("forward", true) => bt >= t
+      case ("forward", false) => bt > t
+      case (_, true) => lit(true)
+      case (_, false) => bt =!= t
+    }
+    // An overflow bounds nothing.
+    val within =
+      if (v.tolerance == null) lit(true)
+      else
+        coalesce(bt >= expr(s"try_subtract(t, ${v.tolerance})"), lit(true)) &&
+        coalesce(bt <= expr(s"try_add(t, ${v.tolerance})"), lit(true))
+    val first = v.direction match {
+      case "backward" => Seq(bt.desc)
+      case "forward" => Seq(bt)
+      // Infinity is as far from each other number, and the adjacent one counts.
+      case _ => Seq(expr(times.distance.get), bt > t, when(bt <= t, bt).desc, bt)
+    }
+    val ties = Seq("id2", "x2", "y2").map(col(_).desc_nulls_last)
+    val found = spine
+      .join(v.df, "k")
+      .where(side && within && t.isNotNull && bt.isNotNull)
+      .withColumn("n", row_number().over(Window.partitionBy("id1").orderBy((first ++ ties): _*)))
+      .where("n = 1")
+      .select("id1", "id2", "x2", "y2")
+    spine.join(found, Seq("id1"), how).select("id1", "k", "x1", "id2", "x2", "y2")
+  }
+
+  test("each direction, tolerance and type of time, as by all pairs of rows of a key") {
+    val cases = for {
+      times <- types
+      direction <- Seq("backward", "forward", "nearest")
+      if direction != "nearest" || times.distance.isDefined
+      exact <- Seq(true, false)
+      tolerance <- Seq(null, times.tolerance).distinct
+    } yield (times, direction, exact, tolerance)
+    // Each type and each direction is among them.
+    val chosen = cases.groupBy(_._1).values.flatMap(of => some(2, of)).toSeq ++
+      cases.groupBy(c => (c._2, c._3)).values.map(_.last)
+    for (((times, direction, exact, tolerance), i) <- chosen.distinct.zipWithIndex) {
+      val how = if (i % 3 == 0) "inner" else "left"
+      withClue(s"${times.name}, $direction, exact $exact, tolerance $tolerance, $how: ") {
+        val spine = rows(1, 60, 3, times, "t")
+        // Few times, so that there are ties; a version may also occur twice.
+        val versions = rows(2, 40, 4, times, "bt").withColumn("id2", col("id2") % 20)
+        val v = Versions(versions, "bt", direction, tolerance, exact)
+        withAdaptive {
+          val df = asOf(spine, "t", how)(v)
+          assertSameRows(
+            df.select("id1", "k", "x1", "id2", "x2", "y2").collect().toSeq,
+            allPairs(spine, v, times, how).collect().toSeq,
+            "all pairs")
+          assert(joins(df).size === 1 && exchanges(df).size === 2)
+        }
+      }
+    }
+  }
+
+  private def spine =
+    table("id, k, t", "(1, 1, 5), (2, 1, 9), (3, 2, 5), (4, null, 5), (5, 1, null)")
+  private def prices =
+    table(
+      "k, at, price",
+      "(1, 4, 10), (1, 5, 20), (1, 7, 30), (2, 6, 40), (null, 1, 50), (1, null, 60)")
+
+  test("the columns and rows of one join") {
+    val df = asOf(spine, "t")(Versions(prices, "at"))
+    assert(df.columns === Seq("id", "k", "t", "at", "price"))
+    checkAnswer(
+      df,
+      Seq(
+        Row(1, 1, 5, 5, 20),
+        Row(2, 1, 9, 7, 30),
+        Row(3, 2, 5, null, null),
+        Row(4, null, 5, null, null),
+        Row(5, 1, null, null, null)))
+    checkAnswer(
+      asOf(spine, "t", "inner")(
+        Versions(prices, "at"),
+        Versions(prices.toDF("k", "b", "p"), "b", "forward")),
+      Seq(Row(1, 1, 5, 5, 20, 5, 20)))
+  }
+
+  test("tables of other keys and types join the spine, too") {
+    val people = table("id, since, name", "(1L, 0L, 'a'), (1L, 6L, 'b'), (2L, 9L, 'c')")
+    val df = asOf(spine, "t", suffixes = Seq(null, "_1", "_2", "_3"))(
+      Versions(prices, "at"),
+      Versions(people, "since", keys = Seq("id"), spineKeys = Seq("id")),
+      Versions(prices, "at", "forward"))
+    assert(
+      df.columns === Seq("id", "k", "t", "at_1", "price_1", "since", "name", "at_3", "price_3"))
+    checkAnswer(
+      df.where("id < 4"),
+      Seq(
+        Row(1, 1, 5, 5, 20, 0L, "a", 5, 20),
+        Row(2, 1, 9, 7, 30, 9L, "c", null, null),
+        Row(3, 2, 5, null, null, null, null, 6, 40)))
+    // The tables of one key and time type are one operator.
+    assert(joins(df).map(_.children.size).toSet === Set(2, 3))
+  }
+
+  test("generated code reads the columns that the query uses") {
+    inGeneratedCode {
+      val df = asOf(spine, "t")(Versions(prices, "at"))
+      checkAnswer(df.selectExpr("id + price"), Seq(21, 32, null, null, null).map(Row(_)))
+      checkAnswer(df.groupBy("k").agg(sum("price")), Seq(Row(1, 50), Row(2, null), Row(null, null)))
+      checkAnswer(df.where("price > 20").select("id"), Row(2))
+      assert(df.count() === 5)
+    }
+  }
+
+  test("ties: the greatest of the named columns, or else of all, whatever order rows arrive in") {
+    val versions = Random.shuffle(
+      Seq(Row(1, 3, null, 9), Row(1, 3, 2, 1), Row(1, 3, 2, 7), Row(1, 3, 1, 8), Row(1, 2, 5, 5)))
+    val shuffled = frame("k INT, at INT, a INT, b INT", partitions = 3)(versions: _*)
+    def found(ties: Seq[Column]) =
+      asOf(spine.where("id = 1"), "t")(Versions(shuffled, "at", ties = ties)).select("a", "b")
+    checkAnswer(found(null), Row(2, 7))
+    checkAnswer(found(Seq(col("b"))), Row(null, 9))
+    checkAnswer(found(Seq(col("a").asc_nulls_last, col("b"))), Row(1, 8))
+    checkAnswer(found(Seq(expr("-b"))), Row(2, 1))
+    // The order decides nothing here, and still the row is always the same.
+    val rows = (1 to 4).map(i => found(Seq(col("k"))).repartition(i).collect().toSeq)
+    assert(rows.distinct.size === 1)
+  }
+
+  test("a map does not decide which version counts") {
+    val maps = prices.withColumn("m", map(col("k"), col("price")))
+    assert(
+      intercept[AnalysisException](asOf(spine, "t")(Versions(maps, "at"))).getMessage
+        .contains("cannot be ordered by column 'm' of type MAP<INT, INT>"))
+    val df = asOf(spine, "t")(Versions(maps.where("k > 0"), "at", ties = Seq(col("price"))))
+    checkAnswer(df.where("id = 1").select("m"), Row(Map(1 -> 20)))
+  }
+
+  test("bucketed inputs need no exchange, and the output keeps the partitions of the spine") {
+    withTable("s", "p") {
+      spine.write.bucketBy(4, "k").saveAsTable("s")
+      prices.write.bucketBy(4, "k").saveAsTable("p")
+      val df = asOf(sql("SELECT * FROM s"), "t")(Versions(sql("SELECT * FROM p"), "at"))
+      checkAnswer(df.groupBy("k").agg(sum("price")), Seq(Row(1, 50), Row(2, null), Row(null, null)))
+      assert(exchanges(df).isEmpty && exchanges(df.groupBy("k").count()).isEmpty)
+    }
+  }
+
+  test("only columns that are needed are read, and predicates reach the inputs") {
+    withTable("s", "p") {
+      spine.withColumn("unused", lit(1)).write.saveAsTable("s")
+      prices.withColumn("unused2", lit(1)).write.saveAsTable("p")
+      val df = asOf(sql("SELECT * FROM s"), "t")(
+        Versions(sql("SELECT * FROM p"), "at", ties = Seq(col("price"))))
+        .where("k = 1 AND id > 1 AND price > 20")
+        .select("id", "price")
+      checkAnswer(df, Row(2, 30))
+      val plan = df.queryExecution.optimizedPlan
+      val join = plan.collectFirst { case j: MultiAsOfJoin => j }.get
+      assert(join.output.map(_.name) === Seq("id", "k", "t", "k", "at", "price"))
+      val filters = join.children.map(_.collect { case f: Filter => f.condition.sql }.mkString)
+      assert(filters.forall(_.contains("k = 1")), plan)
+      assert(filters.head.contains("id > 1") && !filters(1).contains("price > 20"), plan)
+      // A filter below the spine reaches the versions, too.
+      val below =
+        asOf(sql("SELECT * FROM s WHERE k = 2"), "t")(Versions(sql("SELECT * FROM p"), "at"))
+      assert(below.queryExecution.optimizedPlan.toString.split("k#\\d+ = 2").size === 3)
+    }
+  }
+
+  test("a million versions of one key in little memory") {
+    val n = 300000
+    val versions = spark.range(n).selectExpr("1 k", "id * 2 at", "id v")
+    val rows = spark.range(n).selectExpr("1 k", "id * 2 + 1 t", "repeat('x', 20) text")
+    val df = asOf(rows, "t")(
+      Versions(versions, "at"),
+      Versions(versions.toDF("k", "b", "w"), "b", "nearest"))
+      .agg(count("*"), sum(col("t") - col("at")), max(col("v") - col("w")))
+    checkAnswer(df, Row(n, n, 0))
+  }
+
+  test("a session that registers late") {
+    val bare = TestSessions.withoutExtensions(spark)
+    SqlInternals.withActive(bare) {
+      val a = bare.sql("SELECT 1 k, 5 t")
+      val df = asOf(a, "t")(Versions(bare.sql("SELECT 1 k, 4 at, 'x' v"), "at"))
+      assert(!LoadedExtension.isIn(bare))
+      assert(df.collect().toSeq === Seq(Row(1, 5, 4, "x")))
+      bare.conf.set(Off._1, Off._2)
+      assert(again(df).collect().toSeq === Seq(Row(1, 5, 4, "x")))
+    }
+  }
+
+  test("bad arguments have an error that names them") {
+    def fails(parts: String*)(df: => DataFrame): Unit = {
+      val message = intercept[AnalysisException](df).getMessage
+      parts.foreach(part => assert(message.contains(part)))
+    }
+    val v = Versions(prices, "at")
+    fails("no column 'x'", "[id, k, t]")(asOf(spine, "x")(v))
+    fails("Input 1", "no column 'x'", "[k, at, price]")(asOf(spine, "t")(v.copy(time = "x")))
+    fails("'left' or 'inner', not 'full'")(asOf(spine, "t", "full")(v))
+    fails("at least one table")(asOf(spine, "t")())
+    fails("no direction 'up'", "backward, forward, nearest")(
+      asOf(spine, "t")(v.copy(direction = "up")))
+    fails("negative", "-1")(asOf(spine, "t")(v.copy(tolerance = "-1")))
+    fails("no constant")(asOf(spine, "t")(v.copy(tolerance = "price")))
+    fails("does not fit times of type INT")(asOf(spine, "t")(v.copy(tolerance = "INTERVAL 1 DAY")))
+    fails("have a column 'at'", "suffixes=")(asOf(spine, "t")(v, v))
+    fails("suffixes for 1")(asOf(spine, "t", suffixes = Seq("a"))(v))
+    fails("list of key columns is empty")(asOf(spine, "t")(v.copy(keys = Nil, spineKeys = Nil)))
+    fails("2 key columns")(asOf(spine, "t")(v.copy(keys = Seq("k", "price"))))
+    val words = Versions(prices.selectExpr("k", "CAST(at AS STRING) at"), "at")
+    val named = spine.selectExpr("k", "CAST(t AS STRING) t")
+    fails("direction 'nearest'", "STRING have no differences")(
+      asOf(named, "t")(words.copy(direction = "nearest")))
+    fails("a tolerance", "STRING have no differences")(
+      asOf(named, "t")(words.copy(tolerance = "1")))
+    val dates = Versions(prices.selectExpr("k", "array(DATE'2020-01-01') at"), "at")
+    fails("The time 't' of the spine, of type INT", "ARRAY<DATE>")(asOf(spine, "t")(dates))
+    val stream = spark.readStream.format("rate").load().selectExpr("value k", "timestamp at")
+    fails("Input 1", "streaming")(asOf(spine, "t")(Versions(stream, "at")))
+  }
+
+  test("the latest row of each key, as by row_number") {
+    val data = rows(1, 200, 5, types.head, "t")
+    val order = Seq(col("t").desc_nulls_last, col("x1").asc, col("id1").desc)
+    val expected = data
+      .withColumn("n", row_number().over(Window.partitionBy("k").orderBy(order: _*)))
+      .where("n = 1")
+      .drop("n")
+    withAdaptive {
+      val df = latest(data, "k")(col("t"), col("x1").asc)(col("id1"))
+      assertSameRows(df.collect().toSeq, expected.collect().toSeq, "row_number")
+      assert(exchanges(df).size === 1)
+      // A join on the key needs no further exchange of it.
+      assert(exchanges(fullJoin("k")(df, table("k, z", "(1, 1)"))).size === 2)
+    }
+    assert(
+      intercept[AnalysisException](latest(data, "k")()()).getMessage.contains("list 'by' is empty"))
+  }
+
+  test("table functions are the same") {
+    withTempView("s", "p") {
+      spine.createOrReplaceTempView("s")
+      prices.createOrReplaceTempView("p")
+      val v = Versions(prices, "at")
+      for ((arguments, same) <- Seq(
+          "keys => 'k', time => 't', times => 'at'" -> v,
+          "'k', 't', 'at', 'nearest', 2, false, array('price DESC')" ->
+            v.copy(direction = "nearest", tolerance = "2", exact = false, ties = Seq(col("price"))),
+          "keys => array(array('k')), spine_keys => array(array('id')), time => 't', " +
+            "times => array('at'), tolerances => struct(3), ties => array(NULL)" ->
+            v.copy(tolerance = "3", spineKeys = Seq("id")))) {
+        val df = sql(s"SELECT * FROM skewext_asof_join(TABLE(s), TABLE(p), $arguments)")
+        assert(df.schema === asOf(spine, "t")(same).schema)
+        checkAnswer(df, asOf(spine, "t")(same))
+      }
+      checkAnswer(
+        sql("SELECT * FROM skewext_latest(TABLE(p), 'k', array('at ASC NULLS LAST', 'price'))"),
+        latest(prices, "k")(col("at").asc_nulls_last, col("price"))())
+      assert(
+        intercept[AnalysisException](
+          sql("SELECT * FROM skewext_asof_join(TABLE(s), TABLE(p), 'k', 't', array('at', 'at'))")).getMessage
+          .contains("'times' has 2 values"))
+    }
+  }
+}
