@@ -254,7 +254,7 @@ class AsOfJoinSuite extends AsOfTest {
     }
   }
 
-  test("a million versions of one key in little memory") {
+  test("300,000 versions and rows of one key") {
     val n = 300000
     val versions = spark.range(n).selectExpr("1 k", "id * 2 at", "id v")
     val rows = spark.range(n).selectExpr("1 k", "id * 2 + 1 t", "repeat('x', 20) text")
