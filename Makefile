@@ -97,7 +97,7 @@ LINE_SUITES := *SkewExtensionsSuite *KeyTypesSuite *ExplainSuite *CollatedKeysSu
   *BarrierStagesSuite *UnionOfJoinsSuite *InputPruningSuite *ReplanningSuite *OtherSessionsSuite \
   *StoppedSessionSuite *BroadcastHintedInputsSuite *ConcurrentAppendsSuite)
 # Where no Scala suites run, Python tests run more of the functions.
-LINE_TESTS := tests/test_joins.py tests/test_plans.py tests/test_other_sessions.py \
+LINE_TESTS := tests/test_joins.py tests/test_asof.py tests/test_plans.py tests/test_other_sessions.py \
   tests/test_sessions.py::test_a_jar_of_another_line tests/smoke_wheel.py \
   $(if $(IS_NEWEST)$(filter $(FROM_PYSPARK),$(SPARK)),tests/test_random_sql.py::test_random_queries) \
   $(if $(filter $(lastword $(LINES)),$(SPARK)),tests/test_docs.py tests/test_examples.py::test_the_check_for_databricks) \

@@ -21,8 +21,9 @@ Examples
 """
 
 from pyspark_skewext._jar import jar_path
-from pyspark_skewext._validate import JoinInput
+from pyspark_skewext._validate import JoinInput, Latest
 from pyspark_skewext._version import __version__
+from pyspark_skewext.asofjoin import AsOf, asof, asof_join, latest
 from pyspark_skewext.buckets import Bucket, WrittenBuckets, write_bucketed
 from pyspark_skewext.explanation import Explanation, explain
 from pyspark_skewext.multijoin import multi_full_join, multi_join
@@ -42,6 +43,7 @@ from pyspark_skewext.techniques import (
 
 __all__ = [
     "Adaptive",
+    "AsOf",
     "Auto",
     "Broadcast",
     "BroadcastMap",
@@ -49,6 +51,7 @@ __all__ = [
     "Explanation",
     "IterativeBroadcast",
     "JoinInput",
+    "Latest",
     "QueryReport",
     "Role",
     "Salted",
@@ -56,10 +59,13 @@ __all__ = [
     "Technique",
     "WrittenBuckets",
     "__version__",
+    "asof",
+    "asof_join",
     "configure",
     "explain",
     "is_enabled",
     "jar_path",
+    "latest",
     "multi_full_join",
     "multi_join",
     "query_report",

@@ -9,13 +9,31 @@ from typing import TYPE_CHECKING, Any, Union, cast
 
 from pyspark_skewext import _jvm
 from pyspark_skewext._engine import engine_of
+from pyspark_skewext._engine.calls import LatestRows
 from pyspark_skewext._errors import analysis_error, type_error, value_error
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-#: A DataFrame, alone or with the names of its key columns if they differ from `on`.
-JoinInput = Union["DataFrame", tuple["DataFrame", Union[str, Sequence[str]]]]
+
+@dataclass(frozen=True)
+class Latest:
+    """An input of a join that takes part with the newest row of each key.
+
+    :func:`latest` without `on` makes it. The join's key is also the key here.
+    """
+
+    df: DataFrame
+    by: Sequence[str | Column]
+    ties: Sequence[str | Column] | None = None
+
+    def rows(self, keys: Sequence[str]) -> DataFrame:
+        """The newest row of each key."""
+        return engine_of(self.df.sparkSession).latest(LatestRows(self.df, keys, self.by, self.ties))
+
+
+#: A DataFrame or the latest of one, alone or with its key columns if they differ from `on`.
+JoinInput = Union["DataFrame", Latest, tuple[Union["DataFrame", Latest], Union[str, Sequence[str]]]]
 
 _NAMES_SHOWN = 20
 _COMPARE = "where key columns have other names, compare them: left.a == right.b"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark_skewext._engine import engine_of
 from pyspark_skewext._engine.calls import MultiJoin
 from pyspark_skewext._validate import (
     JoinInput,
+    Latest,
     checked_indicator,
     checked_inputs,
     checked_suffixes,
@@ -82,6 +83,7 @@ def multi_join(
     ----------
     df : DataFrame or (DataFrame, str or list of str)
         First input. The tuple names the input's key columns if their names differ from `on`.
+        In place of any DataFrame, :func:`latest` takes its newest row of each key.
     *others : DataFrame or (DataFrame, str or list of str)
         Further inputs, at least one.
     on : str or list of str
@@ -146,9 +148,13 @@ def multi_join(
     +---+----+-----+
     <BLANKLINE>
     """
-    inputs, names = checked_inputs([df, *others], on)
+    newest, given = zip(*map(_unwrapped, (df, *others)))
+    inputs, names = checked_inputs(given, on)
     call = MultiJoin(
-        [each.df for each in inputs],
+        [
+            each.df if latest is None else latest.rows(each.keys)
+            for each, latest in zip(inputs, newest)
+        ],
         [each.keys for each in inputs],
         names,
         [role.value for role in roles_of(how, len(inputs))],
@@ -156,3 +162,12 @@ def multi_join(
         checked_indicator(indicator),
     )
     return engine_of(inputs[0].df.sparkSession).multi_join(call)
+
+
+def _unwrapped(given: Any) -> tuple[Latest | None, Any]:
+    """The wrapper, if there is one, and the input without it."""
+    if isinstance(given, Latest):
+        return given, given.df
+    if isinstance(given, tuple) and given and isinstance(given[0], Latest):
+        return given[0], (given[0].df, *given[1:])
+    return None, given

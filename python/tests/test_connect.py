@@ -40,6 +40,7 @@ pytestmark = [
 SUITE = [
     *("tests/test_joins.py", "tests/test_property.py", "tests/test_skew_join.py"),
     *("tests/test_errors.py", "tests/test_explain.py", "tests/test_skew_report.py"),
+    "tests/test_asof.py",
     *("tests/connect/buckets.py", "tests/connect/with_extension.py"),
 ]
 

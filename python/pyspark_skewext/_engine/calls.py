@@ -32,6 +32,42 @@ class SkewJoin(NamedTuple):
     hot_keys: Sequence[tuple[Any, ...]] | None
 
 
+class Interval(NamedTuple):
+    """An interval, in the words of SQL."""
+
+    words: str
+
+    def sql(self) -> str:
+        """The literal of SQL."""
+        return f"INTERVAL {quoted(self.words)}"
+
+
+class AsOfJoin(NamedTuple):
+    """An as-of join; each list has an entry for each table of versions."""
+
+    spine: DataFrame
+    versions: Sequence[DataFrame]
+    spine_keys: Sequence[Sequence[str]]
+    keys: Sequence[Sequence[str]]
+    time: str
+    times: Sequence[str]
+    directions: Sequence[str]
+    tolerances: Sequence[Any]
+    exact: Sequence[bool]
+    ties: Sequence[Sequence[Any] | None]
+    how: str
+    suffixes: Sequence[str | None] | None
+
+
+class LatestRows(NamedTuple):
+    """The newest row of each key; orders are names or Columns."""
+
+    df: DataFrame
+    keys: Sequence[str]
+    by: Sequence[Any]
+    ties: Sequence[Any] | None
+
+
 class KeyCount(NamedTuple):
     """A count of the keys of one or two inputs."""
 
@@ -59,6 +95,17 @@ class BucketedWrite(NamedTuple):
     partition_by: Sequence[str]
     format: str | None
     options: Mapping[str, str]
+
+
+def identifier(name: str) -> str:
+    """The name of a column as SQL writes it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quoted(text: str) -> str:
+    """A string as SQL writes it."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def fetched(found: DataFrame, with_texts: Callable[[], DataFrame]) -> list[Row]:

@@ -11,7 +11,17 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pyspark_skewext import _jvm
-from pyspark_skewext._engine.calls import BucketedWrite, KeyCount, MultiJoin, SkewJoin, fetched
+from pyspark_skewext._engine.calls import (
+    AsOfJoin,
+    BucketedWrite,
+    Interval,
+    KeyCount,
+    LatestRows,
+    MultiJoin,
+    SkewJoin,
+    fetched,
+    identifier,
+)
 from pyspark_skewext._errors import runtime_error
 from pyspark_skewext._jar import jar_path
 from pyspark_skewext._jvm import EXTENSION, api_of, java_list, java_map
@@ -61,6 +71,32 @@ class ClassicEngine:
             None if call.hot_keys is None else self._list(keys),
         )
         return self._frame(joined)
+
+    def asof_join(self, call: AsOfJoin) -> DataFrame:
+        """Join tables of versions as of a time."""
+        frames = [call.spine, *call.versions]
+        joined = api_of(*(df.sparkSession for df in frames)).asOfJoin(
+            call.spine._jdf,
+            self._list(df._jdf for df in call.versions),
+            self._list(map(self._list, call.spine_keys)),
+            self._list(map(self._list, call.keys)),
+            call.time,
+            self._list(call.times),
+            self._list(call.directions),
+            self._list(map(_constant, call.tolerances)),
+            self._list(call.exact),
+            self._list(map(self._orders, call.ties)),
+            call.how,
+            None if call.suffixes is None else self._list(call.suffixes),
+        )
+        return self._frame(joined)
+
+    def latest(self, call: LatestRows) -> DataFrame:
+        """The newest row of each key."""
+        found = api_of(self._spark).latest(
+            call.df._jdf, self._list(call.keys), self._orders(call.by), self._orders(call.ties)
+        )
+        return self._frame(found)
 
     def explain(self, df: DataFrame) -> dict[str, Any]:
         """Explain the joins of a query; a session without the jar gives a note."""
@@ -183,10 +219,28 @@ class ClassicEngine:
     def _list(self, items: Any) -> Any:
         return java_list(self._jvm, items)
 
+    def _orders(self, given: Sequence[Any] | None) -> Any:
+        """Names and Columns as Columns of the JVM; None as null."""
+        from pyspark.sql.functions import col
+
+        if given is None:
+            return None
+        columns = (col(identifier(each)) if isinstance(each, str) else each for each in given)
+        return self._list(column._jc for column in columns)
+
     def _frame(self, frame: Any) -> DataFrame:
         from pyspark.sql import DataFrame
 
         return DataFrame(frame, self._spark)
+
+
+def _constant(value: Any) -> Any:
+    """A number, an interval or a Column as a Column of the JVM; None as null."""
+    from pyspark.sql.functions import expr, lit
+
+    if value is None:
+        return None
+    return (expr(value.sql()) if isinstance(value, Interval) else lit(value))._jc
 
 
 def _json(text: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -14,11 +15,16 @@ from weakref import WeakKeyDictionary
 from pyspark_skewext._engine.calls import (
     LARGEST_SHARE,
     LEAST_SHARE,
+    AsOfJoin,
     BucketedWrite,
+    Interval,
     KeyCount,
+    LatestRows,
     MultiJoin,
     SkewJoin,
     fetched,
+    identifier,
+    quoted,
 )
 from pyspark_skewext._errors import runtime_error, type_error, value_error
 from pyspark_skewext._jvm import EXTENSION, is_connect
@@ -78,6 +84,20 @@ class ConnectEngine:
         keys = hot_keys and [key[0] if len(key) == 1 else key for key in hot_keys]
         arguments = {"technique": call.technique, "hot_keys": keys, **call.options}
         return self._call("skew_join", [joined], arguments)
+
+    def asof_join(self, call: AsOfJoin) -> DataFrame:
+        """Join tables of versions as of a time, by a table function."""
+        arguments = call._asdict()
+        frames = [arguments.pop("spine"), *arguments.pop("versions")]
+        arguments["tolerances"] = tuple(call.tolerances)
+        ties = [_orders(each) for each in call.ties]
+        arguments["ties"] = ties if any(ties) else None
+        return self._call("asof_join", frames, arguments)
+
+    def latest(self, call: LatestRows) -> DataFrame:
+        """The newest rows, by a table function."""
+        orders = {"by": _orders(call.by), "ties": _orders(call.ties)}
+        return self._call("latest", [call.df], {"keys": call.keys, **orders})
 
     def explain(self, df: DataFrame) -> dict[str, Any]:
         """Explain the joins of a query, which the server plans once more."""
@@ -206,6 +226,25 @@ class ConnectEngine:
         ]
 
 
+def _orders(given: Sequence[Any] | None) -> list[str] | None:
+    """Names and Columns as the text of an order; a server reads no other Column in it."""
+    return None if given is None else [_order(each) for each in given]
+
+
+def _order(given: Any) -> str:
+    if isinstance(given, str):
+        name, order = given, ""
+    else:
+        found = re.fullmatch(r"Column<'(\w+)( (?:ASC|DESC)(?: NULLS \w+)?)?'>", str(given))
+        if found is None:
+            raise type_error(
+                "With Spark Connect, an order is the name of a column, or a Column like "
+                f'sf.desc("name"), not {given}.'
+            )
+        name, order = found[1], found[2] or ""
+    return identifier(name) + order
+
+
 def _sql(value: Any) -> str:
     """A constant of SQL: lists become arrays, tuples structs, and dictionaries maps."""
     if value is None:
@@ -215,8 +254,9 @@ def _sql(value: Any) -> str:
     if isinstance(value, float):
         return f"double('{value}')"
     if isinstance(value, str):
-        quoted = value.replace("\\", "\\\\").replace("'", "\\'")
-        return f"'{quoted}'"
+        return quoted(value)
+    if isinstance(value, Interval):
+        return value.sql()
     if isinstance(value, Decimal):
         return f"{value:f}BD"
     if isinstance(value, datetime.datetime):

@@ -1,0 +1,321 @@
+"""As-of joins: for each row of a spine, the version of other tables that was valid then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Union, overload
+
+from pyspark_skewext import _jvm
+from pyspark_skewext._engine import engine_of
+from pyspark_skewext._engine.calls import AsOfJoin, Interval
+from pyspark_skewext._errors import type_error, value_error
+from pyspark_skewext._validate import (
+    Latest,
+    check_type,
+    checked_columns,
+    checked_frame,
+    checked_inputs,
+    checked_suffixes,
+    label,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+#: The types of a tolerance; a string is an interval.
+Tolerance = Union[int, float, Decimal, str, timedelta, "Column"]
+
+#: The types of an order: names, and Columns such as ``sf.asc("price")``.
+Order = Union[str, "Column", Sequence[Union[str, "Column"]]]
+
+_DIRECTIONS = ("backward", "forward", "nearest")
+_HOWS = ("left", "inner")
+
+
+@dataclass(frozen=True)
+class AsOf:
+    """A table of versions, and how :func:`asof_join` matches them. :func:`asof` makes it."""
+
+    df: DataFrame
+    time: str
+    on: Sequence[str] | Mapping[str, str] | None
+    direction: str
+    tolerance: Any
+    allow_exact_matches: bool
+    ties: Sequence[str | Column] | None
+
+
+def asof(
+    df: DataFrame,
+    *,
+    time: str,
+    on: str | Sequence[str] | Mapping[str, str] | None = None,
+    direction: str = "backward",
+    tolerance: Tolerance | None = None,
+    allow_exact_matches: bool = True,
+    ties: Order | None = None,
+) -> AsOf:
+    """Describe a table of versions for :func:`asof_join`.
+
+    Parameters
+    ----------
+    df : DataFrame
+        The versions.
+    time : str
+        Name of the column with the time of a version. Spark must be able to compare it with the
+        time of the spine.
+    on : str or list of str or dict, optional
+        Names of the key columns, if they differ from `on` of the join. A dict is for other key
+        columns of the spine: it maps each of them to a column of `df`.
+    direction : {"backward", "forward", "nearest"}, default "backward"
+        The match: the last version at or before the time of the spine, the first one at or after
+        it, or the closest one. Of two versions at the same distance, it is the earlier one.
+    tolerance : number or str or timedelta or Column, optional
+        The largest distance of a match, inclusive: an interval such as "7 days", a timedelta, a
+        number where times are numbers, or a literal Column.
+    allow_exact_matches : bool, default True
+        Whether a version at the exact time of the spine matches.
+    ties : str or Column or list of them, optional
+        Which of the versions with equal keys and times matches: as `by` of :func:`latest`. By
+        default all other columns decide, from left to right.
+
+    Returns
+    -------
+    AsOf
+        An argument for :func:`asof_join`.
+    """
+    checked_frame(df, "df")
+    if not isinstance(allow_exact_matches, bool):
+        found = type(allow_exact_matches).__name__
+        raise type_error(f"allow_exact_matches must be True or False, not {found}.")
+    check_type(time, str, "time must be the name of a column")
+    keys: Any = None
+    if isinstance(on, Mapping):
+        keys = dict(zip(on, checked_columns(df, list(on.values()), "on")))
+    elif on is not None:
+        keys = checked_columns(df, on, "on")
+    return AsOf(
+        df,
+        checked_columns(df, time, "time")[0],
+        keys,
+        _one_of(_DIRECTIONS, direction, "direction"),
+        _tolerance(tolerance),
+        allow_exact_matches,
+        _ties(df, ties),
+    )
+
+
+def asof_join(
+    spine: DataFrame,
+    *versions: AsOf,
+    on: str | Sequence[str],
+    time: str,
+    how: str = "left",
+    suffixes: Sequence[str | None] | None = None,
+) -> DataFrame:
+    """Join each row of a spine with one version of each other table: the one valid at its time.
+
+    Spark shuffles the spine and each table of versions with the same key once.
+
+    Parameters
+    ----------
+    spine : DataFrame
+        The rows of the result, such as events or labels.
+    *versions : AsOf
+        Tables of versions, each described by :func:`asof`.
+    on : str or list of str
+        Names of the key columns.
+    time : str
+        Name of the spine's column with the time.
+    how : {"left", "inner"}, default "left"
+        Whether a row of the spine without a match in some table has nulls there, or is left out.
+    suffixes : list of str or None, optional
+        One entry for the spine and one for each table, appended to the names of columns that
+        another one has too. Without it, such names are an error.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the spine, then those of each table without its keys, in order. With "left"
+        each row of the spine appears exactly once. A null key or a null time matches nothing.
+
+    Raises
+    ------
+    AnalysisException
+        If an input lacks a column or is a stream, if Spark cannot compare times or keys, if a
+        tolerance does not fit the type of the times, or if names of columns collide.
+    PySparkTypeError, PySparkValueError
+        If an argument is wrong.
+    PySparkRuntimeError
+        If the session, or the Spark Connect server, is without the extension.
+
+    Examples
+    --------
+    >>> labels = spark.createDataFrame([(1, 10), (1, 40), (2, 30)], ["user", "at"])
+    >>> rows = [(1, 5, "free"), (1, 20, "paid"), (2, 35, "free")]
+    >>> plans = spark.createDataFrame(rows, ["user", "since", "plan"])
+    >>> clicks = spark.createDataFrame([(1, 10, "a"), (1, 30, "b")], ["uid", "clicked", "ad"])
+    >>> skewext.asof_join(
+    ...     labels,
+    ...     skewext.asof(plans, time="since"),
+    ...     skewext.asof(clicks, time="clicked", on="uid", tolerance=5),
+    ...     on="user",
+    ...     time="at",
+    ... ).orderBy("user", "at").show()
+    +----+---+-----+----+-------+----+
+    |user| at|since|plan|clicked|  ad|
+    +----+---+-----+----+-------+----+
+    |   1| 10|    5|free|     10|   a|
+    |   1| 40|   20|paid|   NULL|NULL|
+    |   2| 30| NULL|NULL|   NULL|NULL|
+    +----+---+-----+----+-------+----+
+    <BLANKLINE>
+    """
+    checked_frame(spine, "spine")
+    if not versions:
+        raise value_error("asof_join needs at least one asof(df, time=...) after the spine.")
+    for position, given in enumerate(versions, 1):
+        check_type(given, AsOf, f"{label(position)} must be made by asof(df, time=...)")
+    keys, pairs = _spine_columns(spine, on), []
+    for position, each in enumerate(versions, 1):
+        names, own = keys, each.on or keys
+        if isinstance(own, Mapping):
+            names, own = list(own), list(own.values())
+        sides = [(spine, names), (each.df, own)]
+        pairs.append(checked_inputs(sides, names, partial(_side, position))[0])
+    check_type(time, str, "time must be the name of a column")
+    call = AsOfJoin(
+        spine,
+        [each.df for each in versions],
+        [left.keys for left, _ in pairs],
+        [right.keys for _, right in pairs],
+        _spine_columns(spine, time)[0],
+        [each.time for each in versions],
+        [each.direction for each in versions],
+        [each.tolerance for each in versions],
+        [each.allow_exact_matches for each in versions],
+        [each.ties for each in versions],
+        _one_of(_HOWS, how, "how"),
+        checked_suffixes(suffixes),
+    )
+    return engine_of(spine.sparkSession).asof_join(call)
+
+
+@overload
+def latest(
+    df: DataFrame, on: str | Sequence[str], *, by: Order, ties: Order | None = None
+) -> DataFrame: ...
+
+
+@overload
+def latest(df: DataFrame, on: None = None, *, by: Order, ties: Order | None = None) -> Latest: ...
+
+
+def latest(
+    df: DataFrame,
+    on: str | Sequence[str] | None = None,
+    *,
+    by: Order,
+    ties: Order | None = None,
+) -> DataFrame | Latest:
+    """Keep the newest row of each key.
+
+    Parameters
+    ----------
+    df : DataFrame
+        The rows.
+    on : str or list of str, optional
+        Names of the key columns. Without it, the result is an input for :func:`multi_join` or
+        :func:`multi_full_join`, whose key it takes.
+    by : str or Column or list of them
+        The row with the greatest value is the newest; null is the smallest value. A Column with an
+        order, such as ``sf.asc("price")``, takes the first row in that order.
+    ties : str or Column or list of them, optional
+        The same for rows that are equal in `by`. By default all other columns decide, from left to
+        right.
+
+    Returns
+    -------
+    DataFrame or Latest
+        All columns of `df`, with one row for each key; rows with a null key are those of one key.
+
+    Examples
+    --------
+    >>> rows = [(1, 3, 9.5), (1, 7, 8.0), (2, 5, 4.0)]
+    >>> prices = spark.createDataFrame(rows, ["id", "day", "price"])
+    >>> skewext.latest(prices, on="id", by="day").orderBy("id").show()
+    +---+---+-----+
+    | id|day|price|
+    +---+---+-----+
+    |  1|  7|  8.0|
+    |  2|  5|  4.0|
+    +---+---+-----+
+    <BLANKLINE>
+
+    >>> names = spark.createDataFrame([(1, "tea"), (3, "jam")], ["id", "name"])
+    >>> skewext.multi_full_join(
+    ...     names, skewext.latest(prices, by="day"), on="id"
+    ... ).orderBy("id").show()
+    +---+----+----+-----+
+    | id|name| day|price|
+    +---+----+----+-----+
+    |  1| tea|   7|  8.0|
+    |  2|NULL|   5|  4.0|
+    |  3| jam|NULL| NULL|
+    +---+----+----+-----+
+    <BLANKLINE>
+    """
+    checked_frame(df, "df")
+    found = Latest(df, _order(df, by, "by"), _ties(df, ties))
+    return found if on is None else found.rows(checked_columns(df, on, "on"))
+
+
+def _side(position: int, side: int) -> str:
+    """The label of the spine, or of the table of versions at that position."""
+    return label(position) if side else "The spine"
+
+
+def _spine_columns(spine: DataFrame, names: str | Sequence[str]) -> list[str]:
+    (found,), _ = checked_inputs([spine], names, partial(_side, 0))
+    return found.keys
+
+
+def _one_of(known: Sequence[str], given: object, what: str) -> str:
+    if given not in known:
+        raise value_error(f"{what} must be {' or '.join(map(repr, known))}, not {given!r}.")
+    return str(given)
+
+
+def _tolerance(given: Any) -> Any:
+    if isinstance(given, timedelta):
+        return Interval(f"{given // timedelta(microseconds=1)} microseconds")
+    if isinstance(given, str):
+        return Interval(given)
+    if given is not None and not _jvm.is_a(given, "Column"):
+        expected = "tolerance must be a number, an interval like '7 days', a timedelta or a Column"
+        check_type(given, (int, float, Decimal), expected)
+    return given
+
+
+def _ties(df: DataFrame, given: Any) -> list[str | Column] | None:
+    return None if given is None else _order(df, given, "ties")
+
+
+def _order(df: DataFrame, given: Any, what: str) -> list[str | Column]:
+    """Names as the columns have them, and Columns."""
+    listed = [given] if isinstance(given, str) or _jvm.is_a(given, "Column") else given
+    expected = f"{what} must be the name of a column, a Column or a list of them"
+    check_type(listed, Sequence, expected)
+    if not listed:
+        raise value_error(f"{what} must not be empty: at least one column is needed.")
+    order = []
+    for each in listed:
+        if not _jvm.is_a(each, "Column"):
+            check_type(each, str, expected)
+            each = checked_columns(df, each, what)[0]
+        order.append(each)
+    return order
