@@ -206,7 +206,32 @@ MATRICES = (
     ),
 )
 
-CASES = (*MANY_TABLES, *SKEW, *MATRICES)
+_ASOF = ("asof-pairs", "asof-union", "asof", "asof-duckdb")
+VERSIONS = (
+    Case(
+        "asof",
+        "the versions of 1, 4 and 8 tables at the times of a spine, 10 rows of a key",
+        tuple(Point(f"N={n}", kind="versions", tables=n + 1, share=0.5) for n in (1, 4, 8)),
+        _ASOF,
+    ),
+    # The pairs of 1,000 versions, or of a hot key, are too many.
+    Case(
+        "asof-copies",
+        "the versions of 4 tables, 1,000 rows of a key, or half of all rows with one key",
+        tuple(
+            Point(kind, kind=kind, tables=5, share=0.5) for kind in ("versions1000", "hotversions")
+        ),
+        _ASOF[1:],
+    ),
+    _case(
+        "latest",
+        "the newest of 10 rows of a key",
+        Point("N=1", kind="versions", tables=1),
+        ("latest-window", "latest-max-by", "latest"),
+    ),
+)
+
+CASES = (*MANY_TABLES, *SKEW, *MATRICES, *VERSIONS)
 
 
 def select(patterns: list[str], look: bool = False) -> list[Case]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from harness import hot_tables, queries
+from harness import as_of, hot_tables, queries
 from harness.case import BUCKETED, FILES, SKEWED
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ def generate(spark: SparkSession, cache: Path, kind: str, rows: int, table: int)
         else:
             # A range partitioning by the key, or by a random number, into FILES partitions.
             order = F.col("device_id") if kind == "sorted" else F.rand(7 + table)
-            made = _table(spark, kind, rows, table).repartitionByRange(FILES, order)
+            of_kind = as_of.table if kind in as_of.ROWS_OF_A_KEY else _table
+            made = of_kind(spark, kind, rows, table).repartitionByRange(FILES, order)
             made = made.sortWithinPartitions(order)
         made.write.mode("overwrite").parquet(str(making))
     shutil.rmtree(path, ignore_errors=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Union
+from typing import Callable, Union
 
 from harness.case import Point
 from harness.variants import RUNTIME_FILTER, TECHNIQUE, Variant
@@ -22,6 +22,17 @@ _CHAINS = {
     "bushy-shufflehash": "ShuffledHashJoin",
     "comet-sortmerge": "CometSortMergeJoin",
     "comet-shufflehash": "CometHashJoin",
+}
+
+#: The plans of variants over tables of versions, as functions of the number of tables.
+_VERSIONS: dict[str, Callable[[int], Expected]] = {
+    "asof": lambda n: {"AsOfJoin": 1, "Exchange": n, "Sort": n},
+    "asof-pairs": lambda n: {"SortMergeJoin": 2 * (n - 1), "Window": n - 1},
+    "asof-union": lambda _: {"Union": 1, "Window": 1, "Exchange": 1, "Sort": 1},
+    "asof-duckdb": lambda _: {},
+    "latest": lambda _: {"LatestRows": _SOME, "Exchange": 1},
+    "latest-window": lambda _: {"Window": 1, "Exchange": 1},
+    "latest-max-by": lambda _: {"Window": 0, "Exchange": 1},
 }
 
 _TECHNIQUES: dict[str, Expected] = {
@@ -50,6 +61,8 @@ def expected_plan(variant: Variant, point: Point, chosen: str | None = None) -> 
     if point.query is not None:
         return None
     n = point.tables
+    if variant.name in _VERSIONS:
+        return _VERSIONS[variant.name](n)
     # A bloom filter has a shuffle of its own.
     filters = int(point.few and variant.conf.get(RUNTIME_FILTER) != "false")
     if variant.family == TECHNIQUE:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Callable
 
 from pyspark.sql import functions as F
 
+from harness import as_of
 from harness.case import Point
 from harness.data import LOOKED_UP, keys_of, unique_keys
 from harness.queries import QUERIES
@@ -35,6 +36,9 @@ AUTO = "auto"
 TECHNIQUES = (AUTO, "adaptive", "salted", "broadcast", "broadcast_map", "iterative_broadcast")
 TECHNIQUE = "technique"
 """The family of the techniques of `skew_join`."""
+
+DUCKDB = "duckdb"
+"""The family of the variant that DuckDB runs, in the process of the session."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,13 @@ VARIANTS = {
         Variant("skew-off", "skew-off", _query, {SKEW: "false"}),
         Variant("skew-on", "skew-on", _query),
         *(Variant(name, TECHNIQUE, _technique(name)) for name in TECHNIQUES),
+        Variant("asof-pairs", "stock", as_of.by_pairs, _OFF),
+        Variant("asof-union", "stock", as_of.by_union, _OFF),
+        Variant("asof", "ours", as_of.by_asof_join),
+        Variant("asof-duckdb", DUCKDB, as_of.by_duckdb),
+        Variant("latest-window", "stock", as_of.by_row_number, _OFF, min_tables=1),
+        Variant("latest-max-by", "stock", as_of.by_max_by, _OFF, min_tables=1),
+        Variant("latest", "ours", as_of.by_latest, min_tables=1),
     )
 }
 

@@ -1,0 +1,136 @@
+"""Tables of versions, and ways to find the version that was valid at the time of a row.
+
+The first table is the spine. Each table has the same number of rows, and no key has two rows at one
+time. `by_pairs` is the query of Feast: it joins each row with all earlier versions, and a window
+keeps the newest. `by_union` sorts a union of all tables once, and a window fills versions down.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import duckdb
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from harness.case import FILES, Point
+from pyspark_skewext import asof, asof_join, latest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROWS_OF_A_KEY = {"versions": 10, "versions1000": 1000, "hotversions": 10}
+"""Kinds of tables. In `hotversions` one key has every second row."""
+
+KEY = "device_id"
+_STEP = 1_000_000_000
+"""Microseconds from one row of a key to the next, on average."""
+
+
+def table(spark: SparkSession, kind: str, rows: int, number: int) -> DataFrame:
+    """One of the tables, in the order of keys and times."""
+    copies, row = ROWS_OF_A_KEY[kind], F.col("id")
+    key, place, step = F.expr(f"id div {copies}"), row % copies, F.lit(_STEP)
+    if kind == "hotversions":
+        is_hot = row % 2 == 0
+        key = F.when(is_hot, F.lit(-7)).otherwise(key)
+        place = F.when(is_hot, F.expr("id div 2")).otherwise(place)
+        step = F.when(is_hot, F.lit(max(1, 2 * copies * _STEP // rows))).otherwise(step)
+    at = place * step + F.pmod(F.xxhash64("id", F.lit(number)), step)
+    return spark.range(0, rows, 1, FILES).select(
+        F.xxhash64(key).alias(KEY),
+        F.timestamp_micros(at).alias(f"t{number}_at"),
+        row.alias(f"t{number}_id"),
+        F.pmod(F.xxhash64("id", F.lit(10 + number)), F.lit(1000)).alias(f"t{number}_a"),
+        F.concat(F.lit("v"), (row % 5000).cast("string")).alias(f"t{number}_s"),
+    )
+
+
+def by_asof_join(tables: Sequence[DataFrame], _: Sequence[str], __: Point) -> DataFrame:
+    """Ours."""
+    versions = [asof(each, time=f"t{n}_at") for n, each in enumerate(tables) if n > 0]
+    return asof_join(tables[0], *versions, on=KEY, time="t0_at")
+
+
+def by_pairs(tables: Sequence[DataFrame], _: Sequence[str], __: Point) -> DataFrame:
+    """A join of pairs, a window and a join back for each table."""
+    joined = spine = tables[0]
+    for n, versions in enumerate(tables[1:], 1):
+        then = f"t{n}_at"
+        pairs = spine.select("t0_id", KEY, "t0_at").join(versions, KEY)
+        newest = Window.partitionBy("t0_id").orderBy(F.desc(then))
+        place = F.row_number().over(newest).alias("place")
+        found = pairs.where(F.col(then) <= F.col("t0_at")).select("*", place).where("place = 1")
+        joined = joined.join(found.drop("place", KEY, "t0_at"), "t0_id", "left")
+    return joined
+
+
+def by_union(tables: Sequence[DataFrame], _: Sequence[str], __: Point) -> DataFrame:
+    """A union of all tables, sorted by key and time, the spine after versions of the same time."""
+    union = None
+    for n, each in enumerate(tables):
+        values = F.struct(*(name for name in each.columns if name != KEY)).alias(f"s{n}")
+        own = each.select(KEY, F.col(f"t{n}_at").alias("at"), F.lit(n == 0).alias("last"), values)
+        union = own if union is None else union.unionByName(own, allowMissingColumns=True)
+    assert union is not None
+    until_now = (
+        Window.partitionBy(KEY).orderBy("at", "last").rowsBetween(Window.unboundedPreceding, 0)
+    )
+    filled = (
+        F.last(f"s{n}", ignorenulls=True).over(until_now).alias(f"s{n}")
+        for n in range(1, len(tables))
+    )
+    rows = union.select(KEY, "s0", *filled).where("s0 is not null")
+    return rows.select(KEY, *(f"s{n}.*" for n in range(len(tables))))
+
+
+def by_duckdb(tables: Sequence[DataFrame], _: Sequence[str], __: Point) -> DataFrame:
+    """The answer of DuckDB; its time is that of `duckdb_seconds`."""
+    spark = tables[0].sparkSession
+    with TemporaryDirectory() as folder:
+        path = f"{folder}/joined.parquet"
+        duckdb.sql(f"COPY ({_duckdb_query(tables)}) TO '{path}' (FORMAT parquet)")
+        return spark.createDataFrame(spark.read.parquet(path).collect())
+
+
+def duckdb_seconds(tables: Sequence[DataFrame], cores: int, memory: str) -> float:
+    """DuckDB reads the same files, and keeps the result in memory."""
+    with duckdb.connect(config={"threads": cores, "memory_limit": f"{memory}b"}) as connection:
+        begin = time.perf_counter()
+        connection.execute(f"CREATE TEMP TABLE joined AS {_duckdb_query(tables)}")
+        return time.perf_counter() - begin
+
+
+def _duckdb_query(tables: Sequence[DataFrame]) -> str:
+    def scan(n: int) -> str:
+        return (
+            f"read_parquet({[path.removeprefix('file:') for path in tables[n].inputFiles()]}) t{n}"
+        )
+
+    joins = (
+        f" ASOF LEFT JOIN {scan(n)} ON t0.{KEY} = t{n}.{KEY} AND t0_at >= t{n}_at"
+        for n in range(1, len(tables))
+    )
+    columns = ", ".join(f"t{n}.* EXCLUDE ({KEY})" for n in range(1, len(tables)))
+    return f"SELECT t0.*, {columns} FROM {scan(0)}{''.join(joins)}"
+
+
+def by_latest(tables: Sequence[DataFrame], _: Sequence[str], __: Point) -> DataFrame:
+    """Ours."""
+    return latest(tables[0], KEY, by="t0_at")
+
+
+def by_row_number(tables: Sequence[DataFrame], _: Sequence[str], __: Point) -> DataFrame:
+    """The first row of a window."""
+    newest = Window.partitionBy(KEY).orderBy(F.desc("t0_at"))
+    place = F.row_number().over(newest).alias("place")
+    return tables[0].select("*", place).where("place = 1").drop("place")
+
+
+def by_max_by(tables: Sequence[DataFrame], _: Sequence[str], __: Point) -> DataFrame:
+    """An aggregate of whole rows."""
+    row = F.struct(*(name for name in tables[0].columns if name != KEY))
+    return tables[0].groupBy(KEY).agg(F.max_by(row, "t0_at").alias("row")).select(KEY, "row.*")
