@@ -34,6 +34,7 @@ Order = Union[str, "Column", Sequence[Union[str, "Column"]]]
 
 _DIRECTIONS = ("backward", "forward", "nearest")
 _HOWS = ("left", "inner")
+_MICROS = (timedelta(microseconds=1), "microseconds")
 
 
 @dataclass(frozen=True)
@@ -292,7 +293,9 @@ def _one_of(known: Sequence[str], given: object, what: str) -> str:
 
 def _tolerance(given: Any) -> Any:
     if isinstance(given, timedelta):
-        return Interval(f"{given // timedelta(microseconds=1)} microseconds")
+        # Spark subtracts whole days from a date as days, and other intervals as hours.
+        unit, words = (timedelta(1), "days") if given % timedelta(1) == timedelta(0) else _MICROS
+        return Interval(f"{given // unit} {words}")
     if isinstance(given, str):
         return Interval(given)
     if given is not None and not _jvm.is_a(given, "Column"):

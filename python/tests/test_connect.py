@@ -120,7 +120,7 @@ def test_a_server_with_the_extension(tmp_path: Path) -> None:
 
 def test_a_server_without(tmp_path: Path) -> None:
     with server(tmp_path) as address:
-        assert run(CLIENT, address, "tests/connect/without_extension.py") == 7
+        assert run(CLIENT, address, "tests/connect/without_extension.py") == 9
 
 
 @pytest.mark.skipif(LINE == "3.5", reason="PySpark 3.5 does not have the server's jar")

@@ -14,6 +14,7 @@ import pytest
 from multisets import assert_same_rows
 from pyspark.errors import AnalysisException, PySparkTypeError, PySparkValueError
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 from stock import setting
 from test_skew_join import TECHNIQUES
 
@@ -92,6 +93,15 @@ def test_joins_that_a_technique_cannot_do(sides: tuple[DataFrame, DataFrame]) ->
     with pytest.raises(AnalysisException, match="no option 'chunks'"):
         skewext.skew_join(lower, right, "k", "full", "broadcast_map", chunks=2)
     assert skewext.skew_join(lower, right.withColumnRenamed("v", "w"), "k").count() > 0
+
+
+def test_columns_that_are_no_constants_of_sql(sides: tuple[DataFrame, DataFrame]) -> None:
+    left, right = sides
+    with pytest.raises(PySparkTypeError, match="an order is the name of a column"):
+        skewext.latest(left, "k", by=-left.v)
+    versions = skewext.asof(right, time="v", tolerance=sf.lit(3))
+    with pytest.raises(PySparkTypeError, match="type Column cannot be sent"):
+        skewext.asof_join(left, versions, on="k", time="v")
 
 
 def test_query_report(spark: SparkSession, sides: tuple[DataFrame, DataFrame]) -> None:

@@ -23,6 +23,11 @@ def a(spark: SparkSession) -> DataFrame:
     ("what", "call"),
     [
         ("multi_join", lambda a: skewext.multi_full_join(a, a, on="k")),
+        (
+            "asof_join",
+            lambda a: skewext.asof_join(a, skewext.asof(a, time="v"), on="k", time="v"),
+        ),
+        ("latest", lambda a: skewext.latest(a, "k", by="v")),
         ("skew_join", lambda a: skewext.skew_join(a, a, "k", "full", "salted")),
         ("explain", skewext.explain),
         ("skew_report", lambda a: skewext.skew_report(a, "k")),
