@@ -174,11 +174,10 @@ class LakehouseSuite
         classOf[SkewExtensions],
         classOf[DeltaSparkSessionExtension],
         classOf[IcebergSparkSessionExtensions])) {
-  override protected def isComplete: Boolean = testSlow
-
-  if (testSlow) Seq(true, false).foreach(testDelta) else testDelta(vectors = true)
-  // In `make test` the other order has one of these.
-  slow(CopyOnWrite, MergeOnRead).foreach(testIceberg)
+  // In `make test` the other order has one of Iceberg's.
+  if (testAll) Seq(true, false).foreach(testDelta) else testDelta(vectors = true)
+  slow(CopyOnWrite).foreach(testIceberg)
+  if (testAll) testIceberg(MergeOnRead)
 
   test("a split join writes the files of Spark's split, and one for its unmatched rows") {
     def files(table: String, using: String, how: String): (Seq[SparkPlan], Long) = {
@@ -251,7 +250,7 @@ class LakehouseLastSuite
         classOf[IcebergSparkSessionExtensions],
         classOf[SkewExtensions])) {
   testIceberg(MergeOnRead)
-  slow(false).foreach(testDelta)
+  if (testAll) testDelta(vectors = false)
 }
 
 /** One of the orders that only `make test-all` has: the statements that join, and their rows. */
