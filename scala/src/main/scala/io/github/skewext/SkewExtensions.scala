@@ -2,7 +2,7 @@ package io.github.skewext
 
 import java.util.{Collections, WeakHashMap}
 
-import io.github.skewext.asof.{AsOfStrategy, PushAsOfPredicates}
+import io.github.skewext.asof.{AsOfStrategy, PruneAsOfInputs, PushAsOfPredicates}
 import io.github.skewext.bucket.{BucketedScanRules, MergeSortedFiles, PruneBuckets, PruneBucketsByKeys}
 import io.github.skewext.function.{FindingStrategy, KeepCommonTables, TableFunctions}
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
@@ -55,6 +55,7 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *  1. [[technique.PushThroughSaltKeys]] (optimizer, the same batch): pushes predicates below the
  *     salts of a salted join.
  *  1. [[asof.PushAsOfPredicates]] (optimizer, the same batch): pushes predicates below an as-of join.
+ *  1. [[asof.PruneAsOfInputs]] (the same): removes tables and columns that the query does not read.
  *  1. [[skew.MarkWrittenJoins]] (optimizer, the same batch): marks joins whose tasks write files.
  *  1. [[join.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a multi-way
  *     join as one operator, with runtime filters on its inputs ([[join.RuntimeFilters]]).
@@ -158,6 +159,7 @@ object SkewExtensions {
       BroadcastHintedInputs,
       PushThroughSaltKeys,
       PushAsOfPredicates,
+      PruneAsOfInputs,
       MarkWrittenJoins)
 
   private def loadedOptimizerRules(session: SparkSession): Rule[LogicalPlan] = {

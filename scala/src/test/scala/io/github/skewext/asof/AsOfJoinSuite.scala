@@ -145,6 +145,9 @@ class AsOfJoinSuite extends AsOfTest {
     }
   }
 
+  private def checkSameWhenOff(df: DataFrame): Unit =
+    assertSameRows(df.collect().toSeq, rowsWhenOff(df), "with skewext off")
+
   private def spine =
     table("id, k, t", "(1, 1, 5), (2, 1, 9), (3, 2, 5), (4, null, 5), (5, 1, null)")
   private def prices =
@@ -251,6 +254,30 @@ class AsOfJoinSuite extends AsOfTest {
       val below =
         asOf(sql("SELECT * FROM s WHERE k = 2"), "t")(Versions(sql("SELECT * FROM p"), "at"))
       assert(below.queryExecution.optimizedPlan.toString.split("k#\\d+ = 2").size === 3)
+    }
+  }
+
+  test("columns and tables that only decide ties, or nothing, are not read") {
+    withTable("s", "p") {
+      spine.write.saveAsTable("s")
+      table(
+        "k, at, a, b, c",
+        "(1, 5, 1, 2, 9), (1, 5, 2, 1, 8), (1, 5, 2, 1, 7), (2, 1, 0, 0, 0)").write
+        .saveAsTable("p")
+      def df(how: String) =
+        asOf(sql("SELECT * FROM s"), "t", how)(Versions(sql("SELECT * FROM p"), "at"))
+      def latestOf = latest(sql("SELECT * FROM p"), "k")(col("at"))()
+      def read(df: DataFrame): Seq[Set[String]] = {
+        checkSameWhenOff(df)
+        df.queryExecution.sparkPlan.collectLeaves().map(_.output.map(_.name).toSet)
+      }
+      assert(read(df("left").select("id", "c")).last === Set("k", "at", "a", "b", "c"))
+      assert(read(df("left").select("id", "b")).last === Set("k", "at", "a", "b"))
+      assert(read(df("left").where("a > 1").select("id")).last === Set("k", "at", "a"))
+      assert(read(df("left").groupBy("at").count()).last === Set("k", "at"))
+      assert(read(df("left").select("id")) === Seq(Set("id")))
+      assert(read(df("inner").select("id")).last === Set("k", "at"))
+      assert(read(latestOf.select("k", "a")) === Seq(Set("k", "at", "a")))
     }
   }
 

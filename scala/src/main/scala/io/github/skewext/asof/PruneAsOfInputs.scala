@@ -1,0 +1,82 @@
+package io.github.skewext.asof
+
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.stable.ComparedByBytes
+
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, Expression, SortOrder}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
+
+/**
+ * Removes from as-of joins and latest rows what the query does not read:
+ *
+ *  - a table of versions, from a left join: the rows of the spine do not depend on it;
+ *  - columns at the end of the order that decides between versions of one time. A column of an order
+ *    cannot change the values of the columns before it.
+ *
+ * By default all columns decide, so Spark alone would read them all.
+ */
+object PruneAsOfInputs extends Rule[LogicalPlan] {
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    if (SkewConf.enabled(conf)) {
+      plan.transformUpWithPruning(_.containsPattern(JOIN)) { case above: Project =>
+        above.copy(child = pruned(above.child, above.references))
+      }
+    } else {
+      plan
+    }
+
+  private def pruned(plan: LogicalPlan, read: AttributeSet): LogicalPlan = plan match {
+    case filter: Filter => filter.copy(child = pruned(filter.child, read ++ filter.references))
+    case latest: LatestRows =>
+      latest.copy(order = shortened(latest.order, latest.child, read, latest.keys))
+    case join: MultiAsOfJoin =>
+      val tables = join.children.indices.tail.filter { i =>
+        join.inner || join.children(i).outputSet.exists(read.contains)
+      }
+      if (tables.isEmpty) join.spine else withTables(join, tables, read)
+    case other => other
+  }
+
+  private def withTables(
+      join: MultiAsOfJoin,
+      tables: Seq[Int],
+      read: AttributeSet): MultiAsOfJoin = {
+    val kept = 0 +: tables
+    val of = tables.map(_ - 1)
+    val pruned = join.copy(
+      children = kept.map(join.children),
+      keys = kept.map(join.keys),
+      times = kept.map(join.times),
+      matches = of.map(join.matches),
+      ties = tables.map { i =>
+        shortened(join.ties(i - 1), join.children(i), read, join.keys(i) :+ join.times(i))
+      },
+      within = of.map(join.within))
+    pruned.copyTagsFrom(join)
+    pruned
+  }
+
+  /**
+   * The beginning of an order, up to the last column that is read.
+   *
+   * @param same expressions that are equal in all rows which the order compares.
+   */
+  private def shortened(
+      order: Seq[SortOrder],
+      input: LogicalPlan,
+      read: AttributeSet,
+      same: Seq[Expression]): Seq[SortOrder] = {
+    val decided = AttributeSet(same.collect { case a: Attribute if ComparedByBytes(a) => a })
+    val open = input.outputSet.filter(read.contains) -- decided
+    (0 to order.size)
+      .map(order.take)
+      .find(first =>
+        open.subsetOf(AttributeSet(first.map(_.child).collect { case a: Attribute =>
+          a
+        })))
+      .getOrElse(order)
+  }
+}
