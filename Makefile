@@ -238,7 +238,7 @@ compile:
 environments: ## The virtual environments of all lines of Spark, with what tests need
 	for line in $(LINES); do $(MAKE) --no-print-directory environment SPARK=$$line || exit; done
 
-environment: $(VENV_STAMP) $(if $(filter $(firstword $(LINES)) $(NEWEST),$(SPARK)),$(CLIENT_VENV)/.stamp)
+environment: $(VENV_STAMP) $(if $(IS_NEWEST),$(CLIENT_VENV)/.stamp)
 
 notebooks: $(JAR_STAMP) $(VENV_STAMP) ## Run the notebooks of examples/, made of the scripts there
 	$(PY) build-tools/notebooks.py

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from amount import TEST_SLOW
+from amount import TEST_ALL
 from harness.standalone import Standalone
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,7 +48,7 @@ def test_the_cluster_stops_after_a_failure(tmp_path: Path) -> None:
     assert groups_of(directory) == set()
 
 
-@pytest.mark.skipif(not TEST_SLOW, reason="a cluster of its own takes a minute")
+@pytest.mark.skipif(not TEST_ALL, reason="a cluster of its own takes minutes")
 @needs_proc
 def test_answers_while_a_cluster_breaks(tmp_path: Path) -> None:
     results = tmp_path / "results.json"

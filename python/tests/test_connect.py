@@ -1,7 +1,7 @@
 """Spark Connect: the tests of answers once more, through a local server.
 
 The client is in an environment of its own, which has no JVM. As servers and clients take a while to
-start, this is for CI, `make test-line` and `make test-all`.
+start, this is for `make test-line`, which CI runs for the newest line, and for `make test-all`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from amount import TEST_SLOW
+from amount import TEST_ALL
 
 import pyspark_skewext as skewext
 
@@ -32,7 +32,7 @@ JARS = PYTHON_FOLDER.parent / "target" / f"spark-{LINE}" / "connect-jars.txt"
 
 pytestmark = [
     pytest.mark.skipif(
-        not (TEST_SLOW or os.environ.get("SKEWEXT_TEST_LINE") == "1"), reason="takes long"
+        not (TEST_ALL or os.environ.get("SKEWEXT_TEST_LINE") == "1"), reason="takes long"
     ),
     pytest.mark.skipif(not CLIENT.exists(), reason="there is no client: `make test-all`"),
 ]
