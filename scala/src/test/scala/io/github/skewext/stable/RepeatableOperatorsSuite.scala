@@ -8,6 +8,7 @@ import java.util.jar.JarFile
 import scala.collection.JavaConverters._
 
 import io.github.skewext.SkewExtensions
+import io.github.skewext.asof.AsOfTest
 import io.github.skewext.rules.SkewConf
 import io.github.skewext.technique.TechniqueTest
 
@@ -28,7 +29,7 @@ import org.apache.spark.sql.{DataFrame, Dataset, Encoder, Encoders}
  * has a query that is planned with the operator. It runs on every line of Spark that has the operator.
  * An operator that a line adds or renames fails the last test until it has its place here.
  */
-class RepeatableOperatorsSuite extends TechniqueTest {
+class RepeatableOperatorsSuite extends TechniqueTest with AsOfTest {
 
   /** An operator with a query; the columns whose values are repeatable, if not all are. */
   private case class Operator(
@@ -188,6 +189,10 @@ class RepeatableOperatorsSuite extends TechniqueTest {
     same(name, Compiled, Generated, SkewConf.SHUFFLE_COLUMNS.key -> "true")(
       fullJoin("k")(parquet.where("v > 0"), parquet.toDF("k", "w")))
   }
+  same("AsOfJoinExec")(asOf(rows, "v")(Versions(more, "w")))
+  other("AsOfJoinExec")(asOf(rows, "v")(Versions(more.withColumn("r", rand(3)), "w")))
+  same("LatestRowsExec")(latest(rows, "k")(col("v"))())
+  other("LatestRowsExec")(latest(rows.withColumn("r", rand(3)), "k")(col("v"))())
   same("SaltKeysExec")(
     skewJoin(rows, more, "k", "inner", "salted", Map("salts" -> "2"), Seq(Seq(lit(3L)))))
   same("MarkedBroadcastJoinExec")(preserving(rows, more, "right"))
