@@ -116,18 +116,16 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
       // Runs first, because the remaining sorts show the order that the query requires of a join.
       extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfScans)
       extensions.injectColumnar(_ => NonAdaptiveRules(SkewExtensions.rulesOfScans))
+      extensions.injectColumnar(_ => NonAdaptiveRules(SkewExtensions.rulesOfBulkExchanges))
+      extensions.injectQueryStageOptimizerRule(_ => GuardedRule(PruneBucketsByKeys))
       if (ExtensionPoints.hasRulesBeforeExchanges) {
         extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
         extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
+        extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
       } else {
+        // Without RequiredLayout it is unknown what relies on the partitions of a join.
         ExtensionPoints.warnOnce()
         extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfBulkExchanges)
-      }
-      extensions.injectColumnar(_ => NonAdaptiveRules(SkewExtensions.rulesOfBulkExchanges))
-      extensions.injectQueryStageOptimizerRule(_ => GuardedRule(PruneBucketsByKeys))
-      // Without RequiredLayout it is unknown what relies on the partitions of a join.
-      if (ExtensionPoints.hasRulesBeforeExchanges) {
-        extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
       }
       SkewextTab.attachToActive()
     }
