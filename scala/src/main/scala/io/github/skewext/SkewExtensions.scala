@@ -54,7 +54,8 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *     Spark's own joins.
  *  1. [[technique.PushThroughSaltKeys]] (optimizer, the same batch): pushes predicates below the
  *     salts of a salted join.
- *  1. [[asof.PushAsOfPredicates]] (optimizer, the same batch): pushes predicates below an as-of join.
+ *  1. [[asof.PushAsOfPredicates]] (optimizer, the same batch): pushes predicates below an as-of
+ *     join and latest rows.
  *  1. [[asof.PruneAsOfInputs]] (the same): removes tables and columns that the query does not read.
  *  1. [[skew.MarkWrittenJoins]] (optimizer, the same batch): marks joins whose tasks write files.
  *  1. [[join.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a multi-way

@@ -10,7 +10,8 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 
 /**
- * Pushes predicates on columns of the spine below a [[MultiAsOfJoin]], and those on its key into all
+ * Pushes predicates on keys below [[LatestRows]], because all rows of a key have the same key. Pushes
+ * predicates on columns of the spine below a [[MultiAsOfJoin]], and those on its key into all
  * inputs:
  * {{{
  * Filter (k = 5 AND a > 1 AND v > 1)     Filter (v > 1)
@@ -30,24 +31,34 @@ object PushAsOfPredicates extends Rule[LogicalPlan] with PredicateHelper {
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (SkewConf.enabled(conf)) {
       plan.transformUpWithPruning(_.containsPattern(JOIN)) {
-        case filter @ Filter(condition, join: MultiAsOfJoin) =>
-          val (below, above) = splitConjunctivePredicates(condition).partition { p =>
-            p.deterministic && p.references.nonEmpty &&
-            p.references.subsetOf(join.spine.outputSet) &&
-            !SubqueryExpression.hasCorrelatedSubquery(p)
+        case filter @ Filter(_, join: MultiAsOfJoin) =>
+          pushed(filter, join.spine.outputSet) { below =>
+            val spine = Filter(below, join.spine)
+            withKeyPredicates(withChildren(join, spine +: join.children.tail))
           }
-          if (below.isEmpty) {
-            filter
-          } else {
-            val spine = Filter(below.reduce(And), join.spine)
-            val pushed = withKeyPredicates(withChildren(join, spine +: join.children.tail))
-            above.reduceOption(And).fold[LogicalPlan](pushed)(Filter(_, pushed))
+        case filter @ Filter(_, latest: LatestRows) =>
+          val keys = latest.keys.collect { case key: Attribute if ComparedByBytes(key) => key }
+          pushed(filter, AttributeSet(keys)) { below =>
+            latest.copy(child = Filter(below, latest.child))
           }
         case join: MultiAsOfJoin => withKeyPredicates(join)
       }
     } else {
       plan
     }
+
+  /** The node with the predicates that read only these columns, below those that read others. */
+  private def pushed(filter: Filter, columns: AttributeSet)(
+      put: Expression => LogicalPlan): LogicalPlan = {
+    val (below, above) = splitConjunctivePredicates(filter.condition).partition { p =>
+      p.deterministic && p.references.nonEmpty && p.references.subsetOf(columns) &&
+      !SubqueryExpression.hasCorrelatedSubquery(p)
+    }
+    below.reduceOption(And).fold[LogicalPlan](filter) { predicate =>
+      val node = put(predicate)
+      above.reduceOption(And).fold(node)(Filter(_, node))
+    }
+  }
 
   private def withKeyPredicates(join: MultiAsOfJoin): MultiAsOfJoin = {
     def keysOf(input: Int) = AttributeMap(join.keys.head.zip(join.keys(input)).collect {

@@ -349,6 +349,20 @@ class AsOfJoinSuite extends AsOfTest {
       // A join on the key needs no further exchange of it.
       assert(exchanges(fullJoin("k")(df, table("k, z", "(1, 1)"))).size === 2)
     }
+    // A predicate on another column, or on a key that is not compared by its bytes, stays above.
+    val ofDouble = latest(data.withColumn("d", col("k") * 1.0), "d")(col("t"))(col("id1"))
+    val filtered = Seq(
+      latest(data, "k")(col("t"), col("x1").asc)(col("id1")).where("k > 1 AND x1 > 2"),
+      ofDouble.where("d > 1"))
+    assertSameRows(
+      filtered.head.collect().toSeq,
+      expected.where("k > 1 AND x1 > 2").collect().toSeq,
+      "row_number")
+    val below = filtered.map { df =>
+      val plan = df.queryExecution.optimizedPlan.collectFirst { case node: LatestRows => node }.get
+      plan.collect { case filter: Filter => filter.condition.sql }.mkString
+    }
+    assert(below.map(_.contains("> 1")) === Seq(true, false) && !below.head.contains("x1"), below)
     assert(
       intercept[AnalysisException](latest(data, "k")()()).getMessage.contains("list 'by' is empty"))
   }
