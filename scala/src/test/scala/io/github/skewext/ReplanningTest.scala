@@ -1,5 +1,7 @@
 package io.github.skewext
 
+import io.github.skewext.asof.AsOfTest
+import io.github.skewext.asof.exec.{AsOfJoinExec, LatestRowsExec}
 import io.github.skewext.join.MultiFullJoinStrategy
 import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.rules.SkewConf
@@ -16,7 +18,7 @@ import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
 
 /** Queries whose plans change while they run, with a node of ours in them. */
-trait ReplanningTest extends TechniqueTest with StoredTables {
+trait ReplanningTest extends TechniqueTest with AsOfTest with StoredTables {
 
   /**
    * Columns k, v0, s0 for i = 0; the first input has a hot key. A cached table of numbers returns batches.
@@ -96,6 +98,13 @@ trait ReplanningTest extends TechniqueTest with StoredTables {
   private def sparkChain(inputs: Seq[DataFrame]): DataFrame =
     inputs.reduceLeft(_.join(_, Seq("k"), "full"))
 
+  private def asOfJoin(inputs: Seq[DataFrame]): DataFrame = {
+    val Seq(spineTime, times @ _*) = inputs.map(_.columns(1))
+    asOf(inputs.head, spineTime, suffixes = Seq("0", "1", "2"))(
+      Versions(inputs(1), times(0)),
+      Versions(inputs(2), times(1), "forward"))
+  }
+
   private def roles(names: String*)(inputs: Seq[DataFrame]): DataFrame =
     multiJoin(inputs, Seq("k"), roles = names)
 
@@ -150,6 +159,18 @@ trait ReplanningTest extends TechniqueTest with StoredTables {
         Force -> "true",
         SQLConf.ADAPTIVE_CUSTOM_COST_EVALUATOR_CLASS.key -> classOf[
           SkewJoinCostEvaluator].getName)),
+    Case("as-of join", _.isInstanceOf[AsOfJoinExec], asOfJoin, Seq(NotSplit)),
+    Case(
+      "split of an as-of join",
+      {
+        case join: AsOfJoinExec => join.split.isDefined
+        case _ => false
+      },
+      asOfJoin),
+    Case(
+      "latest rows",
+      _.isInstanceOf[LatestRowsExec],
+      inputs => latest(inputs.head, "k")(col(inputs.head.columns(1)))()),
     Case(
       "broadcast of small inputs",
       _.isInstanceOf[BroadcastHashJoinExec],

@@ -1,7 +1,7 @@
 package io.github.skewext.join
 
-import io.github.skewext.join.exec.MultiJoinExec
 import io.github.skewext.rules.RuleGroup
+import io.github.skewext.shuffle.ReadsBulkRows
 import io.github.skewext.stable.BuiltinShuffledJoin
 
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.SparkPlan
 class PhysicalJoinRules(rules: Rule[SparkPlan]*) extends RuleGroup[SparkPlan](rules) {
 
   override protected def concerns(plan: SparkPlan): Boolean = plan.exists {
-    case _: MultiJoinExec | BuiltinShuffledJoin(_) => true
+    case _: ReadsBulkRows | BuiltinShuffledJoin(_) => true
     case _ => false
   }
 }

@@ -17,6 +17,10 @@ object WholeReason {
 
   def set(node: TreeNode[_], reason: WholeReason): Unit = node.setTagValue(tag, reason)
 
+  /** The end of a node's text in plans, if it is a skewed join that stays whole. */
+  def suffix(node: TreeNode[_]): String =
+    of(node).filter(_.ofSkewedJoin).fold("")(reason => s", not split: ${reason.text}")
+
   /** The reason that an executed plan has for a join that is not split. */
   def of(node: TreeNode[_]): Option[WholeReason] = node.getTagValue(tag)
 }

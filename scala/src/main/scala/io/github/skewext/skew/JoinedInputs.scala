@@ -1,11 +1,11 @@
 package io.github.skewext.skew
 
 import io.github.skewext.bucket.files.MergeSortedFilesExec
-import io.github.skewext.join.InputRole.Required
-import io.github.skewext.join.exec.MultiFullJoinExec
+import io.github.skewext.join.InputRole.{Present, Required}
+import io.github.skewext.join.exec.{MultiFullJoinExec, SpineJoinExec}
 import io.github.skewext.join.{InputRole, SpreadNulls}
 import io.github.skewext.rules.LogicalLinks
-import io.github.skewext.skew.exec.SplitJoinExec
+import io.github.skewext.skew.exec.{SplitJoinExec, SplitSpine}
 import io.github.skewext.stable.{BuiltinShuffledJoin, CannotFail, JoinHints}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
@@ -15,7 +15,8 @@ import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkP
 import org.apache.spark.sql.skewext.SparkShims
 
 /**
- * A join of Spark or skewext, described as inputs with roles. [[SplitJoinExec]] replaces it.
+ * A join of Spark or skewext, described as inputs with roles. [[SplitJoinExec]] replaces it, or the
+ * split form of a [[SpineJoinExec]].
  *
  * Spark's joins on one key that follow each other without a shuffle become one: in
  * `(a JOIN b ON a.k = b.k) LEFT JOIN c ON a.k = c.k`, a and b are required and c is optional. So do
@@ -32,7 +33,7 @@ case class JoinedInputs(
     inputs: Seq[JoinedInputs.Input],
     condition: Option[Expression],
     output: Seq[NamedExpression],
-    operator: (Seq[SparkPlan], SkewSplits) => SplitJoinExec) {
+    operator: (Seq[SparkPlan], SkewSplits) => SparkPlan) {
 
   /**
    * The operator with split reads, and the nodes that produce the output of the replaced join from
@@ -66,17 +67,47 @@ case class JoinedInputs(
 
 object JoinedInputs extends AliasHelper with PredicateHelper {
 
-  /** @param replicable whether several tasks may join the same rows of it */
+  /**
+   * @param replicable whether several tasks may join the same rows of it.
+   * @param byKey whether equal keys alone decide which of its rows match. If not, all its columns
+   *              must be stable, and tasks sort its rows even if they then drop them.
+   */
   case class Input(
       plan: SparkPlan,
       keys: Seq[Expression],
       role: InputRole,
-      replicable: Boolean = true)
+      replicable: Boolean = true,
+      byKey: Boolean = true) {
+
+    /** The input for the planner of splits. */
+    def toSkewInput(from: PartitionedInput): SkewInput = {
+      val found = from.toSkewInput(role, keys).copy(replicable = replicable)
+      if (byKey) found
+      else {
+        found.copy(stable = found.rowsStable, dropCost = if (role.isShown) found.dropCost else 1.0)
+      }
+    }
+  }
 
   def of(plan: SparkPlan): Either[SkewReason, JoinedInputs] = plan match {
     case join: MultiFullJoinExec => ofMultiJoin(join)
+    case join: SpineJoinExec => Right(ofSpineJoin(join))
     case BuiltinShuffledJoin(join) => ofShuffledJoin(join)
     case _ => Left(SkewReason.JoinType)
+  }
+
+  /** The spine gives the rows, and one task can read what others have found of the other inputs. */
+  private def ofSpineJoin(join: SpineJoinExec): JoinedInputs = {
+    val spine = Input(join.children.head, join.keys.head, Required, byKey = false)
+    val others = join.children.tail.zip(join.keys.tail).map { case (child, keys) =>
+      Input(child, keys, Present, byKey = false)
+    }
+    JoinedInputs(
+      join,
+      spine +: others,
+      None,
+      join.output,
+      (children, splits) => join.splitBy(children, SplitSpine(splits)))
   }
 
   private def ofMultiJoin(join: MultiFullJoinExec): Either[SkewReason, JoinedInputs] =

@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
 import io.github.skewext.rules.{LogicalLinks, SkewConf}
-import io.github.skewext.skew.exec.{SplitJoinExec, SplitReadSpecs}
+import io.github.skewext.skew.exec.{SplitOperator, SplitReadSpecs}
 import io.github.skewext.stable.{BuiltinShuffledJoin, MadeOf}
 
 import org.apache.spark.sql.execution._
@@ -29,8 +29,8 @@ private[skewext] object JoinsAbove {
    * @param by the plan that replaces the join.
    */
   def divided(plan: SparkPlan, join: SparkPlan, by: SparkPlan): Option[SparkPlan] = for {
-    splits <- by.collectFirst { case s: SplitJoinExec => s.splits }
-    split <- plan.collectFirst { case s: SplitJoinExec if s.splits eq splits => s }
+    splits <- by.collectFirst { case SplitOperator(s) => s }
+    split <- plan.collectFirst { case join @ SplitOperator(s) if s eq splits => join }
     joined <- JoinedInputs.of(join).toOption
     read <- partitioned(joined.inputs.head.plan)
   } yield {
@@ -40,7 +40,7 @@ private[skewext] object JoinsAbove {
       case other => other
     }
     def comesFrom(node: SparkPlan): Boolean = node match {
-      case s: SplitJoinExec => s.splits eq splits
+      case SplitOperator(s) => s eq splits
       case MadeOf(parts) => parts.exists(p => p.linear && comesFrom(p.child))
       case _ => false
     }

@@ -1,6 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.join.exec.MultiJoinExec
+import io.github.skewext.join.exec.{MultiJoinExec, SpineJoinExec}
 import io.github.skewext.stable.{BuiltinShuffledJoin, JoinHints}
 
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
@@ -121,7 +121,7 @@ object RequiredLayout extends Rule[SparkPlan] {
   }
 
   private def isJoin(plan: SparkPlan): Boolean = plan match {
-    case _: MultiJoinExec | BuiltinShuffledJoin(_) => true
+    case _: MultiJoinExec | _: SpineJoinExec | BuiltinShuffledJoin(_) => true
     case _ => false
   }
 

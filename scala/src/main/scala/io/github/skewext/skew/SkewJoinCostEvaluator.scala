@@ -1,6 +1,6 @@
 package io.github.skewext.skew
 
-import io.github.skewext.skew.exec.SplitJoinExec
+import io.github.skewext.skew.exec.SplitOperator
 
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{Cost, CostEvaluator}
@@ -16,7 +16,7 @@ import org.apache.spark.sql.skewext.SparkShims
 class SkewJoinCostEvaluator extends CostEvaluator {
   override def evaluateCost(plan: SparkPlan): Cost = SkewJoinCost(
     splitJoins = plan.collect {
-      case join: SplitJoinExec => join
+      case join @ SplitOperator(_) => join
       case join if SparkShims.isSkewJoin(join) => join
     }.size,
     shuffles = plan.collect { case shuffle: ShuffleExchangeLike => shuffle }.size)

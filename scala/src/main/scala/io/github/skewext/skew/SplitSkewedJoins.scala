@@ -1,8 +1,8 @@
 package io.github.skewext.skew
 
-import io.github.skewext.join.exec.MultiFullJoinExec
+import io.github.skewext.join.exec.{MultiFullJoinExec, SpineJoinExec}
 import io.github.skewext.rules.SkewConf
-import io.github.skewext.skew.exec.SplitJoinExec
+import io.github.skewext.skew.exec.{SplitJoinExec, SplitOperator}
 import io.github.skewext.stable.BuiltinShuffledJoin
 
 import org.apache.spark.internal.Logging
@@ -104,7 +104,10 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
       put: (SparkPlan, SparkPlan, Seq[SparkPlan]) => Either[SkewReason, SparkPlan]): SparkPlan = {
     var whole = plan
     def visit(node: SparkPlan): Unit = node match {
-      case join @ (_: MultiFullJoinExec | BuiltinShuffledJoin(_)) if !isSplitBySpark(join) =>
+      // The inputs of a split join may contain joins, whose reads the split has already set.
+      case SplitOperator(_) =>
+      case join @ (_: MultiFullJoinExec | _: SpineJoinExec | BuiltinShuffledJoin(_))
+          if !isSplitBySpark(join) =>
         split(join).flatMap(put(whole, join, _)) match {
           case Right(newPlan) =>
             logDebug(s"Splits skewed partitions of ${join.simpleStringWithNodeId()}")
@@ -114,8 +117,6 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
             logDebug(s"Leaves ${join.simpleStringWithNodeId()} whole: ${reason.text}")
             join.children.foreach(visit)
         }
-      // The inputs of a split join may contain joins, whose reads the split has already set.
-      case _: SplitJoinExec =>
       case _ => node.children.foreach(visit)
     }
     visit(plan)
@@ -133,9 +134,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
     inputs <- partitionedInputs(joined)
     splits <- SkewPlanner
       .plan(
-        joined.inputs.zip(inputs).map { case (i, input) =>
-          input.toSkewInput(i.role, i.keys).copy(replicable = i.replicable)
-        },
+        joined.inputs.zip(inputs).map { case (i, input) => i.toSkewInput(input) },
         settings(join),
         output(joined, inputs))
       .left
@@ -190,7 +189,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
    * partitions as before, some of them several times, which Spark's validation does not support.
    */
   protected def withoutInputs(plan: SparkPlan): SparkPlan = plan.transformUp {
-    case join: SplitJoinExec =>
+    case join @ SplitOperator(_) =>
       join.withNewChildren(join.children.map(SkewJoinChildWrapper))
   }
 

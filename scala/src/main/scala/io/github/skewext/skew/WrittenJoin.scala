@@ -1,15 +1,13 @@
 package io.github.skewext.skew
 
-import io.github.skewext.join.MultiFullJoin
-
-import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan, MergeRows}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, MergeRows}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
 
 /** A join whose tasks write files: no node between it and the write shuffles its rows. */
 object WrittenJoin {
 
-  /** On logical joins of a query that is written. */
+  /** On the nodes of a query that is written. */
   private val tag = TreeNodeTag[TaskFiles]("skewext.written")
 
   /** On physical joins below an exchange. */
@@ -28,10 +26,7 @@ object WrittenJoin {
   def mark(written: LogicalPlan, files: TaskFiles): Unit = written match {
     case _: MergeRows =>
     case node =>
-      node match {
-        case _: Join | _: MultiFullJoin => node.setTagValue(tag, files)
-        case _ =>
-      }
+      node.setTagValue(tag, files)
       node.children.foreach(mark(_, files))
   }
 

@@ -3,8 +3,6 @@ package io.github.skewext.rules
 import scala.collection.mutable
 
 import io.github.skewext.ReplanningTest
-import io.github.skewext.asof.AsOfTest
-import io.github.skewext.asof.exec.{AsOfJoinExec, LatestRowsExec}
 import io.github.skewext.bucket.files.MergeSortedFilesExec
 import io.github.skewext.merge.{SpreadSourceNullKeys, UndoReplicatingSplits}
 import io.github.skewext.shuffle.ColumnarFilterProjectExec
@@ -22,7 +20,7 @@ import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.TestSessions
 
 /** Links of our nodes to the logical nodes that they were planned for. */
-class LogicalLinksSuite extends ReplanningTest with AsOfTest {
+class LogicalLinksSuite extends ReplanningTest {
 
   private val RuleNames = "io\\.github\\.skewext\\.[\\w.]+".r
 
@@ -55,16 +53,6 @@ class LogicalLinksSuite extends ReplanningTest with AsOfTest {
       _ => true,
       _ => spark.table("b0").join(broadcast(small.where("small = 101")), Seq("k"))))
 
-  private val asOfCases = Seq(
-    Case(
-      "as-of join",
-      _.isInstanceOf[AsOfJoinExec],
-      inputs => asOf(inputs.head, "v0")(Versions(inputs(1), "v1"), Versions(inputs(2), "v2"))),
-    Case(
-      "latest rows",
-      _.isInstanceOf[LatestRowsExec],
-      inputs => latest(inputs.head, "k")(col("v0"))()))
-
   private def isOurs(plan: SparkPlan): Boolean = plan.getClass.getName.contains("skewext")
 
   /** Pass rows on as Spark's exchanges do, and are planned anew each time. */
@@ -79,7 +67,7 @@ class LogicalLinksSuite extends ReplanningTest with AsOfTest {
       .physicalRuleNames(spark) { case group: RuleGroup[_] => group.names }
       .filter(_.startsWith("io.github.skewext."))
     withBuckets {
-      for (c <- cases ++ bucketCases ++ asOfCases) withClue(s"${c.name}: ") {
+      for (c <- cases ++ bucketCases) withClue(s"${c.name}: ") {
         val log = new LogAppender("changes of plans", maxEvents = 10000)
         withSQLConf(
           Adaptive ++ c.settings ++ Seq(

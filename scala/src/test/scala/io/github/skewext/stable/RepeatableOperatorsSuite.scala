@@ -190,6 +190,7 @@ class RepeatableOperatorsSuite extends TechniqueTest with AsOfTest {
       fullJoin("k")(parquet.where("v > 0"), parquet.toDF("k", "w")))
   }
   same("AsOfJoinExec")(asOf(rows, "v")(Versions(more, "w")))
+  same("AsOfJoinExec")(done(asOf(skewed(0, 800, hot = 2), "v0")(Versions(more, "w"))))
   other("AsOfJoinExec")(asOf(rows, "v")(Versions(more.withColumn("r", rand(3)), "w")))
   same("LatestRowsExec")(latest(rows, "k")(col("v"))())
   other("LatestRowsExec")(latest(rows.withColumn("r", rand(3)), "k")(col("v"))())

@@ -1,17 +1,18 @@
 package io.github.skewext.asof.exec
 
 import io.github.skewext.asof.{AsOfMatch, MultiAsOfJoin}
+import io.github.skewext.join.WholeReason
 import io.github.skewext.join.exec.grouping.{JoinKeys, KeyOrder}
-import io.github.skewext.join.exec.{CombinationCodegen, InputColumn}
+import io.github.skewext.join.exec.{CombinationCodegen, InputColumn, SpineJoinExec, SplitInputs}
 import io.github.skewext.shuffle.ReadsBulkRows
-import io.github.skewext.stable.{KeepsStableRows, MadeOf, PartitionwiseOperator}
+import io.github.skewext.stable.{KeepsStableRows, MadeOf}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.physical.{ClusteredDistribution, Distribution, Partitioning}
+import org.apache.spark.sql.catalyst.plans.physical._
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
-import org.apache.spark.sql.execution.{SortExec, SparkPlan}
 import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
 
 /**
@@ -28,27 +29,39 @@ case class AsOfJoinExec(
     matches: Seq[AsOfMatch],
     ties: Seq[Seq[SortOrder]],
     within: Seq[Seq[Expression]],
-    inner: Boolean)
+    inner: Boolean,
+    split: Option[SplitInputs] = None)
     extends CombinationCodegen
     with KeepsStableRows
     with ReadsBulkRows
-    with PartitionwiseOperator {
+    with SpineJoinExec {
 
-  override def nodeName: String = "AsOfJoin"
+  override def nodeName: String =
+    AsOfJoinExec.Name + split.fold("")(how => s" (skew: ${how.describe})")
 
   override def output: Seq[Attribute] = MultiAsOfJoin.output(children.map(_.output), inner)
 
-  override def requiredChildDistribution: Seq[Distribution] =
-    keys.map(ClusteredDistribution(_, requireAllClusterKeys = true))
+  override def requiredChildDistribution: Seq[Distribution] = keys.map { key =>
+    if (split.isDefined) UnspecifiedDistribution
+    else ClusteredDistribution(key, requireAllClusterKeys = true)
+  }
 
-  override def outputPartitioning: Partitioning = children.head.outputPartitioning
+  override def outputPartitioning: Partitioning = children.head.outputPartitioning match {
+    case partitioning if split.isDefined => UnknownPartitioning(partitioning.numPartitions)
+    case partitioning => partitioning
+  }
+
+  override def splitBy(parts: Seq[SparkPlan], how: SplitInputs): AsOfJoinExec =
+    copy(children = parts, split = Some(how))
 
   override def madeOf: Seq[MadeOf.Part] =
     children.zipWithIndex.map { case (child, i) => MadeOf.Part(child, linear = i == 0) }
 
   override lazy val metrics: Map[String, SQLMetric] = Map(
     "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
-    "numMatches" -> SQLMetrics.createMetric(sparkContext, "number of matched versions"))
+    "numMatches" -> SQLMetrics.createMetric(sparkContext, "number of matched versions"),
+    "spillSize" -> SQLMetrics.createSizeMetric(sparkContext, "spill size")) ++
+    split.fold(Map.empty[String, SQLMetric])(_.metrics(sparkContext))
 
   override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
 
@@ -61,13 +74,27 @@ case class AsOfJoinExec(
     } yield InputColumn(i, ordinal, a.dataType, a.nullable || (i > 0 && !inner))
 
   private def joined(makesRows: Boolean): RDD[InternalRow] =
-    new MultiZipRDD[InternalRow](sparkContext, sortedInputs, task(makesRows))
+    new MultiZipRDD[InternalRow](
+      sparkContext,
+      split.fold(children.map(_.execute()))(_.rows(this)).zipWithIndex.map((sorted _).tupled),
+      task(makesRows))
 
-  private def sortedInputs: Seq[RDD[InternalRow]] = children.indices.map { i =>
-    val order = (keys(i) :+ times(i)).map(SortOrder(_, Ascending))
-    val child = children(i)
-    if (SortOrder.orderingSatisfies(child.outputOrdering, order)) child.execute()
-    else SortExec(order, global = false, child).execute()
+  override def candidates(
+      input: Int,
+      spine: RDD[InternalRow],
+      part: RDD[InternalRow]): RDD[InternalRow] =
+    new MultiZipRDD[InternalRow](
+      sparkContext,
+      Seq(sorted(spine, 0), sorted(part, input)),
+      CandidateTask(task(makesRows = true), input))
+
+  /** The rows of an input in the order of key and time. */
+  private def sorted(rows: RDD[InternalRow], input: Int): RDD[InternalRow] = {
+    val order = (keys(input) :+ times(input)).map(SortOrder(_, Ascending))
+    val child = children(input)
+    // Candidates come from several tasks, in any order.
+    if (split.isEmpty && SortOrder.orderingSatisfies(child.outputOrdering, order)) rows
+    else SortedRows(order, child, longMetric("spillSize"))(rows)
   }
 
   private def task(makesRows: Boolean): AsOfTask = {
@@ -100,8 +127,15 @@ case class AsOfJoinExec(
     }
 
   override def simpleString(maxFields: Int): String =
-    s"$nodeName ${MultiAsOfJoin.describe(keys.head, times.head, matches, inner)}"
+    s"$nodeName ${MultiAsOfJoin.describe(keys.head, times.head, matches, inner)}" +
+      WholeReason.suffix(this)
 
   override protected def withNewChildrenInternal(newChildren: IndexedSeq[SparkPlan]): AsOfJoinExec =
     copy(children = newChildren)
+}
+
+object AsOfJoinExec {
+
+  /** The name in plans. */
+  val Name = "AsOfJoin"
 }

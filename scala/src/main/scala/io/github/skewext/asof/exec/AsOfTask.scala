@@ -98,6 +98,35 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[Iterator[Internal
 }
 
 /**
+ * Of a part of the versions of one table, those that are the last before a row of the spine, or the
+ * first after it. The version that matches the row is one of them in its part of the versions.
+ *
+ * @param input the number of the table.
+ */
+private[exec] case class CandidateTask(task: AsOfTask, input: Int)
+    extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[InternalRow]) {
+
+  /** @param zipped the spine, and the part of the versions. */
+  override def apply(
+      partition: Int,
+      zipped: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] = {
+    val asUnsafe = new UnsafeInputs(task.inputTypes)
+    val versions = new VersionCursor(task, input, zipped(1)(), asUnsafe)
+    var earlier, later: UnsafeRow = null
+    zipped(0)().map(asUnsafe(0, _)).filterNot(task.present.hasNull(0, _)).flatMap { row =>
+      versions.seek(row)
+      // Many rows of the spine have the same version.
+      def isNew(found: UnsafeRow, last: UnsafeRow) = found != null && found != last
+      val newEarlier = if (isNew(versions.earlier, earlier)) Some(versions.earlier.copy()) else None
+      val newLater = if (isNew(versions.later, later)) Some(versions.later.copy()) else None
+      earlier = newEarlier.getOrElse(earlier)
+      later = newLater.getOrElse(later)
+      newEarlier.iterator ++ newLater.iterator
+    }
+  }
+}
+
+/**
  * The versions of one table, read along with the spine. It holds copies of at most three versions,
  * however many a key has.
  */
@@ -135,6 +164,18 @@ private final class VersionCursor(
 
   /** The version that matches a row of the spine, or null. Rows of the spine come in order. */
   def find(row: UnsafeRow): UnsafeRow = {
+    seek(row)
+    if (later == null || (earlier != null && isNearer(earlier, row, later))) earlier else later
+  }
+
+  /** The last version before a row of the spine, if it may match. */
+  var earlier: UnsafeRow = _
+
+  /** The first version after a row of the spine, if it may match. */
+  var later: UnsafeRow = _
+
+  /** Sets `earlier` and `later` for a row of the spine. Rows of the spine come in order. */
+  def seek(row: UnsafeRow): Unit = {
     var c = compare(after, row)
     while (c < 0 || (c == 0 && skipsEqual)) {
       val passed = before
@@ -143,16 +184,13 @@ private final class VersionCursor(
       beyond = null
       c = compare(after, row)
     }
-    if (direction == Backward) {
-      candidate(before, row, 0)
-    } else if (direction == Forward) {
-      candidate(after, row, 0)
-    } else {
-      // A version at the time of the row that does not match it stays for later rows.
-      if (c == 0 && beyond == null) beyond = versions.read(null)
-      val earlier = candidate(before, row, 0)
-      val later = candidate(if (c == 0) beyond else after, row, 1)
-      if (later == null || (earlier != null && isNearer(earlier, row, later))) earlier else later
+    // A version at the time of the row that does not match it stays for later rows.
+    if (direction == Nearest && c == 0 && beyond == null) beyond = versions.read(null)
+    earlier = if (direction == Forward) null else candidate(before, row, 0)
+    later = direction match {
+      case Backward => null
+      case Forward => candidate(after, row, 0)
+      case Nearest => candidate(if (c == 0) beyond else after, row, 1)
     }
   }
 

@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical.{ClusteredDistribution, Distribution, Partitioning}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
-import org.apache.spark.sql.execution.{RowIterator, SortExec, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.{RowIterator, SparkPlan, UnaryExecNode}
 
 /**
  * Executes [[io.github.skewext.asof.LatestRows]]. It sorts rows by key alone and keeps the latest of
@@ -29,7 +29,8 @@ case class LatestRowsExec(keys: Seq[Expression], order: Seq[SortOrder], child: S
   override def requiredChildDistribution: Seq[Distribution] = Seq(ClusteredDistribution(keys))
 
   override lazy val metrics: Map[String, SQLMetric] = Map(
-    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"))
+    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
+    "spillSize" -> SQLMetrics.createSizeMetric(sparkContext, "spill size"))
 
   override protected def doExecute(): RDD[InternalRow] = {
     val types = child.output.map(_.dataType)
@@ -56,7 +57,7 @@ case class LatestRowsExec(keys: Seq[Expression], order: Seq[SortOrder], child: S
   private def sorted: RDD[InternalRow] = {
     val byKey = keys.map(SortOrder(_, Ascending))
     if (SortOrder.orderingSatisfies(child.outputOrdering, byKey)) child.execute()
-    else SortExec(byKey, global = false, child).execute()
+    else SortedRows(byKey, child, longMetric("spillSize"))(child.execute())
   }
 
   override protected def withNewChildInternal(newChild: SparkPlan): LatestRowsExec =

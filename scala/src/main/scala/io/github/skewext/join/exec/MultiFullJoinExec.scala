@@ -110,7 +110,7 @@ case class MultiFullJoinExec(
     new MultiZipRDD[InternalRow](sparkContext, children.map(_.execute()), task(makesRows))
 
   override def simpleString(maxFields: Int): String = super.simpleString(maxFields) +
-    WholeReason.of(this).filter(_.ofSkewedJoin).map(r => s", not split: ${r.text}").getOrElse("")
+    WholeReason.suffix(this)
 
   override protected def withNewChildrenInternal(
       newChildren: IndexedSeq[SparkPlan]): MultiFullJoinExec = copy(children = newChildren)

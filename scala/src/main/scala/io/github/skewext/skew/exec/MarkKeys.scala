@@ -152,7 +152,7 @@ private[skewext] object MarkKeys {
   }
 
   /** Partitions by the number of the residual's task. */
-  private class ByTask(override val numPartitions: Int) extends Partitioner {
+  private[exec] class ByTask(override val numPartitions: Int) extends Partitioner {
     override def getPartition(key: Any): Int = key.asInstanceOf[Int]
   }
 }

@@ -9,8 +9,8 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
-import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
 import org.apache.spark.sql.skewext.MultiZipRDD
 
 /**
@@ -43,20 +43,12 @@ case class SplitJoinExec(
 
   override def output: Seq[Attribute] = shown.map(_.map(_.toAttribute)).getOrElse(allColumns)
 
-  override protected def ownMetrics: Seq[(String, SQLMetric)] = Seq(
-    "numSkewedPartitions" ->
-      SQLMetrics.createMetric(sparkContext, "number of skewed partitions"),
-    "numOutputSkewed" ->
-      SQLMetrics.createMetric(sparkContext, "number of partitions split for their output"),
-    "numPieces" -> SQLMetrics.createMetric(sparkContext, "number of pieces"),
-    "numResiduals" -> SQLMetrics.createMetric(sparkContext, "number of residuals"),
-    "rereadSize" -> SQLMetrics.createSizeMetric(sparkContext, "data read again"),
-    "numMarkingTasks" ->
-      SQLMetrics.createMetric(sparkContext, "number of tasks that marked keys before the join"),
-    "markTime" -> SQLMetrics.createTimingMetric(sparkContext, "time to mark keys"),
-    "numPieceRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows of pieces"),
-    "numResidualRows" ->
-      SQLMetrics.createMetric(sparkContext, "number of output rows of residuals"))
+  override protected def ownMetrics: Seq[(String, SQLMetric)] =
+    SplitMetrics.of(sparkContext, "marked keys").toSeq ++ Seq(
+      "markTime" -> SQLMetrics.createTimingMetric(sparkContext, "time to mark keys"),
+      "numPieceRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows of pieces"),
+      "numResidualRows" ->
+        SQLMetrics.createMetric(sparkContext, "number of output rows of residuals"))
 
   /**
    * Not needed: a slice of one input meets all rows that the other inputs have in the partition.
@@ -75,7 +67,7 @@ case class SplitJoinExec(
   }
 
   @transient private lazy val skewTasks: SplitTasks = {
-    reportSplits()
+    SplitMetrics.report(splits, sparkContext, metrics)
     SplitTasks(
       splits.tasks(children.map(SplitReadSpecs.readsOf)),
       NormalizedKeys(normalizedKeys, conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
@@ -93,21 +85,6 @@ case class SplitJoinExec(
     splits,
     skewTasks.tasks,
     longMetric("markTime"))
-
-  private def reportSplits(): Unit = {
-    val values = Seq(
-      longMetric("numSkewedPartitions") -> splits.partitions.size.toLong,
-      longMetric("numOutputSkewed") -> splits.splitByOutput.toLong,
-      longMetric("numPieces") -> splits.pieces.toLong,
-      longMetric("numResiduals") -> splits.residuals.toLong,
-      longMetric("rereadSize") -> splits.rereadBytes,
-      longMetric("numMarkingTasks") -> splits.markingTasks.toLong)
-    values.foreach { case (metric, value) => metric.set(value) }
-    SQLMetrics.postDriverMetricUpdates(
-      sparkContext,
-      sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY),
-      values.map(_._1))
-  }
 
   override protected def outputColumns: Seq[Expression] =
     shown.map(_.map(shownColumn(_).get)).getOrElse(allColumnExpressions)
