@@ -5,16 +5,20 @@ import io.github.skewext.rules.SkewConf
 import io.github.skewext.shuffle.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec}
 import io.github.skewext.skew.exec.KeySketchExec
 
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
 
 /** The execution of our operator, read from its plan. */
 private[skewext] object ExplainedExecution {
 
-  def of(join: MultiJoinExec, adaptive: Boolean, conf: SQLConf): Execution = {
-    val exchanges = join.children.flatMap(ExplainedNullKeys.exchangeOf)
+  def of(join: MultiJoinExec, adaptive: Boolean, conf: SQLConf): Execution =
+    of(join, rows(join, conf), ExplainedNullKeys.of(join, adaptive, conf))
+
+  def of(operator: SparkPlan, rows: String, nullKeys: String): Execution = {
+    val exchanges = operator.children.flatMap(ExplainedNullKeys.exchangeOf)
     Execution(
-      rows = rows(join, conf),
-      nullKeys = ExplainedNullKeys.of(join, adaptive, conf),
+      rows,
+      nullKeys,
       exchanges = exchanges.size,
       bulk = exchanges.count(_.isInstanceOf[BulkShuffleExchangeExec]),
       columns = exchanges.count(_.isInstanceOf[ColumnShuffleExchangeExec]),

@@ -1,5 +1,6 @@
 package io.github.skewext.explain
 
+import io.github.skewext.asof.{LatestRows, MultiAsOfJoin}
 import io.github.skewext.bucket.SortedFileMergeReason
 import io.github.skewext.bucket.files.MergeSortedFilesExec
 import io.github.skewext.join.MultiFullJoin
@@ -94,7 +95,7 @@ private[skewext] class ExplainedInputs(
     .toSet
 
   private def isJoin(plan: LogicalPlan): Boolean = plan match {
-    case _: Join | _: MultiFullJoin => true
+    case _: Join | _: MultiFullJoin | _: MultiAsOfJoin | _: LatestRows => true
     case _ => false
   }
 

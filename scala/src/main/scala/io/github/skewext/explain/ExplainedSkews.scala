@@ -1,9 +1,9 @@
 package io.github.skewext.explain
 
-import io.github.skewext.join.exec.MultiJoinExec
+import io.github.skewext.join.exec.{MultiJoinExec, SpineJoinExec}
 import io.github.skewext.rules.SkewConf
 import io.github.skewext.skew.SkewReason
-import io.github.skewext.skew.exec.SplitJoinExec
+import io.github.skewext.skew.exec.SplitOperator
 import io.github.skewext.stable.BuiltinShuffledJoin
 
 import org.apache.spark.sql.execution.SparkPlan
@@ -40,15 +40,15 @@ private[skewext] object ExplainedSkews {
         reason.text,
         advice = if (reason.ofSkewedJoin) Some(Advice.of(reason)) else None))
     join match {
-      case split: SplitJoinExec =>
-        val splits = split.splits
+      case SplitOperator(splits) =>
+        val marked = if (join.isInstanceOf[SpineJoinExec]) "found candidates" else "marked keys"
         Some(
           ExplainedSkew(
             name,
             ExplainedSkew.Split,
             splits.describe + (splits.markingTasks match {
               case 0 => ""
-              case n => s", after $n tasks that marked keys"
+              case n => s", after $n tasks that $marked"
             }),
             splits.partitions.size,
             splits.pieces,
@@ -56,10 +56,10 @@ private[skewext] object ExplainedSkews {
       case BuiltinShuffledJoin(join) if join.isSkewJoin =>
         // Such a join has the same tasks as the split join below it.
         val how =
-          if (join.exists(_.isInstanceOf[SplitJoinExec])) "as the join below is"
+          if (join.exists(SplitOperator.unapply(_).isDefined)) "as the join below is"
           else SkewReason.SplitBySpark.text
         Some(ExplainedSkew(name, ExplainedSkew.Split, how))
-      case _: MultiJoinExec | BuiltinShuffledJoin(_) =>
+      case _: MultiJoinExec | _: SpineJoinExec | BuiltinShuffledJoin(_) =>
         val off = Seq(SkewConf.ENABLED, SkewConf.SKEW_ENABLED, SQLConf.SKEW_JOIN_ENABLED)
           .find(!conf.getConf(_))
         SkewReason.of(join) match {

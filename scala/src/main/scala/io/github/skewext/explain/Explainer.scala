@@ -128,7 +128,10 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
         .of(join, n + 1)
         .copy(inputs = join.multiJoin match {
           case Some(multiJoin) => inputs.of(multiJoin, join.joins.head.logical)
-          case None => join.inputs.zipWithIndex.map { case (input, i) => inputs.of(input, i) }
+          case None =>
+            join.inputs.zipWithIndex.map { case (input, i) =>
+              ExplainedAsOf.named(join.joins.head.plan, inputs.of(input, i))
+            }
         })
     }
   }

@@ -38,6 +38,9 @@ private[skewext] class JoinOutlines(session: SparkSession, plansAgain: Boolean) 
       execution,
       skew)
     (found.multiJoin, found.broadcast) match {
+      case _ if found.asOf.isDefined =>
+        val (title, execution) = found.asOf.get
+        outline(title, Origins.ofMultiJoin(logical), Some(execution))
       case (Some(join), _) =>
         outline(
           Operators.describe(join),

@@ -4,6 +4,7 @@ import java.util.{Collections, IdentityHashMap}
 
 import scala.collection.mutable
 
+import io.github.skewext.asof.{LatestRows, MultiAsOfJoin}
 import io.github.skewext.bucket.files.{BucketedScan, SlicedBucketsExec}
 import io.github.skewext.join.exec.MultiJoinExec
 import io.github.skewext.join.{BroadcastSmallInputs, MultiFullJoin}
@@ -36,6 +37,9 @@ private[skewext] case class PlannedJoin(
   /** The multi-way join, called by name or rewritten, that runs as Spark's broadcast joins. */
   def broadcast: Option[MultiFullJoin] =
     joins.head.logical.flatMap(_.getTagValue(BroadcastSmallInputs.MadeFrom))
+
+  /** The title and the execution of an as-of join, or of the latest rows of keys. */
+  def asOf: Option[(String, Execution)] = ExplainedAsOf.unapply(joins.head.plan)
 
   /** Our operator, unless it is only the split form of Spark's joins. */
   def multiJoin: Option[MultiJoinExec] = joins.head.plan match {
@@ -197,12 +201,14 @@ private[skewext] object PlannedJoin {
   }
 
   private def joinOf(node: SparkPlan): Option[LogicalPlan] = node.logicalLink.filter {
-    case _: Join | _: MultiFullJoin | _: MarkedBroadcastJoin => true
+    case _: Join | _: MultiFullJoin | _: MarkedBroadcastJoin | _: MultiAsOfJoin | _: LatestRows =>
+      true
     case _ => false
   }
 
   def isJoin(node: SparkPlan): Boolean = node match {
     case _: MultiJoinExec | _: MarkedBroadcastJoinExec | _: BaseJoinExec => true
+    case ExplainedAsOf(_, _) => true
     case _ => false
   }
 

@@ -1,6 +1,7 @@
 package io.github.skewext.explain
 
 import io.github.skewext.PythonApi
+import io.github.skewext.asof.AsOfTest
 import io.github.skewext.join.{MultiFullJoin, RewrittenJoins, SpreadNullKeys}
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.rules.{GuardedRule, SkewConf}
@@ -14,7 +15,7 @@ import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 
 /** What `explain` says of the joins of a query. */
-class ExplainSuite extends SkewTest {
+class ExplainSuite extends SkewTest with AsOfTest {
 
   private class FailingRule extends Rule[LogicalPlan] {
     override val ruleName: String = "a rule that fails"
@@ -66,6 +67,40 @@ class ExplainSuite extends SkewTest {
     assert(df.queryExecution.executedPlan eq plan)
     intercept[Exception](df.collect())
     assert(one(df).title === join.title)
+  }
+
+  test("as-of joins, and the latest rows of keys") {
+    val versions = Versions(skewed(2, 60), "v2", "nearest", exact = false)
+    val df = asOf(skewed(0, 1600, hot = 2), "v0")(Versions(skewed(1, 60), "v1"), versions)
+    val join = one(df.where("k > 2"))
+    assert(
+      join.title === "left as-of join with 2 tables on [k] at v0: v1 backward; " +
+        "v2 nearest, not at the same time")
+    assert(join.operators === Seq("AsOfJoin"))
+    assert(join.origin.status === Origin.AskedFor)
+    assert(join.inputs.map(_.role) === Seq("spine", "versions", "versions").map(Some(_)))
+    assert(join.inputs.map(_.key) === Seq.fill(3)(Seq("k")))
+    assert(join.inputs.forall(_.pushed.exists(_.contains("> 2"))), join)
+    assert(join.execution.map(e => (e.exchanges, e.bulk)) === Some((3, 3)))
+    assert(join.skew.map(_.status) === Seq(ExplainedSkew.NotRun))
+    df.collect()
+    assert(
+      one(df).skew.map(s => (s.status, s.partitions, s.pieces > 1)) ===
+        Seq((ExplainedSkew.Split, 1, true)))
+    assert(
+      ExplanationText
+        .of(JoinOutlines.of(df.queryExecution.executedPlan, spark))
+        .contains("skew: split, 1 partition in"))
+    val report = PythonApi.queryReport(df)
+    assert(Seq("\"operator\":\"AsOfJoin\"", "SplitSkewedJoins").forall(report.contains), report)
+    val even = asOf(skewed(0, 60), "v0")(versions)
+    even.collect()
+    assert(
+      one(even).skew.map(s => (s.status, s.text)) ===
+        Seq((ExplainedSkew.Whole, SkewReason.NotSkewed.text)))
+    val newest = one(latest(skewed(1, 60), "k")(col("v1"))(col("s1")))
+    assert(newest.title === "latest row of each key [k] by v1, s1")
+    assert(newest.skew.isEmpty && newest.execution.map(_.exchanges) === Some(1))
   }
 
   test("what is pushed into the inputs, and what is written there") {

@@ -2,6 +2,7 @@ package io.github.skewext.explain.report
 
 import scala.util.Try
 
+import io.github.skewext.asof.exec.AsOfJoinExec
 import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.skew.exec.SplitJoinExec
 
@@ -26,8 +27,8 @@ private[skewext] case class ExecutedJoin(
 
 private[skewext] object ExecutedJoin {
 
-  /** The operators of skewext: a multi-way join, and the split form of Spark's joins. */
-  val Names: Set[String] = Set(MultiFullJoinExec.Name, SplitJoinExec.Name)
+  /** The operators of skewext: a multi-way join, the split form of Spark's joins, an as-of join. */
+  val Names: Set[String] = Set(MultiFullJoinExec.Name, SplitJoinExec.Name, AsOfJoinExec.Name)
 
   private val Split = """\(skew: (.*)\)$""".r.unanchored
   private val SplitBySpark = "(skew=true)"

@@ -1,0 +1,46 @@
+package io.github.skewext.explain
+
+import io.github.skewext.asof.exec.{AsOfJoinExec, LatestRowsExec}
+
+import org.apache.spark.sql.execution.SparkPlan
+
+/** Descriptions of as-of joins, and of the latest rows of keys. */
+private[skewext] object ExplainedAsOf {
+
+  /** How many columns of an order are listed. By default all columns are in the order. */
+  private val MostColumns = 3
+
+  /** The title of the operator, and its execution. */
+  def unapply(plan: SparkPlan): Option[(String, Execution)] = plan match {
+    case join: AsOfJoinExec =>
+      val tables = join.times.tail.zip(join.matches).map { case (time, how) =>
+        s"${ExplainedInputs.sql(time)} $how"
+      }
+      val number = if (tables.size == 1) "1 table" else s"${tables.size} tables"
+      val title = s"${if (join.inner) "inner" else "left"} as-of join with $number on " +
+        s"${listed(join.keys.head.map(ExplainedInputs.sql))} at " +
+        s"${ExplainedInputs.sql(join.times.head)}: ${tables.mkString("; ")}"
+      val execution =
+        ExplainedExecution.of(plan, "sort by key and time", "in one task, unless it is split")
+      Some((title, execution))
+    case latest: LatestRowsExec =>
+      val columns = latest.order.map(o => ExplainedInputs.sql(o.child))
+      val shown = columns.take(MostColumns) ++ columns.drop(MostColumns).headOption.map(_ => "...")
+      val by = if (shown.isEmpty) "" else s" by ${shown.mkString(", ")}"
+      val title = s"latest row of each key ${listed(latest.keys.map(ExplainedInputs.sql))}$by"
+      Some((title, ExplainedExecution.of(plan, "sort by key", "one key")))
+    case _ => None
+  }
+
+  /** The description of an input, with its part in the operator. */
+  def named(plan: SparkPlan, input: ExplainedInput): ExplainedInput = plan match {
+    case join: AsOfJoinExec =>
+      input.copy(
+        role = Some(if (input.position == 0) "spine" else "versions"),
+        key = join.keys(input.position).map(ExplainedInputs.sql))
+    case latest: LatestRowsExec => input.copy(key = latest.keys.map(ExplainedInputs.sql))
+    case _ => input
+  }
+
+  private def listed(names: Seq[String]): String = names.mkString("[", ", ", "]")
+}
