@@ -149,8 +149,8 @@ object SkewConf {
     .doc(
       "When true, the exchanges directly below a multi-way join write and read columns or whole " +
         "buffers of rows, and split joins read Spark's own exchanges by the buffer. Both take " +
-        "less CPU time per row. They need Spark's own shuffle manager and a session without " +
-        "plugins (spark.plugins).")
+        "less CPU time per row. Whole buffers need Spark's own shuffle manager, and both a session " +
+        "without plugins (spark.plugins).")
     .version("0.3.0")
     .booleanConf
     .createWithDefault(true)
@@ -248,7 +248,7 @@ object SkewConf {
         "count because equal keys compress well. The map tasks of these joins sample the keys " +
         "of one row in 64, which costs CPU time in every such join. 'multiJoin': multi-way " +
         "joins and the joins of a MERGE. 'all': Spark's own joins, too. 'off': no join. It " +
-        "needs Spark's own shuffle manager and a session without plugins (spark.plugins).")
+        "needs a session without plugins (spark.plugins).")
     .version("0.3.0")
     .stringConf
     .transform(mode => OutputSkew.modes.find(_.equalsIgnoreCase(mode)).getOrElse(mode))

@@ -6,7 +6,7 @@ import io.github.skewext.stable.{KeepsStableRows, StableRows}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
-import org.apache.spark.sql.skewext.BuiltinShuffle
+import org.apache.spark.sql.skewext.ShuffleService
 
 /**
  * Gives the exchanges below skewext's joins a serializer that does less work for each row, or
@@ -16,15 +16,29 @@ import org.apache.spark.sql.skewext.BuiltinShuffle
 object BulkExchanges extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
-    if (SkewConf.enabled(conf) && conf.getConf(SkewConf.SHUFFLE_ENABLED) &&
-      BuiltinShuffle.isUsed) {
+    if (SkewConf.enabled(conf) && conf.getConf(SkewConf.SHUFFLE_ENABLED)) {
       plan.transformUp { case reader: ReadsBulkRows => reader.mapChildren(bulk) }
     } else {
       plan
     }
 
   private def bulk(input: SparkPlan): SparkPlan = input match {
-    case shuffle: ShuffleExchangeExec =>
+    case shuffle: ShuffleExchangeExec if !ShuffleService.hasSparksExchanges =>
+      withReason(shuffle, Some("spark.plugins"))
+    case shuffle: ShuffleExchangeExec if conf.getConf(SkewConf.SHUFFLE_COLUMNS) =>
+      byColumnInstead(shuffle).fold(why => byRow(shuffle, Some(why)), identity)
+    case shuffle: ShuffleExchangeExec => byRow(shuffle, None)
+    case other => other
+  }
+
+  /**
+   * Other shuffle managers know Spark's serializer of rows by its class, and write its rows in a
+   * faster way of their own.
+   *
+   * @param why the reason why it does not write columns
+   */
+  private def byRow(shuffle: ShuffleExchangeExec, why: Option[String]): SparkPlan =
+    if (ShuffleService.isBuiltin) {
       // The exchange of a user's repartition is linked to its logical node. Without the link,
       // adaptive execution would plan that node again.
       val rows = LogicalLinks.replacing(shuffle)(
@@ -33,17 +47,15 @@ object BulkExchanges extends Rule[SparkPlan] {
           shuffle.child,
           shuffle.shuffleOrigin,
           shuffle.advisoryPartitionSize))
-      if (conf.getConf(SkewConf.SHUFFLE_COLUMNS)) {
-        byColumnInstead(shuffle) match {
-          case Right(columns) => columns
-          case Left(why) =>
-            rows.setTagValue(BulkShuffleExchangeExec.WhyRows, why)
-            rows
-        }
-      } else {
-        rows
-      }
-    case other => other
+      withReason(rows, why)
+    } else {
+      val other = why.filter(_ != ColumnShuffleExchangeExec.FromRows)
+      withReason(shuffle, other.orElse(Some(ShuffleService.managerName)))
+    }
+
+  private def withReason(exchange: SparkPlan, why: Option[String]): SparkPlan = {
+    why.foreach(exchange.setTagValue(BulkShuffleExchangeExec.WhyRows, _))
+    exchange
   }
 
   /**

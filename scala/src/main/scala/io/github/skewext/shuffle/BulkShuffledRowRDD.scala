@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.skewext.{BuiltinShuffle, FetchedBlocks, TaskInternals}
+import org.apache.spark.sql.skewext.{FetchedBlocks, ShuffleService, TaskInternals}
 import org.apache.spark.{Partition, ShuffleDependency, TaskContext}
 
 /**
@@ -126,7 +126,7 @@ object BulkShuffledRowRDD {
       case _ => None
     }
 
-  private def isPossible: Boolean = BuiltinShuffle.isUsed && FetchedBlocks.arePossible
+  private def isPossible: Boolean = ShuffleService.isBuiltin && FetchedBlocks.arePossible
 
   private def isReadable(dependency: ShuffleDependency[_, _, _]): Boolean = {
     val serializer = dependency.serializer

@@ -48,22 +48,16 @@ private final class ColumnBlockReader(types: Seq[DataType]) {
   val record: (Int, InternalRow) = (0, new GenericInternalRow(Array[Any](rows)))
   private[this] var block = new Array[Byte](1 << 13)
 
-  /** Reads the next block of a stream. Returns false at its end. */
-  def read(in: InputStream): Boolean = {
-    val first = in.read()
-    if (first < 0) {
-      false
-    } else {
-      block(0) = first.toByte
-      fill(in, 1, 4)
-      val size = ByteBuffer.wrap(block).order(ByteOrder.nativeOrder).getInt
-      if (size <= 0 || size > RowBytes.MostBytes - BitPacking.Slack) {
-        throw new IOException(s"A shuffle block of $size bytes")
-      }
-      fill(in, 0, size)
-      rows.open(block, size)
-      true
+  /** Reads the next block of a stream, whose first byte is given. */
+  def read(first: Int, in: InputStream): Unit = {
+    block(0) = first.toByte
+    fill(in, 1, 4)
+    val size = ByteBuffer.wrap(block).order(ByteOrder.nativeOrder).getInt
+    if (size <= 0 || size > RowBytes.MostBytes - BitPacking.Slack) {
+      throw new IOException(s"A shuffle block of $size bytes")
     }
+    fill(in, 0, size)
+    rows.open(block, size)
   }
 
   /** The buffer grows with the bytes that were read, so that an invalid size takes no memory. */
@@ -83,26 +77,26 @@ private final class ColumnBlockReader(types: Seq[DataType]) {
 private final class ColumnBlockInput(in: InputStream, reader: ColumnBlockReader) extends RecordsIn {
 
   override def asKeyValueIterator: Iterator[(Int, InternalRow)] = new Iterator[(Int, InternalRow)] {
-    private[this] var isRead = false
-    private[this] var isAtEnd = false
+    private[this] var first = Unknown
 
+    // The block before stays valid: a shuffle manager may look ahead.
     override def hasNext: Boolean = {
-      if (!isRead && !isAtEnd) {
-        isRead = reader.read(in)
-        if (!isRead) {
-          isAtEnd = true
-          in.close()
-        }
+      if (first == Unknown) {
+        first = in.read()
+        if (first < 0) in.close()
       }
-      isRead
+      first >= 0
     }
 
     override def next(): (Int, InternalRow) = {
       if (!hasNext) throw new NoSuchElementException
-      isRead = false
+      reader.read(first, in)
+      first = Unknown
       reader.record
     }
   }
+
+  private def Unknown = -2
 
   override def close(): Unit = in.close()
 }

@@ -54,7 +54,7 @@ case class ColumnShuffleExchangeExec(
 
   @transient lazy val shuffleDependency: ShuffleDependency[Int, InternalRow, InternalRow] = {
     tellPartitions(numPartitions)
-    new BlockShuffleDependency(
+    BlockShuffleDependency(
       blocks,
       numPartitions,
       new ColumnBlockSerializer(child.output.map(_.dataType)),

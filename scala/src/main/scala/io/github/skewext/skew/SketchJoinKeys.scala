@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleExchangeLike}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.skewext.BuiltinShuffle
+import org.apache.spark.sql.skewext.ShuffleService
 
 /**
  * Adds a [[KeySketchExec]] below the shuffles of joins, so that [[SplitSkewedJoins]] finds keys
@@ -46,10 +46,10 @@ case class SketchJoinKeys(isOfMerge: SparkPlan => Boolean) extends Rule[SparkPla
     plan
   }
 
-  /** The rule is disabled if another shuffle manager is in use. */
+  /** A plugin would not know the node that samples. */
   private def isEnabled: Boolean = SkewConf.enabled(conf) &&
     conf.getConf(SkewConf.SKEW_ENABLED) && conf.getConf(SQLConf.SKEW_JOIN_ENABLED) &&
-    SkewConf.outputSkew(conf) != SkewConf.OutputSkew.Off && BuiltinShuffle.isUsed
+    SkewConf.outputSkew(conf) != SkewConf.OutputSkew.Off && ShuffleService.hasSparksExchanges
 
   private case class Shuffle(plan: SparkPlan, by: HashPartitioning)
 

@@ -47,6 +47,8 @@ class BulkExchangesSuite extends MultiJoinTest {
       val df = joined(2)
       checkJoin(df)
       assert(bulk(df) === 0)
+      val why = exchanges(df).flatMap(_.getTagValue(BulkShuffleExchangeExec.WhyRows))
+      assert(why === Seq.fill(2)("spark.plugins"))
     } finally conf.remove("spark.plugins")
     val df = joined(2)
     checkJoin(df)

@@ -11,14 +11,13 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.{Partitioner, ShuffleDependency}
 
 /**
- * The dependency on a shuffle of blocks, each with its partition. It uses the shuffle handle for
- * many partitions. With few partitions, Spark would write each to a file of its own, which is
- * useless for blocks that arrive in the order of partitions. Lives here because the handle is
+ * The dependency on a shuffle of blocks, each with its partition. A block is a record, which any
+ * shuffle manager writes and reads by the serializer. Lives here because handles are
  * `private[spark]`.
  *
  * @param metrics the metrics of the exchange
  */
-final class BlockShuffleDependency[B: ClassTag](
+sealed class BlockShuffleDependency[B: ClassTag] private[skewext] (
     blocks: RDD[Product2[Int, B]],
     numPartitions: Int,
     serializer: Serializer,
@@ -27,13 +26,36 @@ final class BlockShuffleDependency[B: ClassTag](
       blocks,
       new ByNumber(numPartitions),
       serializer,
-      shuffleWriterProcessor = ShuffleExchangeExec.createShuffleWriteProcessor(metrics)) {
+      shuffleWriterProcessor = ShuffleExchangeExec.createShuffleWriteProcessor(metrics))
+
+/**
+ * One of Spark's own shuffle manager. It uses the handle for many partitions. With few partitions,
+ * Spark would write each to a file of its own, which is useless for blocks that arrive in the order
+ * of partitions.
+ */
+private final class SortedBlocksDependency[B: ClassTag](
+    blocks: RDD[Product2[Int, B]],
+    numPartitions: Int,
+    serializer: Serializer,
+    metrics: Map[String, SQLMetric])
+    extends BlockShuffleDependency[B](blocks, numPartitions, serializer, metrics) {
 
   override val shuffleHandle: ShuffleHandle = new SerializedShuffleHandle(shuffleId, this)
 }
 
 object BlockShuffleDependency {
   val MostPartitions: Int = SortShuffleManager.MAX_SHUFFLE_OUTPUT_PARTITIONS_FOR_SERIALIZED_MODE
+
+  def apply[B: ClassTag](
+      blocks: RDD[Product2[Int, B]],
+      numPartitions: Int,
+      serializer: Serializer,
+      metrics: Map[String, SQLMetric]): BlockShuffleDependency[B] =
+    if (ShuffleService.isBuiltin) {
+      new SortedBlocksDependency(blocks, numPartitions, serializer, metrics)
+    } else {
+      new BlockShuffleDependency(blocks, numPartitions, serializer, metrics)
+    }
 }
 
 /** The partition is the key. */

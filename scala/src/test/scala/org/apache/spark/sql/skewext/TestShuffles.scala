@@ -15,6 +15,9 @@ object TestShuffles {
   val OtherRowsAreNotSeen: (String, String) =
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch" -> "false"
 
+  /** The class of a shuffle manager that is not Spark's. */
+  val OtherManager: Class[_] = classOf[RecordShuffleManager]
+
   private def tracker = SparkEnv.get.mapOutputTracker.asInstanceOf[MapOutputTrackerMaster]
 
   /** The shuffles that so many map tasks have written. */
