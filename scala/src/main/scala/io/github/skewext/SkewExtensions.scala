@@ -2,7 +2,7 @@ package io.github.skewext
 
 import java.util.{Collections, WeakHashMap}
 
-import io.github.skewext.asof.{AsOfStrategy, PruneAsOfInputs, PushAsOfPredicates}
+import io.github.skewext.asof.{AsOfStrategy, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteSparkAsOfJoins}
 import io.github.skewext.bucket.{BucketedScanRules, MergeSortedFiles, PruneBuckets, PruneBucketsByKeys}
 import io.github.skewext.function.{FindingStrategy, KeepCommonTables, TableFunctions}
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
@@ -28,6 +28,8 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *  1. [[technique.ResolveSkewJoinHints]] (analyzer): resolves the hint for a join by a technique.
  *  1. [[function.TableFunctions]] (analyzer): joins and reports for plain SQL, and
  *     [[function.KeepCommonTables]], which lets these read common table expressions.
+ *  1. [[asof.RewriteSparkAsOfJoins]] (analyzer, when the plan is resolved): rewrites Spark's own as-of
+ *     joins.
  *  1. [[technique.PlanSkewJoins]] (optimizer, operator optimization batch): plans joins by the
  *     techniques that are requested for them.
  *  1. [[join.optimizer.LowerMultiFullJoin]] (optimizer, operator optimization batch): plans a multi-way
@@ -54,6 +56,7 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *     Spark's own joins.
  *  1. [[technique.PushThroughSaltKeys]] (optimizer, the same batch): pushes predicates below the
  *     salts of a salted join.
+ *  1. [[asof.MergeAsOfJoins]] (the same): merges as-of joins of one spine by one key and time.
  *  1. [[asof.PushAsOfPredicates]] (optimizer, the same batch): pushes predicates below an as-of
  *     join and latest rows.
  *  1. [[asof.PruneAsOfInputs]] (the same): removes tables and columns that the query does not read.
@@ -109,6 +112,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
     if (SkewExtensions.applied.add(extensions)) {
       extensions.injectResolutionRule(_ => GuardedRule(ResolveSkewJoinHints))
       extensions.injectResolutionRule(_ => GuardedRule(KeepCommonTables))
+      extensions.injectPostHocResolutionRule(_ => GuardedRule(RewriteSparkAsOfJoins))
       TableFunctions.all.foreach(extensions.injectTableFunction)
       extensions.injectOptimizerRule(SkewExtensions.loadedOptimizerRules)
       extensions.injectRuntimeOptimizerRule(_ => GuardedRule(PropagateEmptyInputs.AtRuntime))
@@ -157,6 +161,7 @@ object SkewExtensions {
       PruneNestedColumns,
       BroadcastHintedInputs,
       PushThroughSaltKeys,
+      MergeAsOfJoins,
       PushAsOfPredicates,
       PruneAsOfInputs,
       MarkWrittenJoins)

@@ -76,7 +76,7 @@ private[asof] class AsOfColumns(session: SparkSession) {
 
 private[asof] object AsOfColumns {
 
-  private def greatest(e: Expression): SortOrder = SortOrder(e, Descending, NullsLast, Nil)
+  def greatest(e: Expression): SortOrder = SortOrder(e, Descending, NullsLast, Nil)
 
   private def name(e: Expression): String = e match {
     case a: Attribute => a.name

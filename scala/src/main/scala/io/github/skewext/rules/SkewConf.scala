@@ -114,7 +114,7 @@ object SkewConf {
 
   val MULTI_JOIN_REWRITE = buildConf("spark.skewext.multiJoin.rewrite.enabled")
     .doc("When true, chains of Spark's full outer joins on one key are rewritten to one " +
-      "multi-way join.")
+      "multi-way join, and Spark's own as-of joins to skewext's.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(true)

@@ -1,0 +1,74 @@
+package io.github.skewext.asof
+
+import io.github.skewext.rules.SkewConf
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
+
+/**
+ * Merges an as-of join whose spine is an as-of join by the same key and time. The spine is shuffled
+ * once then:
+ * {{{
+ * MultiAsOfJoin [k] at t                  Project
+ * :- Project                              +- MultiAsOfJoin [k] at t
+ * :  +- MultiAsOfJoin [k] at t        =>     :- spine (k, t)
+ * :     :- spine (k, t)                      :- prices
+ * :     +- prices                            +- clicks
+ * +- clicks
+ * }}}
+ */
+object MergeAsOfJoins extends Rule[LogicalPlan] with AliasHelper {
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    if (SkewConf.enabled(conf)) {
+      plan.transformUpWithPruning(_.containsPattern(JOIN)) { case upper: MultiAsOfJoin =>
+        upper.spine match {
+          case lower: MultiAsOfJoin => merged(upper, lower.output, lower).getOrElse(upper)
+          case Project(list, lower: MultiAsOfJoin) if list.forall(_.deterministic) =>
+            merged(upper, list, lower).getOrElse(upper)
+          case _ => upper
+        }
+      }
+    } else {
+      plan
+    }
+
+  /** @param list the columns of the upper join's spine, computed from the lower join */
+  private def merged(
+      upper: MultiAsOfJoin,
+      list: Seq[NamedExpression],
+      lower: MultiAsOfJoin): Option[LogicalPlan] = {
+    val aliases = getAliasMap(list)
+    def below(e: Expression) = replaceAlias(e, aliases)
+    val keys = upper.keys.head.map(below)
+    val within = upper.within.map(_.map(below))
+    val versions = upper.children.tail
+    val ids = AttributeSet(lower.children.flatMap(_.output))
+    val isSame = upper.inner == lower.inner &&
+      keys.size == lower.keys.head.size &&
+      keys.zip(lower.keys.head).forall { case (a, b) => a.semanticEquals(b) } &&
+      below(upper.times.head).semanticEquals(lower.times.head) &&
+      // A condition is on a row of the spine and one version.
+      within
+        .zip(versions)
+        .flatMap { case (on, table) =>
+          on.map(_.references -- table.outputSet)
+        }
+        .forall(_.subsetOf(lower.spine.outputSet)) &&
+      !versions.exists(_.outputSet.exists(ids.contains))
+    if (isSame) {
+      val both = lower.copy(
+        children = lower.children ++ versions,
+        keys = lower.keys ++ upper.keys.tail,
+        times = lower.times ++ upper.times.tail,
+        matches = lower.matches ++ upper.matches,
+        ties = lower.ties ++ upper.ties,
+        within = lower.within ++ within)
+      Some(Project(list ++ both.output.takeRight(versions.map(_.output.size).sum), both))
+    } else {
+      None
+    }
+  }
+}

@@ -1,0 +1,169 @@
+package io.github.skewext.asof
+
+import scala.collection.JavaConverters._
+
+import io.github.skewext.rules.SkewConf
+
+import org.apache.spark.SparkConf
+import org.apache.spark.sql.catalyst.plans.logical.AsOfJoin
+import org.apache.spark.sql.catalyst.plans.{AsOfJoinDirection, JoinType}
+import org.apache.spark.sql.functions.{col, expr}
+import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
+import org.apache.spark.sql.{AnalysisException, Column, DataFrame}
+
+/** Spark's own as-of joins, rewritten, against Spark. */
+class SparkAsOfJoinSuite extends AsOfTest {
+
+  override protected def sparkConf: SparkConf =
+    super.sparkConf.set(SkewConf.MULTI_JOIN_REWRITE.key, "true")
+
+  private val Directions = Seq("backward", "forward", "nearest")
+
+  /** An as-of join as `DataFrame._joinAsOf` of PySpark makes it. */
+  private def sparks(
+      left: DataFrame,
+      right: DataFrame,
+      at: (String, String),
+      on: Column,
+      how: String = "left",
+      tolerance: String = null,
+      exact: Boolean = true,
+      direction: String = "backward"): DataFrame =
+    SqlInternals.dataFrame(
+      spark,
+      AsOfJoin(
+        left.queryExecution.analyzed,
+        right.queryExecution.analyzed,
+        SparkShims.expression(col(at._1)),
+        SparkShims.expression(col(at._2)),
+        Option(on).map(SparkShims.expression),
+        JoinType(how),
+        Option(tolerance).map(t => SparkShims.expression(expr(t))),
+        exact,
+        AsOfJoinDirection(direction)))
+
+  /** Times of a spine are multiples of 4, so no two versions are equally near. */
+  private def spine(time: String): DataFrame = spark
+    .range(0, 80, 1, 2)
+    .selectExpr(
+      "id AS a",
+      "if(id % 9 = 0, null, id % 5) AS k",
+      s"if(id % 11 = 0, null, ${time.replace("?", "(4 * (id * 7 % 16))")}) AS t")
+
+  /** With the remainder 0, some versions are at the same time. */
+  private def versions(i: Int, time: String, remainder: Int): DataFrame = spark
+    .range(0, 70, 1, 2)
+    .selectExpr(
+      s"if(id % 13 = 0, null, id % ${5 + i}) AS k$i",
+      s"if(id % 17 = 0, null, ${time.replace("?", s"(4 * id + $remainder)")}) AS t$i",
+      s"map('v', id) AS m$i",
+      s"concat('v', id) AS v$i")
+
+  private case class Times(time: String, tolerance: String)
+
+  private val times = Seq(
+    Times("cast(? AS int)", "8"),
+    Times("?", "8L"),
+    Times("cast(? AS decimal(20, 2))", "8.00BD"),
+    Times("date_add(DATE'2020-02-01', cast(? AS int))", "INTERVAL 8 DAYS"),
+    Times(
+      "TIMESTAMP'2020-03-08 00:00:00' + make_dt_interval(0, cast(? AS int))",
+      "INTERVAL 8 HOURS"),
+    Times(
+      "TIMESTAMP_NTZ'1969-12-31 00:00:00' + make_dt_interval(0, cast(? AS int))",
+      "INTERVAL '1' DAY"))
+
+  /** Compares with Spark, which plans the same query with skewext off. */
+  private def check(operators: Int)(df: => DataFrame): Unit = {
+    var expected: Option[DataFrame] = None
+    withSQLConf(Off) {
+      val off = df
+      expected = Some(spark.createDataFrame(off.collect().toSeq.asJava, off.schema))
+    }
+    val on = df
+    checkAnswer(on, expected.get)
+    assert(joins(on).size === operators, on.queryExecution)
+  }
+
+  for (Times(time, tolerance) <- times) test(s"returns Spark's rows: $time") {
+    for {
+      direction <- Directions
+      (within, exact) <- some(
+        2,
+        for (t <- Seq(null, tolerance); e <- Seq(true, false)) yield (t, e))
+      how <- some(1, Seq("left", "inner"))
+    } withClue(s"$direction $within $exact $how: ") {
+      check(1) {
+        val remainder = if (direction == "nearest" && !exact) 1 else 0
+        sparks(
+          spine(time),
+          versions(1, time, remainder).drop("m1"),
+          "t" -> "t1",
+          col("k") === col("k1"),
+          how,
+          within,
+          exact,
+          direction)
+      }
+    }
+  }
+
+  test("merges a chain by one key and time into one operator") {
+    def chain(how: String) = {
+      val first = sparks(spine("?"), versions(1, "?", 0), "t" -> "t1", col("k") === col("k1"), how)
+        .select(col("t"), col("k"), (col("a") + 1).as("b"), col("v1"))
+      sparks(
+        first.where("b > 3"),
+        versions(2, "?", 1).drop("m2"),
+        "t" -> "t2",
+        col("k2") === col("k"),
+        how,
+        tolerance = "9L",
+        direction = "forward")
+    }
+    Seq("left", "inner").foreach(how => check(1)(chain(how)))
+    // The second table is compared with a time of the first one.
+    check(2) {
+      val first = sparks(spine("?"), versions(1, "?", 0), "t" -> "t1", col("k") === col("k1"))
+        .drop("m1")
+      sparks(first, versions(2, "?", 0).drop("m2"), "t1" -> "t2", col("k") === col("k2"))
+    }
+  }
+
+  test("joins a table with itself") {
+    check(1) {
+      val table = spine("?")
+      sparks(
+        table,
+        table.selectExpr("k AS k1", "t AS t1", "a AS a1"),
+        "t" -> "t1",
+        col("k") === col("k1"),
+        exact = false)
+    }
+  }
+
+  test("merges calls of asof_join by one key and time") {
+    val first =
+      asOf(spine("?"), "t")(Versions(versions(1, "?", 0).drop("m1"), "t1", keys = Seq("k1")))
+    val both = asOf(first, "t")(Versions(versions(2, "?", 1), "t2", keys = Seq("k2"), ties = Nil))
+    both.collect()
+    assert(joins(both).size === 1, both.queryExecution)
+  }
+
+  test("leaves other joins to Spark") {
+    val (left, right) = (spine("?"), versions(1, "?", 0).drop("m1"))
+    val byKey = col("k") === col("k1")
+    def double(df: DataFrame, time: String) = df.withColumn(time, col(time).cast("double"))
+    check(0)(sparks(left, right, "t" -> "t1", null))
+    check(0)(sparks(left, right, "t" -> "t1", byKey && col("a") > 3))
+    check(0)(sparks(left, right, "t" -> "t1", col("k") <=> col("k1")))
+    check(0)(sparks(double(left, "t"), double(right, "t1"), "t" -> "t1", byKey))
+    withSQLConf(SkewConf.MULTI_JOIN_REWRITE.key -> "false") {
+      check(0)(sparks(left, right, "t" -> "t1", byKey))
+    }
+    val error = intercept[AnalysisException] {
+      sparks(left, right, "t" -> "t1", byKey, tolerance = "-1L")
+    }
+    assert(error.getMessage.contains("tolerance"))
+  }
+}
