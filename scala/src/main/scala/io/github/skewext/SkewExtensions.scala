@@ -2,7 +2,7 @@ package io.github.skewext
 
 import java.util.{Collections, WeakHashMap}
 
-import io.github.skewext.asof.{AsOfStrategy, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteSparkAsOfJoins}
+import io.github.skewext.asof.{AsOfStrategy, BoundAsOfTimes, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteSparkAsOfJoins}
 import io.github.skewext.bucket.{BucketedScanRules, MergeSortedFiles, PruneBuckets, PruneBucketsByKeys}
 import io.github.skewext.function.{FindingStrategy, KeepCommonTables, TableFunctions}
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
@@ -59,6 +59,7 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  *  1. [[asof.MergeAsOfJoins]] (the same): merges as-of joins of one spine by one key and time.
  *  1. [[asof.PushAsOfPredicates]] (optimizer, the same batch): pushes predicates below an as-of
  *     join and latest rows.
+ *  1. [[asof.BoundAsOfTimes]] (the same): filters versions by the times of the spine.
  *  1. [[asof.PruneAsOfInputs]] (the same): removes tables and columns that the query does not read.
  *  1. [[skew.MarkWrittenJoins]] (optimizer, the same batch): marks joins whose tasks write files.
  *  1. [[join.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a multi-way
@@ -163,6 +164,7 @@ object SkewExtensions {
       PushThroughSaltKeys,
       MergeAsOfJoins,
       PushAsOfPredicates,
+      BoundAsOfTimes,
       PruneAsOfInputs,
       MarkWrittenJoins)
 

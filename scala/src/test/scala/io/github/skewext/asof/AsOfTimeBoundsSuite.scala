@@ -1,0 +1,94 @@
+package io.github.skewext.asof
+
+import scala.collection.JavaConverters._
+
+import io.github.skewext.StoredTables
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.expressions.IsNotNull
+import org.apache.spark.sql.catalyst.plans.logical.Filter
+
+/** Filters on the time of the spine that reach the versions, against a filter above the join. */
+class AsOfTimeBoundsSuite extends AsOfTest with StoredTables {
+
+  /**
+   * A type of times.
+   *
+   * @param time SQL of the time of a row by its number `n`
+   * @param from SQL of the filter's bounds
+   */
+  private case class Times(name: String, time: String, tolerance: String, from: String, to: String)
+
+  // Clocks go back on 2020-11-01 in the time zone of the tests, and months have different lengths.
+  private val times = Seq(
+    Times("int", "cast(n AS int)", "7", "20", "60"),
+    Times("double", "if(n % 19 = 0, double('NaN'), n / 4)", "2.5D", "5D", "15D"),
+    Times(
+      "date",
+      "date_add(DATE'2020-01-20', cast(n AS int))",
+      "INTERVAL 1 MONTH",
+      "DATE'2020-02-20'",
+      "DATE'2020-03-31'"),
+    Times(
+      "timestamp",
+      "TIMESTAMP'2020-10-31 12:00:00' + make_dt_interval(0, 0, n * 30)",
+      "INTERVAL 1 DAY",
+      "TIMESTAMP'2020-11-01 01:45:00'",
+      "TIMESTAMP'2020-11-02 01:15:00'"),
+    Times(
+      "timestamp_ntz",
+      "TIMESTAMP_NTZ'2020-02-27 12:00:00' + make_dt_interval(0, n)",
+      "INTERVAL 1 MONTH",
+      "TIMESTAMP_NTZ'2020-02-29 01:00:00'",
+      "TIMESTAMP_NTZ'2020-03-01 00:00:00'"))
+
+  private def rows(i: Int, of: Times): DataFrame = stored(
+    s"${of.name}$i",
+    spark
+      .range(0, 100, 1, 2)
+      .selectExpr(s"id * ${7 + 4 * i} % 101 AS n", "id % 3 AS k", "id")
+      .selectExpr("k", s"${of.time} AS t$i", s"id AS x$i"))
+
+  /** The number of filters on the time of versions. */
+  private def bounds(df: DataFrame, time: String): Int =
+    df.queryExecution.optimizedPlan.collect { case Filter(condition, _) => condition }
+      .flatMap(SparkAsOfCondition.conjuncts)
+      .count(c => c.references.exists(_.name == time) && !c.isInstanceOf[IsNotNull])
+
+  private def joined(spine: DataFrame, of: Times, direction: String, tolerance: String) =
+    asOf(spine, "t0")(Versions(rows(1, of), "t1", direction, tolerance))
+
+  for (of <- times) test(s"versions are filtered by times of type ${of.name}") {
+    for {
+      direction <- Seq("backward", "forward", "nearest")
+      tolerance <- Seq(null, of.tolerance)
+      (filter, lower, upper) <- some(
+        1,
+        Seq(
+          (s"t0 >= ${of.from} AND t0 < ${of.to}", 1, 1),
+          (s"t0 > ${of.from}", 1, 0),
+          (s"t0 <= ${of.to}", 0, 1),
+          (s"t0 = ${of.from}", 1, 1)))
+    } withClue(s"$direction $tolerance $filter: ") {
+      val spine = rows(0, of)
+      val df = joined(spine.where(filter), of, direction, tolerance)
+      val all = joined(spine, of, direction, tolerance)
+      checkAnswer(df, spark.createDataFrame(all.collect().toSeq.asJava, all.schema).where(filter))
+      val expected = direction match {
+        case "backward" => upper + (if (tolerance == null) 0 else lower)
+        case "forward" => lower + (if (tolerance == null) 0 else upper)
+        case _ => if (tolerance == null) 0 else lower + upper
+      }
+      assert(bounds(df, "t1") === expected, df.queryExecution.optimizedPlan)
+    }
+  }
+
+  test("versions are not filtered by other columns, or by a time of another type") {
+    val ints = times.head
+    val spine = rows(0, ints)
+    assert(bounds(joined(spine.where("x0 > 20"), ints, "backward", null), "t1") === 0)
+    val wide = joined(spine.where("t0 < 50"), Times("bigint", "n", "7L", "20L", "60L"), "backward", null)
+    wide.collect()
+    assert(bounds(wide, "t1") === 0)
+  }
+}
