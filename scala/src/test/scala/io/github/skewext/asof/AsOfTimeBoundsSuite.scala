@@ -51,7 +51,8 @@ class AsOfTimeBoundsSuite extends AsOfTest with StoredTables {
 
   /** The number of filters on the time of versions. */
   private def bounds(df: DataFrame, time: String): Int =
-    df.queryExecution.optimizedPlan.collect { case Filter(condition, _) => condition }
+    df.queryExecution.optimizedPlan
+      .collect { case Filter(condition, _) => condition }
       .flatMap(SparkAsOfCondition.conjuncts)
       .count(c => c.references.exists(_.name == time) && !c.isInstanceOf[IsNotNull])
 
@@ -87,7 +88,8 @@ class AsOfTimeBoundsSuite extends AsOfTest with StoredTables {
     val ints = times.head
     val spine = rows(0, ints)
     assert(bounds(joined(spine.where("x0 > 20"), ints, "backward", null), "t1") === 0)
-    val wide = joined(spine.where("t0 < 50"), Times("bigint", "n", "7L", "20L", "60L"), "backward", null)
+    val wide =
+      joined(spine.where("t0 < 50"), Times("bigint", "n", "7L", "20L", "60L"), "backward", null)
     wide.collect()
     assert(bounds(wide, "t1") === 0)
   }
