@@ -1,5 +1,6 @@
 package io.github.skewext.asof
 
+import io.github.skewext.join.RewrittenJoins
 import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -66,6 +67,11 @@ object MergeAsOfJoins extends Rule[LogicalPlan] with AliasHelper {
         matches = lower.matches ++ upper.matches,
         ties = lower.ties ++ upper.ties,
         within = lower.within ++ within)
+      both.copyTagsFrom(lower)
+      for {
+        _ <- RewrittenJoins.of(upper)
+        joins <- RewrittenJoins.of(lower)
+      } RewrittenJoins.set(both, if (joins.endsWith("s")) joins else s"${joins}s")
       Some(Project(list ++ both.output.takeRight(versions.map(_.output.size).sum), both))
     } else {
       None

@@ -3,11 +3,12 @@ package io.github.skewext.explain
 import scala.util.Try
 import scala.util.control.NonFatal
 
+import io.github.skewext.asof.RewriteSparkAsOfJoins
 import io.github.skewext.join.MultiFullJoin
 import io.github.skewext.rules.{ExtensionPoints, Guard, LoadedExtension, SkewConf, SparkLine}
 
 import org.apache.spark.sql.AnalysisException
-import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{AsOfJoin, Join, LogicalPlan}
 import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution, SparkPlan}
 
 /**
@@ -50,7 +51,7 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
       val found =
         PlannedJoin.in(plan, logical => if (plansCommands) plannedInCommand(logical) else None)
       Explanation(
-        sessionNotes ++ failureNotes ++ goneNote(found.gone),
+        sessionNotes ++ failureNotes ++ goneNote(found.gone) ++ asOfNotes,
         explained(found.joins),
         found.scans.zipWithIndex.map { case ((scan, place), i) =>
           ExplainedScans.of(scan, place, i + 1, outlines.off)
@@ -117,6 +118,18 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
   } else {
     None
   }
+
+  /** Spark's optimizer leaves no trace of its as-of joins. */
+  private def asOfNotes: Seq[String] =
+    if (!loaded || outlines.off.isDefined) {
+      Nil
+    } else {
+      query.analyzed.collectWithSubqueries { case join: AsOfJoin => join }.flatMap { join =>
+        RewriteSparkAsOfJoins.rewritten(join).left.toOption.map { why =>
+          s"An as-of join of Spark's is not rewritten: $why."
+        }
+      }
+    }
 
   private def explained(found: Seq[PlannedJoin]): Seq[ExplainedJoin] = {
     val numbers = found.zipWithIndex.flatMap { case (join, n) => join.joins.map(_.plan -> (n + 1)) }

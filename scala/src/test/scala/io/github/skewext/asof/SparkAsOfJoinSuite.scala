@@ -2,6 +2,7 @@ package io.github.skewext.asof
 
 import scala.collection.JavaConverters._
 
+import io.github.skewext.explain.{Explainer, Explanation}
 import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.SparkConf
@@ -73,6 +74,9 @@ class SparkAsOfJoinSuite extends AsOfTest {
       "TIMESTAMP_NTZ'1969-12-31 00:00:00' + make_dt_interval(0, cast(? AS int))",
       "INTERVAL '1' DAY"))
 
+  private def explained(df: DataFrame): Explanation =
+    SqlInternals.withActive(spark)(Explainer.explain(df.queryExecution))
+
   /** Compares with Spark, which plans the same query with skewext off. */
   private def check(operators: Int)(df: => DataFrame): Unit = {
     var expected: Option[DataFrame] = None
@@ -122,6 +126,9 @@ class SparkAsOfJoinSuite extends AsOfTest {
         direction = "forward")
     }
     Seq("left", "inner").foreach(how => check(1)(chain(how)))
+    assert(
+      explained(chain("left")).joins.map(_.origin.text) === Seq(
+        "Spark's as-of joins became one operator"))
     // The second table is compared with a time of the first one.
     check(2) {
       val first = sparks(spine("?"), versions(1, "?", 0), "t" -> "t1", col("k") === col("k1"))
@@ -155,6 +162,9 @@ class SparkAsOfJoinSuite extends AsOfTest {
     val byKey = col("k") === col("k1")
     def double(df: DataFrame, time: String) = df.withColumn(time, col(time).cast("double"))
     check(0)(sparks(left, right, "t" -> "t1", null))
+    assert(
+      explained(sparks(left, right, "t" -> "t1", null)).notes === Seq(
+        "An as-of join of Spark's is not rewritten: no equality of columns of both inputs."))
     check(0)(sparks(left, right, "t" -> "t1", byKey && col("a") > 3))
     check(0)(sparks(left, right, "t" -> "t1", col("k") <=> col("k1")))
     check(0)(sparks(double(left, "t"), double(right, "t1"), "t" -> "t1", byKey))
