@@ -145,6 +145,25 @@ def test_the_rows_of_pandas(spark: SparkSession) -> None:
     assert_same_rows(joined.select(kept), rows.itertuples(index=False, name=None))
 
 
+def test_merge_asof_of_pandas_on_spark_is_rewritten(spark: SparkSession) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    on_spark = pytest.importorskip("pyspark.pandas")
+    spine, versions = (
+        pandas.DataFrame([row for row in distinct_times(Random(seed), 90) if None not in row])
+        for seed in (5, 6)
+    )
+    left = spine.set_axis(["k", "t", "a"], axis=1).sort_values("t")
+    right = versions.set_axis(["k", "t", "b"], axis=1).sort_values("t")
+    joined = on_spark.merge_asof(
+        on_spark.from_pandas(left), on_spark.from_pandas(right), on="t", by="k", tolerance=9
+    ).to_spark()
+    assert "AsOfJoin" in plan_of(joined)
+    rows = pandas.merge_asof(left, right, on="t", by="k", tolerance=9)[joined.columns].astype(object)
+    expected = rows.where(rows.notna(), None).itertuples(index=False, name=None)
+    assert_same_rows(joined, expected)
+
+
 def test_ties_do_not_depend_on_the_order_of_rows(spark: SparkSession) -> None:
     labels = spark.createDataFrame([(1, 5)], "k int, at int")
     rows = [(1, 5, None, "z"), (1, 5, 3, None), (1, 5, 3, "b"), (1, 5, 3, "a"), (1, 5, 2, "y")]
