@@ -95,7 +95,7 @@ LINE_SUITES := *SkewExtensionsSuite *KeyTypesSuite *ExplainSuite *CollatedKeysSu
   $(if $(IS_NEWEST),*MultiFullJoinSuite *BadInputSuite *PushdownSuite *BulkExchangesSuite \
   *RewriteJoinChainsSuite *SplitMultiJoinSuite *TableFunctionsSuite *RolledLogSuite \
   *BarrierStagesSuite *UnionOfJoinsSuite *InputPruningSuite *ReplanningSuite *OtherSessionsSuite \
-  *StoppedSessionSuite *BroadcastHintedInputsSuite *ConcurrentAppendsSuite *AsOfJoinSuite)
+  *StoppedSessionSuite *BroadcastHintedInputsSuite *ConcurrentAppendsSuite *AsOfJoinSuite *AsOfSkewSuite)
 # Where no Scala suites run, Python tests run more of the functions.
 LINE_TESTS := tests/test_joins.py tests/test_asof.py tests/test_plans.py tests/test_other_sessions.py \
   tests/test_sessions.py::test_a_jar_of_another_line tests/smoke_wheel.py \
