@@ -81,6 +81,16 @@ def _() -> str:
     raise AssertionError("and cannot be registered late")
 
 
+@check("the parts of the extension")
+def _() -> str:
+    checkup = skewext.doctor(spark)
+    print(checkup)
+    active = sum(part.active for part in checkup.parts)
+    if checkup.notes or not active or "do not fit this Spark" in str(checkup):
+        raise AssertionError("see the list above")
+    return f"{active} of {len(checkup.parts)} are active"
+
+
 # %% [markdown]
 # ## Joins
 

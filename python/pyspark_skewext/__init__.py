@@ -25,6 +25,7 @@ from pyspark_skewext._validate import JoinInput, Latest
 from pyspark_skewext._version import __version__
 from pyspark_skewext.asofjoin import AsOf, asof, asof_join, latest
 from pyspark_skewext.buckets import Bucket, WrittenBuckets, write_bucketed
+from pyspark_skewext.checkup import Checkup, doctor
 from pyspark_skewext.explanation import Explanation, explain
 from pyspark_skewext.multijoin import multi_full_join, multi_join
 from pyspark_skewext.report import QueryReport, SkewReport, query_report, skew_report
@@ -48,6 +49,7 @@ __all__ = [
     "Broadcast",
     "BroadcastMap",
     "Bucket",
+    "Checkup",
     "Explanation",
     "IterativeBroadcast",
     "JoinInput",
@@ -62,6 +64,7 @@ __all__ = [
     "asof",
     "asof_join",
     "configure",
+    "doctor",
     "explain",
     "is_enabled",
     "jar_path",

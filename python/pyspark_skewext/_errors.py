@@ -7,6 +7,11 @@ where only spark-submit finds PySpark. The keywords besides ``message`` differ b
 from __future__ import annotations
 
 
+def first_line(error: Exception) -> str:
+    """The first line of an error's message."""
+    return str(error).strip().partition("\n")[0].rstrip(";") or type(error).__name__
+
+
 def type_error(message: str) -> Exception:
     from pyspark.errors import PySparkTypeError as Error
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark_skewext._errors import first_line
 from pyspark_skewext._jar import jar_path
 from pyspark_skewext._version import __version__
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "python -m pyspark_skewext"
 FAILURE, INTERRUPTED = 1, 130
+_CONF = "a setting of Spark, such as one of the log's file system; may be repeated"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,6 +38,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if options.command == "jar":
             print(jar_path(options.spark))
+        elif options.command == "doctor":
+            from pyspark_skewext.checkup import doctor
+
+            with _session(options.conf) as spark:
+                print(doctor(spark))
         else:
             _report(options)
     except KeyboardInterrupt:
@@ -56,14 +63,17 @@ def _parser() -> argparse.ArgumentParser:
     add = commands.add_parser("jar", help="print the path of the jar, for --jars").add_argument
     add("--spark", metavar="LINE", help="line or version of Spark, as 4.2 (default: of PySpark)")
 
+    doctor = "list the parts of the extension that a session here has, and why others are off"
+    add = commands.add_parser("doctor", help=doctor).add_argument
+    add("--conf", type=_setting, action="append", default=[], metavar="KEY=VALUE", help=_CONF)
+
     report = "show how uneven the joins of a query in an event log were, with advice"
     add = commands.add_parser("report", help=report).add_argument
     add("event_log", metavar="EVENTLOG", help="a file, or the folder of a rolled event log")
     add("--query", type=int, metavar="N", help="number (default: the longest query with a join)")
     add("--json", action="store_true", help="print JSON instead of a table")
     add("--html", type=Path, metavar="FILE", help="also write a page with a picture")
-    conf = "a setting of Spark, such as one of the log's file system; may be repeated"
-    add("--conf", type=_setting, action="append", default=[], metavar="KEY=VALUE", help=conf)
+    add("--conf", type=_setting, action="append", default=[], metavar="KEY=VALUE", help=_CONF)
     return parser
 
 
@@ -132,7 +142,7 @@ def _message_of(error: Exception) -> str | None:
         expected = (OSError, PySparkException)
     if not isinstance(error, expected):
         return None
-    return str(error).strip().partition("\n")[0].rstrip(";") or type(error).__name__
+    return first_line(error)
 
 
 def _fail(message: str, code: int = FAILURE) -> int:

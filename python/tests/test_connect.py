@@ -40,7 +40,7 @@ pytestmark = [
 SUITE = [
     *("tests/test_joins.py", "tests/test_property.py", "tests/test_skew_join.py"),
     *("tests/test_errors.py", "tests/test_explain.py", "tests/test_skew_report.py"),
-    "tests/test_asof.py",
+    *("tests/test_asof.py", "tests/test_doctor.py"),
     *("tests/connect/buckets.py", "tests/connect/with_extension.py"),
 ]
 
@@ -120,7 +120,7 @@ def test_a_server_with_the_extension(tmp_path: Path) -> None:
 
 def test_a_server_without(tmp_path: Path) -> None:
     with server(tmp_path) as address:
-        assert run(CLIENT, address, "tests/connect/without_extension.py") == 9
+        assert run(CLIENT, address, "tests/connect/without_extension.py") == 10
 
 
 @pytest.mark.skipif(LINE == "3.5", reason="PySpark 3.5 does not have the server's jar")

@@ -74,5 +74,5 @@ def test_a_script_runs_by_spark_submit() -> None:
 def test_the_check_for_databricks(spark: SparkSession) -> None:
     script = notebooks.EXAMPLES / "databricks_check.py"
     found = runpy.run_path(str(script), init_globals={"spark": spark})["found"]
-    assert len(found) == 12
+    assert len(found) == 13
     assert [line for line in found if line[1] != "yes"] == []

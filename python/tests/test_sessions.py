@@ -298,6 +298,73 @@ def test_is_enabled_follows_the_switch(spark: SparkSession) -> None:
     assert skewext.is_enabled(spark)
 
 
+INFO = "spark-version-info.properties"
+
+
+def test_a_class_of_spark_that_a_vendor_has_changed(run: RunScript, tmp_path: Path) -> None:
+    """One method has another name, which only splits call: they are off, and all else works."""
+    name = "org/apache/spark/MapOutputStatistics.class"
+    (core,) = (Path(pyspark.__file__).parent / "jars").glob("spark-core_*.jar")
+    with zipfile.ZipFile(core) as stock, zipfile.ZipFile(tmp_path / "v.jar", "w") as vendor:
+        vendor.writestr(name, stock.read(name).replace(b"shuffleId", b"shuffleNo"))
+        # Releases of Apache Spark are not checked when the extension is loaded.
+        vendor.writestr(INFO, f"version={pyspark.__version__}\nurl=https://example.org/spark\n")
+    out = run(
+        f"""
+# Spark itself calls the method to coalesce partitions.
+spark = (skewext.configure(plain()).config("spark.driver.extraClassPath", "{tmp_path / "v.jar"}")
+    .config("spark.sql.adaptive.coalescePartitions.enabled", False).getOrCreate())
+off = {{part.name: part.reason for part in skewext.doctor(spark).parts if not part.active}}
+fault = "its classes do not fit this Spark: org.apache.spark.MapOutputStatistics has no method"
+assert off["splits of skewed partitions"].startswith(fault), off
+assert not {{"multi-way joins", "rewritten chains of joins", "columnar shuffle"}} & set(off), off
+join(spark)
+"""
+    )
+    assert out.count("skewext: its package skew does not fit this Spark") == 1, out
+    assert out.count("does not fit this Spark") == 1, out
+
+
+#: The jars of Delta and Iceberg, as `sbt testJars` writes them down.
+LAKEHOUSE = (
+    Path(__file__).parents[2] / "target" / "spark-3.5" / "lakehouse-jars.txt"
+    if pyspark.__version__.startswith("3.5.")
+    else Path("none")
+)
+
+
+@pytest.mark.skipif(not LAKEHOUSE.is_file(), reason="Delta has no jar here: make jar")
+def test_as_an_init_script_of_databricks_does_it(run: RunScript, tmp_path: Path) -> None:
+    """A folder of jars on the class path, and the extension beside those of table formats."""
+    folder = tmp_path / "databricks" / "jars"
+    folder.mkdir(parents=True)
+    for jar in [*LAKEHOUSE.read_text().split(","), skewext.jar_path()]:
+        (folder / Path(jar).name).symlink_to(jar)
+    table = tmp_path / "table"
+    run(
+        f"""
+spark = SparkSession.builder.getOrCreate()
+off = {{part.name: part.reason for part in skewext.doctor(spark).parts if not part.active}}
+assert set(off) == {{"tab in Spark's UI", "joins in Spark's EXPLAIN"}}, off
+assert skewext.is_enabled(spark) and jars(spark) == []
+join(spark)
+spark.range(5).write.format("delta").save("{table}")
+assert spark.read.format("delta").load("{table}").count() == 5
+""",
+        command=[
+            SPARK_SUBMIT,
+            *("--master", "local[1]", "--conf", "spark.ui.enabled=false"),
+            *("--conf", "spark.sql.shuffle.partitions=2"),
+            *("--conf", f"spark.driver.extraClassPath={folder}/*"),
+            "--conf",
+            "spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension,"
+            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions," + EXTENSION,
+            "--conf",
+            "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        ],
+    )
+
+
 #: The jars of other lines of Spark that are there.
 OTHERS = [
     jar
@@ -342,12 +409,14 @@ joined = one.join(two.hint("skew_join", "salted"), "k", "full").orderBy("k")
 assert [tuple(row) for row in joined.collect()] == [(1, "a", None), (2, "b", "c"), (3, None, "d")]
 (note,) = skewext.explain(joined).notes
 print(note)
+(part,) = skewext.doctor(spark).parts
+print(part.reason)
 """,
             env={"SKEWEXT_JAR": str(jar)},
         )
         line = jar.name.split("spark")[1].split("_")[0]
         told = out[: out.index("done")].splitlines()
-        assert len(told) == 5, out
+        assert len(told) == 6, out
         for message in told:
             assert f"was built for Spark {line} but this is Spark" in message
         # One warning, and nothing of classes that are not there.

@@ -108,6 +108,12 @@ def quoted(text: str) -> str:
     return f"'{escaped}'"
 
 
+def nothing_active(spark: str, reason: str) -> dict[str, Any]:
+    """The figures of ``doctor`` where no JVM can be asked for the parts."""
+    parts = [{"name": "all parts", "active": False, "reason": reason}]
+    return {"spark": spark, "parts": parts, "notes": []}
+
+
 def fetched(found: DataFrame, with_texts: Callable[[], DataFrame]) -> list[Row]:
     """Fetch rows; with keys as text if Python has no type for a value, such as a date before 1."""
     try:

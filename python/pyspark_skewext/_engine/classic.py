@@ -21,8 +21,9 @@ from pyspark_skewext._engine.calls import (
     SkewJoin,
     fetched,
     identifier,
+    nothing_active,
 )
-from pyspark_skewext._errors import runtime_error
+from pyspark_skewext._errors import first_line, runtime_error
 from pyspark_skewext._jar import jar_path
 from pyspark_skewext._jvm import EXTENSION, api_of, java_list, java_map
 from pyspark_skewext._watch import polled, watched
@@ -112,6 +113,21 @@ class ClassicEngine:
         if note is not None:
             return {"notes": [note], "joins": [], "scans": []}
         return _json(api.explain(df._jdf))
+
+    def doctor(self) -> dict[str, Any]:
+        """Tell which parts are active; no jar, or one that does not fit, is a reason."""
+        _jvm.check_session(self._spark)
+        version = str(self._spark.version)
+        try:
+            api = _jvm.facade_of(self._spark)
+            if api is None:
+                return nothing_active(
+                    version, "the skewext jar is not loaded in this session, see configure()"
+                )
+            _jvm.check_versions(self._jvm, version)
+            return _json(api.doctor(self._spark._jsparkSession))
+        except Exception as error:
+            return nothing_active(version, first_line(error))
 
     def skew_report(self, call: KeyCount) -> tuple[dict[str, Any], Sequence[Row]]:
         """Count the keys: the figures, and the hot keys with their counts."""

@@ -24,9 +24,10 @@ from pyspark_skewext._engine.calls import (
     SkewJoin,
     fetched,
     identifier,
+    nothing_active,
     quoted,
 )
-from pyspark_skewext._errors import runtime_error, type_error, value_error
+from pyspark_skewext._errors import first_line, runtime_error, type_error, value_error
 from pyspark_skewext._jvm import EXTENSION, is_connect
 from pyspark_skewext._version import __version__
 
@@ -102,6 +103,20 @@ class ConnectEngine:
     def explain(self, df: DataFrame) -> dict[str, Any]:
         """Explain the joins of a query, which the server plans once more."""
         return self._json("explain", [df], {})
+
+    def doctor(self) -> dict[str, Any]:
+        """Ask the server which parts are active."""
+        version = str(self._spark.version)
+        try:
+            if self._has_extension():
+                return self._json("doctor", (), {})
+            reason = (
+                "the Spark Connect server has no skewext: start it with the skewext jar and "
+                f"spark.sql.extensions={EXTENSION}"
+            )
+        except Exception as error:
+            reason = first_line(error)
+        return nothing_active(version, reason)
 
     def skew_report(self, call: KeyCount) -> tuple[dict[str, Any], Sequence[Row]]:
         """Count the keys: the figures, and the hot keys with their counts."""

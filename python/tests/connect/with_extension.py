@@ -140,5 +140,5 @@ def test_switched_off(spark: SparkSession) -> None:
 
 def test_the_check_for_databricks(spark: SparkSession) -> None:
     found = runpy.run_path(str(NOTEBOOK), init_globals={"spark": spark})["found"]
-    assert len(found) == 12
+    assert len(found) == 13
     assert [line for line in found if line[1] != "yes"] == []

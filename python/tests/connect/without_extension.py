@@ -42,10 +42,16 @@ def test_what_the_server_needs(a: DataFrame, what: str, call: Callable[[DataFram
     assert not skewext.is_enabled(a.sparkSession)
 
 
+def test_doctor_gives_the_reason(spark: SparkSession) -> None:
+    (part,) = skewext.doctor(spark).parts
+    assert not part.active and "the Spark Connect server has no skewext" in str(part.reason)
+
+
 def test_the_check_for_databricks(spark: SparkSession) -> None:
     found = runpy.run_path(str(NOTEBOOK), init_globals={"spark": spark})["found"]
     assert [what for what, result, _ in found if result != "yes"] == [
         "the extension is in the session",
+        "the parts of the extension",
         "multi_full_join",
         "multi_join with roles",
         "multi_full_join is one operator",

@@ -7,8 +7,8 @@ import scala.collection.JavaConverters._
 
 import io.github.skewext.asof.{AsOfJoinBuilder, AsOfTable, LatestRowsBuilder}
 import io.github.skewext.bucket.{BucketedWriter, WrittenBuckets}
-import io.github.skewext.explain.Explainer
 import io.github.skewext.explain.report.{QueryReport, SkewReport}
+import io.github.skewext.explain.{Doctor, Explainer}
 import io.github.skewext.join.hint.{HotKey, TechniqueOptions}
 import io.github.skewext.join.{InputRole, MultiFullJoinBuilder}
 import io.github.skewext.rules.{LoadedExtension, SkewConf, SparkLine}
@@ -194,6 +194,9 @@ object PythonApi {
   /** The explanation of the joins of `df`, as JSON. */
   def explain(df: DataFrame): String =
     SqlInternals.withActive(df.sparkSession)(Explainer.explain(df.queryExecution)).json
+
+  /** The parts of skewext in a session, as JSON: which are active, and why others are off. */
+  def doctor(session: SparkSession): String = Doctor.json(session)
 
   /**
    * The skew of a key, in one input or in a join of two.

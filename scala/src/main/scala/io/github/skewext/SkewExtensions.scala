@@ -9,6 +9,7 @@ import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, 
 import io.github.skewext.join.{MultiFullJoinStrategy, PhysicalJoinRules, SpreadNullKeys}
 import io.github.skewext.merge.{MergeQuery, SpreadSourceNullKeys, UndoReplicatingSplits}
 import io.github.skewext.rewrite.RewriteJoinChains
+import io.github.skewext.rules.Guard.{linked, linkedStrategy}
 import io.github.skewext.rules.{ExtensionPoints, Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, NonAdaptiveRules, SparkLine}
 import io.github.skewext.shuffle.BulkExchanges
 import io.github.skewext.skew.{ForceSkewedJoins, MarkWrittenJoins, RequiredLayout, SketchJoinKeys, SkewReason, SplitSkewedJoins}
@@ -111,23 +112,26 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
 
   private def load(extensions: SparkSessionExtensions): Unit =
     if (SkewExtensions.applied.add(extensions)) {
-      extensions.injectResolutionRule(_ => GuardedRule(ResolveSkewJoinHints))
-      extensions.injectResolutionRule(_ => GuardedRule(KeepCommonTables))
-      extensions.injectPostHocResolutionRule(_ => GuardedRule(RewriteSparkAsOfJoins))
-      TableFunctions.all.foreach(extensions.injectTableFunction)
+      extensions.injectResolutionRule(_ => GuardedRule(linked(ResolveSkewJoinHints)))
+      extensions.injectResolutionRule(_ => GuardedRule(linked(KeepCommonTables)))
+      extensions.injectPostHocResolutionRule(_ => GuardedRule(linked(RewriteSparkAsOfJoins)))
+      Guard.protect("loading the table functions", ()) {
+        TableFunctions.all.foreach(extensions.injectTableFunction)
+      }
       extensions.injectOptimizerRule(SkewExtensions.loadedOptimizerRules)
-      extensions.injectRuntimeOptimizerRule(_ => GuardedRule(PropagateEmptyInputs.AtRuntime))
+      extensions.injectRuntimeOptimizerRule(_ =>
+        GuardedRule(linked(PropagateEmptyInputs.AtRuntime)))
       SkewExtensions.strategies.foreach(strategy => extensions.injectPlannerStrategy(_ => strategy))
-      extensions.injectQueryStagePrepRule(_ => CheckBroadcasts)
+      extensions.injectQueryStagePrepRule(_ => linked(CheckBroadcasts))
       // Runs first, because the remaining sorts show the order that the query requires of a join.
       extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfScans)
       extensions.injectColumnar(_ => NonAdaptiveRules(SkewExtensions.rulesOfScans))
       extensions.injectColumnar(_ => NonAdaptiveRules(SkewExtensions.rulesOfBulkExchanges))
-      extensions.injectQueryStageOptimizerRule(_ => GuardedRule(PruneBucketsByKeys))
+      extensions.injectQueryStageOptimizerRule(_ => GuardedRule(linked(PruneBucketsByKeys)))
       if (ExtensionPoints.hasRulesBeforeExchanges) {
         extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
         extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
-        extensions.injectQueryStageOptimizerRule(_ => GuardedRule(SplitSkewedJoins))
+        extensions.injectQueryStageOptimizerRule(_ => GuardedRule(linked(SplitSkewedJoins)))
       } else {
         // Without RequiredLayout it is unknown what relies on the partitions of a join.
         ExtensionPoints.warnOnce()
@@ -148,28 +152,29 @@ object SkewExtensions {
    */
   private val optimizerRules: Seq[Rule[LogicalPlan]] =
     Seq(
-      LowerMultiFullJoin,
-      PropagateEmptyInputs,
-      NarrowRoles,
-      FoldPresentColumns,
-      PushKeyPredicates,
-      PushSemiJoins,
-      FilterNullKeys,
-      InferKeyPredicates,
-      DropInputSorts,
-      LimitRequiredInput,
-      DropUnusedInputs,
-      PruneNestedColumns,
-      BroadcastHintedInputs,
-      PushThroughSaltKeys,
-      MergeAsOfJoins,
-      PushAsOfPredicates,
-      BoundAsOfTimes,
-      PruneAsOfInputs,
-      MarkWrittenJoins)
+      linked(LowerMultiFullJoin),
+      linked(PropagateEmptyInputs),
+      linked(NarrowRoles),
+      linked(FoldPresentColumns),
+      linked(PushKeyPredicates),
+      linked(PushSemiJoins),
+      linked(FilterNullKeys),
+      linked(InferKeyPredicates),
+      linked(DropInputSorts),
+      linked(LimitRequiredInput),
+      linked(DropUnusedInputs),
+      linked(PruneNestedColumns),
+      linked(BroadcastHintedInputs),
+      linked(PushThroughSaltKeys),
+      linked(MergeAsOfJoins),
+      linked(PushAsOfPredicates),
+      linked(BoundAsOfTimes),
+      linked(PruneAsOfInputs),
+      linked(MarkWrittenJoins))
 
   private def loadedOptimizerRules(session: SparkSession): Rule[LogicalPlan] = {
-    val rules = optimizerRules.patch(1, Seq(RewriteJoinChains), 0) :+ PlanSkewJoins(session)
+    val rules = optimizerRules.patch(1, Seq(linked(RewriteJoinChains)), 0) :+
+      linked(PlanSkewJoins(session))
     new LogicalJoinRules(rules: _*)
   }
 
@@ -179,30 +184,33 @@ object SkewExtensions {
   private val lateOptimizerRules: Rule[LogicalPlan] = new LogicalJoinRules(optimizerRules: _*)
 
   private val rulesBeforeExchanges: Rule[SparkPlan] =
-    new PhysicalJoinRules(SpreadNullKeys, SpreadSourceNullKeys, RequiredLayout)
+    new PhysicalJoinRules(
+      linked(SpreadNullKeys),
+      linked(SpreadSourceNullKeys),
+      linked(RequiredLayout))
 
   private val rulesOfExchanges: Rule[SparkPlan] =
     new PhysicalJoinRules(
-      RequiredLayout.AfterExchanges,
-      UndoReplicatingSplits(SkewReason.MergeTarget),
-      ForceSkewedJoins,
-      SketchJoinKeys(MergeQuery.isPartOfOne),
-      BulkExchanges)
+      linked(RequiredLayout.AfterExchanges),
+      linked(UndoReplicatingSplits(SkewReason.MergeTarget)),
+      linked(ForceSkewedJoins),
+      linked(SketchJoinKeys(MergeQuery.isPartOfOne)),
+      linked(BulkExchanges))
 
-  private val rulesOfBulkExchanges: Rule[SparkPlan] = new PhysicalJoinRules(BulkExchanges)
+  private val rulesOfBulkExchanges: Rule[SparkPlan] = new PhysicalJoinRules(linked(BulkExchanges))
 
   /** In this order: the files of pruned buckets need no merge. */
   private val rulesOfScans: Rule[SparkPlan] =
-    new BucketedScanRules(PruneBuckets, MergeSortedFiles)
+    new BucketedScanRules(linked(PruneBuckets), linked(MergeSortedFiles))
 
   private val strategies: Seq[SparkStrategy] =
     Seq(
-      MultiFullJoinStrategy,
-      MultiFullJoinStrategy.AsSparksJoins,
-      SaltedJoinStrategy,
-      MarkedBroadcastJoinStrategy,
-      AsOfStrategy,
-      FindingStrategy).map(GuardedStrategy(_))
+      linkedStrategy(MultiFullJoinStrategy),
+      linkedStrategy(MultiFullJoinStrategy.AsSparksJoins),
+      linkedStrategy(SaltedJoinStrategy),
+      linkedStrategy(MarkedBroadcastJoinStrategy),
+      linkedStrategy(AsOfStrategy),
+      linkedStrategy(FindingStrategy)).map(GuardedStrategy(_))
 
   /**
    * Registers with a running session those parts that Spark accepts so late: the strategies and the

@@ -7,9 +7,9 @@ import io.github.skewext.asof.RewriteSparkAsOfJoins
 import io.github.skewext.join.MultiFullJoin
 import io.github.skewext.rules.{ExtensionPoints, Guard, LoadedExtension, SkewConf, SparkLine}
 
-import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.plans.logical.{AsOfJoin, Join, LogicalPlan}
 import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution, SparkPlan}
+import org.apache.spark.sql.{AnalysisException, SparkSession}
 
 /**
  * Explains how the joins of a query are planned. If the query is not planned yet, this plans it,
@@ -32,6 +32,13 @@ object Explainer {
     } else {
       Explanation(Seq(SparkLine.unsupported), Nil)
     }
+
+  /** The failures of our rules in a session. Their queries are unknown. */
+  private[explain] def failureNotes(session: SparkSession): Seq[String] =
+    Guard.failuresIn(session).map { case (what, error) =>
+      s"In this session $what failed, and left the plan as it was, of this query or of another: " +
+        s"$error. The driver's log says where."
+    }
 }
 
 /** @param plansCommands whether to plan queries in commands, as Spark does when a command runs. */
@@ -40,6 +47,8 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
   private val session = query.sparkSession
   private val conf = session.sessionState.conf
   private val loaded = LoadedExtension.isIn(session)
+
+  private def failureNotes = Explainer.failureNotes(session)
 
   private val outlines = new JoinOutlines(session, plansAgain = true)
 
@@ -51,7 +60,7 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
       val found =
         PlannedJoin.in(plan, logical => if (plansCommands) plannedInCommand(logical) else None)
       Explanation(
-        sessionNotes ++ failureNotes ++ goneNote(found.gone) ++ asOfNotes,
+        sessionNotes ++ failureNotes ++ Photon.note(plan) ++ goneNote(found.gone) ++ asOfNotes,
         explained(found.joins),
         found.scans.zipWithIndex.map { case ((scan, place), i) =>
           ExplainedScans.of(scan, place, i + 1, outlines.off)
@@ -103,12 +112,6 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
       if (SkewConf.enabled(conf)) None
       else Some(s"${SkewConf.ENABLED.key} is false, so Spark plans all joins alone.")
     registration.toSeq ++ switchedOff ++ ExtensionPoints.limits
-  }
-
-  /** The failures of our rules in this session. Their queries are unknown. */
-  private def failureNotes: Seq[String] = Guard.failuresIn(session).map { case (what, error) =>
-    s"In this session $what failed, and left the plan as it was, of this query or of another: " +
-      s"$error. The driver's log says where."
   }
 
   private def goneNote(gone: Int): Option[String] = if (gone > 0) {

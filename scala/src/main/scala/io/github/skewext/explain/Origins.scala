@@ -98,7 +98,8 @@ private[skewext] object Origins {
   private def reasons(joins: Seq[LogicalPlan], plansAgain: Boolean): Seq[RewriteReason.Detailed] = {
     val kept = joins.flatMap(RewriteReason.of(_))
     val without = joins.headOption.filter(top =>
-      plansAgain && RewriteReason.of(top).isEmpty && !isExcluded(RewriteJoinChains.ruleName))
+      plansAgain && RewriteReason.of(top).isEmpty &&
+        !isExcluded(SQLConf.get, RewriteJoinChains.ruleName))
     val lost = without.toSeq.flatMap { top =>
       Guard.protect("looking for the reason of a join", Seq.empty[RewriteReason.Detailed]) {
         following(RewriteJoinChains(withoutStages(top))).flatMap(RewriteReason.of(_))
@@ -129,14 +130,11 @@ private[skewext] object Origins {
     case _ => 1
   }
 
-  private def isExcluded(rule: String): Boolean = {
-    val conf = SQLConf.get
-    SkewConf.excludes(conf, rule) ||
-    RuleName.isIn(LogicalJoinRules.excluded(conf), rule)
-  }
+  def isExcluded(conf: SQLConf, rule: String): Boolean =
+    SkewConf.excludes(conf, rule) || RuleName.isIn(LogicalJoinRules.excluded(conf), rule)
 
   /** A copy of the query without the stages that adaptive execution has put into it. */
-  private def withoutStages(plan: LogicalPlan): LogicalPlan = plan.clone().transformUp {
+  def withoutStages(plan: LogicalPlan): LogicalPlan = plan.clone().transformUp {
     case stage: LogicalQueryStage => withoutStages(stage.logicalPlan)
   }
 

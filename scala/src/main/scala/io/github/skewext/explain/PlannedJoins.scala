@@ -87,6 +87,16 @@ private[skewext] object PlannedJoin {
     case _ => false
   }
 
+  /** The nodes from a child of a join down to an input or to the next join. */
+  def pathFrom(child: SparkPlan): Seq[SparkPlan] = Iterator
+    .iterate[Option[SparkPlan]](Some(child)) {
+      case Some(node) if isBetween(node) => below(node).headOption
+      case _ => None
+    }
+    .takeWhile(_.isDefined)
+    .flatten
+    .toSeq
+
   private class Search(planned: LogicalPlan => Option[SparkPlan]) {
 
     val found: mutable.Buffer[PlannedJoin] = mutable.Buffer.empty
@@ -158,14 +168,7 @@ private[skewext] object PlannedJoin {
         seen.add(join.plan)
         joins += join
         join.plan.children.foreach { child =>
-          val path = Iterator
-            .iterate[Option[SparkPlan]](Some(child)) {
-              case Some(node) if isBetween(node) => below(node).headOption
-              case _ => None
-            }
-            .takeWhile(_.isDefined)
-            .flatten
-            .toSeq
+          val path = pathFrom(child)
           path.last match {
             case next if isSparks(next) && isSparks(top) && !seen.contains(next) =>
               val operator =

@@ -1,8 +1,8 @@
 package io.github.skewext.function
 
 import io.github.skewext.bucket.BucketedWriter
-import io.github.skewext.explain.Explainer
 import io.github.skewext.explain.report.{QueryReport, SkewReport}
+import io.github.skewext.explain.{Doctor, Explainer}
 import io.github.skewext.sketch.KeyPass
 
 import org.apache.spark.sql.catalyst.InternalRow
@@ -27,6 +27,15 @@ private[function] case object ExplanationFinding extends Finding {
 
   override def find(session: SparkSession, inputs: Seq[DataFrame]): Seq[InternalRow] =
     Seq(InternalRow(UTF8String.fromString(Explainer.explain(inputs.head.queryExecution).json)))
+}
+
+/** The parts of skewext in the session, as JSON. */
+private[function] case object DoctorFinding extends Finding {
+
+  val output: Seq[StructField] = Seq(StructField("parts", StringType, nullable = false))
+
+  override def find(session: SparkSession, inputs: Seq[DataFrame]): Seq[InternalRow] =
+    Seq(InternalRow(UTF8String.fromString(Doctor.json(session))))
 }
 
 /** The report on a query's tasks, as JSON. */

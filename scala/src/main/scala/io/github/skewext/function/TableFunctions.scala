@@ -82,6 +82,14 @@ object TableFunctions {
       "Writes a bucketed table with one file per bucket, each time that its row is read.")(
       Seq("table", "by", "buckets", "sort", "mode", "partition_by", "format", "options"))(
       writeBucketed),
+    function(
+      "skewext_doctor",
+      "",
+      "The parts of skewext, as JSON: which are active, and why others are off.")(Nil) {
+      arguments =>
+        requireTables(arguments, 0, 0)
+        relation(DoctorFinding, arguments, DoctorFinding.output)
+    },
     function("skewext_version", "", "The version of skewext, and the line of Spark it is for.")(
       Nil) { arguments =>
       requireTables(arguments, 0, 0)

@@ -14,14 +14,17 @@ object ExtensionPoints extends Logging {
   lazy val hasRulesBeforeExchanges: Boolean = classOf[SparkSessionExtensions].getMethods
     .exists(_.getName == "injectQueryPostPlannerStrategyRule")
 
+  /** The extension point that is missing. */
+  def missing: Option[String] =
+    if (hasRulesBeforeExchanges) None
+    else {
+      Some(
+        s"Spark $SPARK_VERSION has no extension point before exchanges are planned; 3.5.1 has one")
+    }
+
   /** What skewext cannot do in this Spark. */
-  def limits: Option[String] = if (hasRulesBeforeExchanges) {
-    None
-  } else {
-    Some(
-      s"Spark $SPARK_VERSION has no extension point before exchanges are planned; 3.5.1 has one. So " +
-        "skewext splits no partition, and does not spread rows with a null key.")
-  }
+  def limits: Option[String] =
+    missing.map(_ + ". So skewext splits no partition, and does not spread rows with a null key.")
 
   private lazy val warned: Unit = limits.foreach(logWarning(_))
 

@@ -38,6 +38,22 @@ object Guard extends Logging {
         fallback
     }
 
+  /** The rule, or one that changes no plan if the class of the rule fails to link. */
+  def linked[P <: TreeNode[_]](rule: => Rule[P]): Rule[P] =
+    protect[Rule[P]]("loading a rule", UnchangedPlans[P]())(rule)
+
+  /** The strategy, or one that plans nothing. */
+  def linkedStrategy(strategy: => SparkStrategy): SparkStrategy =
+    protect[SparkStrategy]("loading a strategy", NoPlans)(strategy)
+
+  private case class UnchangedPlans[P <: TreeNode[_]]() extends Rule[P] {
+    override def apply(plan: P): P = plan
+  }
+
+  private object NoPlans extends SparkStrategy {
+    override def apply(plan: LogicalPlan): Seq[SparkPlan] = Nil
+  }
+
   /** The result of `body`; None if a plan is too deep for this thread, which Spark may survive. */
   def shallow[T](what: String)(body: => T): Option[T] =
     try {
@@ -60,6 +76,9 @@ object Guard extends Logging {
   /** The failures in the session so far: the part that failed, and the first line of its error. */
   def failuresIn(session: SparkSession): Seq[(String, String)] =
     failedIn.synchronized(failedIn.get(session).toSeq.flatten)
+
+  /** The messages about parts that failed to load. */
+  def loadFailures: Seq[String] = failures.filter(_.startsWith("skewext: loading ")).toSeq.sorted
 
   /** The messages logged so far. A failure that changes no answer is visible only here. */
   private[skewext] def failures: Set[String] = reported.asScala.toSet

@@ -416,8 +416,9 @@ object SkewConf {
 
   def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)
 
+  /** Whether a rule is excluded: by the setting, or because its classes do not fit this Spark. */
   def excludes(conf: SQLConf, ruleName: String): Boolean =
-    RuleName.isIn(conf.getConf(EXCLUDED_RULES), ruleName)
+    RuleName.isIn(conf.getConf(EXCLUDED_RULES), ruleName) || Linkage.faultOf(ruleName).isDefined
 
   /** The mode of splits by output, from [[SKEW_OUTPUT_MODE]] or else from its old names. */
   def outputSkew(conf: SQLConf): String =

@@ -1,15 +1,19 @@
 package org.apache.spark.sql.skewext
 
 import org.apache.spark.SparkEnv
-import org.apache.spark.internal.config.PLUGINS
+import org.apache.spark.internal.config.{PLUGINS, SHUFFLE_MANAGER}
 import org.apache.spark.shuffle.sort.SortShuffleManager
 
 /** Who runs the shuffles of this application. Lives here because it is `private[spark]`. */
 object ShuffleService {
 
   /** Whether it is Spark's own shuffle manager, whose files skewext reads by itself. */
-  def isBuiltin: Boolean =
-    hasSparksExchanges && manager.getClass == classOf[SortShuffleManager]
+  def isBuiltin: Boolean = whyNotBuiltin.isEmpty
+
+  /** The reason why it is not. */
+  def whyNotBuiltin: Option[String] = whyNoExchanges.orElse(
+    if (manager.getClass == classOf[SortShuffleManager]) None
+    else Some(s"${SHUFFLE_MANAGER.key} is another one than Spark's own"))
 
   /** The class of the shuffle manager, for reasons that `explain` shows. */
   def managerName: String = manager.getClass.getSimpleName
@@ -20,6 +24,11 @@ object ShuffleService {
    * Whether exchanges run as planned. A plugin that executes plans in its own way replaces
    * exchanges, and recognizes Spark's exchange by its class.
    */
-  def hasSparksExchanges: Boolean =
-    SparkEnv.get != null && SparkEnv.get.conf.get(PLUGINS).isEmpty
+  def hasSparksExchanges: Boolean = whyNoExchanges.isEmpty
+
+  /** The reason why they may not. */
+  def whyNoExchanges: Option[String] =
+    if (SparkEnv.get == null) Some("no application is running")
+    else if (SparkEnv.get.conf.get(PLUGINS).nonEmpty) Some(s"${PLUGINS.key} is set")
+    else None
 }

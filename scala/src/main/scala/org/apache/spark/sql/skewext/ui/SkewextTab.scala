@@ -80,6 +80,8 @@ object SkewextTab {
     Collections.newSetFromMap(
       Collections.synchronizedMap(new WeakHashMap[SparkContext, java.lang.Boolean]()))
 
+  def isAttachedTo(context: SparkContext): Boolean = attached.contains(context)
+
   /**
    * Attaches the tab to the context that is active when Spark applies extensions to a new session.
    */

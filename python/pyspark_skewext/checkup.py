@@ -1,0 +1,98 @@
+"""``doctor``: which parts of the extension are active in a session, and why others are off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark_skewext._engine import engine_of
+from pyspark_skewext._version import __version__
+from pyspark_skewext.render.explanation import Entry, as_html, as_text
+from pyspark_skewext.render.shown import Shown
+from pyspark_skewext.results import filled
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class CheckedPart:
+    """A part of the extension; `reason` says why it is not active."""
+
+    name: str
+    active: bool
+    reason: str | None
+
+
+@dataclass(frozen=True, repr=False)
+class Checkup(Shown):
+    """The result of :func:`doctor`: versions, the parts of the extension, and further facts.
+
+    `jar` is the version of the jar in the session and `spark_line` the line of Spark that it is
+    built for; both are None if there is no jar that can be asked. It prints as text, and shows a
+    page in notebooks.
+    """
+
+    version: str
+    jar: str | None
+    spark_line: str | None
+    spark: str
+    parts: list[CheckedPart]
+    notes: list[str]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether all parts are active, and nothing has failed."""
+        return all(part.active for part in self.parts) and not self.notes
+
+    def _entries(self) -> list[Entry]:
+        jar = "no jar" if self.jar is None else f"jar {self.jar} for Spark {self.spark_line}"
+        width = max(len(part.name) for part in self.parts)
+        lines = [
+            f"active  {part.name}"
+            if part.active
+            else f"off     {part.name:<{width}}  {part.reason}"
+            for part in self.parts
+        ]
+        title = f"skewext {self.version}, {jar}, on Spark {self.spark}"
+        return [(title, lines), *((note, []) for note in self.notes)]
+
+    def __str__(self) -> str:
+        return as_text(self._entries())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._entries())
+
+
+def doctor(spark: SparkSession) -> Checkup:
+    """List the parts of the extension: which are active in a session, and why others are off.
+
+    It reads settings and the plan rules of the session, and runs no job. Missing parts are part of
+    the result and no errors: no jar, a jar of another version or for another Spark, a session that
+    was started without the extension.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Any session, also one of Spark Connect.
+
+    Returns
+    -------
+    Checkup
+        Shows itself in notebooks and at the prompt; in a script, print it.
+
+    Raises
+    ------
+    PySparkTypeError
+        If `spark` is not a session.
+
+    Examples
+    --------
+    >>> checkup = skewext.doctor(spark)
+    >>> [part.active for part in checkup.parts if part.name == "multi-way joins"]
+    [True]
+    """
+    found: dict[str, Any] = engine_of(spark).doctor()
+    figures = {"jar": found.get("version"), "spark_line": None, **found}
+    parts = [filled(CheckedPart, each) for each in found["parts"]]
+    return filled(Checkup, figures, version=__version__, parts=parts)

@@ -1,0 +1,182 @@
+package io.github.skewext.explain
+
+import io.github.skewext.internal.BuildInfo
+import io.github.skewext.rules.{ExtensionPoints, Guard, Linkage, LoadedExtension, SkewConf}
+import org.json4s.jackson.JsonMethods.{compact, render}
+import org.json4s.{JArray, JBool, JNull, JObject, JString, JValue}
+
+import org.apache.spark.SPARK_VERSION
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.ShuffleService
+import org.apache.spark.sql.skewext.ui.SkewextTab
+
+/** Which parts of skewext are active in a session, and the reasons why others are off. */
+object Doctor {
+
+  /**
+   * @param rules the rules without which the part does nothing, without the package of skewext.
+   *              Names do not load classes, which may not fit this Spark.
+   * @param settings the keys of settings that switch it off, of skewext and of Spark.
+   * @param isLate whether a session also has the part that registered skewext later.
+   * @param why other reasons against the part.
+   */
+  private case class Part(
+      name: String,
+      rules: Seq[String],
+      settings: Seq[String],
+      isLate: Boolean = false,
+      why: SparkSession => Option[String] = _ => None)
+
+  private val Ours = "io.github.skewext."
+
+  private val ExplainProvider = s"${Ours}JoinExplainProvider"
+
+  private val splitSettings = Seq(
+    SkewConf.ENABLED.key,
+    SkewConf.SKEW_ENABLED.key,
+    SQLConf.SKEW_JOIN_ENABLED.key,
+    SQLConf.ADAPTIVE_EXECUTION_ENABLED.key)
+
+  private val splitRules = Seq("skew.SplitSkewedJoins", "skew.RequiredLayout")
+
+  private val bucketSettings = Seq(SkewConf.ENABLED.key, SQLConf.BUCKETING_ENABLED.key)
+
+  private val parts = Seq(
+    Part(
+      "multi-way joins",
+      Seq("join.MultiFullJoinStrategy"),
+      Seq(SkewConf.ENABLED.key),
+      isLate = true),
+    Part(
+      "rewritten chains of joins",
+      Seq("rewrite.RewriteJoinChains"),
+      Seq(SkewConf.ENABLED.key, SkewConf.MULTI_JOIN_REWRITE.key)),
+    Part("splits of skewed partitions", splitRules, splitSettings, why = _ => pointMissing),
+    Part(
+      "key sampling for splits",
+      "skew.SketchJoinKeys" +: splitRules,
+      splitSettings,
+      why = session => pointMissing.orElse(samplingOff(session)).orElse(otherExchanges)),
+    Part(
+      "splits of a MERGE",
+      "merge.UndoReplicatingSplits" +: splitRules,
+      splitSettings,
+      why = _ => pointMissing),
+    Part(
+      "spreading of null keys",
+      Seq("join.SpreadNullKeys"),
+      Seq(
+        SkewConf.ENABLED.key,
+        SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key,
+        SQLConf.ADAPTIVE_EXECUTION_ENABLED.key),
+      why = _ => pointMissing),
+    Part(
+      "shuffle of bulk rows",
+      Seq("shuffle.BulkExchanges"),
+      Seq(SkewConf.ENABLED.key, SkewConf.SHUFFLE_ENABLED.key),
+      why = _ => otherShuffle),
+    Part(
+      "columnar shuffle",
+      Seq("shuffle.BulkExchanges"),
+      Seq(SkewConf.ENABLED.key, SkewConf.SHUFFLE_ENABLED.key, SkewConf.SHUFFLE_COLUMNS.key),
+      why = _ => otherExchanges),
+    Part(
+      "bucket pruning",
+      Seq("bucket.PruneBuckets"),
+      bucketSettings :+ SkewConf.BUCKET_PRUNING.key),
+    Part(
+      "merge of sorted bucket files",
+      Seq("bucket.MergeSortedFiles"),
+      bucketSettings :+ SkewConf.BUCKET_MERGE.key),
+    Part("point-in-time joins", Nil, Nil, isLate = true, _ => Linkage.faults.get("asof")),
+    Part("techniques of skew_join", Nil, Nil, isLate = true, _ => Linkage.faults.get("technique")),
+    Part(
+      "hint SKEW_JOIN",
+      Seq("technique.ResolveSkewJoinHints", "technique.PlanSkewJoins"),
+      Seq(SkewConf.ENABLED.key)),
+    Part("table functions for SQL", Nil, Nil, why = _ => Linkage.faults.get("function")),
+    Part(
+      "tab in Spark's UI",
+      Nil,
+      Seq(SkewConf.ENABLED.key, SkewConf.UI_ENABLED.key),
+      isLate = true,
+      why = session =>
+        if (SkewextTab.isAttachedTo(session.sparkContext)) None
+        else Some("Spark's UI and its event log are off, or the setting was, at the start")),
+    Part(
+      "joins in Spark's EXPLAIN",
+      Nil,
+      Seq(SkewConf.ENABLED.key),
+      why = session => noProvider(session.sessionState.conf)))
+
+  /** The names of all rules that parts need. */
+  private[skewext] val ruleNames: Set[String] = parts.flatMap(_.rules).map(Ours + _).toSet
+
+  /** For each part its name, and the reason if it is off. */
+  def reasons(session: SparkSession): Seq[(String, Option[String])] =
+    parts.map(part => part.name -> reasonAgainst(part, session))
+
+  def json(session: SparkSession): String = compact(
+    render(
+      JObject(
+        "version" -> JString(BuildInfo.version),
+        "spark_line" -> JString(BuildInfo.sparkLine),
+        "spark" -> JString(SPARK_VERSION),
+        "parts" -> JArray(reasons(session).map { case (name, reason) =>
+          JObject(
+            "name" -> JString(name),
+            "active" -> JBool(reason.isEmpty),
+            "reason" -> reason.fold[JValue](JNull)(JString(_)))
+        }.toList),
+        "notes" -> JArray(notes(session).map(JString(_)).toList))))
+
+  private def reasonAgainst(part: Part, session: SparkSession): Option[String] = {
+    val conf = session.sessionState.conf
+    val rules = part.rules.map(Ours + _)
+    lazy val absent =
+      if (LoadedExtension.isIn(session) || part.isLate && LoadedExtension.canPlanIn(session)) None
+      else Some(NotLoaded)
+    lazy val unfit = rules.flatMap(Linkage.faultOf(_)).headOption
+    lazy val off = part.settings.find(!conf.getConfString(_).toBoolean).map(_ + " is false")
+    lazy val excluded = rules.find(Origins.isExcluded(conf, _)).map { rule =>
+      s"the rule ${rule.split('.').last} is excluded by a setting"
+    }
+    absent
+      .orElse(unfit.map(fault => s"its classes do not fit this Spark: $fault"))
+      .orElse(off)
+      .orElse(excluded)
+      .orElse(part.why(session))
+  }
+
+  private val NotLoaded = "the session was started without skewext"
+
+  private def pointMissing: Option[String] = ExtensionPoints.missing
+
+  private def otherShuffle: Option[String] =
+    ShuffleService.whyNotBuiltin.map(why => s"it needs Spark's own shuffle, and $why")
+
+  private def otherExchanges: Option[String] =
+    ShuffleService.whyNoExchanges.map(why => s"it needs Spark's own exchanges, and $why")
+
+  private def samplingOff(session: SparkSession): Option[String] = {
+    val mode = SkewConf.outputSkew(session.sessionState.conf)
+    if (mode == SkewConf.OutputSkew.Off) Some(s"${SkewConf.SKEW_OUTPUT_MODE.key} is $mode")
+    else None
+  }
+
+  private def noProvider(conf: SQLConf): Option[String] = {
+    val key = "spark.sql.extendedExplainProviders"
+    if (SPARK_VERSION.startsWith("3.")) Some("it needs Spark 4")
+    else if (conf.getConfString(key, "").split(',').map(_.trim).contains(ExplainProvider)) None
+    else Some(s"$key does not name $ExplainProvider")
+  }
+
+  private def notes(session: SparkSession): Seq[String] = {
+    val used = Seq(Linkage.Shared, "rules", "stable", "sketch", "explain")
+    used.flatMap(Linkage.faults.get(_)).map { fault =>
+      s"A class that several parts use does not fit this Spark: $fault. Spark plans what fails."
+    } ++ Guard.loadFailures ++ Explainer.failureNotes(session) ++
+      Photon.note(session.sessionState.conf)
+  }
+}
