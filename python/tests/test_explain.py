@@ -103,6 +103,8 @@ def test_jar_of_another_version(joined: DataFrame, monkeypatch: pytest.MonkeyPat
 @pytest.mark.classic("is about the jar in this process")
 def test_session_without_the_jar(joined: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_jvm, "facade_of", lambda _: None)
+    # As in a JVM whose class loader takes no jar.
+    monkeypatch.setattr(_jvm, "facade", lambda _: None)
     explanation = explain(joined)
     assert explanation.joins == []
     assert "skewext is not loaded in this session" in str(explanation)

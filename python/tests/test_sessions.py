@@ -298,6 +298,38 @@ def test_is_enabled_follows_the_switch(spark: SparkSession) -> None:
     assert skewext.is_enabled(spark)
 
 
+def test_doctor_and_explain_of_a_stock_session(run: RunScript) -> None:
+    """They change nothing: no join is rewritten, and no function is registered."""
+    run(
+        """
+spark = plain().config("spark.sql.autoBroadcastJoinThreshold", -1).getOrCreate()
+
+def states():
+    return {part.name: part.reason for part in skewext.doctor(spark).parts}
+
+(reason,) = states().values()
+assert "not loaded in this session" in reason, reason
+tables = [spark.range(0, n, 1, 2).selectExpr("id AS k", f"id AS v{n}") for n in (7, 8, 9)]
+chain = tables[0].join(tables[1], "k", "full").join(tables[2], "k", "full")
+explanation = skewext.explain(chain)
+(explained,) = explanation.joins
+assert explained.origin.advice == (
+    "2 full outer joins on [k] take 4 exchanges; as one operator of skewext they would take 3."
+), explanation
+assert "started without skewext" in explanation.notes[0], explanation
+assert not skewext.is_enabled(spark) and jars(spark) == [], jars(spark)
+assert chain.count() == 9 and "MultiFullJoin" not in chain._jdf.queryExecution().toString()
+found = states()
+assert len(found) > 10 and set(found.values()) == {"the session was started without skewext"}
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    skewext.register(spark)
+assert states()["multi-way joins"] is None and states()["rewritten chains of joins"] is not None
+join(spark)
+"""
+    )
+
+
 INFO = "spark-version-info.properties"
 
 

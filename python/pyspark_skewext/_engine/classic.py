@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import reduce
 from operator import and_
 from pathlib import PurePosixPath
@@ -100,8 +101,13 @@ class ClassicEngine:
         return self._frame(found)
 
     def explain(self, df: DataFrame) -> dict[str, Any]:
-        """Explain the joins of a query; a session without the jar gives a note."""
+        """Explain the joins of a query; a note if no jar can be loaded into the driver."""
         api = _jvm.facade_of(self._spark)
+        if api is None:
+            # Only the driver needs it, and the session stays as it is.
+            with suppress(RuntimeError):
+                _jvm.add_to_class_loader(self._jvm, jar_path())
+                api = _jvm.facade(self._jvm)
         if api is None:
             note: str | None = (
                 "skewext is not loaded in this session, so Spark plans all joins alone. Use "

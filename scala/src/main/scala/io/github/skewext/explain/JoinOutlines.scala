@@ -1,5 +1,6 @@
 package io.github.skewext.explain
 
+import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.rewrite.RewriteReason.TwoInputs
 import io.github.skewext.rules.{LoadedExtension, SkewConf}
 
@@ -23,6 +24,10 @@ private[skewext] class JoinOutlines(session: SparkSession, plansAgain: Boolean) 
     if (!SkewConf.enabled(conf)) Some(s"${SkewConf.ENABLED.key} is false")
     else if (!loaded) Some("the session was started without skewext")
     else None
+
+  private lazy val rewritesNothing = plansAgain && (off.isDefined ||
+    !conf.getConf(SkewConf.MULTI_JOIN_REWRITE) ||
+    Origins.isExcluded(conf, RewriteJoinChains.ruleName))
 
   def of(found: PlannedJoin, number: Int): ExplainedJoin = {
     val adaptive = found.adaptive
@@ -48,7 +53,15 @@ private[skewext] class JoinOutlines(session: SparkSession, plansAgain: Boolean) 
           Some(ExplainedExecution.of(join, adaptive.isDefined, conf)))
       case (None, Some(join)) => outline(Operators.describe(join), Origins.ofBroadcast(join))
       case _ =>
-        val origin = Origins.ofSparks(found.joins.flatMap(_.logical), off, plansAgain)
+        val reason = Origins.ofSparks(found.joins.flatMap(_.logical), off, plansAgain)
+        val gain =
+          if (rewritesNothing && reason.status == Origin.LeftAlone) {
+            PossibleRewrite.adviceOn(found, session)
+          } else {
+            None
+          }
+        val origin =
+          reason.copy(advice = (gain ++ reason.advice).reduceOption((one, other) => s"$one $other"))
         // A split is what the extension does for such a join.
         val isSplit = skew.exists(_.status == ExplainedSkew.Split)
         outline(

@@ -8,11 +8,22 @@ import io.github.skewext.rules.{GuardedRule, SkewConf}
 import io.github.skewext.skew.{SkewReason, SkewTest}
 
 import org.apache.spark.SparkConf
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
-import org.apache.spark.sql.{AnalysisException, DataFrame}
+import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
+
+private case class PhotonScanExec(child: SparkPlan) extends UnaryExecNode {
+  override def output: Seq[Attribute] = child.output
+  override protected def doExecute(): RDD[InternalRow] = child.execute()
+  override protected def withNewChildInternal(changed: SparkPlan): PhotonScanExec =
+    copy(child = changed)
+}
 
 /** What `explain` says of the joins of a query. */
 class ExplainSuite extends SkewTest with AsOfTest {
@@ -402,6 +413,38 @@ class ExplainSuite extends SkewTest with AsOfTest {
     assert(note.exists(_.startsWith("skewext was registered in a running session")))
     val operator = one(multiJoin(Seq(bare.range(3), bare.range(4)).map(_.toDF()), Seq("id")))
     assert(operator.skew.map(_.text) === Seq("the session was started without skewext"))
+  }
+
+  test("the exchanges that a rewrite would save, where it is off") {
+    def chain(session: SparkSession): DataFrame = {
+      val inputs = Seq(50, 60, 70).map(n => session.range(n).withColumn(s"v$n", col("id")))
+      inputs.reduce(_.join(_, Seq("id"), "full"))
+    }
+    val saves = "2 full outer joins on [id] take 4 exchanges; as one operator of skewext they " +
+      "would take 3."
+    val bare = TestSessions.withoutExtensions(spark)
+    assert(one(chain(bare)).origin.advice === Some(saves))
+    val ran = chain(bare)
+    ran.collect()
+    assert(one(ran).origin.advice === Some(saves))
+    val two = bare.range(3).join(bare.range(4), Seq("id"), "full")
+    assert(one(two).origin.advice === None)
+    // The second join needs no exchange of the first one's rows.
+    val inner = Seq(50, 60, 70).map(n => bare.range(n).withColumn(s"v$n", col("id")))
+    assert(one(inner.reduce(_.join(_, Seq("id")))).origin.advice === None)
+    val switches = Seq(SkewConf.ENABLED.key, SkewConf.MULTI_JOIN_REWRITE.key)
+    for (key <- switches) withSQLConf(key -> "false") {
+      val origin = one(chain(spark)).origin
+      assert(origin.text === s"$key is false")
+      assert(origin.advice.exists(_.startsWith(saves)))
+    }
+  }
+
+  test("operators of Photon get a note") {
+    val plan = PhotonScanExec(skewed(0, 60).queryExecution.executedPlan)
+    assert(Photon.note(plan).exists(_.contains("not split")))
+    assert(Photon.note(plan.child) === None)
+    assert(explain(three).notes === Nil)
   }
 
   test("a query that cannot be planned is explained as far as it came") {
