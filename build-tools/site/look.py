@@ -99,13 +99,19 @@ def _look(browser: str) -> list[str]:
     return seen + sorted(missing - {"404 for /favicon.ico"})
 
 
+def browser() -> str:
+    """The path of Chromium or Chrome."""
+    found = os.environ.get("CHROME") or next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if not found:
+        sys.exit("This needs Chromium or Chrome on PATH, or CHROME with the path of one.")
+    return found
+
+
 def main() -> int:
     """Look, and tell."""
-    browser = os.environ.get("CHROME") or next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if not browser or not SITE.is_dir():
-        print("This needs Chromium or Chrome on PATH, and the site: make site", file=sys.stderr)
-        return 2
-    found = _look(browser)
+    if not SITE.is_dir():
+        sys.exit("This needs the site: make site")
+    found = _look(browser())
     print("\n".join(found))
     return 1 if found else 0
 
