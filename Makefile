@@ -64,6 +64,8 @@ PIP_BUILD := DIST_EXTRA_CONFIG=$(CURDIR)/build-tools/pip-build.cfg
 DROP_ZIPS = rm -f $(@D)/lib/python*/site-packages/pyspark/python/lib/*.zip
 # In the POSIX locale the JVM has no names for files that are not ASCII.
 export LC_ALL := C.UTF-8
+# The time of all files in what is built, so that two builds have the same bytes. sbt reads it, too.
+export SOURCE_DATE_EPOCH := 1262304000
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

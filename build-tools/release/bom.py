@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from uuid import NAMESPACE_URL, uuid5
 
 from cyclonedx.factory.license import LicenseFactory
 from cyclonedx.model import HashAlgorithm, HashType
@@ -37,7 +38,9 @@ def bill(version: str, jars: dict[str, Path], wheel: Path) -> str:
     wheel
         Which has the jars inside.
     """
-    bom = Bom()
+    # Neither a number at random nor the time: two builds have the same bytes.
+    bom = Bom(serial_number=uuid5(NAMESPACE_URL, f"pkg:pypi/pyspark-skewext@{version}"))
+    bom.metadata.timestamp = None
     root = Component(name="skewext", version=version, type=ComponentType.LIBRARY, licenses=[APACHE])
     root.bom_ref.value = f"skewext@{version}"
     bom.metadata.component = root

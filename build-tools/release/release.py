@@ -9,12 +9,17 @@ nothing.
 from __future__ import annotations
 
 import datetime
+import gzip
+import io
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
 import zipfile
 from pathlib import Path
+from time import gmtime
 from xml.etree import ElementTree
 
 from bom import bill, sha256
@@ -71,6 +76,38 @@ def check_bundle(folder: Path, version: str) -> Path:
     return jar
 
 
+def built_at() -> int:
+    """The time of all files in what is built, which the Makefile sets."""
+    return int(os.environ["SOURCE_DATE_EPOCH"])
+
+
+def repacked(sdist: Path) -> None:
+    """Pack the source distribution again, without times and owners, in the order of names."""
+    with tarfile.open(sdist) as packed:
+        members = sorted(packed.getmembers(), key=lambda member: member.name)
+        contents = [packed.extractfile(member) if member.isfile() else None for member in members]
+        files = [None if content is None else content.read() for content in contents]
+    with (
+        sdist.open("wb") as raw,
+        gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as zipped,
+        tarfile.open(fileobj=zipped, mode="w") as packing,
+    ):
+        for member, content in zip(members, files):
+            entry = tarfile.TarInfo(member.name)
+            entry.type, entry.size, entry.mtime = member.type, member.size, built_at()
+            entry.mode = 0o755 if member.isdir() else 0o644
+            packing.addfile(entry, None if content is None else io.BytesIO(content))
+
+
+def check_sdist(sdist: Path, wheel: Path) -> None:
+    """What `pip install` makes of the source distribution is the wheel, byte for byte."""
+    with tempfile.TemporaryDirectory() as folder:
+        pip = [sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check"]
+        run(*pip, "--no-deps", "--no-build-isolation", "-w", folder, str(sdist))
+        if (Path(folder) / wheel.name).read_bytes() != wheel.read_bytes():
+            sys.exit(f"{sdist.name} installs other files than {wheel.name}.")
+
+
 def build(out: Path, version: str, lines: list[str]) -> None:
     """Make all files of the release but the notes."""
     shutil.rmtree(out, ignore_errors=True)
@@ -90,12 +127,15 @@ def build(out: Path, version: str, lines: list[str]) -> None:
         str(ROOT / "target/wheel"),
     )
     sdist = out / f"pyspark_skewext-{version}.tar.gz"
+    repacked(sdist)
+    check_sdist(sdist, wheel)
     run(sys.executable, "-m", "twine", "check", "--strict", str(out / wheel.name), str(sdist))
     bundle = out / f"skewext-{version}-maven.zip"
     with zipfile.ZipFile(bundle, "w", zipfile.ZIP_DEFLATED) as zipped:
         for file in sorted(maven.rglob("*")):
             if file.is_file() and not file.name.startswith("maven-metadata"):
-                zipped.write(file, file.relative_to(maven))
+                entry = zipfile.ZipInfo(str(file.relative_to(maven)), gmtime(built_at())[:6])
+                zipped.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
     for jar in jars.values():
         shutil.copy(jar, out)
     (out / f"skewext-{version}.cdx.json").write_text(bill(version, jars, wheel), encoding="utf-8")

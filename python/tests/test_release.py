@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from types import ModuleType
 from unittest.mock import Mock
@@ -159,6 +161,29 @@ def test_a_dry_run_builds_the_version_that_is_there(
     assert describe.call_args.args[1] == "0.2.0"
     assert section(describe.call_args.args[2], "0.2.0") == "### Added\n\n- A join."
     assert release.git("status", "--porcelain") == ""
+
+
+def test_a_source_distribution_has_the_same_bytes_each_time(
+    release: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1262304000")
+    made = []
+    for number in (1, 2):
+        folder = tmp_path / str(number) / "x"
+        folder.mkdir(parents=True)
+        names = ["a", "b"] if number == 1 else ["b", "a"]
+        sdist = tmp_path / f"{number}.tar.gz"
+        with tarfile.open(sdist, "w:gz") as packing:
+            for name in names:
+                (folder / name).write_text(name * 3)
+                os.utime(folder / name, (number, number))
+                packing.add(folder / name, f"x/{name}")
+        release.repacked(sdist)
+        made.append(sdist.read_bytes())
+    assert made[0] == made[1]
+    with tarfile.open(tmp_path / "1.tar.gz") as packed:
+        content = packed.extractfile("x/b")
+        assert content is not None and content.read() == b"bbb"
 
 
 @pytest.mark.parametrize(
