@@ -52,6 +52,10 @@ object Doctor {
       "rewritten chains of joins",
       Seq("rewrite.RewriteJoinChains"),
       Seq(SkewConf.ENABLED.key, SkewConf.MULTI_JOIN_REWRITE.key)),
+    Part(
+      "rewritten as-of joins of Spark's",
+      Seq("asof.RewriteSparkAsOfJoins"),
+      Seq(SkewConf.ENABLED.key, SkewConf.MULTI_JOIN_REWRITE.key)),
     Part("splits of skewed partitions", splitRules, splitSettings, why = _ => pointMissing),
     Part(
       "key sampling for splits",

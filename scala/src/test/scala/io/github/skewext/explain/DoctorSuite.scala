@@ -29,7 +29,9 @@ class DoctorSuite extends MultiJoinTest {
         "splits of skewed partitions",
         "key sampling for splits",
         "splits of a MERGE"),
-      SkewConf.MULTI_JOIN_REWRITE.key -> Set("rewritten chains of joins"),
+      SkewConf.MULTI_JOIN_REWRITE.key -> Set(
+        "rewritten chains of joins",
+        "rewritten as-of joins of Spark's"),
       SkewConf.SHUFFLE_COLUMNS.key -> Set("columnar shuffle"),
       SQLConf.BUCKETING_ENABLED.key -> Set("bucket pruning", "merge of sorted bucket files"))
     reasons.foreach { case (key, parts) =>
@@ -67,7 +69,8 @@ class DoctorSuite extends MultiJoinTest {
     conf.set("spark.plugins", "some.Plugin")
     try {
       val found = off()
-      assert(found("columnar shuffle") === "it needs Spark's own shuffle, and spark.plugins is set")
+      assert(
+        found("columnar shuffle") === "it needs Spark's own exchanges, and spark.plugins is set")
       assert(found.contains("shuffle of bulk rows") && found.contains("key sampling for splits"))
     } finally conf.remove("spark.plugins")
   }
