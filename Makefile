@@ -73,9 +73,9 @@ export SOURCE_DATE_EPOCH := 1262304000
 .NOTPARALLEL:
 
 .PHONY: help demo test test-all test-line test-line-scala test-line-python test-lines \
-  test-ci test-ci-scala test-ci-python test-scala test-python test-spark test-random test-merge \
-  durations fuzz fuzz-scala cluster-test memory-test driver-test matrix bench fmt check check-scala check-python compile-lines \
-  compile environments environment jar jars wheel docs site release docker-check \
+  test-ci test-ci-scala test-ci-python test-scala test-python test-spark test-random test-merge test-tools \
+  durations features fuzz fuzz-scala cluster-test memory-test driver-test matrix bench fmt check check-scala check-python compile-lines \
+  compile environments environment jar jars wheel docs site scaladoc release docker-check \
   wheel-of-jars notebooks clean distclean
 
 help: ## Show this list
@@ -97,7 +97,8 @@ LINE_SUITES := *SkewExtensionsSuite *KeyTypesSuite *ExplainSuite *CollatedKeysSu
   $(if $(IS_NEWEST),*MultiFullJoinSuite *BadInputSuite *PushdownSuite *BulkExchangesSuite \
   *RewriteJoinChainsSuite *SplitMultiJoinSuite *TableFunctionsSuite *RolledLogSuite \
   *BarrierStagesSuite *UnionOfJoinsSuite *InputPruningSuite *ReplanningSuite *OtherSessionsSuite \
-  *StoppedSessionSuite *BroadcastHintedInputsSuite *ConcurrentAppendsSuite *AsOfJoinSuite *AsOfSkewSuite)
+  *StoppedSessionSuite *BroadcastHintedInputsSuite *ConcurrentAppendsSuite *AsOfJoinSuite *AsOfSkewSuite \
+  *ScalaApiSuite *ScalaPageSuite)
 # Where no Scala suites run, Python tests run more of the functions.
 LINE_TESTS := tests/test_joins.py tests/test_asof.py tests/test_plans.py tests/test_other_sessions.py \
   tests/test_sessions.py::test_a_jar_of_another_line tests/smoke_wheel.py \
@@ -263,6 +264,13 @@ wheel: jars $(WHEEL) ## The wheel, with the jars of all lines inside, in python/
 # The version and the changelog are changed by it, last of all; DRY_RUN=1 changes nothing.
 release: $(RELEASE_VENV)/.stamp $(VENV_STAMP) ## A release in target/release: VERSION=x.y.z, or DRY_RUN=1
 	$(RELEASE_VENV)/bin/python build-tools/release/release.py \
+# Not a part of `site`, which CI runs beside sbt. A release has the same pages in its -javadoc.jar.
+scaladoc: ## The reference for Scala and Java, in target/site/scaladoc, after `make site`
+	$(SBT) doc
+	rm -rf target/site/scaladoc
+	mkdir -p target/site
+	cp -R target/spark-$(SPARK)/scala-*/api target/site/scaladoc
+
 	  $(if $(DRY_RUN),--dry-run,$(NEW_VERSION)) $(if $(SKIP_TESTS),--skip-tests) \
 	  --lines $(if $(DRY_RUN),$(if $(ALL_LINES),$(LINES),$(SPARK)),$(LINES))
 

@@ -152,6 +152,9 @@ lazy val skewext = (project in file("."))
     },
     Compile / unmanagedSourceDirectories ++= shims("main", baseDirectory.value),
     Test / unmanagedSourceDirectories ++= shims("test", baseDirectory.value),
+    Test / sourceGenerators += Def.task {
+      PageSources.write(baseDirectory.value / "docs" / "scala.md", (Test / sourceManaged).value)
+    },
     scalacOptions ++= (if (hasReleaseFlag) Seq("-release", spark.java) else Nil),
     scalacOptions ++= Seq("-encoding", "utf8", "-deprecation", "-feature", "-unchecked"),
     scalacOptions ++= Seq("-Xlint:_,-missing-interpolator", "-Ywarn-unused", "-Xfatal-warnings"),
@@ -185,6 +188,11 @@ lazy val skewext = (project in file("."))
     pomIncludeRepository := { _ => false },
     publishTo := Some(
       MavenCache("release", file(sys.props.getOrElse("release.maven", "target/release/maven")))),
+    // Only what users call. Readers of the rest have the code.
+    Compile / doc / sources := (Compile / sources).value.filter(file =>
+      Set("AsOf", "Explanation", "JoinInput", "Skewext", "SkewExtensions", "Technique", "implicits")
+        .contains(file.base)),
+    Compile / doc / dependencyClasspath := (Compile / fullClasspath).value,
     // Nothing but this: with the compiler's other options scaladoc 2.12 fails. References to classes of
     // Spark's lead nowhere, as its own scaladoc is not there.
     Compile / doc / scalacOptions := Seq("-encoding", "utf8", "-no-link-warnings"),

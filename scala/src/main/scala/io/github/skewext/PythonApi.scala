@@ -5,22 +5,18 @@ import java.util.{List => JList, Map => JMap}
 
 import scala.collection.JavaConverters._
 
-import io.github.skewext.asof.{AsOfJoinBuilder, AsOfTable, LatestRowsBuilder}
 import io.github.skewext.bucket.{BucketedWriter, WrittenBuckets}
 import io.github.skewext.explain.report.{QueryReport, SkewReport}
-import io.github.skewext.explain.{Doctor, Explainer}
-import io.github.skewext.join.hint.{HotKey, TechniqueOptions}
-import io.github.skewext.join.{InputRole, MultiFullJoinBuilder}
+import io.github.skewext.explain.Doctor
 import io.github.skewext.rules.{LoadedExtension, SkewConf, SparkLine}
-import io.github.skewext.technique.{SkewJoinBuilder, SkewTechniques}
+import io.github.skewext.technique.SkewTechniques
 
-import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.skewext.{EventLog, SparkShims, SqlInternals}
+import org.apache.spark.sql.skewext.{EventLog, SqlInternals}
 import org.apache.spark.sql.{Column, DataFrame, SparkSession}
 
 /**
  * The entry points that `pyspark_skewext` calls through py4j. They convert Java types and delegate
- * to other classes. Scala users may call them, too.
+ * to other classes. Scala has [[implicits]], and Java has [[Skewext]].
  */
 object PythonApi {
 
@@ -37,7 +33,7 @@ object PythonApi {
     SparkLine.isOurs && SkewConf.enabled(session.sessionState.conf)
 
   def register(session: SparkSession): Unit = {
-    requireSupportedSpark()
+    Joins.requireSupportedSpark()
     SkewExtensions.register(session)
   }
 
@@ -46,7 +42,7 @@ object PythonApi {
    *
    * @param keys the names of each input's key columns.
    * @param keyNames the names of the key columns in the result.
-   * @param roles a role name for every input, see [[InputRole]].
+   * @param roles a role name for every input, see [[io.github.skewext.join.InputRole]].
    * @param suffixes null, or for every input null or a suffix for columns whose name occurs in
    *                 another input, too.
    * @param indicator null, or the name of a column with the positions of the inputs that have the
@@ -58,29 +54,15 @@ object PythonApi {
       keyNames: JList[String],
       roles: JList[String],
       suffixes: JList[String],
-      indicator: String): DataFrame = {
-    requireSupportedSpark()
-    val frames = inputs.asScala.toSeq
-    if (frames.isEmpty) {
-      throw SqlInternals.analysisError("A multi-way join needs at least two inputs, got none.")
-    }
-    val session = sessionOf(frames)
-    val builder = new MultiFullJoinBuilder(
-      session,
-      // For a command, its result. The analyzed plan of a command would run it again.
-      frames.map(_.queryExecution.commandExecuted),
-      keys.asScala.toSeq.map(_.asScala.toSeq),
-      keyNames.asScala.toSeq,
-      roles.asScala.toSeq.map { name =>
-        InputRole
-          .fromName(name)
-          .getOrElse(throw SqlInternals.analysisError(
-            s"There is no role '$name'; the roles are ${InputRole.public.map(_.name).mkString(", ")}."))
+      indicator: String): DataFrame =
+    Joins.multiJoin(
+      inputs.asScala.toSeq.zipWithIndex.map { case (frame, i) =>
+        JoinInput(frame, keys.get(i).asScala.toSeq)
       },
-      Option(suffixes).map(_.asScala.toSeq.map(Option(_).getOrElse(""))),
+      keyNames.asScala.toSeq,
+      roles.asScala.toSeq,
+      listed(suffixes),
       Option(indicator))
-    SqlInternals.withActive(session)(SqlInternals.dataFrame(session, builder.build()))
-  }
 
   /**
    * The as-of join of `spine` with tables of versions. All lists have an element for each table of
@@ -107,28 +89,18 @@ object PythonApi {
       ties: JList[JList[Column]],
       how: String,
       suffixes: JList[String]): DataFrame = {
-    requireSupportedSpark()
-    val frames = versions.asScala.toSeq
-    val session = sessionOf(spine +: frames)
-    val tables = frames.indices.map { i =>
-      AsOfTable(
-        frames(i).queryExecution.commandExecuted,
-        spineKeys.get(i).asScala.toSeq,
-        versionKeys.get(i).asScala.toSeq,
+    val tables = versions.asScala.toSeq.zipWithIndex.map { case (frame, i) =>
+      AsOf(
+        frame,
         times.get(i),
+        versionKeys.get(i).asScala.toSeq,
+        spineKeys.get(i).asScala.toSeq,
         directions.get(i),
-        Option(tolerances.get(i)).map(SparkShims.expression),
+        Option(tolerances.get(i)),
         exactMatches.get(i),
-        expressions(ties.get(i)))
+        listed(ties.get(i)))
     }
-    val builder = new AsOfJoinBuilder(
-      session,
-      spine.queryExecution.commandExecuted,
-      tables,
-      spineTime,
-      how,
-      Option(suffixes).map(_.asScala.toSeq))
-    SqlInternals.dataFrame(session, builder.build())
+    Joins.asOfJoin(spine, tables, Nil, spineTime, how, listed(suffixes))
   }
 
   /**
@@ -142,20 +114,8 @@ object PythonApi {
       df: DataFrame,
       keys: JList[String],
       by: JList[Column],
-      ties: JList[Column]): DataFrame = {
-    requireSupportedSpark()
-    val session = sessionOf(Seq(df))
-    val plan = LatestRowsBuilder.build(
-      session,
-      df.queryExecution.commandExecuted,
-      keys.asScala.toSeq,
-      expressions(by).get,
-      expressions(ties))
-    SqlInternals.dataFrame(session, plan)
-  }
-
-  private def expressions(columns: JList[Column]): Option[Seq[Expression]] =
-    Option(columns).map(_.asScala.toSeq.map(SparkShims.expression))
+      ties: JList[Column]): DataFrame =
+    Joins.latest(df, keys.asScala.toSeq, by.asScala.toSeq, listed(ties))
 
   /** The names of the techniques for [[skewJoin]]. */
   def techniques(): JList[String] = SkewTechniques.all.map(_.name).asJava
@@ -179,21 +139,17 @@ object PythonApi {
       technique: String,
       options: JMap[String, String],
       hotKeys: JList[JList[Column]]): DataFrame = {
-    requireSupportedSpark()
-    sessionOf(Seq(left, right))
     val condition = on match {
       case column: Column => Right(column)
       case names: JList[_] => Left(names.asScala.toSeq.map(_.toString))
     }
-    val hot = Option(hotKeys).map(
-      _.asScala.toSeq.map(key => HotKey(key.asScala.toSeq.map(SparkShims.expression))))
-    val given = TechniqueOptions(options.asScala.toMap, hot)
-    SkewJoinBuilder.build(left, right, condition, how, technique, given)
+    val hot = listed(hotKeys).map(_.map(_.asScala.toSeq))
+    Joins.skewJoin(left, right, condition, how, Technique(technique, options.asScala.toMap, hot))
   }
 
   /** The explanation of the joins of `df`, as JSON. */
   def explain(df: DataFrame): String =
-    SqlInternals.withActive(df.sparkSession)(Explainer.explain(df.queryExecution)).json
+    Joins.explain(df).json
 
   /** The parts of skewext in a session, as JSON: which are active, and why others are off. */
   def doctor(session: SparkSession): String = Doctor.json(session)
@@ -212,10 +168,10 @@ object PythonApi {
       partitions: Integer,
       minShare: Double,
       withBytes: Boolean): SkewReport = {
-    requireSupportedSpark()
+    Joins.requireSupportedSpark()
     val frames = inputs.asScala.toSeq
     SkewReport.of(
-      sessionOf(frames),
+      Joins.sessionOf(frames),
       frames,
       keys.asScala.toSeq.map(_.asScala.toSeq),
       Option(partitions).map(_.intValue),
@@ -225,7 +181,7 @@ object PythonApi {
 
   /** The report on the tasks of the query that ran `df`, as JSON. */
   def queryReport(df: DataFrame): String = {
-    requireSupportedSpark()
+    Joins.requireSupportedSpark()
     SqlInternals.withActive(df.sparkSession)(QueryReport.of(df))
   }
 
@@ -236,7 +192,7 @@ object PythonApi {
    *              join.
    */
   def queryReport(session: SparkSession, query: JLong): String = {
-    requireSupportedSpark()
+    Joins.requireSupportedSpark()
     QueryReport.of(session, Option(query).map(_.longValue))
   }
 
@@ -244,7 +200,7 @@ object PythonApi {
    * An event log. The first report on it reads the log, and its progress is available meanwhile.
    */
   def eventLog(session: SparkSession, path: String): EventLog = {
-    requireSupportedSpark()
+    Joins.requireSupportedSpark()
     new EventLog(path, session.sessionState.newHadoopConf())
   }
 
@@ -269,7 +225,7 @@ object PythonApi {
       mode: String,
       partitionBy: JList[String],
       options: JMap[String, String]): WrittenBuckets = {
-    requireSupportedSpark()
+    Joins.requireSupportedSpark()
     new BucketedWriter(
       df,
       table,
@@ -282,27 +238,5 @@ object PythonApi {
       options.asScala.toMap).write()
   }
 
-  /**
-   * The session that plans and runs a query over all `frames`: that of the first, as in
-   * `Dataset.join`. The others may be of any session of the same SparkContext: `foreachBatch` gives
-   * a batch in a clone of the session that static tables are read in.
-   *
-   * The operators are registered there: the session may have been built without the extension, and
-   * the plan of another frame may have one of them.
-   */
-  private def sessionOf(frames: Seq[DataFrame]): SparkSession = {
-    frames.zipWithIndex.foreach { case (frame, i) =>
-      if (frame.sparkSession.sparkContext.isStopped) {
-        throw SqlInternals.analysisError(
-          s"Input $i (counting from 0) belongs to a SparkSession that is stopped; read it again in " +
-            "a session that runs.")
-      }
-    }
-    val session = frames.head.sparkSession
-    SkewExtensions.register(session)
-    session
-  }
-
-  private def requireSupportedSpark(): Unit =
-    if (!SparkLine.isOurs) throw SqlInternals.analysisError(SparkLine.unsupported)
+  private def listed[T](list: JList[T]): Option[Seq[T]] = Option(list).map(_.asScala.toSeq)
 }

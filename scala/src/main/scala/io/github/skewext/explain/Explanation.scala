@@ -13,6 +13,8 @@ case class Explanation(
     scans: Seq[ExplainedScan] = Nil) {
 
   def json: String = ExplanationJson.of(this)
+
+  override def toString: String = ExplanationText.of(this)
 }
 
 /**

@@ -1,19 +1,28 @@
 package io.github.skewext.explain
 
 /**
- * Outlines of joins as text, for Spark's own EXPLAIN. The lines are those that Python prints for an
- * explanation.
+ * Explanations as text: of joins for Spark's own EXPLAIN, and of queries for Scala and Java. The
+ * lines are those that Python prints.
  */
 private[skewext] object ExplanationText {
 
+  /** The notes and an entry for each join. */
+  def of(explanation: Explanation): String = {
+    val nothing =
+      if (explanation.notes.isEmpty && explanation.joins.isEmpty) Seq("No joins.") else Nil
+    (explanation.notes ++ nothing ++ explanation.joins.map(entry(_, showsAll = true)))
+      .mkString("\n")
+  }
+
   /** Entries for the joins that skewext changed, or left alone for a reason. */
-  def of(joins: Seq[ExplainedJoin]): String = joins.filter(concerns).map(entry).mkString("\n")
+  def of(joins: Seq[ExplainedJoin]): String =
+    joins.filter(concerns).map(entry(_, showsAll = false)).mkString("\n")
 
   private def concerns(join: ExplainedJoin): Boolean =
     join.origin.status != Origin.LeftAlone || join.origin.text != Origins.NoChain ||
-      lines(join).nonEmpty
+      lines(join, showsAll = false).nonEmpty
 
-  private def entry(join: ExplainedJoin): String = {
+  private def entry(join: ExplainedJoin, showsAll: Boolean): String = {
     val place = join.place match {
       case Place.Query => ""
       case Place.Cached => " (in a cached table)"
@@ -22,18 +31,19 @@ private[skewext] object ExplanationText {
     val origin = join.origin
     val detail = origin.detail.fold("")(text => s" ($text)")
     val why = s"${origin.status}: ${origin.text}$detail" +: advice(origin.advice)
-    (s"Join ${join.number}$place: ${join.title}" +: (why ++ lines(join))).mkString("\n  ")
+    (s"Join ${join.number}$place: ${join.title}" +: (why ++ lines(join, showsAll))).mkString("\n  ")
   }
 
   /** The splits, and the reasons against splits. A plan that has not run has neither. */
-  private def lines(join: ExplainedJoin): Seq[String] = join.skew.distinct.flatMap { skew =>
-    val of = if (join.operators.distinct.size > 1) s" of ${skew.operator}" else ""
-    skew.status match {
-      case ExplainedSkew.Split => Seq(s"skew$of: split, ${skew.text}")
-      case ExplainedSkew.Whole => s"skew$of: not split: ${skew.text}" +: advice(skew.advice)
-      case _ => Nil
+  private def lines(join: ExplainedJoin, showsAll: Boolean): Seq[String] =
+    join.skew.distinct.flatMap { skew =>
+      val of = if (join.operators.distinct.size > 1) s" of ${skew.operator}" else ""
+      skew.status match {
+        case ExplainedSkew.Split => Seq(s"skew$of: split, ${skew.text}")
+        case ExplainedSkew.Whole => s"skew$of: not split: ${skew.text}" +: advice(skew.advice)
+        case other => if (showsAll) Seq(s"skew$of: $other: ${skew.text}") else Nil
+      }
     }
-  }
 
   private def advice(text: Option[String]): Seq[String] = text.map("  " + _).toSeq
 }

@@ -5,7 +5,6 @@ import java.util.Locale
 import io.github.skewext.asof.AsOfDirection.Backward
 import io.github.skewext.asof.{AsOfJoinBuilder, AsOfTable, LatestRowsBuilder}
 import io.github.skewext.internal.BuildInfo
-import io.github.skewext.join.InputRole.{Optional, Required}
 import io.github.skewext.join.hint.{HotKey, TechniqueOptions}
 import io.github.skewext.join.{InputRole, MultiFullJoinBuilder}
 import io.github.skewext.technique.{AutoJoin, SkewJoinBuilder, SkewTechniques}
@@ -233,27 +232,15 @@ object TableFunctions {
   }
 
   /** The roles: one name for all tables, like `how` in Python, or a role for each table. */
-  private def rolesOf(arguments: TableArguments): Seq[InputRole] = {
-    val inputs = arguments.tables
-    arguments.texts("roles").getOrElse(Seq("full")) match {
-      case Seq(HowName("full")) => inputs.map(_ => Optional)
-      case Seq(HowName("inner")) => inputs.map(_ => Required)
-      case Seq(HowName("left")) =>
-        inputs.indices.map(i => if (i == 0) Required else Optional)
-      case names =>
-        names.map { name =>
-          Option(name).flatMap(InputRole.fromName).getOrElse {
-            arguments.fail(
-              s"there is no role '$name'; 'roles' is 'full', 'left' or 'inner', or an array that " +
-                s"has for each table one of ${InputRole.public.map(_.name).mkString(", ")}.")
-          }
-        }
-    }
-  }
-
-  private object HowName {
-    def unapply(name: String): Option[String] = Option(name).map(_.toLowerCase(Locale.ROOT))
-  }
+  private def rolesOf(arguments: TableArguments): Seq[InputRole] =
+    InputRole
+      .ofAll(arguments.texts("roles").getOrElse(Seq("full")), arguments.tables.size)
+      .fold(
+        name =>
+          arguments.fail(
+            s"there is no role '$name'; 'roles' is 'full', 'left' or 'inner', or an array that " +
+              s"has for each table one of ${InputRole.public.map(_.name).mkString(", ")}."),
+        identity)
 
   private def skewJoin(arguments: TableArguments): LogicalPlan = {
     requireTables(arguments, 1, 1)

@@ -43,6 +43,18 @@ object InputRole {
   }
 
   /**
+   * The roles of `inputs` inputs: by one of the names `full`, `left` and `inner`, or by a name of a
+   * role for each. If there is no such role, the name.
+   */
+  def ofAll(names: Seq[String], inputs: Int): Either[String, Seq[InputRole]] =
+    names.map(name => String.valueOf(name).toLowerCase(Locale.ROOT)) match {
+      case Seq("full") => Right(Seq.fill(inputs)(Optional))
+      case Seq("inner") => Right(Seq.fill(inputs)(Required))
+      case Seq("left") => Right(Required +: Seq.fill(inputs - 1)(Optional))
+      case roles => roles.find(fromName(_).isEmpty).toLeft(roles.flatMap(fromName(_)))
+    }
+
+  /**
    * The roles of the two sides of one of Spark's joins; None if roles cannot express the join type.
    */
   def ofSides(joinType: JoinType): Option[(InputRole, InputRole)] = joinType match {

@@ -1,0 +1,99 @@
+package io.github.skewext
+
+import java.util.{List => JList}
+
+import scala.collection.JavaConverters._
+
+import org.apache.spark.sql.{Column, DataFrame, Dataset}
+
+/** The functions of skewext for Java. Scala has them as methods of Datasets: [[implicits]]. */
+object Skewext {
+
+  /** Full outer join of all inputs on one key, in one pass. */
+  def multiFullJoin(inputs: JList[JoinInput], on: JList[String]): DataFrame =
+    multiJoin(inputs, on, Seq("full").asJava, null, null)
+
+  /**
+   * Join of all inputs on one key, in one pass.
+   *
+   * @param how `full`, `left` or `inner`; or a role for each input: `optional`, `required` or
+   *            `excluded`.
+   * @param suffixes null, or one for each input, which may be null: appended to names of its columns
+   *                 that another input has, too.
+   * @param indicator null, or the name of a last column with the positions of the inputs that have
+   *                  the key.
+   */
+  def multiJoin(
+      inputs: JList[JoinInput],
+      on: JList[String],
+      how: JList[String],
+      suffixes: JList[String],
+      indicator: String): DataFrame =
+    Joins.multiJoin(
+      inputs.asScala.toSeq,
+      on.asScala.toSeq,
+      how.asScala.toSeq,
+      listed(suffixes),
+      Option(indicator))
+
+  /** Join on columns with the same names, by a technique against skewed keys. */
+  def skewJoin(
+      left: Dataset[_],
+      right: Dataset[_],
+      on: JList[String],
+      how: String,
+      technique: Technique): DataFrame =
+    Joins.skewJoin(left.toDF(), right.toDF(), Left(on.asScala.toSeq), how, technique)
+
+  /** Join on a condition, by a technique against skewed keys. */
+  def skewJoin(
+      left: Dataset[_],
+      right: Dataset[_],
+      on: Column,
+      how: String,
+      technique: Technique): DataFrame =
+    Joins.skewJoin(left.toDF(), right.toDF(), Right(on), how, technique)
+
+  /**
+   * Join of each row of the spine with one version of each other table: the one that was valid at
+   * its time.
+   *
+   * @param how `left` keeps rows without a match, `inner` does not.
+   * @param suffixes null, or one for the spine and for each table; without it, duplicate names are an
+   *                 error.
+   */
+  def asOfJoin(
+      spine: Dataset[_],
+      versions: JList[AsOf],
+      on: JList[String],
+      time: String,
+      how: String,
+      suffixes: JList[String]): DataFrame =
+    Joins.asOfJoin(
+      spine.toDF(),
+      versions.asScala.toSeq,
+      on.asScala.toSeq,
+      time,
+      how,
+      listed(suffixes))
+
+  /**
+   * The latest row of each key.
+   *
+   * @param by the row with the greatest value is the latest; a column with an order takes the first
+   *           row in that order.
+   * @param ties null, or the same for rows that are equal in `by`; by default all other columns
+   *             decide.
+   */
+  def latest(
+      rows: Dataset[_],
+      on: JList[String],
+      by: JList[Column],
+      ties: JList[Column]): DataFrame =
+    Joins.latest(rows.toDF(), on.asScala.toSeq, by.asScala.toSeq, listed(ties))
+
+  /** How the joins of a query are planned, and why, as text. It plans the query and runs nothing. */
+  def explain(query: Dataset[_]): String = Joins.explain(query.toDF()).toString
+
+  private def listed[T](list: JList[T]): Option[Seq[T]] = Option(list).map(_.asScala.toSeq)
+}
