@@ -32,6 +32,7 @@ VENV := .venv$(if $(filter-out $(firstword $(LINES)),$(SPARK)),-$(SPARK))
 PY := $(VENV)/bin/python
 SBT := build-tools/sbt -Dspark.line=$(SPARK)
 TEST_REPORT := target/spark-$(SPARK)/scalatest.txt
+JUNIT := --junitxml=../target/spark-$(SPARK)/pytest.xml
 CLASS_ARCHIVE := target/spark-$(SPARK)/classes.jsa
 # VERSION=x.y.z is what `make release` is given; the version of what is built is always this.
 NEW_VERSION := $(VERSION)
@@ -114,7 +115,7 @@ test-line-scala:
 
 test-line-python: $(if $(IS_NEWEST),$(CLIENT_VENV)/.stamp)
 	$(MAKE) --no-print-directory test-python \
-	  ARGS='-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=10 $(LINE_TESTS)'
+	  ARGS='-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=10 $(JUNIT) $(LINE_TESTS)'
 
 test-lines: ## The same for each line but the default one
 	$(call for_each_line,test-line)
@@ -151,9 +152,9 @@ test-ci-python:
 	  $(if $(filter $(firstword $(LINES)),$(SPARK)),test-python,test-line-python)
 
 ifeq ($(filter $(FROM_PYSPARK),$(SPARK)),)
-# The report of an earlier run must not be counted.
+# The reports of an earlier run must not be counted.
 test-scala: ## The Scala suites; ONLY='*ZipSuite' runs some
-	rm -f $(TEST_REPORT)
+	rm -rf $(TEST_REPORT) $(dir $(TEST_REPORT))test-reports
 	$(SBT) $(if $(BUILT),,bundleJar testJars) "$(if $(ONLY),testOnly $(ONLY),test)"; status=$$?; \
 	  $(PYTHON) build-tools/count_tests.py $(TEST_REPORT) && exit $$status
 else
@@ -166,13 +167,15 @@ endif
 # An archive of classes saves more than it takes where there are many sessions.
 test-python: $(WHEEL) $(VENV_STAMP) $(if $(ARGS),,$(CLASS_ARCHIVE)) ## pytest and the built wheel; ARGS='-k name' runs some, in one process
 	cd python && ../$(PY) -m pytest -o 'python_files=test_*.py smoke_*.py' \
-	  $(if $(ARGS),$(ARGS),-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=10 \
-	    --junitxml=../target/spark-$(SPARK)/pytest.xml)
+	  $(if $(ARGS),$(ARGS),-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=10 $(JUNIT))
 
 durations: ## Store how long tests took in build-tools/test_seconds.tsv, after `make test`
 	$(PYTHON) build-tools/test_seconds.py $(LINES:%=target/spark-%)
 
 # What takes too long for CI.
+features: ## Fill the table of tests by feature in docs/compatibility.md, after runs on the lines
+	$(PYTHON) build-tools/feature_table.py $(LINES:%=target/spark-%)
+
 test-spark: export SKEWEXT_TEST_ALL := 1
 test-spark: $(JAR_STAMP) $(VENV_STAMP) ## Spark's own suites and all of TPC-DS, all joins rewritten
 	rm -f $(TEST_REPORT)
