@@ -6,8 +6,8 @@ import java.util.{List => JList, Map => JMap}
 import scala.collection.JavaConverters._
 
 import io.github.skewext.bucket.{BucketedWriter, WrittenBuckets}
-import io.github.skewext.explain.report.{QueryReport, SkewReport}
 import io.github.skewext.explain.Doctor
+import io.github.skewext.explain.report.{QueryReport, SkewReport}
 import io.github.skewext.rules.{LoadedExtension, SkewConf, SparkLine}
 import io.github.skewext.technique.SkewTechniques
 

@@ -45,7 +45,8 @@ object TestSessions {
   /** The names of all rules that the session's extensions register. */
   def ruleNames(session: SparkSession)(namesOf: PartialFunction[Any, Seq[String]]): Seq[String] = {
     val e = TestShims.extensions(session)
-    val rules = e.buildResolutionRules(session) ++ e.buildOptimizerRules(session) ++
+    val rules = e.buildResolutionRules(session) ++ e.buildPostHocResolutionRules(session) ++
+      e.buildOptimizerRules(session) ++
       e.buildRuntimeOptimizerRules(session)
     names(rules, namesOf) ++ physicalRuleNames(session)(namesOf)
   }
