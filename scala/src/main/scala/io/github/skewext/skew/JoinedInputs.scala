@@ -79,12 +79,24 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
       replicable: Boolean = true,
       byKey: Boolean = true) {
 
-    /** The input for the planner of splits. */
-    def toSkewInput(from: PartitionedInput): SkewInput = {
+    /**
+     * The input for the planner of splits.
+     *
+     * @param first the first input of the join, such as the spine.
+     */
+    def toSkewInput(from: PartitionedInput, first: PartitionedInput): SkewInput = {
       val found = from.toSkewInput(role, keys).copy(replicable = replicable)
-      if (byKey) found
-      else {
-        found.copy(stable = found.rowsStable, dropCost = if (role.isShown) found.dropCost else 1.0)
+      if (byKey) {
+        found
+      } else if (role.isShown) {
+        found.copy(stable = found.rowsStable)
+      } else {
+        // A slice sends about one row for each row of the spine.
+        val rowBytes = if (first.rowBytes > 0) from.rowBytes / first.rowBytes else 1.0
+        found.copy(
+          stable = found.rowsStable,
+          dropCost = 1.0,
+          candidates = partition => first.bytes(partition) * rowBytes)
       }
     }
   }

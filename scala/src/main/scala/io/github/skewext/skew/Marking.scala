@@ -30,16 +30,18 @@ private[skew] object Marking {
   /** The marking of an input, if it pays. */
   def of(
       input: SkewInput,
+      partition: Int,
       slices: Seq[Slice],
       own: Long,
       others: Long,
       longestPiece: Double): Option[Marking] =
     if (slices.size >= 2) {
       val works = slices.map(s => input.dropCost * (others + s.bytesRead))
-      val longest = works.max + math.max(longestPiece, others.toDouble)
+      val sent = slices.map(s => math.min(s.bytes.toDouble, input.candidates(partition))).sum
+      val longest = works.max + math.max(longestPiece, others + sent)
       val streamed = math.max(longestPiece, others + input.dropCost * own)
-      val read = slices.map(s => others + s.bytesRead).sum + others
-      if (streamed >= MarkingGain * longest) Some(Marking(slices, longest, read.toDouble)) else None
+      val read = slices.map(s => others + s.bytesRead).sum + others + sent
+      if (streamed >= MarkingGain * longest) Some(Marking(slices, longest, read)) else None
     } else {
       None
     }

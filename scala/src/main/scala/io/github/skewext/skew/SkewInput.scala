@@ -20,6 +20,8 @@ import io.github.skewext.join.InputRole
  *                   be sliced.
  * @param dropCost the cost of reading a byte that is then dropped, relative to 1 for a byte that is
  *                 joined.
+ * @param candidates for a partition, how many bytes of rows a task before the join sends to the
+ *                   residual, if it sends rows.
  * @param equalRows for a partition, whether so many of its rows are equal that hashes cannot divide
  *                  them.
  */
@@ -35,6 +37,7 @@ case class SkewInput(
     weights: IndexedSeq[Double] = IndexedSeq.empty,
     replicable: Boolean = true,
     dropCost: Double = SkewPlanner.StreamCost,
+    candidates: Int => Double = _ => 0.0,
     equalRows: Int => Boolean = _ => false) {
 
   def slicedBytes(partition: Int): Long =

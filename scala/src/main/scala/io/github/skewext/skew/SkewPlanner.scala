@@ -152,7 +152,7 @@ object SkewPlanner {
     val toMark = if (possible.nonEmpty && inputs.forall(_.stable())) possible else Nil
     Right(
       Marking
-        .of(skewed, toMark, own, others, 0.0)
+        .of(skewed, partition, toMark, own, others, 0.0)
         .map { m =>
           plain
             .copy(marking = m.slices, longestTask = m.longestTask + output, work = m.work + output)
@@ -205,7 +205,7 @@ object SkewPlanner {
       } else {
         val streamed = others + skewed.streamCost * own
         Marking
-          .of(skewed, toMark, own, others, works.max)
+          .of(skewed, partition, toMark, own, others, works.max)
           .map { m =>
             pieces.copy(
               marking = m.slices,

@@ -134,7 +134,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
     inputs <- partitionedInputs(joined)
     splits <- SkewPlanner
       .plan(
-        joined.inputs.zip(inputs).map { case (i, input) => i.toSkewInput(input) },
+        joined.inputs.zip(inputs).map { case (i, input) => i.toSkewInput(input, inputs.head) },
         settings(join),
         output(joined, inputs))
       .left

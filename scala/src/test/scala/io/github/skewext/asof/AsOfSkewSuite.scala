@@ -107,14 +107,14 @@ class AsOfSkewSuite extends SkewTest with AsOfTest with RetriedTasks {
       asOf(skewed(0, 60).withColumn("v0", col("v0").cast("int")), "v0")(Versions(ordered, "at1")))
   }
 
-  test("a hot spine and hot versions") {
-    // The versions of one partition, the spine of another one, and both of a third.
+  test("a hot key of the spine and another one of the versions") {
     val other = hotVersions().withColumn("k", when(col("k") === 3, 4L).otherwise(col("k")))
-    val df = asOf(hotSpine(), "v0")(
+    val df = asOf(hotSpine(8).where("k = 3 OR v0 < 60"), "v0")(
       Versions(other, "at1"),
-      Versions(versions(2, 3000, hot = 1, maps = 12), "at2"))
+      Versions(versions(2), "at2"))
     val SplitOperator(splits) = checkSplitAsOf(df)
-    assert(splits.partitions.map(_.input).toSet.size > 1)
+    assert(splits.partitions.map(_.input).toSet === Set(0, 1))
+    assert(splits.pieces > 1 && splits.residuals === 1)
   }
 
   test("versions that are other ones when they are computed again are read whole") {

@@ -193,6 +193,19 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(notMarked(hot.copy(role = Excluded, wholeBytes = Some(hot.bytes)), input(Required, 10)))
   }
 
+  test("rows that marking tasks send count as work of the residual") {
+    def plan(sent: Double) = {
+      val hot =
+        input(Present, Seq.fill(20)(60L): _*).copy(dropCost = 1.0, candidates = _ => sent)
+      SkewPlanner.plan(Seq(input(Required, 10), hot), settings.copy(marking = true))
+    }
+    assert(only(plan(0)).longestTask === (60 + 10) + 10)
+    assert(only(plan(10)).longestTask === (60 + 10) + 10 + 20 * 10)
+    assert(only(plan(10)).marking.size === 20)
+    // Nearly all rows would be sent.
+    assert(plan(60) === Left(SkewReason.LittleGain))
+  }
+
   test("nothing about which tasks must agree is done with inputs that may change") {
     val (hot, small) = (input(Optional, 100, 100, 100, 100), input(Optional, 10))
     for (inputs <- Seq(
