@@ -30,7 +30,7 @@ private[skewext] object JoinsAbove {
    */
   def divided(plan: SparkPlan, join: SparkPlan, by: SparkPlan): Option[SparkPlan] = for {
     splits <- by.collectFirst { case SplitOperator(s) => s }
-    split <- plan.collectFirst { case join @ SplitOperator(s) if s eq splits => join }
+    split <- plan.collectFirst { case made @ SplitOperator(s) if s eq splits => made }
     joined <- JoinedInputs.of(join).toOption
     read <- partitioned(joined.inputs.head.plan)
   } yield {
