@@ -42,6 +42,18 @@ object Doctor {
 
   private val bucketSettings = Seq(SkewConf.ENABLED.key, SQLConf.BUCKETING_ENABLED.key)
 
+  /** Only Spark 4 has providers. */
+  private lazy val explainPart =
+    if (SPARK_VERSION.startsWith("3.")) None
+    else {
+      Some(
+        Part(
+          "joins in Spark's EXPLAIN",
+          Nil,
+          Seq(SkewConf.ENABLED.key),
+          why = session => noProvider(session.sessionState.conf)))
+    }
+
   private val parts = Seq(
     Part(
       "multi-way joins",
@@ -107,12 +119,8 @@ object Doctor {
       isLate = true,
       why = session =>
         if (SkewextTab.isAttachedTo(session.sparkContext)) None
-        else Some("Spark's UI and its event log are off, or the setting was, at the start")),
-    Part(
-      "joins in Spark's EXPLAIN",
-      Nil,
-      Seq(SkewConf.ENABLED.key),
-      why = session => noProvider(session.sessionState.conf)))
+        else Some("Spark's UI and its event log are off, or the setting was, at the start"))) ++
+    explainPart
 
   /** The names of all rules that parts need. */
   private[skewext] val ruleNames: Set[String] = parts.flatMap(_.rules).map(Ours + _).toSet
@@ -171,8 +179,7 @@ object Doctor {
 
   private def noProvider(conf: SQLConf): Option[String] = {
     val key = "spark.sql.extendedExplainProviders"
-    if (SPARK_VERSION.startsWith("3.")) Some("it needs Spark 4")
-    else if (conf.getConfString(key, "").split(',').map(_.trim).contains(ExplainProvider)) None
+    if (conf.getConfString(key, "").split(',').map(_.trim).contains(ExplainProvider)) None
     else Some(s"$key does not name $ExplainProvider")
   }
 
