@@ -337,7 +337,7 @@ $(SITE_VENV)/.stamp $(RELEASE_VENV)/.stamp: .venv-%/.stamp: build-tools/%/requir
 $(WHEEL): $(JAR_STAMP) $(VENV_STAMP) $(PYTHON_FILES) python/pyproject.toml README.md
 	rm -rf $(WHEEL_SOURCES) python/dist
 	mkdir -p $(WHEEL_SOURCES) python/dist
-	cp -R python/pyspark_skewext python/pyproject.toml README.md LICENSE NOTICE $(WHEEL_SOURCES)
-	cp version.txt $(WHEEL_SOURCES)/pyspark_skewext
-	$(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation \
+	umask 022; cp -R python/pyspark_skewext python/pyproject.toml README.md LICENSE NOTICE $(WHEEL_SOURCES)
+	umask 022; cp version.txt $(WHEEL_SOURCES)/pyspark_skewext
+	umask 022; $(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation \
 	  -w python/dist ./$(WHEEL_SOURCES)
