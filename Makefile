@@ -74,7 +74,7 @@ export SOURCE_DATE_EPOCH := 1262304000
 .NOTPARALLEL:
 
 .PHONY: help demo test test-all test-line test-line-scala test-line-python test-lines \
-  test-ci test-ci-scala test-ci-python test-scala test-python test-spark test-random test-merge test-tools \
+  test-ci test-ci-scala test-ci-python test-scala test-python test-spark test-random test-merge \
   durations features fuzz fuzz-scala cluster-test memory-test driver-test matrix bench fmt check check-scala check-python compile-lines \
   compile environments environment jar jars wheel docs site scaladoc release docker-check \
   wheel-of-jars notebooks clean distclean
@@ -172,10 +172,10 @@ test-python: $(WHEEL) $(VENV_STAMP) $(if $(ARGS),,$(CLASS_ARCHIVE)) ## pytest an
 durations: ## Store how long tests took in build-tools/test_seconds.tsv, after `make test`
 	$(PYTHON) build-tools/test_seconds.py $(LINES:%=target/spark-%)
 
-# What takes too long for CI.
 features: ## Fill the table of tests by feature in docs/compatibility.md, after runs on the lines
 	$(PYTHON) build-tools/feature_table.py $(LINES:%=target/spark-%)
 
+# What takes too long for CI.
 test-spark: export SKEWEXT_TEST_ALL := 1
 test-spark: $(JAR_STAMP) $(VENV_STAMP) ## Spark's own suites and all of TPC-DS, all joins rewritten
 	rm -f $(TEST_REPORT)
@@ -256,6 +256,13 @@ docs: ## Write docs/settings.md, and the tables of docs/explain.md, from the cod
 site: $(SITE_VENV)/.stamp ## The documentation as a site, in target/site; warnings, as of links, are errors
 	$(SITE_VENV)/bin/python build-tools/site/build.py
 
+# Not a part of `site`, which CI runs beside sbt. A release has the same pages in its -javadoc.jar.
+scaladoc: ## The reference for Scala and Java, in target/site/scaladoc, after `make site`
+	$(SBT) doc
+	rm -rf target/site/scaladoc
+	mkdir -p target/site
+	cp -R target/spark-$(SPARK)/scala-*/api target/site/scaladoc
+
 jar: $(JAR_STAMP) ## The jar, put into the Python package
 
 jars: ## The jars of all lines of Spark
@@ -267,13 +274,6 @@ wheel: jars $(WHEEL) ## The wheel, with the jars of all lines inside, in python/
 # The version and the changelog are changed by it, last of all; DRY_RUN=1 changes nothing.
 release: $(RELEASE_VENV)/.stamp $(VENV_STAMP) ## A release in target/release: VERSION=x.y.z, or DRY_RUN=1
 	$(RELEASE_VENV)/bin/python build-tools/release/release.py \
-# Not a part of `site`, which CI runs beside sbt. A release has the same pages in its -javadoc.jar.
-scaladoc: ## The reference for Scala and Java, in target/site/scaladoc, after `make site`
-	$(SBT) doc
-	rm -rf target/site/scaladoc
-	mkdir -p target/site
-	cp -R target/spark-$(SPARK)/scala-*/api target/site/scaladoc
-
 	  $(if $(DRY_RUN),--dry-run,$(NEW_VERSION)) $(if $(SKIP_TESTS),--skip-tests) \
 	  --lines $(if $(DRY_RUN),$(if $(ALL_LINES),$(LINES),$(SPARK)),$(LINES))
 
