@@ -48,6 +48,7 @@ VENV_STAMP := $(VENV)/.stamp
 # For a server of Spark Connect of this line; from Spark 4 on there is a PySpark without a JVM.
 CLIENT_VENV := .venv-client-$(SPARK)
 CLIENT := pyspark$(if $(filter 4.%,$(SPARK)),-client)==$(PYSPARK)
+TOOLS_VENV := .venv-tools
 SITE_VENV := .venv-site
 RELEASE_VENV := .venv-release
 WHEEL := python/dist/pyspark_skewext-$(VERSION)-py3-none-any.whl
@@ -74,7 +75,7 @@ export SOURCE_DATE_EPOCH := 1262304000
 .NOTPARALLEL:
 
 .PHONY: help demo test test-all test-line test-line-scala test-line-python test-lines \
-  test-ci test-ci-scala test-ci-python test-scala test-python test-spark test-random test-merge \
+  test-ci test-ci-scala test-ci-python test-scala test-python test-spark test-random test-merge test-tools \
   durations features fuzz fuzz-scala cluster-test memory-test driver-test matrix bench fmt check check-scala check-python compile-lines \
   compile environments environment jar jars wheel docs site scaladoc release docker-check \
   wheel-of-jars notebooks clean distclean
@@ -204,6 +205,13 @@ fuzz-scala: ## Random joins, splits and MERGEs in Scala, by a new seed that is p
 	seed=$(or $(SEED),$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')); echo "SEED=$$seed"; \
 	  SKEWEXT_RANDOM_SEED=$$seed $(SBT) "testOnly *Random*Suite"
 
+# sparkMeasure is a jar, too. The page has code blocks that need the tools.
+test-tools: export PYSPARK_SUBMIT_ARGS := --packages ch.cern.sparkmeasure:spark-measure_2.12:0.24 pyspark-shell
+test-tools: export PYSPARK_PYTHON := $(CURDIR)/$(TOOLS_VENV)/bin/python
+test-tools: $(JAR_STAMP) $(TOOLS_VENV)/.stamp ## Tools on top of Spark: the same rows with the extension and without
+	cd python && SKEWEXT_TEST_TOOLS=1 $(PYSPARK_PYTHON) -m pytest tests/test_tools.py \
+	  'tests/test_docs.py::test_examples_print_what_the_document_says[tools.md]'
+
 test-merge: ## Random MERGEs into tables of Iceberg; MERGES=10000
 	SKEWEXT_RANDOM_MERGES=$(or $(MERGES),1000) $(SBT) "testOnly *RandomMergeSuite"
 
@@ -322,6 +330,16 @@ $(CLIENT_VENV)/.stamp: python/requirements-dev.txt python/requirements-connect.t
 	echo '$(CLIENT)' >> $(@D)/requirements.txt
 	$(PIP_BUILD) $(@D)/bin/python $(PIP_INSTALL) --use-pep517 -r $(@D)/requirements.txt
 	$(DROP_ZIPS)
+	touch $@
+
+$(TOOLS_VENV)/.stamp: python/requirements-tools.txt python/requirements-dev.txt
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	grep -hE '^(hypothesis|pyspark|pytest|setuptools)==' python/requirements-dev.txt > $(@D)/requirements.txt
+	cat $< >> $(@D)/requirements.txt
+	$(PIP_BUILD) $(@D)/bin/python $(PIP_INSTALL) --use-pep517 -r $(@D)/requirements.txt
+	$(DROP_ZIPS)
+	echo "$(CURDIR)/python" > "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/skewext.pth"
 	touch $@
 
 $(SITE_VENV)/.stamp $(RELEASE_VENV)/.stamp: .venv-%/.stamp: build-tools/%/requirements.txt

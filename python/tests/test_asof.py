@@ -159,7 +159,8 @@ def test_merge_asof_of_pandas_on_spark_is_rewritten(spark: SparkSession) -> None
         on_spark.from_pandas(left), on_spark.from_pandas(right), on="t", by="k", tolerance=9
     ).to_spark()
     assert "AsOfJoin" in plan_of(joined)
-    rows = pandas.merge_asof(left, right, on="t", by="k", tolerance=9)[joined.columns].astype(object)
+    rows = pandas.merge_asof(left, right, on="t", by="k", tolerance=9)
+    rows = rows[joined.columns].astype(object)
     expected = rows.where(rows.notna(), None).itertuples(index=False, name=None)
     assert_same_rows(joined, expected)
 
