@@ -93,14 +93,15 @@ test-all: $(CLIENT_VENV)/.stamp test ## The same and more: Spark's own suites, a
 
 # What depends on the line of Spark: types, plans, links of nodes, shims, and what only newer lines have.
 # The newest line has more, where adaptive execution, sessions and writes differ from those of 3.5.
-LINE_SUITES := *SkewExtensionsSuite *KeyTypesSuite *ExplainSuite *CollatedKeysSuite *NewTypesSuite \
-  *LogicalLinksSuite *RepeatableOperatorsSuite *StableRowsSuite *WriteCheckSuite *ResultStageSuite \
-  *SkewedBroadcastCostSuite *JoinExplainProviderSuite *StoragePartitionsSuite *MergeSuite *SplitSparkJoinSuite \
-  $(if $(IS_NEWEST),*MultiFullJoinSuite *BadInputSuite *PushdownSuite *BulkExchangesSuite \
+LINE_SUITES := *SkewExtensionsSuite *KeyTypesSuite *LogicalLinksSuite *RepeatableOperatorsSuite \
+  *StoragePartitionsSuite *MergeSuite \
+  $(if $(IS_NEWEST),*ExplainSuite *CollatedKeysSuite *NewTypesSuite *StableRowsSuite *WriteCheckSuite \
+  *ResultStageSuite *SkewedBroadcastCostSuite *JoinExplainProviderSuite *SplitSparkJoinSuite \
+  *MultiFullJoinSuite *BadInputSuite *PushdownSuite *BulkExchangesSuite *OtherShuffleManagerSuite \
   *RewriteJoinChainsSuite *SplitMultiJoinSuite *TableFunctionsSuite *RolledLogSuite \
   *BarrierStagesSuite *UnionOfJoinsSuite *InputPruningSuite *ReplanningSuite *OtherSessionsSuite \
   *StoppedSessionSuite *BroadcastHintedInputsSuite *ConcurrentAppendsSuite *AsOfJoinSuite *AsOfSkewSuite \
-  *ScalaApiSuite *ScalaPageSuite)
+  *SparkAsOfJoinSuite *DoctorSuite *LinkageSuite *ScalaApiSuite *ScalaPageSuite)
 # Where no Scala suites run, Python tests run more of the functions.
 LINE_TESTS := tests/test_joins.py tests/test_asof.py tests/test_plans.py tests/test_other_sessions.py \
   tests/test_sessions.py::test_a_jar_of_another_line tests/smoke_wheel.py \

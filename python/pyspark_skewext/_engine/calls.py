@@ -109,7 +109,7 @@ def quoted(text: str) -> str:
 
 
 def nothing_active(spark: str, reason: str) -> dict[str, Any]:
-    """The figures of ``doctor`` where no JVM can be asked for the parts."""
+    """The figures of ``doctor`` without a JVM that lists the parts."""
     parts = [{"name": "all parts", "active": False, "reason": reason}]
     return {"spark": spark, "parts": parts, "notes": []}
 
