@@ -105,13 +105,13 @@ object Doctor {
       "merge of sorted bucket files",
       Seq("bucket.MergeSortedFiles"),
       bucketSettings :+ SkewConf.BUCKET_MERGE.key),
-    Part("point-in-time joins", Nil, Nil, isLate = true, _ => Linkage.faults.get("asof")),
-    Part("techniques of skew_join", Nil, Nil, isLate = true, _ => Linkage.faults.get("technique")),
+    Part("point-in-time joins", Nil, Nil, isLate = true, _ => unfit("asof")),
+    Part("techniques of skew_join", Nil, Nil, isLate = true, _ => unfit("technique")),
     Part(
       "hint SKEW_JOIN",
       Seq("technique.ResolveSkewJoinHints", "technique.PlanSkewJoins"),
       Seq(SkewConf.ENABLED.key)),
-    Part("table functions for SQL", Nil, Nil, why = _ => Linkage.faults.get("function")),
+    Part("table functions for SQL", Nil, Nil, why = _ => unfit("function")),
     Part(
       "tab in Spark's UI",
       Nil,
@@ -126,8 +126,11 @@ object Doctor {
   private[skewext] val ruleNames: Set[String] = parts.flatMap(_.rules).map(Ours + _).toSet
 
   /** For each part its name, and the reason if it is off. */
-  def reasons(session: SparkSession): Seq[(String, Option[String])] =
+  def reasons(session: SparkSession): Seq[(String, Option[String])] = {
+    // Before the first part, as otherwise a release of Apache Spark is not checked.
+    Linkage.faults
     parts.map(part => part.name -> reasonAgainst(part, session))
+  }
 
   def json(session: SparkSession): String = compact(
     render(
@@ -149,19 +152,22 @@ object Doctor {
     lazy val absent =
       if (LoadedExtension.isIn(session) || part.isLate && LoadedExtension.canPlanIn(session)) None
       else Some(NotLoaded)
-    lazy val unfit = rules.flatMap(Linkage.faultOf(_)).headOption
+    lazy val misfit = rules.flatMap(rule => unfit(rule.stripPrefix(Ours))).headOption
     lazy val off = part.settings.find(!conf.getConfString(_).toBoolean).map(_ + " is false")
     lazy val excluded = rules.find(Origins.isExcluded(conf, _)).map { rule =>
       s"the rule ${rule.split('.').last} is excluded by a setting"
     }
     absent
-      .orElse(unfit.map(fault => s"its classes do not fit this Spark: $fault"))
+      .orElse(misfit)
       .orElse(off)
       .orElse(excluded)
       .orElse(part.why(session))
   }
 
   private val NotLoaded = "the session was started without skewext"
+
+  private def unfit(rule: String): Option[String] =
+    Linkage.faultOf(s"$Ours$rule.").map("its classes do not fit this Spark: " + _)
 
   private def pointMissing: Option[String] = ExtensionPoints.missing
 

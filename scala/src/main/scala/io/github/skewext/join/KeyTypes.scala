@@ -144,7 +144,8 @@ private[skewext] object KeyTypes {
     val paddings = padded(
       firstTwo,
       !SQLConf.get.readSideCharPadding &&
-        !SQLConf.get.getConf(SQLConf.LEGACY_NO_CHAR_PADDING_IN_PREDICATE))
+        // By its key: Spark 3.5.0 lacks the entry.
+        !SQLConf.get.getConfString("spark.sql.legacy.noCharPaddingInPredicate", "false").toBoolean)
     if (paddings == firstTwo) {
       None
     } else if (columns.size == 2) {
