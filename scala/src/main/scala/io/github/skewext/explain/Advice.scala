@@ -58,8 +58,8 @@ private[skewext] object Advice {
       "The other inputs are large in that partition, too. Raise " +
         "spark.skewext.skew.maxRereadFactor to allow more."
     case SkewReason.LittleGain =>
-      "Nothing to do. For one join, skew_join with the technique adaptive and a smaller " +
-        "min_gain splits for a smaller gain."
+      "Nothing to do. For a join of two tables, skew_join with the technique adaptive and a " +
+        "smaller min_gain splits for a smaller gain."
     case SkewReason.MergeTarget =>
       "Remove source rows that neither match nor are inserted, such as rows with a " +
         "placeholder for a missing key. A MERGE without WHEN MATCHED, or with WHEN MATCHED " +

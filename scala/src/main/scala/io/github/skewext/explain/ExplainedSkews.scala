@@ -48,6 +48,7 @@ private[skewext] object ExplainedSkews {
             ExplainedSkew.Split,
             splits.describe + (splits.markingTasks match {
               case 0 => ""
+              case 1 => s", after 1 task that $marked"
               case n => s", after $n tasks that $marked"
             }),
             splits.partitions.size,
