@@ -65,7 +65,7 @@ object Doctor {
       Seq("rewrite.RewriteJoinChains"),
       Seq(SkewConf.ENABLED.key, SkewConf.MULTI_JOIN_REWRITE.key)),
     Part(
-      "rewritten as-of joins of Spark's",
+      "rewritten as-of joins",
       Seq("asof.RewriteSparkAsOfJoins"),
       Seq(SkewConf.ENABLED.key, SkewConf.MULTI_JOIN_REWRITE.key)),
     Part("splits of skewed partitions", splitRules, splitSettings, why = _ => pointMissing),

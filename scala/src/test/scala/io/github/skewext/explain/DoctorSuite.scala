@@ -30,9 +30,7 @@ class DoctorSuite extends MultiJoinTest {
         "splits of skewed partitions",
         "key sampling for splits",
         "splits of a MERGE"),
-      SkewConf.MULTI_JOIN_REWRITE.key -> Set(
-        "rewritten chains of joins",
-        "rewritten as-of joins of Spark's"),
+      SkewConf.MULTI_JOIN_REWRITE.key -> Set("rewritten chains of joins", "rewritten as-of joins"),
       SkewConf.SHUFFLE_COLUMNS.key -> Set("columnar shuffle"),
       SQLConf.BUCKETING_ENABLED.key -> Set("bucket pruning", "merge of sorted bucket files"))
     reasons.foreach { case (key, parts) =>
