@@ -16,6 +16,7 @@ from plans import plan_of
 from pyspark.errors import AnalysisException, PySparkException, PySparkTypeError, PySparkValueError
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
+from stock import setting
 
 import pyspark_skewext as skewext
 from pyspark_skewext import asof, asof_join, latest, multi_full_join, multi_join
@@ -155,9 +156,11 @@ def test_merge_asof_of_pandas_on_spark_is_rewritten(spark: SparkSession) -> None
     )
     left = spine.set_axis(["k", "t", "a"], axis=1).sort_values("t")
     right = versions.set_axis(["k", "t", "b"], axis=1).sort_values("t")
-    joined = on_spark.merge_asof(
-        on_spark.from_pandas(left), on_spark.from_pandas(right), on="t", by="k", tolerance=9
-    ).to_spark()
+    # pandas on Spark refuses ANSI mode.
+    with setting(spark, "spark.sql.ansi.enabled", "false"):
+        joined = on_spark.merge_asof(
+            on_spark.from_pandas(left), on_spark.from_pandas(right), on="t", by="k", tolerance=9
+        ).to_spark()
     assert "AsOfJoin" in plan_of(joined)
     rows = pandas.merge_asof(left, right, on="t", by="k", tolerance=9)
     rows = rows[joined.columns].astype(object)

@@ -2,6 +2,7 @@ package io.github.skewext
 
 import scala.io.Source
 
+import io.github.skewext.asof.RewriteSparkAsOfJoins
 import io.github.skewext.function.KeepCommonTables
 import io.github.skewext.join.optimizer.{LowerMultiFullJoin, PruneNestedColumns, PushKeyPredicates}
 import io.github.skewext.join.{MultiFullJoin, MultiFullJoinStrategy, PhysicalJoinRules}
@@ -115,9 +116,10 @@ class SkewExtensionsSuite extends MultiJoinTest {
 
   test("a query without a join runs none of our rules") {
     val query = a.where("k > 1").groupBy("k").count()
-    // Hints and table functions are resolved before it is known what there is.
+    // The analyzer runs rules before it is known what there is. They look for their own nodes.
     val asked = Set(
       classOf[LogicalJoinRules].getName,
+      RewriteSparkAsOfJoins.ruleName,
       ResolveSkewJoinHints.ruleName,
       KeepCommonTables.ruleName)
     assert(ourRules(query) === asked)
