@@ -100,6 +100,7 @@ def pages() -> dict[Path, dict[str, str]]:
             "summary.py, techniques": techniques(found, base),
             "merge.py": merge(read("merge.json")),
             "plan_time.py": plan_time(read("plan-time.json")),
+            "plan_time.py, where": plan_time(read("plan-time-where.json")),
         },
         RELIABILITY: {
             "faults.py": faults(read("reliability-faults.json")),
