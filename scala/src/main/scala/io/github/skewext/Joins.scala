@@ -1,5 +1,9 @@
 package io.github.skewext
 
+import java.util.{List => JList}
+
+import scala.collection.JavaConverters._
+
 import io.github.skewext.asof.{AsOfJoinBuilder, AsOfTable, LatestRowsBuilder}
 import io.github.skewext.explain.{Explainer, Explanation}
 import io.github.skewext.join.hint.{HotKey, TechniqueOptions}
@@ -128,6 +132,9 @@ private[skewext] object Joins {
 
   /** The plan of an input: for a command, its result. Its analyzed plan would run it again. */
   private def planOf(frame: DataFrame): LogicalPlan = frame.queryExecution.commandExecuted
+
+  /** A list of Java, or None for null. */
+  def listed[T](list: JList[T]): Option[Seq[T]] = Option(list).map(_.asScala.toSeq)
 
   private def expressions(columns: Seq[Column]): Seq[Expression] =
     columns.map(SparkShims.expression)

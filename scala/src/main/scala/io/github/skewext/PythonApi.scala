@@ -5,6 +5,7 @@ import java.util.{List => JList, Map => JMap}
 
 import scala.collection.JavaConverters._
 
+import io.github.skewext.Joins.listed
 import io.github.skewext.bucket.{BucketedWriter, WrittenBuckets}
 import io.github.skewext.explain.Doctor
 import io.github.skewext.explain.report.{QueryReport, SkewReport}
@@ -237,6 +238,4 @@ object PythonApi {
       partitionBy.asScala.toSeq,
       options.asScala.toMap).write()
   }
-
-  private def listed[T](list: JList[T]): Option[Seq[T]] = Option(list).map(_.asScala.toSeq)
 }

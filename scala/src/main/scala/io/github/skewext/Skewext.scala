@@ -4,6 +4,8 @@ import java.util.{List => JList}
 
 import scala.collection.JavaConverters._
 
+import io.github.skewext.Joins.listed
+
 import org.apache.spark.sql.{Column, DataFrame, Dataset}
 
 /** The functions of skewext for Java. Scala has them as methods of Datasets: [[implicits]]. */
@@ -94,6 +96,4 @@ object Skewext {
 
   /** How the joins of a query are planned, and why, as text. It plans the query and runs nothing. */
   def explain(query: Dataset[_]): String = Joins.explain(query.toDF()).toString
-
-  private def listed[T](list: JList[T]): Option[Seq[T]] = Option(list).map(_.asScala.toSeq)
 }

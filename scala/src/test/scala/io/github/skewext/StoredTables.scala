@@ -24,4 +24,17 @@ trait StoredTables extends MultiJoinTest {
     if (!Files.exists(path)) df.write.parquet(path.toString)
     spark.read.parquet(path.toString)
   }
+
+  /** A table of which most rows have one key, in files of four tasks. */
+  protected def hot: DataFrame = stored(
+    "hot",
+    spark.range(0, 30000, 1, 4).selectExpr("if(id % 10 = 0, id, 7) k", "xxhash64(id) h"))
+
+  /** Splits partitions as small as those of `hot`. */
+  protected val SplitsFrom10KB: Seq[(String, String)] = Seq(
+    "spark.sql.adaptive.enabled" -> "true",
+    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes" -> "10KB",
+    "spark.sql.adaptive.skewJoin.skewedPartitionFactor" -> "1.5",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes" -> "10KB",
+    "spark.sql.adaptive.coalescePartitions.enabled" -> "false")
 }

@@ -3,7 +3,7 @@ package io.github.skewext.asof
 import io.github.skewext.join.KeyTypes
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan, Project}
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 
@@ -82,6 +82,14 @@ private[asof] object AsOfColumns {
     case a: Attribute => a.name
     case other => other.sql
   }
+
+  /** The versions that can match a row: a null key or time matches nothing. */
+  def comparable(versions: LogicalPlan, compared: Seq[Expression]): LogicalPlan =
+    compared
+      .filter(_.nullable)
+      .map(IsNotNull(_): Expression)
+      .reduceOption(And)
+      .fold(versions)(Filter(_, versions))
 
   def fail(message: String): Nothing = throw SqlInternals.analysisError(message)
 

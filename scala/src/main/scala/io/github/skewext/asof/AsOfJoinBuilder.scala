@@ -6,7 +6,7 @@ import io.github.skewext.join.{KeyColumn, KeyTypes, NewIds}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.CalendarInterval
@@ -135,11 +135,9 @@ private[skewext] class AsOfJoinBuilder(
       table.ties,
       ownTime +: newKeys,
       s"Versions of one time in input ${i + 1} (counting from 0)")
-    val needed = (compared.map(_(1)) :+ at).filter(_.nullable).map(IsNotNull(_): Expression)
-    val filtered = needed.reduceOption(And).fold(ordered)(Filter(_, ordered))
     Part(
       i,
-      filtered,
+      AsOfColumns.comparable(ordered, compared.map(_(1)) :+ at),
       compared.map(_.head),
       spineAt,
       compared.map(_(1)),

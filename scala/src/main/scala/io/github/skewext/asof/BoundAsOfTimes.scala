@@ -22,7 +22,7 @@ import org.apache.spark.sql.types.{TimestampNTZType, TimestampType}
  * }}}
  * So Spark reads fewer partitions and row groups of the versions.
  */
-object BoundAsOfTimes extends Rule[LogicalPlan] with PredicateHelper {
+object BoundAsOfTimes extends Rule[LogicalPlan] {
 
   /** The filters that the versions have. They may be simplified there. */
   private val Bounds = TreeNodeTag[ExpressionSet]("skewext.asOfTimeBounds")
@@ -64,8 +64,7 @@ object BoundAsOfTimes extends Rule[LogicalPlan] with PredicateHelper {
       val versions = join.children.tail.zip(added).map { case (child, conditions) =>
         conditions.reduceOption(And).fold(child)(Filter(_, child))
       }
-      val changed = join.copy(children = join.spine +: versions)
-      changed.copyTagsFrom(join)
+      val changed = join.withNewChildren(join.spine +: versions)
       changed.setTagValue(Bounds, ExpressionSet(before.toSeq ++ added.flatten))
       changed
     }

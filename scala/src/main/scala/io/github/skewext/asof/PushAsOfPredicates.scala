@@ -34,7 +34,9 @@ object PushAsOfPredicates extends Rule[LogicalPlan] with PredicateHelper {
         case filter @ Filter(_, join: MultiAsOfJoin) =>
           pushed(filter, join.spine.outputSet) { below =>
             val spine = Filter(below, join.spine)
-            withKeyPredicates(withChildren(join, spine +: join.children.tail))
+            join.withNewChildren(spine +: join.children.tail) match {
+              case filtered: MultiAsOfJoin => withKeyPredicates(filtered)
+            }
           }
         case filter @ Filter(_, latest: LatestRows) =>
           val keys = latest.keys.collect { case key: Attribute if ComparedByBytes(key) => key }
@@ -60,7 +62,7 @@ object PushAsOfPredicates extends Rule[LogicalPlan] with PredicateHelper {
     }
   }
 
-  private def withKeyPredicates(join: MultiAsOfJoin): MultiAsOfJoin = {
+  private def withKeyPredicates(join: MultiAsOfJoin): LogicalPlan = {
     def keysOf(input: Int) = AttributeMap(join.keys.head.zip(join.keys(input)).collect {
       case (column: Attribute, key) if ComparedByBytes(column) => column -> key
     })
@@ -78,15 +80,9 @@ object PushAsOfPredicates extends Rule[LogicalPlan] with PredicateHelper {
         val own = added.map(_.transform { case a: Attribute => keyOf.getOrElse(a, a) })
         Filter(own.reduce(And), join.children(i))
       }
-      val filtered = withChildren(join, join.spine +: versions)
+      val filtered = join.withNewChildren(join.spine +: versions)
       filtered.setTagValue(OnKeys, ExpressionSet(before.toSeq ++ added))
       filtered
     }
-  }
-
-  private def withChildren(join: MultiAsOfJoin, children: Seq[LogicalPlan]): MultiAsOfJoin = {
-    val changed = join.copy(children = children)
-    changed.copyTagsFrom(join)
-    changed
   }
 }

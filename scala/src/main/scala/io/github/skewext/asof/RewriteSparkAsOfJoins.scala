@@ -5,7 +5,7 @@ import io.github.skewext.join.{KeyTypes, NewIds, RewrittenJoins}
 import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
-import org.apache.spark.sql.catalyst.plans.logical.{AsOfJoin, Filter, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{AsOfJoin, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.plans.{Inner, LeftOuter}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{AS_OF_JOIN, OUTER_REFERENCE}
@@ -92,10 +92,10 @@ object RewriteSparkAsOfJoins extends Rule[LogicalPlan] {
       (KeyTypes.comparable(renewed(l)), KeyTypes.comparable(renewed(r)))
     }
     val time = renewed(by.time)
-    val needed = (ofBoth.map(_._2) :+ time).filter(_.nullable).map(IsNotNull(_): Expression)
-    val decided = AttributeSet((ofBoth.map(_._2) :+ time).collect { case a: Attribute => a })
+    val compared = ofBoth.map(_._2) :+ time
+    val decided = AttributeSet(compared.collect { case a: Attribute => a })
     val multi = MultiAsOfJoin(
-      Seq(spine, needed.reduceOption(And).fold(versions)(Filter(_, versions))),
+      Seq(spine, AsOfColumns.comparable(versions, compared)),
       Seq(ofBoth.map(_._1), ofBoth.map(_._2)),
       Seq(renewed(by.spineTime), time),
       Seq(by.matches),

@@ -6,7 +6,7 @@ import scala.collection.JavaConverters._
 
 import io.github.skewext.asof.exec.AsOfJoinExec
 import io.github.skewext.rules.SkewConf
-import io.github.skewext.skew.SplitRetriesSuite.{InAnyOrder, TaskFails, Watched, watched}
+import io.github.skewext.skew.SplitRetriesSuite.{TaskFails, Watched, readInAnyOrder, watched}
 import io.github.skewext.skew.exec.{SplitOperator, SplitReadSpecs}
 import io.github.skewext.skew.{SkewJoinCostEvaluator, SkewReason, SkewSplits, SkewTest, SplitTask}
 
@@ -283,12 +283,7 @@ class AsOfSkewSuite extends SkewTest with AsOfTest with RetriedTasks {
     test(s"shuffle files of the spine are lost while pieces read them, $maps map tasks") {
       withTempPath { path =>
         hotSpine(maps).write.parquet(path.getPath)
-        // A plain scan is assumed to keep the order of its files.
-        val unordered = spark.read
-          .format(classOf[InAnyOrder].getName)
-          .load(path.getPath)
-          .select(col("*"), explode(array(lit(1))))
-          .drop("col")
+        val unordered = readInAnyOrder(spark, path.getPath)
         withSQLConf(
           "spark.sql.files.maxPartitionBytes" -> "1",
           SkewConf.SKEW_MAX_REREAD_FACTOR.key -> "20") {

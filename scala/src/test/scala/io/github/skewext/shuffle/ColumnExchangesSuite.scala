@@ -345,16 +345,7 @@ class ColumnExchangesSuite extends StoredTables {
   }
 
   test("splits a skewed partition") {
-    withSQLConf(
-      On,
-      Adaptive -> "true",
-      "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes" -> "10KB",
-      "spark.sql.adaptive.skewJoin.skewedPartitionFactor" -> "1.5",
-      "spark.sql.adaptive.advisoryPartitionSizeInBytes" -> "10KB",
-      "spark.sql.adaptive.coalescePartitions.enabled" -> "false") {
-      val hot = stored(
-        "hot",
-        spark.range(0, 30000, 1, 4).selectExpr("if(id % 10 = 0, id, 7) k", "xxhash64(id) h"))
+    withSQLConf(SplitsFrom10KB :+ On: _*) {
       val df = fullJoin("k")(hot, input(1))
       checkJoin(df)
       assert(columns(df).size === 2)

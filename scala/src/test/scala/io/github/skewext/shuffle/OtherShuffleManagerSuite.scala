@@ -54,16 +54,7 @@ class OtherShuffleManagerSuite extends StoredTables {
   }
 
   test("samples keys, and splits a skewed partition by ranges of map tasks") {
-    withSQLConf(
-      "spark.sql.adaptive.enabled" -> "true",
-      SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key -> "3",
-      "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes" -> "10KB",
-      "spark.sql.adaptive.skewJoin.skewedPartitionFactor" -> "1.5",
-      "spark.sql.adaptive.advisoryPartitionSizeInBytes" -> "10KB",
-      "spark.sql.adaptive.coalescePartitions.enabled" -> "false") {
-      val hot = stored(
-        "hot",
-        spark.range(0, 30000, 1, 4).selectExpr("if(id % 10 = 0, id, 7) k", "xxhash64(id) h"))
+    withSQLConf(SplitsFrom10KB :+ (SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key -> "3"): _*) {
       for (rows <- Seq(false, true)) {
         val large = if (rows) hot.selectExpr("k", "h + 1 AS h") else hot
         val df = fullJoin("k")(large, input(1, 90), input(2, 90))

@@ -161,12 +161,7 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
     test(s"$what of the skewed input lost while pieces read them, $maps map tasks") {
       withTempPath { path =>
         hot(maps).write.parquet(path.getPath)
-        val unordered = spark.read
-          .format(classOf[InAnyOrder].getName)
-          .load(path.getPath)
-          // A plain scan is taken to keep the order of its files.
-          .select(col("*"), explode(array(lit(1))))
-          .drop("col")
+        val unordered = readInAnyOrder(spark, path.getPath)
         // Of each file a task; and so many pieces that some are left when the files are lost.
         withSQLConf(
           "spark.sql.files.maxPartitionBytes" -> "1",
@@ -279,6 +274,14 @@ object SplitRetriesSuite {
     Watched.row()
     if (a == null) b else a
   }
+
+  /** Such files below an explode: a plain scan is taken to keep the order of its files. */
+  def readInAnyOrder(spark: SparkSession, path: String): DataFrame =
+    spark.read
+      .format(classOf[InAnyOrder].getName)
+      .load(path)
+      .select(col("*"), explode(array(lit(1))))
+      .drop("col")
 
   /** Parquet files, each by a task, whose rows come in another order each time. */
   class InAnyOrder extends ParquetFileFormat {
