@@ -343,7 +343,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
 }
 
 private[skewext] object RowChunks {
-  private final val BucketBits = 6
+  private final val BucketBits = 8
   final val NumBuckets = 1 << BucketBits
   private final val BucketShift = 64 - BucketBits
 
