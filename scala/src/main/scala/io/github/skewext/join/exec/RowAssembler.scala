@@ -146,6 +146,10 @@ final class RowAssembler(inputTypes: Seq[Seq[DataType]], output: Seq[Expression]
     val offset = row.getBaseOffset
     val words = offset + columns.bitSetBytes
     val anyNull = BitSetMethods.anySet(base, offset, columns.bitSetBytes >>> 3)
+    if (columns.isRun && !anyNull) {
+      copyRun(base, offset, words, columns)
+      return false
+    }
     val from = columns.from
     val to = columns.to
     val varying = columns.varying
@@ -165,6 +169,26 @@ final class RowAssembler(inputTypes: Seq[Seq[DataType]], output: Seq[Expression]
     nulls
   }
 
+  /** Copies columns that are adjacent in both rows and not null. */
+  private def copyRun(base: AnyRef, offset: Long, words: Long, columns: Columns): Unit = {
+    val first = words + (columns.from(0).toLong << 3)
+    val target = buffer
+    val cells = Start + bitSetBytes + (columns.to(0).toLong << 3)
+    val bytes = columns.from.length << 3
+    var at = 0
+    while (at < bytes) {
+      Platform.putLong(target, cells + at, Platform.getLong(base, first + at))
+      at += 8
+    }
+    val varying = columns.varyingPlaces
+    var v = 0
+    while (v < varying.length) {
+      val word = Platform.getLong(base, first + (varying(v).toLong << 3))
+      putBytes(columns.to(varying(v)), base, offset + (word >>> 32), word.toInt)
+      v += 1
+    }
+  }
+
   private def putBytes(column: Int, base: AnyRef, offset: Long, size: Int): Unit = {
     val padded = (size + 7) & ~7
     if (position + padded > Start + buffer.length) makeRoom(padded)
@@ -180,19 +204,31 @@ final class RowAssembler(inputTypes: Seq[Seq[DataType]], output: Seq[Expression]
   }
 
   private def setNull(columns: Columns): Boolean = {
+    val masks = columns.masks
+    var at = Start + (columns.firstMask << 3)
+    var m = 0
+    while (m < masks.length) {
+      Platform.putLong(buffer, at, Platform.getLong(buffer, at) | masks(m))
+      at += 8
+      m += 1
+    }
+    val to = columns.to
     var j = 0
-    while (j < columns.to.length) {
-      setNull(columns.to(j))
+    while (j < to.length) {
+      putWord(to(j), 0L)
       j += 1
     }
     true
   }
 
   private def clearNulls(columns: Columns): Unit = {
-    var j = 0
-    while (j < columns.to.length) {
-      BitSetMethods.unset(buffer, Start, columns.to(j))
-      j += 1
+    val masks = columns.masks
+    var at = Start + (columns.firstMask << 3)
+    var m = 0
+    while (m < masks.length) {
+      Platform.putLong(buffer, at, Platform.getLong(buffer, at) & ~masks(m))
+      at += 8
+      m += 1
     }
   }
 
@@ -213,7 +249,23 @@ private object RowAssembler {
       val bitSetBytes: Int,
       val from: Array[Int],
       val to: Array[Int],
-      val varying: Array[Boolean])
+      val varying: Array[Boolean]) {
+
+    /** Whether the columns are adjacent in both rows, in the same order. */
+    val isRun: Boolean =
+      from.nonEmpty && from.indices.forall(j => from(j) == from(0) + j && to(j) == to(0) + j)
+
+    /** The positions of columns of varying length. */
+    val varyingPlaces: Array[Int] = varying.indices.filter(varying(_)).toArray
+
+    /** The words of the output's null bits that have a bit of these columns, from `firstMask` on. */
+    val firstMask: Int = if (to.isEmpty) 0 else to.min >> 6
+    val masks: Array[Long] = {
+      val found = new Array[Long](if (to.isEmpty) 0 else (to.max >> 6) - firstMask + 1)
+      to.foreach(column => found((column >> 6) - firstMask) |= 1L << (column & 63))
+      found
+    }
+  }
 
   /**
    * The first column that is not null among several, which come from the same or from different
