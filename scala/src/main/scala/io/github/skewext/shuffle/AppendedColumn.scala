@@ -23,14 +23,23 @@ final class AppendedColumn(dataType: DataType) {
   var hasNulls = false
   var count = 0
 
-  /** The bytes of all strings. */
+  /** The bytes of all strings. Rows with the same string of a dictionary share its bytes. */
   val bytes = new ByteBuilder(0)
 
-  /** The start of the strings that were appended last. */
+  /** The start of each string in `bytes`, if `sharesBytes`. Otherwise each follows the one before it. */
+  var starts: Array[Int] = Array.emptyIntArray
+  var sharesBytes = false
+
+  /** The sum of the strings' lengths. */
+  var numBytes = 0
+
+  /** The start of the strings that were appended last, unless bytes are shared. */
   var lastBytes = 0
 
   /** The number of bytes that these strings take in rows. */
   var lastRowBytes = 0L
+
+  private[this] val shared = new SharedStrings(bytes)
 
   def append(column: ColumnVector, from: Int, rows: Int): Unit = {
     if (count + rows > words.length) {
@@ -58,18 +67,78 @@ final class AppendedColumn(dataType: DataType) {
     }
 
   private def appendBytes(column: ColumnVector, from: Int, rows: Int): Unit = {
-    column match {
-      case vector: WritableColumnVector
-          if !vector.hasNull && !vector.hasDictionary && appendAtOnce(vector, from, rows) =>
-      case _ => appendEach(column, from, rows)
+    val isShared = column match {
+      case vector: WritableColumnVector if vector.hasDictionary => appendShared(vector, from, rows)
+      case _ => false
+    }
+    if (!isShared) {
+      column match {
+        case vector: WritableColumnVector
+            if !vector.hasNull && !vector.hasDictionary && appendAtOnce(vector, from, rows) =>
+        case _ => appendEach(column, from, rows)
+      }
+      if (sharesBytes) noteStarts(count, rows, lastBytes)
     }
     lastRowBytes = 0
+    var sum = numBytes.toLong
     var i = count
     while (i < count + rows) {
-      lastRowBytes += roundNumberOfBytesToNearestWord(words(i).toInt)
+      val length = words(i).toInt
+      sum += length
+      lastRowBytes += roundNumberOfBytesToNearestWord(length)
+      i += 1
+    }
+    numBytes = ByteBuilder.checked(sum)
+  }
+
+  /**
+   * Appends strings of a dictionary without a copy of each. Returns false if the dictionary is not
+   * known.
+   */
+  private def appendShared(vector: WritableColumnVector, from: Int, rows: Int): Boolean = {
+    val dictionary = SharedStrings.dictionaryOf(vector)
+    if (dictionary != null) {
+      if (!sharesBytes) {
+        sharesBytes = true
+        noteStarts(0, count, 0)
+      }
+      makeRoomForStarts(count + rows)
+      shared.begin(dictionary)
+      val ids = vector.getDictionaryIds
+      val mayBeNull = vector.hasNull
+      val (words, starts, at) = (this.words, this.starts, count)
+      var i = 0
+      while (i < rows) {
+        val isNull = mayBeNull && vector.isNullAt(from + i)
+        if (mayBeNull) nulls(at + i) = if (isNull) 1 else 0
+        if (isNull) {
+          words(at + i) = 0
+          starts(at + i) = 0
+        } else {
+          val id = ids.getDictId(from + i)
+          starts(at + i) = shared.find(id, vector, from + i)
+          words(at + i) = shared.lengthOf(id)
+        }
+        i += 1
+      }
+    }
+    dictionary != null
+  }
+
+  /** Stores the starts of strings that follow one another. */
+  private def noteStarts(first: Int, rows: Int, start: Int): Unit = {
+    makeRoomForStarts(first + rows)
+    var next = start
+    var i = first
+    while (i < first + rows) {
+      starts(i) = next
+      next += words(i).toInt
       i += 1
     }
   }
+
+  private def makeRoomForStarts(rows: Int): Unit =
+    if (starts.length < rows) starts = Arrays.copyOf(starts, math.max(rows, words.length))
 
   /**
    * Copies all strings at once if they are adjacent in the vector, as file readers leave them.
@@ -120,6 +189,9 @@ final class AppendedColumn(dataType: DataType) {
     hasNulls = false
     count = 0
     bytes.size = 0
+    numBytes = 0
+    if (sharesBytes) shared.forget()
+    sharesBytes = false
   }
 }
 

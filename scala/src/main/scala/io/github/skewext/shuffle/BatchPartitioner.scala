@@ -160,9 +160,11 @@ object BatchPartitioner {
     var i = 0
     if (column.isBytes) {
       val bytes = column.bytes.array
+      val starts = if (column.sharesBytes) column.starts else null
       var offset = Platform.BYTE_ARRAY_OFFSET.toLong + column.lastBytes
       while (i < rows) {
         val length = words(first + i).toInt
+        if (starts ne null) offset = Platform.BYTE_ARRAY_OFFSET.toLong + starts(first + i)
         if (nulls == null || nulls(first + i) == 0) {
           hashes(at + i) = hashUnsafeBytes(bytes, offset, length, hashes(at + i))
         }

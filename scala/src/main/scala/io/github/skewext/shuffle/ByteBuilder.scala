@@ -12,9 +12,8 @@ final class ByteBuilder(initial: Int) {
 
   def ensure(more: Int): Unit =
     if (array.length - size < more) {
-      val needed = Math.addExact(size, more)
       // Writes by address do not check bounds, so the array must not be too short.
-      if (needed > RowBytes.MostBytes) throw new OutOfMemoryError(s"$needed bytes in one array")
+      val needed = ByteBuilder.checked(size.toLong + more)
       array = java.util.Arrays.copyOf(array, RowBytes.grown(needed))
     }
 
@@ -40,5 +39,14 @@ final class ByteBuilder(initial: Int) {
     ensure(length)
     RowBytes.copyShort(from, offset, array, (Platform.BYTE_ARRAY_OFFSET + size).toLong, length)
     size += length
+  }
+}
+
+object ByteBuilder {
+
+  /** A size, if an array can have it. */
+  def checked(size: Long): Int = {
+    if (size > RowBytes.MostBytes) throw new OutOfMemoryError(s"$size bytes in one array")
+    size.toInt
   }
 }

@@ -137,7 +137,10 @@ final class PartitionedColumnBuffer(
     private[this] val strings = if (values.isBytes) new SmallAlphabetEncoding else null
     private[this] var ends = new Array[Int](0)
 
-    def size: Long = (if (values.hasNulls) 16L else 8L) * values.count + 2L * values.bytes.size
+    def size: Long = {
+      val ofRow = (if (values.hasNulls) 16L else 8L) + (if (values.sharesBytes) 4L else 0L)
+      ofRow * values.count + values.bytes.size + values.numBytes
+    }
 
     /** Encodes the appended values in the order of their positions, then removes them. */
     def encode(): Unit = {
@@ -148,7 +151,7 @@ final class PartitionedColumnBuffer(
         if (hasNulls) inOrder(values.nulls, new Array[Long](values.count)) else values.nulls
       inOrder(values.words, ordered)
       val orderedBytes = if (values.isBytes) bytesInOrder() else values.bytes.array
-      if (values.isBytes) strings.begin(orderedBytes, values.bytes.size, compressed)
+      if (values.isBytes) strings.begin(orderedBytes, values.numBytes, compressed)
       var bytesAt = Platform.BYTE_ARRAY_OFFSET.toLong
       var b = 0
       while (b < blocks.size) {
@@ -182,9 +185,10 @@ final class PartitionedColumnBuffer(
       val count = values.count
       val lengths = values.words
       val from = values.bytes.array
+      val fromStarts = if (values.sharesBytes) values.starts else null
       val starts = stringStarts
-      if (bytesInPlaces.length < values.bytes.size) {
-        bytesInPlaces = new Array[Byte](values.bytes.size)
+      if (bytesInPlaces.length < values.numBytes) {
+        bytesInPlaces = new Array[Byte](values.numBytes)
       }
       val to = bytesInPlaces
       var at = 0
@@ -198,6 +202,7 @@ final class PartitionedColumnBuffer(
       i = 0
       while (i < count) {
         val length = lengths(i).toInt
+        if (fromStarts ne null) at = fromStarts(i)
         RowBytes.copyShort(
           from,
           (Platform.BYTE_ARRAY_OFFSET + at).toLong,

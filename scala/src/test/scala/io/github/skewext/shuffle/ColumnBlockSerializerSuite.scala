@@ -85,13 +85,23 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
     case v: Decimal => vector.putDecimal(i, v, v.precision)
   }
 
+  private def bytesOf(value: Any): Array[Byte] = value match {
+    case v: UTF8String => v.getBytes
+    case v: Array[Byte] => v
+    case null => null
+  }
+
   private def batch(types: Seq[DataType], rows: Seq[Seq[Any]]): ColumnarBatch = {
     val vectors = types.zipWithIndex.map { case (dataType, c) =>
       val vector = new OnHeapColumnVector(math.max(1, rows.size), dataType)
       val numbered = rows.zipWithIndex
-      // Strings are not always one behind the other.
-      val order = if (rows.size % 3 == 0) numbered.reverse else numbered
-      order.foreach { case (row, i) => put(vector, i, row(c)) }
+      if (ColumnCell.kindOf(dataType).exists(ColumnCell.isBytes) && rows.size % 2 == 1) {
+        DictionaryVectors.fill(vector, rows.map(row => bytesOf(row(c))))
+      } else {
+        // Strings are not always one behind the other.
+        val order = if (rows.size % 3 == 0) numbered.reverse else numbered
+        order.foreach { case (row, i) => put(vector, i, row(c)) }
+      }
       vector
     }
     new ColumnarBatch(vectors.toArray, rows.size)
