@@ -2,6 +2,7 @@ package io.github.skewext.shuffle
 
 import org.apache.parquet.column.{Dictionary => FileDictionary, Encoding}
 import org.apache.parquet.io.api.Binary
+
 import org.apache.spark.sql.execution.datasources.parquet.ParquetDictionary
 import org.apache.spark.sql.execution.vectorized.WritableColumnVector
 
