@@ -83,11 +83,8 @@ object BitPacking {
 
   private def sizeOf(count: Int, width: Int): Int = ((count.toLong * width + 7) >>> 3).toInt
 
-  /**
-   * Reads `count` words that begin at `at` and end before `until`. The array has `Slack` more
-   * bytes. Returns the end of the words.
-   */
-  def decode(in: Array[Byte], at: Int, until: Int, count: Int, values: Array[Long]): Int = {
+  /** Returns the end of `count` words that begin at `at`, which must be at `until` or before. */
+  def endOf(in: Array[Byte], at: Int, until: Int, count: Int): Int = {
     if (at >= until) throw new IOException("A column that is not there in a shuffle block")
     val width = in(at)
     val begin = at + 1
@@ -96,7 +93,13 @@ object BitPacking {
     }
     val end = if (width == Unpacked) begin + 8 * count else begin + 8 + sizeOf(count, width)
     if (end > until) throw new IOException("A column that goes beyond its shuffle block")
-    val base = (Platform.BYTE_ARRAY_OFFSET + begin).toLong
+    end
+  }
+
+  /** Reads `count` words at `at`, whose end is known. The array has `Slack` more bytes. */
+  def decode(in: Array[Byte], at: Int, count: Int, values: Array[Long]): Unit = {
+    val width = in(at)
+    val base = (Platform.BYTE_ARRAY_OFFSET + at + 1).toLong
     if (width == Unpacked) {
       Platform.copyMemory(in, base, values, Platform.LONG_ARRAY_OFFSET.toLong, count * 8L)
     } else {
@@ -104,7 +107,6 @@ object BitPacking {
       if (width == 0) java.util.Arrays.fill(values, 0, count, least)
       else unpack(in, base + 8, width, least, count, values)
     }
-    end
   }
 
   private def unpack(

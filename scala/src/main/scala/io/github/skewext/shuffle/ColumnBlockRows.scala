@@ -45,7 +45,7 @@ final class ColumnBlockRows(types: Seq[DataType]) {
     var at = 4
     var i = 0
     while (i < numColumns) {
-      at = columns(i).decode(bytes, at, size, rows)
+      at = columns(i).open(bytes, at, size, rows)
       i += 1
     }
     if (at != size) throw new IOException(s"${size - at} bytes too many in a shuffle block")

@@ -31,15 +31,19 @@ private[shuffle] final class SmallAlphabetReader {
     else math.min(left * 8L / widthOf(different), MostUnpacked.toLong).toInt
   }
 
-  /**
-   * Decodes `length` bytes, at most the number that `most` returns. Returns their end in the block.
-   */
-  def decode(in: Array[Byte], at: Int, length: Int): Int = {
+  /** The end of `length` bytes, at most the number that `most` returns. */
+  def endOf(in: Array[Byte], at: Int, length: Int): Int = {
+    val different = in(at).toInt
+    val size = if (different == Plain) length else packedSize(length, widthOf(different))
+    at + 1 + different + size
+  }
+
+  /** Decodes `length` bytes. */
+  def decode(in: Array[Byte], at: Int, length: Int): Unit = {
     val different = in(at).toInt
     if (different == Plain) {
       bytes = in
       begin = at + 1
-      begin + length
     } else {
       val width = widthOf(different)
       learn(in, at + 1, different)
@@ -48,7 +52,6 @@ private[shuffle] final class SmallAlphabetReader {
       unpack(in, at + 1 + different, width, length)
       bytes = unpacked
       begin = 0
-      at + 1 + different + packedSize(length, width)
     }
   }
 

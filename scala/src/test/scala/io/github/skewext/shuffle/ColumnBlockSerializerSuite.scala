@@ -259,7 +259,8 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
       BitPacking.encode(values, 0, count, out)
       val read = new Array[Long](count)
       val bytes = out.array.take(out.size) ++ new Array[Byte](BitPacking.Slack)
-      assert(BitPacking.decode(bytes, 1, out.size, count, read) === out.size)
+      assert(BitPacking.endOf(bytes, 1, out.size, count) === out.size)
+      BitPacking.decode(bytes, 1, count, read)
       assert(read.toSeq === values.toSeq)
       if (width <= 56) assert(out.size <= 10 + (count * width + 7) / 8)
     }

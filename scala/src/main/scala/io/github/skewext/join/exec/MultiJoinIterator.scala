@@ -184,7 +184,8 @@ private[skewext] final class MultiJoinIterator(
       openNext()
       val input = opened(draining)
       var rows = 0L
-      if (slice < 0) rows += gathered.insertBlocks(draining, input)
+      val (added, wanted) = if (draining == slice) (sliceKeys, null) else (null, sliceKeys)
+      rows += gathered.insertBlocks(draining, input, added, wanted)
       while (input.hasNext) {
         val row = asUnsafe(draining, input.next())
         rows += 1
@@ -198,7 +199,7 @@ private[skewext] final class MultiJoinIterator(
           showAlone(row)
           return true
         }
-        if (slice < 0) rows += gathered.insertBlocks(draining, input)
+        rows += gathered.insertBlocks(draining, input, added, wanted)
       }
       inputRows(draining) += rows
       gathered.finishInput(draining)

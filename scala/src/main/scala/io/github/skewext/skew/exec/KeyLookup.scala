@@ -3,6 +3,7 @@ package io.github.skewext.skew.exec
 import java.util.{Arrays, BitSet}
 
 import io.github.skewext.join.exec.{KeyFilter, MatchedKeyFilter, NormalizedKeys}
+import io.github.skewext.shuffle.{ColumnBlockRows, PartitionedColumnBuffer, ShuffledColumns}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
@@ -85,19 +86,18 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
   /** Returns the first row of each key in the set, or all rows if the set was dropped. */
   def firstOfEach(input: Int, rows: Iterator[InternalRow]): Iterator[InternalRow] =
     new Iterator[InternalRow] {
+      private[this] val candidates = new Candidates(input, rows)
       private[this] var found: InternalRow = _
       private[this] var ended = false
 
       override def hasNext: Boolean = {
         while (found == null && !ended) {
-          if (unmet == 0 && set != null || !rows.hasNext) {
+          val row = if (unmet == 0 && set != null) null else candidates.next()
+          if (row == null) {
             ended = true
             free()
-          } else {
-            val row = rows.next()
-            // The set may be missing from the middle on: the consumer of the rows may have dropped
-            // it.
-            if (set == null || meet(input, row.asInstanceOf[UnsafeRow])) found = row
+          } else if (set == null || meet(input, row.asInstanceOf[UnsafeRow])) {
+            found = row
           }
         }
         found != null
@@ -120,8 +120,12 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
    */
   def metBy(input: Int, rows: => Iterator[InternalRow], maxKeys: Int): Option[MatchedKeys] =
     (if (set != null && set.numKeys() > maxKeys) None else sortedHashes()).map { hashes =>
-      val opened = rows
-      while (unmet > 0 && opened.hasNext) meet(input, opened.next().asInstanceOf[UnsafeRow])
+      val candidates = new Candidates(input, rows)
+      var row = candidates.next()
+      while (unmet > 0 && row != null) {
+        meet(input, row.asInstanceOf[UnsafeRow])
+        row = candidates.next()
+      }
       val met = new BitSet(hashes.length)
       val found = set.iterator()
       while (found.hasNext) {
@@ -187,6 +191,46 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
 
   private def isLast(input: Int, row: UnsafeRow, hash: Long): Boolean =
     lastRow != null && hash == lastHash && inRows.equal(input, lastRow, input, row)
+
+  /**
+   * The rows that have to be looked up. In a block of columns only the keys are decoded and
+   * searched, and a row is built if its key may be in the set and is not that of the last row.
+   */
+  private final class Candidates(input: Int, rows: Iterator[InternalRow]) {
+    private[this] var block: ColumnBlockRows = _
+    private[this] val ofBlock = new Array[Long](PartitionedColumnBuffer.BlockRows)
+
+    /** Null after the last row. All remaining rows if there is no set, as when it is dropped. */
+    def next(): InternalRow = {
+      while (set != null && openBlock()) {
+        var i = block.taken
+        while (i < block.numRows && !isCandidate(i)) i += 1
+        block.takeUntil(i)
+        if (i < block.numRows) return rows.next()
+        block = null
+      }
+      if (rows.hasNext) rows.next() else null
+    }
+
+    private def isCandidate(i: Int): Boolean = {
+      val hash = ofBlock(i)
+      hashes.mayHave(hash) &&
+      !(lastRow != null && hash == lastHash && inRows.equal(input, lastRow, block, i))
+    }
+
+    /** Whether the next row is one of a block whose hashes are known. */
+    private def openBlock(): Boolean = {
+      if (block == null) {
+        rows match {
+          case columns: ShuffledColumns =>
+            block = columns.block
+            if (block != null && !inRows.hash(input, block, ofBlock)) block = null
+          case _ =>
+        }
+      }
+      block != null
+    }
+  }
 
   private def create(): BytesToBytesMap = {
     val memory = TaskInternals.memory(context)

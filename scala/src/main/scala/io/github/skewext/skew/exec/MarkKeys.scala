@@ -72,7 +72,7 @@ private[skewext] case class MarkKeys(
     val asUnsafe = new UnsafeInputs(inputTypes)
     val wanted = new KeyLookup(keys, context)
     part.wantedOf.foreach(i => inputs(i)().foreach(row => wanted.add(i, asUnsafe(i, row))))
-    wanted.metBy(part.input, inputs(part.input)().map(asUnsafe(part.input, _)), MarkKeys.MaxKeys)
+    wanted.metBy(part.input, asUnsafe.all(part.input, inputs(part.input)()), MarkKeys.MaxKeys)
   }
 }
 

@@ -95,12 +95,12 @@ private[skewext] case class SplitTasks(
     // Evaluated after all other inputs have been read.
     lazy val known = met.flatMap(wanted.knownFrom)
     val wrapped = inputs.indices.map { i =>
-      def rows = inputs(i)().map(asUnsafe(i, _))
+      def rows = asUnsafe.all(i, inputs(i)())
       // Opens the input only when it is certain that it must be read.
       def unlessKnown = SplitTasks.lazily {
         if (known.isDefined) Iterator.empty else wanted.firstOfEach(i, rows)
       }
-      def noted = rows.map { row => wanted.add(i, row); row }
+      def noted = rows.map { row => wanted.add(i, row.asInstanceOf[UnsafeRow]); row }
       () => if (i == input) unlessKnown else if (asked.contains(i)) noted else rows
     }
     new MultiJoinIterator(

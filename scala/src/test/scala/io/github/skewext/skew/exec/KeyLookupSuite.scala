@@ -1,6 +1,9 @@
 package io.github.skewext.skew.exec
 
+import scala.util.Random
+
 import io.github.skewext.join.exec.NormalizedKeys
+import io.github.skewext.shuffle.{BlocksOf, ShuffledColumns}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
@@ -34,12 +37,20 @@ class KeyLookupSuite extends SharedSparkSession {
       read += 1
       row(of(1))(k, v)
     }
+    (values(wanted.firstOfEach(1, rows)), read)
+  }
+
+  private def values(found: Iterator[InternalRow]): Seq[Int] =
     // hasNext may be asked as often as one likes.
-    val found = wanted.firstOfEach(1, rows)
-    val values = Iterator.continually(()).takeWhile(_ => found.hasNext && found.hasNext).map { _ =>
-      found.next().getInt(1)
-    }
-    (values.toList, read)
+    Iterator
+      .continually(())
+      .takeWhile(_ => found.hasNext && found.hasNext)
+      .map(_ => found.next().getInt(1))
+      .toList
+
+  private def blocks(large: Seq[Option[Long]], ofBlock: Int): ShuffledColumns = {
+    val rows = large.iterator.zipWithIndex.map { case (k, v) => Seq[Any](k.orNull, v) }
+    BlocksOf(types.toSeq, rows, ofBlock)
   }
 
   private def plenty = TestMemory.limited(1 << 24)
@@ -50,6 +61,39 @@ class KeyLookupSuite extends SharedSparkSession {
     assert(through(plenty, small, None +: large) === ((Seq(2, 5, 6), 7)))
     // A key that does not come: all is read.
     assert(through(plenty, small :+ Some(77L), large) === ((Seq(1, 4, 5), large.size)))
+  }
+
+  test("blocks of columns: the same rows get through, whatever is in a block") {
+    val r = new Random(11)
+    for (seed <- 0 until 60; ofBlock <- Seq(1, 3, 50)) withClue(s"$seed, $ofBlock: ") {
+      // Every second key is hot, and some blocks have nulls.
+      val large = Seq.fill(100)(
+        if (r.nextInt(40) == 0) None
+        else Some(if (r.nextBoolean()) 5L else r.nextInt(30).toLong))
+      val small = Seq.fill(r.nextInt(20))(Some(r.nextInt(40).toLong))
+      val memory = if (seed % 5 == 0) 0L else 1L << 24
+      val byBlock = TestTask.run(TestMemory.limited(memory)) { context =>
+        val wanted = new KeyLookup(keys, context)
+        val of = UnsafeProjection.create(types)
+        small.foreach(k => wanted.add(0, row(of)(k, 0)))
+        values(wanted.firstOfEach(1, blocks(large, ofBlock)))
+      }
+      assert(byBlock === through(TestMemory.limited(memory), small, large)._1)
+    }
+  }
+
+  test("the keys are given up within a block: all others get through") {
+    val large = Seq(9L, 1L, 1L, 2L, 9L, 1L).map(Some(_))
+    val read = TestTask.run(plenty) { context =>
+      val wanted = new KeyLookup(keys, context)
+      val of = UnsafeProjection.create(types)
+      Seq(1L, 2L, 3L).foreach(k => wanted.add(0, row(of)(Some(k), 0)))
+      val found = wanted.firstOfEach(1, blocks(large, 4))
+      val before = found.next().getInt(1)
+      wanted.giveUp()
+      before +: values(found)
+    }
+    assert(read === Seq(1, 2, 3, 4, 5))
   }
 
   test("nothing is read for keys that nobody has") {
@@ -100,8 +144,11 @@ class KeyLookupSuite extends SharedSparkSession {
     }
     val sent = slices.map { slice =>
       def rows = slice.iterator.map(k => row(of(1))(k, 0))
+      val byBlock = set(small)(_.metBy(1, blocks(slice, 2), maxKeys))
       // As tasks send it.
-      set(small)(_.metBy(1, rows, maxKeys)) match {
+      val byRow = set(small)(_.metBy(1, rows, maxKeys))
+      assert(byBlock === byRow)
+      byRow match {
         case Some(met: MatchedKeys) => met.toLongs
         case _ => Array.emptyLongArray
       }

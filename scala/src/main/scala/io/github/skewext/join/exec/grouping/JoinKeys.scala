@@ -28,6 +28,12 @@ abstract class JoinKeys extends Serializable {
 
   /** Whether two rows have equal keys. Neither key contains a null. */
   def equal(inputA: Int, a: UnsafeRow, inputB: Int, b: UnsafeRow): Boolean
+
+  /**
+   * Whether a row and the row at `i` of a block of the same input have equal keys. Valid for blocks
+   * whose hashes could be computed.
+   */
+  def equal(input: Int, row: UnsafeRow, rows: ColumnBlockRows, i: Int): Boolean
 }
 
 object JoinKeys {
@@ -150,6 +156,27 @@ private final class ColumnKeys(ordinals: Array[Array[Int]], fixed: Array[Boolean
     }
     true
   }
+
+  override def equal(input: Int, row: UnsafeRow, rows: ColumnBlockRows, i: Int): Boolean = {
+    val columns = ordinals(input)
+    var k = 0
+    while (k < numKeys) {
+      val column = rows.column(columns(k))
+      val word = row.getLong(columns(k))
+      if (fixed(k)) {
+        if (word != column.words(i)) return false
+      } else if (word.toInt != column.words(i).toInt || !ByteArrayMethods.arrayEquals(
+          row.getBaseObject,
+          row.getBaseOffset + (word >>> 32),
+          column.bytes,
+          column.starts(i),
+          word.toInt)) {
+        return false
+      }
+      k += 1
+    }
+    true
+  }
 }
 
 /**
@@ -172,6 +199,9 @@ private final class ComputedKeys(keys: Seq[Seq[Expression]], hashBits: Int) exte
   }
 
   override def hash(input: Int, rows: ColumnBlockRows, hashes: Array[Long]): Boolean = false
+
+  override def equal(input: Int, row: UnsafeRow, rows: ColumnBlockRows, i: Int): Boolean =
+    throw new UnsupportedOperationException("The keys are not columns of a block.")
 
   override def equal(inputA: Int, a: UnsafeRow, inputB: Int, b: UnsafeRow): Boolean =
     projections(inputA)(a) == others(inputB)(b)

@@ -2,7 +2,8 @@ package io.github.skewext.join.exec.grouping
 
 import scala.collection.mutable
 
-import io.github.skewext.shuffle.ShuffledColumns
+import io.github.skewext.join.exec.KeyFilter
+import io.github.skewext.shuffle.{ColumnBlockRows, ShuffledColumns}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
@@ -71,26 +72,63 @@ private[skewext] final class SpillableGroups(
   /**
    * Inserts the rows of an input by whole blocks of columns, if the input returns such blocks. It
    * stops at a block with a null key, or when rows no longer fit into memory. Returns the number of
-   * rows inserted. The caller inserts the next row by itself.
+   * rows taken. The caller inserts the next row by itself.
+   *
+   * @param added gets the hashes of the rows, or null
+   * @param wanted rows whose hashes it cannot have are left out; null for none
    */
-  def insertBlocks(input: Int, rows: Iterator[InternalRow]): Long = rows match {
-    case columns: ShuffledColumns => insertColumns(input, columns)
+  def insertBlocks(
+      input: Int,
+      rows: Iterator[InternalRow],
+      added: KeyFilter = null,
+      wanted: KeyFilter = null): Long = rows match {
+    case columns: ShuffledColumns => insertColumns(input, columns, added, wanted)
     case _ => 0L
   }
 
-  private def insertColumns(input: Int, rows: ShuffledColumns): Long = {
+  private def insertColumns(
+      input: Int,
+      rows: ShuffledColumns,
+      added: KeyFilter,
+      wanted: KeyFilter): Long = {
     var taken = 0L
     var block = rows.block
     while (block != null) {
       if (hashes.length < block.numRows) hashes = new Array[Long](2 * block.numRows)
-      if (sorted == null && chunks.numRows + block.numRows <= settings.maxRowsInMemory &&
+      if (wanted != null) {
+        if (keys.hash(input, block, hashes)) {
+          insertWanted(input, block, wanted)
+          taken += block.taken
+        }
+      } else if (sorted == null && chunks.numRows + block.numRows <= settings.maxRowsInMemory &&
         block.isOfShortRows && keys.hash(input, block, hashes)) {
         block.takeUntil(chunks.insert(input, block, hashes))
         taken += block.taken
+        if (added != null) {
+          var i = 0
+          while (i < block.taken) {
+            added.add(hashes(i))
+            i += 1
+          }
+        }
       }
       block = if (block.hasNext) null else rows.block
     }
     taken
+  }
+
+  /** Builds and inserts only the rows that are wanted. */
+  private def insertWanted(input: Int, block: ColumnBlockRows, wanted: KeyFilter): Unit = {
+    var i = 0
+    while (i < block.numRows) {
+      if (wanted.mayHave(hashes(i))) {
+        block.takeUntil(i)
+        block.next()
+        insert(input, hashes(i), block.row)
+      }
+      i += 1
+    }
+    block.takeUntil(i)
   }
 
   private def inserted(input: Int, hash: Long, row: UnsafeRow): Boolean =

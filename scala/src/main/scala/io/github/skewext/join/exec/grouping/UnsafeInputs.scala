@@ -1,5 +1,7 @@
 package io.github.skewext.join.exec.grouping
 
+import io.github.skewext.shuffle.ShuffledColumns
+
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.types.DataType
@@ -19,5 +21,11 @@ private[skewext] final class UnsafeInputs(inputTypes: Seq[Seq[DataType]]) {
         projections(input) = UnsafeProjection.create(inputTypes(input).toArray)
       }
       projections(input)(other)
+  }
+
+  /** The same for all rows of an input. Blocks of columns remain blocks. */
+  def all(input: Int, rows: Iterator[InternalRow]): Iterator[InternalRow] = rows match {
+    case columns: ShuffledColumns => columns
+    case other => other.map(apply(input, _))
   }
 }

@@ -1,13 +1,10 @@
 package io.github.skewext.join.exec.grouping
 
-import io.github.skewext.shuffle.{BatchPartitioner, BitPacking, ColumnBlockRows, PartitionedColumnBuffer, ShuffledColumns}
+import io.github.skewext.join.exec.KeyFilter
+import io.github.skewext.shuffle.{BlocksOf, ShuffledColumns}
 
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeRow}
-import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.skewext.{TestMemory, TestTask}
-import org.apache.spark.sql.types.{IntegerType, StringType}
-import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /** Rows that come as blocks of columns, and are copied column by column: as if they came by row. */
 class BlocksInGroupsSuite extends GroupsTest {
@@ -15,25 +12,11 @@ class BlocksInGroupsSuite extends GroupsTest {
   /** A key that is null is `Null`. */
   private val Null = -1
 
-  private def blocks(input: Input, width: Int): Iterator[InternalRow] = {
-    val rows = new ColumnBlockRows(types.toSeq)
-    val runs = new PartitionedColumnBuffer(types.toSeq, 1, BatchPartitioner.byRow(_ => 0))
-    input.grouped(300).flatMap { some =>
-      val keys = new OnHeapColumnVector(some.size, IntegerType)
-      val texts = new OnHeapColumnVector(some.size, StringType)
-      some.zipWithIndex.foreach { case ((k, v), i) =>
-        if (k == Null) keys.putNull(i) else keys.putInt(i, k)
-        texts.putByteArray(i, (v + "." * width).getBytes)
-      }
-      runs.add(new ColumnarBatch(Array(keys, texts), some.size), 0, some.size)
-      runs.drain().map { case (_, _, block) =>
-        // Without its size.
-        val bytes = block.array.slice(4, block.size) ++ new Array[Byte](BitPacking.Slack)
-        rows.open(bytes, block.size - 4)
-        new GenericInternalRow(Array[Any](rows))
-      }
-    }
-  }
+  private def blocks(input: Input, width: Int): ShuffledColumns =
+    BlocksOf(
+      types.toSeq,
+      input.iterator.map { case (k, v) => Seq(if (k == Null) null else k, v + "." * width) },
+      ofBlock = 300)
 
   /** The groups of rows whose keys are not null, and how many came by block. */
   private def gatherBlocks(
@@ -50,7 +33,7 @@ class BlocksInGroupsSuite extends GroupsTest {
         settings)
     var byBlock = 0L
     inputs.zipWithIndex.foreach { case (input, i) =>
-      val columns = new ShuffledColumns(blocks(input, width), _ => ())
+      val columns = blocks(input, width)
       byBlock += groups.insertBlocks(i, columns)
       while (columns.hasNext) {
         val row = columns.next().asInstanceOf[UnsafeRow]
@@ -108,6 +91,25 @@ class BlocksInGroupsSuite extends GroupsTest {
       val (groups, byBlock) = gatherBlocks(all, settings.copy(maxRowsInMemory = most))
       assert(byBlock <= most)
       assert(combinations(groups.result()) === expected(all))
+    }
+  }
+
+  test("of a slice's keys: the others' rows are left out, and what a filter cannot tell apart") {
+    inTask(TestMemory.limited(Long.MaxValue)) {
+      val slice = (0 until 700).map(r => r % 7 * 100 -> s"s$r")
+      val other = (0 until 2000).map(r => r -> s"o$r")
+      val groupKeys = keys(2, hashBits = 64)
+      val groups = new SpillableGroups(groupKeys, Array(2, 2), Array(false, false), settings)
+      val ofSlice = KeyFilter.ofBytes(1 << 16)
+      assert(groups.insertBlocks(0, blocks(slice, 0), added = ofSlice) === 700)
+      groups.finishInput(0)
+      assert(groups.insertBlocks(1, blocks(other, 0), wanted = ofSlice) === 2000)
+      groups.finishInput(1)
+      val found = combinations(groups.result())
+      val matched = expected(Seq(slice, other.filter { case (k, _) => k % 100 == 0 && k < 700 }))
+      assert(matched.toSet.subsetOf(found.toSet))
+      // Seven keys are few for 16,384 bits.
+      assert(found.size < matched.size + 20)
     }
   }
 }
