@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import summary
 from harness.facts import Watch, balance
 from harness.measure import progress
-from harness.sessions import configured
+from harness.sessions import configured, whole_heap
 from harness.variants import SWITCH
 
 if TYPE_CHECKING:
@@ -143,7 +143,9 @@ def session(options: argparse.Namespace, home: Path) -> SparkSession:
         {
             "spark.jars": JARS.read_text(encoding="utf-8").strip(),
             "spark.driver.memory": options.heap,
-            "spark.driver.extraJavaOptions": f"-Xms{options.heap} -Dderby.system.home={home}",
+            "spark.driver.extraJavaOptions": (
+                f"{whole_heap(options.heap)} -Dderby.system.home={home}"
+            ),
             "spark.local.dir": str(home / "shuffle"),
             "spark.sql.warehouse.dir": str(home / "warehouse"),
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"

@@ -49,6 +49,11 @@ class SessionSpec:
     cores: int
     heap: str
     conf: dict[str, str] = field(default_factory=dict)
+def whole_heap(size: str) -> str:
+    """JVM options: a heap of full size, whose pages the kernel zeroes before any variant runs."""
+    return f"-Xms{size} -XX:+AlwaysPreTouch"
+
+
     comet_jar: str = ""
     #: "plain" or "comet".
     kind: str = "plain"
@@ -57,8 +62,7 @@ class SessionSpec:
         """Start it in this process."""
         settings = {
             "spark.driver.memory": self.heap,
-            # The whole heap from the start: no variant pays for its growth.
-            "spark.driver.extraJavaOptions": f"-Xms{self.heap}",
+            "spark.driver.extraJavaOptions": whole_heap(self.heap),
             "spark.driver.host": "localhost",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.local.dir": str(self.cache / "shuffle"),
@@ -78,7 +82,7 @@ class SessionSpec:
         on_heap = max(1, gigabytes * 2 // 5)
         return {
             "spark.driver.memory": f"{on_heap}g",
-            "spark.driver.extraJavaOptions": f"-Xms{on_heap}g",
+            "spark.driver.extraJavaOptions": whole_heap(f"{on_heap}g"),
             "spark.jars": self.comet_jar,
             # Spark makes the shuffle manager before it reads spark.jars.
             "spark.driver.extraClassPath": self.comet_jar,
