@@ -18,10 +18,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from subprocess import CalledProcessError
-from typing import Any
+from typing import Any, Callable
 
 import plan_time
-import pyspark
 from harness import facts, report, sessions, worker
 from harness.case import FULL_ROWS, QUICK_ROWS, Case
 from harness.cases import CASES, select
@@ -96,7 +95,9 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(options: argparse.Namespace, cache: Path) -> int:
-    comet_jar = _comet_jar(options, cache)
+    wanted = [VARIANTS[v] for case in options.selected for v in options.only or case.variants]
+    has_comet = not options.no_comet and any(variant.session == "comet" for variant in wanted)
+    comet_jar = _fetch(sessions.fetch_comet, cache) if has_comet else ""
     spec = SessionSpec(
         cache,
         options.cores,
@@ -139,18 +140,12 @@ def _run(options: argparse.Namespace, cache: Path) -> int:
     return 1 if failures else 0
 
 
-def _comet_jar(options: argparse.Namespace, cache: Path) -> str:
-    """The path of Comet's jar; empty if no case needs it or it is not available."""
-    wanted = {name for case in options.selected for name in options.only or case.variants}
-    if options.no_comet or all(VARIANTS[name].session != "comet" for name in wanted):
-        return ""
-    if not pyspark.__version__.startswith(sessions.COMET_SPARK):
-        progress(f"Without Comet, whose jar is one for Spark {sessions.COMET_SPARK}")
-        return ""
+def _fetch(get: Callable[[Path], Path], cache: Path) -> str:
+    """The path of a file from a package registry; empty, with a message, if it is not available."""
     try:
-        return str(sessions.fetch_comet(cache))
+        return str(get(cache))
     except (OSError, CalledProcessError) as error:
-        progress(f"Without Comet: {error}")
+        progress(f"{get.__name__}: {error}")
         return ""
 
 
@@ -162,7 +157,7 @@ def _run_case(case: Case, spec: SessionSpec, how: Options, pool: Pool) -> dict[s
     measured = measure(case, pool, how)
     versions = pool.ask("plain", worker.versions)
     if how.comet and any(VARIANTS[name].session == "comet" for name in case.variants):
-        versions["comet"] = sessions.COMET.rsplit(":", 1)[1]
+        versions["comet"] = sessions.COMET[sessions.LINE][0].rsplit(":", 1)[1]
     settings = {
         "cores": spec.cores,
         "heap": spec.heap,

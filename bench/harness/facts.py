@@ -89,6 +89,7 @@ class Watch:
         exchanges = [text for name, text in listed if name == "Exchange"]
         special = Counter(
             BulkExchange=sum(_BULK in text for text in exchanges),
+            NativeExchange=plain.count("CometExchange"),
             ColumnExchange=sum(_BY_COLUMN in text for text in exchanges),
             OursSplit=sum(m is not None for m in matches),
             SparkSplit=sum(_SPARK_SPLIT in name for name, _ in listed),

@@ -84,6 +84,8 @@ def expected_plan(variant: Variant, point: Point, chosen: str | None = None) -> 
         plan["ColumnExchange"] = by_column
         if point.bucketed:
             plan.update(Exchange=0, ColumnExchange=0)
+    if variant.session == "comet":
+        plan["NativeExchange"] = plan["Exchange"]
     if point.skewed:
         return _split_plan(variant, point, plan)
     return {**plan, **_lookup(variant, point)}

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, TimeoutError
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
@@ -17,13 +18,19 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
+import pyspark
+
 from pyspark_skewext import configure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-COMET_SPARK = "3.5"
-COMET = f"org.apache.datafusion:comet-spark-spark{COMET_SPARK}_2.12:0.12.0"
+#: Of each line of Spark that Maven has a Comet for: its jar, and the name of its shuffle settings.
+COMET = {
+    "3.5": ("org.apache.datafusion:comet-spark-spark3.5_2.12:0.12.0", "spark.comet.exec.shuffle"),
+    "4.1": ("org.apache.datafusion:comet-spark-spark4.1_2.13:1.2.0", "spark.comet.shuffle"),
+}
+LINE = pyspark.__version__[:3]
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 
 
@@ -41,6 +48,11 @@ def configured(master: str, settings: dict[str, str], log_level: str = "ERROR") 
     return spark
 
 
+def whole_heap(size: str) -> str:
+    """JVM options: a heap of full size, whose pages the kernel zeroes before any variant runs."""
+    return f"-Xms{size} -XX:+AlwaysPreTouch"
+
+
 @dataclass(frozen=True)
 class SessionSpec:
     """The settings of a session in a process of its own."""
@@ -49,11 +61,6 @@ class SessionSpec:
     cores: int
     heap: str
     conf: dict[str, str] = field(default_factory=dict)
-def whole_heap(size: str) -> str:
-    """JVM options: a heap of full size, whose pages the kernel zeroes before any variant runs."""
-    return f"-Xms{size} -XX:+AlwaysPreTouch"
-
-
     comet_jar: str = ""
     #: "plain" or "comet".
     kind: str = "plain"
@@ -77,9 +84,10 @@ def whole_heap(size: str) -> str:
         return configured(f"local[{self.cores}]", {**settings, **self.conf})
 
     def _comet(self) -> dict[str, str]:
-        """As much memory in all as the plain session, 4 GB of it on the heap."""
+        """As much memory in all as the plain session, a fifth of it on the heap."""
         gigabytes = int(self.heap[:-1])
-        on_heap = max(1, gigabytes * 2 // 5)
+        on_heap = max(1, gigabytes // 5)
+        _, shuffle = COMET[LINE]
         return {
             "spark.driver.memory": f"{on_heap}g",
             "spark.driver.extraJavaOptions": whole_heap(f"{on_heap}g"),
@@ -94,8 +102,8 @@ def whole_heap(size: str) -> str:
             "spark.memory.offHeap.size": f"{max(1, gigabytes - on_heap)}g",
             "spark.comet.enabled": "true",
             "spark.comet.exec.enabled": "true",
-            "spark.comet.exec.shuffle.enabled": "true",
-            "spark.comet.exec.shuffle.mode": "auto",
+            f"{shuffle}.enabled": "true",
+            f"{shuffle}.mode": "native",
         }
 
 
@@ -154,16 +162,19 @@ class Pool:
 
 def fetch_comet(cache: Path) -> Path:
     """Get Comet's jar, which has its native library inside, from Maven's repository, once."""
-    _, artifact, version = COMET.split(":")
-    jar = cache / "jars" / f"{artifact}-{version}.jar"
-    if not jar.exists():
-        if shutil.which("mvn") is None:
-            raise FileNotFoundError("Comet's jar needs Maven on PATH")
-        making = cache / "jars" / "making"
-        subprocess.run(
-            ["mvn", "-q", "-B", _COPY, f"-Dartifact={COMET}", f"-DoutputDirectory={making}"],
-            check=True,
-        )
-        (making / jar.name).rename(jar)
-        making.rmdir()
-    return jar
+    if LINE not in COMET:
+        raise FileNotFoundError(f"Comet is for Spark {' and '.join(COMET)}")
+    coordinates, _ = COMET[LINE]
+    _, artifact, version = coordinates.split(":")
+    copy = ("mvn", "-q", "-B", _COPY, f"-Dartifact={coordinates}", "-DoutputDirectory={}")
+    return fetched(cache / "jars" / f"{artifact}-{version}", copy) / f"{artifact}-{version}.jar"
+
+
+def fetched(folder: Path, command: Sequence[str]) -> Path:
+    """The folder, which is complete if it exists; the command fills the one in place of `{}`."""
+    if not folder.exists():
+        making = folder.with_name(f"{folder.name}.making")
+        shutil.rmtree(making, ignore_errors=True)
+        subprocess.run([part.format(making) for part in command], check=True)
+        making.rename(folder)
+    return folder

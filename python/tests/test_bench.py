@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack
 from pathlib import Path
+from subprocess import CalledProcessError
 from typing import Any, Callable
 
 import pytest
 import summary
-from harness import data, facts, hot_tables, report, worker
+from harness import data, facts, hot_tables, report, sessions, worker
 from harness.case import Case, Point
 from harness.facts import Watch
 from harness.measure import Options, measure
-from harness.plans import expected_plan
+from harness.plans import difference, expected_plan
 from harness.sessions import Pool
 from harness.variants import VARIANTS
 from pyspark.sql import DataFrame, SparkSession
@@ -99,6 +101,27 @@ def test_another_plan_is_a_problem(tmp_path: Path) -> None:
     _, found = measured(tmp_path, ours={"SortMergeJoin": 3, "Exchange": 4})
     (problem,) = found["problems"]
     assert problem.startswith("two all: ours: plan has 3 SortMergeJoin for 0, 0 MultiFullJoin")
+
+
+def test_a_plan_of_comet_has_its_native_exchanges() -> None:
+    wanted = expected_plan(VARIANTS["comet-shufflehash"], Point("all"))
+    assert wanted == {"CometHashJoin": 3, "Exchange": 6, "NativeExchange": 6, "Sort": 0}
+    found = {"CometHashJoin": 3, "Exchange": 6, "NativeExchange": 5}
+    assert difference(wanted, found) == "plan has 5 NativeExchange for 6"
+
+
+def test_what_is_fetched_is_complete(tmp_path: Path) -> None:
+    make = "import pathlib, sys; pathlib.Path(sys.argv[1]).mkdir(); sys.exit(int(sys.argv[2]))"
+
+    def fetched(status: str) -> Path:
+        return sessions.fetched(tmp_path / "jars", (sys.executable, "-c", make, "{}", status))
+
+    with pytest.raises(CalledProcessError):
+        fetched("1")
+    assert not (tmp_path / "jars").exists()
+    # The second time nothing runs.
+    assert fetched("0") == fetched("1") == tmp_path / "jars"
+    assert (tmp_path / "jars").is_dir()
 
 
 def test_the_interval_of_a_median_does_not_depend_on_outliers() -> None:
