@@ -26,7 +26,7 @@ from harness.case import FULL_ROWS, QUICK_ROWS, Case
 from harness.cases import CASES, select
 from harness.measure import Options, measure, progress
 from harness.sessions import Pool, SessionLostError, SessionSpec
-from harness.variants import VARIANTS
+from harness.variants import DUCKDB, VARIANTS
 
 from pyspark_skewext import jar_path
 
@@ -96,6 +96,8 @@ def main(arguments: list[str]) -> int:
 
 def _run(options: argparse.Namespace, cache: Path) -> int:
     wanted = [VARIANTS[v] for case in options.selected for v in options.only or case.variants]
+    if any(variant.family == DUCKDB for variant in wanted):
+        _fetch(sessions.fetch_duckdb, cache)
     has_comet = not options.no_comet and any(variant.session == "comet" for variant in wanted)
     comet_jar = _fetch(sessions.fetch_comet, cache) if has_comet else ""
     spec = SessionSpec(

@@ -169,7 +169,7 @@ def _headlines(found: list[Json]) -> Rows:
 def cases(found: list[Json], base: str) -> str:
     """Cases of one point, without skew."""
     head = ["case", "rows a table", "best stock plan, s", "ours, s", "stock / ours"]
-    rows = [[*head, "ours / floor", "Comet / ours", "measured"]]
+    rows = [[*head, "ours / floor", "Comet / ours", "ours / DuckDB", "measured"]]
     for result in found:
         point = result["points"][0]
         if len(result["points"]) > 1 or result["case"].startswith("skew-"):
@@ -183,6 +183,7 @@ def cases(found: list[Json], base: str) -> str:
                 f"**{_over(point, 'stock', 'ours')}**",
                 _over(point, "ours", "floor"),
                 _over(point, "comet", "ours"),
+                _over(point, "ours", "duckdb"),
                 _measured(result),
             ]
         )

@@ -7,12 +7,9 @@ keeps the newest. `by_union` sorts a union of all tables once, and a window fill
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-import duckdb
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
@@ -87,35 +84,15 @@ def by_union(tables: Sequence[DataFrame], _: Sequence[str], __: Point) -> DataFr
     return rows.select(KEY, *(f"s{n}.*" for n in range(len(tables))))
 
 
-def by_duckdb(tables: Sequence[DataFrame], _: Sequence[str], __: Point) -> DataFrame:
-    """The answer of DuckDB; its time is that of `duckdb_seconds`."""
-    spark = tables[0].sparkSession
-    with TemporaryDirectory() as folder:
-        path = f"{folder}/joined.parquet"
-        duckdb.sql(f"COPY ({_duckdb_query(tables)}) TO '{path}' (FORMAT parquet)")
-        return spark.createDataFrame(spark.read.parquet(path).collect())
-
-
-def duckdb_seconds(tables: Sequence[DataFrame], cores: int, memory: str) -> float:
-    """DuckDB reads the same files, and keeps the result in memory."""
-    with duckdb.connect(config={"threads": cores, "memory_limit": f"{memory}b"}) as connection:
-        begin = time.perf_counter()
-        connection.execute(f"CREATE TEMP TABLE joined AS {_duckdb_query(tables)}")
-        return time.perf_counter() - begin
-
-
-def _duckdb_query(tables: Sequence[DataFrame]) -> str:
-    def scan(n: int) -> str:
-        return (
-            f"read_parquet({[path.removeprefix('file:') for path in tables[n].inputFiles()]}) t{n}"
-        )
-
+def duckdb_query(tables: Sequence[str], _: Sequence[str]) -> str:
+    """DuckDB's as-of joins."""
+    joined, *others = tables
     joins = (
-        f" ASOF LEFT JOIN {scan(n)} ON t0.{KEY} = t{n}.{KEY} AND t0_at >= t{n}_at"
-        for n in range(1, len(tables))
+        f" ASOF LEFT JOIN {each} ON t0.{KEY} = t{n}.{KEY} AND t0_at >= t{n}_at"
+        for n, each in enumerate(others, 1)
     )
     columns = ", ".join(f"t{n}.* EXCLUDE ({KEY})" for n in range(1, len(tables)))
-    return f"SELECT t0.*, {columns} FROM {scan(0)}{''.join(joins)}"
+    return f"SELECT t0.*, {columns} FROM {joined}{''.join(joins)}"
 
 
 def by_latest(tables: Sequence[DataFrame], _: Sequence[str], __: Point) -> DataFrame:

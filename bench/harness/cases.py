@@ -9,10 +9,7 @@ from harness.case import BOUNDS, CHAINS, STOCK, Case, Point
 from harness.queries import QUERIES
 from harness.variants import STOCK_VARIANT, TECHNIQUES
 
-_WITH_COMET = (
-    *(*STOCK, "ours", "ours-plain", "ours-rows", *BOUNDS),
-    *("comet-sortmerge", "comet-shufflehash", "comet-ours"),
-)
+_WITH_COMET = (*Case.variants, "comet-sortmerge", "comet-shufflehash", "comet-ours")
 _OF_FILES = (*CHAINS, "ours", "scan")
 _STRING = Point("N=4")
 

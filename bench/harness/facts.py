@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pyspark
 from py4j.protocol import Py4JJavaError
 
@@ -194,6 +195,7 @@ def versions(spark: SparkSession) -> dict[str, str]:
         "spark": spark.version,
         "java": f"{properties.getProperty('java.version')} {properties.getProperty('java.vendor')}",
         "skewext": skewext.__version__,
+        "duckdb": duckdb.__version__,
     }
 
 

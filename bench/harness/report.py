@@ -128,10 +128,10 @@ def describe(found: Json) -> str:
             f"{point['partitions']} partitions"
         )
         blocks.append(_as_text(_variant_rows(point)))
-        for over, under in (("stock", "ours"), ("comet", "ours"), ("ours", "floor")):
-            value = ratio(point, over, under)
+        for pair in ("stock / ours", "comet / ours", "ours / duckdb", "ours / floor"):
+            value = ratio(point, *pair.split(" / "))
             if value is not None:
-                blocks.append(f"  {over} / {under}: {value:.2f}")
+                blocks.append(f"  {pair}: {value:.2f}")
     for name, figures in found.get("overhead", {}).items():
         for figure, value in figures.items():
             blocks.append(f"{name}, {figure.replace('_', ' ')}: {percent(value)}")

@@ -31,6 +31,7 @@ COMET = {
     "4.1": ("org.apache.datafusion:comet-spark-spark4.1_2.13:1.2.0", "spark.comet.shuffle"),
 }
 LINE = pyspark.__version__[:3]
+DUCKDB = "duckdb==2.0.1"
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 
 
@@ -168,6 +169,14 @@ def fetch_comet(cache: Path) -> Path:
     _, artifact, version = coordinates.split(":")
     copy = ("mvn", "-q", "-B", _COPY, f"-Dartifact={coordinates}", "-DoutputDirectory={}")
     return fetched(cache / "jars" / f"{artifact}-{version}", copy) / f"{artifact}-{version}.jar"
+
+
+def fetch_duckdb(cache: Path) -> Path:
+    """Let new processes import this DuckDB in place of the one of the tests."""
+    folder = cache / f"{DUCKDB}-{sys.implementation.cache_tag}"
+    install = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target={}", DUCKDB)
+    sys.path.insert(0, str(fetched(folder, install)))
+    return folder
 
 
 def fetched(folder: Path, command: Sequence[str]) -> Path:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from harness import as_of
 from harness.case import Point
 from harness.data import LOOKED_UP, keys_of, unique_keys
+from harness.duck import ByDuckDB, full_joins
 from harness.queries import QUERIES
 from pyspark_skewext import multi_join, skew_join
 
@@ -39,7 +40,7 @@ TECHNIQUE = "technique"
 """The family of the techniques of `skew_join`."""
 
 DUCKDB = "duckdb"
-"""The family of the variant that DuckDB runs, in the process of the session."""
+"""The family of the variants that DuckDB runs."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,7 @@ VARIANTS = {
         Variant("comet-shufflehash", "comet", _chain(_HASH), _OFF, "comet"),
         # Comet has no hash of the expression that spreads null keys.
         Variant("comet-ours", "ours on comet", _ours, {SPREAD_NULLS: "false"}, "comet"),
+        Variant("duckdb", DUCKDB, ByDuckDB(full_joins)),
         # The query of "sortmerge", whose partitions the extension may split at run time.
         Variant("split", "ours", _chain()),
         Variant("whole", "ours unsplit", _ours, {SKEW: "false"}),
@@ -165,7 +167,7 @@ VARIANTS = {
         Variant("asof-pairs", "stock", as_of.by_pairs, _OFF),
         Variant("asof-union", "stock", as_of.by_union, _OFF),
         Variant("asof", "ours", as_of.by_asof_join),
-        Variant("asof-duckdb", DUCKDB, as_of.by_duckdb),
+        Variant("asof-duckdb", DUCKDB, ByDuckDB(as_of.duckdb_query)),
         Variant("latest-window", "stock", as_of.by_row_number, _OFF, min_tables=1),
         Variant("latest-max-by", "stock", as_of.by_max_by, _OFF, min_tables=1),
         Variant("latest", "ours", as_of.by_latest, min_tables=1),

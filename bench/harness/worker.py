@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Callable
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
-from harness import as_of, data, facts
+from harness import data, facts
 from harness.case import Point
+from harness.duck import ByDuckDB
 from harness.sessions import SessionSpec
 from harness.variants import (
-    DUCKDB,
     MAX_BROADCAST,
     OUTPUT_SKEW,
     SWITCH,
@@ -95,9 +95,9 @@ def _run(variant: Variant, point: Point, rows: int) -> Json:
     jvm: Any = spark._jvm
     jvm.java.lang.System.gc()
     time.sleep(0.2)
-    if variant.family == DUCKDB:
-        spec = _Session.spec
-        seconds = as_of.duckdb_seconds(tables, spec.cores, spec.heap)
+    if isinstance(variant.build, ByDuckDB):
+        spec, keys = _Session.spec, data.keys_of(point.kind)
+        seconds = variant.build.seconds(tables, keys, spec.cores, spec.heap)
         return {"seconds": seconds, "stages": [], "operators": {}}
     watch = facts.Watch(spark)
     begin = time.perf_counter()

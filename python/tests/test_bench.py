@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from subprocess import CalledProcessError
@@ -12,11 +13,12 @@ import pytest
 import summary
 from harness import data, facts, hot_tables, report, sessions, worker
 from harness.case import Case, Point
+from harness.duck import ByDuckDB
 from harness.facts import Watch
 from harness.measure import Options, measure
 from harness.plans import difference, expected_plan
 from harness.sessions import Pool
-from harness.variants import VARIANTS
+from harness.variants import VARIANTS, frames
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from stock import setting
@@ -28,6 +30,15 @@ def test_pages_show_the_figures_of_the_results() -> None:
         for name, block in blocks.items():
             assert block.count("\n") >= 3, name
             assert summary.with_block(text, name, block) == text, "run bench/summary.py"
+
+
+def test_a_result_with_duckdb_has_its_ratio() -> None:
+    (result,) = (r for r in summary.in_order(summary.RESULTS) if r["case"] == "n2")
+    (point,) = result["points"]
+    _, seconds = report.best(point, "ours") or ("", 0.0)
+    point["variants"]["duckdb"] = {"family": "duckdb", "min": 4 * seconds}
+    *_, row = summary.cases([result], "").splitlines()
+    assert row.split(" | ")[-2] == "0.25"
 
 
 def test_a_block_is_replaced_and_nothing_else() -> None:
@@ -169,6 +180,25 @@ def test_tables_have_the_skew_of_their_names(spark: SparkSession, tmp_path: Path
     assert shares == pytest.approx([n**-1.5 / hot_tables.ZETA for n in (1, 2, 3)], rel=0.3)
     copies = hot_tables.both_copies(1600)
     assert [counts(made("both", n))[:2] for n in (0, 1)] == [(1600, copies), (400, copies)]
+
+
+@pytest.mark.parametrize("kind", ["duplicates", "nulls30", "threekeys"])
+def test_duckdb_has_the_rows_of_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for table in range(3):
+        data.generate(spark, tmp_path, kind, 100, table)
+    tables = data.read(spark, tmp_path, kind, 100, 3)
+    variant, point = VARIANTS["duckdb"], Point("all", kind, 3)
+    rows = [
+        Counter(frame.select(*sorted(frame.columns)).collect())
+        for name in ("duckdb", "sortmerge")
+        for frame in frames(VARIANTS[name], tables, point)
+    ]
+    assert rows[0] == rows[1]
+    assert isinstance(variant.build, ByDuckDB)
+    assert variant.build.seconds(tables, data.keys_of(kind), 1, "1g") > 0
 
 
 def test_facts_of_a_split_join(spark: SparkSession) -> None:

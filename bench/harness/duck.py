@@ -1,0 +1,53 @@
+"""Joins by DuckDB of the same files, in the process of the session."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from tempfile import gettempdir
+from typing import TYPE_CHECKING, Callable
+
+import duckdb
+
+from harness.case import Point
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class ByDuckDB:
+    """Builds the answer of DuckDB; its time is that of `seconds`."""
+
+    #: The query of tables, which are named t0, t1 and so on, with these key columns.
+    query: Callable[[Sequence[str], Sequence[str]], str]
+
+    def __call__(self, tables: Sequence[DataFrame], keys: Sequence[str], _: Point) -> DataFrame:
+        """The answer, through a file that the next run of the benchmarks deletes."""
+        spark = tables[0].sparkSession
+        path = f"{spark.conf.get('spark.local.dir', gettempdir())}/duckdb.parquet"
+        with duckdb.connect() as connection:
+            connection.execute(f"COPY ({self._sql(tables, keys)}) TO '{path}' (FORMAT parquet)")
+        return spark.read.parquet(path)
+
+    def seconds(
+        self, tables: Sequence[DataFrame], keys: Sequence[str], cores: int, memory: str
+    ) -> float:
+        """DuckDB has no `noop` sink: a hash of whole rows reads all values and is the cheapest."""
+        rows = f"SELECT bit_xor(hash(joined)) FROM ({self._sql(tables, keys)}) joined"
+        with duckdb.connect(config={"threads": cores, "memory_limit": f"{memory}b"}) as connection:
+            begin = time.perf_counter()
+            connection.execute(rows).fetchall()
+            return time.perf_counter() - begin
+
+    def _sql(self, tables: Sequence[DataFrame], keys: Sequence[str]) -> str:
+        files = ([path.removeprefix("file:") for path in each.inputFiles()] for each in tables)
+        return self.query([f"read_parquet({each}) t{n}" for n, each in enumerate(files)], keys)
+
+
+def full_joins(tables: Sequence[str], keys: Sequence[str]) -> str:
+    """A chain of full joins on all keys."""
+    joined, *others = tables
+    using = f"USING ({', '.join(keys)})"
+    return f"SELECT * FROM {joined}{''.join(f' FULL JOIN {each} {using}' for each in others)}"
