@@ -31,6 +31,8 @@ private[skewext] case class BucketSource(node: SparkPlan, files: BucketFiles, sl
 
   override def sketch: Option[KeySketch] = None
 
+  override def bytesInMemory: Double = 0
+
   override def rowBytes: Double = 0
 
   override def reading(specs: Seq[ShufflePartitionSpec]): SparkPlan =

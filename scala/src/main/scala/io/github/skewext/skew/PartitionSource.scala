@@ -47,6 +47,9 @@ private[skewext] trait PartitionSource {
   /** Whether key sampling was skipped because it needs too many counters. */
   def keysNotCounted: Boolean = false
 
+  /** The size of all its rows in memory, or 0 if that is unknown. */
+  def bytesInMemory: Double
+
   /** The average size of its rows in memory, or 0 if that is unknown. */
   def rowBytes: Double
 
@@ -95,13 +98,12 @@ private[skewext] case class ShuffleSource(
 
   override def keysNotCounted: Boolean = counting.exists(_.isLeftOut)
 
-  override def rowBytes: Double = {
-    val shuffled = stage.shuffle.runtimeStatistics
-    shuffled.rowCount
-      .filter(_ > 0)
-      .map(n => shuffled.sizeInBytes.toDouble / n.toDouble)
-      .getOrElse(0.0)
-  }
+  override def bytesInMemory: Double = stage.shuffle.runtimeStatistics.sizeInBytes.toDouble
+
+  override def rowBytes: Double = stage.shuffle.runtimeStatistics.rowCount
+    .filter(_ > 0)
+    .map(n => bytesInMemory / n.toDouble)
+    .getOrElse(0.0)
 
   override def reading(specs: Seq[ShufflePartitionSpec]): SparkPlan =
     SplitReadSpecs.of(stage, specs)

@@ -46,8 +46,10 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
       stable = () => keysStay,
       rowsStable = () => rowsStay,
       wholeBytes = if (several) Some(bytes) else None,
-      weights =
-        sketch.map(s => RowWeights.of(bytes, s.sampled, s.every)).getOrElse(IndexedSeq.empty))
+      weights = RowWeights.unpacked(
+        sketch.map(s => RowWeights.of(bytes, s.sampled, s.every)).getOrElse(IndexedSeq.empty),
+        bytes,
+        sources.map(_.bytesInMemory).sum))
     sliced.fold(whole) { source =>
       // Dividing a block requires that a repeated map task produces the same rows. All tasks that
       // share a block process all of it. That is cheap for a single source, whose rows are not

@@ -46,12 +46,15 @@ case class SkewInput(
   /** The same input, with bytes multiplied by the weights. */
   def weighed: SkewInput = if (weights.isEmpty) this
   else {
+    val least = weights.min
     def weigh(partition: Int)(size: Long) = (size * weights(partition)).toLong
+    def weighAll(sizes: IndexedSeq[Long]) = sizes.indices.map(p => weigh(p)(sizes(p)))
     copy(
-      bytes = bytes.indices.map(p => weigh(p)(bytes(p))),
+      bytes = weighAll(bytes),
       blocks = p => blocks(p).map(block => block.copy(bytes = weigh(p)(block.bytes))),
+      wholeBytes = wholeBytes.map(weighAll),
       weights = IndexedSeq.empty,
-      equalRows = p => weights(p) >= RowWeights.OfEqualRows)
+      equalRows = p => weights(p) >= RowWeights.OfEqualRows * least)
   }
 
   /**

@@ -2,8 +2,8 @@ package io.github.skewext.skew
 
 import io.github.skewext.rules.SkewConf
 
-import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.{Column, DataFrame}
 
 /** Skew that sizes do not show: equal keys without other columns are compressed to nearly nothing. */
 class RowSkewSuite extends CompressedSkewTest {
@@ -79,5 +79,28 @@ class RowSkewSuite extends CompressedSkewTest {
     val split = checkSplit(
       multiJoin(inputs, Seq("k"), roles = Seq("required", "excluded", "optional"))).splits
     assert(split.residuals === 1 && split.pieces === 0)
+  }
+
+  test("rows of a hot key that compress much better than usual, without samples") {
+    // As many compressed bytes of text, in memory 16 KB and 128 bytes.
+    val unusual = repeat(sha2(col("id").cast("string"), 256), 256)
+    val usual = sha2(col("id").cast("string"), 512)
+    def full(text: Column, maps: Int) = {
+      // The optimizer must not know the key, or it plans a join without keys.
+      val hot = spark
+        .range(0, 200, 1, maps)
+        .select(when(col("id") < 200, 3L).otherwise(col("id")).as("l"), text.as("s"))
+      join(hot, few("r"), "full", "merge")
+    }
+    withSQLConf(SkewConf.SKEW_OUTPUT_MODE.key -> SkewConf.OutputSkew.MultiJoin) {
+      for (maps <- Seq(1, 8)) {
+        val Seq(split) = checkSplit(full(unusual, maps)).splits.partitions
+        assert(split.slices.size > 1 && split.residual)
+        assert(split.slices.map(_.bytes).sum < 50000)
+        val whole = full(usual, maps)
+        checkWhole(whole)
+        assert(reasons(whole) === Seq(SkewReason.NotSkewed))
+      }
+    }
   }
 }

@@ -47,4 +47,16 @@ class RowWeightsSuite extends AnyFunSuite {
       RowWeights.of(IndexedSeq(0L, 40L, 0L), IndexedSeq(0L, 4000L, 0L), 1) ===
         IndexedSeq(1.0, 1.0, 1.0))
   }
+
+  test("all partitions together weigh a tenth of their size in memory, if they are smaller") {
+    val bytes = IndexedSeq(10L, 0L, 40L)
+    def unpacked(inMemory: Double, weights: Double*) =
+      RowWeights.unpacked(weights.toIndexedSeq, bytes, inMemory)
+    assert(unpacked(1500) === IndexedSeq(3.0, 3.0, 3.0))
+    assert(unpacked(500).isEmpty && unpacked(0).isEmpty)
+    // What weighs more by its rows is a part of that.
+    assert(unpacked(1800, 1, 1, 2) === IndexedSeq(2.0, 2.0, 4.0))
+    assert(unpacked(900, 1, 1, 2) === IndexedSeq(1.0, 1.0, 2.0))
+    assert(RowWeights.unpacked(IndexedSeq.empty, IndexedSeq(0L, 0L), 900).isEmpty)
+  }
 }

@@ -294,6 +294,33 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(only(plan(3, 120)).slices.forall(_.shares > 1))
   }
 
+  test("a partition of a shuffle that compresses unusually well has more bytes for the planner") {
+    val small = input(Optional, 10)
+    def plan(ratio: Double, blocks: Long*) = {
+      val hot = input(Required, blocks: _*)
+      val inMemory = ratio * hot.bytes.sum
+      val weights = RowWeights.unpacked(IndexedSeq.empty, hot.bytes, inMemory)
+      SkewPlanner.plan(Seq(hot.copy(weights = weights), small), settings)
+    }
+    val split = only(plan(80, 40, 20, 40))
+    // The rows differ, so that several tasks may share a block.
+    val large = only(SkewPlanner.plan(Seq(input(Required, 320, 160, 320), small), settings))
+    assert(large.slices.exists(_.shares > 1))
+    def parts(of: PartitionSplit) = of.slices.map(s => (s.startMap, s.endMap, s.share, s.shares))
+    assert(parts(split) === parts(large))
+    assert((split.longestTask, split.work) === ((large.longestTask, large.work)))
+    assert(split.slices.map(_.bytes).sum === 100)
+    // As much in memory as usual, or nothing known.
+    for (ratio <- Seq(0, 1, 10.0); blocks <- Seq(Seq(200L, 150L), Seq(100L))) {
+      val usual = SkewPlanner.plan(Seq(input(Required, blocks: _*), small), settings)
+      assert(plan(ratio, blocks: _*) === usual)
+    }
+    assert(plan(10, 100) === Left(SkewReason.NotSkewed))
+    // 250 bytes are below the threshold, and 40 are not five times as many as others have.
+    assert(plan(25, 100) === Left(SkewReason.NotSkewed))
+    assert(plan(999, 40) === Left(SkewReason.NotSkewed))
+  }
+
   test("an aggregated input is read whole, and vetoes if it is the skewed one") {
     val aggregated = input(Optional, 100, 100, 100, 100).copy(sliceable = false)
     assert(
@@ -317,6 +344,9 @@ class SkewPlannerSuite extends SkewPlannerTest {
     val split = only(plan(made))
     assert(split.slices.map(_.bytes) === Seq.fill(5)(60))
     assert(split.rereadBytes === 4 * (100 + 10))
+    // All its shuffles weigh more; two tasks share a block of 120 now.
+    val heavier = only(plan(made.copy(weights = IndexedSeq.fill(4)(2.0))))
+    assert(heavier.longestTask === 2 * 100 + 60 + 0.3 * 60 + 10)
     // The rows are in a shuffle that is read whole.
     assert(plan(of(Required, 0, 250, 0, 0)) === Left(SkewReason.InputNotSliceable))
     // To know its keys, they must be joined, which is all that there is to do.
