@@ -63,7 +63,10 @@ private case class BulkShuffledRowPartition(
     spec: ShufflePartitionSpec)
     extends Partition
 
-private final class BulkShuffledRows(blocks: FetchedBlocks, numFields: Int, context: TaskContext)
+private[skewext] final class BulkShuffledRows(
+    blocks: FetchedBlocks,
+    numFields: Int,
+    context: TaskContext)
     extends Iterator[InternalRow] {
 
   private[this] val row = new UnsafeRow(numFields)

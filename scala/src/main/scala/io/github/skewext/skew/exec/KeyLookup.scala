@@ -38,9 +38,13 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
   private[this] val inRows = keys.inRows
   private[this] val hashes = new KeyFilter(FilterBits)
 
-  /** The last row that was looked up. If a key is hot, the next row often has the same key. */
-  private[this] var lastRow: UnsafeRow = _
-  private[this] var lastHash = 0L
+  /**
+   * A row that was looked up, whose key need not be looked up again. A majority vote among the rows
+   * chooses it, so that it is one of a hot key.
+   */
+  private[this] var frequent: UnsafeRow = _
+  private[this] var frequentHash = 0L
+  private[this] var votes = 0L
 
   /** Null if there was no memory for it, or if it is no longer needed. */
   private[this] var set: BytesToBytesMap = create()
@@ -172,12 +176,22 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
 
   /** Whether the key of the row is in the set and was not met before. All rows are of one input. */
   private def meet(input: Int, row: UnsafeRow): Boolean = {
+    // A null may pass for a key of zero bits here, and matches nothing, either.
+    if (frequent != null && inRows.equal(input, frequent, input, row)) {
+      votes += 1
+      return false
+    }
     if (inRows.hasNull(input, row)) return false
     val hash = inRows.hash(input, row)
-    if (!hashes.mayHave(hash) || isLast(input, row, hash)) return false
-    if (lastRow == null) lastRow = UnsafeRow.createFromByteArray(0, row.numFields)
-    lastRow.copyFrom(row)
-    lastHash = hash
+    if (!hashes.mayHave(hash)) return false
+    if (votes > 0) {
+      votes -= 1
+    } else {
+      if (frequent == null) frequent = UnsafeRow.createFromByteArray(0, row.numFields)
+      frequent.copyFrom(row)
+      frequentHash = hash
+      votes = 1
+    }
     val key = projections(input)(row)
     val location = set.lookup(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
     val first = location.isDefined &&
@@ -189,12 +203,9 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
     first
   }
 
-  private def isLast(input: Int, row: UnsafeRow, hash: Long): Boolean =
-    lastRow != null && hash == lastHash && inRows.equal(input, lastRow, input, row)
-
   /**
    * The rows that have to be looked up. In a block of columns only the keys are decoded and
-   * searched, and a row is built if its key may be in the set and is not that of the last row.
+   * searched, and a row is built if its key may be in the set and is not the frequent one.
    */
   private final class Candidates(input: Int, rows: Iterator[InternalRow]) {
     private[this] var block: ColumnBlockRows = _
@@ -214,8 +225,12 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
 
     private def isCandidate(i: Int): Boolean = {
       val hash = ofBlock(i)
-      hashes.mayHave(hash) &&
-      !(lastRow != null && hash == lastHash && inRows.equal(input, lastRow, block, i))
+      if (frequent == null || hash != frequentHash || !inRows.equal(input, frequent, block, i)) {
+        hashes.mayHave(hash)
+      } else {
+        votes += 1
+        false
+      }
     }
 
     /** Whether the next row is one of a block whose hashes are known. */
