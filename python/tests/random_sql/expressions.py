@@ -242,11 +242,11 @@ class Expressions:
         key = key or self.some_key(relation, "k")
         value = self._random.choice(self._columns(relation))
         forms = ["count({1})", "max({1})", "min({1})"]
-        # The first rows of an order have one answer if rows of one place in it are alike.
+        # Rows of one place in the order get one answer; `lag` would tell them apart.
         ordered = self._random.random() < 0.5
-        forms += ["rank()", "lag({1})", "dense_rank()"] if ordered else []
+        forms += ["rank()", "first_value({1})", "dense_rank()"] if ordered else []
         form = self._random.choice(forms)
-        family = value.family if form[:3] in ("max", "min", "lag") else "number"
+        family = value.family if form[:3] in ("max", "min", "fir") else "number"
         order = " ORDER BY {1} NULLS FIRST" if ordered else ""
         over = f"{form} OVER (PARTITION BY {{0}}{order})"
         return Col(Op(over, (key.expr, value.expr)), family, relation.rows)
