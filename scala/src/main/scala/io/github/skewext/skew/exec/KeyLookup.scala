@@ -96,7 +96,7 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
 
       override def hasNext: Boolean = {
         while (found == null && !ended) {
-          val row = if (unmet == 0 && set != null) null else candidates.next()
+          val row = candidates.next()
           if (row == null) {
             ended = true
             free()
@@ -126,7 +126,7 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
     (if (set != null && set.numKeys() > maxKeys) None else sortedHashes()).map { hashes =>
       val candidates = new Candidates(input, rows)
       var row = candidates.next()
-      while (unmet > 0 && row != null) {
+      while (row != null) {
         meet(input, row.asInstanceOf[UnsafeRow])
         row = candidates.next()
       }
@@ -211,8 +211,12 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
     private[this] var block: ColumnBlockRows = _
     private[this] val ofBlock = new Array[Long](PartitionedColumnBuffer.BlockRows)
 
-    /** Null after the last row. All remaining rows if there is no set, as when it is dropped. */
+    /**
+     * Null after the last row, or if all keys are met. All remaining rows if there is no set, as
+     * when it is dropped.
+     */
     def next(): InternalRow = {
+      if (set != null && unmet == 0) return null
       while (set != null && openBlock()) {
         var i = block.taken
         while (i < block.numRows && !isCandidate(i)) i += 1

@@ -96,6 +96,24 @@ class KeyLookupSuite extends SharedSparkSession {
     assert(read === Seq(1, 2, 3, 4, 5))
   }
 
+  test("a slice is read until all keys are met, and not for keys that nobody has") {
+    def read(small: Seq[Option[Long]]): Int = TestTask.run(plenty) { context =>
+      val wanted = new KeyLookup(keys, context)
+      val of = Seq.fill(2)(UnsafeProjection.create(types))
+      small.foreach(k => wanted.add(0, row(of.head)(k, 0)))
+      var read = 0
+      val rows = Seq(9L, 1L, 2L, 9L, 9L).iterator.map { k =>
+        read += 1
+        row(of(1))(Some(k), 0)
+      }
+      assert(wanted.metBy(1, rows, Int.MaxValue).isDefined)
+      read
+    }
+    assert(read(some(1, 2)) === 3)
+    assert(read(some(7)) === 5)
+    assert(read(Nil) === 0)
+  }
+
   test("nothing is read for keys that nobody has") {
     assert(through(plenty, Nil, Seq(Some(1L))) === ((Nil, 0)))
     assert(through(plenty, Seq(None), Seq(None, Some(1L))) === ((Nil, 0)))
