@@ -76,7 +76,7 @@ export SOURCE_DATE_EPOCH := 1262304000
 
 .PHONY: help demo test test-all test-line test-line-scala test-line-python test-lines \
   test-ci test-ci-scala test-ci-python test-scala test-python test-spark test-random test-merge test-tools \
-  durations features fuzz fuzz-scala cluster-test memory-test driver-test matrix bench fmt check check-scala check-python compile-lines \
+  durations features fuzz fuzz-scala cluster-test memory-test driver-test matrix bench fmt check check-scala check-python compile-newest \
   compile environments environment jar jars wheel docs site scaladoc release docker-check \
   wheel-of-jars notebooks clean distclean
 
@@ -86,7 +86,8 @@ help: ## Show this list
 demo: $(JAR_STAMP) $(VENV_STAMP) ## Join six real tables, beside stock Spark and DuckDB
 	$(PY) -m demo $(ARGS)
 
-test: test-scala test-python ## The tests: Scala suites, pytest, the built wheel
+test: export SKEWEXT_TEST_QUICK := 1
+test: test-scala test-python ## The quick tests: Scala suites, pytest, the built wheel; CI runs slow ones, too
 
 test-all: export SKEWEXT_TEST_ALL := 1
 test-all: $(CLIENT_VENV)/.stamp test ## The same and more: Spark's own suites, all random queries, all combinations of settings
@@ -97,15 +98,14 @@ LINE_SUITES := *SkewExtensionsSuite *KeyTypesSuite *LogicalLinksSuite *Repeatabl
   *StoragePartitionsSuite *MergeSuite \
   $(if $(IS_NEWEST),*ExplainSuite *CollatedKeysSuite *NewTypesSuite *StableRowsSuite *WriteCheckSuite \
   *ResultStageSuite *SkewedBroadcastCostSuite *JoinExplainProviderSuite *SplitSparkJoinSuite \
-  *MultiFullJoinSuite *BadInputSuite *PushdownSuite *BulkExchangesSuite *OtherShuffleManagerSuite \
-  *RewriteJoinChainsSuite *SplitMultiJoinSuite *TableFunctionsSuite *RolledLogSuite \
-  *BarrierStagesSuite *UnionOfJoinsSuite *InputPruningSuite *ReplanningSuite *OtherSessionsSuite \
-  *StoppedSessionSuite *BroadcastHintedInputsSuite *ConcurrentAppendsSuite *AsOfJoinSuite *AsOfSkewSuite \
-  *SparkAsOfJoinSuite *DoctorSuite *LinkageSuite *ScalaApiSuite *ScalaPageSuite)
+  *MultiFullJoinSuite *BadInputSuite *BulkExchangesSuite *OtherShuffleManagerSuite *TableFunctionsSuite \
+  *RolledLogSuite *BarrierStagesSuite *UnionOfJoinsSuite *ReplanningSuite *OtherSessionsSuite \
+  *StoppedSessionSuite *ConcurrentAppendsSuite *AsOfJoinSuite *SparkAsOfJoinSuite *DoctorSuite \
+  *LinkageSuite *ScalaApiSuite *ScalaPageSuite)
 # Where no Scala suites run, Python tests run more of the functions.
 LINE_TESTS := tests/test_joins.py tests/test_asof.py tests/test_plans.py tests/test_other_sessions.py \
   tests/test_sessions.py::test_a_jar_of_another_line tests/smoke_wheel.py \
-  $(if $(IS_NEWEST)$(filter $(FROM_PYSPARK),$(SPARK)),tests/test_random_sql.py::test_random_queries) \
+  $(if $(filter $(NEWEST) $(lastword $(LINES)),$(SPARK)),tests/test_random_sql.py::test_random_queries) \
   $(if $(filter $(lastword $(LINES)),$(SPARK)),tests/test_docs.py tests/test_examples.py::test_the_check_for_databricks) \
   $(if $(IS_NEWEST),tests/test_connect.py)
 
@@ -143,10 +143,11 @@ test-ci: ## All of the default line, a part of each other one: what CI runs
 	  $(foreach line,$(BY_SIZE),"$(MAKE) $(IN_LANE) test-ci-python SPARK=$(line)") || status=1; \
 	exit $$status
 
+# Of the Scala suites those of the default line and of the newest one: the others have the same shims.
 test-ci-scala:
 	status=0; \
 	SKEWEXT_TEST_SLOW=1 SKEWEXT_RANDOM_MERGES=100 $(MAKE) --no-print-directory test-scala || status=1; \
-	($(call for_each_line,test-line-scala)) || status=1; \
+	$(MAKE) --no-print-directory test-line-scala SPARK=$(NEWEST) || status=1; \
 	exit $$status
 
 test-ci-python:
@@ -242,10 +243,8 @@ check-scala:
 	  "Test/runMain io.github.skewext.ReasonsDoc --check docs/explain.md"
 
 # Both so that CI can do one while it does the other: this keeps a core busy, and that the network.
-compile-lines: ## Compile jars and tests of the other lines of Spark, as far as Maven has them
-	for line in $(filter-out $(firstword $(LINES)) $(FROM_PYSPARK),$(LINES)); do \
-	  $(MAKE) --no-print-directory compile SPARK=$$line || exit; \
-	done
+compile-newest: ## Compile the jar and tests of the newest line of Spark that Maven has
+	$(MAKE) --no-print-directory compile SPARK=$(NEWEST)
 
 compile:
 	$(SBT) bundleJar testJars Test/compile

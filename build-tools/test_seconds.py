@@ -1,41 +1,60 @@
-"""Write build-tools/test_seconds.tsv: the seconds that each Scala suite and Python test file takes.
+"""Write how long tests take: build-tools/test_seconds.tsv by suite, slow_tests.tsv by test.
 
     build-tools/test_seconds.py target/spark-3.5 target/spark-4.2
 
-build.sbt and python/conftest.py start the longest first and share them out to equal sums. It reads
-the JUnit reports that sbt and pytest left in the folders. The first folder that has a name counts.
+build.sbt and python/conftest.py start the longest suites first and share them out to equal sums.
+`make test` leaves out the tests of the second file, which CI runs. The program reads the JUnit
+reports that sbt and pytest left in the folders. The first folder that has a name counts.
 """
 
 import sys
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
-SECONDS = Path(__file__).with_name("test_seconds.tsv")
+SUITES = Path(__file__).with_name("test_seconds.tsv")
+TESTS = Path(__file__).with_name("slow_tests.tsv")
+
+#: From here on a test is slow.
+SLOW = 2.0
 
 
-def seconds_in(folder: Path) -> Counter[str]:
-    """Seconds by the simple class name of a suite, or the name of a Python file."""
-    found: Counter[str] = Counter()
+def tests_in(folder: Path) -> Iterator[tuple[str, str, float]]:
+    """Suite or Python file, test and seconds of each test."""
     for report in folder.glob("test-reports/*.xml"):
-        suite = ElementTree.parse(report).getroot()
-        found[suite.attrib["name"].split(".")[-1]] += float(suite.attrib["time"])
+        for case in ElementTree.parse(report).iter("testcase"):
+            yield case.attrib["classname"].split(".")[-1], case.attrib["name"], _seconds(case)
     pytest = folder / "pytest.xml"
     for case in ElementTree.parse(pytest).iter("testcase") if pytest.exists() else ():
-        found[case.attrib["classname"].split(".")[-1] + ".py"] += float(case.attrib["time"])
-    return found
+        yield case.attrib["classname"].split(".")[-1] + ".py", case.attrib["name"], _seconds(case)
+
+
+def _seconds(case: ElementTree.Element) -> float:
+    return float(case.attrib["time"])
+
+
+def write(file: Path, seconds: Mapping[str, float], least: float) -> None:
+    """Write what takes at least so long, the longest first."""
+    rows = sorted((-round(took), name) for name, took in seconds.items() if took >= least)
+    file.write_text("".join(f"{name}\t{-took}\n" for took, name in rows), encoding="utf-8")
 
 
 def main(folders: list[str]) -> int:
-    """Write the file, the longest first."""
-    seconds: dict[str, float] = {}
+    """Write both files."""
+    suites: dict[str, float] = {}
+    tests: dict[str, float] = {}
     for folder in folders:
-        seconds = {**seconds_in(Path(folder)), **seconds}
-    if not seconds:
-        print("There are no reports: run `make test` first.", file=sys.stderr)
+        found: Counter[str] = Counter()
+        for suite, test, took in tests_in(Path(folder)):
+            found[suite] += took
+            tests.setdefault(f"{suite}\t{test}", took)
+        suites = {**found, **suites}
+    if not suites:
+        print("There are no reports: run `make test-ci` first.", file=sys.stderr)
         return 1
-    rows = sorted(((-round(took), name) for name, took in seconds.items() if took >= 0.5))
-    SECONDS.write_text("".join(f"{name}\t{-took}\n" for took, name in rows), encoding="utf-8")
+    write(SUITES, suites, 0.5)
+    write(TESTS, tests, SLOW)
     return 0
 
 

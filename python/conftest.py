@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from amount import TEST_SLOW
+from amount import TEST_QUICK, TEST_SLOW
 from pyspark.sql import SparkSession
 from stock import INTERPRETED, QUICK_JVM, setting
 
@@ -50,21 +50,37 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(OPTIONS))
 COMPILED = {"test_joins.py", "test_property.py", "test_random_sql.py", "test_tpcds.py"}
 CODEGEN = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
-#: Measured seconds by file, of `make durations`. What takes longest begins first: begun last, it
-#: would keep a process busy while the others are idle.
-SECONDS = dict(
-    line.split("\t")
-    for line in (ROOT / "build-tools" / "test_seconds.tsv").read_text().splitlines()
-)
 
+def _measured(name: str) -> dict[str, int]:
+    """Seconds that `make durations` has measured."""
+    lines = (ROOT / "build-tools" / name).read_text(encoding="utf-8").splitlines()
+    return {key: int(seconds) for key, seconds in (line.rsplit("\t", 1) for line in lines)}
+
+
+#: By file. What takes longest begins first: begun last, it would keep a process busy while the
+#: others are idle.
+SECONDS = _measured("test_seconds.tsv")
+
+#: By file and test. `make test` leaves them out, except those of the wheel, of documents, and of
+#: random queries.
+SLOW_TESTS = _measured("slow_tests.tsv")
+ALWAYS = {"smoke_wheel.py", "test_docs.py", "test_random_sql.py"}
 
 #: The server of the tests' session, if it is one of Spark Connect: see test_connect.py.
 REMOTE = os.environ.get("SKEWEXT_TEST_REMOTE")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest; leave out what the session cannot do."""
-    items.sort(key=lambda item: -int(SECONDS.get(item.path.name, 0)))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with what takes longest; leave out what is slow, or what the session cannot do."""
+    items.sort(key=lambda item: -SECONDS.get(item.path.name, 0))
+    if TEST_QUICK:
+        slow = [
+            item
+            for item in items
+            if f"{item.path.name}\t{item.name}" in SLOW_TESTS and item.path.name not in ALWAYS
+        ]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
     for item in items:
         classic = item.get_closest_marker("classic")
         if REMOTE and classic is not None:

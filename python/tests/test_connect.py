@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from amount import TEST_ALL
+from amount import TEST_ALL, TEST_LINE
 
 import pyspark_skewext as skewext
 
@@ -31,9 +31,7 @@ CLIENT = PYTHON_FOLDER.parent / f".venv-client-{LINE}" / "bin" / "python"
 JARS = PYTHON_FOLDER.parent / "target" / f"spark-{LINE}" / "connect-jars.txt"
 
 pytestmark = [
-    pytest.mark.skipif(
-        not (TEST_ALL or os.environ.get("SKEWEXT_TEST_LINE") == "1"), reason="takes long"
-    ),
+    pytest.mark.skipif(not (TEST_ALL or TEST_LINE), reason="takes long"),
     pytest.mark.skipif(not CLIENT.exists(), reason="there is no client: `make test-all`"),
 ]
 
@@ -60,6 +58,8 @@ def run(python: Path | str, address: str, *arguments: str) -> int:
             **without_spark(),
             "PYTHONPATH": str(PYTHON_FOLDER),
             "SKEWEXT_TEST_REMOTE": address,
+            # Slow tests are for sessions in this process, unless all tests run.
+            "SKEWEXT_TEST_QUICK": "1",
         },
         capture_output=True,
         text=True,

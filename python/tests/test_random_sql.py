@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from amount import TEST_ALL
+from amount import TEST_ALL, TEST_LINE
 from pyspark.sql import SparkSession
 from random_sql.coverage import OPERATORS, SINKS, SOURCES, SURROUNDINGS, Coverage, Tally, merged
 from random_sql.engines import Engines
@@ -20,7 +20,7 @@ from random_sql.sinks import SINKS as ALL_SINKS
 from random_sql.tree import FULL, SPARK, Block, Both, Join, Leaf, Select, statements
 
 # `make test-random` has as many as one likes.
-QUERIES = 200 if TEST_ALL else 60
+QUERIES = 200 if TEST_ALL else 36 if TEST_LINE else 60
 SEED = 20240229
 
 

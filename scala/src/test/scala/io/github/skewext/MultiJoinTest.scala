@@ -21,6 +21,8 @@ import org.apache.spark.sql.test.SharedSparkSession
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.QueryExecutionListener
 import org.apache.spark.sql.{DataFrame, QueryTest, Row}
+import org.scalactic.source.Position
+import org.scalatest.Tag
 
 /**
  * A session with the extension on, and the two oracles: the same logical plan with skewext switched
@@ -60,6 +62,12 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
 
   /** The cases of a slow test: none in `make test`. */
   protected def slow[A](cases: A*): Seq[A] = if (testSlow) cases else Nil
+
+  /** `make test` leaves out what was measured to be slow. */
+  override protected def test(name: String, tags: Tag*)(body: => Any)(
+      implicit position: Position): Unit =
+    if (SlowTests.leavesOut(this, name) && !testSlow) ignore(name, tags: _*)(body)
+    else super.test(name, tags: _*)(body)
 
   private var turns = 0
 
