@@ -19,6 +19,8 @@ GREY, ORANGE, BLUE = "#9aa5b1", "#d9622b", "#17808a"
 _WIDTH, _HEIGHT, _TOP, _BOTTOM, _LEFT = 880, 150, 24, 125, 280
 # The place of the values on the vertical axis.
 _AXIS = 90
+# The height of a lying bar, with the space below it.
+_STEP = 12
 
 
 @dataclass(frozen=True)
@@ -50,18 +52,19 @@ def svg(title: str, charts: Sequence[Chart]) -> str:
     """Draw the charts below each other."""
     if not charts:
         return ""
-    drawn = "".join(
-        f'<g transform="translate(0,{_HEIGHT * position})">'
-        f'<text y="14">{escape(chart.title)}</text>'
-        f"{_lying(chart) if chart.horizontal else _standing(chart)}</g>"
-        for position, chart in enumerate(charts)
-    )
-    height = _HEIGHT * len(charts)
+    drawn, height = "", 0
+    for chart in charts:
+        drawn += (
+            f'<g transform="translate(0,{height})"><text y="14">{escape(chart.title)}</text>'
+            f"{_lying(chart) if chart.horizontal else _standing(chart)}</g>"
+        )
+        height += _TOP + _STEP * len(chart.values) + 8 if chart.horizontal else _HEIGHT
+    # On a narrow page it scrolls before its text becomes too small to read.
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
-        f'viewBox="0 0 {_WIDTH} {height}" role="img" font-family="sans-serif" font-size="11" '
-        f'style="max-width:100%;height:auto" '
-        f'fill="currentColor"><title>{escape(title)}</title>{drawn}</svg>'
+        f'<div style="overflow-x:auto"><svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" '
+        f'height="{height}" viewBox="0 0 {_WIDTH} {height}" role="img" font-family="sans-serif" '
+        'font-size="11" style="max-width:100%;min-width:560px;height:auto" '
+        f'fill="currentColor"><title>{escape(title)}</title>{drawn}</svg></div>'
     )
 
 
@@ -99,15 +102,14 @@ def _standing(chart: Chart) -> str:
 
 
 def _lying(chart: Chart) -> str:
-    step = (_HEIGHT - _TOP) / max(10, len(chart.values))
     parts = []
     for position, (label, (value, *_)) in enumerate(zip(chart.labels, chart.values)):
-        y, width = _TOP + position * step, (_WIDTH - _LEFT - 80) * value / chart.most
+        y, width = _TOP + position * _STEP, (_WIDTH - _LEFT - 80) * value / chart.most
         parts.append(
-            f'<text x="{_LEFT - 6}" y="{y + step * 0.8:.1f}" text-anchor="end">{escape(label)}'
-            f'</text><rect x="{_LEFT}" y="{y + 1:.1f}" width="{max(0.5, width):.2f}" '
-            f'height="{step - 2:.1f}" fill="{chart.colors[0]}"/>'
-            f'<text x="{_LEFT + width + 5:.1f}" y="{y + step * 0.8:.1f}">{chart.shown(value)}'
+            f'<text x="{_LEFT - 6}" y="{y + 0.8 * _STEP:.1f}" text-anchor="end">{escape(label)}'
+            f'</text><rect x="{_LEFT}" y="{y + 1}" width="{max(0.5, width):.2f}" '
+            f'height="{_STEP - 2}" fill="{chart.colors[0]}"/>'
+            f'<text x="{_LEFT + width + 5:.1f}" y="{y + 0.8 * _STEP:.1f}">{chart.shown(value)}'
             "</text>"
         )
     return "".join(parts)
