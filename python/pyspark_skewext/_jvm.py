@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark_skewext._errors import runtime_error, type_error
@@ -153,19 +152,3 @@ def api_of(spark: SparkSession, *others: SparkSession) -> Any:
             f"spark.sql.extensions={EXTENSION}, or call pyspark_skewext.register(spark)."
         )
     return api
-
-
-def java_list(jvm: Any, items: Iterable[Any]) -> Any:
-    """Make a java.util.ArrayList, because not every gateway converts Python lists."""
-    result = jvm.java.util.ArrayList()
-    for item in items:
-        result.add(item)
-    return result
-
-
-def java_map(jvm: Any, items: Mapping[str, str]) -> Any:
-    """Make a java.util.HashMap, for the same reason."""
-    result = jvm.java.util.HashMap()
-    for key, value in items.items():
-        result.put(key, value)
-    return result

@@ -188,7 +188,7 @@ def write_bucketed(
         for name, value in options.items()
         if value is not None
     }
-    call = BucketedWrite(df, table, by_names, buckets, sort_names, mode, partitions, format, texts)
+    call = BucketedWrite(df, table, format, by_names, buckets, sort_names, mode, partitions, texts)
     written = engine_of(df.sparkSession).write_bucketed(call)
     found = [Bucket(**bucket) for bucket in written["buckets"]]
     return filled(WrittenBuckets, written, buckets=found)

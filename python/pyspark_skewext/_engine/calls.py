@@ -1,9 +1,15 @@
-"""The checked arguments of the calls of both engines, and the fetching of keys."""
+"""The checked arguments of the calls of both engines, and the fetching of keys.
+
+The fields are in the order of the arguments of ``io.github.skewext.PythonApi``, and have the names
+of those of the table functions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark_skewext._jvm import is_a
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -88,13 +94,19 @@ class BucketedWrite(NamedTuple):
 
     df: DataFrame
     table: str
+    format: str | None
     by: Sequence[str]
     buckets: int
     sort: Sequence[str]
     mode: str
     partition_by: Sequence[str]
-    format: str | None
     options: Mapping[str, str]
+
+
+def frames_of(arguments: Iterable[Any]) -> list[DataFrame]:
+    """The DataFrames among arguments, alone or in a list."""
+    listed = (each if isinstance(each, list) else [each] for each in arguments)
+    return [each for items in listed for each in items if is_a(each, "DataFrame")]
 
 
 def identifier(name: str) -> str:

@@ -21,12 +21,13 @@ from pyspark_skewext._engine.calls import (
     MultiJoin,
     SkewJoin,
     fetched,
+    frames_of,
     identifier,
     nothing_active,
 )
 from pyspark_skewext._errors import first_line, runtime_error
 from pyspark_skewext._jar import jar_path
-from pyspark_skewext._jvm import EXTENSION, api_of, java_list, java_map
+from pyspark_skewext._jvm import EXTENSION, api_of
 from pyspark_skewext._watch import polled, watched
 
 if TYPE_CHECKING:
@@ -45,15 +46,7 @@ class ClassicEngine:
 
     def multi_join(self, call: MultiJoin) -> DataFrame:
         """Join with one operator."""
-        joined = api_of(*(df.sparkSession for df in call.frames)).multiJoin(
-            self._list(df._jdf for df in call.frames),
-            self._list(map(self._list, call.keys)),
-            self._list(call.names),
-            self._list(call.roles),
-            None if call.suffixes is None else self._list(call.suffixes),
-            call.indicator,
-        )
-        return self._frame(joined)
+        return self._joined("multiJoin", call)
 
     def skew_join(self, call: SkewJoin) -> DataFrame:
         """Join two sides by a technique."""
@@ -61,44 +54,19 @@ class ClassicEngine:
         from pyspark.sql.functions import lit
 
         columns: list[Any] = [call.on] if isinstance(call.on, (str, Column)) else list(call.on)
-        is_condition = isinstance(columns[0], Column)
-        keys = [self._list(lit(value)._jc for value in key) for key in call.hot_keys or ()]
-        joined = api_of(self._spark, call.right.sparkSession).skewJoin(
-            call.left._jdf,
-            call.right._jdf,
-            reduce(and_, columns)._jc if is_condition else self._list(columns),
-            call.how,
-            call.technique,
-            java_map(self._jvm, call.options),
-            None if call.hot_keys is None else self._list(keys),
-        )
-        return self._frame(joined)
+        on = reduce(and_, columns) if isinstance(columns[0], Column) else columns
+        keys = call.hot_keys and [tuple(map(lit, key)) for key in call.hot_keys]
+        return self._joined("skewJoin", call._replace(on=on, hot_keys=keys))
 
     def asof_join(self, call: AsOfJoin) -> DataFrame:
         """Join tables of versions as of a time."""
-        frames = [call.spine, *call.versions]
-        joined = api_of(*(df.sparkSession for df in frames)).asOfJoin(
-            call.spine._jdf,
-            self._list(df._jdf for df in call.versions),
-            self._list(map(self._list, call.spine_keys)),
-            self._list(map(self._list, call.keys)),
-            call.time,
-            self._list(call.times),
-            self._list(call.directions),
-            self._list(map(_constant, call.tolerances)),
-            self._list(call.exact),
-            self._list(map(self._orders, call.ties)),
-            call.how,
-            None if call.suffixes is None else self._list(call.suffixes),
-        )
-        return self._frame(joined)
+        tolerances, ties = list(map(_constant, call.tolerances)), list(map(_orders, call.ties))
+        return self._joined("asOfJoin", call._replace(tolerances=tolerances, ties=ties))
 
     def latest(self, call: LatestRows) -> DataFrame:
         """The newest row of each key."""
-        found = api_of(self._spark).latest(
-            call.df._jdf, self._list(call.keys), self._orders(call.by), self._orders(call.ties)
-        )
-        return self._frame(found)
+        given = call._replace(by=_orders(call.by) or [], ties=_orders(call.ties))
+        return self._joined("latest", given)
 
     def explain(self, df: DataFrame) -> dict[str, Any]:
         """Explain the joins of a query; a note if no jar can be loaded into the driver."""
@@ -139,12 +107,8 @@ class ClassicEngine:
         """Count the keys: the figures, and the hot keys with their counts."""
         from pyspark.sql.functions import col
 
-        api = api_of(*(df.sparkSession for df in call.frames))
-        frames, keys = self._list(df._jdf for df in call.frames), map(self._list, call.keys)
         with watched(self._spark, call.progress):
-            seen = api.skewReport(
-                frames, self._list(keys), call.partitions, call.min_share, call.sizes
-            )
+            seen = self._call("skewReport", call[:-1])
         found = self._frame(seen.hotKeys())
         # A key column may have the name of another column.
         found = found.toDF(*(f"c{position}" for position in range(len(found.columns))))
@@ -173,18 +137,7 @@ class ClassicEngine:
 
     def write_bucketed(self, call: BucketedWrite) -> dict[str, Any]:
         """Write a bucketed table, and count its buckets."""
-        written = api_of(self._spark).writeBucketed(
-            call.df._jdf,
-            call.table,
-            call.format,
-            self._list(call.by),
-            call.buckets,
-            self._list(call.sort),
-            call.mode,
-            self._list(call.partition_by),
-            java_map(self._jvm, call.options),
-        )
-        return _json(written.json())
+        return _json(self._call("writeBucketed", call).json())
 
     def register(self) -> None:
         """Load the jar into the driver, and offer the joins."""
@@ -238,17 +191,29 @@ class ClassicEngine:
         if jar is not None and PurePosixPath(jar).name not in str(self._spark._jsc.sc().listJars()):
             self._spark._jsc.addJar(jar)
 
-    def _list(self, items: Any) -> Any:
-        return java_list(self._jvm, items)
+    def _joined(self, method: str, arguments: Sequence[Any]) -> DataFrame:
+        return self._frame(self._call(method, arguments))
 
-    def _orders(self, given: Sequence[Any] | None) -> Any:
-        """Names and Columns as Columns of the JVM; None as null."""
-        from pyspark.sql.functions import col
+    def _call(self, method: str, arguments: Sequence[Any]) -> Any:
+        """Call a method of the facade."""
+        api = api_of(*(df.sparkSession for df in frames_of(arguments)))
+        return getattr(api, method)(*map(self._java, arguments))
 
-        if given is None:
-            return None
-        columns = (col(identifier(each)) if isinstance(each, str) else each for each in given)
-        return self._list(column._jc for column in columns)
+    def _java(self, value: Any) -> Any:
+        """Convert an argument, because not every gateway converts lists and dictionaries."""
+        if isinstance(value, (list, tuple)):
+            items = self._jvm.java.util.ArrayList()
+            for each in value:
+                items.add(self._java(each))
+            return items
+        if isinstance(value, dict):
+            entries = self._jvm.java.util.HashMap()
+            for key, each in value.items():
+                entries.put(key, each)
+            return entries
+        if _jvm.is_a(value, "DataFrame"):
+            return value._jdf
+        return value._jc if _jvm.is_a(value, "Column") else value
 
     def _frame(self, frame: Any) -> DataFrame:
         from pyspark.sql import DataFrame
@@ -256,13 +221,22 @@ class ClassicEngine:
         return DataFrame(frame, self._spark)
 
 
+def _orders(given: Sequence[Any] | None) -> list[Any] | None:
+    """Names and Columns as Columns."""
+    from pyspark.sql.functions import col
+
+    if given is None:
+        return None
+    return [col(identifier(each)) if isinstance(each, str) else each for each in given]
+
+
 def _constant(value: Any) -> Any:
-    """A number, an interval or a Column as a Column of the JVM; None as null."""
+    """A number, an interval or a Column as a Column."""
     from pyspark.sql.functions import expr, lit
 
     if value is None:
         return None
-    return (expr(value.sql()) if isinstance(value, Interval) else lit(value))._jc
+    return expr(value.sql()) if isinstance(value, Interval) else lit(value)
 
 
 def _json(text: Any) -> dict[str, Any]:

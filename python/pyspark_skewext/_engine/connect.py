@@ -23,6 +23,7 @@ from pyspark_skewext._engine.calls import (
     MultiJoin,
     SkewJoin,
     fetched,
+    frames_of,
     identifier,
     nothing_active,
     quoted,
@@ -70,9 +71,7 @@ class ConnectEngine:
 
     def multi_join(self, call: MultiJoin) -> DataFrame:
         """Join with one operator, by a table function."""
-        names = ("keys", "names", "roles", "suffixes", "indicator")
-        arguments = {name: getattr(call, name) for name in names}
-        return self._call("multi_join", call.frames, arguments)
+        return self._call("multi_join", call._asdict())
 
     def skew_join(self, call: SkewJoin) -> DataFrame:
         """Join two sides by a technique, by a table function over Spark's join."""
@@ -84,32 +83,29 @@ class ConnectEngine:
         joined = call.left.join(call.right, list(on) if several else on, call.how)
         keys = hot_keys and [key[0] if len(key) == 1 else key for key in hot_keys]
         arguments = {"technique": call.technique, "hot_keys": keys, **call.options}
-        return self._call("skew_join", [joined], arguments)
+        return self._call("skew_join", {"joined": joined, **arguments})
 
     def asof_join(self, call: AsOfJoin) -> DataFrame:
         """Join tables of versions as of a time, by a table function."""
-        arguments = call._asdict()
-        frames = [arguments.pop("spine"), *arguments.pop("versions")]
-        arguments["tolerances"] = tuple(call.tolerances)
         ties = [_orders(each) for each in call.ties]
-        arguments["ties"] = ties if any(ties) else None
-        return self._call("asof_join", frames, arguments)
+        changed = {"tolerances": tuple(call.tolerances), "ties": ties if any(ties) else None}
+        return self._call("asof_join", {**call._asdict(), **changed})
 
     def latest(self, call: LatestRows) -> DataFrame:
         """The newest rows, by a table function."""
-        orders = {"by": _orders(call.by), "ties": _orders(call.ties)}
-        return self._call("latest", [call.df], {"keys": call.keys, **orders})
+        given = call._replace(by=_orders(call.by) or [], ties=_orders(call.ties))
+        return self._call("latest", given._asdict())
 
     def explain(self, df: DataFrame) -> dict[str, Any]:
         """Explain the joins of a query, which the server plans once more."""
-        return self._json("explain", [df], {})
+        return self._json("explain", {"df": df})
 
     def doctor(self) -> dict[str, Any]:
         """Ask the server which parts are active."""
         version = str(self._spark.version)
         try:
             if self._has_extension():
-                return self._json("doctor", (), {})
+                return self._json("doctor", {})
             reason = (
                 "the Spark Connect server has no skewext: start it with the skewext jar and "
                 f"spark.sql.extensions={EXTENSION}"
@@ -122,9 +118,9 @@ class ConnectEngine:
         """Count the keys: the figures, and the hot keys with their counts."""
         if call.progress is not None:
             raise value_error("A Spark Connect server reports no progress: leave progress out.")
-        names = ("keys", "partitions", "min_share", "sizes")
-        arguments = {name: getattr(call, name) for name in names}
-        found = self._call("skew_report", call.frames, arguments)
+        arguments = call._asdict()
+        del arguments["progress"]
+        found = self._call("skew_report", arguments)
         fields = ", ".join(f"k{position}: string" for position in range(len(call.keys[0])))
         texts = f"struct<{fields}>"
         rows = fetched(found, lambda: found.withColumn("key", found["key"].cast(texts)))
@@ -147,13 +143,11 @@ class ConnectEngine:
                 "The server runs the query of a Spark Connect DataFrame: give the number of the "
                 "query in Spark's UI, or nothing for the last query with a join."
             )
-        return self._json("query_report", (), {"query": query})
+        return self._json("query_report", {"query": query})
 
     def write_bucketed(self, call: BucketedWrite) -> dict[str, Any]:
         """Write a bucketed table on the server, and count the rows of its buckets."""
-        names = ("table", "by", "buckets", "sort", "mode", "partition_by", "format")
-        arguments = {name: getattr(call, name) for name in names}
-        return self._json("write_bucketed", [call.df], {**arguments, "options": call.options})
+        return self._json("write_bucketed", call._asdict())
 
     def register(self) -> None:
         """Refuse: only the server can load the extension."""
@@ -194,24 +188,21 @@ class ConnectEngine:
                 f"server with the skewext jar and spark.sql.extensions={EXTENSION}."
             )
 
-    def _json(
-        self, function: str, tables: Sequence[DataFrame], arguments: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def _json(self, function: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Call a table function that returns one text of JSON."""
-        found: dict[str, Any] = json.loads(self._call(function, tables, arguments).collect()[0][0])
+        found: dict[str, Any] = json.loads(self._call(function, arguments).collect()[0][0])
         return found
 
-    def _call(
-        self, function: str, tables: Sequence[DataFrame], arguments: Mapping[str, Any]
-    ) -> DataFrame:
-        """Call a table function of the server."""
+    def _call(self, function: str, arguments: Mapping[str, Any]) -> DataFrame:
+        """Call a table function of the server: its tables by position, the rest by name."""
         self._require_extension(function)
-        frames: dict[str, Any] = {f"t{position}": df for position, df in enumerate(tables)}
+        frames: dict[str, Any] = {f"t{n}": df for n, df in enumerate(frames_of(arguments.values()))}
         texts = [f"TABLE({{{name}}})" for name in frames]
         for name, value in arguments.items():
-            # Braces are for the names of DataFrames.
-            text = _sql(value).replace("{", "{{").replace("}", "}}")
-            texts.append(f"{name} => {text}")
+            if not frames_of([value]):
+                # Braces are for the names of DataFrames.
+                text = _sql(value).replace("{", "{{").replace("}", "}}")
+                texts.append(f"{name} => {text}")
         query = f"SELECT * FROM skewext_{function}({', '.join(texts)})"
         if not is_old_client():
             return self._spark.sql(query, **frames)
