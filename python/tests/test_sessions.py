@@ -24,15 +24,21 @@ from pyspark_skewext import _jar
 EXTENSION = "io.github.skewext.SkewExtensions"
 SPARK_SUBMIT = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
 
-# Every script ends with a join that it checks.
+# Every script ends with a join that it checks. Rows of Python would start Python's workers, a third
+# of the processor time.
 JOIN = """
-def join(spark):
-    one = spark.createDataFrame([(1, "a"), (2, "b")], "k int, a string")
-    two = spark.createDataFrame([(2, "c"), (3, "d")], "k int, b string")
-    joined = skewext.multi_full_join(one, two, on="k").orderBy("k")
-    assert "MultiFullJoin" in joined._jdf.queryExecution().executedPlan().toString()
-    assert [tuple(row) for row in joined.collect()] == [
+def both(spark):
+    return (spark.sql("VALUES (1, 'a'), (2, 'b') AS one(k, a)"),
+        spark.sql("VALUES (2, 'c'), (3, 'd') AS two(k, b)"))
+
+def has_all_rows(joined):
+    return [tuple(row) for row in joined.collect()] == [
         (1, "a", None), (2, "b", "c"), (3, None, "d")]
+
+def join(spark):
+    joined = skewext.multi_full_join(*both(spark), on="k").orderBy("k")
+    assert "MultiFullJoin" in joined._jdf.queryExecution().executedPlan().toString()
+    assert has_all_rows(joined)
 """
 
 PREAMBLE = (
@@ -416,19 +422,15 @@ from pyspark.errors import PySparkRuntimeError
 
 spark = skewext.configure(plain()).getOrCreate()
 
-def both():
-    one = spark.createDataFrame([(1, "a"), (2, "b")], "k int, a string")
-    return one, spark.createDataFrame([(2, "c"), (3, "d")], "k int, b string")
-
 def refused(call):
     try:
         call()
     except PySparkRuntimeError as error:
         print(str(error).splitlines()[0])
 
-refused(lambda: skewext.multi_full_join(*both(), on="k"))
-refused(lambda: skewext.skew_join(*both(), on="k", technique="salted"))
-refused(lambda: skewext.skew_report(both()[0], on="k"))
+refused(lambda: skewext.multi_full_join(*both(spark), on="k"))
+refused(lambda: skewext.skew_join(*both(spark), on="k", technique="salted"))
+refused(lambda: skewext.skew_report(both(spark)[0], on="k"))
 refused(lambda: skewext.register(spark))
 assert not skewext.is_enabled(spark)
 with warnings.catch_warnings(record=True) as told:
@@ -436,9 +438,9 @@ with warnings.catch_warnings(record=True) as told:
     skewext.configure(SparkSession.builder)
 assert any("running without skewext" in str(one.message) for one in told), told
 # Spark's own queries are what they are, hints of ours among them.
-one, two = both()
+one, two = both(spark)
 joined = one.join(two.hint("skew_join", "salted"), "k", "full").orderBy("k")
-assert [tuple(row) for row in joined.collect()] == [(1, "a", None), (2, "b", "c"), (3, None, "d")]
+assert has_all_rows(joined)
 (note,) = skewext.explain(joined).notes
 print(note)
 (part,) = skewext.doctor(spark).parts
