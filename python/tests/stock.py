@@ -44,6 +44,21 @@ def setting(spark: SparkSession, key: str, value: object) -> Iterator[None]:
             spark.conf.set(key, before)
 
 
+def table_of(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: str) -> DataFrame:
+    """The rows from SQL. Rows from Python go through Python's workers in each query."""
+
+    def literal(value: Any) -> str:
+        if value is None or isinstance(value, int):
+            return "NULL" if value is None else str(value)
+        return f"'{value}'"
+
+    columns = [column.rsplit(" ", 1) for column in schema.split(", ")]
+    casts = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in columns)
+    listed = ", ".join(f"({', '.join(map(literal, row))})" for row in rows)
+    names = ", ".join(name for name, _ in columns)
+    return spark.sql(f"SELECT {casts} FROM VALUES {listed} AS rows({names})")
+
+
 def stock_join(
     inputs: Sequence[tuple[DataFrame, Sequence[str]]],
     on: Sequence[str],

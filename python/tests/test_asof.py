@@ -16,7 +16,7 @@ from plans import plan_of
 from pyspark.errors import AnalysisException, PySparkException, PySparkTypeError, PySparkValueError
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
-from stock import setting
+from stock import setting, table_of
 
 import pyspark_skewext as skewext
 from pyspark_skewext import asof, asof_join, latest, multi_full_join, multi_join
@@ -83,13 +83,13 @@ def test_random_tables(spark: SparkSession, kind: str, how: str, keys: int) -> N
     for n, chosen in enumerate(MATCHES if how == "left" else random.sample(MATCHES, 4)):
         options = options_of(kind, *chosen)
         versions = random_rows(random, kind, keys, 120)
-        table = spark.createDataFrame(versions, f"{schema}, t{n} {kind}, v{n} int").repartition(3)
+        table = table_of(spark, versions, f"{schema}, t{n} {kind}, v{n} int").repartition(3)
         tables.append(asof(table, time=f"t{n}", **options))
         for row, result in zip(spine, expected):
             result += match(row, versions, options) or (None, None)
     if how == "inner":
         expected = [row for row in expected if None not in row[keys + 2 :: 2]]
-    labels = spark.createDataFrame(spine, f"{schema}, at {kind}, id int")
+    labels = table_of(spark, spine, f"{schema}, at {kind}, id int")
     joined = asof_join(labels, *tables, on=names, time="at", how=how)
     assert joined.columns[: keys + 4] == [*names, "at", "id", "t0", "v0"]
     assert expected
@@ -120,7 +120,7 @@ def test_the_rows_of_duckdb(
         expected = connection.execute(
             f"SELECT s.*, v.t, v.v FROM s ASOF LEFT JOIN v ON s.k = v.k AND s.t {compared} v.t"
         ).fetchall()
-    left, right = (spark.createDataFrame(rows, "k int, t int, v int") for rows in (spine, versions))
+    left, right = (table_of(spark, rows, "k int, t int, v int") for rows in (spine, versions))
     table = asof(right, time="t", direction=direction, allow_exact_matches=exact)
     assert_same_rows(asof_join(left, table, on="k", time="t", suffixes=["", "_v"]), expected)
 
@@ -132,13 +132,13 @@ def test_the_rows_of_pandas(spark: SparkSession) -> None:
         pandas.DataFrame(rows, columns=columns).sort_values("t").convert_dtypes()
         for rows, columns in ((spine, ["k", "t", "a"]), (versions, ["k", "t", "b"]))
     )
-    labels = spark.createDataFrame(spine, "k int, t int, a int")
+    labels = table_of(spark, spine, "k int, t int, a int")
     tables = []
     for n, chosen in enumerate(MATCHES):
         options = options_of("int", *chosen)
         named = right.rename(columns={"b": f"b{n}"})
         left = pandas.merge_asof(left, named, on="t", by="k", **options)
-        own = spark.createDataFrame(versions, f"k int, t{n} int, b{n} int")
+        own = table_of(spark, versions, f"k int, t{n} int, b{n} int")
         tables.append(asof(own, time=f"t{n}", **options))
     joined = asof_join(labels, *tables, on="k", time="t")
     kept = [name for name in joined.columns if not name.startswith("t") or name == "t"]
@@ -169,7 +169,7 @@ def test_merge_asof_of_pandas_on_spark_is_rewritten(spark: SparkSession) -> None
 
 
 def test_ties_do_not_depend_on_the_order_of_rows(spark: SparkSession) -> None:
-    labels = spark.createDataFrame([(1, 5)], "k int, at int")
+    labels = table_of(spark, [(1, 5)], "k int, at int")
     rows = [(1, 5, None, "z"), (1, 5, 3, None), (1, 5, 3, "b"), (1, 5, 3, "a"), (1, 5, 2, "y")]
     orders: list[tuple[Any, Any]] = [
         (None, (3, "b")),
@@ -180,7 +180,7 @@ def test_ties_do_not_depend_on_the_order_of_rows(spark: SparkSession) -> None:
     ]
     for number, (ties, expected) in enumerate(orders):
         Random(number).shuffle(rows)
-        versions = spark.createDataFrame(rows, "k int, t int, v int, w string")
+        versions = table_of(spark, rows, "k int, t int, v int, w string")
         versions = versions.repartition(1 + number)
         joined = asof_join(labels, asof(versions, time="t", ties=ties), on="k", time="at")
         assert_same_rows(joined, [(1, 5, 5, *expected)])
@@ -243,7 +243,7 @@ def test_keys_of_other_names_and_several_entities(spark: SparkSession) -> None:
 
 def test_latest_is_the_first_row_of_a_window(spark: SparkSession) -> None:
     rows = random_rows(Random(5), "timestamp", 2, 400)
-    df = spark.createDataFrame(rows, "k0 int, k1 int, t timestamp, v int").repartition(4)
+    df = table_of(spark, rows, "k0 int, k1 int, t timestamp, v int").repartition(4)
     newest = [sf.desc("t"), sf.desc("v")]
     oldest = [sf.asc_nulls_last("t"), sf.asc("v")]
     for by, order in (("t", newest), (["t", "v"], newest), (newest, newest), (oldest, oldest)):
@@ -257,8 +257,8 @@ def test_latest_is_the_first_row_of_a_window(spark: SparkSession) -> None:
 
 def test_latest_as_an_input_of_a_join(spark: SparkSession) -> None:
     rows = random_rows(Random(6), "int", 1, 200)
-    base = spark.createDataFrame([(1, "a"), (2, "b"), (9, "c"), (None, "d")], "k int, name string")
-    df = spark.createDataFrame(rows, "id int, t int, v int").repartition(4)
+    base = table_of(spark, [(1, "a"), (2, "b"), (9, "c"), (None, "d")], "k int, name string")
+    df = table_of(spark, rows, "id int, t int, v int").repartition(4)
     place = sf.row_number().over(Window.partitionBy("id").orderBy(sf.desc("t"), sf.desc("v")))
     first = df.withColumn("place", place).where("place = 1").drop("place")
     for how in ("full", "left", "inner"):

@@ -125,4 +125,4 @@ def test_a_server_without(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(LINE == "3.5", reason="PySpark 3.5 does not have the server's jar")
 def test_a_server_that_pyspark_starts() -> None:
-    assert run(sys.executable, "local[2]", "tests/test_joins.py", "-k", "test_how") == 11
+    assert run(sys.executable, "local[2]", "tests/test_joins.py", "-k", "test_how") == 6

@@ -11,27 +11,27 @@ from multisets import assert_same_rows
 from plans import plan_of
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from stock import setting, stock_join
+from stock import setting, stock_join, table_of
 
 from pyspark_skewext import Role, multi_full_join, multi_join
+from pyspark_skewext.roles import roles_of
 
 
 @pytest.fixture(scope="module")
 def t1(spark: SparkSession) -> DataFrame:
     rows = [(1, "a"), (2, "b"), (2, "bb"), (None, "n"), (5, None)]
-    return spark.createDataFrame(rows, "k int, a string")
+    return table_of(spark, rows, "k int, a string")
 
 
 @pytest.fixture(scope="module")
 def t2(spark: SparkSession) -> DataFrame:
-    rows = [(2, 20), (3, 30), (3, 33), (None, 0)]
-    return spark.createDataFrame(rows, "k int, b int")
+    return table_of(spark, [(2, 20), (3, 30), (3, 33), (None, 0)], "k int, b int")
 
 
 @pytest.fixture(scope="module")
 def t3(spark: SparkSession) -> DataFrame:
     rows = [(1, 1.0), (3, 3.0), (4, 4.0), (None, float("nan"))]
-    return spark.createDataFrame(rows, "k int, c double")
+    return table_of(spark, rows, "k int, c double")
 
 
 def check(
@@ -57,10 +57,9 @@ def test_full_join_of_three(t1: DataFrame, t2: DataFrame, t3: DataFrame) -> None
 
 
 def test_the_chain_is_that_of_coalesced_keys(spark: SparkSession) -> None:
-    one = spark.createDataFrame([("key1", 1), ("key2", 2)], "k string, a int")
+    one = table_of(spark, [("key1", 1), ("key2", 2)], "k string, a int")
     two, three, four = (
-        spark.createDataFrame([("key3", n)], f"k string, {name} int")
-        for n, name in enumerate("bcd")
+        table_of(spark, [("key3", n)], f"k string, {name} int") for n, name in enumerate("bcd")
     )
     joined = multi_full_join(one, two, three, four, on="k")
     assert_same_rows(
@@ -83,10 +82,11 @@ def test_forty_inputs(spark: SparkSession) -> None:
 
 
 def test_composite_keys(spark: SparkSession) -> None:
-    one = spark.createDataFrame(
-        [(1, "x", 1), (1, "y", 2), (None, "x", 3), (2, None, 4)], "a int, b string, u int"
+    one = table_of(
+        spark, [(1, "x", 1), (1, "y", 2), (None, "x", 3), (2, None, 4)], "a int, b string, u int"
     )
-    two = spark.createDataFrame(
+    two = table_of(
+        spark,
         [(1, "x", 5), (1, "x", 6), (None, "x", 7), (2, None, 8), (3, "z", 9)],
         "a int, b string, w int",
     )
@@ -110,10 +110,8 @@ def test_keys_of_other_names(t1: DataFrame, t2: DataFrame, t3: DataFrame) -> Non
 
 
 def test_one_column_as_two_keys(spark: SparkSession) -> None:
-    one = spark.createDataFrame(
-        [(1, 1, "a"), (1, 2, "b"), (None, 3, "c")], "x int, y int, u string"
-    )
-    two = spark.createDataFrame([(1, "d"), (2, "e"), (None, "f")], "z int, w string")
+    one = table_of(spark, [(1, 1, "a"), (1, 2, "b"), (None, 3, "c")], "x int, y int, u string")
+    two = table_of(spark, [(1, "d"), (2, "e"), (None, "f")], "z int, w string")
     check(
         multi_full_join(one, (two, ["z", "z"]), on=["x", "y"]),
         [(one, ["x", "y"]), (two, ["z", "z"])],
@@ -122,23 +120,36 @@ def test_one_column_as_two_keys(spark: SparkSession) -> None:
 
 
 def test_key_column_need_not_come_first(spark: SparkSession) -> None:
-    one = spark.createDataFrame([("a", 1, True)], "u string, k int, w boolean")
-    two = spark.createDataFrame([(2.0, 1)], "x double, k int")
+    one = table_of(spark, [("a", 1, True)], "u string, k int, w boolean")
+    two = table_of(spark, [(2.0, 1)], "x double, k int")
     check(multi_full_join(one, two, on="k"), [one, two], ["k"])
 
 
 @pytest.mark.parametrize(
     ("how", "roles"),
     [
+        ("full", "optional optional optional"),
+        ("outer", "optional optional optional"),
+        ("full_outer", "optional optional optional"),
+        ("LEFT", "required optional optional"),
+        ("left_outer", "required optional optional"),
+        ("inner", "required required required"),
+        (["Required", Role.OPTIONAL, "EXCLUDED"], "required optional excluded"),
+        ((Role.EXCLUDED, "Optional"), "excluded optional"),
+    ],
+)
+def test_roles_of_how(how: Any, roles: str) -> None:
+    expected = roles.split()
+    assert [role.value for role in roles_of(how, len(expected))] == expected
+
+
+@pytest.mark.parametrize(
+    ("how", "roles"),
+    [
         ("full", ["optional"] * 3),
-        ("outer", ["optional"] * 3),
-        ("full_outer", ["optional"] * 3),
         ("LEFT", ["required", "optional", "optional"]),
-        ("left_outer", ["required", "optional", "optional"]),
         ("inner", ["required"] * 3),
-        (["optional", "required", "optional"], ["optional", "required", "optional"]),
         (["Required", Role.OPTIONAL, "EXCLUDED"], ["required", "optional", "excluded"]),
-        ((Role.EXCLUDED, Role.OPTIONAL, Role.OPTIONAL), ["excluded", "optional", "optional"]),
         (["excluded", "required", "excluded"], ["excluded", "required", "excluded"]),
         (["required", "required", "excluded"], ["required", "required", "excluded"]),
     ],
@@ -249,8 +260,8 @@ def test_cached_inputs(t1: DataFrame, t2: DataFrame) -> None:
 
 
 def test_nulls_come_out_alone(spark: SparkSession) -> None:
-    one = spark.createDataFrame([(None, 1), (None, 2)], "k int, a int")
-    two = spark.createDataFrame([(None, 3)], "k int, b int")
+    one = table_of(spark, [(None, 1), (None, 2)], "k int, a int")
+    two = table_of(spark, [(None, 3)], "k int, b int")
     joined = multi_full_join(one, two, on="k", indicator="i")
     assert_same_rows(joined, [(None, 1, None, [0]), (None, 2, None, [0]), (None, None, 3, [1])])
 
