@@ -3,6 +3,9 @@
 The work is done by a Spark extension (a jar that this package brings along); these functions
 put it into a session and call it.
 
+A wrong argument raises ``PySparkTypeError`` or ``PySparkValueError``. A session, or a Spark Connect
+server, without the extension raises ``PySparkRuntimeError``.
+
 Examples
 --------
 >>> import pyspark_skewext as skewext

@@ -149,10 +149,6 @@ def asof_join(
     AnalysisException
         If an input lacks a column or is a stream, if Spark cannot compare times or keys, if a
         tolerance does not fit the type of the times, or if names of columns collide.
-    PySparkTypeError, PySparkValueError
-        If an argument is wrong.
-    PySparkRuntimeError
-        If the session, or the Spark Connect server, is without the extension.
 
     Examples
     --------

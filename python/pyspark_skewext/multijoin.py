@@ -109,10 +109,6 @@ def multi_join(
     AnalysisException
         If an input lacks a key column, if Spark cannot join on the key, or if the number of keys,
         roles or suffixes is wrong.
-    PySparkTypeError, PySparkValueError
-        If an argument is wrong.
-    PySparkRuntimeError
-        If the session, or the Spark Connect server, is without the extension.
 
     Notes
     -----

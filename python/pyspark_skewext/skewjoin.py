@@ -62,10 +62,6 @@ def skew_join(
     ------
     AnalysisException
         If a side lacks a key column, the technique cannot do the join, or an option is wrong.
-    PySparkTypeError, PySparkValueError
-        If an argument is wrong.
-    PySparkRuntimeError
-        If the session, or the Spark Connect server, is without the extension.
 
     See Also
     --------

@@ -85,10 +85,8 @@ def query_report(
     AnalysisException
         If there is no such query, if it still runs, if Spark has forgotten its tasks, or if the
         event log is not readable or has no query.
-    PySparkTypeError, PySparkValueError
-        If an argument is wrong.
     PySparkRuntimeError
-        If no session is active, or the session is without the extension.
+        If no session is active.
 
     See Also
     --------

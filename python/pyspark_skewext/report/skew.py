@@ -93,10 +93,6 @@ def skew_report(
     ------
     AnalysisException
         If an input lacks a key column, or the keys cannot be compared.
-    PySparkTypeError, PySparkValueError
-        If an argument is wrong.
-    PySparkRuntimeError
-        If the session is without the extension.
 
     See Also
     --------
