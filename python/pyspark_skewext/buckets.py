@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark_skewext._engine import engine_of
 from pyspark_skewext._engine.calls import BucketedWrite
@@ -54,6 +54,7 @@ class WrittenBuckets(Shown):
     skewed: list[int]
     factor: float
     known: bool = True
+    _parts: ClassVar[Any] = {"buckets": Bucket}
 
     @property
     def files(self) -> int:
@@ -147,10 +148,6 @@ def write_bucketed(
         other buckets, or is of another system (Delta, Iceberg).
     QueryExecutionException
         If the table lacks rows after the write, because another write has removed them.
-    PySparkTypeError, PySparkValueError
-        If an argument is wrong.
-    PySparkRuntimeError
-        If the session is without the extension.
 
     Notes
     -----
@@ -190,8 +187,7 @@ def write_bucketed(
     }
     call = BucketedWrite(df, table, format, by_names, buckets, sort_names, mode, partitions, texts)
     written = engine_of(df.sparkSession).write_bucketed(call)
-    found = [Bucket(**bucket) for bucket in written["buckets"]]
-    return filled(WrittenBuckets, written, buckets=found)
+    return filled(WrittenBuckets, written)
 
 
 def _check(table: object, buckets: object, mode: object, format: object) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark_skewext._engine import engine_of
 from pyspark_skewext._version import __version__
-from pyspark_skewext.render.explanation import Entry, as_html, as_text
+from pyspark_skewext.render.explanation import Listing
 from pyspark_skewext.render.shown import Shown
 from pyspark_skewext.results import filled
 
@@ -39,13 +39,14 @@ class Checkup(Shown):
     spark: str
     parts: list[CheckedPart]
     notes: list[str]
+    _parts: ClassVar[Any] = {"parts": CheckedPart}
 
     @property
     def healthy(self) -> bool:
         """Whether all parts are active, and nothing has failed."""
         return all(part.active for part in self.parts) and not self.notes
 
-    def _entries(self) -> list[Entry]:
+    def _page(self) -> Listing:
         jar = "no jar" if self.jar is None else f"jar {self.jar} for Spark {self.spark_line}"
         width = max(len(part.name) for part in self.parts)
         lines = [
@@ -55,13 +56,7 @@ class Checkup(Shown):
             for part in self.parts
         ]
         title = f"skewext {self.version}, {jar}, on Spark {self.spark}"
-        return [(title, lines), *((note, []) for note in self.notes)]
-
-    def __str__(self) -> str:
-        return as_text(self._entries())
-
-    def _repr_html_(self) -> str:
-        return as_html(self._entries())
+        return Listing([(title, lines), *((note, []) for note in self.notes)])
 
 
 def doctor(spark: SparkSession) -> Checkup:
@@ -94,5 +89,4 @@ def doctor(spark: SparkSession) -> Checkup:
     """
     found: dict[str, Any] = engine_of(spark).doctor()
     figures = {"jar": found.get("version"), "spark_line": None, **found}
-    parts = [filled(CheckedPart, each) for each in found["parts"]]
-    return filled(Checkup, figures, version=__version__, parts=parts)
+    return filled(Checkup, figures, version=__version__)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark_skewext import _jvm
 from pyspark_skewext._engine import engine_of
 from pyspark_skewext._errors import type_error
-from pyspark_skewext.render.explanation import Entry, as_html, as_text, entries_of
+from pyspark_skewext.render.explanation import Listing, listing_of
 from pyspark_skewext.render.shown import Shown
 from pyspark_skewext.results import filled
 from pyspark_skewext.results.explanation import ExplainedJoin, ExplainedScan
@@ -27,24 +27,10 @@ class Explanation(Shown):
     notes: list[str]
     joins: list[ExplainedJoin]
     scans: list[ExplainedScan]
+    _parts: ClassVar[Any] = {"joins": ExplainedJoin, "scans": ExplainedScan}
 
-    @classmethod
-    def of(cls, figures: dict[str, Any]) -> Explanation:
-        """Read the figures of the JVM."""
-        return cls(
-            figures["notes"],
-            list(map(ExplainedJoin.of, figures["joins"])),
-            [filled(ExplainedScan, each) for each in figures["scans"]],
-        )
-
-    def _entries(self) -> list[Entry]:
-        return entries_of(self.notes, self.joins, self.scans)
-
-    def __str__(self) -> str:
-        return as_text(self._entries())
-
-    def _repr_html_(self) -> str:
-        return as_html(self._entries())
+    def _page(self) -> Listing:
+        return listing_of(self.notes, self.joins, self.scans)
 
 
 def explain(df: DataFrame) -> Explanation:
@@ -98,4 +84,4 @@ def explain(df: DataFrame) -> Explanation:
     """
     if not _jvm.is_a(df, "DataFrame"):
         raise type_error(f"Expected a DataFrame, not {type(df).__name__}.")
-    return Explanation.of(engine_of(df.sparkSession).explain(df))
+    return filled(Explanation, engine_of(df.sparkSession).explain(df))

@@ -14,6 +14,7 @@ from pyspark.sql import functions as sf
 from stock import setting
 
 from pyspark_skewext import Explanation, _jvm, explain, multi_full_join
+from pyspark_skewext.results import filled
 from pyspark_skewext.results.explanation import Origin
 
 
@@ -250,11 +251,11 @@ Scan 2 (in a cached table): parquet t, 8 buckets by [a, b]
 
 
 def test_all_that_the_text_can_say() -> None:
-    assert str(Explanation.of(CONTENT)) == TEXT.strip()
+    assert str(filled(Explanation, CONTENT)) == TEXT.strip()
 
 
 def test_the_page_is_the_text() -> None:
-    page = Explanation.of(CONTENT)._repr_html_()
+    page = filled(Explanation, CONTENT)._repr_html_()
     assert page.startswith("<div><p><b>A note.</b></p><p><b>Another one.</b></p><p><b>Join 1:")
     plain = re.sub("<[^>]*>", "\n", page)
     words = [" ".join(html.unescape(line).split()) for line in plain.splitlines()]

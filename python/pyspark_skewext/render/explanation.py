@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark_skewext.results.explanation import (
     Execution,
@@ -21,9 +22,29 @@ _PLACES = {"query": "", "cached data": " (in a cached table)"}
 Entry = tuple[str, Sequence[str]]
 
 
-def entries_of(
+@dataclass(frozen=True)
+class Listing:
+    """Entries, in columns as text and as a piece of HTML."""
+
+    entries: Sequence[Entry]
+
+    def text(self) -> str:
+        """The entries as text."""
+        return "\n\n".join("\n  ".join([title, *lines]) for title, lines in self.entries)
+
+    def html(self) -> str:
+        """The entries as a piece of HTML."""
+        parts = []
+        for title, lines in self.entries:
+            text = html.escape("\n".join(lines))
+            parts.append(f"<p><b>{html.escape(title)}</b></p>")
+            parts += [f"{_PRE}{text}</pre>"] if text else []
+        return f"<div>{''.join(parts)}</div>"
+
+
+def listing_of(
     notes: Sequence[str], joins: Sequence[ExplainedJoin], scans: Sequence[ExplainedScan]
-) -> list[Entry]:
+) -> Listing:
     """Write an entry for each note, each join and each scan."""
     # A note may say that the query was not looked at.
     nothing = [] if notes or joins else ["No joins."]
@@ -36,22 +57,7 @@ def entries_of(
         read = f"reads {scan.read} of {scan.buckets} buckets{partitions}: {scan.why}"
         title = f"Scan {scan.number}{_place(scan.place)}: {scan.source}, {scan.buckets} buckets"
         entries.append((f"{title} by [{', '.join(scan.by)}]", [read, *_advice(scan.advice)]))
-    return entries
-
-
-def as_text(entries: Sequence[Entry]) -> str:
-    """Write the entries as text."""
-    return "\n\n".join("\n  ".join([title, *lines]) for title, lines in entries)
-
-
-def as_html(entries: Sequence[Entry]) -> str:
-    """Write the entries as a piece of HTML, in columns as in the text."""
-    parts = []
-    for title, lines in entries:
-        text = html.escape("\n".join(lines))
-        parts.append(f"<p><b>{html.escape(title)}</b></p>")
-        parts += [f"{_PRE}{text}</pre>"] if text else []
-    return f"<div>{''.join(parts)}</div>"
+    return Listing(entries)
 
 
 def _place(place: str) -> str:

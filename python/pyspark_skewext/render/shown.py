@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pyspark_skewext.render.chart import plot
+from pyspark_skewext.render.explanation import Listing
 from pyspark_skewext.render.page import Page
 from pyspark_skewext.render.values import jsonable
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 class Shown:
     """A result that prints as text, has a page in notebooks, and converts to plain data."""
 
-    def _page(self) -> Page:
+    def _page(self) -> Page | Listing:
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
@@ -40,6 +41,9 @@ class Shown:
 
 class Report(Shown):
     """A result with a picture."""
+
+    def _page(self) -> Page:
+        raise NotImplementedError
 
     def plot(self, figure: Any = None) -> list[Axes]:
         """Draw the picture with matplotlib, one axes for each chart.

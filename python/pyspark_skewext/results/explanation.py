@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
-
-from pyspark_skewext.results import filled
+from typing import Any, ClassVar
 
 
 class _Record:
@@ -98,19 +96,12 @@ class ExplainedJoin(_Record):
     inputs: list[ExplainedInput]
     execution: Execution | None
     skew: list[ExplainedSkew]
-
-    @classmethod
-    def of(cls, figures: dict[str, Any]) -> ExplainedJoin:
-        """Read the figures of the JVM."""
-        execution = figures["execution"]
-        return filled(
-            cls,
-            figures,
-            origin=filled(Origin, figures["origin"]),
-            inputs=[filled(ExplainedInput, each) for each in figures["inputs"]],
-            execution=None if execution is None else filled(Execution, execution),
-            skew=[filled(ExplainedSkew, each) for each in figures["skew"]],
-        )
+    _parts: ClassVar[Any] = {
+        "origin": Origin,
+        "inputs": ExplainedInput,
+        "execution": Execution,
+        "skew": ExplainedSkew,
+    }
 
 
 @dataclass(frozen=True)

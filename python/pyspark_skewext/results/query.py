@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from pyspark_skewext.results import filled
 
@@ -38,8 +38,8 @@ class TaskFigures(NamedTuple):
     @classmethod
     def of(cls, figures: dict[str, Any]) -> TaskFigures:
         """Read the figures of the JVM."""
-        own = {name: figures[name] for name in cls._fields[2:]}
-        return cls(figures["run_ms"] / 1000, figures["gc_ms"] / 1000, **own)
+        seconds, gc_seconds = figures["run_ms"] / 1000, figures["gc_ms"] / 1000
+        return filled(cls, figures, seconds=seconds, gc_seconds=gc_seconds)
 
 
 @dataclass(frozen=True)
@@ -163,6 +163,7 @@ class QueryFigures:
     rules: list[AppliedRule]
     settings: Settings
     queries: list[QuerySummary]
+    _parts: ClassVar[Any] = {"rules": AppliedRule, "settings": Settings}
 
     @classmethod
     def of(cls: type[F], figures: dict[str, Any]) -> F:
@@ -174,10 +175,8 @@ class QueryFigures:
             join_count=figures["joins"],
             stages=list(map(JoinStage.of, figures["stages"])),
             other_seconds=figures["other_run_ms"] / 1000,
-            rules=[AppliedRule(**each) for each in figures["rules"]],
-            settings=filled(Settings, figures["settings"]),
             queries=[
-                QuerySummary(q["query"], q["description"], q["milliseconds"] / 1000, q["joins"])
-                for q in figures["queries"]
+                filled(QuerySummary, query, seconds=query["milliseconds"] / 1000)
+                for query in figures["queries"]
             ],
         )
