@@ -7,21 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-#: How scripts begin that want two executors in processes of their own.
-LOCAL_CLUSTER = """
-import pyspark_skewext as skewext
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
-
-builder = (
-    SparkSession.builder.master("local-cluster[2,1,768]")
-    .config("spark.executor.memory", "768m")
-    .config("spark.driver.memory", "768m")
-    .config("spark.ui.enabled", False)
-    .config("spark.sql.shuffle.partitions", 4)
-)
-"""
-
 
 def run_script(script: str, home: Path, *arguments: str) -> str:
     """Run it in the folder, and return what it printed; fails if the script does."""

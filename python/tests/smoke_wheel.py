@@ -27,6 +27,7 @@ if sys.version_info >= (3, 12):
 JOIN = """
 import json
 import sys
+import warnings
 
 from pyspark.sql import SparkSession
 
@@ -37,10 +38,14 @@ builder = builder.config("spark.sql.shuffle.partitions", "4")
 if sys.argv[1] == "configure":
     builder = skewext.configure(builder.master("local[2]"))
 spark = builder.getOrCreate()
+with warnings.catch_warnings():
+    # The session lacks nothing.
+    warnings.simplefilter("error")
+    skewext.configure(SparkSession.builder)
 
-a = spark.createDataFrame([(1, "a1"), (2, "a2"), (None, "a0")], "k int, a string")
-b = spark.createDataFrame([(1, "b1"), (3, "b3"), (None, "b0")], "k int, b string")
-c = spark.createDataFrame([(1, "c1"), (3, "c3"), (4, "c4")], "k int, c string")
+a = spark.sql("SELECT * FROM VALUES (1, 'a1'), (2, 'a2'), (NULL, 'a0') AS t(k, a)")
+b = spark.sql("SELECT * FROM VALUES (1, 'b1'), (3, 'b3'), (NULL, 'b0') AS t(k, b)")
+c = spark.sql("SELECT * FROM VALUES (1, 'c1'), (3, 'c3'), (4, 'c4') AS t(k, c)")
 joined = skewext.multi_full_join(a, b, c, on="k")
 print(
     json.dumps(

@@ -1,13 +1,29 @@
-"""Two executors in processes of their own: what a task needs must go over the wire."""
+"""Two executors in processes of their own: the jar and the plans must go over the wire."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from scripts import LOCAL_CLUSTER, run_script
+from scripts import run_script
 
 SCRIPT = """
-spark = skewext.configure(builder).getOrCreate()
+import warnings
+
+import pyspark_skewext as skewext
+from pyspark.sql import SparkSession
+
+builder = (
+    SparkSession.builder.master("local-cluster[2,1,768]")
+    .config("spark.executor.memory", "768m")
+    .config("spark.driver.memory", "768m")
+    .config("spark.ui.enabled", False)
+    .config("spark.sql.shuffle.partitions", 4)
+)
+# Registered late, so that the executors begin without the jar.
+spark = builder.getOrCreate()
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    skewext.register(spark)
 inputs = [
     spark.range(0, 200, 1, 4).selectExpr(
         f"if(id % 9 = {i}, null, id % 50 + {i}) AS k", "id % 3 = 0 AS l", f"id AS v{i}"
@@ -42,4 +58,4 @@ spark.stop()
 
 
 def test_executors_run_the_join(tmp_path: Path) -> None:
-    assert "SAME " in run_script(LOCAL_CLUSTER + SCRIPT, tmp_path)
+    assert "SAME " in run_script(SCRIPT, tmp_path)

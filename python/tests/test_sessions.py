@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import subprocess
 import sys
 import warnings
@@ -187,47 +185,6 @@ assert spark._jvm.io.github.skewext.PythonApi.isExtensionLoaded(spark._jsparkSes
 assert right.split("/")[-1] in jars(spark)
 join(spark)
 """
-    )
-
-
-def test_late_register_reaches_executors_in_other_processes(run: RunScript) -> None:
-    home = Path(pyspark.__file__).parent
-    output = run(
-        """
-spark = (plain().master("local-cluster[2,1,1024]")
-    .config("spark.executor.memory", "512m").getOrCreate())
-print("application", spark.sparkContext.applicationId)
-try:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        skewext.register(spark)
-    join(spark)
-finally:
-    spark.stop()
-""",
-        env={"SPARK_HOME": str(home), "SPARK_LOCAL_HOSTNAME": "localhost"},
-    )
-    # Its workers leave their files there.
-    application = re.search(r"^application (\S+)$", output, re.MULTILINE)
-    assert application
-    shutil.rmtree(home / "work" / application.group(1))
-
-
-def test_spark_submit_with_jar_and_extension(run: RunScript, users_jar: Path) -> None:
-    run(
-        """
-spark = SparkSession.builder.getOrCreate()
-assert skewext.is_enabled(spark)
-skewext.configure(SparkSession.builder)
-join(spark)
-""",
-        command=[
-            SPARK_SUBMIT,
-            *("--master", "local[1]", "--conf", "spark.ui.enabled=false"),
-            *("--conf", "spark.sql.shuffle.partitions=2"),
-            *("--jars", skewext.jar_path()),
-            *("--conf", f"spark.sql.extensions={EXTENSION}"),
-        ],
     )
 
 
