@@ -10,6 +10,8 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from pyspark.sql import SparkSession
+from scripts import run_script
 
 import pyspark_skewext as skewext
 from pyspark_skewext import cli
@@ -77,8 +79,10 @@ def test_unexpected_errors_keep_their_trace(
     assert "error: PySpark is not installed" in capsys.readouterr().err
 
 
-def test_as_a_program(tmp_path: Path) -> None:
-    """A Spark of its own reads the log that another one has written."""
+def test_as_a_program(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A Spark of its own reads the log that another one has written, and so does one that runs."""
     script = """
 import pyspark_skewext as skewext
 from pyspark.sql import SparkSession
@@ -90,24 +94,20 @@ spark.stop()
 """
     (tmp_path / "logs").mkdir()
 
-    def python(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-        )
-
-    assert python("-c", script).returncode == 0
+    run_script(script, tmp_path)
     (log,) = (tmp_path / "logs").iterdir()
-    report = ["-m", "pyspark_skewext", "report", f"logs/{log.name}"]
-    done = python(*report, "--json", "--conf", "spark.sql.shuffle.partitions=2")
+    report = ["-m", "pyspark_skewext", "report", f"logs/{log.name}", "--json"]
+    done = subprocess.run(
+        [sys.executable, *report, "--conf", "spark.sql.shuffle.partitions=2"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["join_count"] == 1
     assert f"Reading logs/{log.name}" in done.stderr
-    missing = python(*report, "--query", "98765")
-    assert missing.returncode == 1
-    assert "error: There is no query 98765" in missing.stderr and "Traceback" not in missing.stderr
+    assert main(["report", str(log), "--query", "98765"]) == 1
+    said = capsys.readouterr().err
+    assert "error: There is no query 98765" in said and "Traceback" not in said
