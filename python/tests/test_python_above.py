@@ -6,7 +6,7 @@ from pathlib import Path
 
 from scripts import run_script
 
-AGGREGATED = """
+SCRIPT = """
 import pyspark_skewext as skewext
 from pyspark.sql import SparkSession, functions as F
 
@@ -45,29 +45,11 @@ for rows in (40_000, 70_000):
     keys = {n * (i + 1) for i in range(INPUTS) for n in range(rows)}
     values = sum(n % 7 for n in range(rows))
     assert tuple(row) == (len(keys), sum(keys) + len(keys), values, values, values), row
-spark.stop()
-"""
 
-
-def test_aggregated_inputs_below_a_udf(tmp_path: Path) -> None:
-    """Aggregations of the inputs ask for the join's memory on that thread."""
-    run_script(AGGREGATED, tmp_path)
-
-
-NO_MEMORY = """
-import pyspark_skewext as skewext
-from pyspark.sql import SparkSession, functions as F
-
-builder = (
-    SparkSession.builder.master("local[1]")
-    .config("spark.ui.enabled", False)
-    .config("spark.testing.memory", 8 << 20)
-    .config("spark.testing.reservedMemory", 0)
-    .config("spark.sql.shuffle.partitions", 1)
-    .config("spark.sql.autoBroadcastJoinThreshold", -1)
-)
-spark = skewext.configure(builder).getOrCreate()
-wide = spark.range(2).selectExpr("-id AS k", "repeat('x', int(id) + 12582912) AS s")
+# The query fails as it would without the UDF; that thread dying, it would wait for ever.
+spark.conf.set("spark.sql.adaptive.enabled", True)
+spark.conf.set("spark.sql.codegen.wholeStage", False)
+wide = spark.range(2).selectExpr("-id AS k", "repeat('x', int(id) + 18874368) AS s")
 same = F.udf(lambda k: k, "long")
 joined = skewext.multi_full_join(wide, spark.range(2).withColumnRenamed("id", "k"), on="k")
 try:
@@ -79,6 +61,6 @@ spark.stop()
 """
 
 
-def test_no_memory_below_a_udf(tmp_path: Path) -> None:
-    """The query fails as it would without the UDF; that thread dying, it would wait for ever."""
-    assert "FAILED" in run_script(NO_MEMORY, tmp_path)
+def test_a_join_below_a_udf(tmp_path: Path) -> None:
+    """Aggregations of the inputs ask for the join's memory on that thread; then there is none."""
+    assert "FAILED" in run_script(SCRIPT, tmp_path)
