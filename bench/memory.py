@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import summary
+from harness.facts import Watch
 from harness.measure import progress
 from harness.sessions import configured
 from harness.ways import WAYS, answer, in_a_process
@@ -116,7 +117,7 @@ def run_one(case: Case, way: str) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as home:
         spark = _session(case, way, home)
-        begin = time.monotonic()
+        watch, begin = Watch(spark), time.monotonic()
         joined = skewext.multi_full_join(
             *(table(spark, case, i) for i in range(case.inputs)), on="k"
         )
@@ -127,7 +128,7 @@ def run_one(case: Case, way: str) -> dict[str, Any]:
         sums += [F.sum(F.length(f"s{i}")) for i in range(case.inputs)]
         (row,) = joined.agg(F.count("*"), F.sum("k"), *sums).collect()
         seconds = time.monotonic() - begin
-        found = {"seconds": round(seconds, 1), "sums": list(row), **_taken(spark)}
+        found = {"seconds": round(seconds, 1), "sums": list(row), **_taken(spark, watch)}
         spark.stop()
     return found
 
@@ -157,19 +158,13 @@ def _session(case: Case, way: str, home: str) -> SparkSession:
     return configured("local[2]", settings, "OFF")
 
 
-def _taken(spark: SparkSession) -> dict[str, Any]:
+def _taken(spark: SparkSession, watch: Watch) -> dict[str, Any]:
     """What the JVM held at most, and what tasks spilled."""
     session: Any = spark
-    context = session.sparkContext._jsc.sc()
-    context.listenerBus().waitUntilEmpty()
+    spilled = watch.facts()["spilled_disk_bytes"]
     pid = session._jvm.java.lang.ProcessHandle.current().pid()
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     resident = int(status.split("VmHWM:")[1].split()[0]) / 1024
-    store, spilled = context.statusStore(), 0
-    tracker = session.sparkContext.statusTracker()
-    for job in tracker.getJobIdsForGroup(None):
-        for stage in tracker.getJobInfo(job).stageIds:
-            spilled += store.lastStageAttempt(stage).diskBytesSpilled()
     return {"resident_mb": round(resident), "spilled_mb": round(spilled / 1e6, 1)}
 
 

@@ -22,6 +22,7 @@ from harness.case import CHAINS
 from harness.cases import CASES, HOWS
 from harness.report import Json, as_json, best, load, percent, ratio
 from harness.variants import AUTO, STOCK_VARIANT, TECHNIQUE, TECHNIQUES
+from harness.ways import WAYS
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
@@ -45,7 +46,6 @@ ABOUT = {case.name: case.about for case in CASES}
 CLOSE = 1.15
 """`auto` is close to the best technique if it takes at most this many times its seconds."""
 
-WAYS = ("on", "off")
 RIGHT, WRONG = "right", "wrong"
 ENDS = (RIGHT, "failed", WRONG)
 
