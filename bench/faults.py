@@ -16,7 +16,6 @@ import os
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -30,13 +29,14 @@ from harness.faults import FAULTS, Fault, Injector
 from harness.measure import progress
 from harness.sessions import configured
 from harness.standalone import Standalone
+from harness.ways import WAYS
+from summary import RIGHT, WRONG
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 RESULTS = "reliability-faults.json"
-ON, OFF = "on", "off"
-RIGHT, WRONG = "right", "wrong"
+ON, OFF = WAYS
 
 #: Names of this machine, for a worker each.
 HOSTS = ("127.0.0.1", "localhost")
@@ -138,15 +138,12 @@ class Trial:
             random = Random(f"{self._options.seed} {run.number}")
             self._injector.mend()
             self._injector.arm(run.fault.at(random, marks=way == ON), run.fault, random)
-            begin = time.monotonic()
             try:
                 answer = self._answer(run.case, run.unstable, way)
                 came[way] = RIGHT if answer == expected else WRONG
             except Exception as error:
                 came[way] = _outcome(error)
-            came[f"{way}_seconds"] = round(time.monotonic() - begin, 2)
             came[f"{way}_happened"] = self._injector.disarm()
-            came[f"{way}_stages_again"] = self._injector.again
         return came
 
     def _clean(self, case: Case, unstable: bool) -> Answer:
@@ -176,30 +173,27 @@ class Trial:
             spark.conf.set("spark.skewext.enabled", "true")
             case.prepare(spark)
         spark.conf.set("spark.skewext.enabled", str(way == ON).lower())
-        if case.writes:
-            return self._write_and_read(case, unstable, way)
-        summed = _summed(case.query(spark, unstable))
+        frame = case.query(spark, unstable)
+        summed = _summed(self._written(frame, way) if case.writes else frame)
         (row,) = summed.collect()
         # Of unstable inputs some plans stay as they are, as they must.
-        if check and way == ON and not unstable:
+        if check and way == ON and not unstable and not case.writes:
             plan = f"{_jvm(summed).queryExecution().executedPlan()}\n{skewext.explain(summed)}"
             if case.fires not in plan:
                 raise AssertionError(f"{case.name} does not show {case.fires}:\n{plan}")
         return [str(value) for value in row[: len(row) - _unstable(summed)]]
 
-    def _write_and_read(self, case: Case, unstable: bool, way: str) -> Answer:
+    def _written(self, frame: DataFrame, way: str) -> DataFrame:
+        """The rows, written by bucket and read again."""
         import pyspark_skewext as skewext
 
         self.spark.sql("DROP TABLE IF EXISTS written")
-        frame = case.query(self.spark, unstable)
         if way == ON:
             skewext.write_bucketed(frame, "written", by="k", buckets=5)
         else:
             frame = frame.repartition(5, "k")
             frame.write.bucketBy(5, "k").sortBy("k").saveAsTable("written")
-        summed = _summed(self.spark.table("written"))
-        (row,) = summed.collect()
-        return [str(value) for value in row[: len(row) - _unstable(summed)]]
+        return self.spark.table("written")
 
     def _fetched(self, group: str) -> dict[str, int]:
         """Bytes that tasks read of shuffles, of their own host's and of others."""

@@ -78,7 +78,6 @@ class Stage:
     """A stage that begins, from the listener's event."""
 
     number: int
-    attempt: int
     name: str
     parents: tuple[int, ...]
     #: That it writes, if it does.
@@ -99,8 +98,6 @@ class Injector:
         self._marks: int | None = None
         #: Whether the fault has happened.
         self.happened = False
-        #: How many stages had to run again since.
-        self.again = 0
         #: Of workers, by their numbers.
         self._hosts = dict(enumerate(hosts))
         context: Any = spark.sparkContext
@@ -121,7 +118,7 @@ class Injector:
         break_it = ways[fault.what]
         with self._lock:
             self._armed, self._ended, self.happened = (moment, lambda: break_it(random)), 0, False
-            self.again, self._marks = 0, None
+            self._marks = None
 
     def disarm(self) -> bool:
         """Whether it has happened; if not, it does no more."""
@@ -149,7 +146,6 @@ class Injector:
 
     def stage_submitted(self, stage: Stage) -> None:
         """Remember what a stage does."""
-        self.again += stage.attempt > 0
         if stage.name == _MARKING:
             self._kinds[stage.number], self._marks = {MARKING}, stage.shuffle
         elif any(MARKING in self._kinds.get(parent, ()) for parent in stage.parents):
@@ -218,7 +214,6 @@ class _Listener:
         self._injector.stage_submitted(
             Stage(
                 info.stageId(),
-                info.attemptNumber(),
                 info.name(),
                 tuple(parents.apply(i) for i in range(parents.size())),
                 shuffle.get() if shuffle.isDefined() else None,
