@@ -236,13 +236,18 @@ spark.stop()
 
 def test_tasks_and_executors_that_fail_or_are_slow(tmp_path: Path) -> None:
     cases = ["6-executor"]
-    if TEST_ALL:
-        cases += ["1-task", "1-executor", "6-task", "6-residual", "6-piece"]
     marks = tmp_path / "marks"
     marks.mkdir()
-    # A task is not tried a second time on the host where it runs, so there are two, by their names.
-    with Standalone(tmp_path.resolve() / "cluster", "1g") as cluster:
-        cluster.add_worker("127.0.0.1")
-        cluster.add_worker("localhost")
-        out = run_script(RETRYING, tmp_path, str(marks), cluster.url, *cases)
+    with ExitStack() as clusters:
+        # Its master and workers are threads of the driver.
+        master = "local-cluster[2,1,1024]"
+        if TEST_ALL:
+            cases += ["1-task", "1-executor", "6-task", "6-residual", "6-piece"]
+            # A task is not tried a second time on the host where it runs, so there are two, by
+            # their names.
+            cluster = clusters.enter_context(Standalone(tmp_path.resolve() / "cluster", "1g"))
+            cluster.add_worker("127.0.0.1")
+            cluster.add_worker("localhost")
+            master = cluster.url
+        out = run_script(RETRYING, tmp_path, str(marks), master, *cases)
     assert out.count("SAME ") == len(cases)
