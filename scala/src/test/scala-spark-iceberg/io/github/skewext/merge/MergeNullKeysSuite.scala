@@ -79,7 +79,10 @@ class MergeNullKeysSuite extends MergeTest {
     assert(said.map(_.split("go to one task: ").last) === why.toSeq)
   }
 
-  for (mode <- Seq(CopyOnWrite, MergeOnRead); kinds <- Seq("MN", "MNS")) {
+  private def inModes[A](cases: Seq[A]): Seq[(String, A)] =
+    for (mode <- Seq(CopyOnWrite, MergeOnRead); each <- cases) yield (mode, each)
+
+  for ((mode, kinds) <- inModes(Seq("MN", "MNS"))) {
     test(s"$kinds, $mode: they go to all tasks, and what matches twice is found") {
       setMode(Target, mode)
       checkSpread(checkLegal(Target, mergeOf(kinds)))
@@ -92,11 +95,9 @@ class MergeNullKeysSuite extends MergeTest {
   }
 
   test("where none of them come out, or the source may be split") {
-    for (mode <- Seq(CopyOnWrite, MergeOnRead)) {
+    for ((mode, kinds) <- covering(inModes(Seq("M", "MS", "N", "NS")))) {
       setMode(Target, mode)
-      for (kinds <- Seq("M", "MS", "N", "NS")) withClue(s"$kinds, $mode: ") {
-        checkTogether(checkLegal(Target, mergeOf(kinds)), None)
-      }
+      withClue(s"$kinds, $mode: ")(checkTogether(checkLegal(Target, mergeOf(kinds)), None))
     }
     setMode(Target, CopyOnWrite)
     spark
@@ -150,24 +151,24 @@ class MergeNullKeysSuite extends MergeTest {
   }
 
   test("by hash, in generated code, in order, and below a shuffle of the write") {
-    for (mode <- Seq(CopyOnWrite, MergeOnRead)) {
-      setMode(Target, mode)
-      withSQLConf(
-        "spark.sql.join.preferSortMergeJoin" -> "false",
-        "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold" -> "100MB") {
-        val df = checkLegal(Target, mergeOf("MN"))
-        assert(joins(planOf(df)).exists(_.isInstanceOf[ShuffledHashJoinExec]), planOf(df))
-        checkSpread(df)
-      }
-      inGeneratedCode(checkSpread(checkLegal(Target, mergeOf("MNS"))))
+    def byHash(): Unit = withSQLConf(
+      "spark.sql.join.preferSortMergeJoin" -> "false",
+      "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold" -> "100MB") {
+      val df = checkLegal(Target, mergeOf("MN"))
+      assert(joins(planOf(df)).exists(_.isInstanceOf[ShuffledHashJoinExec]), planOf(df))
+      checkSpread(df)
     }
-    for (mode <- Seq(CopyOnWrite, MergeOnRead)) {
-      write(rows(60, when(id % 7 > 0, id)), "ice.db.hashed", distribution = "hash")
-      spark.sql("ALTER TABLE ice.db.hashed ADD PARTITION FIELD truncate(1, txt)")
-      setMode("ice.db.hashed", mode)
+    def compiled(): Unit = inGeneratedCode(checkSpread(checkLegal(Target, mergeOf("MNS"))))
+    def belowShuffle(): Unit = {
       val df = checkLegal("ice.db.hashed", mergeOf("MN", table = "ice.db.hashed"))
       assert(collect(planOf(df)) { case s: ShuffleQueryStageExec => s }.size === 3, planOf(df))
       assert(joins(planOf(df)).exists(isSpread), planOf(df))
+    }
+    write(rows(60, when(id % 7 > 0, id)), "ice.db.hashed", distribution = "hash")
+    spark.sql("ALTER TABLE ice.db.hashed ADD PARTITION FIELD truncate(1, txt)")
+    for ((mode, check) <- covering(inModes(Seq(byHash _, compiled _, belowShuffle _)))) {
+      Seq(Target, "ice.db.hashed").foreach(setMode(_, mode))
+      check()
     }
   }
 
@@ -186,7 +187,7 @@ class MergeNullKeysSuite extends MergeTest {
   test("the target has a hot key: it is split, and they are spread") {
     write(rows(900, when(id % 3 > 0, Hot).otherwise(id / 3)), "ice.db.hot")
     source(last = Hot).createOrReplaceTempView("meets_hot")
-    for (mode <- Seq(CopyOnWrite, MergeOnRead); kinds <- Seq("MN", "MNS")) {
+    for ((mode, kinds) <- covering(inModes(Seq("MN", "MNS")))) {
       setMode("ice.db.hot", mode)
       val df = checkLegal("ice.db.hot", mergeOf(kinds, "meets_hot", "ice.db.hot"))
       val Seq(split) = collect(planOf(df)) { case join: SplitJoinExec => join }

@@ -117,22 +117,22 @@ class MergeSuite extends MergeTest {
   }
 
   test("both sides are skewed: the target alone is sliced") {
-    for (mode <- Seq(CopyOnWrite, MergeOnRead)) {
+    val cases =
+      for (mode <- Seq(CopyOnWrite, MergeOnRead); kinds <- Seq("M", "MNS")) yield (mode, kinds)
+    // The hot key of the source matches nothing, and is in one partition with the target's.
+    val other = besideHot(2000, 2100)
+    for ((mode, kinds) <- covering(cases)) {
       setMode("ice.db.hot", mode)
-      for (kinds <- Seq("M", "MNS")) {
-        // The hot key of the source matches nothing, and is in one partition with the target's.
-        val other = besideHot(2000, 2100)
-        for (twice <- Seq(true, false)) {
-          spark
-            .table(source(hot = true, twice))
-            .withColumn("k", when(col("k") === Hot, other).otherwise(col("k")))
-            .createOrReplaceTempView("both")
-          val merge = sql("ice.db.hot", "both", kinds)
-          if (twice) {
-            assert(restoring("ice.db.hot")(findsTwice(runMerge(merge))))
-          } else {
-            checkSplit(planOf(checkLegal("ice.db.hot", merge)))
-          }
+      for (twice <- Seq(true, false)) {
+        spark
+          .table(source(hot = true, twice))
+          .withColumn("k", when(col("k") === Hot, other).otherwise(col("k")))
+          .createOrReplaceTempView("both")
+        val merge = sql("ice.db.hot", "both", kinds)
+        if (twice) {
+          assert(restoring("ice.db.hot")(findsTwice(runMerge(merge))))
+        } else {
+          checkSplit(planOf(checkLegal("ice.db.hot", merge)))
         }
       }
     }

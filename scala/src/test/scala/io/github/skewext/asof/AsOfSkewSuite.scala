@@ -88,7 +88,7 @@ class AsOfSkewSuite extends SkewTest with AsOfTest with RetriedTasks {
       direction <- Seq("backward", "forward", "nearest")
       exact <- Seq(true, false)
     } yield (how, direction, exact)
-    for ((how, direction, exact) <- some(5, cases)) withClue(s"$how, $direction, exact $exact: ") {
+    for ((how, direction, exact) <- covering(cases)) withClue(s"$how, $direction, exact $exact: ") {
       val join = checkSplitAsOf(
         asOf(skewed(0, 60), "v0", how)(
           Versions(versions(2), "at2"),

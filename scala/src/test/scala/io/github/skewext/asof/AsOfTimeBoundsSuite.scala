@@ -11,6 +11,9 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter
 /** Filters on the time of the spine that reach the versions, against a filter above the join. */
 class AsOfTimeBoundsSuite extends AsOfTest with StoredTables {
 
+  // The filters are the same, and compiling takes longer than running.
+  override protected def generatesCode: Boolean = testAll
+
   /**
    * A type of times.
    *
@@ -59,18 +62,23 @@ class AsOfTimeBoundsSuite extends AsOfTest with StoredTables {
   private def joined(spine: DataFrame, of: Times, direction: String, tolerance: String) =
     asOf(spine, "t0")(Versions(rows(1, of), "t1", direction, tolerance))
 
+  // Each direction with and without a tolerance, and both with each type.
+  private val cases = covering(for {
+    of <- times
+    direction <- Seq("backward", "forward", "nearest")
+    isWithin <- Seq(true, false)
+    filter <- 0 until 4
+  } yield ((of, direction), (direction, isWithin), (of, isWithin), filter)).groupBy(_._1._1)
+
   for (of <- times) test(s"versions are filtered by times of type ${of.name}") {
-    for {
-      direction <- Seq("backward", "forward", "nearest")
-      tolerance <- Seq(null, of.tolerance)
-      (filter, lower, upper) <- some(
-        1,
-        Seq(
-          (s"t0 >= ${of.from} AND t0 < ${of.to}", 1, 1),
-          (s"t0 > ${of.from}", 1, 0),
-          (s"t0 <= ${of.to}", 0, 1),
-          (s"t0 = ${of.from}", 1, 1)))
-    } withClue(s"$direction $tolerance $filter: ") {
+    val filters = Seq(
+      (s"t0 >= ${of.from} AND t0 < ${of.to}", 1, 1),
+      (s"t0 > ${of.from}", 1, 0),
+      (s"t0 <= ${of.to}", 0, 1),
+      (s"t0 = ${of.from}", 1, 1))
+    for ((_, (direction, isWithin), _, i) <- cases(of)) withClue(s"$direction $isWithin $i: ") {
+      val tolerance = if (isWithin) of.tolerance else null
+      val (filter, lower, upper) = filters(i)
       val spine = rows(0, of)
       val df = joined(spine.where(filter), of, direction, tolerance)
       val all = joined(spine, of, direction, tolerance)

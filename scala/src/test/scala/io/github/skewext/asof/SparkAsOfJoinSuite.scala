@@ -1,7 +1,5 @@
 package io.github.skewext.asof
 
-import scala.collection.JavaConverters._
-
 import io.github.skewext.explain.{Explainer, Explanation}
 import io.github.skewext.rules.SkewConf
 
@@ -10,7 +8,7 @@ import org.apache.spark.sql.catalyst.plans.logical.AsOfJoin
 import org.apache.spark.sql.catalyst.plans.{AsOfJoinDirection, JoinType}
 import org.apache.spark.sql.functions.{col, expr}
 import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
-import org.apache.spark.sql.{AnalysisException, Column, DataFrame}
+import org.apache.spark.sql.{AnalysisException, Column, DataFrame, Row}
 
 /** Spark's own as-of joins, rewritten, against Spark. */
 class SparkAsOfJoinSuite extends AsOfTest {
@@ -43,7 +41,7 @@ class SparkAsOfJoinSuite extends AsOfTest {
         exact,
         AsOfJoinDirection(direction)))
 
-  /** Times of a spine are multiples of 4, so no two versions are equally near. */
+  /** Times of a spine are multiples of 4. */
   private def spine(time: String): DataFrame = spark
     .range(0, 80, 1, 2)
     .selectExpr(
@@ -51,7 +49,10 @@ class SparkAsOfJoinSuite extends AsOfTest {
       "if(id % 9 = 0, null, id % 5) AS k",
       s"if(id % 11 = 0, null, ${time.replace("?", "(4 * (id * 7 % 16))")}) AS t")
 
-  /** With the remainder 0, some versions are at the same time. */
+  /**
+   * With the remainder 0, some versions are at the same time. Those of a key for i = 2 are 28 apart: a
+   * multiple of 4 is in the middle of no two.
+   */
   private def versions(i: Int, time: String, remainder: Int): DataFrame = spark
     .range(0, 70, 1, 2)
     .selectExpr(
@@ -79,37 +80,38 @@ class SparkAsOfJoinSuite extends AsOfTest {
 
   /** Compares with Spark, which plans the same query with skewext off. */
   private def check(operators: Int)(df: => DataFrame): Unit = {
-    var expected: Option[DataFrame] = None
+    var expected: Seq[Row] = Nil
     withSQLConf(Off) {
-      val off = df
-      expected = Some(spark.createDataFrame(off.collect().toSeq.asJava, off.schema))
+      expected = df.collect().toSeq
     }
     val on = df
-    checkAnswer(on, expected.get)
+    assertSameRows(on.collect().toSeq, expected, "the same query with skewext off")
     assert(joins(on).size === operators, on.queryExecution)
   }
 
-  for (Times(time, tolerance) <- times) test(s"returns Spark's rows: $time") {
-    for {
-      direction <- Directions
-      (within, exact) <- some(
-        2,
-        for (t <- Seq(null, tolerance); e <- Seq(true, false)) yield (t, e))
-      how <- some(1, Seq("left", "inner"))
-    } withClue(s"$direction $within $exact $how: ") {
-      check(1) {
+  // Each direction with each type and each bound.
+  private val cases = covering(for {
+    of <- times
+    direction <- Directions
+    exact <- Seq(true, false)
+    isWithin <- Seq(true, false)
+    how <- Seq("left", "inner")
+  } yield ((of, direction), (direction, exact, isWithin), how)).groupBy(_._1._1)
+
+  for (of <- times; time = of.time) test(s"returns Spark's rows: $time") {
+    for ((_, (direction, exact, isWithin), how) <- cases(of))
+      withClue(s"$direction $isWithin $exact $how: ")(check(1) {
         val remainder = if (direction == "nearest" && !exact) 1 else 0
         sparks(
           spine(time),
-          versions(1, time, remainder).drop("m1"),
-          "t" -> "t1",
-          col("k") === col("k1"),
+          versions(2, time, remainder).drop("m2"),
+          "t" -> "t2",
+          col("k") === col("k2"),
           how,
-          within,
+          if (isWithin) of.tolerance else null,
           exact,
           direction)
-      }
-    }
+      })
   }
 
   test("merges a chain by one key and time into one operator") {

@@ -48,17 +48,20 @@ class ExplainRunsNothingSuite extends TechniqueTest {
     withTempView("l", "r") {
       skewed(0, 200, hot = 2).createOrReplaceTempView("l")
       skewed(1, 60).createOrReplaceTempView("r")
-      for {
-        technique <- SkewTechniques.all.map(_.name)
-        options <- if (technique == "salted") Seq("", ", 'hot_keys=3'") else Seq("")
+      val cases = for {
+        technique <- SkewTechniques.all.map(_.name) :+ "salted, 'hot_keys=3'"
         how <- Seq("FULL", "LEFT", "INNER", "LEFT SEMI")
-      } checkSql(
-        s"SELECT /*+ SKEW_JOIN(r, $technique$options) */ l.k FROM l $how JOIN r ON l.k = r.k")
+      } yield (technique, how)
+      for ((technique, how) <- covering(cases))
+        checkSql(s"SELECT /*+ SKEW_JOIN(r, $technique) */ l.k FROM l $how JOIN r ON l.k = r.k")
     }
   }
 
   test("every technique, when the function has returned") {
-    for (technique <- SkewTechniques.all.map(_.name); how <- Seq("full", "left")) {
+    val cases =
+      for (technique <- SkewTechniques.all.map(_.name); how <- Seq("full", "left"))
+        yield (technique, how)
+    for ((technique, how) <- covering(cases)) {
       val df = skewJoin(skewed(0, 200, hot = 2), skewed(1, 60), "k", how, technique)
       check(df)
     }

@@ -129,9 +129,8 @@ class MultiFullJoinSuite extends MultiJoinTest {
       withClue(roles.mkString(", ")) {
         val joined =
           multiJoin(inputs.take(roles.size), Seq("k", "l"), roles = roles, indicator = "i")
-        checkJoin(joined)
         // The indicator of each row must agree with the roles.
-        joined.select("i").collect().map(_.getSeq[Int](0)).foreach { present =>
+        checkJoin(joined).map(_.getAs[Seq[Int]]("i")).foreach { present =>
           assert(present.nonEmpty)
           roles.zipWithIndex.foreach {
             case ("required", i) => assert(present.contains(i))

@@ -150,29 +150,31 @@ class RewriteJoinChainsSuite extends RewriteTest {
         .coalesce(1)
         .createOrReplaceTempView("computed")
       val renamed = "(SELECT r.k AS k, r.w AS w FROM computed AS r)"
-      for {
+      val cases = for {
         excluded <- Seq("", ConvertToLocalRelation.ruleName)
-        (first, last) <- Seq(renamed -> "computed", "computed" -> renamed)
-      } withSQLConf(SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> excluded) {
-        checkRewritten(
-          s"""SELECT a.w AS w1, c.w AS w2 FROM $first AS a FULL JOIN t1 b ON a.k = b.k
+        sides <- Seq(renamed -> "computed", "computed" -> renamed)
+      } yield (excluded, sides)
+      for ((excluded, (first, last)) <- covering(cases))
+        withSQLConf(SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> excluded) {
+          checkRewritten(
+            s"""SELECT a.w AS w1, c.w AS w2 FROM $first AS a FULL JOIN t1 b ON a.k = b.k
              |FULL JOIN $last AS c ON c.k = coalesce(a.k, b.k)
              |LEFT ANTI JOIN computed d ON a.k = d.k""".stripMargin,
-          3)
-        val two =
-          "(SELECT coalesce(a.k, b.k) AS k, a.w FROM computed a FULL JOIN t1 b ON a.k = b.k)"
-        val aliased =
-          "(SELECT coalesce(a.k, b.k) AS k, a.w AS u FROM computed a FULL JOIN t1 b ON a.k = b.k)"
-        for ((left, right) <- Seq(aliased -> "computed", "computed" -> aliased)) {
-          val (u, w) = if (left == aliased) ("x.u", "y.w") else ("y.u", "x.w")
-          checkRewritten(
-            s"SELECT $u, $w, coalesce($u, $w) FROM $left x FULL JOIN $right y ON x.k = y.k",
             3)
+          val two =
+            "(SELECT coalesce(a.k, b.k) AS k, a.w FROM computed a FULL JOIN t1 b ON a.k = b.k)"
+          val aliased =
+            "(SELECT coalesce(a.k, b.k) AS k, a.w AS u FROM computed a FULL JOIN t1 b ON a.k = b.k)"
+          for ((left, right) <- Seq(aliased -> "computed", "computed" -> aliased)) {
+            val (u, w) = if (left == aliased) ("x.u", "y.w") else ("y.u", "x.w")
+            checkRewritten(
+              s"SELECT $u, $w, coalesce($u, $w) FROM $left x FULL JOIN $right y ON x.k = y.k",
+              3)
+          }
+          checkRewritten(
+            s"SELECT x.u, y.w, coalesce(x.u, y.w) FROM $aliased x FULL JOIN $two y ON x.k = y.k",
+            4)
         }
-        checkRewritten(
-          s"SELECT x.u, y.w, coalesce(x.u, y.w) FROM $aliased x FULL JOIN $two y ON x.k = y.k",
-          4)
-      }
     }
   }
 

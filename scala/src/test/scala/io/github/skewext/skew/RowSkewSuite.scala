@@ -30,7 +30,9 @@ class RowSkewSuite extends CompressedSkewTest {
     left.join(right.hint(hint), col("l") === col("r"), how)
 
   test("keys of the right side of semi and anti joins") {
-    for (how <- Seq("semi", "anti"); hint <- Seq("merge", "shuffle_hash")) {
+    val cases =
+      for (how <- Seq("semi", "anti"); hint <- Seq("merge", "shuffle_hash")) yield (how, hint)
+    for ((how, hint) <- covering(cases)) {
       withClue(s"$how $hint: ") {
         val df = join(few("l"), keys("r"), how, hint)
         val operator = checkSplit(df)

@@ -115,8 +115,11 @@ class SplitMultiJoinSuite extends SkewTest {
   test("the keys of a skewed input are marked before the join") {
     // So many slices that to read the input for the residual would take longest.
     def inputs = Seq(skewed(0, 20), skewed(1, 3000, hot = 3, maps = 12), skewed(2, 20))
-    for (roles <- Seq("optional optional", "required optional", "excluded required");
-      hot <- Seq("optional", "excluded")) {
+    val cases = for {
+      roles <- Seq("optional optional", "required optional", "excluded required")
+      hot <- Seq("optional", "excluded")
+    } yield (roles, hot)
+    for ((roles, hot) <- covering(cases)) {
       val all = roles.split(" ").patch(1, Seq(hot), 0).toSeq
       withClue(s"$all: ") {
         val join = checkSplit(multiJoin(inputs, Seq("k"), roles = all))

@@ -115,7 +115,8 @@ class SplitSparkJoinQueriesSuite extends SplitSparkJoinTest {
 
   test("the other input is aggregated between shuffle and join") {
     val grouped = right(0).groupBy("r").agg(sum("v1").as("n"), max("s1").as("m"))
-    for (how <- Seq("full", "inner", "left"); hint <- hints) {
+    val cases = for (how <- Seq("full", "inner", "left"); hint <- hints) yield (how, hint)
+    for ((how, hint) <- covering(cases)) {
       val df = join(left(2), grouped, how, hint)
       checkSplit(df)
       assert(exchanges(df).size === 2)

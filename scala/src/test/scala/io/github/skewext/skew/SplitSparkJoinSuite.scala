@@ -69,15 +69,20 @@ class SplitSparkJoinSuite extends SplitSparkJoinTest {
     }
   }
 
-  for (hint <- hints) {
+  private val ofSpark = for {
+    hint <- hints
+    of <- Seq(
+      (2, 0, "inner"),
+      (0, 2, "inner"),
+      (2, 0, "left"),
+      (0, 2, "right"),
+      (2, 0, "left_anti"),
+      (2, 0, "left_semi"))
+  } yield (hint, of)
+
+  for ((hint, cases) <- covering(ofSpark).groupBy(_._1)) {
     test(s"where Spark splits, its result stands, $hint") {
-      for ((l, r, how) <- Seq(
-          (2, 0, "inner"),
-          (0, 2, "inner"),
-          (2, 0, "left"),
-          (0, 2, "right"),
-          (2, 0, "left_anti"),
-          (2, 0, "left_semi"))) withClue(s"$l $r $how: ") {
+      for ((_, (l, r, how)) <- cases) withClue(s"$l $r $how: ") {
         val df = join(left(l), right(r), how, hint)
         checkWhole(df)
         assert(splitBySpark(df))

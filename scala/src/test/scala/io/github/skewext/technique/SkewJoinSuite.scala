@@ -16,7 +16,7 @@ class SkewJoinSuite extends SkewJoinTest {
     val cases =
       for (technique <- SkewTechniques.all.map(_.name); how <- Hows) yield (technique, how)
     // Most techniques have a suite of their own.
-    for ((technique, how) <- some(12, cases)) {
+    for ((technique, how) <- covering(cases)) {
       check(large, small, "k", how, technique)
     }
   }
@@ -98,16 +98,19 @@ class SkewJoinSuite extends SkewJoinTest {
     val third = skewed(2, 60)
     val stock = stockJoin(stockJoin(large, small, "k", "full"), third, "k", "full")
     val rows = rowsWhenOff(stock)
-    for (technique <- SkewTechniques.all.map(_.name) if technique != "auto") {
+    val cases = for {
+      technique <- SkewTechniques.all.map(_.name) if technique != "auto"
+      isHint <- Seq(true, false)
+    } yield (technique, isHint)
+    for ((technique, isHint) <- covering(cases)) {
       val hot = if (technique == "salted") Seq(Seq(lit(3))) else null
       val words = technique +: (if (hot == null) Nil else Seq("hot_keys=3"))
-      for (first <- Seq(
-          skewJoin(large, small, "k", "full", technique, Map.empty, hot),
-          large.join(small.hint("skew_join", words: _*), Seq("k"), "full"))) {
-        val df = first.join(third, Seq("k"), "full")
-        assertStock(df, stock.schema, rows)
-        assert(made(df).contains(technique))
-      }
+      val first =
+        if (isHint) large.join(small.hint("skew_join", words: _*), Seq("k"), "full")
+        else skewJoin(large, small, "k", "full", technique, Map.empty, hot)
+      val df = first.join(third, Seq("k"), "full")
+      assertStock(df, stock.schema, rows)
+      assert(made(df).contains(technique))
     }
   }
 
@@ -146,7 +149,10 @@ class SkewJoinSuite extends SkewJoinTest {
     other.conf.set("spark.sql.shuffle.partitions", "3")
     other.conf.set(BroadcastBelow, "-1")
     def in(rows: DataFrame) = SqlInternals.dataFrame(other, rows.queryExecution.logical)
-    for (technique <- SkewTechniques.all.map(_.name); how <- Seq("full", "left_semi")) {
+    val cases =
+      for (technique <- SkewTechniques.all.map(_.name); how <- Seq("full", "left_semi"))
+        yield (technique, how)
+    for ((technique, how) <- covering(cases)) {
       val df = skewJoin(in(large), in(small), "k", how, technique)
       assertStock(df, large.join(small, Seq("k"), how))
     }

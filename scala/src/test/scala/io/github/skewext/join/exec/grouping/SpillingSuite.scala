@@ -46,16 +46,15 @@ class SpillingSuite extends MultiJoinTest {
         concat(lit("a text that is not short "), col("id")).as(s"s$i"),
         col("id").as(s"v$i"))
 
-  private def inAllWays(df: => DataFrame): Unit = {
-    val expected = rowsWhenOff(df)
-    ways.foreach { way =>
+  /** Each query in each way, or a sample that has each query and each way. */
+  private def inAllWays(queries: DataFrame*): Unit =
+    for ((df, way) <- covering(for (df <- queries; way <- ways) yield (df, way))) {
       withSQLConf(way.toSeq: _*) {
-        val here = df
-        assertSameRows(here.collect().toSeq, expected, s"Spark's joins, with $way")
+        val here = again(df)
+        assertSameRows(here.collect().toSeq, rowsWhenOff(df), s"Spark's joins, with $way")
         assert(operators(here).size === 1)
       }
     }
-  }
 
   test("unique keys, with some in one input only") {
     inAllWays(fullJoin("k")(input(0, 60, 1000), input(20, 50, 1000), input(40, 90, 1000)))
@@ -66,20 +65,21 @@ class SpillingSuite extends MultiJoinTest {
   }
 
   test("one key with many rows in one input, in two, in all") {
-    inAllWays(fullJoin("k")(input(0, 200, 1), input(0, 1, 1), input(0, 2, 1)))
-    inAllWays(fullJoin("k")(input(0, 2, 1), input(0, 90, 1), input(0, 60, 1)))
-    inAllWays(fullJoin("k")(input(0, 20, 1), input(0, 20, 1), input(0, 20, 1)))
+    inAllWays(
+      fullJoin("k")(input(0, 200, 1), input(0, 1, 1), input(0, 2, 1)),
+      fullJoin("k")(input(0, 2, 1), input(0, 90, 1), input(0, 60, 1)),
+      fullJoin("k")(input(0, 20, 1), input(0, 20, 1), input(0, 20, 1)))
   }
 
   test("roles skip groups, whatever is left of them") {
-    Seq(
-      Seq("required", "optional", "excluded"),
-      Seq("excluded", "optional", "required"),
-      Seq("required", "required", "required"),
-      Seq("optional", "excluded", "optional")).foreach { roles =>
-      inAllWays(
-        multiJoin(Seq(input(0, 60, 9), input(3, 30, 5), input(5, 50, 11)), Seq("k"), roles = roles))
-    }
+    inAllWays(
+      Seq(
+        Seq("required", "optional", "excluded"),
+        Seq("excluded", "optional", "required"),
+        Seq("required", "required", "required"),
+        Seq("optional", "excluded", "optional")).map { roles =>
+        multiJoin(Seq(input(0, 60, 9), input(3, 30, 5), input(5, 50, 11)), Seq("k"), roles = roles)
+      }: _*)
   }
 
   test("a task that goes over to sorting spills, and says how much") {
