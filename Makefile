@@ -146,7 +146,7 @@ test-ci: ## All of the default line, a part of each other one: what CI runs
 # Of the Scala suites those of the default line and of the newest one: the others have the same shims.
 test-ci-scala:
 	status=0; \
-	SKEWEXT_TEST_SLOW=1 SKEWEXT_RANDOM_MERGES=100 $(MAKE) --no-print-directory test-scala || status=1; \
+	SKEWEXT_TEST_SLOW=1 SKEWEXT_RANDOM_MERGES=40 $(MAKE) --no-print-directory test-scala || status=1; \
 	$(MAKE) --no-print-directory test-line-scala SPARK=$(NEWEST) || status=1; \
 	exit $$status
 

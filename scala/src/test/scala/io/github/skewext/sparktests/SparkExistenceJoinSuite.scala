@@ -1,6 +1,0 @@
-package io.github.skewext.sparktests
-
-import org.apache.spark.sql.execution.joins.ExistenceJoinSuite
-
-/** As [[SparkOuterJoinSuite]], for semi, anti and existence joins. */
-class SparkExistenceJoinSuite extends ExistenceJoinSuite with RewriteForced
