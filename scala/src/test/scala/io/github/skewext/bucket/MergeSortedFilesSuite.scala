@@ -36,24 +36,23 @@ class MergeSortedFilesSuite extends SortedBucketTest {
   private def b: DataFrame = spark.table("b")
   private def c: DataFrame = spark.table("c")
 
-  /** Tables that were written to twice. */
+  /** Tables of two files a bucket. */
   private def withTables(
       by: Seq[String] = Seq("k"),
       sortBy: Option[Seq[String]] = None,
       partitionBy: Seq[String] = Nil,
-      format: String = null)(f: (DataFrame, DataFrame) => Unit): Unit = withTable(TwoTables: _*) {
-    for ((name, i) <- TwoTables.zipWithIndex; n <- 0 until 2) {
-      write(
-        data(i, n * 15),
-        name,
-        by,
-        sortBy = sortBy,
-        partitionBy = partitionBy,
-        format = format,
-        mode = "append")
+      format: String = "parquet")(f: (DataFrame, DataFrame) => Unit): Unit =
+    withTable(TwoTables: _*) {
+      for ((name, i) <- TwoTables.zipWithIndex) {
+        val writer = data(i, rows = 35).write
+          .format(format)
+          .partitionBy(partitionBy: _*)
+          .bucketBy(3, by.head, by.tail: _*)
+        val sorts = sortBy.getOrElse(by)
+        (if (sorts.isEmpty) writer else writer.sortBy(sorts.head, sorts.tail: _*)).saveAsTable(name)
+      }
+      f(spark.table("t0"), spark.table("t1"))
     }
-    f(spark.table("t0"), spark.table("t1"))
-  }
 
   private def causes(error: Throwable): Seq[Throwable] =
     Iterator.iterate(error)(_.getCause).takeWhile(_ != null).toSeq
@@ -249,10 +248,8 @@ class MergeSortedFilesSuite extends SortedBucketTest {
       "array(id % 3, id % 2)")
     for (key <- some(4, keys)) withClue(key) {
       withTable("t0") {
-        for (n <- 0 until 2) {
-          val rows = spark.range(15 * n, 15 * n + 20, 1, 2).selectExpr(s"$key AS k", "id AS v0")
-          write(rows, "t0", Seq("k"), buckets = 2, mode = "append")
-        }
+        val rows = spark.range(0, 35, 1, 2).selectExpr(s"$key AS k", "id AS v0")
+        rows.write.bucketBy(2, "k").sortBy("k").saveAsTable("t0")
         val (t0, t1) = (spark.table("t0"), spark.table("t0").withColumnRenamed("v0", "v1"))
         compiled(checkMerged(t0.join(t1, Seq("k"), "full"), 2))
         assert(merges(checkFullJoin("k")(t0, t1)).size === 2)

@@ -105,7 +105,7 @@ class KeyTypesSuite extends MultiJoinTest {
       val long = input(2, "bigint", "2", "2147483647", "9223372036854775807", "4294967298")
       assert(keyType(checkFullJoin("k")(int, long)) === DataTypes.LongType)
       assert(keyType(checkFullJoin("k")(tiny, int)) === DataTypes.IntegerType)
-      for (inputs <- orders(tiny, int, long)) {
+      for (inputs <- some(1, orders(tiny, int, long))) {
         assert(keyType(checkFullJoin("k")(inputs: _*)) === DataTypes.LongType)
       }
     }
@@ -116,7 +116,7 @@ class KeyTypesSuite extends MultiJoinTest {
       val int = input(2, "int", "2", "999")
       assert(keyType(checkFullJoin("k")(short, long)) === DecimalType(20, 4))
       assert(keyType(checkFullJoin("k")(short, int)) === DecimalType(12, 2))
-      for (inputs <- orders(short, long, int)) {
+      for (inputs <- some(2, orders(short, long, int))) {
         assert(keyType(checkFullJoin("k")(inputs: _*)) === DecimalType(20, 4))
       }
     }
@@ -192,7 +192,8 @@ class KeyTypesSuite extends MultiJoinTest {
       f: DataFrame => Unit): Unit =
     withTable(name) {
       sql(s"CREATE TABLE $name (k $dataType, v_$name INT) USING parquet")
-      values.zipWithIndex.foreach { case (v, i) => sql(s"INSERT INTO $name VALUES ('$v', $i)") }
+      val rows = values.zipWithIndex.map { case (v, i) => s"('$v', $i)" }
+      sql(s"INSERT INTO $name VALUES ${rows.mkString(", ")}")
       f(spark.table(name))
     }
 

@@ -8,11 +8,11 @@ import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.SparkConf
 import org.apache.spark.network.util.JavaUtils
-import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.{BloomFilterMightContain, DynamicPruning, DynamicPruningExpression, Expression, Literal}
 import org.apache.spark.sql.execution.{FileSourceScanExec, FilterExec, SubqueryBroadcastExec}
 import org.apache.spark.sql.functions.{max, udf}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.{DataFrame, Row}
 
 /** Runtime filters on large inputs, by the keys of a small one. */
 class RuntimeFiltersSuite extends MultiJoinTest {
@@ -75,8 +75,11 @@ class RuntimeFiltersSuite extends MultiJoinTest {
   import testImplicits._
 
   test("filters large inputs of all roles by the keys of a small one") {
-    bothWays {
-      Seq("required", "optional", "excluded").foreach { role =>
+    val ways =
+      for (adaptive <- Seq("true", "false"); role <- Seq("required", "optional", "excluded"))
+        yield (adaptive, role)
+    for ((adaptive, role) <- covering(ways)) {
+      withSQLConf(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> adaptive) {
         val joined = join("required", "optional", role)(few, read("a"), read("b"))
         checkJoin(joined)
         val filters = asked(joined)
@@ -139,9 +142,10 @@ class RuntimeFiltersSuite extends MultiJoinTest {
   }
 
   test("adds no filter that is wrong, expensive, useless or disabled") {
-    def none(joined: DataFrame): Unit = {
-      checkJoin(joined)
+    def none(joined: DataFrame): Seq[Row] = {
+      val rows = checkJoin(joined)
       assert(asked(joined).isEmpty, joined.queryExecution.executedPlan)
+      rows
     }
     val (a, b) = (read("a"), read("b"))
     // The join also returns keys that the small input lacks.
@@ -160,13 +164,21 @@ class RuntimeFiltersSuite extends MultiJoinTest {
     // A function of unknown cost would be called twice.
     val isThree = udf((n: Long) => n == 3)
     none(join("required", "optional")(few.where(isThree($"n")), a))
+    def filtered = join("required", "required", "optional")(few, a, b)
+    var expected: Seq[Row] = Nil
+    withSQLConf(SkewConf.MULTI_JOIN_RUNTIME_FILTER.key -> "false") {
+      expected = none(filtered)
+    }
     Seq(
-      SkewConf.MULTI_JOIN_RUNTIME_FILTER.key -> "false",
       SQLConf.RUNTIME_BLOOM_FILTER_ENABLED.key -> "false",
       SQLConf.RUNTIME_BLOOM_FILTER_CREATION_SIDE_THRESHOLD.key -> "10",
       SQLConf.RUNTIME_BLOOM_FILTER_APPLICATION_SIDE_SCAN_SIZE_THRESHOLD.key -> "10GB").foreach {
       setting =>
-        withSQLConf(setting)(none(join("required", "required", "optional")(few, a, b)))
+        withSQLConf(setting) {
+          val joined = filtered
+          assertSameRows(joined.collect().toSeq, expected, "the same query with skewext off")
+          assert(operators(joined).size === 1 && asked(joined).isEmpty)
+        }
     }
   }
 

@@ -133,16 +133,21 @@ class ColumnExchangesSuite extends StoredTables {
           s"if(id % 5 = $i, null, regexp_replace(md5(string(id)), '^.{8}', '$$0-')) AS u$i",
           s"cast(id AS int) AS n$i"))
     withSQLConf(On, "spark.sql.shuffle.partitions" -> "2") {
-      for {
-        isNull <- Seq("false", "id = 4000", "id % 10 = 3")
+      val cases = for {
+        nulls <- Seq(
+          "false" -> "1000000",
+          "false" -> "5000",
+          "id = 4000" -> "1000000",
+          "id % 10 = 3" -> "1000000")
         keys <- Seq(Seq("k"), Seq("k", "d"))
-        limit <- if (isNull == "false") Seq("1000000", "5000") else Seq("1000000")
-      } withSQLConf(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY.key -> limit) {
-        val others = Seq("d").diff(keys)
-        val df = fullJoin(keys: _*)((0 until 3).map(table(_, isNull).drop(others: _*)): _*)
-        checkJoin(df)
-        assert(columns(df).size === 3, df.queryExecution.executedPlan)
-      }
+      } yield (nulls, keys)
+      for (((isNull, limit), keys) <- covering(cases))
+        withSQLConf(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY.key -> limit) {
+          val others = Seq("d").diff(keys)
+          val df = fullJoin(keys: _*)((0 until 3).map(table(_, isNull).drop(others: _*)): _*)
+          checkJoin(df)
+          assert(columns(df).size === 3, df.queryExecution.executedPlan)
+        }
     }
   }
 
@@ -167,11 +172,9 @@ class ColumnExchangesSuite extends StoredTables {
           .selectExpr("id % 50 AS k" +: "id AS n" +: types.zipWithIndex.map { case (e, c) =>
             s"CASE WHEN id % 7 <> $c THEN $e END AS c$c"
           }: _*))
-      for (c <- types.indices) {
-        val df = fullJoin("k")(table.where("n % 3 > 0").select("k", s"c$c"), input(0))
-        checkJoin(df)
-        assert(columns(df).size === 2, df.queryExecution.executedPlan)
-      }
+      val df = fullJoin("k")(table.where("n % 3 > 0").drop("n"), input(0))
+      checkJoin(df)
+      assert(columns(df).size === 2, df.queryExecution.executedPlan)
     }
   }
 

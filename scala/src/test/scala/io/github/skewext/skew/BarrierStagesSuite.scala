@@ -54,9 +54,8 @@ class BarrierStagesSuite extends SkewTest {
 
   /** Left whole, and only for the operator above. */
   private def checkWholeBelow(df: DataFrame): Unit = {
-    checkWhole(barrier(df))
     val below = barrier(df)
-    below.collect()
+    checkWhole(below)
     assert(reasons(below) === Seq(SkewReason.BarrierStage))
     assert(explained(below) === Seq(SkewReason.BarrierStage.text))
   }

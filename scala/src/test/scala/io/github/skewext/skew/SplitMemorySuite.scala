@@ -34,6 +34,10 @@ trait SplitMemoryTest extends SkewTest {
       col("id").as(s"v$i"),
       md5((col("id") + i).cast("string").cast("binary")).as(s"s$i"))
 
+  /** The rows with longer text: a fourth of them fills the memory. */
+  protected def wide(df: DataFrame, text: String): DataFrame =
+    df.withColumn(text, repeat(col(text), 4))
+
   protected def inHotPartition(df: DataFrame): DataFrame =
     df.where(s"pmod(hash(k, 0L), $shufflePartitions) = pmod(hash(3L, 0L), $shufflePartitions)")
 
@@ -56,7 +60,7 @@ class SplitMemorySuite extends SplitMemoryTest {
 
   test("what a piece keeps does not fit") {
     withSQLConf(SkewConf.SKEW_MAX_SLICES.key -> "2") {
-      val large = skewed(0, 600000, hot = 3)
+      val large = wide(skewed(0, 150000, hot = 3), "s0")
       val join = check(Seq(large, others(1, 20000, 600), others(2, 20000, 700)), "required")
       assert(join.splits.pieces > 1 && join.splits.residuals === 0)
       assert(value(join, "spillSize") > 0)
@@ -85,11 +89,12 @@ class SplitMemoryOfOneTaskSuite extends SplitMemoryTest {
   override protected def sparkConf: SparkConf = super.sparkConf.set("spark.task.cpus", "2")
 
   test("of the others a piece keeps only what its slice can meet, however much there is") {
-    val hot = skewed(0, 200000, hot = 3)
+    val hot = wide(skewed(0, 50000, hot = 3), "s0")
     // The pieces would spill these rows if they kept them.
-    val join = check(
-      Seq(hot, inHotPartition(others(1, 200000, 600)), inHotPartition(others(2, 200000, 700))),
-      "required")
+    val inputs = Seq(1 -> 600, 2 -> 700).map { case (i, shared) =>
+      wide(inHotPartition(others(i, 50000, shared / 4)), s"s$i")
+    }
+    val join = check(hot +: inputs, "required")
     assert(join.splits.pieces > 2)
     assert(value(join, "spillSize") === 0)
   }

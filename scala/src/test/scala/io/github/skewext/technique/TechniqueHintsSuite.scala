@@ -5,10 +5,10 @@ import java.util.concurrent.atomic.AtomicInteger
 import io.github.skewext.explain.Origin
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
-import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledHashJoinExec, SortMergeJoinExec}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.{TestSessions, TestShims}
+import org.apache.spark.sql.{DataFrame, Row}
 
 /** Hints that ask for a technique, and Spark's own beside them. */
 class TechniqueHintsSuite extends SkewJoinTest {
@@ -24,21 +24,25 @@ class TechniqueHintsSuite extends SkewJoinTest {
         case _: SortMergeJoinExec => "merge"
       }
     }
-    for (technique <- SkewTechniques.all.map(_.name)) withClue(s"$technique: ") {
-      def byFunction(hint: String) =
-        skewJoin(large, small.hint(hint), "k", "left", technique, Map.empty, null)
-      val df = byFunction("broadcast")
-      assert(shape(df) === Seq("broadcast"))
-      assert(explained(df).head.origin.text.contains("as the hint broadcast requests"))
-      assert(shape(byFunction("shuffle_hash")) === Seq("hash"))
-      val words = Seq(small.hint("broadcast").hint("skew_join", technique)) :+
-        small.hint("skew_join", technique).hint("broadcast")
-      for (side <- words) {
-        val hinted = large.join(side, Seq("k"), "left")
-        assert(shape(hinted) === Seq("broadcast"))
-        assert(made(hinted) === Seq(technique))
-      }
+    def byFunction(technique: String, hint: String) =
+      skewJoin(large, small.hint(hint), "k", "left", technique, Map.empty, null)
+    def byWords(technique: String)(side: DataFrame) = {
+      val hinted = large.join(side, Seq("k"), "left")
+      assert(shape(hinted) === Seq("broadcast"))
+      assert(made(hinted) === Seq(technique))
     }
+    val ways = Seq[String => Unit](
+      { technique =>
+        val df = byFunction(technique, "broadcast")
+        assert(shape(df) === Seq("broadcast"))
+        assert(explained(df).head.origin.text.contains("as the hint broadcast requests"))
+      },
+      technique => assert(shape(byFunction(technique, "shuffle_hash")) === Seq("hash")),
+      technique => byWords(technique)(small.hint("broadcast").hint("skew_join", technique)),
+      technique => byWords(technique)(small.hint("skew_join", technique).hint("broadcast")))
+    val cases =
+      for (technique <- SkewTechniques.all.map(_.name); way <- ways) yield (technique, way)
+    for ((technique, way) <- covering(cases)) withClue(s"$technique: ")(way(technique))
     large.createOrReplaceTempView("l")
     small.createOrReplaceTempView("s")
     for (hints <- Seq("SKEW_JOIN(s, auto), BROADCAST(s)", "BROADCAST(s), SKEW_JOIN(s, auto)")) {
@@ -84,7 +88,8 @@ class TechniqueHintsSuite extends SkewJoinTest {
 
   test("a hint in a common table expression that Spark computes once is left out, and says so") {
     withTempView("l", "s") {
-      large.createOrReplaceTempView("l")
+      // The query returns the square of the rows with the hot key.
+      skewed(0, 120, hot = 2).createOrReplaceTempView("l")
       small.createOrReplaceTempView("s")
       for (technique <- Seq("iterative_broadcast", "broadcast_map", "broadcast", "adaptive")) {
         val df = spark.sql(s"""WITH w AS (
@@ -99,24 +104,30 @@ class TechniqueHintsSuite extends SkewJoinTest {
 
   test("a hint on a join of streams is left out") {
     // Each partition of a join of streams keeps four tables of what it has seen, in files.
-    withSQLConf("spark.sql.shuffle.partitions" -> "1")(
-      for (technique <- Seq("salted", "broadcast_map", "auto")) {
-        val (l, r) = (TestShims.numbers(spark), TestShims.numbers(spark))
-        val left = l.toDF().toDF("k")
+    withSQLConf("spark.sql.shuffle.partitions" -> "1") {
+      val (l, r) = (TestShims.numbers(spark), TestShims.numbers(spark))
+      val techniques = Seq("salted", "broadcast_map", "auto")
+      val joined = techniques.map { technique =>
         val words = technique +: (if (technique == "broadcast_map") Nil else Seq("hot_keys=1"))
-        val joined = left.join(r.toDF().toDF("k").hint("skew_join", words: _*), "k")
-        val query = joined.writeStream.format("memory").queryName(s"joined_$technique").start()
-        try {
-          for (_ <- 0 until 2) {
-            l.addData(Seq.fill(20)(1))
-            r.addData(Seq.fill(20)(1))
-            query.processAllAvailable()
-          }
-        } finally {
-          query.stop()
+        l.toDF()
+          .toDF("k")
+          .join(r.toDF().toDF("k").hint("skew_join", words: _*), "k")
+          .withColumn("technique", lit(technique))
+      }
+      val query =
+        joined.reduce(_ union _).writeStream.format("memory").queryName("joined").start()
+      try {
+        for (_ <- 0 until 2) {
+          l.addData(Seq.fill(20)(1))
+          r.addData(Seq.fill(20)(1))
+          query.processAllAvailable()
         }
-        assert(spark.table(s"joined_$technique").count() === 1600)
-      })
+      } finally {
+        query.stop()
+      }
+      val counts = spark.table("joined").groupBy("technique").count()
+      checkAnswer(counts, techniques.map(Row(_, 1600)))
+    }
   }
 
   test("hints, in SQL and of DataFrames") {
@@ -147,10 +158,11 @@ class TechniqueHintsSuite extends SkewJoinTest {
                   |UNION ALL SELECT k, a, r < 0 AS p FROM w WHERE k <= 5 AND a > 100""".stripMargin)
     }
     val left = large.withColumnRenamed(large.columns(1), "a")
-    for {
+    val cases = for {
       technique <- Seq("broadcast_map", "iterative_broadcast", "salted")
       how <- Seq("inner", "full", "left_semi")
-    } withClue(s"$technique, $how: ") {
+    } yield (technique, how)
+    for ((technique, how) <- covering(cases)) withClue(s"$technique, $how: ") {
       assertStock(
         asked(skewJoin(left, small, "k", how, technique)),
         asked(stockJoin(left, small, "k", how)))

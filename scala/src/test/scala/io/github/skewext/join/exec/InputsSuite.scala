@@ -133,7 +133,8 @@ class InputsSuite extends MultiJoinTest {
     assert(exchanges(joined).size === n)
     // The chain of forty joins is slow to plan, so each input is looked for by itself, with the
     // keys counted: those in all inputs as products, null keys one by one.
-    val keysOf = forty.map(_.collect().map(r => Option(r.get(0))).toSeq)
+    val rowsOf = forty.map(_.collect().toSeq)
+    val keysOf = rowsOf.map(_.map(r => Option(r.get(0))))
     for (i <- 0 until n) withClue(s"input $i: ") {
       assertSameRows(
         joinedRows
@@ -141,7 +142,7 @@ class InputsSuite extends MultiJoinTest {
           .map(r => Row(r.getAs[Any]("k"), r.getAs[Any](s"s$i"), r.getAs[Any](s"d$i")))
           .distinct
           .toSeq,
-        forty(i).collect().toSeq,
+        rowsOf(i),
         "that input")
     }
     val products = keysOf.flatten.flatten.distinct.map { key =>

@@ -18,8 +18,11 @@ class MemorySuite extends MultiJoinTest {
     // So that what runs in one task is the same everywhere.
     .set("spark.sql.adaptive.enabled", "false")
 
+  // With few partitions fewer rows in all fill the memory of a task.
+  override protected val shufflePartitions = 2
+
   private def input(i: Int, rows: Int): DataFrame = spark
-    .range(0, rows, 1, 4)
+    .range(0, rows, 1, 3)
     .select((col("id") * (i + 1)).as("k"), (col("id") % 7).as(s"v$i"))
 
   /** Its aggregation ends in the task of the join, without an exchange between. */
@@ -30,24 +33,21 @@ class MemorySuite extends MultiJoinTest {
   private def summary(df: DataFrame): DataFrame =
     df.select(count("*"), sum(hash(df.columns.map(col): _*)))
 
-  private def check(df: DataFrame): Unit = checkJoin(summary(df))
-
-  private def spilled(df: DataFrame): Long = {
+  /** Returns how many bytes the join spilled. */
+  private def check(df: DataFrame): Long = {
     val summarized = summary(df)
-    summarized.collect()
+    checkJoin(summarized)
     operators(summarized).map(_.metrics("spillSize").value).sum
   }
 
   test("more rows than memory") {
-    val joined = fullJoin("k")((0 until 3).map(input(_, 250000)): _*)
-    check(joined)
-    assert(spilled(joined) > 0)
+    assert(check(fullJoin("k")((0 until 3).map(input(_, 170000)): _*)) > 0)
     // The memory is as little as it is meant to be, and not less.
-    assert(spilled(fullJoin("k")((0 until 3).map(input(_, 10000)): _*)) === 0)
+    assert(check(fullJoin("k")((0 until 3).map(input(_, 7000)): _*)) === 0)
   }
 
   test("inputs that are aggregated in the join's task") {
-    val inputs = (0 until 3).map(aggregated(_, 100000))
+    val inputs = (0 until 3).map(aggregated(_, 67000))
     val joined = fullJoin("k")(inputs: _*)
     val window = "row_number() OVER (PARTITION BY k ORDER BY s0, s1) AS n"
     // What is above wants memory as well.
@@ -57,7 +57,7 @@ class MemorySuite extends MultiJoinTest {
   }
 
   test("joins in the task of a join") {
-    val rows = 60000
+    val rows = 40000
     val inner = Seq(0, 2).map(i => fullJoin("k")(aggregated(i, rows), aggregated(i + 1, rows)))
     check(fullJoin("k")(inner: _*))
   }
