@@ -24,76 +24,7 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 /**
  * The entry point: `spark.sql.extensions=io.github.skewext.SkewExtensions`.
  *
- * It registers these rules. The parentheses show when Spark runs them:
- *
- *  1. [[technique.ResolveSkewJoinHints]] (analyzer): resolves the hint for a join by a technique.
- *  1. [[function.TableFunctions]] (analyzer): joins and reports for plain SQL, and
- *     [[function.KeepCommonTables]], which lets these read common table expressions.
- *  1. [[asof.RewriteSparkAsOfJoins]] (analyzer, when the plan is resolved): rewrites Spark's own as-of
- *     joins.
- *  1. [[technique.PlanSkewJoins]] (optimizer, operator optimization batch): plans joins by the
- *     techniques that are requested for them.
- *  1. [[join.optimizer.LowerMultiFullJoin]] (optimizer, operator optimization batch): plans a multi-way
- *     join as Spark's own joins if skewext is disabled.
- *  1. [[rewrite.RewriteJoinChains]] (optimizer, the same batch): rewrites chains of Spark's joins
- *     into one multi-way join.
- *  1. [[join.optimizer.PropagateEmptyInputs]] (optimizer, the same batch; and adaptive execution, when a
- *     part of the query is done): simplifies joins with an empty input.
- *  1. [[join.optimizer.NarrowRoles]] (optimizer, the same batch): makes inputs required or excluded, as
- *     predicates on their columns allow.
- *  1. [[join.optimizer.FoldPresentColumns]] (the same): replaces constant columns of required inputs.
- *  1. [[join.optimizer.PushKeyPredicates]] (the same): pushes predicates into the inputs, and those on
- *     keys into every input.
- *  1. [[join.optimizer.PushSemiJoins]] (the same): pushes semi and anti joins into a required input.
- *  1. [[join.optimizer.FilterNullKeys]] (the same): drops rows with a null key that the join does not
- *     return.
- *  1. [[join.optimizer.InferKeyPredicates]] (the same): adds predicates on the keys of a required input
- *     to all inputs.
- *  1. [[join.optimizer.DropInputSorts]] (the same): removes the ORDER BY of inputs.
- *  1. [[join.optimizer.LimitRequiredInput]] (the same): pushes a LIMIT into an input.
- *  1. [[join.optimizer.DropUnusedInputs]] (the same): removes inputs that do not affect the result.
- *  1. [[join.optimizer.PruneNestedColumns]] (the same): extracts fields of structs below the join.
- *  1. [[join.optimizer.BroadcastHintedInputs]] (the same): broadcasts inputs with a broadcast hint, by
- *     Spark's own joins.
- *  1. [[technique.PushThroughSaltKeys]] (optimizer, the same batch): pushes predicates below the
- *     salts of a salted join.
- *  1. [[asof.MergeAsOfJoins]] (the same): merges as-of joins of one spine by one key and time.
- *  1. [[asof.PushAsOfPredicates]] (optimizer, the same batch): pushes predicates below an as-of
- *     join and latest rows.
- *  1. [[asof.BoundAsOfTimes]] (the same): filters versions by the times of the spine.
- *  1. [[asof.PruneAsOfInputs]] (the same): removes tables and columns that the query does not read.
- *  1. [[skew.MarkWrittenJoins]] (optimizer, the same batch): marks joins whose tasks write files.
- *  1. [[join.MultiFullJoinStrategy]] (planner, before Spark's own strategies): plans a multi-way
- *     join as one operator, with runtime filters on its inputs ([[join.RuntimeFilters]]).
- *  1. [[technique.SaltedJoinStrategy]] (the same): plans salts, and the join on them.
- *  1. [[technique.MarkedBroadcastJoinStrategy]] (the same): plans a join whose broadcast side is
- *     preserved.
- *  1. [[asof.AsOfStrategy]] (the same): plans as-of joins, and the latest rows of keys.
- *  1. [[function.FindingStrategy]] (the same): plans the reports of table functions.
- *  1. [[join.SpreadNullKeys]] (adaptive execution, before exchanges are planned): spreads rows
- *     with a null key over all tasks.
- *  1. [[merge.SpreadSourceNullKeys]] (the same): does so for the source of a MERGE.
- *  1. [[skew.RequiredLayout]] (the same): records which partitions and orders of joins the query
- *     requires.
- *  1. [[bucket.PruneBuckets]] (when exchanges are planned): prunes buckets with predicates on
- *     bucket columns.
- *  1. [[bucket.MergeSortedFiles]] (when exchanges are planned, after Spark's decision which scans
- *     need their buckets): merges sorted files where Spark would sort their rows.
- *  1. [[skew.RequiredLayout.AfterExchanges]] (adaptive execution, when exchanges are planned):
- *     drops requirements on joins whose rows are shuffled again.
- *  1. [[technique.CheckBroadcasts]] (the same): stops a query whose broadcast is too large.
- *  1. [[merge.UndoReplicatingSplits]] (adaptive execution, when exchanges are planned, after Spark's
- *     own rule for skewed joins): reverts its splits of a MERGE's source.
- *  1. [[skew.ForceSkewedJoins]] (adaptive execution, when exchanges are planned, after Spark's own
- *     rule for skewed joins): splits skewed joins at the cost of a shuffle, if a setting requires
- *     it.
- *  1. [[skew.SketchJoinKeys]] (adaptive execution, when exchanges are planned): samples keys below
- *     the exchanges of joins.
- *  1. [[shuffle.BulkExchanges]] (when exchanges are planned): replaces exchanges with bulk rows or
- *     a columnar shuffle.
- *  1. [[bucket.PruneBucketsByKeys]] (adaptive execution, on a stage whose inputs are complete,
- *     after Spark has coalesced partitions): prunes buckets with the keys of a join's other side.
- *  1. [[skew.SplitSkewedJoins]] (the same): splits skewed partitions of joins.
+ * `docs/rules.md` lists the rules that it registers, and where Spark runs them. A test checks the list.
  *
  * Consecutive rules at one extension point are one Spark rule ([[RuleGroup]]). It checks once
  * whether the plan has a join, or reads a bucketed table.
