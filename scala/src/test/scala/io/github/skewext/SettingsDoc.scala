@@ -2,6 +2,8 @@ package io.github.skewext
 
 import io.github.skewext.rules.SkewConf._
 
+import org.apache.spark.sql.skewext.SettingEntries
+
 /**
  * Writes the page of settings, or checks that it is up to date.
  * {{{
@@ -59,7 +61,7 @@ object SettingsDoc extends GeneratedPage("the settings in SkewConf") {
       "[Names of earlier versions](versions.md#old-names-of-settings) still work.")
     val sections = groups.flatMap { case (heading, settings) =>
       Seq("", s"## $heading") ++ settings.flatMap { case (key, when) =>
-        val e = entries.find(_.key == key).get
+        val e = SettingEntries.all.find(_.key == key).get
         Seq(
           "",
           s"### `$key`",

@@ -10,6 +10,7 @@ import io.github.skewext.rules.{OldSettings, SkewConf}
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.SettingEntries
 
 /** The public settings, and the names that earlier versions had. */
 class SettingsSuite extends AnyFunSuite {
@@ -20,7 +21,7 @@ class SettingsSuite extends AnyFunSuite {
     conf
   }
 
-  private val publicKeys = SkewConf.entries.filter(_.isPublic).map(_.key)
+  private val publicKeys = SettingEntries.all.filter(_.isPublic).map(_.key)
 
   private type Read = SQLConf => Any
 
@@ -133,7 +134,7 @@ class SettingsSuite extends AnyFunSuite {
 
   test("there are at most 20 public settings, and no other one was public") {
     assert(publicKeys.size <= 20)
-    val internal = SkewConf.entries.filterNot(_.isPublic).map(_.key).toSet
+    val internal = SettingEntries.all.filterNot(_.isPublic).map(_.key).toSet
     val forTests = Set(SkewConf.MULTI_JOIN_HASH_BITS.key, SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key)
     assert(internal -- forTests === OldSettings.all.map(_.key).toSet)
   }

@@ -15,7 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, Logic
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.skewext.{SqlInternals, TestExplained, TestSessions}
+import org.apache.spark.sql.skewext.{SettingEntries, SqlInternals, TestExplained, TestSessions}
 import org.apache.spark.sql.{DataFrame, SparkSessionExtensions}
 
 /** Loading, loading twice, registering late, switching off, and failing without harm. */
@@ -238,7 +238,7 @@ class SkewExtensionsSuite extends MultiJoinTest {
     assert(e.getMessage.contains("hash"))
     assert(
       spark.sql("SET -v").where("key LIKE 'spark.skewext.%'").count() >=
-        SkewConf.entries.count(_.isPublic))
+        SettingEntries.all.count(_.isPublic))
   }
 
   test("an old name of a setting works in SQL, and the log has one warning of it") {
@@ -259,7 +259,7 @@ class SkewExtensionsSuite extends MultiJoinTest {
   }
 
   test("every setting is in the documentation once") {
-    SkewConf.entries.filter(_.isPublic).foreach { e =>
+    SettingEntries.all.filter(_.isPublic).foreach { e =>
       assert(SettingsDoc.text.split(s"`${e.key}`", -1).length === 2, e.key)
     }
     assert(!SettingsDoc.text.contains(SkewConf.MULTI_JOIN_HASH_BITS.key))

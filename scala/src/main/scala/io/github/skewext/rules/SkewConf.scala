@@ -21,128 +21,104 @@ object SkewConf {
     private[SkewConf] val modes = Set(Off, MultiJoin, All)
   }
 
-  val ENABLED = buildConf("spark.skewext.enabled")
-    .doc("The master switch. When false, Spark plans as if skewext were not there. A multi-way " +
-      "join that a query requests by name becomes Spark's own chain of two-way joins.")
-    .version("0.1.0")
-    .booleanConf
-    .createWithDefault(true)
+  private def entry(key: String, doc: String) = buildConf(key).doc(doc).version("0.1.0")
 
-  val EXCLUDED_RULES = buildConf("spark.skewext.excludedRules")
-    .doc("Names of rules of skewext to exclude, separated by commas. rules.md lists the names. " +
-      "Rules of the optimizer can also be excluded with spark.sql.optimizer.excludedRules.")
-    .version("0.1.0")
-    .stringConf
-    .toSequence
+  private def internal(key: String, doc: String) = entry(key, doc).internal()
+
+  private def switch(key: String, doc: String) = entry(key, doc).booleanConf.createWithDefault(true)
+
+  private def internalSwitch(key: String, doc: String) =
+    internal(key, doc).booleanConf.createWithDefault(true)
+
+  val ENABLED = switch(
+    "spark.skewext.enabled",
+    "The master switch. When false, Spark plans as if skewext were not there. A multi-way join " +
+      "that a query requests by name becomes Spark's own chain of two-way joins.")
+
+  val EXCLUDED_RULES = entry(
+    "spark.skewext.excludedRules",
+    "Names of rules of skewext to exclude, separated by commas. rules.md lists the names. " +
+      "Rules of the optimizer can also be excluded with spark.sql.optimizer.excludedRules.").stringConf.toSequence
     .createWithDefault(Nil)
 
-  val MULTI_JOIN_SPREAD_NULL_KEYS = buildConf("spark.skewext.multiJoin.spreadNullKeys.enabled")
-    .doc(
-      "When true, rows with a null in the key, which match nothing, are spread over all " +
-        "tasks of the multi-way join instead of going to one task. This includes such rows in " +
-        "the source of a MERGE with a cardinality check. It needs adaptive execution, and " +
-        "applies only if no operator above the join uses its partitioning by the key.")
-    .version("0.1.0")
-    .booleanConf
-    .createWithDefault(true)
+  val MULTI_JOIN_SPREAD_NULL_KEYS = switch(
+    "spark.skewext.multiJoin.spreadNullKeys.enabled",
+    "When true, rows with a null in the key, which match nothing, are spread over all tasks of " +
+      "the multi-way join instead of going to one task. This includes such rows in the source of " +
+      "a MERGE with a cardinality check. It needs adaptive execution, and applies only if no " +
+      "operator above the join uses its partitioning by the key.")
 
-  val MULTI_JOIN_BROADCAST = buildConf("spark.skewext.multiJoin.broadcast.enabled")
-    .internal()
-    .doc(
-      "When true, a multi-way join of one large, required input with inputs below " +
-        "spark.sql.autoBroadcastJoinThreshold broadcasts the small inputs and shuffles " +
-        "nothing. It does not apply to joins with an indicator or with floating-point keys.")
-    .version("0.1.0")
-    .booleanConf
-    .createWithDefault(true)
+  val MULTI_JOIN_BROADCAST = internalSwitch(
+    "spark.skewext.multiJoin.broadcast.enabled",
+    "When true, a multi-way join of one large, required input with inputs below " +
+      "spark.sql.autoBroadcastJoinThreshold broadcasts the small inputs and shuffles nothing. It " +
+      "does not apply to joins with an indicator or with floating-point keys.")
 
-  val MULTI_JOIN_RUNTIME_FILTER = buildConf("spark.skewext.multiJoin.runtimeFilter.enabled")
-    .internal()
-    .doc(
-      "When true, the keys of a small, filtered, required input prune larger inputs at run " +
-        "time. They prune partitions under the conditions of " +
-        "spark.sql.optimizer.dynamicPartitionPruning.*, and rows by a bloom filter under those " +
-        "of spark.sql.optimizer.runtime.bloomFilter.*.")
-    .version("0.1.0")
-    .booleanConf
-    .createWithDefault(true)
+  val MULTI_JOIN_RUNTIME_FILTER = internalSwitch(
+    "spark.skewext.multiJoin.runtimeFilter.enabled",
+    "When true, the keys of a small, filtered, required input prune larger inputs at run time. " +
+      "They prune partitions under the conditions of " +
+      "spark.sql.optimizer.dynamicPartitionPruning.*, and rows by a bloom filter under those of " +
+      "spark.sql.optimizer.runtime.bloomFilter.*.")
 
-  val MULTI_JOIN_ORDER = buildConf("spark.skewext.multiJoin.order")
-    .doc(
-      "Output order of the multi-way join. 'auto': sorted by the key, without keeping rows " +
-        "in memory, if all inputs are sorted by the key (bucketed and sorted tables) and no " +
-        "partition is split; otherwise no order. 'natural': always sorted by the key, at the " +
-        "cost of a sort of each unsorted input; no partition is split. 'none': no " +
-        "order, and rows are grouped by hash even if the inputs are sorted.")
-    .version("0.1.0")
-    .stringConf
+  val MULTI_JOIN_ORDER = entry(
+    "spark.skewext.multiJoin.order",
+    "Output order of the multi-way join. 'auto': sorted by the key, without keeping rows in " +
+      "memory, if all inputs are sorted by the key (bucketed and sorted tables) and no partition " +
+      "is split; otherwise no order. 'natural': always sorted by the key, at the cost of a sort " +
+      "of each unsorted input; no partition is split. 'none': no order, and rows are grouped by " +
+      "hash even if the inputs are sorted.").stringConf
     .transform(_.toLowerCase(java.util.Locale.ROOT))
     .checkValues(Set("auto", "natural", "none"))
     .createWithDefault("auto")
 
-  val MULTI_JOIN_GROUPING = buildConf("spark.skewext.multiJoin.grouping")
-    .internal()
-    .doc(
-      "How a task of the multi-way join groups the rows of a key. 'hash' keeps rows in hash " +
-        "tables and switches to sorting when they exceed the memory of the task. 'sort' sorts, " +
-        "and spills if necessary, from the start.")
-    .version("0.1.0")
-    .stringConf
+  val MULTI_JOIN_GROUPING = internal(
+    "spark.skewext.multiJoin.grouping",
+    "How a task of the multi-way join groups the rows of a key. 'hash' keeps rows in hash " +
+      "tables and switches to sorting when they exceed the memory of the task. 'sort' sorts, and " +
+      "spills if necessary, from the start.").stringConf
     .transform(_.toLowerCase(java.util.Locale.ROOT))
     .checkValues(Set("hash", "sort"))
     .createWithDefault("hash")
 
-  val MULTI_JOIN_MAX_ROWS_IN_MEMORY = buildConf("spark.skewext.multiJoin.maxRowsInMemory")
-    .internal()
-    .doc("Number of rows that a task of the multi-way join keeps in hash tables before it " +
-      "switches to sorting, even if it has more memory.")
-    .version("0.1.0")
-    .longConf
+  val MULTI_JOIN_MAX_ROWS_IN_MEMORY = internal(
+    "spark.skewext.multiJoin.maxRowsInMemory",
+    "Number of rows that a task of the multi-way join keeps in hash tables before it switches " +
+      "to sorting, even if it has more memory.").longConf
     .checkValue(_ >= 0, "The number of rows must not be negative.")
     .createWithDefault(Long.MaxValue)
 
-  val MULTI_JOIN_GROUP_ROWS_IN_MEMORY = buildConf("spark.skewext.multiJoin.groupRowsInMemory")
-    .internal()
-    .doc(
-      "Number of rows of one key and one input that a sorting task of the multi-way join " +
-        "keeps on the heap while it combines duplicate keys. Further rows go to memory pages " +
-        "that Spark can spill. A larger number spills less and uses more heap.")
-    .version("0.1.0")
-    .intConf
+  val MULTI_JOIN_GROUP_ROWS_IN_MEMORY = internal(
+    "spark.skewext.multiJoin.groupRowsInMemory",
+    "Number of rows of one key and one input that a sorting task of the multi-way join keeps " +
+      "on the heap while it combines duplicate keys. Further rows go to memory pages that Spark " +
+      "can spill. A larger number spills less and uses more heap.").intConf
     .checkValue(_ > 0, "At least one row must be allowed.")
     .createWithDefault(4096)
 
-  val MULTI_JOIN_REWRITE = buildConf("spark.skewext.multiJoin.rewrite.enabled")
-    .doc("When true, chains of Spark's full outer joins on one key are rewritten to one " +
-      "multi-way join, and Spark's own as-of joins to skewext's.")
-    .version("0.1.0")
-    .booleanConf
-    .createWithDefault(true)
+  val MULTI_JOIN_REWRITE = switch(
+    "spark.skewext.multiJoin.rewrite.enabled",
+    "When true, chains of Spark's full outer joins on one key are rewritten to one multi-way " +
+      "join, and Spark's own as-of joins to skewext's.")
 
-  val MULTI_JOIN_REWRITE_MIN_INPUTS = buildConf("spark.skewext.multiJoin.rewrite.minInputs")
-    .doc("Smallest number of inputs of a chain that is rewritten to a multi-way join. Shorter " +
-      "chains remain Spark's joins.")
-    .version("0.1.0")
-    .intConf
+  val MULTI_JOIN_REWRITE_MIN_INPUTS = entry(
+    "spark.skewext.multiJoin.rewrite.minInputs",
+    "Smallest number of inputs of a chain that is rewritten to a multi-way join. Shorter " +
+      "chains remain Spark's joins.").intConf
     .checkValue(_ >= 2, "A join has at least two inputs.")
     .createWithDefault(3)
 
-  val MULTI_JOIN_REWRITE_MIXED = buildConf("spark.skewext.multiJoin.rewrite.mixed.enabled")
-    .doc(
-      "When true, inner, left, right and anti joins on the key of a chain become part " +
-        "of the multi-way join. When false, they do so only if Spark would shuffle the result " +
-        "of a full outer join for them.")
-    .version("0.1.0")
-    .booleanConf
+  val MULTI_JOIN_REWRITE_MIXED = entry(
+    "spark.skewext.multiJoin.rewrite.mixed.enabled",
+    "When true, inner, left, right and anti joins on the key of a chain become part of the " +
+      "multi-way join. When false, they do so only if Spark would shuffle the result of a full " +
+      "outer join for them.").booleanConf
     .createWithDefault(false)
 
   /** The old name of [[SHUFFLE_ENABLED]], registered so that Spark checks its value. */
-  val SHUFFLE_BULK_ROWS = buildConf("spark.skewext.shuffle.bulkRows.enabled")
-    .internal()
-    .doc("The old name of spark.skewext.shuffle.enabled.")
-    .version("0.1.0")
-    .booleanConf
-    .createOptional
+  val SHUFFLE_BULK_ROWS = internal(
+    "spark.skewext.shuffle.bulkRows.enabled",
+    "The old name of spark.skewext.shuffle.enabled.").booleanConf.createOptional
 
   val SHUFFLE_ENABLED = buildConf("spark.skewext.shuffle.enabled")
     .withAlternative(SHUFFLE_BULK_ROWS.key)
@@ -155,91 +131,67 @@ object SkewConf {
     .booleanConf
     .createWithDefault(true)
 
-  val SHUFFLE_COLUMNS = buildConf("spark.skewext.shuffle.columns.enabled")
-    .doc(
-      "When true, the exchanges directly below a multi-way join write columns instead of " +
-        "rows, which takes less time and fewer bytes. It needs " +
-        "spark.skewext.shuffle.enabled, hash partitioning, and a vectorized scan or cached " +
-        "table with only filters and selected columns above it. Columns must be strings, " +
-        "binaries or values of up to eight bytes, and columns times partitions must not " +
-        "exceed 16384. Other exchanges write rows, and explain shows the reason.")
-    .version("0.1.0")
-    .booleanConf
-    .createWithDefault(true)
+  val SHUFFLE_COLUMNS = switch(
+    "spark.skewext.shuffle.columns.enabled",
+    "When true, the exchanges directly below a multi-way join write columns instead of rows, " +
+      "which takes less time and fewer bytes. It needs spark.skewext.shuffle.enabled, hash " +
+      "partitioning, and a vectorized scan or cached table with only filters and selected " +
+      "columns above it. Columns must be strings, binaries or values of up to eight bytes, and " +
+      "columns times partitions must not exceed 16384. Other exchanges write rows, and explain " +
+      "shows the reason.")
 
-  val MULTI_JOIN_HASH_BITS = buildConf("spark.skewext.multiJoin.hashBits")
-    .internal()
-    .doc("Number of bits of the key's 64-bit hash that are used. Fewer bits cause collisions, " +
-      "for tests.")
-    .version("0.1.0")
-    .intConf
+  val MULTI_JOIN_HASH_BITS = internal(
+    "spark.skewext.multiJoin.hashBits",
+    "Number of bits of the key's 64-bit hash that are used. Fewer bits cause collisions, for " +
+      "tests.").intConf
     .checkValue(bits => bits >= 0 && bits <= 64, "Between 0 and 64.")
     .createWithDefault(64)
 
-  val SKEW_ENABLED = buildConf("spark.skewext.skew.enabled")
-    .doc(
-      "When true, the extension splits skewed partitions where Spark's own rule cannot: full " +
-        "outer joins, multi-way joins, several joins in a stage, the output of one map task. " +
-        "Spark's settings spark.sql.adaptive.skewJoin.* define a skewed partition, and " +
-        "spark.sql.adaptive.advisoryPartitionSizeInBytes the size of a slice.")
-    .version("0.1.0")
-    .booleanConf
-    .createWithDefault(true)
+  val SKEW_ENABLED = switch(
+    "spark.skewext.skew.enabled",
+    "When true, the extension splits skewed partitions where Spark's own rule cannot: full " +
+      "outer joins, multi-way joins, several joins in a stage, the output of one map task. " +
+      "Spark's settings spark.sql.adaptive.skewJoin.* define a skewed partition, and " +
+      "spark.sql.adaptive.advisoryPartitionSizeInBytes the size of a slice.")
 
-  val SKEW_MAX_SLICES = buildConf("spark.skewext.skew.maxSlices")
-    .internal()
-    .doc("Largest number of slices of one skewed partition. Each slice is one task, which reads " +
-      "the other inputs of the partition again.")
-    .version("0.1.0")
-    .intConf
+  val SKEW_MAX_SLICES = internal(
+    "spark.skewext.skew.maxSlices",
+    "Largest number of slices of one skewed partition. Each slice is one task, which reads the " +
+      "other inputs of the partition again.").intConf
     .checkValue(_ >= 2, "With fewer than two slices there is no split.")
     .createWithDefault(256)
 
-  val SKEW_MAX_REREAD_FACTOR = buildConf("spark.skewext.skew.maxRereadFactor")
-    .doc(
-      "Limit on the data that all tasks of a split partition read, as a multiple of the data " +
-        "that one task would read. Each slice reads the other inputs of the partition again, " +
-        "and each task that shares the output of one map task reads all of that output. A " +
-        "larger value allows more slices, at the cost of more network and disk reads.")
-    .version("0.1.0")
-    .doubleConf
+  val SKEW_MAX_REREAD_FACTOR = entry(
+    "spark.skewext.skew.maxRereadFactor",
+    "Limit on the data that all tasks of a split partition read, as a multiple of the data " +
+      "that one task would read. Each slice reads the other inputs of the partition again, and " +
+      "each task that shares the output of one map task reads all of that output. A larger value " +
+      "allows more slices, at the cost of more network and disk reads.").doubleConf
     .checkValue(_ >= 1, "A split never does less work than one task.")
     .createWithDefault(4.0)
 
-  val SKEW_MIN_GAIN = buildConf("spark.skewext.skew.minGain")
-    .internal()
-    .doc("Smallest expected gain of a split: the time of the longest task without the split, " +
-      "divided by that with the split. A larger value splits fewer partitions.")
-    .version("0.1.0")
-    .doubleConf
+  val SKEW_MIN_GAIN = internal(
+    "spark.skewext.skew.minGain",
+    "Smallest expected gain of a split: the time of the longest task without the split, " +
+      "divided by that with the split. A larger value splits fewer partitions.").doubleConf
     .checkValue(_ >= 1, "A split must not make the longest task longer.")
     .createWithDefault(1.5)
 
-  val SKEW_MARKING = buildConf("spark.skewext.skew.marking.enabled")
-    .internal()
-    .doc(
-      "When true, tasks before a split join may compute which keys match the skewed input, " +
-        "if a single task would take longest for this. These tasks read the skewed partition, " +
-        "slice by slice, and the other inputs of the partition.")
-    .version("0.1.0")
-    .booleanConf
-    .createWithDefault(true)
+  val SKEW_MARKING = internalSwitch(
+    "spark.skewext.skew.marking.enabled",
+    "When true, tasks before a split join may compute which keys match the skewed input, if a " +
+      "single task would take longest for this. These tasks read the skewed partition, slice by " +
+      "slice, and the other inputs of the partition.")
 
   /** One of the two settings before [[SKEW_OUTPUT_MODE]]. */
-  val SKEW_OUTPUT_ENABLED = buildConf("spark.skewext.skew.output.enabled")
-    .internal()
-    .doc("False is the old form of spark.skewext.skew.outputSkew.mode=off.")
-    .version("0.1.0")
-    .booleanConf
-    .createOptional
+  val SKEW_OUTPUT_ENABLED = internal(
+    "spark.skewext.skew.output.enabled",
+    "False is the old form of spark.skewext.skew.outputSkew.mode=off.").booleanConf.createOptional
 
   /** The other setting before [[SKEW_OUTPUT_MODE]]. */
-  val SKEW_OUTPUT_SPARK_JOINS = buildConf("spark.skewext.skew.output.sparkJoins.enabled")
-    .internal()
-    .doc("True is the old form of spark.skewext.skew.outputSkew.mode=all.")
-    .version("0.1.0")
-    .booleanConf
-    .createOptional
+  val SKEW_OUTPUT_SPARK_JOINS = internal(
+    "spark.skewext.skew.output.sparkJoins.enabled",
+    "True is the old form of spark.skewext.skew.outputSkew.mode=all.").booleanConf.createOptional
 
   val SKEW_OUTPUT_MODE = buildConf("spark.skewext.skew.outputSkew.mode")
     .doc(
@@ -255,166 +207,101 @@ object SkewConf {
     .checkValues(OutputSkew.modes)
     .createWithDefault(OutputSkew.MultiJoin)
 
-  val SKEW_OUTPUT_SAMPLE_EVERY = buildConf("spark.skewext.skew.output.sampleEvery")
-    .internal()
-    .doc("One row in this many is sampled. A smaller number suits tests with few rows.")
-    .version("0.1.0")
-    .intConf
+  val SKEW_OUTPUT_SAMPLE_EVERY = internal(
+    "spark.skewext.skew.output.sampleEvery",
+    "One row in this many is sampled. A smaller number suits tests with few rows.").intConf
     .checkValue(_ > 0, "At least one.")
     .createWithDefault(64)
 
-  val SKEW_JOIN_MAX_BROADCAST = buildConf("spark.skewext.skewJoin.maxBroadcastBytes")
-    .doc(
-      "Largest size of a side that skew_join broadcasts. It limits the size that Spark " +
-        "estimates when it plans the query. In adaptive execution it also limits the size in " +
-        "memory when the driver has built the broadcast. A larger value uses more memory in " +
-        "the driver and in every executor. spark.driver.maxResultSize applies in any case.")
-    .version("0.1.0")
+  val SKEW_JOIN_MAX_BROADCAST = entry(
+    "spark.skewext.skewJoin.maxBroadcastBytes",
+    "Largest size of a side that skew_join broadcasts. It limits the size that Spark estimates " +
+      "when it plans the query. In adaptive execution it also limits the size in memory when the " +
+      "driver has built the broadcast. A larger value uses more memory in the driver and in " +
+      "every executor. spark.driver.maxResultSize applies in any case.")
     .bytesConf(ByteUnit.BYTE)
     .checkValue(_ > 0, "At least one byte.")
     .createWithDefaultString("256MB")
 
-  val SKEW_JOIN_SAMPLE_ROWS = buildConf("spark.skewext.skewJoin.sampleRows")
-    .doc(
-      "Number of rows of a side that skew_join samples with technique=\"auto\" to find hot " +
-        "keys, in a small job. It samples only if partitions cannot be split at run time and " +
-        "neither side is small enough to broadcast, and only tables and files, with or without " +
-        "filters. The sample contains the first rows of up to eight partitions. A larger " +
-        "number finds more hot keys and takes longer. A hint never samples. 0 disables " +
-        "sampling.")
-    .version("0.1.0")
-    .intConf
+  val SKEW_JOIN_SAMPLE_ROWS = entry(
+    "spark.skewext.skewJoin.sampleRows",
+    "Number of rows of a side that skew_join samples with technique=\"auto\" to find hot keys, " +
+      "in a small job. It samples only if partitions cannot be split at run time and neither " +
+      "side is small enough to broadcast, and only tables and files, with or without filters. " +
+      "The sample contains the first rows of up to eight partitions. A larger number finds more " +
+      "hot keys and takes longer. A hint never samples. 0 disables sampling.").intConf
     .checkValue(_ >= 0, "The number of rows must not be negative.")
     .createWithDefault(100000)
 
-  val BUCKET_MERGE = buildConf("spark.skewext.bucket.merge.enabled")
-    .doc(
-      "When true, joins and aggregates on tables with sorted buckets merge the sorted files " +
-        "of a bucket, where Spark would sort all rows. This includes tables with appended " +
-        "files.")
-    .version("0.1.0")
-    .booleanConf
-    .createWithDefault(true)
+  val BUCKET_MERGE = switch(
+    "spark.skewext.bucket.merge.enabled",
+    "When true, joins and aggregates on tables with sorted buckets merge the sorted files of a " +
+      "bucket, where Spark would sort all rows. This includes tables with appended files.")
 
-  val BUCKET_MERGE_MAX_FILES = buildConf("spark.skewext.bucket.merge.maxFiles")
-    .internal()
-    .doc("Largest number of files of a bucket that a task merges for one table. All of them are " +
-      "open at the same time. If a bucket has more files, Spark sorts the rows.")
-    .version("0.1.0")
-    .intConf
+  val BUCKET_MERGE_MAX_FILES = internal(
+    "spark.skewext.bucket.merge.maxFiles",
+    "Largest number of files of a bucket that a task merges for one table. All of them are " +
+      "open at the same time. If a bucket has more files, Spark sorts the rows.").intConf
     .checkValue(_ > 0, "At least one file must be allowed.")
     .createWithDefault(8)
 
-  val BUCKET_MERGE_MULTI_JOIN_MAX_FILES =
-    buildConf("spark.skewext.bucket.merge.multiJoin.maxFiles")
-      .internal()
-      .doc(
-        "Largest number of files of a bucket that a task merges for one table of a multi-way " +
-          "join. If a bucket has more files, the join groups rows by hash, without a shuffle " +
-          "or sort. That was faster than merging several files of several tables if the rows " +
-          "fit in memory. Raise it for buckets whose rows do not fit.")
-      .version("0.1.0")
-      .intConf
-      .checkValue(_ > 0, "At least one file must be allowed.")
-      .createWithDefault(1)
+  val BUCKET_MERGE_MULTI_JOIN_MAX_FILES = internal(
+    "spark.skewext.bucket.merge.multiJoin.maxFiles",
+    "Largest number of files of a bucket that a task merges for one table of a multi-way join. " +
+      "If a bucket has more files, the join groups rows by hash, without a shuffle or sort. That " +
+      "was faster than merging several files of several tables if the rows fit in memory. Raise " +
+      "it for buckets whose rows do not fit.").intConf
+    .checkValue(_ > 0, "At least one file must be allowed.")
+    .createWithDefault(1)
 
-  val BUCKET_MERGE_MAX_BYTES = buildConf("spark.skewext.bucket.merge.maxBytes")
-    .doc(
-      "Limit on the memory of the readers with which a task merges the files of one table. " +
-        "Each reader holds one row group or stripe of its file. The memory is estimated from " +
-        "the sizes of the files and the columns that the query reads. If the estimate is " +
-        "larger, Spark sorts the rows.")
-    .version("0.1.0")
+  val BUCKET_MERGE_MAX_BYTES = entry(
+    "spark.skewext.bucket.merge.maxBytes",
+    "Limit on the memory of the readers with which a task merges the files of one table. Each " +
+      "reader holds one row group or stripe of its file. The memory is estimated from the sizes " +
+      "of the files and the columns that the query reads. If the estimate is larger, Spark sorts " +
+      "the rows.")
     .bytesConf(ByteUnit.BYTE)
     .checkValue(_ >= 0, "The number of bytes must not be negative.")
     .createWithDefaultString("512m")
 
-  val BUCKET_PRUNING = buildConf("spark.skewext.bucket.pruning.enabled")
-    .doc("When true, filters on all bucket columns of a table prune its buckets, for any number " +
-      "of bucket columns. Stock Spark prunes only tables with one bucket column.")
-    .version("0.1.0")
-    .booleanConf
-    .createWithDefault(true)
+  val BUCKET_PRUNING = switch(
+    "spark.skewext.bucket.pruning.enabled",
+    "When true, filters on all bucket columns of a table prune its buckets, for any number of " +
+      "bucket columns. Stock Spark prunes only tables with one bucket column.")
 
-  val BUCKET_PRUNING_JOIN_KEYS = buildConf("spark.skewext.bucket.pruning.joinKeys.enabled")
-    .internal()
-    .doc(
-      "When true, the keys of the broadcast side of a join prune the buckets of the other " +
-        "side, if rows without a match are not in the result. It needs adaptive execution, " +
-        "which plans the join after the broadcast.")
-    .version("0.1.0")
-    .booleanConf
-    .createWithDefault(true)
+  val BUCKET_PRUNING_JOIN_KEYS = internalSwitch(
+    "spark.skewext.bucket.pruning.joinKeys.enabled",
+    "When true, the keys of the broadcast side of a join prune the buckets of the other side, " +
+      "if rows without a match are not in the result. It needs adaptive execution, which plans " +
+      "the join after the broadcast.")
 
-  val BUCKET_PRUNING_MAX_VALUES = buildConf("spark.skewext.bucket.pruning.maxValues")
-    .internal()
-    .doc("Largest number of combinations of values of the bucket columns, or of keys of the " +
-      "broadcast side, for which buckets are pruned. With more, all buckets are read.")
-    .version("0.1.0")
-    .intConf
+  val BUCKET_PRUNING_MAX_VALUES = internal(
+    "spark.skewext.bucket.pruning.maxValues",
+    "Largest number of combinations of values of the bucket columns, or of keys of the " +
+      "broadcast side, for which buckets are pruned. With more, all buckets are read.").intConf
     .checkValue(_ > 0, "At least one.")
     .createWithDefault(10000)
 
-  val BUCKET_SKEW = buildConf("spark.skewext.bucket.skew.enabled")
-    .internal()
-    .doc(
-      "When true, several tasks of a join read a skewed bucket, by files and their row " +
-        "groups. spark.skewext.skew.enabled defines a skewed bucket as for shuffles. Sizes are " +
-        "file sizes, scaled to the columns that the query reads.")
-    .version("0.1.0")
-    .booleanConf
-    .createWithDefault(true)
+  val BUCKET_SKEW = internalSwitch(
+    "spark.skewext.bucket.skew.enabled",
+    "When true, several tasks of a join read a skewed bucket, by files and their row groups. " +
+      "spark.skewext.skew.enabled defines a skewed bucket as for shuffles. Sizes are file sizes, " +
+      "scaled to the columns that the query reads.")
 
-  val UI_ENABLED = buildConf("spark.skewext.ui.enabled")
-    .doc(
-      "When true, the rewrites and splits of a query's joins are recorded for the tab " +
-        "'skewext' of Spark's UI and, if Spark writes one, in the event log. It has no effect " +
-        "if both are off. The tab exists only if the setting is true when the application " +
-        "starts.")
-    .version("0.1.0")
-    .booleanConf
-    .createWithDefault(true)
-
-  /** All entries, in the order of the documentation. */
-  val entries = Seq(
-    ENABLED,
-    EXCLUDED_RULES,
-    MULTI_JOIN_SPREAD_NULL_KEYS,
-    MULTI_JOIN_BROADCAST,
-    MULTI_JOIN_RUNTIME_FILTER,
-    MULTI_JOIN_ORDER,
-    MULTI_JOIN_GROUPING,
-    MULTI_JOIN_MAX_ROWS_IN_MEMORY,
-    MULTI_JOIN_GROUP_ROWS_IN_MEMORY,
-    MULTI_JOIN_REWRITE,
-    MULTI_JOIN_REWRITE_MIN_INPUTS,
-    MULTI_JOIN_REWRITE_MIXED,
-    SHUFFLE_BULK_ROWS,
-    SHUFFLE_ENABLED,
-    SHUFFLE_COLUMNS,
-    MULTI_JOIN_HASH_BITS,
-    SKEW_ENABLED,
-    SKEW_MAX_SLICES,
-    SKEW_MAX_REREAD_FACTOR,
-    SKEW_MIN_GAIN,
-    SKEW_MARKING,
-    SKEW_OUTPUT_ENABLED,
-    SKEW_OUTPUT_SPARK_JOINS,
-    SKEW_OUTPUT_MODE,
-    SKEW_OUTPUT_SAMPLE_EVERY,
-    SKEW_JOIN_MAX_BROADCAST,
-    SKEW_JOIN_SAMPLE_ROWS,
-    BUCKET_MERGE,
-    BUCKET_MERGE_MAX_FILES,
-    BUCKET_MERGE_MULTI_JOIN_MAX_FILES,
-    BUCKET_MERGE_MAX_BYTES,
-    BUCKET_PRUNING,
-    BUCKET_PRUNING_JOIN_KEYS,
-    BUCKET_PRUNING_MAX_VALUES,
-    BUCKET_SKEW,
-    UI_ENABLED)
+  val UI_ENABLED = switch(
+    "spark.skewext.ui.enabled",
+    "When true, the rewrites and splits of a query's joins are recorded for the tab 'skewext' " +
+      "of Spark's UI and, if Spark writes one, in the event log. It has no effect if both are " +
+      "off. The tab exists only if the setting is true when the application starts.")
 
   def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)
+
+  /** The settings that must all be true for partitions to be split, in adaptive execution. */
+  val splitSwitches = Seq(ENABLED, SKEW_ENABLED, SQLConf.SKEW_JOIN_ENABLED)
+
+  /** Whether skewed partitions are split. */
+  def splits(conf: SQLConf): Boolean =
+    conf.adaptiveExecutionEnabled && splitSwitches.forall(conf.getConf(_))
 
   /** Whether a rule is excluded: by the setting, or because its classes do not fit this Spark. */
   def excludes(conf: SQLConf, ruleName: String): Boolean =
