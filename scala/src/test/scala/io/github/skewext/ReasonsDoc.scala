@@ -1,8 +1,8 @@
 package io.github.skewext
 
 import io.github.skewext.bucket.{BucketReason, SortedFileMergeReason}
-import io.github.skewext.explain.Advice
 import io.github.skewext.rewrite.RewriteReason
+import io.github.skewext.rules.{Reason, Reasons}
 import io.github.skewext.skew.SkewReason
 import io.github.skewext.technique.TechniqueReason
 
@@ -32,15 +32,15 @@ object ReasonsDoc extends GeneratedPage("the reasons in the code") {
   private val End = "<!-- end of reasons -->"
 
   def tables: Map[String, String] = Map(
-    "rewrite" -> table(RewriteReason.all.map(r => r.text -> Advice.of(r))),
-    "skew" -> table(SkewReason.all.map(r => r.text -> Advice.of(r))),
-    "technique" -> table(TechniqueReason.all.map(r => r.text -> Advice.of(r))),
-    "merge" -> table(SortedFileMergeReason.all.map(r => r.text -> Advice.of(r))),
-    "buckets" -> table(BucketReason.all.map(r => r.text -> Advice.of(r))))
+    "rewrite" -> table(RewriteReason),
+    "skew" -> table(SkewReason),
+    "technique" -> table(TechniqueReason),
+    "merge" -> table(SortedFileMergeReason),
+    "buckets" -> table(BucketReason))
 
-  private def table(rows: Seq[(String, String)]): String =
-    (Seq("| Reason | What it means, what to do |", "|---|---|") ++ rows.map {
-      case (reason, advice) => s"| ${cell(reason)} | ${cell(advice)} |"
+  private def table(reasons: Reasons[_ <: Reason]): String =
+    (Seq("| Reason | What it means, what to do |", "|---|---|") ++ reasons.all.map { reason =>
+      s"| ${cell(reason.text)} | ${cell(reason.advice)} |"
     }).mkString("", "\n", "\n")
 
   private def cell(text: String): String = text.replace("|", "\\|")

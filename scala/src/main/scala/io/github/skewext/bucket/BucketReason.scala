@@ -1,48 +1,38 @@
 package io.github.skewext.bucket
 
+import io.github.skewext.rules.{Reason, TaggedReasons}
+
 import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
 
-/**
- * Why no buckets of a table are pruned. This is the only list of these reasons. A node of the plan
- * carries its reason as a tag, with the affected columns as detail.
- */
-sealed abstract class BucketReason(val text: String) extends Product with Serializable
+/** Why the filters of a query prune no bucket of a scan, with the affected columns as detail. */
+final class BucketReason private (text: String, advice: String) extends Reason(text, advice)
 
-object BucketReason {
+object BucketReason extends TaggedReasons[BucketReason]("skewext.bucketsNotPruned") {
 
-  case object SwitchedOff extends BucketReason("spark.skewext.bucket.pruning.enabled is false")
+  private def reason(text: String, advice: String) = listed(new BucketReason(text, advice))
 
-  case object NoCondition extends BucketReason("no filter gives values for a bucket column")
+  val NoCondition = reason(
+    "no filter gives values for a bucket column",
+    "Nothing to do if the query needs all rows.")
 
-  case object NotFixed
-      extends BucketReason(
-        "the filters do not bind every bucket column, so no bucket can be pruned")
+  val NotFixed = reason(
+    "the filters do not bind every bucket column, so no bucket can be pruned",
+    "Filter every bucket column with =, <=>, IN or IS NULL. A range, NOT or an expression over " +
+      "a column gives no list of values.")
 
-  case object HashUnknown
-      extends BucketReason(
-        "equal values of a bucket column may be in several buckets, because of its type")
+  val HashUnknown = reason(
+    "equal values of a bucket column may be in several buckets, because of its type",
+    "The column is a struct, an array or a map. Filters on columns of other types can prune " +
+      "buckets.")
 
-  case object TooManyValues
-      extends BucketReason("the filters allow too many values of the bucket columns")
+  val TooManyValues = reason(
+    "the filters allow too many values of the bucket columns",
+    "Nothing to do: so many values are in nearly all buckets.")
 
-  /** All reasons, in the order of the documentation. */
-  val all: Seq[BucketReason] = Seq(NoCondition, NotFixed, HashUnknown, TooManyValues, SwitchedOff)
-
-  /** A reason and its detail, as stored on a node. */
-  case class Detailed(reason: BucketReason, detail: Option[String] = None) {
-    def text: String = reason.text + detail.map(d => s" ($d)").getOrElse("")
-  }
+  val SwitchedOff =
+    reason("spark.skewext.bucket.pruning.enabled is false", "Set it to true for this query.")
 
   private val joinKeys = TreeNodeTag[Unit]("skewext.bucketsOfJoinKeys")
-
-  private val notPruned = TreeNodeTag[Detailed]("skewext.bucketsNotPruned")
-
-  def set(node: TreeNode[_], given: Detailed): Unit = node.setTagValue(notPruned, given)
-
-  def clear(node: TreeNode[_]): Unit = node.unsetTagValue(notPruned)
-
-  /** The reason that the filters of a query prune no bucket of a scan. */
-  def of(node: TreeNode[_]): Option[Detailed] = node.getTagValue(notPruned)
 
   def setByJoinKeys(node: TreeNode[_]): Unit = node.setTagValue(joinKeys, ())
 

@@ -87,7 +87,7 @@ object MergeSortedFiles extends Rule[SparkPlan] {
       }
       // Merging some inputs does not help unless all inputs are in order.
       scans.flatten.filter(SortedFileMergeReason.of(_).isEmpty).foreach { scan =>
-        SortedFileMergeReason.set(scan, SortedFileMergeReason.OtherInputs)
+        SortedFileMergeReason.set(scan, SortedFileMergeReason.OtherInputs.given)
       }
     }
     join
@@ -115,7 +115,7 @@ object MergeSortedFiles extends Rule[SparkPlan] {
     } yield MergeSortedFilesExec(order, files.most, chain)
     found match {
       case Right(_) => SortedFileMergeReason.clear(scan)
-      case Left(reason) => SortedFileMergeReason.set(scan, reason)
+      case Left(reason) => SortedFileMergeReason.set(scan, reason.given)
     }
     found.toOption
   }

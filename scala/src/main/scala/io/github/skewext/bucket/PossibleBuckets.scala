@@ -42,13 +42,13 @@ private[skewext] final class PossibleBuckets(
     val alternatives = conditions.map(alternativesOf).foldLeft(Anything)(both)
     val open = columns.indices.filter(i => alternatives.exists(!_.contains(i)))
     if (unknown.nonEmpty) {
-      Left(Detailed(HashUnknown, Some(unknown.map(_.name).mkString(", "))))
+      Left(HashUnknown(unknown.map(_.name).mkString(", ")))
     } else if (open.size == columns.size && !simplified) {
-      Left(Detailed(NoCondition))
+      Left(NoCondition.given)
     } else if (open.nonEmpty && !simplified) {
-      Left(Detailed(NotFixed, Some(open.map(columns(_).name).mkString(", "))))
+      Left(NotFixed(open.map(columns(_).name).mkString(", ")))
     } else if (open.nonEmpty || combinations(alternatives) > maxValues) {
-      Left(Detailed(TooManyValues))
+      Left(TooManyValues.given)
     } else {
       Right(bucketsOf(alternatives))
     }

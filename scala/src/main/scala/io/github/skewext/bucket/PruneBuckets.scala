@@ -25,7 +25,7 @@ object PruneBuckets extends Rule[SparkPlan] {
 
   private def prune(scan: FileSourceScanExec, spec: BucketSpec): FileSourceScanExec = {
     val found = if (!conf.getConf(SkewConf.BUCKET_PRUNING)) {
-      Left(BucketReason.Detailed(BucketReason.SwitchedOff))
+      Left(BucketReason.SwitchedOff.given)
     } else {
       BucketedScan.columns(scan, spec) match {
         case Some(columns) =>
@@ -37,9 +37,9 @@ object PruneBuckets extends Rule[SparkPlan] {
           // The scan reads every column that a filter uses.
           val open = spec.bucketColumnNames.filter(BucketedScan.column(scan, _).isEmpty)
           if (open.size == spec.bucketColumnNames.size) {
-            Left(BucketReason.Detailed(BucketReason.NoCondition))
+            Left(BucketReason.NoCondition.given)
           } else {
-            Left(BucketReason.Detailed(BucketReason.NotFixed, Some(open.mkString(", "))))
+            Left(BucketReason.NotFixed(open.mkString(", ")))
           }
       }
     }

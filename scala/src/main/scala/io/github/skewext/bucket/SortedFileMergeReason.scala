@@ -1,60 +1,51 @@
 package io.github.skewext.bucket
 
-import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
+import io.github.skewext.rules.{Reason, TaggedReasons}
 
-/**
- * Why Spark sorts the rows of a table with sorted buckets, instead of a merge of its files. This is
- * the only list of these reasons. The scan of the table carries its reason as a tag.
- */
-sealed abstract class SortedFileMergeReason(val text: String) extends Product with Serializable
+/** Why Spark sorts the rows of a table with sorted buckets, instead of a merge of its files. */
+final class SortedFileMergeReason private (text: String, advice: String)
+    extends Reason(text, advice)
 
-object SortedFileMergeReason {
+object SortedFileMergeReason extends TaggedReasons[SortedFileMergeReason]("skewext.notMerged") {
 
-  case object SwitchedOff
-      extends SortedFileMergeReason("spark.skewext.bucket.merge.enabled is false")
+  private def reason(text: String, advice: String) = listed(new SortedFileMergeReason(text, advice))
 
-  case object OtherOrder
-      extends SortedFileMergeReason("the files are sorted by other columns than the query needs")
+  val OtherOrder = reason(
+    "the files are sorted by other columns than the query needs",
+    "Write the table sorted by the columns of the join, in the same order: sort=True of " +
+      "write_bucketed.")
 
-  case object Format
-      extends SortedFileMergeReason("only Parquet and ORC files preserve their sort order")
+  val ManyFiles = reason(
+    "a bucket has more files than a task merges",
+    "Rewrite the table: write_bucketed writes one file per bucket.")
 
-  case object NonDeterministic
-      extends SortedFileMergeReason("an expression above the scan is not deterministic")
+  val ManyFilesOfMultiJoin = reason(
+    "a bucket has more files than a task of a multi-way join merges",
+    "Grouping by hash is faster if the rows fit in memory. Otherwise rewrite the table: " +
+      "write_bucketed writes one file per bucket.")
 
-  case object FileNames extends SortedFileMergeReason("a file name contains no bucket number")
+  val LargeFiles = reason(
+    "merging the files of a bucket could take more memory than spark.skewext.bucket.merge.maxBytes",
+    "Raise the setting if executors have the memory, select fewer columns, or rewrite the " +
+      "table with more buckets.")
 
-  case object ManyFiles extends SortedFileMergeReason("a bucket has more files than a task merges")
+  val OtherInputs = reason(
+    "another input of the join is not sorted",
+    "Rows are grouped by hash, which needs no order and no sort.")
 
-  case object ManyFilesOfMultiJoin
-      extends SortedFileMergeReason(
-        "a bucket has more files than a task of a multi-way join merges")
+  val NonDeterministic = reason(
+    "an expression above the scan is not deterministic",
+    "rand(), monotonically_increasing_id(), input_file_name() and the like depend on reading " +
+      "one file after the other. Compute them above the join.")
 
-  case object LargeFiles
-      extends SortedFileMergeReason(
-        "merging the files of a bucket could take more memory than " +
-          "spark.skewext.bucket.merge.maxBytes")
+  val Format = reason(
+    "only Parquet and ORC files preserve their sort order",
+    "Write the table as Parquet or ORC.")
 
-  case object OtherInputs extends SortedFileMergeReason("another input of the join is not sorted")
+  val FileNames = reason(
+    "a file name contains no bucket number",
+    "The table has files that no bucketed write created. Spark refuses to read it by bucket.")
 
-  /** All reasons, in the order of the documentation. */
-  val all: Seq[SortedFileMergeReason] = Seq(
-    OtherOrder,
-    ManyFiles,
-    ManyFilesOfMultiJoin,
-    LargeFiles,
-    OtherInputs,
-    NonDeterministic,
-    Format,
-    FileNames,
-    SwitchedOff)
-
-  private val tag = TreeNodeTag[SortedFileMergeReason]("skewext.notMerged")
-
-  def set(scan: TreeNode[_], reason: SortedFileMergeReason): Unit = scan.setTagValue(tag, reason)
-
-  def clear(scan: TreeNode[_]): Unit = scan.unsetTagValue(tag)
-
-  /** The reason for the sort above the scan of a table with sorted buckets. */
-  def of(scan: TreeNode[_]): Option[SortedFileMergeReason] = scan.getTagValue(tag)
+  val SwitchedOff =
+    reason("spark.skewext.bucket.merge.enabled is false", "Set it to true for this query.")
 }

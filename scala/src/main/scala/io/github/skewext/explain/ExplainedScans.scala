@@ -23,7 +23,7 @@ private[skewext] object ExplainedScans {
     } else {
       reason match {
         case Some(given) if given.reason == BucketReason.NoCondition => (given.text, None)
-        case Some(given) => (given.text, Some(Advice.of(given.reason)))
+        case Some(given) => (given.text, Some(given.reason.advice))
         case None if off.isDefined => (off.get, None)
         case None if !scan.bucketedScan => ("Spark does not read the table by bucket", None)
         case None => ("the filters allow values in all of them", None)

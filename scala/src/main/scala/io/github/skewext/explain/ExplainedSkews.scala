@@ -38,7 +38,7 @@ private[skewext] object ExplainedSkews {
         name,
         ExplainedSkew.Whole,
         reason.text,
-        advice = if (reason.ofSkewedJoin) Some(Advice.of(reason)) else None))
+        advice = if (reason.ofSkewedJoin) Some(reason.advice) else None))
     join match {
       case SplitOperator(splits) =>
         val marked = if (join.isInstanceOf[SpineJoinExec]) "found candidates" else "marked keys"
@@ -61,8 +61,7 @@ private[skewext] object ExplainedSkews {
           else SkewReason.SplitBySpark.text
         Some(ExplainedSkew(name, ExplainedSkew.Split, how))
       case _: MultiJoinExec | _: SpineJoinExec | BuiltinShuffledJoin(_) =>
-        val off = Seq(SkewConf.ENABLED, SkewConf.SKEW_ENABLED, SQLConf.SKEW_JOIN_ENABLED)
-          .find(!conf.getConf(_))
+        val off = SkewConf.splitSwitches.find(!conf.getConf(_))
         SkewReason.of(join) match {
           case Some(reason) => whole(reason)
           case None if !loaded => ignored("the session was started without skewext")

@@ -4,8 +4,7 @@ import io.github.skewext.join.hint.TechniqueHint
 import io.github.skewext.join.optimizer.LowerMultiFullJoin
 import io.github.skewext.join.{MultiFullJoin, RewrittenJoins}
 import io.github.skewext.rewrite.{RewriteJoinChains, RewriteReason}
-import io.github.skewext.rules.{Guard, LogicalJoinRules, RuleName, SkewConf}
-import io.github.skewext.technique.TechniqueReason
+import io.github.skewext.rules.{Guard, LogicalJoinRules, Reason, RuleName, SkewConf}
 
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
@@ -48,15 +47,12 @@ private[skewext] object Origins {
           Origin.AskedFor,
           "multi_join broadcasts the inputs that have a broadcast hint",
           Some(join))
-      case TechniqueHint.Refused(technique, refusal) =>
-        refusal match {
-          case TechniqueReason.Detailed(reason, detail) =>
-            Origin(
-              Origin.LeftAlone,
-              s"skew_join by $technique is Spark's own join: ${reason.text}",
-              detail,
-              Some(Advice.of(reason)))
-        }
+      case TechniqueHint.Refused(technique, Reason.Detailed(reason, detail)) =>
+        Origin(
+          Origin.LeftAlone,
+          s"skew_join by $technique is Spark's own join: ${reason.text}",
+          detail,
+          Some(reason.advice))
       case TechniqueHint.Wanted(technique, _, _, _) =>
         Origin(
           Origin.SwitchedOff,
@@ -80,13 +76,13 @@ private[skewext] object Origins {
           s"asked for as one join, and planned as Spark's as ${SkewConf.ENABLED.key} is false",
           Some(description))
       case (None, Seq(one)) =>
-        Origin(Origin.LeftAlone, one.reason.text, one.detail, Some(Advice.of(one.reason)))
+        Origin(Origin.LeftAlone, one.reason.text, one.detail, Some(one.reason.advice))
       // Several chains, each with its own reason.
       case (None, several) if several.nonEmpty =>
         Origin(
           Origin.LeftAlone,
           several.map(_.text).mkString("; "),
-          advice = Some(several.map(g => Advice.of(g.reason)).distinct.mkString(" ")))
+          advice = Some(several.map(g => g.reason.advice).distinct.mkString(" ")))
       case _ => Origin(Origin.LeftAlone, off.getOrElse(NoChain))
     }
   }

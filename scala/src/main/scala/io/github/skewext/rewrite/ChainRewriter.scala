@@ -82,8 +82,8 @@ private[skewext] class ChainRewriter(
     else {
       expressions
         .collectFirst {
-          case e if !e.deterministic => Detailed(RewriteReason.NonDeterministic, Some(e.sql))
-          case e if e.containsPattern(PLAN_EXPRESSION) => Detailed(RewriteReason.Subquery, None)
+          case e if !e.deterministic => RewriteReason.NonDeterministic(e.sql)
+          case e if e.containsPattern(PLAN_EXPRESSION) => RewriteReason.Subquery.given
         }
         .orElse(repeated(group, expressions))
     }
@@ -100,7 +100,7 @@ private[skewext] class ChainRewriter(
     } else {
       uses.groupBy(_.exprId).collectFirst {
         case (id, several) if several.size > 1 && isLarge(group.columns(id)) =>
-          Detailed(RewriteReason.RepeatedExpression, Some(several.head.sql))
+          RewriteReason.RepeatedExpression(several.head.sql)
       }
     }
   }
@@ -158,12 +158,12 @@ private[skewext] class ChainRewriter(
     case LeftOuter => Right((Required, Optional))
     case RightOuter => Right((Optional, Required))
     case LeftAnti => Right((Required, Excluded))
-    case other => Left(Detailed(RewriteReason.JoinType, Some(JoinTypeName.of(other))))
+    case other => Left(RewriteReason.JoinType(JoinTypeName.of(other)))
   }
 
   private def unhinted(join: Join): Either[Detailed, Unit] =
     TechniqueHint.asked(join) match {
-      case Some(hint) => Left(Detailed(RewriteReason.Hint, Some(hint)))
+      case Some(hint) => Left(RewriteReason.Hint(hint))
       case None => Right(())
     }
 
@@ -172,17 +172,17 @@ private[skewext] class ChainRewriter(
     def isOver(e: Expression, side: LogicalPlan): Boolean =
       e.references.nonEmpty && e.references.subsetOf(side.outputSet)
     val keys = join.condition.toSeq.flatMap(splitConjunctivePredicates).map {
-      case e if !e.deterministic => Left(Detailed(RewriteReason.NonDeterministic, Some(e.sql)))
-      case e if e.containsPattern(PLAN_EXPRESSION) => Left(Detailed(RewriteReason.Subquery, None))
+      case e if !e.deterministic => Left(RewriteReason.NonDeterministic(e.sql))
+      case e if e.containsPattern(PLAN_EXPRESSION) => Left(RewriteReason.Subquery.given)
       case EqualTo(l, r) if isOver(l, join.left) && isOver(r, join.right) =>
         Right(asWritten(l) -> asWritten(r))
       case EqualTo(l, r) if isOver(r, join.left) && isOver(l, join.right) =>
         Right(asWritten(r) -> asWritten(l))
-      case e: EqualNullSafe => Left(Detailed(RewriteReason.NullSafeEquality, Some(e.sql)))
-      case e => Left(Detailed(RewriteReason.ResidualCondition, Some(e.sql)))
+      case e: EqualNullSafe => Left(RewriteReason.NullSafeEquality(e.sql))
+      case e => Left(RewriteReason.ResidualCondition(e.sql))
     }
     if (keys.isEmpty) {
-      Left(Detailed(RewriteReason.NoCondition, None))
+      Left(RewriteReason.NoCondition.given)
     } else {
       keys.collectFirst { case Left(why) => why }.toLeft(keys.collect { case Right(key) => key })
     }
@@ -200,7 +200,7 @@ private[skewext] class ChainRewriter(
   /** Rejects most joins of most queries before they cause more work. */
   private def mayFold(join: Join, left: JoinTree, right: JoinTree): Either[Detailed, Unit] =
     if (join.joinType == FullOuter || foldsMixed || !left.isSingle || !right.isSingle) Right(())
-    else Left(Detailed(RewriteReason.MixedOff, Some(describe(join.joinType))))
+    else Left(RewriteReason.MixedOff(describe(join.joinType)))
 
   /** Whether a join that is not full outer becomes part of the chain. */
   private def folds(
@@ -211,18 +211,18 @@ private[skewext] class ChainRewriter(
     if (join.joinType == FullOuter) {
       Right(())
     } else if ((foldsMixed || found.isPaying) && Seq(left, right).exists(isPruned)) {
-      Left(Detailed(RewriteReason.PartitionPruning, Some(describe(join.joinType))))
+      Left(RewriteReason.PartitionPruning(describe(join.joinType)))
     } else if (found.isPaying) {
       Right(())
     } else if (!foldsMixed) {
-      Left(Detailed(RewriteReason.MixedOff, Some(describe(join.joinType))))
+      Left(RewriteReason.MixedOff(describe(join.joinType)))
     } else {
       val small = Seq(
         left -> (join.joinType == Inner || join.joinType == RightOuter),
         right -> (join.joinType != RightOuter)).collectFirst {
         case (side, true) if side.isSingle && isSmall(side.original) => side
       }
-      small.map(_ => Detailed(RewriteReason.Broadcast, Some(describe(join.joinType)))).toLeft(())
+      small.map(_ => RewriteReason.Broadcast(describe(join.joinType))).toLeft(())
     }
 
   /**
@@ -281,15 +281,15 @@ private[skewext] class ChainRewriter(
       group.original
     } else {
       val why = if (group.original.isStreaming) {
-        Some(Detailed(RewriteReason.Streaming, None))
+        Some(RewriteReason.Streaming.given)
       } else if (group.original.containsPattern(OUTER_REFERENCE)) {
-        Some(Detailed(RewriteReason.OuterReference, None))
+        Some(RewriteReason.OuterReference.given)
       } else if (sharesColumnsWithSubquery(group.original)) {
-        Some(Detailed(RewriteReason.SharedSubquery, None))
+        Some(RewriteReason.SharedSubquery.given)
       } else if (group.inputs.size < minInputs && !group.joins.contains(NamedJoin)) {
         Some(group.obstacles.headOption.getOrElse(RewriteReason.few(group.inputs.size)))
       } else if (!isEnabled) {
-        Some(Detailed(RewriteReason.SwitchedOff, None))
+        Some(RewriteReason.SwitchedOff.given)
       } else {
         None
       }

@@ -189,7 +189,7 @@ private[skewext] object JoinTreeMerger {
     val comparisons = taken.map(_.keys).transpose
     val keyColumns = inOrderOfLargest(taken, distinct(comparisons))
     if (keyColumns.transpose.exists(side => side.map(nameOf).distinct.size < side.size)) {
-      Left(Detailed(RewriteReason.RepeatedKey, None))
+      Left(RewriteReason.RepeatedKey.given)
     } else {
       val types = keyColumns.indices.map { p =>
         commonType(keyColumns(p).zip(taken).flatMap {
@@ -218,28 +218,28 @@ private[skewext] object JoinTreeMerger {
     }
     val notWhole = side.keys.zip(keys).collectFirst {
       case (e, key: ChainKey) if !group.alwaysPresent(key.inputs) =>
-        Detailed(RewriteReason.PartialKey, Some(e.sql))
+        RewriteReason.PartialKey(e.sql)
       case (e, cast: Cast) if cast.child.isInstanceOf[ChainKey] =>
-        Detailed(RewriteReason.LossyCast, Some(e.sql))
+        RewriteReason.LossyCast(e.sql)
       case (e, c: Coalesce) if c.children.forall(_.isInstanceOf[ChainKey]) =>
-        Detailed(RewriteReason.DifferentKeys, Some(e.sql))
+        RewriteReason.DifferentKeys(e.sql)
       case (e, t) if !t.isInstanceOf[ChainKey] && t.exists(_.isInstanceOf[ChainKey]) =>
-        Detailed(RewriteReason.KeyExpression, Some(e.sql))
+        RewriteReason.KeyExpression(e.sql)
       case (e, t) if !t.isInstanceOf[ChainKey] =>
-        Detailed(RewriteReason.DifferentKeys, Some(e.sql))
+        RewriteReason.DifferentKeys(e.sql)
     }
     lazy val columns = keys.collect { case key: ChainKey => key }
     if (group.conditions.nonEmpty) {
-      Left(Detailed(RewriteReason.FilterBetween, None))
+      Left(RewriteReason.FilterBetween.given)
     } else if (notWhole.isDefined) {
       Left(notWhole.get)
     } else if (columns.map(_.column).distinct.size < group.keyTypes.size) {
-      Left(Detailed(RewriteReason.DifferentKeys, None))
+      Left(RewriteReason.DifferentKeys.given)
     } else if (!fits) {
-      Left(Detailed(RewriteReason.RolesDiffer, None))
+      Left(RewriteReason.RolesDiffer.given)
     } else if (side.role == Optional &&
       group.computed.exists(id => group.columns(id).containsPattern(PYTHON_UDF))) {
-      Left(Detailed(RewriteReason.PythonFunction, None))
+      Left(RewriteReason.PythonFunction.given)
     } else {
       Right(columns)
     }
@@ -282,11 +282,11 @@ private[skewext] object JoinTreeMerger {
     }
     widest match {
       case Some(_: UserDefinedType[_]) | None =>
-        Left(Detailed(RewriteReason.KeyType, Some(types.map(_.sql).distinct.mkString(", "))))
+        Left(RewriteReason.KeyType(types.map(_.sql).distinct.mkString(", ")))
       case Some(t)
           if !KeyTypes.hasOrder(t) || types.exists(u => u != t && isNested(u)) ||
             SparkShims.hasCollation(t) =>
-        Left(Detailed(RewriteReason.KeyType, Some(t.sql)))
+        Left(RewriteReason.KeyType(t.sql))
       case Some(t) => Right(t)
     }
   }

@@ -1,148 +1,140 @@
 package io.github.skewext.rewrite
 
 import io.github.skewext.join.RewrittenJoins
+import io.github.skewext.rules.{Reason, TaggedReasons}
 
-import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
+import org.apache.spark.sql.catalyst.trees.TreeNode
 
 /**
- * Why a chain of joins is left to Spark. This is the only list of these reasons. The top join of a
- * chain carries its reason as a tag, with the affected join or expression as detail.
+ * Why a chain of joins is left to Spark. The top join of a chain carries its reason as a tag, with
+ * the affected join or expression as detail.
  */
-sealed abstract class RewriteReason(val text: String) extends Product with Serializable
+final class RewriteReason private (text: String, advice: String) extends Reason(text, advice)
 
-object RewriteReason {
+object RewriteReason extends TaggedReasons[RewriteReason]("skewext.notRewritten") {
 
-  case object SwitchedOff extends RewriteReason("spark.skewext.multiJoin.rewrite.enabled is false")
+  private def reason(text: String, advice: String) = listed(new RewriteReason(text, advice))
 
-  case object TwoInputs
-      extends RewriteReason("it has two inputs, and Spark shuffles each of them at most once")
+  val SwitchedOff =
+    reason("spark.skewext.multiJoin.rewrite.enabled is false", "Set it to true for this query.")
 
-  case object FewInputs
-      extends RewriteReason(
-        "the chain has fewer inputs on one key than spark.skewext.multiJoin.rewrite.minInputs")
+  val TwoInputs = reason(
+    "it has two inputs, and Spark shuffles each of them at most once",
+    "Nothing to do. spark.skewext.multiJoin.rewrite.minInputs=2 saves the sorts of a full " +
+      "outer join on equal keys alone.")
 
-  case object MixedOff
-      extends RewriteReason(
-        "the chain has inner, left, right or anti joins for which Spark needs no extra " +
-          "shuffle, and spark.skewext.multiJoin.rewrite.mixed.enabled is false")
+  val FewInputs = reason(
+    "the chain has fewer inputs on one key than spark.skewext.multiJoin.rewrite.minInputs",
+    "Lower the setting for this query.")
 
-  case object Broadcast extends RewriteReason("an input is small enough for Spark to broadcast it")
+  val MixedOff = reason(
+    "the chain has inner, left, right or anti joins for which Spark needs no extra shuffle, " +
+      "and spark.skewext.multiJoin.rewrite.mixed.enabled is false",
+    "Try the setting with this query. multi_join does not depend on the setting.")
 
-  case object PartitionPruning
-      extends RewriteReason("Spark prunes partitions of an input by the keys of a join")
+  val Broadcast = reason(
+    "an input is small enough for Spark to broadcast it",
+    "Nothing to do: a broadcast join shuffles nothing.")
 
-  case object StoragePartitions
-      extends RewriteReason(
-        "Spark joins the first two of its three inputs by their storage partitions, which leaves two " +
-          "shuffles instead of three")
+  val PartitionPruning = reason(
+    "Spark prunes partitions of an input by the keys of a join",
+    "Nothing to do: pruned partitions cost nothing. Spark's setting is " +
+      "spark.sql.optimizer.dynamicPartitionPruning.enabled.")
 
-  case object JoinType
-      extends RewriteReason(
-        "a join has a type that is not rewritten: cross, left semi or existence")
+  val StoragePartitions = reason(
+    "Spark joins the first two of its three inputs by their storage partitions, which leaves " +
+      "two shuffles instead of three",
+    "If the third input is partitioned like the others, nothing is shuffled.")
 
-  case object Hint extends RewriteReason("a hint selects the strategy of one of its joins")
+  val JoinType = reason(
+    "a join has a type that is not rewritten: cross, left semi or existence",
+    "For an anti join, use multi_join with the role excluded. The other types remain Spark's " +
+      "joins.")
 
-  case object NoCondition extends RewriteReason("a join compares no keys with =")
+  val Hint = reason(
+    "a hint selects the strategy of one of its joins",
+    "Remove the hint if it is no longer needed.")
 
-  case object ResidualCondition
-      extends RewriteReason("a join has a condition besides the equality of keys from both sides")
+  val NoCondition =
+    reason("a join compares no keys with =", "Compare the key with = in every join of the chain.")
 
-  case object NullSafeEquality
-      extends RewriteReason("a join compares keys with <=>, which matches nulls")
+  val ResidualCondition = reason(
+    "a join has a condition besides the equality of keys from both sides",
+    "Move a condition on one input into the query of that input, and other conditions into a " +
+      "WHERE above all joins, if that gives the intended result.")
 
-  case object RepeatedKey
-      extends RewriteReason("a join compares one key column with several columns of the other side")
+  val NullSafeEquality = reason(
+    "a join compares keys with <=>, which matches nulls",
+    "Use = if null keys need not match. Otherwise replace nulls by a value first.")
 
-  case object PartialKey
-      extends RewriteReason(
-        "a join compares with the keys of only some inputs, although the row may come from " +
-          "another input")
+  val RepeatedKey = reason(
+    "a join compares one key column with several columns of the other side",
+    "Compare every column of the key once.")
 
-  case object DifferentKeys extends RewriteReason("its joins have different keys")
+  val PartialKey = reason(
+    "a join compares with the keys of only some inputs, although the row may come from another " +
+      "input",
+    "For one row per key, join with USING, or compare with a coalesce over the keys of all " +
+      "previous tables. That is a different result: see semantics.md.")
 
-  case object KeyExpression
-      extends RewriteReason("a join compares with an expression over the key of the joins below")
+  val DifferentKeys = reason(
+    "its joins have different keys",
+    "Consecutive joins on one key become one operator. Joins on other keys remain Spark's.")
 
-  case object LossyCast
-      extends RewriteReason(
-        "a join casts the key to a type in which different keys may become equal")
+  val KeyExpression = reason(
+    "a join compares with an expression over the key of the joins below",
+    "Compute the expression in each input, and join on that column.")
 
-  case object KeyType
-      extends RewriteReason("the key has a type that the multi-way join cannot compare")
+  val LossyCast = reason(
+    "a join casts the key to a type in which different keys may become equal",
+    "In each input, cast the key to the type whose equality you need.")
 
-  case object NonDeterministic
-      extends RewriteReason("an expression between its joins is not deterministic")
+  val KeyType = reason(
+    "the key has a type that the multi-way join cannot compare",
+    "In each input, cast the key to a type that has an order.")
 
-  case object PythonFunction
-      extends RewriteReason(
-        "a Python function between its joins would also run on rows that it does not receive now")
+  val NonDeterministic = reason(
+    "an expression between its joins is not deterministic",
+    "Compute it in one of the inputs, or above all joins.")
 
-  case object RepeatedExpression
-      extends RewriteReason("an expression between its joins would be computed several times")
+  val PythonFunction = reason(
+    "a Python function between its joins would also run on rows that it does not receive now",
+    "Call it in one of the inputs, or above all joins.")
 
-  case object Subquery extends RewriteReason("an expression between its joins contains a subquery")
+  val RepeatedExpression = reason(
+    "an expression between its joins would be computed several times",
+    "Every use of a column between the joins computes it again. Compute it in one of the " +
+      "inputs, or once above all joins.")
 
-  case object FilterBetween extends RewriteReason("a filter separates its joins")
+  val Subquery = reason(
+    "an expression between its joins contains a subquery",
+    "Compute it in one of the inputs, or above all joins.")
 
-  case object RolesDiffer
-      extends RewriteReason(
-        "a join requires a row of the joins below, from whichever of their inputs")
+  val FilterBetween = reason(
+    "a filter separates its joins",
+    "Move the filter into an input or above all joins, if that gives the intended result.")
 
-  case object OuterReference extends RewriteReason("it refers to columns of the outer query")
+  val RolesDiffer = reason(
+    "a join requires a row of the joins below, from whichever of their inputs",
+    "Use multi_join with a role for each input, if that gives the intended result.")
 
-  case object SharedSubquery
-      extends RewriteReason("an input has a correlated subquery over a table that it also reads")
+  val OuterReference =
+    reason("it refers to columns of the outer query", "Write the subquery as a join.")
 
-  case object Streaming extends RewriteReason("it is a streaming query")
+  val SharedSubquery = reason(
+    "an input has a correlated subquery over a table that it also reads",
+    "Write the subquery as a join.")
 
-  /** All reasons, in the order of the documentation. */
-  val all: Seq[RewriteReason] = Seq(
-    SwitchedOff,
-    TwoInputs,
-    FewInputs,
-    MixedOff,
-    Broadcast,
-    PartitionPruning,
-    StoragePartitions,
-    JoinType,
-    Hint,
-    NoCondition,
-    ResidualCondition,
-    NullSafeEquality,
-    RepeatedKey,
-    PartialKey,
-    DifferentKeys,
-    KeyExpression,
-    LossyCast,
-    KeyType,
-    NonDeterministic,
-    PythonFunction,
-    RepeatedExpression,
-    Subquery,
-    FilterBetween,
-    RolesDiffer,
-    OuterReference,
-    SharedSubquery,
-    Streaming)
-
-  /** A reason and its detail, as stored on a join. */
-  case class Detailed(reason: RewriteReason, detail: Option[String]) {
-    def text: String = reason.text + detail.map(d => s" ($d)").getOrElse("")
-  }
+  val Streaming =
+    reason("it is a streaming query", "Nothing to do: the operator supports only batch queries.")
 
   /** Why a chain with fewer inputs than the least number is not rewritten. */
   def few(inputs: Int): Detailed =
-    if (inputs == 2) Detailed(TwoInputs, None)
-    else Detailed(FewInputs, Some(s"$inputs inputs"))
-
-  private val notRewritten = TreeNodeTag[Detailed]("skewext.notRewritten")
-
-  def set(node: TreeNode[_], given: Detailed): Unit = node.setTagValue(notRewritten, given)
-
-  def clear(node: TreeNode[_]): Unit = node.unsetTagValue(notRewritten)
+    if (inputs == 2) TwoInputs.given else FewInputs(s"$inputs inputs")
 
   /** The reason why the chain with this top join is left to Spark. */
-  def of(node: TreeNode[_]): Option[Detailed] = node
-    .getTagValue(notRewritten)
-    .orElse(if (RewrittenJoins.isUndone(node)) Some(Detailed(StoragePartitions, None)) else None)
+  override def of(node: TreeNode[_]): Option[Detailed] =
+    super
+      .of(node)
+      .orElse(if (RewrittenJoins.isUndone(node)) Some(StoragePartitions.given) else None)
 }

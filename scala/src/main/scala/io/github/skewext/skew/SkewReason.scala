@@ -1,134 +1,146 @@
 package io.github.skewext.skew
 
 import io.github.skewext.join.WholeReason
+import io.github.skewext.rules.{Reason, Reasons}
 
 import org.apache.spark.sql.catalyst.trees.TreeNode
 
-/** Why a join is not split. This is the only list of these reasons. */
-sealed abstract class SkewReason(override val text: String, override val ofSkewedJoin: Boolean)
-    extends WholeReason
+/** Why a join is not split. */
+final class SkewReason private (text: String, advice: String, override val ofSkewedJoin: Boolean)
+    extends Reason(text, advice)
+    with WholeReason
 
-object SkewReason {
+object SkewReason extends Reasons[SkewReason] {
 
-  case object JoinType extends SkewReason("joins of this type cannot be split", false)
+  /** A reason of a join that may have no skewed partition. */
+  private def reason(text: String, advice: String) =
+    listed(new SkewReason(text, advice, ofSkewedJoin = false))
 
-  case object KeyType
-      extends SkewReason("the key has a collation, so equal keys may differ in their bytes", false)
+  private def skewed(text: String, advice: String) =
+    listed(new SkewReason(text, advice, ofSkewedJoin = true))
 
-  case object OuterCondition
-      extends SkewReason(
-        "an outer, semi or anti join has a condition on columns of both sides, besides the " +
-          "equal keys",
-        false)
+  val KeysTogether = skewed(
+    "an operator above requires all rows of a key in one partition",
+    "A group-by, window or join on the same key uses the partitions of this join. " +
+      "spark.sql.adaptive.forceOptimizeSkewedJoin=true splits it at the cost of a shuffle, with " +
+      "the cost evaluator of docs/skew.md.")
 
-  case object ConditionMayFail
-      extends SkewReason(
-        "an outer, semi or anti join has a condition on one side that may fail for rows " +
-          "without a match",
-        false)
+  val UserRepartition = skewed(
+    "a repartition above the join requires its partitioning",
+    "Remove the repartition if it is not needed.")
 
-  case object Ordered
-      extends SkewReason("the join returns its rows in the order of the keys", false)
+  val BucketedWrite = skewed(
+    "its rows are written to a bucketed table",
+    "Write the rows to a table without buckets first.")
 
-  case object InputNotPartitioned
-      extends SkewReason("an input is neither a finished shuffle nor a bucketed table", false)
+  val BarrierStage = skewed(
+    "a barrier operator above (mapInPandas or mapInArrow with barrier=True) runs all tasks of " +
+      "the stage at the same time, and more tasks may find no slots",
+    "Repartition between the join and the barrier operator: then the join is split, and the " +
+      "repartition decides how many tasks the barrier stage has.")
 
-  case object BucketsOff extends SkewReason("splits of bucketed tables are switched off", false)
+  val FewFiles = skewed(
+    "its tasks write files, and a split would write files below " +
+      "spark.sql.adaptive.advisoryPartitionSizeInBytes or, to a partitioned table, more files " +
+      "than Spark's own split",
+    "Lower that setting for this query, or repartition before the write: then the join writes " +
+      "no files. io.github.skewext.skew.MarkWrittenJoins in spark.skewext.excludedRules removes " +
+      "the limit.")
 
-  case object InputNotDeterministic
-      extends SkewReason(
-        "an input is not deterministic: recomputing it may return different rows",
-        false)
+  val MergeTarget = skewed(
+    "the cardinality check of a MERGE needs all matches of a target row in one task, so only " +
+      "the target may be split",
+    "Remove source rows that neither match nor are inserted, such as rows with a placeholder " +
+      "for a missing key. A MERGE without WHEN MATCHED, or with WHEN MATCHED THEN DELETE alone, " +
+      "is split on either side.")
 
-  case object InputsDiffer extends SkewReason("the inputs have different partitions", false)
+  val NotStable = skewed(
+    "the tasks that share a partition must read the same keys, and recomputing an input may " +
+      "change its keys",
+    "Below the shuffle of an input, its keys or the selection of its rows depend on rand(), " +
+      "first, a sum of floating-point numbers, a limit or the like, or the input is an RDD, a " +
+      "Python list or another system. Write it to a table first, or checkpoint it.")
 
-  case object SplitBySpark extends SkewReason("Spark has already split it", false)
+  val OneBlock = skewed(
+    "the skewed rows are in one row group of a file, or one map task wrote them and no column " +
+      "divides them",
+    "Besides the key, the rows have only columns that may change when they are recomputed " +
+      "(floating-point numbers, arrays, maps, structs), or the rows come from first, " +
+      "collect_list or the like, an RDD, a Python list or another system. Read the input with " +
+      "more tasks, or write it to a table. Give a bucketed table smaller row groups " +
+      "(parquet.block.size).")
 
-  case object NotSkewed extends SkewReason("no partition is skewed", false)
+  val InputNotSliceable = skewed(
+    "an aggregate or join between the shuffle and this join cannot run on a part of the skewed " +
+      "rows",
+    "Aggregate or join after this join, or repartition the aggregated rows by the key.")
 
-  case object KeysNotCounted
-      extends SkewReason(
-        "no partition is skewed by its size, and keys were not sampled because there are too " +
-          "many partitions or map tasks",
-        false)
+  val TooMuchReread = skewed(
+    "its tasks would read more than spark.skewext.skew.maxRereadFactor allows",
+    "The other inputs are large in that partition, too. Raise " +
+      "spark.skewext.skew.maxRereadFactor to allow more.")
 
-  case object InputNotSliceable
-      extends SkewReason(
-        "an aggregate or join between the shuffle and this join cannot run on a part of the " +
-          "skewed rows",
-        true)
+  val LittleGain = skewed(
+    "a split would hardly shorten the longest task",
+    "Nothing to do. For a join of two tables, skew_join with the technique adaptive and a " +
+      "smaller min_gain splits for a smaller gain.")
 
-  case object NotStable
-      extends SkewReason(
-        "the tasks that share a partition must read the same keys, and recomputing an input may " +
-          "change its keys",
-        true)
+  val NotSkewed = reason(
+    "no partition is skewed",
+    "If some tasks still take much longer, lower " +
+      "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes.")
 
-  case object OneBlock
-      extends SkewReason(
-        "the skewed rows are in one row group of a file, or one map task wrote them and no " +
-          "column divides them",
-        true)
+  val KeysNotCounted = reason(
+    "no partition is skewed by its size, and keys were not sampled because there are too many " +
+      "partitions or map tasks",
+    "Use at most 8,192 partitions, and at most 16.8 million partitions times map tasks.")
 
-  case object TooMuchReread
-      extends SkewReason(
-        "its tasks would read more than spark.skewext.skew.maxRereadFactor allows",
-        true)
+  val SplitBySpark = reason("Spark has already split it", "Nothing to do.")
 
-  case object LittleGain extends SkewReason("a split would hardly shorten the longest task", true)
+  val JoinType = reason(
+    "joins of this type cannot be split",
+    "These are existence joins and the like. Rewrite the query with a semi, anti or outer join.")
 
-  case object KeysTogether
-      extends SkewReason("an operator above requires all rows of a key in one partition", true)
+  val KeyType = reason(
+    "the key has a collation, so equal keys may differ in their bytes",
+    "Compare an expression without a collation, such as lower(k) COLLATE UTF8_BINARY.")
 
-  case object UserRepartition
-      extends SkewReason("a repartition above the join requires its partitioning", true)
+  val OuterCondition = reason(
+    "an outer, semi or anti join has a condition on columns of both sides, besides the equal keys",
+    "A row is unmatched only if no row of its key satisfies the condition, and a slice has " +
+      "only some of these rows. A condition on columns of one side does not prevent a split.")
 
-  case object BarrierStage
-      extends SkewReason(
-        "a barrier operator above (mapInPandas or mapInArrow with barrier=True) runs all tasks of the " +
-          "stage at the same time, and more tasks may find no slots",
-        true)
+  val ConditionMayFail = reason(
+    "an outer, semi or anti join has a condition on one side that may fail for rows without a " +
+      "match",
+    "Spark evaluates the condition only for rows with a match. In ANSI mode, use try_divide, " +
+      "try_cast and the like, which cannot fail. The extension assumes that unknown functions " +
+      "may fail.")
 
-  case object MergeTarget
-      extends SkewReason(
-        "the cardinality check of a MERGE needs all matches of a target row in one task, so " +
-          "only the target may be split",
-        true)
+  val Ordered = reason(
+    "the join returns its rows in the order of the keys",
+    "spark.skewext.multiJoin.order=natural requires this order. With auto, sorted inputs are " +
+      "merged too, but the rows of a split partition have no order.")
 
-  case object BucketedWrite extends SkewReason("its rows are written to a bucketed table", true)
+  val InputNotPartitioned = reason(
+    "an input is neither a finished shuffle nor a bucketed table",
+    "Rows that are cached, or computed in another way, have no partitions that can be read in " +
+      "parts. Repartition the input by the key, which shuffles it.")
 
-  case object FewFiles
-      extends SkewReason(
-        "its tasks write files, and a split would write files below " +
-          "spark.sql.adaptive.advisoryPartitionSizeInBytes or, to a partitioned table, more " +
-          "files than Spark's own split",
-        true)
+  val BucketsOff = reason(
+    "splits of bucketed tables are switched off",
+    "The session sets a deprecated setting to false, see versions.md. Remove it.")
 
-  /** All reasons, in the order of the documentation. */
-  val all: Seq[SkewReason] = Seq(
-    KeysTogether,
-    UserRepartition,
-    BucketedWrite,
-    BarrierStage,
-    FewFiles,
-    MergeTarget,
-    NotStable,
-    OneBlock,
-    InputNotSliceable,
-    TooMuchReread,
-    LittleGain,
-    NotSkewed,
-    KeysNotCounted,
-    SplitBySpark,
-    JoinType,
-    KeyType,
-    OuterCondition,
-    ConditionMayFail,
-    Ordered,
-    InputNotPartitioned,
-    BucketsOff,
-    InputNotDeterministic,
-    InputsDiffer)
+  val InputNotDeterministic = reason(
+    "an input is not deterministic: recomputing it may return different rows",
+    "Between its shuffle and the join the input has rand(), first, a sum of floating-point " +
+      "numbers, row_number, a window of ROWS (rank and whole windows are fine), or the like. " +
+      "Move this above the join, or write the input to a table first.")
+
+  val InputsDiffer = reason(
+    "the inputs have different partitions",
+    "Adaptive execution coalesced the partitions of one input in another way than those of " +
+      "another input. spark.sql.adaptive.coalescePartitions.enabled=false prevents this.")
 
   def set(node: TreeNode[_], reason: SkewReason): Unit = WholeReason.set(node, reason)
 

@@ -1,70 +1,61 @@
 package io.github.skewext.technique
 
-import io.github.skewext.join.hint.Refusal
+import io.github.skewext.rules.{Reason, Reasons}
 
-/** Why a technique is not applied to a join. This is the only list of these reasons. */
-sealed abstract class TechniqueReason(val text: String) extends Product with Serializable {
+/** Why a technique is not applied to a join. */
+final class TechniqueReason private (text: String, advice: String) extends Reason(text, advice)
 
-  /** The reason with a detail of this query. */
-  def apply(detail: String): TechniqueReason.Detailed = TechniqueReason.Detailed(this, Some(detail))
+object TechniqueReason extends Reasons[TechniqueReason] {
 
-  def given: TechniqueReason.Detailed = TechniqueReason.Detailed(this, None)
-}
+  private def reason(text: String, advice: String) = listed(new TechniqueReason(text, advice))
 
-object TechniqueReason {
+  val JoinType = reason(
+    "the technique does not support joins of this type",
+    "Use another technique: adaptive supports joins of every type.")
 
-  case object JoinType extends TechniqueReason("the technique does not support joins of this type")
+  val Streaming = reason(
+    "a side is a stream",
+    "Nothing to do: the rows of a key arrive in many batches, and Spark's own join keeps them " +
+      "together. In foreachBatch, each batch is a table.")
 
-  case object Streaming extends TechniqueReason("a side is a stream")
+  val NoEqualKeys = reason(
+    "the join compares no columns with =",
+    "All techniques find the rows of a key by =. Add a condition that compares a column of one " +
+      "side with a column of the other side by =.")
 
-  case object NoEqualKeys extends TechniqueReason("the join compares no columns with =")
+  val KeyType = reason(
+    "the key has a collation, so equal keys may differ in their bytes",
+    "Compare an expression without a collation, such as lower(k) COLLATE UTF8_BINARY.")
 
-  case object KeyType
-      extends TechniqueReason("the key has a collation, so equal keys may differ in their bytes")
+  val Condition = reason(
+    "the join has a condition besides the equal keys, which affects unmatched rows",
+    "Move a condition on one side into the query of that side, or use the technique adaptive.")
 
-  case object Condition
-      extends TechniqueReason(
-        "the join has a condition besides the equal keys, which affects unmatched rows")
+  val TooLarge = reason(
+    "no side is known to be small enough to broadcast",
+    "Use iterative_broadcast, adaptive or salted. If driver and executors have the memory, " +
+      "raise spark.skewext.skewJoin.maxBroadcastBytes.")
 
-  case object TooLarge extends TechniqueReason("no side is known to be small enough to broadcast")
+  val NotStable = reason(
+    "a side is read twice, and recomputing it may return different rows",
+    "The side has rand(), limit, a sum of floating-point numbers or the like, or it is an RDD, " +
+      "a Python list or another system. Checkpoint it, write it to a table first, or use a " +
+      "technique that reads each side once: adaptive or broadcast.")
 
-  case object NotStable
-      extends TechniqueReason("a side is read twice, and recomputing it may return different rows")
+  val MergeTarget = reason(
+    "the join belongs to a MERGE, whose cardinality check needs all matches of a target row in " +
+      "one task",
+    "Nothing to do: the extension splits the target if it is skewed. See merge.md.")
 
-  case object MergeTarget
-      extends TechniqueReason(
-        "the join belongs to a MERGE, whose cardinality check needs all matches of a target " +
-          "row in one task")
+  val CommonTable = reason(
+    "the join is in a common table expression that is not deterministic and is read several times",
+    "Spark computes it once, and refers to its columns by ids that the technique would change. " +
+      "Write it to a table first, or move rand(), uuid() or the Python function out of it.")
 
-  case object CommonTable
-      extends TechniqueReason(
-        "the join is in a common table expression that is not deterministic and is read " +
-          "several times")
+  val BarrierStage = reason(
+    "a barrier operator above (mapInPandas or mapInArrow with barrier=True) supports no union " +
+      "in its stage, which the technique needs",
+    "Repartition between the join and the barrier operator: then the technique applies.")
 
-  case object BarrierStage
-      extends TechniqueReason(
-        "a barrier operator above (mapInPandas or mapInArrow with barrier=True) supports no union " +
-          "in its stage, which the technique needs")
-
-  case object WrongOption extends TechniqueReason("an option is invalid")
-
-  /** All reasons, in the order of the documentation. */
-  val all: Seq[TechniqueReason] =
-    Seq(
-      JoinType,
-      Streaming,
-      NoEqualKeys,
-      KeyType,
-      Condition,
-      TooLarge,
-      NotStable,
-      MergeTarget,
-      CommonTable,
-      BarrierStage,
-      WrongOption)
-
-  /** A reason and its detail, for one join. */
-  case class Detailed(reason: TechniqueReason, detail: Option[String]) extends Refusal {
-    override def text: String = reason.text + detail.map(d => s" ($d)").getOrElse("")
-  }
+  val WrongOption = reason("an option is invalid", "Correct the hint.")
 }

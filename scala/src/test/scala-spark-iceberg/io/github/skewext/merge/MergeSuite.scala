@@ -1,6 +1,6 @@
 package io.github.skewext.merge
 
-import io.github.skewext.explain.{Advice, ExplainedSkew}
+import io.github.skewext.explain.ExplainedSkew
 import io.github.skewext.skew.SkewReason
 
 import org.apache.spark.sql.execution.SparkPlan
@@ -145,6 +145,6 @@ class MergeSuite extends MergeTest {
     val skew = explained(df).filter(_.status == ExplainedSkew.Whole)
     assert(skew.size === 1)
     assert(skew.head.text.startsWith(SkewReason.MergeTarget.text))
-    assert(skew.head.advice === Some(Advice.of(SkewReason.MergeTarget)))
+    assert(skew.head.advice === Some(SkewReason.MergeTarget.advice))
   }
 }

@@ -68,6 +68,7 @@ trait SortedBucketTest extends MultiJoinTest {
 
   protected def reasons(df: DataFrame): Seq[SortedFileMergeReason] =
     plan(df) { case scan: FileSourceScanExec => SortedFileMergeReason.of(scan) }.flatten
+      .map(_.reason)
 
   /** Runs the query, and compares it with Spark without us; says what is in its plan. */
   protected def check(df: DataFrame): Seq[Row] = {

@@ -160,7 +160,7 @@ class ExplainSuite extends SkewTest with AsOfTest {
     val alone = stock(stock(left(), "full").drop("k"), "full")
     alone.queryExecution.optimizedPlan.foreach {
       case join: Join =>
-        RewriteReason.set(join, RewriteReason.Detailed(RewriteReason.PartialKey, Some("l = k")))
+        RewriteReason.set(join, RewriteReason.PartialKey("l = k"))
       case _ =>
     }
     for (run <- Seq(false, true)) {
@@ -169,7 +169,7 @@ class ExplainSuite extends SkewTest with AsOfTest {
       assert(origin.status === Origin.LeftAlone)
       assert(origin.text === RewriteReason.PartialKey.text)
       assert(origin.detail === Some("l = k"))
-      assert(origin.advice === Some(Advice.of(RewriteReason.PartialKey)))
+      assert(origin.advice === Some(RewriteReason.PartialKey.advice))
     }
   }
 
@@ -198,7 +198,7 @@ class ExplainSuite extends SkewTest with AsOfTest {
       assert(origin.status === Origin.LeftAlone)
       assert(origin.text === RewriteReason.PartialKey.text)
       assert(origin.detail.exists(_.contains("k")))
-      assert(origin.advice === Some(Advice.of(RewriteReason.PartialKey)))
+      assert(origin.advice === Some(RewriteReason.PartialKey.advice))
       assert(first.queryExecution.optimizedPlan.collect { case j: MultiFullJoin => j }.isEmpty)
     }
   }
@@ -214,7 +214,7 @@ class ExplainSuite extends SkewTest with AsOfTest {
       assert(origin.status === Origin.LeftAlone)
       (origin.text, origin.advice)
     }
-    def whole(reason: RewriteReason) = (reason.text, Some(Advice.of(reason)))
+    def whole(reason: RewriteReason) = (reason.text, Some(reason.advice))
     for (query <- two) assert(reason(query) === whole(RewriteReason.TwoInputs), query)
     val three = "SELECT * FROM t0 JOIN t1 USING (k) JOIN t2 USING (k)"
     assert(reason(three) === whole(RewriteReason.MixedOff))
@@ -284,7 +284,7 @@ class ExplainSuite extends SkewTest with AsOfTest {
     val skew = one(grouped).skew.head
     assert(skew.status === ExplainedSkew.Whole)
     assert(skew.text === SkewReason.KeysTogether.text)
-    assert(skew.advice === Some(Advice.of(SkewReason.KeysTogether)))
+    assert(skew.advice === Some(SkewReason.KeysTogether.advice))
     def together(df: DataFrame) = one(df).execution.get.nullKeys
     assert(together(grouped).startsWith("in one task (an operator above or another join"))
     val byKey = skewed(1, 60).groupBy("k").agg(max("v1").as("v1"))

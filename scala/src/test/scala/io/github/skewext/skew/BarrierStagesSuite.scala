@@ -7,7 +7,7 @@ import scala.collection.JavaConverters._
 import io.github.skewext.PythonApi
 import io.github.skewext.explain.{Explainer, Explanation}
 import io.github.skewext.join.hint.TechniqueHint
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.rules.{Reason, SkewConf}
 import io.github.skewext.skew.exec.SplitJoinExec
 import io.github.skewext.technique.TechniqueReason
 
@@ -146,7 +146,7 @@ class BarrierStagesSuite extends SkewTest {
       val below = barrier(join)
       checkWhole(below)
       assert(techniques(below).collect {
-        case TechniqueHint.Refused(_, TechniqueReason.Detailed(reason, _)) => reason
+        case TechniqueHint.Refused(_, Reason.Detailed(reason, _)) => reason
       } === Seq(TechniqueReason.BarrierStage))
       val origins = explanation(below).joins.map(_.origin.text)
       assert(origins.exists(_.endsWith(TechniqueReason.BarrierStage.text)), origins)

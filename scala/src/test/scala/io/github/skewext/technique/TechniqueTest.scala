@@ -4,6 +4,7 @@ import scala.collection.JavaConverters._
 
 import io.github.skewext.PythonApi
 import io.github.skewext.join.hint.TechniqueHint
+import io.github.skewext.rules.Reason
 import io.github.skewext.skew.SkewTest
 
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
@@ -71,8 +72,8 @@ trait TechniqueTest extends SkewTest {
     case TechniqueHint.Made(technique, _, _) => technique
   }
 
-  protected def refusals(df: DataFrame): Seq[TechniqueReason] = contents(df).collect {
-    case TechniqueHint.Refused(_, TechniqueReason.Detailed(reason, _)) => reason
+  protected def refusals(df: DataFrame): Seq[Reason] = contents(df).collect {
+    case TechniqueHint.Refused(_, Reason.Detailed(reason, _)) => reason
   }
 
   protected def broadcasts(df: DataFrame): Int =

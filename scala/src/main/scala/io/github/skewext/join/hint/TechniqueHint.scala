@@ -1,5 +1,7 @@
 package io.github.skewext.join.hint
 
+import io.github.skewext.rules.Reason
+
 import org.apache.spark.sql.catalyst.plans.logical._
 
 /**
@@ -73,7 +75,7 @@ object TechniqueHint {
   }
 
   /** A join whose requested technique cannot be applied. */
-  case class Refused(technique: String, reason: Refusal) extends Content {
+  case class Refused(technique: String, reason: Reason.Detailed[Reason]) extends Content {
     override def toString: String = s"not by $technique"
   }
 
@@ -106,9 +108,4 @@ object TechniqueHint {
 /** A join of a technique that is not Spark's, so that it has no hint. */
 trait PlannedByTechnique extends LogicalPlan {
   def made: TechniqueHint.Made
-}
-
-/** Why a technique is not applied to a join. */
-trait Refusal {
-  def text: String
 }
