@@ -2,8 +2,6 @@ package io.github.skewext.explain
 
 import io.github.skewext.internal.BuildInfo
 import io.github.skewext.rules.{ExtensionPoints, Guard, Linkage, LoadedExtension, SkewConf}
-import org.json4s.jackson.JsonMethods.{compact, render}
-import org.json4s.{JArray, JBool, JNull, JObject, JString, JValue}
 
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.SparkSession
@@ -32,11 +30,8 @@ object Doctor {
 
   private val ExplainProvider = s"${Ours}JoinExplainProvider"
 
-  private val splitSettings = Seq(
-    SkewConf.ENABLED.key,
-    SkewConf.SKEW_ENABLED.key,
-    SQLConf.SKEW_JOIN_ENABLED.key,
-    SQLConf.ADAPTIVE_EXECUTION_ENABLED.key)
+  private val splitSettings =
+    SkewConf.splitSwitches.map(_.key) :+ SQLConf.ADAPTIVE_EXECUTION_ENABLED.key
 
   private val splitRules = Seq("skew.SplitSkewedJoins", "skew.RequiredLayout")
 
@@ -132,19 +127,15 @@ object Doctor {
     parts.map(part => part.name -> reasonAgainst(part, session))
   }
 
-  def json(session: SparkSession): String = compact(
-    render(
-      JObject(
-        "version" -> JString(BuildInfo.version),
-        "spark_line" -> JString(BuildInfo.sparkLine),
-        "spark" -> JString(SPARK_VERSION),
-        "parts" -> JArray(reasons(session).map { case (name, reason) =>
-          JObject(
-            "name" -> JString(name),
-            "active" -> JBool(reason.isEmpty),
-            "reason" -> reason.fold[JValue](JNull)(JString(_)))
-        }.toList),
-        "notes" -> JArray(notes(session).map(JString(_)).toList))))
+  def json(session: SparkSession): String = Json.text(
+    Json.fields(
+      "version" -> BuildInfo.version,
+      "spark_line" -> BuildInfo.sparkLine,
+      "spark" -> SPARK_VERSION,
+      "parts" -> reasons(session).map { case (name, reason) =>
+        Json.fields("name" -> name, "active" -> reason.isEmpty, "reason" -> reason)
+      },
+      "notes" -> notes(session)))
 
   private def reasonAgainst(part: Part, session: SparkSession): Option[String] = {
     val conf = session.sessionState.conf

@@ -2,12 +2,10 @@ package io.github.skewext.explain.report
 
 import scala.util.Try
 
-import io.github.skewext.explain.{ExplainedSkew, PlannedJoin}
+import io.github.skewext.explain.{ExplainedSkew, Json, PlannedJoin}
 import io.github.skewext.rules.{LoadedExtension, SkewConf}
 import io.github.skewext.sketch.KeyPass
 import io.github.skewext.skew.SkewSettings
-import org.json4s.jackson.JsonMethods.{compact, render}
-import org.json4s.{JArray, JBool, JDouble, JInt, JNull, JObject, JString, JValue}
 
 import org.apache.spark.sql.execution.ui.SQLExecutionUIData
 import org.apache.spark.sql.execution.{CommandResultExec, SparkPlan}
@@ -114,62 +112,58 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
     val (withJoins, others) = ran.stages.partition(_._2.nonEmpty)
     val failure = query.errorMessage.filter(_.nonEmpty)
     val summary = queries.find(_.id == id).get
-    compact(
-      render(
-        JObject(
-          "query" -> JInt(id),
-          "description" -> JString(query.description),
-          "milliseconds" -> JInt(durationOf(summary)),
-          "failure" -> failure.fold[JValue](JNull)(JString(_)),
-          "joins" -> JInt(ran.numJoins),
-          "stages" -> JArray(withJoins.map { case (stage, joins) => of(stage, joins) }.toList),
-          "other_run_ms" -> JInt(others.map(_._1.total(_.run)).sum),
-          "rules" -> JArray(ran.rules.map(of(_)).toList),
-          "settings" -> settings,
-          "queries" -> JArray(queries.filter(_.completed.isDefined).map(of(_)).toList))))
+    Json.text(
+      Json.fields(
+        "query" -> id,
+        "description" -> query.description,
+        "milliseconds" -> durationOf(summary),
+        "failure" -> failure,
+        "joins" -> ran.numJoins,
+        "stages" -> withJoins.map { case (stage, joins) => of(stage, joins) },
+        "other_run_ms" -> others.map(_._1.total(_.run)).sum,
+        "rules" -> ran.rules,
+        "settings" -> settings,
+        "queries" -> queries.filter(_.completed.isDefined).map(of(_))))
   }
 
-  private def of(stage: StageTasks, joins: Seq[ExecutedJoin]): JValue = {
-    def figures(value: (ExecutedTask => Long) => JValue): List[(String, JValue)] =
-      ExecutedTask.Figures.map { case (name, figure) => name -> value(figure) }.toList
+  private def of(stage: StageTasks, joins: Seq[ExecutedJoin]): Map[String, Any] = {
+    def figures(value: (ExecutedTask => Long) => Any): Seq[(String, Any)] =
+      ExecutedTask.Figures.map { case (name, figure) => name -> value(figure) }
     val slowest = stage.ran.head
-    val which = List("partition" -> JInt(slowest.partition), "host" -> JString(slowest.host))
-    JObject(
-      "stage" -> JInt(stage.stage),
-      "prepares" -> JBool(stage.prepares),
-      "joins" -> JArray(joins.map(of(_)).toList),
-      "tasks" -> JInt(stage.planned),
-      "failed_tasks" -> JInt(stage.failed),
-      "slowest" -> JObject(which ++ figures(f => JInt(f(slowest)))),
-      "median" -> JObject(figures(f => JDouble(stage.median(f)))),
-      "total" -> JObject(figures(f => JInt(stage.total(f)))),
-      "uneven_tasks" -> JInt(stage.uneven),
-      "is_slow" -> JBool(stage.isSlow),
-      "verdict" -> stage.verdict.fold[JValue](JNull)(JString(_)),
-      "run_ms" -> JArray(stage.ran.map(task => JInt(task.run)).toList))
+    val which = Seq("partition" -> slowest.partition, "host" -> slowest.host)
+    Json.fields(
+      "stage" -> stage.stage,
+      "prepares" -> stage.prepares,
+      "joins" -> joins.map(of(_)),
+      "tasks" -> stage.planned,
+      "failed_tasks" -> stage.failed,
+      "slowest" -> Json.fields(which ++ figures(_(slowest)): _*),
+      "median" -> Json.fields(figures(stage.median): _*),
+      "total" -> Json.fields(figures(stage.total): _*),
+      "uneven_tasks" -> stage.uneven,
+      "is_slow" -> stage.isSlow,
+      "verdict" -> stage.verdict,
+      "run_ms" -> stage.ran.map(_.run))
   }
 
-  private def of(join: ExecutedJoin): JValue = JObject(
-    "operator" -> JString(join.name),
-    "text" -> JString(join.text),
-    "keys" -> join.keys.fold[JValue](JNull)(strings),
-    "split" -> join.split.fold[JValue](JNull)(JString(_)),
-    "not_split" -> join.notSplit.fold[JValue](JNull)(JString(_)),
-    "metrics" -> JObject(join.metrics.map { case (name, value) =>
-      name -> value.fold[JValue](JString(_), JInt(_))
-    }.toList))
+  private def of(join: ExecutedJoin): Map[String, Any] = Json.fields(
+    "operator" -> join.name,
+    "text" -> join.text,
+    "keys" -> join.keys,
+    "split" -> join.split,
+    "not_split" -> join.notSplit,
+    "metrics" -> Json.fields(join.metrics.map { case (name, value) =>
+      name -> value.fold[Any](identity, identity)
+    }: _*))
 
-  private def of(rule: AppliedRule): JValue =
-    JObject("rule" -> JString(rule.rule), "text" -> JString(rule.text))
-
-  private def of(query: QuerySummary): JValue = JObject(
-    "query" -> JInt(query.id),
-    "description" -> JString(query.description),
-    "milliseconds" -> JInt(durationOf(query)),
-    "joins" -> JInt(joinsOf(query)))
+  private def of(query: QuerySummary): Map[String, Any] = Json.fields(
+    "query" -> query.id,
+    "description" -> query.description,
+    "milliseconds" -> durationOf(query),
+    "joins" -> joinsOf(query))
 
   /** The settings of the query on which advice depends. */
-  private def settings: JValue = {
+  private def settings: Map[String, Any] = {
     val conf = new SQLConf
     val given = status.properties ++ Option(query.modifiedConfigs).getOrElse(Map.empty)
     // A setting of another version may have a value that is invalid in this one.
@@ -177,20 +171,16 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
     val loaded = given
       .get(StaticSQLConf.SPARK_SESSION_EXTENSIONS.key)
       .exists(_.split(",").map(_.trim).contains(LoadedExtension.className))
-    val off = Seq(
-      SQLConf.ADAPTIVE_EXECUTION_ENABLED,
-      SQLConf.SKEW_JOIN_ENABLED,
-      SkewConf.ENABLED,
-      SkewConf.SKEW_ENABLED).filterNot(conf.getConf(_)).map(_.key)
+    val off = (SQLConf.ADAPTIVE_EXECUTION_ENABLED +: SkewConf.splitSwitches)
+      .filterNot(conf.getConf(_))
+      .map(_.key)
     val skew = SkewSettings.of(conf)
-    JObject(
-      "skewext_loaded" -> JBool(loaded),
-      "switched_off" -> strings(off),
-      "shuffle_partitions" -> JInt(conf.numShufflePartitions),
-      "skewed_bytes" -> JInt(skew.thresholdBytes),
-      "skewed_factor" -> JDouble(skew.factor),
-      "advisory_bytes" -> JInt(skew.advisoryBytes))
+    Json.fields(
+      "skewext_loaded" -> loaded,
+      "switched_off" -> off,
+      "shuffle_partitions" -> conf.numShufflePartitions,
+      "skewed_bytes" -> skew.thresholdBytes,
+      "skewed_factor" -> skew.factor,
+      "advisory_bytes" -> skew.advisoryBytes)
   }
-
-  private def strings(values: Seq[String]): JValue = JArray(values.map(JString(_)).toList)
 }

@@ -1,5 +1,6 @@
 package io.github.skewext.explain.report
 
+import io.github.skewext.explain.Json
 import io.github.skewext.rules.{LoadedExtension, SkewConf}
 import io.github.skewext.sketch.{KeyPass, KeyProfile, ReportedKey}
 import io.github.skewext.skew.{SkewPlanner, SkewSettings}
@@ -48,42 +49,39 @@ final class SkewReport private (
     val inputs = passes.map { seen =>
       val profile = seen.profile
       Json.fields(
-        "rows" -> profile.numRows.toString,
-        "untracked_rows" -> profile.untracked.toString,
-        "max_error" -> profile.keys.getMaximumError.toString,
-        "distinct_low" -> math.round(profile.distinct.getLowerBound(2)).toString,
-        "distinct" -> math.round(profile.distinct.getEstimate).toString,
-        "distinct_high" -> math.round(profile.distinct.getUpperBound(2)).toString,
-        "row_bytes" -> seen.rowBytes.toString,
-        "partition_rows" -> Json.numbers(profile.rows.toSeq),
-        "partition_null_rows" -> Json.numbers(profile.nullRows.toSeq),
-        "partition_bytes" -> Json.numbers(seen.bytes),
-        "split_above_bytes" -> settings.skewThreshold(seen.bytes).toString,
-        "slice_bytes" -> settings
-          .targetBytes(seen.bytes, settings.skewThreshold(seen.bytes))
-          .toString)
+        "rows" -> profile.numRows,
+        "untracked_rows" -> profile.untracked,
+        "max_error" -> profile.keys.getMaximumError,
+        "distinct_low" -> math.round(profile.distinct.getLowerBound(2)),
+        "distinct" -> math.round(profile.distinct.getEstimate),
+        "distinct_high" -> math.round(profile.distinct.getUpperBound(2)),
+        "row_bytes" -> seen.rowBytes,
+        "partition_rows" -> profile.rows,
+        "partition_null_rows" -> profile.nullRows,
+        "partition_bytes" -> seen.bytes,
+        "split_above_bytes" -> settings.skewThreshold(seen.bytes),
+        "slice_bytes" -> settings.targetBytes(seen.bytes, settings.skewThreshold(seen.bytes)))
     }
-    val output = if (passes.size == 2) Json.fields(joined: _*) else "null"
     val conf = session.sessionState.conf
     val adaptive = conf.adaptiveExecutionEnabled && conf.getConf(SQLConf.SKEW_JOIN_ENABLED)
-    val ours = adaptive && LoadedExtension.isIn(session) && SkewConf.enabled(conf) &&
-      conf.getConf(SkewConf.SKEW_ENABLED)
-    Json.fields(
-      "shuffle_partitions" -> numPartitions.toString,
-      "spark_splits" -> adaptive.toString,
-      "skewext_splits" -> ours.toString,
-      "skewed_factor" -> settings.factor.toString,
-      "broadcast_bytes" -> conf.autoBroadcastJoinThreshold.toString,
-      "inputs" -> inputs.mkString("[", ",", "]"),
-      "output" -> output,
-      "output_cost" -> SkewPlanner.OutputCost.toString)
+    val ours = LoadedExtension.isIn(session) && SkewConf.splits(conf)
+    Json.text(
+      Json.fields(
+        "shuffle_partitions" -> numPartitions,
+        "spark_splits" -> adaptive,
+        "skewext_splits" -> ours,
+        "skewed_factor" -> settings.factor,
+        "broadcast_bytes" -> conf.autoBroadcastJoinThreshold,
+        "inputs" -> inputs,
+        "output" -> (if (passes.size == 2) Some(joined) else None),
+        "output_cost" -> SkewPlanner.OutputCost))
   }
 
   /**
    * The estimated output of an inner join. For a hot key, it is the product of its rows. For the
    * other keys only their number is known, so the estimate assumes that each has equally many rows.
    */
-  private def joined: Seq[(String, String)] = {
+  private def joined: Map[String, Any] = {
     val ofHot = new Array[Double](numPartitions)
     val hotRows = passes.map(_ => new Array[Double](numPartitions))
     hot.foreach { key =>
@@ -102,14 +100,18 @@ final class SkewReport private (
     val moved = (0 until numPartitions).map { p =>
       (passes.map(_.bytes(p)).sum + all(p) * rowBytes).toLong
     }
-    Seq(
-      "rows" -> Json.rounded(all.sum),
-      "hot_low" -> Json.rounded(hot.map(_.bounds.map(_._1.toDouble).product).sum),
-      "hot_high" -> Json.rounded(hot.map(_.bounds.map(_._2.toDouble).product).sum),
-      "partition_rows" -> all.map(Json.rounded).mkString("[", ",", "]"),
-      "row_bytes" -> rowBytes.toString,
-      "split_above_bytes" -> settings.skewThreshold(moved).toString)
+    Json.fields(
+      "rows" -> rounded(all.sum),
+      "hot_low" -> rounded(hot.map(_.bounds.map(_._1.toDouble).product).sum),
+      "hot_high" -> rounded(hot.map(_.bounds.map(_._2.toDouble).product).sum),
+      "partition_rows" -> all.map(rounded),
+      "row_bytes" -> rowBytes,
+      "split_above_bytes" -> settings.skewThreshold(moved))
   }
+
+  /** A rounded number. Products of counts may exceed a Long. */
+  private def rounded(number: Double): BigInt =
+    BigDecimal(number).setScale(0, BigDecimal.RoundingMode.HALF_UP).toBigInt
 }
 
 object SkewReport {
@@ -177,16 +179,4 @@ object SkewReport {
     val least = math.max(1L, math.ceil(minShare * profile.rows.sum).toLong)
     profile.frequent(least - 1)
   }
-}
-
-/** Writes numbers and booleans as JSON. It does not support strings. */
-private[skewext] object Json {
-  def fields(fields: (String, String)*): String =
-    fields.map { case (name, value) => s""""$name":$value""" }.mkString("{", ",", "}")
-
-  def numbers(numbers: Seq[Long]): String = numbers.mkString("[", ",", "]")
-
-  /** A rounded number. Products of counts may exceed a Long. */
-  def rounded(number: Double): String =
-    BigDecimal(number).setScale(0, BigDecimal.RoundingMode.HALF_UP).bigDecimal.toPlainString
 }
