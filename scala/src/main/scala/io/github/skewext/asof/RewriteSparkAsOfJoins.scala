@@ -1,7 +1,7 @@
 package io.github.skewext.asof
 
 import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
-import io.github.skewext.join.{KeyTypes, NewIds, RewrittenJoins}
+import io.github.skewext.join.{JoinTypeName, KeyTypes, NewIds, RewrittenJoins}
 import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
@@ -38,7 +38,7 @@ object RewriteSparkAsOfJoins extends Rule[LogicalPlan] {
       inner <- join.joinType match {
         case Inner => Right(true)
         case LeftOuter => Right(false)
-        case other => Left(s"${other.sql.toLowerCase} join")
+        case other => Left(s"${JoinTypeName.lower(other)} join")
       }
       _ <- Either.cond(!join.isStreaming, (), "streaming input")
       _ <- Either.cond(!join.containsPattern(OUTER_REFERENCE), (), "correlated subquery")

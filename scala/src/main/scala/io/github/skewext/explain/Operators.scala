@@ -1,7 +1,5 @@
 package io.github.skewext.explain
 
-import java.util.Locale
-
 import io.github.skewext.join.InputRole.{Optional, Required}
 import io.github.skewext.join.exec.MultiJoinExec
 import io.github.skewext.join.{InputRole, JoinTypeName, MultiFullJoin}
@@ -62,5 +60,5 @@ private[skewext] object Operators {
     case _ => ""
   }
 
-  def typeOf(joinType: JoinType): String = JoinTypeName.of(joinType).toLowerCase(Locale.ROOT)
+  def typeOf(joinType: JoinType): String = JoinTypeName.lower(joinType)
 }

@@ -1,5 +1,7 @@
 package io.github.skewext.join
 
+import java.util.Locale
+
 import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, JoinType}
 
 /**
@@ -11,4 +13,7 @@ object JoinTypeName {
     case _: ExistenceJoin => "EXISTENCE"
     case other => other.sql
   }
+
+  /** For example, `left outer`. */
+  def lower(joinType: JoinType): String = of(joinType).toLowerCase(Locale.ROOT)
 }

@@ -1,6 +1,6 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.join.InputRole.{Excluded, Optional, Required}
+import io.github.skewext.join.InputRole.Optional
 import io.github.skewext.join.hint.TechniqueHint
 import io.github.skewext.join.{InputRole, JoinTypeName, MultiFullJoin, RewrittenJoins}
 import io.github.skewext.rewrite.RewriteReason.Detailed
@@ -152,20 +152,14 @@ private[skewext] class ChainRewriter(
     }
   }
 
-  private def rolesOf(join: Join): Either[Detailed, (InputRole, InputRole)] = join.joinType match {
-    case FullOuter => Right((Optional, Optional))
-    case Inner => Right((Required, Required))
-    case LeftOuter => Right((Required, Optional))
-    case RightOuter => Right((Optional, Required))
-    case LeftAnti => Right((Required, Excluded))
-    case other => Left(RewriteReason.JoinType(JoinTypeName.of(other)))
-  }
+  private def rolesOf(join: Join): Either[Detailed, (InputRole, InputRole)] =
+    InputRole
+      .ofSides(join.joinType)
+      .filter(_ => join.joinType != Cross && join.joinType != LeftSemi)
+      .toRight(RewriteReason.JoinType(JoinTypeName.of(join.joinType)))
 
   private def unhinted(join: Join): Either[Detailed, Unit] =
-    TechniqueHint.asked(join) match {
-      case Some(hint) => Left(RewriteReason.Hint(hint))
-      case None => Right(())
-    }
+    TechniqueHint.asked(join).map(RewriteReason.Hint(_)).toLeft(())
 
   /** The compared expressions, over the left and over the right side. */
   private def equalKeys(join: Join): Either[Detailed, Seq[(Expression, Expression)]] = {
@@ -265,13 +259,7 @@ private[skewext] class ChainRewriter(
       .getOrElse(single(join.withNewChildren(children.map(planOf))))
   }
 
-  private def describe(joinType: JoinType): String = joinType match {
-    case FullOuter => "full outer join"
-    case LeftOuter => "left outer join"
-    case RightOuter => "right outer join"
-    case LeftAnti => "left anti join"
-    case _ => "inner join"
-  }
+  private def describe(joinType: JoinType): String = s"${JoinTypeName.lower(joinType)} join"
 
   private val NamedJoin = "multi-way join"
 

@@ -4,7 +4,6 @@ import io.github.skewext.join.hint.{AdaptiveOptions, TechniqueHint}
 import io.github.skewext.rules.{LoadedExtension, SkewConf}
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.internal.SQLConf
 
 /**
  * A shuffled join whose skewed partitions are split when their sizes are known. The extension does
@@ -28,9 +27,6 @@ object AdaptiveJoin extends SkewTechnique {
   }
 
   /** Whether the session splits skewed partitions at all. */
-  def isOn(session: SparkSession): Boolean = {
-    val conf = session.sessionState.conf
-    conf.adaptiveExecutionEnabled && LoadedExtension.isIn(session) &&
-    Seq(SkewConf.ENABLED, SkewConf.SKEW_ENABLED, SQLConf.SKEW_JOIN_ENABLED).forall(conf.getConf(_))
-  }
+  def isOn(session: SparkSession): Boolean =
+    LoadedExtension.isIn(session) && SkewConf.splits(session.sessionState.conf)
 }

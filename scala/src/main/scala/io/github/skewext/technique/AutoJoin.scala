@@ -7,7 +7,6 @@ import io.github.skewext.technique.TechniqueReason.Detailed
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
 import org.apache.spark.sql.execution.{ExternalRDD, LogicalRDD}
 
 /**
@@ -102,12 +101,9 @@ object AutoJoin extends SkewTechnique {
    * below the other side would run twice, which may take longer than a shuffle.
    */
   private def isCheap(request: TechniqueRequest, small: BuildSide): Boolean = {
-    val endsAtFirstMatch = request.joinType match {
-      case LeftSemi | LeftAnti => true
-      case _ => false
-    }
+    // A semi or anti join ends at the first match.
     isTable(request.plan(small)) &&
-    (endsAtFirstMatch || isTable(request.plan(BroadcastSide.other(small))))
+    (request.selectsLeft || isTable(request.plan(BroadcastSide.other(small))))
   }
 
   /** Whether a side is a table or a file with filters only: cheap to read, and of known size. */

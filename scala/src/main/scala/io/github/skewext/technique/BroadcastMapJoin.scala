@@ -45,7 +45,7 @@ object BroadcastMapJoin extends SkewTechnique {
         Right(BroadcastJoin.sparks(request, small))
       } else if (request.condition.isDefined) {
         Left(TechniqueReason.Condition.given)
-      } else if (request.inBarrierStage && !isExistence(request.joinType)) {
+      } else if (request.inBarrierStage && !request.selectsLeft) {
         Left(TechniqueReason.BarrierStage.given)
       } else {
         request
@@ -54,28 +54,22 @@ object BroadcastMapJoin extends SkewTechnique {
       }
     }
 
-  /** Whether the join only selects rows of a side. Then the plan has no union. */
-  private def isExistence(joinType: JoinType): Boolean = joinType match {
-    case LeftSemi | LeftAnti => true
-    case _ => false
-  }
-
   private def withUnmatched(request: TechniqueRequest, small: BuildSide): TechniquePlan = {
     val large = BroadcastSide.other(small)
     def said(reads: String) =
       s"${BroadcastSide.described(request, small)} is broadcast, the ${BroadcastSide.nameOf(large)} " +
         s"side (${BroadcastLimit.size(request.sizeOf(large))}) is not shuffled, and read $reads"
-    request.joinType match {
-      case joinType if isExistence(joinType) =>
-        val (met, metKeys) = keysMet(request, small)
-        val found = request.joined(
-          request.plan(small),
-          met,
-          joinType,
-          Some(TechniqueRequest.equal(request.keys(small), metKeys)),
-          broadcast = Some(BuildRight))
-        TechniquePlan(found, said("once, its keys only"))
-      case _ => TechniquePlan(marked(request, small), said("twice, the second time its keys only"))
+    if (request.selectsLeft) {
+      val (met, metKeys) = keysMet(request, small)
+      val found = request.joined(
+        request.plan(small),
+        met,
+        request.joinType,
+        Some(TechniqueRequest.equal(request.keys(small), metKeys)),
+        broadcast = Some(BuildRight))
+      TechniquePlan(found, said("once, its keys only"))
+    } else {
+      TechniquePlan(marked(request, small), said("twice, the second time its keys only"))
     }
   }
 

@@ -1,7 +1,6 @@
 package io.github.skewext.technique
 
-import java.util.Locale
-
+import io.github.skewext.join.JoinTypeName
 import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
@@ -25,8 +24,8 @@ private[skewext] object BroadcastSide {
     val side = wanted(request, sides)
     val limit = BroadcastLimit.maxBytes(request.session)
     if (!sides.contains(side)) {
-      Left(TechniqueReason.JoinType(s"the ${nameOf(side)} side of a ${request.joinType.sql
-          .toLowerCase(Locale.ROOT)} join cannot be broadcast"))
+      Left(TechniqueReason.JoinType(
+        s"the ${nameOf(side)} side of a ${JoinTypeName.lower(request.joinType)} join cannot be broadcast"))
     } else if (!BroadcastLimit.isKnown(request.sizeOf(side))) {
       if (request.session.sessionState.conf.adaptiveExecutionEnabled) Right(side)
       else Left(TechniqueReason.TooLarge(described(request, side)))

@@ -133,10 +133,7 @@ private[skewext] final class ChunkedJoin(
   private val ofCut = request.plan(cut).outputSet
 
   /** Whether the join only selects the rows of the chunked side by whether they match. */
-  private val picksFromCut = request.joinType match {
-    case LeftSemi | LeftAnti => cut == BuildLeft
-    case _ => false
-  }
+  private val picksFromCut = request.selectsLeft && cut == BuildLeft
 
   private val showsUnmatchedOfCut = request.isPreserved(cut)
 

@@ -82,14 +82,14 @@ object SaltedJoin extends SkewTechnique {
     val leftIsDivided = hot.exists(_.leftSalts > 1)
     val rightIsDivided = hot.exists(_.rightSalts > 1)
     val isPreserved = request.isPreserved _
-    val marked: Map[BuildSide, HotRows] = request.joinType match {
-      case LeftSemi | LeftAnti => Map(BuildLeft -> HotRows.Shown, BuildRight -> HotRows.Marked)
-      case _ =>
-        def rows(needed: Boolean) = if (needed) HotRows.ShownAndMarked else HotRows.Shown
+    def rows(needed: Boolean) = if (needed) HotRows.ShownAndMarked else HotRows.Shown
+    val marked: Map[BuildSide, HotRows] =
+      if (request.selectsLeft) Map(BuildLeft -> HotRows.Shown, BuildRight -> HotRows.Marked)
+      else {
         Map(
           BuildLeft -> rows(leftIsDivided && isPreserved(BuildRight)),
           BuildRight -> rows(rightIsDivided && isPreserved(BuildLeft)))
-    }
+      }
     if (hot.isEmpty) {
       Right(TechniquePlan(request.sameJoin(), "no key is hot: Spark's own join"))
     } else if (request.condition.isDefined && marked.values.exists(_ != HotRows.Shown)) {
@@ -111,7 +111,7 @@ object SaltedJoin extends SkewTechnique {
       side,
       hot,
       hotRows(side),
-      if (showsNullKeys(request.joinType, side)) numPartitions(request) else 0,
+      if (showsNullKeys(request, side)) numPartitions(request) else 0,
       SaltKeys.newCell(),
       if (withKinds) Some(AttributeReference("kind", IntegerType, nullable = false)()) else None,
       request.plan(side))
@@ -146,20 +146,13 @@ object SaltedJoin extends SkewTechnique {
     (pair +: unmatched).reduce[Expression](Or(_, _))
   }
 
-  private def showsNullKeys(joinType: JoinType, side: BuildSide): Boolean =
-    (joinType, side) match {
-      case (FullOuter, _) | (LeftOuter | LeftAnti, BuildLeft) | (RightOuter, BuildRight) => true
-      case _ => false
-    }
+  private def showsNullKeys(request: TechniqueRequest, side: BuildSide): Boolean =
+    request.isPreserved(side) || (request.joinType == LeftAnti && side == BuildLeft)
 
   private def saltedKeys(request: TechniqueRequest): Seq[SaltedKey] = {
-    val showsRight = request.joinType match {
-      case LeftSemi | LeftAnti => false
-      case _ => true
-    }
     val keys = request.options.hotKeys.getOrElse(Nil).flatMap { key =>
       val (left, right) = salts(request, key)
-      val salted = SaltedKey(inKeyTypes(request, key), left, if (showsRight) right else 1)
+      val salted = SaltedKey(inKeyTypes(request, key), left, if (request.selectsLeft) 1 else right)
       if (left > 1 || right > 1) Some(salted) else None
     }
     // Keys that are written in different ways may be equal.

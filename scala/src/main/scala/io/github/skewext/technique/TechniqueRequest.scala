@@ -1,9 +1,7 @@
 package io.github.skewext.technique
 
-import java.util.Locale
-
 import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
-import io.github.skewext.join.{JoinTypeName, NewIds}
+import io.github.skewext.join.{InputRole, JoinTypeName, NewIds}
 import io.github.skewext.stable.{JoinHints, OpaqueSubquery, StableRows}
 
 import org.apache.spark.sql.SparkSession
@@ -62,6 +60,9 @@ case class TechniqueRequest(
     case _ => false
   }
 
+  /** Whether the join only selects rows of the left side. */
+  def selectsLeft: Boolean = joinType == LeftSemi || joinType == LeftAnti
+
   /** The optimizer's estimate of the size of a side, in bytes. */
   def sizeOf(side: BuildSide): BigInt = plan(side).stats.sizeInBytes
 
@@ -90,13 +91,13 @@ case class TechniqueRequest(
 
   /** Refuses sides that are read twice but may return other rows the second time. */
   def checkStable(sides: Seq[BuildSide]): Either[TechniqueReason.Detailed, Unit] =
-    sides.find(side => !StableRows.areIn(session, plan(side))) match {
-      case Some(side) =>
-        Left(
-          TechniqueReason.NotStable(
-            s"the ${BroadcastSide.nameOf(side)} side; write it to a table first"))
-      case None => Right(())
-    }
+    sides
+      .find(side => !StableRows.areIn(session, plan(side)))
+      .map { side =>
+        TechniqueReason.NotStable(
+          s"the ${BroadcastSide.nameOf(side)} side; write it to a table first")
+      }
+      .toLeft(())
 
   /**
    * A copy of a side with other attributes, for a plan that contains the side twice.
@@ -155,30 +156,19 @@ object TechniqueRequest {
       join: Join,
       technique: String,
       options: TechniqueOptions): Either[TechniqueReason.Detailed, TechniqueRequest] =
-    join.joinType match {
+    join match {
       case _ if JoinHints.forbidsReplication(join) => Left(TechniqueReason.MergeTarget.given)
       case _ if join.left.isStreaming || join.right.isStreaming =>
         Left(TechniqueReason.Streaming.given)
-      case _: InnerLike | LeftOuter | RightOuter | FullOuter | LeftSemi | LeftAnti =>
-        join match {
-          case ExtractEquiJoinKeys(_, leftKeys, rightKeys, condition, _, _, _, _) =>
-            leftKeys.map(_.dataType).find(SparkShims.hasCollation) match {
-              case Some(keyType) => Left(TechniqueReason.KeyType(keyType.sql))
-              case None =>
-                Right(
-                  TechniqueRequest(
-                    session,
-                    join,
-                    leftKeys,
-                    rightKeys,
-                    condition,
-                    technique,
-                    options))
-            }
-          case _ => Left(TechniqueReason.NoEqualKeys.given)
-        }
-      case other =>
-        Left(TechniqueReason.JoinType(JoinTypeName.of(other).toLowerCase(Locale.ROOT)))
+      case _ if InputRole.ofSides(join.joinType).isEmpty =>
+        Left(TechniqueReason.JoinType(JoinTypeName.lower(join.joinType)))
+      case ExtractEquiJoinKeys(_, leftKeys, rightKeys, condition, _, _, _, _) =>
+        val collated = leftKeys.map(_.dataType).find(SparkShims.hasCollation)
+        collated
+          .map(keyType => TechniqueReason.KeyType(keyType.sql))
+          .toLeft(
+            TechniqueRequest(session, join, leftKeys, rightKeys, condition, technique, options))
+      case _ => Left(TechniqueReason.NoEqualKeys.given)
     }
 
   /** `a = x AND b = y` */
