@@ -1,7 +1,6 @@
 package io.github.skewext.asof
 
 import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
-import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
@@ -28,16 +27,12 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
   private val Bounds = TreeNodeTag[ExpressionSet]("skewext.asOfTimeBounds")
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (SkewConf.enabled(conf)) {
-      plan.transformUpWithPruning(_.containsPattern(JOIN)) { case join: MultiAsOfJoin =>
-        // A cast of the time may have another order than the time.
-        join.times.head match {
-          case time: Attribute => bounded(join, time)
-          case _ => join
-        }
+    plan.transformUpWithPruning(_.containsPattern(JOIN)) { case join: MultiAsOfJoin =>
+      // A cast of the time may have another order than the time.
+      join.times.head match {
+        case time: Attribute => bounded(join, time)
+        case _ => join
       }
-    } else {
-      plan
     }
 
   private def bounded(join: MultiAsOfJoin, time: Attribute): LogicalPlan = {

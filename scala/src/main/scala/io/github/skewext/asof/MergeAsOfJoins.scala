@@ -1,7 +1,6 @@
 package io.github.skewext.asof
 
 import io.github.skewext.join.RewrittenJoins
-import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
@@ -23,17 +22,13 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 object MergeAsOfJoins extends Rule[LogicalPlan] with AliasHelper {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (SkewConf.enabled(conf)) {
-      plan.transformUpWithPruning(_.containsPattern(JOIN)) { case upper: MultiAsOfJoin =>
-        upper.spine match {
-          case lower: MultiAsOfJoin => merged(upper, lower.output, lower).getOrElse(upper)
-          case Project(list, lower: MultiAsOfJoin) if list.forall(_.deterministic) =>
-            merged(upper, list, lower).getOrElse(upper)
-          case _ => upper
-        }
+    plan.transformUpWithPruning(_.containsPattern(JOIN)) { case upper: MultiAsOfJoin =>
+      upper.spine match {
+        case lower: MultiAsOfJoin => merged(upper, lower.output, lower).getOrElse(upper)
+        case Project(list, lower: MultiAsOfJoin) if list.forall(_.deterministic) =>
+          merged(upper, list, lower).getOrElse(upper)
+        case _ => upper
       }
-    } else {
-      plan
     }
 
   /** @param list the columns of the upper join's spine, computed from the lower join */

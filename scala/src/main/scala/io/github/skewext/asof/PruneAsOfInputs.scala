@@ -1,6 +1,5 @@
 package io.github.skewext.asof
 
-import io.github.skewext.rules.SkewConf
 import io.github.skewext.stable.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, Expression, SortOrder}
@@ -20,12 +19,8 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 object PruneAsOfInputs extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (SkewConf.enabled(conf)) {
-      plan.transformUpWithPruning(_.containsPattern(JOIN)) { case above: Project =>
-        above.copy(child = pruned(above.child, above.references))
-      }
-    } else {
-      plan
+    plan.transformUpWithPruning(_.containsPattern(JOIN)) { case above: Project =>
+      above.copy(child = pruned(above.child, above.references))
     }
 
   private def pruned(plan: LogicalPlan, read: AttributeSet): LogicalPlan = plan match {

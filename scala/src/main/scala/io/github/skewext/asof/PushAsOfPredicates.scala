@@ -1,6 +1,5 @@
 package io.github.skewext.asof
 
-import io.github.skewext.rules.SkewConf
 import io.github.skewext.stable.{ComparedByBytes, SafeToDuplicate}
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -29,24 +28,20 @@ object PushAsOfPredicates extends Rule[LogicalPlan] with PredicateHelper {
   private val OnKeys = TreeNodeTag[ExpressionSet]("skewext.asOfKeyPredicates")
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (SkewConf.enabled(conf)) {
-      plan.transformUpWithPruning(_.containsPattern(JOIN)) {
-        case filter @ Filter(_, join: MultiAsOfJoin) =>
-          pushed(filter, join.spine.outputSet) { below =>
-            val spine = Filter(below, join.spine)
-            join.withNewChildren(spine +: join.children.tail) match {
-              case filtered: MultiAsOfJoin => withKeyPredicates(filtered)
-            }
+    plan.transformUpWithPruning(_.containsPattern(JOIN)) {
+      case filter @ Filter(_, join: MultiAsOfJoin) =>
+        pushed(filter, join.spine.outputSet) { below =>
+          val spine = Filter(below, join.spine)
+          join.withNewChildren(spine +: join.children.tail) match {
+            case filtered: MultiAsOfJoin => withKeyPredicates(filtered)
           }
-        case filter @ Filter(_, latest: LatestRows) =>
-          val keys = latest.keys.collect { case key: Attribute if ComparedByBytes(key) => key }
-          pushed(filter, AttributeSet(keys)) { below =>
-            latest.copy(child = Filter(below, latest.child))
-          }
-        case join: MultiAsOfJoin => withKeyPredicates(join)
-      }
-    } else {
-      plan
+        }
+      case filter @ Filter(_, latest: LatestRows) =>
+        val keys = latest.keys.collect { case key: Attribute if ComparedByBytes(key) => key }
+        pushed(filter, AttributeSet(keys)) { below =>
+          latest.copy(child = Filter(below, latest.child))
+        }
+      case join: MultiAsOfJoin => withKeyPredicates(join)
     }
 
   /** The node with the predicates that read only these columns, below those that read others. */

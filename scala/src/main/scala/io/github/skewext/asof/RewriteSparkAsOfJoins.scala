@@ -24,7 +24,7 @@ import org.apache.spark.sql.types._
 object RewriteSparkAsOfJoins extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (SkewConf.enabled(conf) && conf.getConf(SkewConf.MULTI_JOIN_REWRITE)) {
+    if (conf.getConf(SkewConf.MULTI_JOIN_REWRITE)) {
       plan.resolveOperatorsUpWithPruning(_.containsPattern(AS_OF_JOIN)) {
         case join: AsOfJoin if join.resolved => rewritten(join).getOrElse(join)
       }

@@ -35,7 +35,7 @@ import org.apache.spark.sql.internal.SQLConf
 object MergeSortedFiles extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
-    if (SkewConf.enabled(conf) && plan.exists(isCandidate)) {
+    if (plan.exists(isCandidate)) {
       plan.transformUp {
         // A sort that is redundant after the inputs of a join are merged.
         case SortExec(order, false, child, _) if removesSorts && isOrdered(child, order) => child

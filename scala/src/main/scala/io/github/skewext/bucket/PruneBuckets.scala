@@ -17,7 +17,7 @@ import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 object PruneBuckets extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
-    if (SkewConf.enabled(conf) && conf.bucketingEnabled) {
+    if (conf.bucketingEnabled) {
       plan.transform { case scan @ BucketedScan(spec) if spec.numBuckets > 1 => prune(scan, spec) }
     } else {
       plan

@@ -30,7 +30,6 @@ private[explain] object PossibleRewrite {
       found: PlannedJoin,
       session: SparkSession): Option[(String, MultiFullJoin)] = {
     val conf = session.sessionState.conf.clone()
-    conf.setConf(SkewConf.ENABLED, true)
     conf.setConf(SkewConf.MULTI_JOIN_REWRITE, true)
     found.joins.head.logical
       .flatMap { top =>

@@ -1,5 +1,7 @@
 package io.github.skewext.function
 
+import io.github.skewext.rules.RunsIfDisabled
+
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
@@ -73,7 +75,7 @@ private[skewext] object FindingStrategy extends SparkStrategy {
  * Adds the common table expressions that the inputs of a [[FindingRelation]] reference to these
  * inputs.
  */
-private[skewext] object KeepCommonTables extends Rule[LogicalPlan] {
+private[skewext] object KeepCommonTables extends Rule[LogicalPlan] with RunsIfDisabled {
   override def apply(plan: LogicalPlan): LogicalPlan =
     plan.resolveOperatorsUpWithPruning(_.containsPattern(CTE)) {
       case tables: WithCTE if tables.cteDefs.forall(_.resolved) =>

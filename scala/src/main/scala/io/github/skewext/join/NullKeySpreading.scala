@@ -33,7 +33,7 @@ private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
   protected def spread(join: SparkPlan, query: Query): Option[SparkPlan]
 
   protected def isEnabled: Boolean =
-    SkewConf.enabled(conf) && conf.getConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS)
+    conf.getConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS)
 
   override def apply(plan: SparkPlan): SparkPlan =
     if (isEnabled) visit(plan, new Query(plan)) else plan

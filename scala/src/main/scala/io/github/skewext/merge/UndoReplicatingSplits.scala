@@ -1,7 +1,7 @@
 package io.github.skewext.merge
 
 import io.github.skewext.join.WholeReason
-import io.github.skewext.rules.{LogicalLinks, SkewConf}
+import io.github.skewext.rules.LogicalLinks
 import io.github.skewext.stable.{BuiltinShuffledJoin, JoinHints}
 
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -19,13 +19,10 @@ import org.apache.spark.sql.execution.{PartialReducerPartitionSpec, SparkPlan}
  */
 case class UndoReplicatingSplits(because: WholeReason) extends Rule[SparkPlan] {
 
-  override def apply(plan: SparkPlan): SparkPlan = if (SkewConf.enabled(conf)) {
+  override def apply(plan: SparkPlan): SparkPlan =
     plan.transformUp {
       case BuiltinShuffledJoin(join) if join.isSkewJoin && replicates(join) => whole(join)
     }
-  } else {
-    plan
-  }
 
   private def replicates(join: ShuffledJoin): Boolean = {
     val (left, right) = JoinHints.mayReplicate(join)

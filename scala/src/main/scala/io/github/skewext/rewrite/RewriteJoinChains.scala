@@ -1,7 +1,6 @@
 package io.github.skewext.rewrite
 
 import io.github.skewext.join.MultiFullJoin
-import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -31,15 +30,12 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
  */
 object RewriteJoinChains extends Rule[LogicalPlan] {
 
-  override def apply(plan: LogicalPlan): LogicalPlan =
-    if (SkewConf.enabled(conf)) {
-      val hasMultiJoins = plan.exists(_.isInstanceOf[MultiFullJoin])
-      if (hasMultiJoins || plan.containsPattern(JOIN)) {
-        new ChainRewriter(conf, hasMultiJoins, PrunedScans.of(plan, conf)).rewrite(plan)
-      } else {
-        plan
-      }
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    val hasMultiJoins = plan.exists(_.isInstanceOf[MultiFullJoin])
+    if (hasMultiJoins || plan.containsPattern(JOIN)) {
+      new ChainRewriter(conf, hasMultiJoins, PrunedScans.of(plan, conf)).rewrite(plan)
     } else {
       plan
     }
+  }
 }

@@ -92,13 +92,17 @@ object Guard extends Logging {
     }
 }
 
-/** A rule that returns the plan unchanged if it fails or is excluded. */
+/** A rule that returns the plan unchanged if it fails, is excluded, or skewext is disabled. */
 case class GuardedRule[P <: TreeNode[_]](rule: Rule[P]) extends Rule[P] {
   override val ruleName: String = rule.ruleName
   override def apply(plan: P): P = Guard.protect(s"the rule $ruleName", plan) {
-    if (SkewConf.excludes(conf, ruleName)) plan else rule(plan)
+    val runs = SkewConf.enabled(conf) || rule.isInstanceOf[RunsIfDisabled]
+    if (runs && !SkewConf.excludes(conf, ruleName)) rule(plan) else plan
   }
 }
+
+/** A rule that runs even if `spark.skewext.enabled` is false. */
+trait RunsIfDisabled
 
 /** A strategy that plans nothing if it fails. */
 case class GuardedStrategy(strategy: SparkStrategy) extends SparkStrategy {

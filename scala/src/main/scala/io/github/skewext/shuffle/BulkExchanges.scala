@@ -16,7 +16,7 @@ import org.apache.spark.sql.skewext.ShuffleService
 object BulkExchanges extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
-    if (SkewConf.enabled(conf) && conf.getConf(SkewConf.SHUFFLE_ENABLED)) {
+    if (conf.getConf(SkewConf.SHUFFLE_ENABLED)) {
       plan.transformUp { case reader: ReadsBulkRows => reader.mapChildren(bulk) }
     } else {
       plan

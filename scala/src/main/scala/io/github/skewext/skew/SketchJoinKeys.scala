@@ -12,7 +12,6 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleExchangeLike}
-import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.ShuffleService
 
 /**
@@ -47,9 +46,9 @@ case class SketchJoinKeys(isOfMerge: SparkPlan => Boolean) extends Rule[SparkPla
   }
 
   /** A plugin would not know the node that samples. */
-  private def isEnabled: Boolean = SkewConf.enabled(conf) &&
-    conf.getConf(SkewConf.SKEW_ENABLED) && conf.getConf(SQLConf.SKEW_JOIN_ENABLED) &&
-    SkewConf.outputSkew(conf) != SkewConf.OutputSkew.Off && ShuffleService.hasSparksExchanges
+  private def isEnabled: Boolean =
+    SkewConf.splitSwitches.forall(conf.getConf(_)) &&
+      SkewConf.outputSkew(conf) != SkewConf.OutputSkew.Off && ShuffleService.hasSparksExchanges
 
   private case class Shuffle(plan: SparkPlan, by: HashPartitioning)
 

@@ -89,9 +89,9 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
    * False if [[RequiredLayout]] is excluded, because then the requirements on partitions are
    * unknown.
    */
-  protected def isEnabled: Boolean = SkewConf.enabled(conf) &&
-    conf.getConf(SkewConf.SKEW_ENABLED) && conf.getConf(SQLConf.SKEW_JOIN_ENABLED) &&
-    !SkewConf.excludes(conf, RequiredLayout.ruleName)
+  protected def isEnabled: Boolean =
+    SkewConf.splitSwitches.forall(conf.getConf(_)) &&
+      !SkewConf.excludes(conf, RequiredLayout.ruleName)
 
   /**
    * Splits the joins one by one, from the top down. A chain of Spark's joins on one key is split as

@@ -1,7 +1,7 @@
 package io.github.skewext.technique
 
 import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
-import io.github.skewext.rules.{Guard, SkewConf}
+import io.github.skewext.rules.Guard
 
 import org.apache.spark.sql.catalyst.plans.logical.{CTERelationDef, Join, LogicalPlan, RebalancePartitions, RepartitionOperation}
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -16,15 +16,12 @@ import org.apache.spark.sql.{AnalysisException, SparkSession}
  */
 case class PlanSkewJoins(session: SparkSession) extends Rule[LogicalPlan] {
 
-  override def apply(plan: LogicalPlan): LogicalPlan =
-    if (SkewConf.enabled(conf)) {
-      val known = plan.transformWithPruning(_.containsPattern(CTE)) {
-        case definition: CTERelationDef => definition.mapChildren(whereWanted(_)(refusedThere))
-      }
-      whereWanted(withBarriersKnown(known))(planned)
-    } else {
-      plan
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    val known = plan.transformWithPruning(_.containsPattern(CTE)) {
+      case definition: CTERelationDef => definition.mapChildren(whereWanted(_)(refusedThere))
     }
+    whereWanted(withBarriersKnown(known))(planned)
+  }
 
   /** Marks the requests in stages of barrier operators. */
   private def withBarriersKnown(plan: LogicalPlan): LogicalPlan =

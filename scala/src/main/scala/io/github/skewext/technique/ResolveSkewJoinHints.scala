@@ -5,6 +5,7 @@ import java.util.Locale
 import scala.collection.mutable
 
 import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
+import io.github.skewext.rules.RunsIfDisabled
 
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedRelation}
@@ -17,7 +18,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
  * `df.hint("skew_join", "salted", "salts=8")`. Like `BROADCAST(t)`, it applies to the join that has
  * the relation as a side. A wrong hint changes nothing, and Spark logs a warning.
  */
-object ResolveSkewJoinHints extends Rule[LogicalPlan] {
+object ResolveSkewJoinHints extends Rule[LogicalPlan] with RunsIfDisabled {
 
   val Name = "SKEW_JOIN"
 

@@ -2,7 +2,7 @@ package io.github.skewext.join.optimizer
 
 import io.github.skewext.join.InputRole.{Excluded, Required}
 import io.github.skewext.join.{InputRole, MultiFullJoin}
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.rules.{RunsIfDisabled, SkewConf}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers
@@ -17,7 +17,7 @@ import org.apache.spark.sql.types.{ArrayType, BooleanType, IntegerType}
  * of two-way full outer joins on the coalesced key. Inputs have a marker of presence if roles or
  * the indicator depend on which inputs have the key. The tests use this chain as their oracle.
  */
-object LowerMultiFullJoin extends Rule[LogicalPlan] {
+object LowerMultiFullJoin extends Rule[LogicalPlan] with RunsIfDisabled {
 
   /** On Spark's joins that replace a multi-way join: the description of that join. */
   private[skewext] val MadeFrom = TreeNodeTag[String]("skewext.loweredFrom")

@@ -2,7 +2,6 @@ package io.github.skewext.join.optimizer
 
 import io.github.skewext.join.InputRole.Required
 import io.github.skewext.join.MultiFullJoin
-import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -41,7 +40,7 @@ object PropagateEmptyInputs extends Rule[LogicalPlan] {
    * exchanges have been planned for the join with all its inputs.
    */
   object AtRuntime extends Rule[LogicalPlan] {
-    override def apply(plan: LogicalPlan): LogicalPlan = if (SkewConf.enabled(conf)) {
+    override def apply(plan: LogicalPlan): LogicalPlan = {
       val emptied = plan.transformUpWithPruning(_.containsPattern(JOIN)) {
         case join: MultiFullJoin if comesOutEmpty(join, join.children.map(wroteNothing)) =>
           join.empty
@@ -49,8 +48,6 @@ object PropagateEmptyInputs extends Rule[LogicalPlan] {
       // Spark's rule has already run. Without a second run, a remaining shuffle of no rows would
       // make the new plan more expensive than the one that reads the inputs.
       if (emptied eq plan) plan else AQEPropagateEmptyRelation(emptied)
-    } else {
-      plan
     }
 
     private def wroteNothing(plan: LogicalPlan): Boolean = plan match {
