@@ -15,7 +15,7 @@ import org.apache.spark.sql.{Column, DataFrame, SparkSession, classic}
 import org.apache.spark.unsafe.types.UTF8String
 
 /** Code that differs between Spark 3.5 and the lines of Spark 4. */
-private[skewext] trait Spark4Shims extends LineShims {
+private[skewext] trait Spark4Shims {
 
   /** The type of a request for a page of Spark's UI. */
   type HttpRequest = HttpServletRequest

@@ -3,7 +3,7 @@ package org.apache.spark.sql.skewext
 import org.apache.spark.executor.ShuffleWriteMetrics
 import org.apache.spark.memory.{MemoryConsumer, MemoryMode, TaskMemoryManager}
 import org.apache.spark.scheduler.TaskSchedulerImpl
-import org.apache.spark.util.collection.unsafe.sort.{PrefixComparators, RecordComparator, UnsafeExternalSorter, UnsafeSorterSpillReader, UnsafeSorterSpillWriter}
+import org.apache.spark.util.collection.unsafe.sort.{RecordComparator, UnsafeSorterSpillReader, UnsafeSorterSpillWriter}
 import org.apache.spark.{SparkContext, SparkEnv, TaskContext}
 
 /** Internals of Spark that a running task uses: its memory, its sorters and its metrics. */
@@ -27,10 +27,6 @@ object TaskInternals {
 
   def reportPeakMemory(context: TaskContext, bytes: Long): Unit =
     context.taskMetrics().incPeakExecutionMemory(bytes)
-
-  /** Sorts records by their 64-bit prefix alone. Records with equal prefixes have no order. */
-  def prefixSorter(context: TaskContext, pageSize: Long): UnsafeExternalSorter =
-    SparkShims.sorter(context, AnyOrder, PrefixComparators.LONG, InitialRecords, pageSize)
 
   /** Accounts for objects on the heap, whose memory no other operator of the task can reclaim. */
   final class HeapMemory(context: TaskContext)
@@ -67,9 +63,9 @@ object TaskInternals {
   def spillReader(written: UnsafeSorterSpillWriter): UnsafeSorterSpillReader =
     written.getReader(SparkEnv.get.serializerManager)
 
-  private val InitialRecords = 4096
+  private[skewext] val InitialRecords = 4096
 
-  private object AnyOrder extends RecordComparator {
+  private[skewext] object AnyOrder extends RecordComparator {
     override def compare(
         leftBase: AnyRef,
         leftOffset: Long,

@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
-import org.apache.spark.sql.skewext.{SpillableRowArray, TaskInternals}
+import org.apache.spark.sql.skewext.{SparkShims, SpillableRowArray, TaskInternals}
 import org.apache.spark.util.collection.unsafe.sort.{UnsafeExternalSorter, UnsafeSorterIterator, UnsafeSorterSpillWriter}
 
 /**
@@ -58,7 +58,7 @@ private[skewext] final class HashSortedGroups(
     }
 
   private def begin(input: Int): Unit = if (sorters(input) == null) {
-    sorters(input) = TaskInternals.prefixSorter(TaskContext.get(), pageSize)
+    sorters(input) = SparkShims.prefixSorter(TaskContext.get(), pageSize)
   }
 
   def insert(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit = {

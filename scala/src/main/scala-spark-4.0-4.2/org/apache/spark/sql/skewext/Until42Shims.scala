@@ -5,8 +5,8 @@ import org.apache.spark.shuffle.ShuffleManager
 import org.apache.spark.sql.catalyst.expressions.{DynamicPruningSubquery, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
-/** Code that differs from Spark 4.3 on. */
-private[skewext] trait LineShims extends Since41Shims {
+/** Code that Spark 4.3 has changed. */
+private[skewext] trait Until42Shims {
 
   def dynamicPruning(
       pruned: Expression,
@@ -14,8 +14,7 @@ private[skewext] trait LineShims extends Since41Shims {
       buildKeys: Seq[Expression],
       key: Int,
       onlyInBroadcast: Boolean): Expression =
-    DynamicPruningSubquery(pruned, build, buildKeys, Seq(key), onlyInBroadcast)()
+    DynamicPruningSubquery(pruned, build, buildKeys, Seq(key), onlyInBroadcast)
 
-  /** The shuffle manager of batch queries. Stages that run at the same time have another one. */
-  def shuffleManager(env: SparkEnv): ShuffleManager = env.blockingShuffleManager
+  def shuffleManager(env: SparkEnv): ShuffleManager = env.shuffleManager
 }

@@ -5,8 +5,8 @@ import org.apache.spark.shuffle.ShuffleManager
 import org.apache.spark.sql.catalyst.expressions.{DynamicPruningSubquery, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
-/** Code that differs up to Spark 4.2. */
-private[skewext] trait LineShims extends Since41Shims {
+/** Code that differs between lines of Spark. Each line has its own object. */
+object SparkShims extends Spark4Shims with Since41Shims with Since42Shims {
 
   def dynamicPruning(
       pruned: Expression,
@@ -14,7 +14,8 @@ private[skewext] trait LineShims extends Since41Shims {
       buildKeys: Seq[Expression],
       key: Int,
       onlyInBroadcast: Boolean): Expression =
-    DynamicPruningSubquery(pruned, build, buildKeys, Seq(key), onlyInBroadcast)
+    DynamicPruningSubquery(pruned, build, buildKeys, Seq(key), onlyInBroadcast)()
 
-  def shuffleManager(env: SparkEnv): ShuffleManager = env.shuffleManager
+  /** The shuffle manager of batch queries. Stages that run at the same time have another one. */
+  def shuffleManager(env: SparkEnv): ShuffleManager = env.blockingShuffleManager
 }

@@ -3,11 +3,11 @@ package org.apache.spark.sql.skewext
 import org.apache.spark.internal.config.{SHUFFLE_SPILL_MAX_SIZE_FORCE_SPILL_THRESHOLD, SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD, UNSAFE_SORTER_SPILL_MERGE_FACTOR}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledJoin}
-import org.apache.spark.util.collection.unsafe.sort.{PrefixComparator, RecordComparator, UnsafeExternalSorter}
+import org.apache.spark.util.collection.unsafe.sort.{PrefixComparators, UnsafeExternalSorter}
 import org.apache.spark.{SparkEnv, TaskContext}
 
-/** Code that differs between lines of Spark. Each line has its own object. */
-object SparkShims extends Spark4Shims {
+/** Code that differs between Spark 4.1 and later lines. */
+private[skewext] trait Since42Shims {
 
   /** Whether the plan is a join whose partitions Spark has split. */
   def isSkewJoin(plan: SparkPlan): Boolean = plan match {
@@ -16,21 +16,17 @@ object SparkShims extends Spark4Shims {
     case _ => false
   }
 
-  def sorter(
-      context: TaskContext,
-      comparator: RecordComparator,
-      prefixes: PrefixComparator,
-      initialRecords: Int,
-      pageSize: Long): UnsafeExternalSorter = {
+  /** Sorts records by their 64-bit prefix alone. */
+  def prefixSorter(context: TaskContext, pageSize: Long): UnsafeExternalSorter = {
     val env = SparkEnv.get
     UnsafeExternalSorter.create(
       context.taskMemoryManager(),
       env.blockManager,
       env.serializerManager,
       context,
-      () => comparator,
-      prefixes,
-      initialRecords,
+      () => TaskInternals.AnyOrder,
+      PrefixComparators.LONG,
+      TaskInternals.InitialRecords,
       pageSize,
       env.conf.get(SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD),
       env.conf.get(SHUFFLE_SPILL_MAX_SIZE_FORCE_SPILL_THRESHOLD),

@@ -1,0 +1,4 @@
+package org.apache.spark.sql.skewext
+
+/** Code that differs between lines of Spark. Each line has its own object. */
+object SparkShims extends Spark4Shims with Since41Shims with Since42Shims with Until42Shims
