@@ -2,18 +2,18 @@ package io.github.skewext
 
 import java.util.{Collections, WeakHashMap}
 
-import io.github.skewext.asof.{AsOfStrategy, BoundAsOfTimes, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteSparkAsOfJoins}
+import io.github.skewext.asof.{BoundAsOfTimes, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteSparkAsOfJoins}
 import io.github.skewext.bucket.{BucketedScanRules, MergeSortedFiles, PruneBuckets, PruneBucketsByKeys}
-import io.github.skewext.function.{FindingStrategy, KeepCommonTables, TableFunctions}
+import io.github.skewext.function.{KeepCommonTables, TableFunctions}
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
 import io.github.skewext.join.{MultiFullJoinStrategy, PhysicalJoinRules, SpreadNullKeys}
 import io.github.skewext.merge.{MergeQuery, SpreadSourceNullKeys, UndoReplicatingSplits}
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.rules.Guard.{linked, linkedStrategy}
-import io.github.skewext.rules.{ExtensionPoints, Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, NonAdaptiveRules, SparkLine}
+import io.github.skewext.rules.{ExtensionPoints, Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, NonAdaptiveRules, OwnOperators, SparkLine}
 import io.github.skewext.shuffle.BulkExchanges
 import io.github.skewext.skew.{ForceSkewedJoins, MarkWrittenJoins, RequiredLayout, SketchJoinKeys, SkewReason, SplitSkewedJoins}
-import io.github.skewext.technique.{CheckBroadcasts, MarkedBroadcastJoinStrategy, PlanSkewJoins, PushThroughSaltKeys, ResolveSkewJoinHints, SaltedJoinStrategy}
+import io.github.skewext.technique.{CheckBroadcasts, PlanSkewJoins, PushThroughSaltKeys, ResolveSkewJoinHints}
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -138,10 +138,7 @@ object SkewExtensions {
     Seq(
       linkedStrategy(MultiFullJoinStrategy),
       linkedStrategy(MultiFullJoinStrategy.AsSparksJoins),
-      linkedStrategy(SaltedJoinStrategy),
-      linkedStrategy(MarkedBroadcastJoinStrategy),
-      linkedStrategy(AsOfStrategy),
-      linkedStrategy(FindingStrategy)).map(GuardedStrategy(_))
+      linkedStrategy(OwnOperators)).map(GuardedStrategy(_))
 
   /**
    * Registers with a running session those parts that Spark accepts so late: the strategies and the

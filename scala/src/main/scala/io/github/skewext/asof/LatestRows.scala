@@ -1,8 +1,12 @@
 package io.github.skewext.asof
 
+import io.github.skewext.asof.exec.LatestRowsExec
+import io.github.skewext.rules.HasOperator
+
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
 import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
+import org.apache.spark.sql.execution.SparkPlan
 
 /**
  * One row of each key: the first one in an order. If the order does not decide, the bytes of the
@@ -11,7 +15,8 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
  * @param keys the compared expressions.
  */
 case class LatestRows(keys: Seq[Expression], order: Seq[SortOrder], child: LogicalPlan)
-    extends UnaryNode {
+    extends UnaryNode
+    with HasOperator {
 
   override def output: Seq[Attribute] = child.output
 
@@ -23,6 +28,9 @@ case class LatestRows(keys: Seq[Expression], order: Seq[SortOrder], child: Logic
   override protected lazy val validConstraints: ExpressionSet = child.constraints
 
   override lazy val distinctKeys: Set[ExpressionSet] = Set(ExpressionSet(keys))
+
+  override def operator(inputs: Seq[SparkPlan]): SparkPlan =
+    LatestRowsExec(keys, order, inputs.head)
 
   override protected def withNewChildInternal(newChild: LogicalPlan): LatestRows =
     copy(child = newChild)

@@ -1,8 +1,12 @@
 package io.github.skewext.asof
 
+import io.github.skewext.asof.exec.AsOfJoinExec
+import io.github.skewext.rules.HasOperator
+
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
 import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -30,7 +34,7 @@ case class MultiAsOfJoin(
     ties: Seq[Seq[SortOrder]],
     within: Seq[Seq[Expression]],
     inner: Boolean)
-    extends LogicalPlan {
+    extends HasOperator {
 
   def spine: LogicalPlan = children.head
 
@@ -60,6 +64,9 @@ case class MultiAsOfJoin(
 
   override def simpleString(maxFields: Int): String =
     s"MultiAsOfJoin ${MultiAsOfJoin.describe(keys.head, times.head, matches, inner)}"
+
+  override def operator(inputs: Seq[SparkPlan]): SparkPlan =
+    AsOfJoinExec(inputs, keys, times, matches, ties, within, inner)
 
   override protected def withNewChildrenInternal(
       newChildren: IndexedSeq[LogicalPlan]): MultiAsOfJoin = copy(children = newChildren)

@@ -1,6 +1,6 @@
 package io.github.skewext.function
 
-import io.github.skewext.rules.RunsIfDisabled
+import io.github.skewext.rules.{HasOperator, RunsIfDisabled}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.{CTERelationDef, CTERelationRef, LeafNode, LogicalPlan, Statistics, WithCTE}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.CTE
-import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan, SparkStrategy}
+import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan}
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
@@ -25,7 +25,8 @@ private[skewext] case class FindingRelation(
     @transient inputs: Seq[LogicalPlan],
     override val output: Seq[Attribute])
     extends LeafNode
-    with MultiInstanceRelation {
+    with MultiInstanceRelation
+    with HasOperator {
 
   override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))
 
@@ -33,6 +34,8 @@ private[skewext] case class FindingRelation(
 
   /** False, so that a common table expression is not copied to each place that reads it. */
   override lazy val deterministic: Boolean = false
+
+  override def operator(none: Seq[SparkPlan]): SparkPlan = FindingExec(finding, inputs, output)
 
   override def computeStats(): Statistics = Statistics(sizeInBytes = conf.defaultSizeInBytes)
 
@@ -62,13 +65,6 @@ private[skewext] case class FindingExec(
   override def executeTake(n: Int): Array[InternalRow] = found.take(n)
 
   override protected def stringArgs: Iterator[Any] = Iterator(finding, output)
-}
-
-private[skewext] object FindingStrategy extends SparkStrategy {
-  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-    case FindingRelation(finding, inputs, output) => FindingExec(finding, inputs, output) :: Nil
-    case _ => Nil
-  }
 }
 
 /**

@@ -15,8 +15,8 @@ import org.apache.spark.sql.internal.SQLConf
 object MultiFullJoinStrategy extends SparkStrategy {
 
   /**
-   * A name as rules have, for `spark.skewext.excludedRules`. The other strategies have none: they
-   * plan nodes that rules have created, which nothing else can plan.
+   * A name as rules have, for `spark.skewext.excludedRules`. `OwnOperators` has none: it plans nodes
+   * that nothing else can plan.
    */
   private[skewext] val ruleName: String = getClass.getName.stripSuffix("$")
 

@@ -1,12 +1,14 @@
 package io.github.skewext.technique
 
 import io.github.skewext.join.hint.{PlannedByTechnique, TechniqueHint}
+import io.github.skewext.rules.HasOperator
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
 import org.apache.spark.sql.catalyst.plans.{FullOuter, JoinType, LeftOuter, RightOuter}
 import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
+import org.apache.spark.sql.execution.SparkPlan
 
 /**
  * An outer join that broadcasts its small side and also returns that side's unmatched rows. It has
@@ -30,7 +32,8 @@ case class MarkedBroadcastJoin(
     joinType: JoinType,
     smallSide: BuildSide,
     made: TechniqueHint.Made)
-    extends PlannedByTechnique {
+    extends PlannedByTechnique
+    with HasOperator {
 
   override def children: Seq[LogicalPlan] = Seq(large, small, seen)
 
@@ -48,6 +51,17 @@ case class MarkedBroadcastJoin(
 
   override protected def stringArgs: Iterator[Any] =
     Iterator(largeKeys, smallKeys, joinType, smallSide)
+
+  override def operator(inputs: Seq[SparkPlan]): SparkPlan = MarkedBroadcastJoinExec(
+    inputs(0),
+    inputs(1),
+    inputs(2),
+    largeKeys,
+    smallKeys,
+    seenKeys,
+    rowId,
+    joinType,
+    smallSide)
 
   override protected def withNewChildrenInternal(
       newChildren: IndexedSeq[LogicalPlan]): MarkedBroadcastJoin =

@@ -1,8 +1,11 @@
 package io.github.skewext.technique
 
+import io.github.skewext.rules.HasOperator
+
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.BuildSide
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.types.IntegerType
 
 /** The rows that a side of a salted join returns for a hot key. */
@@ -46,7 +49,8 @@ case class SaltKeys(
     cell: Attribute,
     kind: Option[Attribute],
     child: LogicalPlan)
-    extends UnaryNode {
+    extends UnaryNode
+    with HasOperator {
 
   override def output: Seq[Attribute] = SaltKeys.output(child.output, keys, hotRows, cell, kind)
 
@@ -65,6 +69,10 @@ case class SaltKeys(
   override def maxRows: Option[Long] = None
 
   override protected def stringArgs: Iterator[Any] = SaltKeys.stringArgs(keys, side, hot, hotRows)
+
+  /** Adds the salts. The join on them is Spark's. */
+  override def operator(inputs: Seq[SparkPlan]): SparkPlan =
+    SaltKeysExec(keys, side, hot, hotRows, nullCells, cell, kind, inputs.head)
 
   override protected def withNewChildInternal(newChild: LogicalPlan): SaltKeys =
     copy(child = newChild)
