@@ -2,6 +2,8 @@ package io.github.skewext.sketch
 
 import java.util.HashMap
 
+import io.github.skewext.join.exec.grouping.UnsafeInputs
+
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression, Murmur3Hash, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.types.DataType
@@ -51,7 +53,7 @@ private[skewext] final class KeyProfiler(profiling: KeyProfiling) {
     UnsafeProjection.create(Seq(new Murmur3Hash(profiling.keys.zipWithIndex.map { case (key, i) =>
       BoundReference(i, key.dataType, key.nullable)
     })))
-  private[this] lazy val wholeRow = UnsafeProjection.create(profiling.rowTypes.get.toArray)
+  private[this] lazy val asUnsafe = new UnsafeInputs(profiling.rowTypes.toSeq)
 
   private[this] val asked = new HashMap[ReportedKey, Integer]
   profiling.asked.zipWithIndex.foreach { case (key, i) => asked.put(key, i) }
@@ -63,7 +65,8 @@ private[skewext] final class KeyProfiler(profiling: KeyProfiling) {
     val key = keyOf(row)
     val hash = hashOf(key).getInt(0)
     val partition = Math.floorMod(hash, numPartitions)
-    if (bytes.length > 0) bytes(partition) += sizeOf(row)
+    // The size of a row in a shuffle before compression, including its length.
+    if (bytes.length > 0) bytes(partition) += 4 + asUnsafe(0, row).getSizeInBytes
     if (key.anyNull()) {
       nullRows(partition) += 1
     } else {
@@ -117,12 +120,6 @@ private[skewext] final class KeyProfiler(profiling: KeyProfiling) {
         profile.untracked += recentRows(slot)
       }
     }
-  }
-
-  /** The size of a row in a shuffle before compression, including its length. */
-  private def sizeOf(row: InternalRow): Int = row match {
-    case unsafe: UnsafeRow => 4 + unsafe.getSizeInBytes
-    case other => 4 + wholeRow(other).getSizeInBytes
   }
 }
 

@@ -24,8 +24,6 @@ case class SaltKeysExec(
     extends UnaryExecNode
     with KeepsStableRows {
 
-  override def nodeName: String = "SaltKeys"
-
   override lazy val metrics: Map[String, SQLMetric] = Map(
     "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
     "numSaltedRows" -> SQLMetrics.createMetric(sparkContext, "number of salted rows"),
@@ -68,7 +66,7 @@ case class SaltKeysExec(
       SaltingMetrics(longMetric("numSaltedRows"), longMetric("numCopies"), longMetric("numMarkers"))
     child.execute().mapPartitionsWithIndex { (task, rows) =>
       val cells = new SaltedCells(salting, task, counters)
-      new SaltedRows(boundKeys, schema, isOfKey, withKind, cells, outputRows, rows)
+      new SaltedRows(boundKeys, schema, isOfKey, withKind, cells, outputRows, rows).toScala
     }
   }
 

@@ -1,8 +1,11 @@
 package io.github.skewext.technique
 
+import io.github.skewext.join.exec.grouping.UnsafeInputs
+
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.GenerateUnsafeRowJoiner
+import org.apache.spark.sql.execution.RowIterator
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.types.{IntegerType, StructField, StructType}
 
@@ -20,10 +23,10 @@ private[skewext] final class SaltedRows(
     cells: SaltedCells,
     outputRows: SQLMetric,
     rows: Iterator[InternalRow])
-    extends Iterator[InternalRow] {
+    extends RowIterator {
 
   private[this] val keyOf = UnsafeProjection.create(keys)
-  private[this] lazy val wholeRow = UnsafeProjection.create(schema)
+  private[this] val asUnsafe = new UnsafeInputs(Seq(schema.map(_.dataType)))
   private[this] val hashOfKey = SaltedCells.hashOfKey(keys.zipWithIndex.map { case (key, i) =>
     BoundReference(i, key.dataType, key.nullable)
   })
@@ -43,31 +46,25 @@ private[skewext] final class SaltedRows(
   }
 
   private[this] var row: UnsafeRow = _
-  private[this] var isReady = false
 
-  override def hasNext: Boolean = {
-    if (!isReady) isReady = cells.next()
-    while (!isReady && rows.hasNext) {
+  override def advanceNext(): Boolean = {
+    var found = cells.next()
+    while (!found && rows.hasNext) {
       take(rows.next())
-      isReady = cells.next()
+      found = cells.next()
     }
-    isReady
+    if (found) outputRows += 1
+    found
   }
 
-  override def next(): InternalRow = {
-    if (!hasNext) throw new NoSuchElementException
-    isReady = false
+  override def getRow: InternalRow = {
     added.setInt(0, cells.cell)
     if (withKind) added.setInt(1, cells.kind)
-    outputRows += 1
     joiner.join(if (cells.kind == SaltKeys.Marker) markerOf(row) else row, added)
   }
 
   private def take(input: InternalRow): Unit = {
-    row = input match {
-      case unsafe: UnsafeRow => unsafe
-      case other => wholeRow(other)
-    }
+    row = asUnsafe(0, input)
     val key = keyOf(input)
     if (key.anyNull() || cells.mayBeHot(hashOfKey.eval(key).asInstanceOf[Long])) {
       val hash = XXH64.hashUnsafeBytes(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes, 0L)

@@ -2,7 +2,9 @@ package io.github.skewext.bucket.files
 
 import io.github.skewext.join.exec.grouping.{KeyOrder, RowCursor}
 
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.execution.RowIterator
 import org.apache.spark.sql.execution.metric.SQLMetric
 
 /**
@@ -30,6 +32,15 @@ private[skewext] final class MergedCursor(
   private[this] val tree = Array.fill(math.max(n, 1))(Nobody)
 
   override def row: UnsafeRow = runs(tree(0)).row
+
+  /** The rows, from the first one on. */
+  def rows: Iterator[InternalRow] = new RowIterator {
+    override def getRow: InternalRow = row
+    override def advanceNext(): Boolean = {
+      advance()
+      live
+    }
+  }.toScala
 
   override def advance(): Unit = {
     if (tree(0) == Nobody) {

@@ -1,9 +1,9 @@
 package io.github.skewext.bucket.files
 
-import io.github.skewext.join.exec.grouping.{KeyOrder, RowCursor}
+import io.github.skewext.join.exec.grouping.{KeyOrder, RowCursor, UnsafeInputs}
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.types.DataType
 
 /** The rows of one file, with a check of their order. It starts before the first row. */
@@ -19,7 +19,7 @@ private[skewext] final class RowFileCursor(
 
   /** The row before the current one, if its prefix does not determine the key. */
   private[this] val before = UnsafeRow.createFromByteArray(0, types.length)
-  private[this] lazy val asUnsafe = UnsafeProjection.create(types)
+  private[this] val asUnsafe = new UnsafeInputs(Seq(types.toSeq))
 
   override def advance(): Unit = {
     val prefixBefore = prefix
@@ -28,10 +28,7 @@ private[skewext] final class RowFileCursor(
     if (compares) before.copyFrom(row)
     live = rows.hasNext
     if (live) {
-      row = rows.next() match {
-        case unsafe: UnsafeRow => unsafe
-        case other => asUnsafe(other)
-      }
+      row = asUnsafe(0, rows.next())
       prefix = order.prefix(0, row)
       if (prefix < prefixBefore ||
         (compares && prefix == prefixBefore && order.compare(0, before, 0, row) > 0)) {

@@ -36,7 +36,7 @@ private[skewext] class SortedFilesRDD(
       new RowFileCursor(rows, order, types, notSorted(file)): RowCursor
     }
     numFiles += files.length
-    new MergedRowIterator(new MergedCursor(opened, order, numRows))
+    new MergedCursor(opened, order, numRows).rows
   }
 
   private def notSorted(file: PartitionedFile): () => Exception = () =>

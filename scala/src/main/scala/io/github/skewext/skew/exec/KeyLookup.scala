@@ -9,6 +9,7 @@ import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeRow}
+import org.apache.spark.sql.execution.RowIterator
 import org.apache.spark.sql.skewext.TaskInternals
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.map.BytesToBytesMap
@@ -89,31 +90,21 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
 
   /** Returns the first row of each key in the set, or all rows if the set was dropped. */
   def firstOfEach(input: Int, rows: Iterator[InternalRow]): Iterator[InternalRow] =
-    new Iterator[InternalRow] {
+    new RowIterator {
       private[this] val candidates = new Candidates(input, rows)
       private[this] var found: InternalRow = _
-      private[this] var ended = false
 
-      override def hasNext: Boolean = {
-        while (found == null && !ended) {
-          val row = candidates.next()
-          if (row == null) {
-            ended = true
-            free()
-          } else if (set == null || meet(input, row.asInstanceOf[UnsafeRow])) {
-            found = row
-          }
+      override def getRow: InternalRow = found
+
+      override def advanceNext(): Boolean = {
+        found = candidates.next()
+        while (found != null && set != null && !meet(input, found.asInstanceOf[UnsafeRow])) {
+          found = candidates.next()
         }
+        if (found == null) free()
         found != null
       }
-
-      override def next(): InternalRow = {
-        if (!hasNext) throw new NoSuchElementException
-        val row = found
-        found = null
-        row
-      }
-    }
+    }.toScala
 
   /**
    * Looks up the set's keys in the rows, and returns those that occur there. Returns None without

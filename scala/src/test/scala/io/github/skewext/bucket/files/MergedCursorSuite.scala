@@ -34,7 +34,7 @@ class MergedCursorSuite extends AnyFunSuite {
       new RowFileCursor(rows(run), order, types, () => new IllegalStateException(s"run $i"))
     }
     val merged = new MergedCursor(sources.toArray, order, new SQLMetric("sum"))
-    new MergedRowIterator(merged).map(values)
+    merged.rows.map(values)
   }
 
   private def values(row: InternalRow): (String, Any) = {
