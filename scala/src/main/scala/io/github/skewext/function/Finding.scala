@@ -20,32 +20,33 @@ private[function] trait Finding {
   def find(session: SparkSession, inputs: Seq[DataFrame]): Seq[InternalRow]
 }
 
-/** The explanation of a query's joins, as JSON. */
-private[function] case object ExplanationFinding extends Finding {
+/** A result that is one text of JSON. */
+private[function] abstract class JsonFinding(column: String) extends Finding {
 
-  val output: Seq[StructField] = Seq(StructField("explanation", StringType, nullable = false))
+  protected def json(session: SparkSession, inputs: Seq[DataFrame]): String
 
-  override def find(session: SparkSession, inputs: Seq[DataFrame]): Seq[InternalRow] =
-    Seq(InternalRow(UTF8String.fromString(Explainer.explain(inputs.head.queryExecution).json)))
-}
-
-/** The parts of skewext in the session, as JSON. */
-private[function] case object DoctorFinding extends Finding {
-
-  val output: Seq[StructField] = Seq(StructField("parts", StringType, nullable = false))
+  val output: Seq[StructField] = Seq(StructField(column, StringType, nullable = false))
 
   override def find(session: SparkSession, inputs: Seq[DataFrame]): Seq[InternalRow] =
-    Seq(InternalRow(UTF8String.fromString(Doctor.json(session))))
+    Seq(InternalRow(UTF8String.fromString(json(session, inputs))))
 }
 
-/** The report on a query's tasks, as JSON. */
-private[function] case class QueryFinding(query: Option[Long]) extends Finding {
-  override def find(session: SparkSession, inputs: Seq[DataFrame]): Seq[InternalRow] =
-    Seq(InternalRow(UTF8String.fromString(QueryReport.of(session, query))))
+/** The explanation of a query's joins. */
+private[function] case object ExplanationFinding extends JsonFinding("explanation") {
+  override protected def json(session: SparkSession, inputs: Seq[DataFrame]): String =
+    Explainer.explain(inputs.head.queryExecution).json
 }
 
-private[function] object QueryFinding {
-  val output: Seq[StructField] = Seq(StructField("report", StringType, nullable = false))
+/** The parts of skewext in the session. */
+private[function] case object DoctorFinding extends JsonFinding("parts") {
+  override protected def json(session: SparkSession, inputs: Seq[DataFrame]): String =
+    Doctor.json(session)
+}
+
+/** The report on a query's tasks. */
+private[function] case class QueryFinding(query: Option[Long]) extends JsonFinding("report") {
+  override protected def json(session: SparkSession, inputs: Seq[DataFrame]): String =
+    QueryReport.of(session, query)
 }
 
 /**
@@ -93,7 +94,7 @@ private[function] object SkewFinding {
   }
 }
 
-/** The write of a bucketed table, and its contents as JSON. Each execution plan writes once. */
+/** The write of a bucketed table, and its contents. Each execution plan writes once. */
 private[function] case class WriteFinding(
     table: String,
     by: Seq[String],
@@ -103,9 +104,9 @@ private[function] case class WriteFinding(
     partitionBy: Seq[String],
     format: Option[String],
     options: Map[String, String])
-    extends Finding {
+    extends JsonFinding("written") {
 
-  override def find(session: SparkSession, inputs: Seq[DataFrame]): Seq[InternalRow] = {
+  override protected def json(session: SparkSession, inputs: Seq[DataFrame]): String = {
     val writer = new BucketedWriter(
       inputs.head,
       table,
@@ -116,16 +117,12 @@ private[function] case class WriteFinding(
       mode,
       partitionBy,
       options)
-    Seq(InternalRow(UTF8String.fromString(writer.write().json)))
+    writer.write().json
   }
 
   /** Without the options, which may have secrets, because plans and Spark's UI show this text. */
   override def toString: String =
     s"WriteFinding($table, [${by.mkString(", ")}], $buckets, $mode)"
-}
-
-private[function] object WriteFinding {
-  val output: Seq[StructField] = Seq(StructField("written", StringType, nullable = false))
 }
 
 private[function] object Finding {

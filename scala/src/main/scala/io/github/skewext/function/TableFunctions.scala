@@ -59,7 +59,7 @@ object TableFunctions {
       "Says what became of the joins of a query, as JSON; it is planned, and not run.")(Nil) {
       arguments =>
         requireTables(arguments, 1, 1)
-        relation(ExplanationFinding, arguments, ExplanationFinding.output)
+        relation(ExplanationFinding, arguments)
     },
     function(
       "skewext_skew_report",
@@ -72,8 +72,7 @@ object TableFunctions {
       "Says how the tasks of a query were, as JSON; by default of the last one with a join.")(
       Seq("query")) { arguments =>
       requireTables(arguments, 0, 0)
-      val query = arguments.whole("query", 0, Long.MaxValue)
-      relation(QueryFinding(query), arguments, QueryFinding.output)
+      relation(QueryFinding(arguments.whole("query", 0, Long.MaxValue)), arguments)
     },
     function(
       "skewext_write_bucketed",
@@ -87,7 +86,7 @@ object TableFunctions {
       "The parts of skewext, as JSON: which are active, and why others are off.")(Nil) {
       arguments =>
         requireTables(arguments, 0, 0)
-        relation(DoctorFinding, arguments, DoctorFinding.output)
+        relation(DoctorFinding, arguments)
     },
     function("skewext_version", "", "The version of skewext, and the line of Spark it is for.")(
       Nil) { arguments =>
@@ -111,6 +110,9 @@ object TableFunctions {
       arguments.fail(s"it takes $wanted arguments like TABLE(t), got $found.")
     }
   }
+
+  private def relation(finding: JsonFinding, arguments: TableArguments): LogicalPlan =
+    relation(finding, arguments, finding.output)
 
   private def relation(
       finding: Finding,
@@ -270,7 +272,7 @@ object TableFunctions {
       arguments.texts("partition_by").getOrElse(Nil),
       arguments.text("format"),
       arguments.pairs("options").getOrElse(Map.empty))
-    relation(finding, arguments, WriteFinding.output)
+    relation(finding, arguments)
   }
 
   private def skewReport(arguments: TableArguments): LogicalPlan = {
