@@ -1,11 +1,13 @@
 package io.github.skewext.rules
 
-import java.io.{DataInputStream, InputStream}
+import java.io.InputStream
 import java.lang.invoke.{MethodHandles, MethodType}
 import java.nio.file.{FileSystems, Files, Path, Paths}
 
 import scala.collection.JavaConverters._
 import scala.util.control.NonFatal
+
+import org.apache.xbean.asm9.ClassReader
 
 import org.apache.spark.SPARK_REPO_URL
 
@@ -108,42 +110,21 @@ private[skewext] object Linkage {
 
   /** The classes of Spark, and their members, that are in the constant pool of a class file. */
   private[rules] def referencesOf(file: InputStream): Seq[Reference] = {
-    val data = new DataInputStream(new java.io.BufferedInputStream(file))
-    data.readLong()
-    val size = data.readUnsignedShort()
-    val texts = new Array[String](size)
-    // For each constant its kind, and the one or two constants that it consists of.
-    val kinds, first, second = new Array[Int](size)
-    var i = 1
-    while (i < size) {
-      kinds(i) = data.readUnsignedByte()
-      kinds(i) match {
-        case 1 => texts(i) = data.readUTF()
-        case 3 | 4 => data.readInt()
-        case 5 | 6 =>
-          data.readLong()
-          i += 1
-        case 7 | 8 | 16 | 19 | 20 => first(i) = data.readUnsignedShort()
-        case 15 =>
-          data.readUnsignedByte()
-          data.readUnsignedShort()
-        case _ =>
-          first(i) = data.readUnsignedShort()
-          second(i) = data.readUnsignedShort()
-      }
-      i += 1
-    }
+    val reader = new ClassReader(file)
+    val buffer = new Array[Char](reader.getMaxStringLength)
+    def text(at: Int) = reader.readUTF8(at, buffer)
     def isSparks(owner: String) =
       owner.startsWith("org/apache/spark/") && !Shims.exists(owner.startsWith)
-    def reference(kind: Int, owner: String, member: Option[(String, String)]) =
-      if (isSparks(owner)) Some(Reference(owner.replace('/', '.'), member, kind == 11)) else None
-    kinds.indices.flatMap { i =>
-      kinds(i) match {
-        case 7 => reference(7, texts(first(i)), None)
+    def reference(owner: String, member: Option[(String, String)], ofInterface: Boolean) =
+      if (isSparks(owner)) Some(Reference(owner.replace('/', '.'), member, ofInterface)) else None
+    // The second place of a constant that takes two is 0.
+    (1 until reader.getItemCount).map(reader.getItem(_)).filter(_ > 0).flatMap { at =>
+      reader.readByte(at - 1) match {
+        case 7 => reference(text(at), None, ofInterface = false)
         case kind @ (9 | 10 | 11) =>
-          val member = second(i)
-          val named = (texts(first(member)), texts(second(member)))
-          reference(kind, texts(first(first(i))), Some(named))
+          val member = reader.getItem(reader.readUnsignedShort(at + 2))
+          val named = (text(member), text(member + 2))
+          reference(reader.readClass(at, buffer), Some(named), ofInterface = kind == 11)
         case _ => None
       }
     }

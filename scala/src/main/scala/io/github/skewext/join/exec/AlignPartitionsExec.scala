@@ -2,13 +2,13 @@ package io.github.skewext.join.exec
 
 import io.github.skewext.stable.KeepsStableRows
 
-import org.apache.spark.rdd.RDD
+import org.apache.spark.rdd.{PartitionCoalescer, PartitionGroup, RDD}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.catalyst.util.InternalRowComparableWrapper
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
-import org.apache.spark.sql.skewext.{AlignedRDD, PartitionValues}
+import org.apache.spark.sql.skewext.PartitionValues
 import org.apache.spark.sql.types.{DataType, IntegerType}
 
 /**
@@ -33,8 +33,6 @@ case class AlignPartitionsExec(
     extends UnaryExecNode
     with KeepsStableRows {
 
-  override def nodeName: String = "AlignPartitions"
-
   override def output: Seq[Attribute] = child.output
 
   override def passesColumns: Boolean = true
@@ -52,7 +50,9 @@ case class AlignPartitionsExec(
           "planned for. spark.sql.sources.v2.bucketing.enabled=false shuffles its rows.")
     }
     val partitionOf = present.zipWithIndex.toMap
-    new AlignedRDD(rows, values.map(partitionOf.get).toArray)
+    // Spark's method makes no RDD without partitions.
+    if (values.isEmpty) rows
+    else rows.coalesce(values.size, shuffle = false, Some(Arranged(values.map(partitionOf.get))))
   }
 
   override def simpleString(maxFields: Int): String =
@@ -60,6 +60,20 @@ case class AlignPartitionsExec(
 
   override protected def withNewChildInternal(newChild: SparkPlan): AlignPartitionsExec =
     copy(child = newChild)
+}
+
+/**
+ * Puts partitions in another order, with empty ones between them.
+ *
+ * @param from the former place of each partition; None for an empty one
+ */
+private case class Arranged(from: Seq[Option[Int]]) extends PartitionCoalescer {
+  override def coalesce(most: Int, parent: RDD[_]): Array[PartitionGroup] =
+    from.map { place =>
+      val group = new PartitionGroup
+      group.partitions ++= place.map(parent.partitions(_))
+      group
+    }.toArray
 }
 
 /**

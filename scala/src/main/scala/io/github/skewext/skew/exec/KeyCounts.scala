@@ -1,10 +1,11 @@
 package io.github.skewext.skew.exec
 
-import java.io.ByteArrayOutputStream
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, DataOutputStream}
 
 import scala.collection.mutable
 
 import io.github.skewext.skew.SketchLayout
+import org.apache.hadoop.io.WritableUtils
 
 import org.apache.spark.util.AccumulatorV2
 
@@ -72,56 +73,38 @@ object KeyCounts {
   /**
    * The counters of one map task.
    *
-   * @param bytes for each counter that is not 0, its distance to the previous one, and its
-   *              value. Numbers have seven bits per byte, the lowest bits first.
+   * @param bytes for each counter that is not 0, its distance to the previous one, and its value, in
+   *              Hadoop's variable length: one byte for most of them.
    */
   final class OfTask(val mapTask: Int, bytes: Array[Byte]) extends Serializable {
 
     def size: Int = bytes.length
 
     def addTo(sums: Array[Int]): Unit = {
-      var position = 0
-      def next(): Int = {
-        var number = 0
-        var shift = 0
-        while (bytes(position) < 0) {
-          number |= (bytes(position) & 0x7f) << shift
-          shift += 7
-          position += 1
-        }
-        position += 1
-        number | bytes(position - 1) << shift
-      }
+      val in = new DataInputStream(new ByteArrayInputStream(bytes))
       var cell = -1
-      while (position < bytes.length) {
-        cell += next()
-        sums(cell) += next()
+      while (in.available() > 0) {
+        cell += WritableUtils.readVInt(in)
+        sums(cell) += WritableUtils.readVInt(in)
       }
     }
   }
 
   object OfTask {
     def apply(mapTask: Int, counts: Array[Int]): OfTask = {
-      val out = new ByteArrayOutputStream(1024)
-      def write(number: Int): Unit = {
-        var left = number
-        while (left > 0x7f) {
-          out.write(left & 0x7f | 0x80)
-          left >>>= 7
-        }
-        out.write(left)
-      }
+      val bytes = new ByteArrayOutputStream(1024)
+      val out = new DataOutputStream(bytes)
       var last = -1
       var cell = 0
       while (cell < counts.length) {
         if (counts(cell) != 0) {
-          write(cell - last)
-          write(counts(cell))
+          WritableUtils.writeVInt(out, cell - last)
+          WritableUtils.writeVInt(out, counts(cell))
           last = cell
         }
         cell += 1
       }
-      new OfTask(mapTask, out.toByteArray)
+      new OfTask(mapTask, bytes.toByteArray)
     }
   }
 }

@@ -16,9 +16,9 @@ import org.apache.spark.rdd.{RDD, ShuffledRDD}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.skewext.{MultiZipRDD, TaskInternals}
+import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals, TaskInternals}
 import org.apache.spark.sql.types.DataType
-import org.apache.spark.{Partitioner, SparkContext, TaskContext}
+import org.apache.spark.{SparkContext, TaskContext}
 
 /**
  * The tasks of a stage that runs before a split join, a semi-join pre-pass. Each task marks the
@@ -128,7 +128,7 @@ private[skewext] object MarkKeys {
           val types = inputs.map(_.output.map(_.dataType))
           val marking = MarkKeys(parts, types, keys, TaskInternals.lastAttempt(sc), time)
           val marks = new MultiZipRDD(sc, slices, marking)
-          new ShuffledRDD[Int, Array[Long], Array[Long]](marks, new ByTask(tasks.size))
+          new ShuffledRDD[Int, Array[Long], Array[Long]](marks, SqlInternals.byNumber(tasks.size))
             .map { case (_, longs) => MatchedKeys.row(longs) }
         }
       }
@@ -149,10 +149,5 @@ private[skewext] object MarkKeys {
       residual.input,
       SplitTasks.keysThatMatter(residual.roles(roles)),
       reads.updated(residual.input, ofSlice))
-  }
-
-  /** Partitions by the number of the residual's task. */
-  private[exec] class ByTask(override val numPartitions: Int) extends Partitioner {
-    override def getPartition(key: Any): Int = key.asInstanceOf[Int]
   }
 }

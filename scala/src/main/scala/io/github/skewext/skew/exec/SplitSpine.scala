@@ -9,7 +9,7 @@ import org.apache.spark.rdd.{RDD, ShuffledRDD}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.skewext.MultiZipRDD
+import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
 
 /**
  * Split partitions of a [[SpineJoinExec]].
@@ -72,7 +72,7 @@ case class SplitSpine(splits: SkewSplits) extends SplitInputs {
         val found = join.candidates(input, spine, slices).mapPartitionsWithIndex { (part, rows) =>
           rows.map(row => (ofPart(part), row))
         }
-        new ShuffledRDD[Int, InternalRow, InternalRow](found, new MarkKeys.ByTask(tasks.size))
+        new ShuffledRDD[Int, InternalRow, InternalRow](found, SqlInternals.byNumber(tasks.size))
           .setSerializer(new UnsafeRowSerializer(join.children(input).output.size))
           .map(_._2)
       }

@@ -8,7 +8,7 @@ import org.apache.spark.shuffle.ShuffleHandle
 import org.apache.spark.shuffle.sort.{SerializedShuffleHandle, SortShuffleManager}
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.{Partitioner, ShuffleDependency}
+import org.apache.spark.{PartitionIdPassthrough, ShuffleDependency}
 
 /**
  * The dependency on a shuffle of blocks, each with its partition. A block is a record, which any
@@ -24,7 +24,7 @@ sealed class BlockShuffleDependency[B: ClassTag] private[skewext] (
     metrics: Map[String, SQLMetric])
     extends ShuffleDependency[Int, B, B](
       blocks,
-      new ByNumber(numPartitions),
+      new PartitionIdPassthrough(numPartitions),
       serializer,
       shuffleWriterProcessor = ShuffleExchangeExec.createShuffleWriteProcessor(metrics))
 
@@ -56,9 +56,4 @@ object BlockShuffleDependency {
     } else {
       new BlockShuffleDependency(blocks, numPartitions, serializer, metrics)
     }
-}
-
-/** The partition is the key. */
-private final class ByNumber(override val numPartitions: Int) extends Partitioner {
-  override def getPartition(key: Any): Int = key.asInstanceOf[Int]
 }

@@ -13,6 +13,7 @@ import org.apache.spark.sql.execution.datasources.{DataSource, FileFormat}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 import org.apache.spark.util.ThreadUtils
+import org.apache.spark.{PartitionIdPassthrough, Partitioner}
 
 /** Calls of `private[sql]` members that need no class of their own. */
 object SqlInternals {
@@ -60,6 +61,9 @@ object SqlInternals {
       }
     found.exists(!_.isInstanceOf[V1Table])
   }
+
+  /** The partitioner of keys that are numbers of partitions. */
+  def byNumber(numPartitions: Int): Partitioner = new PartitionIdPassthrough(numPartitions)
 
   /** The results of `f` in the same order. Separate threads compute several at a time. */
   def inThreads[A, B](all: Seq[A], name: String, threads: Int)(f: A => B): Seq[B] =
