@@ -1,9 +1,9 @@
 package io.github.skewext.skew
 
-import io.github.skewext.skew.exec.{KeySketchExec, SplitReadSpecs}
+import io.github.skewext.skew.exec.KeySketchExec
 import io.github.skewext.stable.{MadeOf, StableRows}
 
-import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ColumnarToRowExec, ShufflePartitionSpec, SparkPlan}
 import org.apache.spark.sql.skewext.ShuffleBlocks
 
@@ -106,7 +106,7 @@ private[skewext] case class ShuffleSource(
     .getOrElse(0.0)
 
   override def reading(specs: Seq[ShufflePartitionSpec]): SparkPlan =
-    SplitReadSpecs.of(stage, specs)
+    AQEShuffleReadExec(stage, specs)
 
   /** The source is unchanged: nodes above read the rows of the shuffle without further reads. */
   override def below(node: SparkPlan): PartitionSource = this

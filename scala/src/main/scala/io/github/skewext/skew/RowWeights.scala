@@ -74,7 +74,7 @@ private[skewext] object RowWeights {
     math.max(0.0, sampled - Deviations * deviation) * every
   }
 
-  private def median(values: IndexedSeq[Double]): Double = {
+  private[skew] def median(values: IndexedSeq[Double]): Double = {
     val sorted = values.sorted
     (sorted(sorted.size / 2) + sorted((sorted.size - 1) / 2)) / 2
   }

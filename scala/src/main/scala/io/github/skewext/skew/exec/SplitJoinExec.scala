@@ -61,9 +61,10 @@ case class SplitJoinExec(
     UnknownPartitioning(children.head.outputPartitioning.numPartitions)
 
   override protected def joined(makesRows: Boolean): RDD[InternalRow] = {
-    val joinTask = SplitJoinTask(task(makesRows), skewTasks)
+    // The closure must not contain the plan.
+    val (join, tasks) = (task(makesRows), skewTasks)
     val inputs = children.map(SplitReads.execute(_)) ++ marks
-    new MultiZipRDD[InternalRow](sparkContext, inputs, joinTask)
+    new MultiZipRDD[InternalRow](sparkContext, inputs, tasks.join(join, _, _))
   }
 
   @transient private lazy val skewTasks: SplitTasks = {

@@ -3,7 +3,7 @@ package io.github.skewext.skew.exec
 import io.github.skewext.bucket.files.SlicedBucketsExec
 
 import org.apache.spark.sql.execution._
-import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
 
 /**
  * Matches the nodes that define the reads of each task: Spark's for shuffles, and skewext's for
@@ -17,15 +17,6 @@ private[skewext] object SplitReadSpecs {
     case _ => None
   }
 
-  def of(stage: ShuffleQueryStageExec, specs: Seq[ShufflePartitionSpec]): SparkPlan =
-    AQEShuffleReadExec(stage, specs)
-
-  /** The node with other reads. */
-  def replaced(node: SparkPlan, specs: Seq[ShufflePartitionSpec]): SparkPlan = node match {
-    case read: AQEShuffleReadExec => AQEShuffleReadExec(read.child, specs)
-    case read: SlicedBucketsExec => read.copy(specs = specs)
-  }
-
   /**
    * Returns an input of a split join with other reads. Rules may have inserted nodes since the
    * split.
@@ -33,7 +24,10 @@ private[skewext] object SplitReadSpecs {
    * @param specs partial reads only if the input has a single source
    */
   def replacedIn(input: SparkPlan, specs: Seq[ShufflePartitionSpec]): SparkPlan =
-    input.transformUp { case node @ SplitReadSpecs(_) => replaced(node, specs) }
+    input.transformUp {
+      case read: AQEShuffleReadExec => AQEShuffleReadExec(read.child, specs)
+      case read: SlicedBucketsExec => read.copy(specs = specs)
+    }
 
   /**
    * Returns the reads of an input of a split join. It searches for them, because rules may have

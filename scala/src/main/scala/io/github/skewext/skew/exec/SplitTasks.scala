@@ -113,16 +113,6 @@ private[skewext] case class SplitTasks(
   }
 }
 
-/** The zip function of the operator's RDD if partitions are split. */
-private[skewext] case class SplitJoinTask(join: MultiJoinTask, tasks: SplitTasks)
-    extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[InternalRow]) {
-
-  override def apply(
-      partition: Int,
-      inputs: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] =
-    tasks.join(join, partition, inputs)
-}
-
 private[skewext] object SplitTasks {
 
   /** The inputs whose keys can be in the result. */

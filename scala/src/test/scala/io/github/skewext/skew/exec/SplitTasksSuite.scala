@@ -27,7 +27,8 @@ class SplitTasksSuite extends MultiJoinTaskTest {
       metric,
       metric)
     val shown = TestTask.run(memory) { _ =>
-      SplitJoinTask(task, tasks)(0, Array(() => rows(left), () => rows(right)))
+      tasks
+        .join(task, 0, Array(() => rows(left), () => rows(right)))
         .map(_.getLong(0))
         .toList
     }
