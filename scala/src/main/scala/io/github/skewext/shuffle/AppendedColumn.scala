@@ -67,18 +67,16 @@ final class AppendedColumn(dataType: DataType) {
     }
 
   private def appendBytes(column: ColumnVector, from: Int, rows: Int): Unit = {
-    val isShared = column match {
-      case vector: WritableColumnVector if vector.hasDictionary => appendShared(vector, from, rows)
-      case _ => false
+    var hasStarts = false
+    column match {
+      case vector: WritableColumnVector
+          if vector.hasDictionary && appendShared(vector, from, rows) =>
+        hasStarts = true
+      case vector: WritableColumnVector
+          if !vector.hasNull && !vector.hasDictionary && appendAtOnce(vector, from, rows) =>
+      case _ => appendEach(column, from, rows)
     }
-    if (!isShared) {
-      column match {
-        case vector: WritableColumnVector
-            if !vector.hasNull && !vector.hasDictionary && appendAtOnce(vector, from, rows) =>
-        case _ => appendEach(column, from, rows)
-      }
-      if (sharesBytes) noteStarts(count, rows, lastBytes)
-    }
+    if (sharesBytes && !hasStarts) noteStarts(count, rows, lastBytes)
     lastRowBytes = 0
     var sum = numBytes.toLong
     var i = count

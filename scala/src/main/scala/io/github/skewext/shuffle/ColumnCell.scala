@@ -7,16 +7,16 @@ import org.apache.spark.sql.vectorized.ColumnVector
 
 /** Reads values of each type from a column, as the eight bytes that an `UnsafeRow` has for them. */
 object ColumnCell {
-  private val Booleans = 0
-  private val Bytes = 1
-  private val Shorts = 2
-  private val Ints = 3
-  private val Longs = 4
-  private val Floats = 5
-  private val Doubles = 6
-  private val Strings = 7
-  private val Binaries = 8
-  private val Decimals = 9
+  final val Booleans = 0
+  final val Bytes = 1
+  final val Shorts = 2
+  final val Ints = 3
+  final val Longs = 4
+  final val Floats = 5
+  final val Doubles = 6
+  final val Strings = 7
+  final val Binaries = 8
+  final val Decimals = 9
 
   /** The number by which this object identifies a type. None for a type that only rows can hold. */
   def kindOf(dataType: DataType): Option[Int] = dataType match {

@@ -2,6 +2,9 @@ package io.github.skewext.join.exec.grouping
 
 import scala.annotation.switch
 
+import io.github.skewext.shuffle.ColumnCell
+import io.github.skewext.shuffle.ColumnCell._
+
 import org.apache.spark.sql.catalyst.expressions.codegen.GenerateOrdering
 import org.apache.spark.sql.catalyst.expressions.{Ascending, BaseOrdering, BoundReference, Expression, SortOrder, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.skewext.SparkShims
@@ -42,19 +45,15 @@ private[skewext] object KeyOrder {
   /** @param keys the key expressions of each input, bound to its rows */
   def apply(keys: Seq[Seq[Expression]]): KeyOrder = {
     val types = keys.head.map(_.dataType)
-    val inPlace = keys.forall(_.forall(_.isInstanceOf[BoundReference]))
-    if (inPlace && types.forall(ColumnOrder.kinds.isDefinedAt)) {
+    val kinds = types.flatMap(ColumnOrder.kindOf(_)).toArray
+    if (kinds.length < types.size) {
+      new ComputedOrder(keys, new GeneratedOrder(types))
+    } else if (keys.forall(_.forall(_.isInstanceOf[BoundReference]))) {
       new ColumnOrder(
         keys.map(_.collect { case BoundReference(ordinal, _, _) => ordinal }.toArray).toArray,
-        types.map(ColumnOrder.kinds).toArray)
-    } else if (types.forall(ColumnOrder.kinds.isDefinedAt)) {
-      new ComputedOrder(
-        keys,
-        new ColumnOrder(
-          Array.fill(keys.size)(types.indices.toArray),
-          types.map(ColumnOrder.kinds).toArray))
+        kinds)
     } else {
-      new ComputedOrder(keys, new GeneratedOrder(types))
+      new ComputedOrder(keys, new ColumnOrder(Array.fill(keys.size)(types.indices.toArray), kinds))
     }
   }
 }
@@ -64,9 +63,7 @@ private[skewext] object KeyOrder {
  * projection.
  */
 private final class ColumnOrder(ordinals: Array[Array[Int]], kinds: Array[Int]) extends KeyOrder {
-  import ColumnOrder._
-
-  override val prefixIsKey: Boolean = kinds.length == 1 && kinds(0) != Bytes
+  override val prefixIsKey: Boolean = kinds.length == 1 && !isBytes(kinds(0))
 
   override def mayHaveNull(prefix: Long): Boolean =
     kinds.length > 1 || prefix == KeyOrder.NullPrefix
@@ -75,7 +72,7 @@ private final class ColumnOrder(ordinals: Array[Array[Int]], kinds: Array[Int]) 
     val ordinal = ordinals(input)(0)
     if (row.isNullAt(ordinal)) {
       KeyOrder.NullPrefix
-    } else if (kinds(0) == Bytes) {
+    } else if (isBytes(kinds(0))) {
       textPrefix(row.getUTF8String(ordinal))
     } else {
       number(kinds(0), row, ordinal)
@@ -98,19 +95,21 @@ private final class ColumnOrder(ordinals: Array[Array[Int]], kinds: Array[Int]) 
     val nullA = a.isNullAt(i)
     val nullB = b.isNullAt(j)
     if (nullA || nullB) java.lang.Boolean.compare(nullB, nullA)
-    else if (kind == Bytes) SparkShims.compare(a.getUTF8String(i), b.getUTF8String(j))
+    // Strings and binaries are both compared as unsigned bytes.
+    else if (isBytes(kind)) SparkShims.compare(a.getUTF8String(i), b.getUTF8String(j))
     else java.lang.Long.compare(number(kind, a, i), number(kind, b, j))
   }
 
   /** A number that sorts like the value. */
   private def number(kind: Int, row: UnsafeRow, ordinal: Int): Long = (kind: @switch) match {
-    case Bit => if (row.getBoolean(ordinal)) 1L else 0L
-    case Int8 => row.getByte(ordinal).toLong
-    case Int16 => row.getShort(ordinal).toLong
-    case Int32 => row.getInt(ordinal).toLong
-    case Int64 | Unscaled => row.getLong(ordinal)
-    case Float32 => signed(DoublePrefixComparator.computePrefix(row.getFloat(ordinal).toDouble))
-    case Float64 => signed(DoublePrefixComparator.computePrefix(row.getDouble(ordinal)))
+    case Booleans => if (row.getBoolean(ordinal)) 1L else 0L
+    case Bytes => row.getByte(ordinal).toLong
+    case Shorts => row.getShort(ordinal).toLong
+    case Ints => row.getInt(ordinal).toLong
+    // All decimals of a column have one scale, so their unscaled values have the same order.
+    case Longs | Decimals => row.getLong(ordinal)
+    case Floats => signed(DoublePrefixComparator.computePrefix(row.getFloat(ordinal).toDouble))
+    case Doubles => signed(DoublePrefixComparator.computePrefix(row.getDouble(ordinal)))
   }
 
   private def textPrefix(text: UTF8String): Long =
@@ -121,30 +120,12 @@ private final class ColumnOrder(ordinals: Array[Array[Int]], kinds: Array[Int]) 
 }
 
 private object ColumnOrder {
-  final val Bytes = 0
-  final val Bit = 1
-  final val Int8 = 2
-  final val Int16 = 3
-  final val Int32 = 4
-  final val Int64 = 5
-  final val Float32 = 6
-  final val Float64 = 7
-  final val Unscaled = 8
 
-  /** How columns of a type are compared. Undefined for types that need a generated ordering. */
-  val kinds: PartialFunction[DataType, Int] = {
-    // Both are compared as unsigned bytes.
-    case StringType | BinaryType => Bytes
-    case BooleanType => Bit
-    case ByteType => Int8
-    case ShortType => Int16
-    case IntegerType | DateType | _: YearMonthIntervalType => Int32
-    case LongType | TimestampType | TimestampNTZType | _: DayTimeIntervalType => Int64
-    // All values of a column have one scale, so their unscaled values have the same order.
-    case d: DecimalType if d.precision <= Decimal.MAX_LONG_DIGITS => Unscaled
-    case FloatType => Float32
-    case DoubleType => Float64
-    case other if SparkShims.isTime(other) => Int64
+  /** How columns of a type are compared. None for types that need a generated ordering. */
+  def kindOf(dataType: DataType): Option[Int] = dataType match {
+    case string: StringType if string != StringType => None
+    case other if SparkShims.isTime(other) => Some(Longs)
+    case other => ColumnCell.kindOf(other)
   }
 }
 
