@@ -39,15 +39,10 @@ object PythonApi {
   }
 
   /**
-   * The N-way join of `inputs`.
+   * [[Skewext.multiJoin]], with a role for each input.
    *
    * @param keys the names of each input's key columns.
    * @param keyNames the names of the key columns in the result.
-   * @param roles a role name for every input, see [[io.github.skewext.join.InputRole]].
-   * @param suffixes null, or for every input null or a suffix for columns whose name occurs in
-   *                 another input, too.
-   * @param indicator null, or the name of a column with the positions of the inputs that have the
-   *                  key.
    */
   def multiJoin(
       inputs: JList[DataFrame],
@@ -104,13 +99,7 @@ object PythonApi {
     Joins.asOfJoin(spine, tables, Nil, spineTime, how, listed(suffixes))
   }
 
-  /**
-   * The latest row of each key.
-   *
-   * @param by columns or orders: the first row in this order is the latest. The greatest value of a
-   *           column without a direction is the first, and null is the last.
-   * @param ties null, or more of these.
-   */
+  /** [[Skewext.latest]] of a DataFrame. */
   def latest(
       df: DataFrame,
       keys: JList[String],

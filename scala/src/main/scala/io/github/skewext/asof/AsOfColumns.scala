@@ -92,12 +92,4 @@ private[asof] object AsOfColumns {
       .fold(versions)(Filter(_, versions))
 
   def fail(message: String): Nothing = throw SqlInternals.analysisError(message)
-
-  def refuseStreams(inputs: Seq[LogicalPlan], what: String): Unit =
-    inputs.zipWithIndex.foreach { case (input, i) =>
-      if (input.isStreaming) {
-        fail(
-          s"Input $i (counting from 0) is a streaming DataFrame; $what supports only batch inputs.")
-      }
-    }
 }

@@ -2,7 +2,7 @@ package io.github.skewext.asof
 
 import io.github.skewext.asof.AsOfColumns.fail
 import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
-import io.github.skewext.join.{KeyColumn, KeyTypes, NewIds}
+import io.github.skewext.join.{BatchInputs, KeyColumn, KeyTypes, NewIds}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
@@ -56,7 +56,7 @@ private[skewext] class AsOfJoinBuilder(
     suffixes.filter(_.size != tables.size + 1).foreach { given =>
       fail(s"There are ${tables.size + 1} inputs, but suffixes for ${given.size}.")
     }
-    AsOfColumns.refuseStreams(spine +: tables.map(_.plan), "an as-of join")
+    BatchInputs.check(spine +: tables.map(_.plan), "an as-of join")
     val separated = NewIds.separated(spine +: tables.map(_.plan))
     val (base, ofSpine) = separated.head
     val parts = tables.indices.map { i =>

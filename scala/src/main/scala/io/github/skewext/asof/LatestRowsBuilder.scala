@@ -1,6 +1,6 @@
 package io.github.skewext.asof
 
-import io.github.skewext.join.{KeyColumn, KeyTypes}
+import io.github.skewext.join.{BatchInputs, KeyColumn, KeyTypes}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
@@ -21,7 +21,7 @@ private[skewext] object LatestRowsBuilder {
       keys: Seq[String],
       by: Seq[Expression],
       ties: Option[Seq[Expression]]): LogicalPlan = SqlInternals.withActive(session) {
-    AsOfColumns.refuseStreams(Seq(input), "latest")
+    BatchInputs.check(Seq(input), "latest")
     if (keys.isEmpty) AsOfColumns.fail("The list of key columns is empty; latest needs a key.")
     if (by.isEmpty) AsOfColumns.fail("The list 'by' is empty; latest needs a column to order by.")
     val resolver = session.sessionState.conf.resolver

@@ -83,13 +83,7 @@ private[skewext] class MultiFullJoinBuilder(
     if (roles.forall(_ == Excluded)) {
       fail("All inputs are excluded, so the join has no rows. Give an input another role.")
     }
-    inputs.zipWithIndex.foreach { case (input, i) =>
-      if (input.isStreaming) {
-        fail(
-          s"Input $i (counting from 0) is a streaming DataFrame; a multi-way join supports only " +
-            "batch inputs.")
-      }
-    }
+    BatchInputs.check(inputs, "a multi-way join")
   }
 
   /**

@@ -199,7 +199,7 @@ private[skewext] object JoinTreePlanner {
    * The key columns in earlier rewrites of a join, by the columns of the tree and the names and
    * types of the key.
    */
-  private val Detailed = TreeNodeTag[TrieMap[Key, Seq[Attribute]]]("skewext.keyColumns")
+  private val KeyColumns = TreeNodeTag[TrieMap[Key, Seq[Attribute]]]("skewext.keyColumns")
 
   /**
    * Makes later rewrites of this join use the same key columns. While Spark pushes predicates into
@@ -207,12 +207,12 @@ private[skewext] object JoinTreePlanner {
    * With new key columns in each rewrite, they would always change.
    */
   def remember(join: LogicalPlan): Unit =
-    if (join.getTagValue(Detailed).isEmpty)
-      join.setTagValue(Detailed, TrieMap.empty[Key, Seq[Attribute]])
+    if (join.getTagValue(KeyColumns).isEmpty)
+      join.setTagValue(KeyColumns, TrieMap.empty[Key, Seq[Attribute]])
 
   /** The key columns that the same tree had in an earlier rewrite. */
   private def asBefore(group: JoinTree)(made: Seq[Attribute]): Seq[Attribute] = {
-    group.top.flatMap(_.getTagValue(Detailed)) match {
+    group.top.flatMap(_.getTagValue(KeyColumns)) match {
       case Some(given) =>
         val key = made.map(a => (a.name, a.dataType))
         given.getOrElseUpdate((group.original.output.map(_.exprId), key), made)

@@ -1,6 +1,6 @@
 package io.github.skewext.sketch
 
-import io.github.skewext.join.{KeyColumn, KeyTypes}
+import io.github.skewext.join.{BatchInputs, KeyColumn, KeyTypes}
 import io.github.skewext.rules.StageName
 
 import org.apache.spark.sql.catalyst.InternalRow
@@ -123,11 +123,7 @@ private[skewext] object KeyPass {
       session: SparkSession,
       plans: Seq[LogicalPlan],
       names: Seq[Seq[String]]): (Seq[Attribute], Seq[Seq[Expression]]) = {
-    plans.zipWithIndex.foreach { case (plan, i) =>
-      if (plan.isStreaming) {
-        fail(s"Input $i (counting from 0) is streaming; a report takes batch inputs only.")
-      }
-    }
+    BatchInputs.check(plans, "a report")
     if (names.exists(_.isEmpty)) fail("The list of key columns is empty; a report needs a key.")
     if (names.size != plans.size) {
       fail(s"There are ${plans.size} inputs, but key columns for ${names.size}.")

@@ -42,8 +42,6 @@ case class MarkedBroadcastJoinExec(
 
   override def children: Seq[SparkPlan] = Seq(large, small, seen)
 
-  override def nodeName: String = "MarkedBroadcastJoin"
-
   override def output: Seq[Attribute] =
     MarkedBroadcastJoin.output(large.output, small.output, rowId, joinType, smallSide)
 

@@ -20,8 +20,6 @@ case class LatestRowsExec(keys: Seq[Expression], order: Seq[SortOrder], child: S
     with KeepsStableRows
     with ReadsBulkRows {
 
-  override def nodeName: String = "LatestRows"
-
   override def output: Seq[Attribute] = child.output
 
   override def outputPartitioning: Partitioning = child.outputPartitioning

@@ -25,8 +25,6 @@ case class MergeSortedFilesExec(order: Seq[SortOrder], mostFiles: Int, child: Sp
     with KeepsStableRows
     with PartitionwiseOperator {
 
-  override def nodeName: String = "MergeSortedFiles"
-
   override def output: Seq[Attribute] = child.output
 
   override def madeOf: Seq[MadeOf.Part] = Seq(MadeOf.Part(child, linear = true))

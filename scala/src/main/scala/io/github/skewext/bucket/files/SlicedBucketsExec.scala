@@ -23,8 +23,6 @@ private[skewext] case class SlicedBucketsExec(
     extends UnaryExecNode
     with KeepsStableRows {
 
-  override def nodeName: String = "SlicedBuckets"
-
   override def output: Seq[Attribute] = child.output
 
   override def outputPartitioning: Partitioning = UnknownPartitioning(specs.size)

@@ -1,7 +1,6 @@
 package io.github.skewext.join.hint
 
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 
 /**
  * A key with many rows.
@@ -18,8 +17,6 @@ case class HotKey(
 
   /** Rows with this key on both sides, as a fraction of all rows; None if not counted. */
   def share: Option[Double] = for (left <- leftShare; right <- rightShare) yield left + right
-
-  def shareOf(side: BuildSide): Option[Double] = if (side == BuildLeft) leftShare else rightShare
 
   override def toString: String = values.mkString("(", ", ", ")")
 }

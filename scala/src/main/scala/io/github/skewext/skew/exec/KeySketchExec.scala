@@ -26,8 +26,6 @@ case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, 
     with CodegenSupport
     with KeepsStableRows {
 
-  override def nodeName: String = "KeySketch"
-
   override def output: Seq[Attribute] = child.output
 
   override def passesColumns: Boolean = true
