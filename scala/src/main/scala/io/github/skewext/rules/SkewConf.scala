@@ -21,24 +21,23 @@ object SkewConf {
     private[SkewConf] val modes = Set(Off, MultiJoin, All)
   }
 
-  private def entry(key: String, doc: String) = buildConf(key).doc(doc).version("0.1.0")
-
-  private def internal(key: String, doc: String) = entry(key, doc).internal()
-
-  private def switch(key: String, doc: String) = entry(key, doc).booleanConf.createWithDefault(true)
+  private def switch(key: String, doc: String) =
+    buildConf(key).doc(doc).version("0.1.0").booleanConf.createWithDefault(true)
 
   private def internalSwitch(key: String, doc: String) =
-    internal(key, doc).booleanConf.createWithDefault(true)
+    buildConf(key).internal().doc(doc).version("0.1.0").booleanConf.createWithDefault(true)
 
   val ENABLED = switch(
     "spark.skewext.enabled",
     "The master switch. When false, Spark plans as if skewext were not there. A multi-way join " +
       "that a query requests by name becomes Spark's own chain of two-way joins.")
 
-  val EXCLUDED_RULES = entry(
-    "spark.skewext.excludedRules",
-    "Names of rules of skewext to exclude, separated by commas. rules.md lists the names. " +
-      "Rules of the optimizer can also be excluded with spark.sql.optimizer.excludedRules.").stringConf.toSequence
+  val EXCLUDED_RULES = buildConf("spark.skewext.excludedRules")
+    .doc("Names of rules of skewext to exclude, separated by commas. rules.md lists the names. " +
+      "Rules of the optimizer can also be excluded with spark.sql.optimizer.excludedRules.")
+    .version("0.1.0")
+    .stringConf
+    .toSequence
     .createWithDefault(Nil)
 
   val MULTI_JOIN_SPREAD_NULL_KEYS = switch(
@@ -61,38 +60,48 @@ object SkewConf {
       "spark.sql.optimizer.dynamicPartitionPruning.*, and rows by a bloom filter under those of " +
       "spark.sql.optimizer.runtime.bloomFilter.*.")
 
-  val MULTI_JOIN_ORDER = entry(
-    "spark.skewext.multiJoin.order",
-    "Output order of the multi-way join. 'auto': sorted by the key, without keeping rows in " +
-      "memory, if all inputs are sorted by the key (bucketed and sorted tables) and no partition " +
-      "is split; otherwise no order. 'natural': always sorted by the key, at the cost of a sort " +
-      "of each unsorted input; no partition is split. 'none': no order, and rows are grouped by " +
-      "hash even if the inputs are sorted.").stringConf
+  val MULTI_JOIN_ORDER = buildConf("spark.skewext.multiJoin.order")
+    .doc(
+      "Output order of the multi-way join. 'auto': sorted by the key, without keeping rows " +
+        "in memory, if all inputs are sorted by the key (bucketed and sorted tables) and no " +
+        "partition is split; otherwise no order. 'natural': always sorted by the key, at the " +
+        "cost of a sort of each unsorted input; no partition is split. 'none': no " +
+        "order, and rows are grouped by hash even if the inputs are sorted.")
+    .version("0.1.0")
+    .stringConf
     .transform(_.toLowerCase(java.util.Locale.ROOT))
     .checkValues(Set("auto", "natural", "none"))
     .createWithDefault("auto")
 
-  val MULTI_JOIN_GROUPING = internal(
-    "spark.skewext.multiJoin.grouping",
-    "How a task of the multi-way join groups the rows of a key. 'hash' keeps rows in hash " +
-      "tables and switches to sorting when they exceed the memory of the task. 'sort' sorts, and " +
-      "spills if necessary, from the start.").stringConf
+  val MULTI_JOIN_GROUPING = buildConf("spark.skewext.multiJoin.grouping")
+    .internal()
+    .doc(
+      "How a task of the multi-way join groups the rows of a key. 'hash' keeps rows in hash " +
+        "tables and switches to sorting when they exceed the memory of the task. 'sort' sorts, " +
+        "and spills if necessary, from the start.")
+    .version("0.1.0")
+    .stringConf
     .transform(_.toLowerCase(java.util.Locale.ROOT))
     .checkValues(Set("hash", "sort"))
     .createWithDefault("hash")
 
-  val MULTI_JOIN_MAX_ROWS_IN_MEMORY = internal(
-    "spark.skewext.multiJoin.maxRowsInMemory",
-    "Number of rows that a task of the multi-way join keeps in hash tables before it switches " +
-      "to sorting, even if it has more memory.").longConf
+  val MULTI_JOIN_MAX_ROWS_IN_MEMORY = buildConf("spark.skewext.multiJoin.maxRowsInMemory")
+    .internal()
+    .doc("Number of rows that a task of the multi-way join keeps in hash tables before it " +
+      "switches to sorting, even if it has more memory.")
+    .version("0.1.0")
+    .longConf
     .checkValue(_ >= 0, "The number of rows must not be negative.")
     .createWithDefault(Long.MaxValue)
 
-  val MULTI_JOIN_GROUP_ROWS_IN_MEMORY = internal(
-    "spark.skewext.multiJoin.groupRowsInMemory",
-    "Number of rows of one key and one input that a sorting task of the multi-way join keeps " +
-      "on the heap while it combines duplicate keys. Further rows go to memory pages that Spark " +
-      "can spill. A larger number spills less and uses more heap.").intConf
+  val MULTI_JOIN_GROUP_ROWS_IN_MEMORY = buildConf("spark.skewext.multiJoin.groupRowsInMemory")
+    .internal()
+    .doc(
+      "Number of rows of one key and one input that a sorting task of the multi-way join " +
+        "keeps on the heap while it combines duplicate keys. Further rows go to memory pages " +
+        "that Spark can spill. A larger number spills less and uses more heap.")
+    .version("0.1.0")
+    .intConf
     .checkValue(_ > 0, "At least one row must be allowed.")
     .createWithDefault(4096)
 
@@ -101,24 +110,30 @@ object SkewConf {
     "When true, chains of Spark's full outer joins on one key are rewritten to one multi-way " +
       "join, and Spark's own as-of joins to skewext's.")
 
-  val MULTI_JOIN_REWRITE_MIN_INPUTS = entry(
-    "spark.skewext.multiJoin.rewrite.minInputs",
-    "Smallest number of inputs of a chain that is rewritten to a multi-way join. Shorter " +
-      "chains remain Spark's joins.").intConf
+  val MULTI_JOIN_REWRITE_MIN_INPUTS = buildConf("spark.skewext.multiJoin.rewrite.minInputs")
+    .doc("Smallest number of inputs of a chain that is rewritten to a multi-way join. Shorter " +
+      "chains remain Spark's joins.")
+    .version("0.1.0")
+    .intConf
     .checkValue(_ >= 2, "A join has at least two inputs.")
     .createWithDefault(3)
 
-  val MULTI_JOIN_REWRITE_MIXED = entry(
-    "spark.skewext.multiJoin.rewrite.mixed.enabled",
-    "When true, inner, left, right and anti joins on the key of a chain become part of the " +
-      "multi-way join. When false, they do so only if Spark would shuffle the result of a full " +
-      "outer join for them.").booleanConf
+  val MULTI_JOIN_REWRITE_MIXED = buildConf("spark.skewext.multiJoin.rewrite.mixed.enabled")
+    .doc(
+      "When true, inner, left, right and anti joins on the key of a chain become part " +
+        "of the multi-way join. When false, they do so only if Spark would shuffle the result " +
+        "of a full outer join for them.")
+    .version("0.1.0")
+    .booleanConf
     .createWithDefault(false)
 
   /** The old name of [[SHUFFLE_ENABLED]], registered so that Spark checks its value. */
-  val SHUFFLE_BULK_ROWS = internal(
-    "spark.skewext.shuffle.bulkRows.enabled",
-    "The old name of spark.skewext.shuffle.enabled.").booleanConf.createOptional
+  val SHUFFLE_BULK_ROWS = buildConf("spark.skewext.shuffle.bulkRows.enabled")
+    .internal()
+    .doc("The old name of spark.skewext.shuffle.enabled.")
+    .version("0.1.0")
+    .booleanConf
+    .createOptional
 
   val SHUFFLE_ENABLED = buildConf("spark.skewext.shuffle.enabled")
     .withAlternative(SHUFFLE_BULK_ROWS.key)
@@ -140,10 +155,12 @@ object SkewConf {
       "columns times partitions must not exceed 16384. Other exchanges write rows, and explain " +
       "shows the reason.")
 
-  val MULTI_JOIN_HASH_BITS = internal(
-    "spark.skewext.multiJoin.hashBits",
-    "Number of bits of the key's 64-bit hash that are used. Fewer bits cause collisions, for " +
-      "tests.").intConf
+  val MULTI_JOIN_HASH_BITS = buildConf("spark.skewext.multiJoin.hashBits")
+    .internal()
+    .doc("Number of bits of the key's 64-bit hash that are used. Fewer bits cause collisions, " +
+      "for tests.")
+    .version("0.1.0")
+    .intConf
     .checkValue(bits => bits >= 0 && bits <= 64, "Between 0 and 64.")
     .createWithDefault(64)
 
@@ -154,26 +171,32 @@ object SkewConf {
       "Spark's settings spark.sql.adaptive.skewJoin.* define a skewed partition, and " +
       "spark.sql.adaptive.advisoryPartitionSizeInBytes the size of a slice.")
 
-  val SKEW_MAX_SLICES = internal(
-    "spark.skewext.skew.maxSlices",
-    "Largest number of slices of one skewed partition. Each slice is one task, which reads the " +
-      "other inputs of the partition again.").intConf
+  val SKEW_MAX_SLICES = buildConf("spark.skewext.skew.maxSlices")
+    .internal()
+    .doc("Largest number of slices of one skewed partition. Each slice is one task, which reads " +
+      "the other inputs of the partition again.")
+    .version("0.1.0")
+    .intConf
     .checkValue(_ >= 2, "With fewer than two slices there is no split.")
     .createWithDefault(256)
 
-  val SKEW_MAX_REREAD_FACTOR = entry(
-    "spark.skewext.skew.maxRereadFactor",
-    "Limit on the data that all tasks of a split partition read, as a multiple of the data " +
-      "that one task would read. Each slice reads the other inputs of the partition again, and " +
-      "each task that shares the output of one map task reads all of that output. A larger value " +
-      "allows more slices, at the cost of more network and disk reads.").doubleConf
+  val SKEW_MAX_REREAD_FACTOR = buildConf("spark.skewext.skew.maxRereadFactor")
+    .doc(
+      "Limit on the data that all tasks of a split partition read, as a multiple of the data " +
+        "that one task would read. Each slice reads the other inputs of the partition again, " +
+        "and each task that shares the output of one map task reads all of that output. A " +
+        "larger value allows more slices, at the cost of more network and disk reads.")
+    .version("0.1.0")
+    .doubleConf
     .checkValue(_ >= 1, "A split never does less work than one task.")
     .createWithDefault(4.0)
 
-  val SKEW_MIN_GAIN = internal(
-    "spark.skewext.skew.minGain",
-    "Smallest expected gain of a split: the time of the longest task without the split, " +
-      "divided by that with the split. A larger value splits fewer partitions.").doubleConf
+  val SKEW_MIN_GAIN = buildConf("spark.skewext.skew.minGain")
+    .internal()
+    .doc("Smallest expected gain of a split: the time of the longest task without the split, " +
+      "divided by that with the split. A larger value splits fewer partitions.")
+    .version("0.1.0")
+    .doubleConf
     .checkValue(_ >= 1, "A split must not make the longest task longer.")
     .createWithDefault(1.5)
 
@@ -184,14 +207,20 @@ object SkewConf {
       "slice, and the other inputs of the partition.")
 
   /** One of the two settings before [[SKEW_OUTPUT_MODE]]. */
-  val SKEW_OUTPUT_ENABLED = internal(
-    "spark.skewext.skew.output.enabled",
-    "False is the old form of spark.skewext.skew.outputSkew.mode=off.").booleanConf.createOptional
+  val SKEW_OUTPUT_ENABLED = buildConf("spark.skewext.skew.output.enabled")
+    .internal()
+    .doc("False is the old form of spark.skewext.skew.outputSkew.mode=off.")
+    .version("0.1.0")
+    .booleanConf
+    .createOptional
 
   /** The other setting before [[SKEW_OUTPUT_MODE]]. */
-  val SKEW_OUTPUT_SPARK_JOINS = internal(
-    "spark.skewext.skew.output.sparkJoins.enabled",
-    "True is the old form of spark.skewext.skew.outputSkew.mode=all.").booleanConf.createOptional
+  val SKEW_OUTPUT_SPARK_JOINS = buildConf("spark.skewext.skew.output.sparkJoins.enabled")
+    .internal()
+    .doc("True is the old form of spark.skewext.skew.outputSkew.mode=all.")
+    .version("0.1.0")
+    .booleanConf
+    .createOptional
 
   val SKEW_OUTPUT_MODE = buildConf("spark.skewext.skew.outputSkew.mode")
     .doc(
@@ -207,29 +236,35 @@ object SkewConf {
     .checkValues(OutputSkew.modes)
     .createWithDefault(OutputSkew.MultiJoin)
 
-  val SKEW_OUTPUT_SAMPLE_EVERY = internal(
-    "spark.skewext.skew.output.sampleEvery",
-    "One row in this many is sampled. A smaller number suits tests with few rows.").intConf
+  val SKEW_OUTPUT_SAMPLE_EVERY = buildConf("spark.skewext.skew.output.sampleEvery")
+    .internal()
+    .doc("One row in this many is sampled. A smaller number suits tests with few rows.")
+    .version("0.1.0")
+    .intConf
     .checkValue(_ > 0, "At least one.")
     .createWithDefault(64)
 
-  val SKEW_JOIN_MAX_BROADCAST = entry(
-    "spark.skewext.skewJoin.maxBroadcastBytes",
-    "Largest size of a side that skew_join broadcasts. It limits the size that Spark estimates " +
-      "when it plans the query. In adaptive execution it also limits the size in memory when the " +
-      "driver has built the broadcast. A larger value uses more memory in the driver and in " +
-      "every executor. spark.driver.maxResultSize applies in any case.")
+  val SKEW_JOIN_MAX_BROADCAST = buildConf("spark.skewext.skewJoin.maxBroadcastBytes")
+    .doc(
+      "Largest size of a side that skew_join broadcasts. It limits the size that Spark " +
+        "estimates when it plans the query. In adaptive execution it also limits the size in " +
+        "memory when the driver has built the broadcast. A larger value uses more memory in " +
+        "the driver and in every executor. spark.driver.maxResultSize applies in any case.")
+    .version("0.1.0")
     .bytesConf(ByteUnit.BYTE)
     .checkValue(_ > 0, "At least one byte.")
     .createWithDefaultString("256MB")
 
-  val SKEW_JOIN_SAMPLE_ROWS = entry(
-    "spark.skewext.skewJoin.sampleRows",
-    "Number of rows of a side that skew_join samples with technique=\"auto\" to find hot keys, " +
-      "in a small job. It samples only if partitions cannot be split at run time and neither " +
-      "side is small enough to broadcast, and only tables and files, with or without filters. " +
-      "The sample contains the first rows of up to eight partitions. A larger number finds more " +
-      "hot keys and takes longer. A hint never samples. 0 disables sampling.").intConf
+  val SKEW_JOIN_SAMPLE_ROWS = buildConf("spark.skewext.skewJoin.sampleRows")
+    .doc(
+      "Number of rows of a side that skew_join samples with technique=\"auto\" to find hot " +
+        "keys, in a small job. It samples only if partitions cannot be split at run time and " +
+        "neither side is small enough to broadcast, and only tables and files, with or without " +
+        "filters. The sample contains the first rows of up to eight partitions. A larger " +
+        "number finds more hot keys and takes longer. A hint never samples. 0 disables " +
+        "sampling.")
+    .version("0.1.0")
+    .intConf
     .checkValue(_ >= 0, "The number of rows must not be negative.")
     .createWithDefault(100000)
 
@@ -238,28 +273,35 @@ object SkewConf {
     "When true, joins and aggregates on tables with sorted buckets merge the sorted files of a " +
       "bucket, where Spark would sort all rows. This includes tables with appended files.")
 
-  val BUCKET_MERGE_MAX_FILES = internal(
-    "spark.skewext.bucket.merge.maxFiles",
-    "Largest number of files of a bucket that a task merges for one table. All of them are " +
-      "open at the same time. If a bucket has more files, Spark sorts the rows.").intConf
+  val BUCKET_MERGE_MAX_FILES = buildConf("spark.skewext.bucket.merge.maxFiles")
+    .internal()
+    .doc("Largest number of files of a bucket that a task merges for one table. All of them are " +
+      "open at the same time. If a bucket has more files, Spark sorts the rows.")
+    .version("0.1.0")
+    .intConf
     .checkValue(_ > 0, "At least one file must be allowed.")
     .createWithDefault(8)
 
-  val BUCKET_MERGE_MULTI_JOIN_MAX_FILES = internal(
-    "spark.skewext.bucket.merge.multiJoin.maxFiles",
-    "Largest number of files of a bucket that a task merges for one table of a multi-way join. " +
-      "If a bucket has more files, the join groups rows by hash, without a shuffle or sort. That " +
-      "was faster than merging several files of several tables if the rows fit in memory. Raise " +
-      "it for buckets whose rows do not fit.").intConf
-    .checkValue(_ > 0, "At least one file must be allowed.")
-    .createWithDefault(1)
+  val BUCKET_MERGE_MULTI_JOIN_MAX_FILES =
+    buildConf("spark.skewext.bucket.merge.multiJoin.maxFiles")
+      .internal()
+      .doc(
+        "Largest number of files of a bucket that a task merges for one table of a multi-way " +
+          "join. If a bucket has more files, the join groups rows by hash, without a shuffle " +
+          "or sort. That was faster than merging several files of several tables if the rows " +
+          "fit in memory. Raise it for buckets whose rows do not fit.")
+      .version("0.1.0")
+      .intConf
+      .checkValue(_ > 0, "At least one file must be allowed.")
+      .createWithDefault(1)
 
-  val BUCKET_MERGE_MAX_BYTES = entry(
-    "spark.skewext.bucket.merge.maxBytes",
-    "Limit on the memory of the readers with which a task merges the files of one table. Each " +
-      "reader holds one row group or stripe of its file. The memory is estimated from the sizes " +
-      "of the files and the columns that the query reads. If the estimate is larger, Spark sorts " +
-      "the rows.")
+  val BUCKET_MERGE_MAX_BYTES = buildConf("spark.skewext.bucket.merge.maxBytes")
+    .doc(
+      "Limit on the memory of the readers with which a task merges the files of one table. " +
+        "Each reader holds one row group or stripe of its file. The memory is estimated from " +
+        "the sizes of the files and the columns that the query reads. If the estimate is " +
+        "larger, Spark sorts the rows.")
+    .version("0.1.0")
     .bytesConf(ByteUnit.BYTE)
     .checkValue(_ >= 0, "The number of bytes must not be negative.")
     .createWithDefaultString("512m")
@@ -275,10 +317,12 @@ object SkewConf {
       "if rows without a match are not in the result. It needs adaptive execution, which plans " +
       "the join after the broadcast.")
 
-  val BUCKET_PRUNING_MAX_VALUES = internal(
-    "spark.skewext.bucket.pruning.maxValues",
-    "Largest number of combinations of values of the bucket columns, or of keys of the " +
-      "broadcast side, for which buckets are pruned. With more, all buckets are read.").intConf
+  val BUCKET_PRUNING_MAX_VALUES = buildConf("spark.skewext.bucket.pruning.maxValues")
+    .internal()
+    .doc("Largest number of combinations of values of the bucket columns, or of keys of the " +
+      "broadcast side, for which buckets are pruned. With more, all buckets are read.")
+    .version("0.1.0")
+    .intConf
     .checkValue(_ > 0, "At least one.")
     .createWithDefault(10000)
 
