@@ -24,7 +24,7 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 /**
  * The entry point: `spark.sql.extensions=io.github.skewext.SkewExtensions`.
  *
- * `docs/rules.md` lists the rules that it registers, and where Spark runs them. A test checks the list.
+ * `docs/rules.md` lists the rules that it registers, and where Spark runs them.
  *
  * Consecutive rules at one extension point are one Spark rule ([[RuleGroup]]). It checks once
  * whether the plan has a join, or reads a bucketed table.

@@ -4,8 +4,8 @@ import org.json4s.jackson.JsonMethods.parse
 import org.json4s.{DefaultFormats, Formats, JString}
 
 /**
- * An explanation as JSON, for programs: the fields of [[Explanation]] in snake case. Python returns it
- * from `Explanation.to_dict`.
+ * An explanation as JSON, for programs: the fields of [[Explanation]] in snake case. Python returns
+ * it from `Explanation.to_dict`.
  */
 object ExplanationJson {
 

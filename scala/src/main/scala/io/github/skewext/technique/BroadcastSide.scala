@@ -24,8 +24,10 @@ private[skewext] object BroadcastSide {
     val side = wanted(request, sides)
     val limit = BroadcastLimit.maxBytes(request.session)
     if (!sides.contains(side)) {
-      Left(TechniqueReason.JoinType(
-        s"the ${nameOf(side)} side of a ${JoinTypeName.lower(request.joinType)} join cannot be broadcast"))
+      Left(
+        TechniqueReason.JoinType(
+          s"the ${nameOf(side)} side of a ${JoinTypeName.lower(request.joinType)} join cannot be " +
+            "broadcast"))
     } else if (!BroadcastLimit.isKnown(request.sizeOf(side))) {
       if (request.session.sessionState.conf.adaptiveExecutionEnabled) Right(side)
       else Left(TechniqueReason.TooLarge(described(request, side)))

@@ -4,6 +4,7 @@ import javax.servlet.http.HttpServletRequest
 
 import scala.annotation.unused
 
+import org.apache.spark.SparkEnv
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.shuffle.ShuffleManager
 import org.apache.spark.sql.catalyst.expressions.{DynamicPruningSubquery, Expression, FunctionTableSubqueryArgumentExpression, NullIntolerant}
@@ -13,7 +14,6 @@ import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan}
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.sql.{Column, DataFrame, Dataset, SparkSession}
 import org.apache.spark.unsafe.types.UTF8String
-import org.apache.spark.SparkEnv
 
 /** Code that differs between lines of Spark. Each line has its own object. */
 object SparkShims extends Until40Shims {

@@ -5,6 +5,7 @@ import scala.util.Random
 import io.github.skewext.join.exec.grouping.{KeyOrder, RowCursor}
 import org.scalatest.funsuite.AnyFunSuite
 
+import org.apache.spark.SparkException
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution.metric.SQLMetric
@@ -99,7 +100,7 @@ class MergedCursorSuite extends AnyFunSuite {
     assert(merged.next() === (("a", 1L)))
     assert(merged.next() === (("b", 2L)))
     assert(!merged.hasNext && !merged.hasNext)
-    intercept[NoSuchElementException](merged.next())
+    intercept[SparkException](merged.next())
   }
 
   test("what the readers of a task's files hold") {
