@@ -79,8 +79,8 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
   protected def slow[A](cases: A*): Seq[A] = if (testSlow) cases else Nil
 
   /** `make test` leaves out what was measured to be slow. */
-  override protected def test(name: String, tags: Tag*)(body: => Any)(
-      implicit position: Position): Unit =
+  override protected def test(name: String, tags: Tag*)(body: => Any)(implicit
+      position: Position): Unit =
     if (SlowTests.leavesOut(this, name) && !testSlow) ignore(name, tags: _*)(body)
     else super.test(name, tags: _*)(body)
 
