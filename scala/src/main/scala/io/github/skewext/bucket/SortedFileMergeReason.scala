@@ -35,8 +35,9 @@ object SortedFileMergeReason extends TaggedReasons[SortedFileMergeReason]("skewe
 
   val NonDeterministic = reason(
     "an expression above the scan is not deterministic",
-    "rand(), monotonically_increasing_id(), input_file_name() and the like depend on reading " +
-      "one file after the other. Compute them above the join.")
+    "The merge reads several files at a time, so rand(), monotonically_increasing_id(), " +
+      "input_file_name() and the like would give other values. Leave them out, or compute " +
+      "rand() above the join.")
 
   val Format = reason(
     "only Parquet and ORC files preserve their sort order",

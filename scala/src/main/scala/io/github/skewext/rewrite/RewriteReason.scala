@@ -102,8 +102,8 @@ object RewriteReason extends TaggedReasons[RewriteReason]("skewext.notRewritten"
     "Call it in one of the inputs, or above all joins.")
 
   val RepeatedExpression = reason(
-    "an expression between its joins would be computed several times",
-    "Every use of a column between the joins computes it again. Compute it in one of the " +
+    "an expression between the joins of the chain would be computed several times",
+    "In one operator, each use of its column would compute it again. Compute it in one of the " +
       "inputs, or once above all joins.")
 
   val Subquery = reason(
@@ -115,8 +115,8 @@ object RewriteReason extends TaggedReasons[RewriteReason]("skewext.notRewritten"
     "Move the filter into an input or above all joins, if that gives the intended result.")
 
   val RolesDiffer = reason(
-    "a join requires a row of the joins below, from whichever of their inputs",
-    "Use multi_join with a role for each input, if that gives the intended result.")
+    "a join needs a match in any one of the inputs below it",
+    "Use multi_join with each input required or optional, if that gives the intended result.")
 
   val OuterReference =
     reason("it refers to columns of the outer query", "Write the subquery as a join.")

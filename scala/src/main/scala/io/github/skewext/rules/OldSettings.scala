@@ -12,6 +12,8 @@ import org.apache.spark.sql.internal.SQLConf
 object OldSettings extends Logging {
 
   /**
+   * A setting with an old name.
+   *
    * @param key the old name.
    * @param instead what to use in its place, for users.
    * @param replacement the new setting. If both are set, the new one wins.

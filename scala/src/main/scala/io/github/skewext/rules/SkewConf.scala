@@ -62,11 +62,11 @@ object SkewConf {
 
   val MULTI_JOIN_ORDER = buildConf("spark.skewext.multiJoin.order")
     .doc(
-      "Output order of the multi-way join. 'auto': sorted by the key, without keeping rows " +
-        "in memory, if all inputs are sorted by the key (bucketed and sorted tables) and no " +
-        "partition is split; otherwise no order. 'natural': always sorted by the key, at the " +
-        "cost of a sort of each unsorted input; no partition is split. 'none': no " +
-        "order, and rows are grouped by hash even if the inputs are sorted.")
+      "Order of the multi-way join's output in each partition. 'auto': sorted by the key if all " +
+        "inputs are sorted by the key (bucketed and sorted tables) and no partition is split; " +
+        "otherwise no order. 'natural': always sorted by the key, at the cost of a sort of each " +
+        "unsorted input; no partition is split. 'none': no order, and rows are grouped by hash " +
+        "even if the inputs are sorted.")
     .version("0.1.0")
     .stringConf
     .transform(_.toLowerCase(java.util.Locale.ROOT))
@@ -120,9 +120,9 @@ object SkewConf {
 
   val MULTI_JOIN_REWRITE_MIXED = buildConf("spark.skewext.multiJoin.rewrite.mixed.enabled")
     .doc(
-      "When true, inner, left, right and anti joins on the key of a chain become part " +
-        "of the multi-way join. When false, they do so only if Spark would shuffle the result " +
-        "of a full outer join for them.")
+      "When true, inner, left, right and anti joins on the key of a chain of joins become part " +
+        "of the multi-way join. When false, they do so only above a full outer join, if Spark " +
+        "would shuffle its result again.")
     .version("0.1.0")
     .booleanConf
     .createWithDefault(false)
@@ -140,8 +140,8 @@ object SkewConf {
     .doc(
       "When true, the exchanges directly below a multi-way join write and read columns or whole " +
         "buffers of rows, and split joins read Spark's own exchanges by the buffer. Both take " +
-        "less CPU time per row. Whole buffers need Spark's own shuffle manager, and both a session " +
-        "without plugins (spark.plugins).")
+        "less CPU time per row. Whole buffers need Spark's own shuffle manager. If spark.plugins " +
+        "is set, Spark's own exchanges run.")
     .version("0.3.0")
     .booleanConf
     .createWithDefault(true)
@@ -335,8 +335,8 @@ object SkewConf {
   val UI_ENABLED = switch(
     "spark.skewext.ui.enabled",
     "When true, the rewrites and splits of a query's joins are recorded for the tab 'skewext' " +
-      "of Spark's UI and, if Spark writes one, in the event log. It has no effect if both are " +
-      "off. The tab exists only if the setting is true when the application starts.")
+      "of Spark's UI and, if Spark writes one, in the event log. It has no effect if the UI and " +
+      "the event log are off. The tab exists only if it is true when the application starts.")
 
   def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)
 

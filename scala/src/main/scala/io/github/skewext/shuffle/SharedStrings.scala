@@ -10,8 +10,9 @@ import org.apache.spark.sql.execution.vectorized.{Dictionary, WritableColumnVect
 import org.apache.spark.unsafe.Platform
 
 /**
- * Where the strings of a file's dictionary are in the bytes of an [[AppendedColumn]]. A vector with
- * a dictionary decodes a string for each row that has it. This class decodes it once.
+ * Where the strings of a dictionary are in the bytes of an [[AppendedColumn]]. A vector with a
+ * dictionary decodes a string for each row that has it. This class decodes it once a dictionary,
+ * of which Parquet has one for each column of a row group.
  *
  * @param bytes gets each string when a row has it for the first time
  */

@@ -1,9 +1,10 @@
 package io.github.skewext.skew
 
 /**
- * The estimated output of a partition, as costs.
+ * The estimated cost of writing the output of a partition whose hot keys have many pairs of rows.
+ * The unit is the cost of reading a byte of input.
  *
- * @param slices the number of slices that suits the cost of the partition.
+ * @param slices the number of slices with which each costs as much as a slice should.
  */
 private[skew] case class HotOutput(
     cost: Double,

@@ -15,8 +15,8 @@ import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkP
 import org.apache.spark.sql.skewext.SparkShims
 
 /**
- * A join of Spark or skewext, described as inputs with roles. [[SplitJoinExec]] replaces it, or the
- * split form of a [[SpineJoinExec]].
+ * A join of Spark or skewext, described as inputs with roles, so that a join of split partitions
+ * can replace it: a [[SplitJoinExec]], or a [[SpineJoinExec]] that is split.
  *
  * Spark's joins on one key that follow each other without a shuffle become one: in
  * `(a JOIN b ON a.k = b.k) LEFT JOIN c ON a.k = c.k`, a and b are required and c is optional. So do
@@ -24,9 +24,9 @@ import org.apache.spark.sql.skewext.SparkShims
  * four inputs are required.
  *
  * @param replaced the join.
- * @param condition a further condition on the rows of the operator.
- * @param output the join's output, over the operator's columns.
- * @param operator creates the operator for other children.
+ * @param condition a further condition on the rows of the new operator.
+ * @param output the join's output, over the new operator's columns.
+ * @param operator creates the new operator for the given children.
  */
 case class JoinedInputs(
     replaced: SparkPlan,

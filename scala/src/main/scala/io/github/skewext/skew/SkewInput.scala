@@ -7,7 +7,7 @@ import io.github.skewext.join.InputRole
  *
  * @param bytes its size in every partition.
  * @param blocks for every partition, the blocks of all map tasks, in the order of the map tasks.
- * @param sliceable whether a join with a part of its shuffled rows is a part of the join.
+ * @param sliceable whether joining a part of its shuffled rows gives a part of the result.
  * @param cuttable whether a block may be divided by a hash of its rows. Like `stable`, it is
  *                 evaluated only if a partition is skewed.
  * @param stable whether recomputing its rows gives the same keys, so that tasks that read them at
@@ -20,8 +20,8 @@ import io.github.skewext.join.InputRole
  *                   be sliced.
  * @param dropCost the cost of reading a byte that is then dropped, relative to 1 for a byte that is
  *                 joined.
- * @param candidates for a partition, how many bytes of rows a task before the join sends to the
- *                   residual, if it sends rows.
+ * @param candidates for a partition, how many bytes a task before the join sends to the residual,
+ *                   the task for rows that no slice matches. 0 if it sends only marks.
  * @param equalRows for a partition, whether so many of its rows are equal that hashes cannot divide
  *                  them.
  */

@@ -99,7 +99,8 @@ object SkewReason extends Reasons[SkewReason] {
 
   val JoinType = reason(
     "joins of this type cannot be split",
-    "These are existence joins and the like. Rewrite the query with a semi, anti or outer join.")
+    "Existence joins (EXISTS or IN below OR) and single joins of scalar subqueries are such. " +
+      "Rewrite the query with a semi, anti or outer join.")
 
   val KeyType = reason(
     "the key has a collation, so equal keys may differ in their bytes",

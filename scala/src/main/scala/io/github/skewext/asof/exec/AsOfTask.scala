@@ -98,8 +98,9 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[Iterator[Internal
 }
 
 /**
- * Of a part of the versions of one table, those that are the last before a row of the spine, or the
- * first after it. The version that matches the row is one of them in its part of the versions.
+ * Searches a slice of the versions of one table for those that can match: the last one before each
+ * row of the spine, and the first one after it. The version that matches a row is always found in
+ * the slice that contains it.
  *
  * @param input the number of the table.
  */

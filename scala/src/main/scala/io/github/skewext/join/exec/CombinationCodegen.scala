@@ -8,8 +8,9 @@ import org.apache.spark.sql.execution.{CodegenSupport, InputAdapter, SparkPlan, 
 
 /**
  * Whole-stage code generation in which operators above a join read its columns in the rows of the
- * inputs. A filter or an aggregate reads only the columns that it uses, and no row is built in
- * between. Only the consumers are generated code. The inputs return rows, as for a sort-merge join.
+ * inputs. A combination has one row of each input. A filter or an aggregate above reads only the
+ * columns that it uses, and no output row is built in between. Only the operators above are
+ * generated code. The inputs return rows, as for a sort-merge join.
  */
 private[skewext] trait CombinationCodegen extends SparkPlan with CodegenSupport {
 
