@@ -10,6 +10,8 @@ import scala.util.Random
 import io.github.skewext.join.exec.MultiJoinExec
 import io.github.skewext.join.optimizer.{DropUnusedInputs, PropagateEmptyInputs}
 import io.github.skewext.rules.SkewConf
+import org.scalactic.source.Position
+import org.scalatest.Tag
 
 import org.apache.spark.SparkConf
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
@@ -23,8 +25,6 @@ import org.apache.spark.sql.test.SharedSparkSession
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.QueryExecutionListener
 import org.apache.spark.sql.{DataFrame, QueryTest, Row}
-import org.scalactic.source.Position
-import org.scalatest.Tag
 
 /**
  * A session with the extension on, and the two oracles: the same logical plan with skewext switched
