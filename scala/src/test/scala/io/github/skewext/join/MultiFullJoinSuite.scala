@@ -130,8 +130,8 @@ class MultiFullJoinSuite extends MultiJoinTest {
         val joined =
           multiJoin(inputs.take(roles.size), Seq("k", "l"), roles = roles, indicator = "i")
         // The indicator of each row must agree with the roles.
-        val indicator = joined.columns.indexOf("i")
-        checkJoin(joined).map(_.getSeq[Int](indicator)).foreach { present =>
+        val column = joined.columns.indexOf("i")
+        checkJoin(joined).map(_.getSeq[Int](column)).foreach { present =>
           assert(present.nonEmpty)
           roles.zipWithIndex.foreach {
             case ("required", i) => assert(present.contains(i))
