@@ -81,8 +81,18 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
   /** `make test` leaves out what was measured to be slow. */
   override protected def test(name: String, tags: Tag*)(body: => Any)(implicit
       position: Position): Unit =
-    if (SlowTests.leavesOut(this, name) && !testSlow) ignore(name, tags: _*)(body)
-    else super.test(name, tags: _*)(body)
+    if (SlowTests.leavesOut(this, name) && !testSlow) {
+      ignore(name, tags: _*)(body)
+      allRun = false
+    } else {
+      super.test(name, tags: _*)(body)
+    }
+
+  private var allRun = true
+
+  /** A test of what all tests before it have seen. */
+  protected def testOfAll(name: String)(body: => Any): Unit =
+    if (allRun) test(name)(body) else ignore(name)(body)
 
   private var turns = 0
 

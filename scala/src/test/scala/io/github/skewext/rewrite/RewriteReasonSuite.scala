@@ -244,7 +244,7 @@ class RewriteReasonSuite extends RewriteTest {
     }
   }
 
-  test("these tests show every reason") {
+  testOfAll("these tests show every reason") {
     // Only v2 catalogs have tables with such partitions, see `StoragePartitionsSuite`.
     val elsewhere = StoragePartitions +: (if (isMistaken) Nil else Seq(SharedSubquery))
     assert(RewriteReason.all.filterNot(shown.contains) === elsewhere)
