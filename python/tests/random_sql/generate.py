@@ -218,7 +218,7 @@ class Generator:
             given = bound(join, ours, theirs, pairs)
             if given.rows <= MOST_ROWS:
                 return join, self._seen(join, left, right, given)
-        join, pairs = self._conditioned(random.choice((SEMI, ANTI)), left, ours, right, theirs)
+        join = replace(join, kind=random.choice((SEMI, ANTI)), natural=False)
         return join, self._seen(join, left, right, bound(join, ours, theirs, pairs))
 
     def _seen(self, join: Join, left: Source, right: Source, given: Relation) -> Relation:
