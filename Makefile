@@ -143,7 +143,7 @@ test-ci: ## All of the default line, a part of each other one: what CI runs
 	  $(foreach line,$(BY_SIZE),"$(MAKE) $(IN_LANE) test-ci-python SPARK=$(line)") || status=1; \
 	exit $$status
 
-# Of the Scala suites those of the default line and of the newest one: the others have the same shims.
+# Of the Scala suites those of the default line and of the newest one. Others run at night.
 test-ci-scala:
 	status=0; \
 	SKEWEXT_TEST_SLOW=1 SKEWEXT_RANDOM_MERGES=40 $(MAKE) --no-print-directory test-scala || status=1; \

@@ -115,7 +115,7 @@ def listens(port: int) -> bool:
 def test_a_server_with_the_extension(tmp_path: Path) -> None:
     extension = "spark.sql.extensions=io.github.skewext.SkewExtensions"
     with server(tmp_path, extension, jars=[skewext.jar_path()]) as address:
-        assert run(CLIENT, address, *SUITE) > 120
+        assert run(CLIENT, address, *SUITE) > 150
 
 
 def test_a_server_without(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import scala.util.Try
 import scala.util.control.NonFatal
 
 import io.github.skewext.asof.RewriteSparkAsOfJoins
-import io.github.skewext.join.MultiFullJoin
+import io.github.skewext.join.{JoinTypeName, MultiFullJoin}
 import io.github.skewext.rules.{ExtensionPoints, Guard, LoadedExtension, SkewConf, SparkLine}
 
 import org.apache.spark.sql.catalyst.plans.logical.{AsOfJoin, Join, LogicalPlan}
@@ -158,7 +158,7 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
       case join: MultiFullJoin => (Operators.describe(join), Origins.ofMultiJoin(Some(join)))
       case join: Join =>
         (
-          s"${Operators.typeOf(join.joinType)} join",
+          s"${JoinTypeName.lower(join.joinType)} join",
           Origins.ofSparks(Seq(join), outlines.off, plansAgain = true))
     }).getOrElse(Nil)
     joins.zipWithIndex.map { case ((title, origin), n) =>

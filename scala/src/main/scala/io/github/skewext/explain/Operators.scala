@@ -6,7 +6,6 @@ import io.github.skewext.join.{InputRole, JoinTypeName, MultiFullJoin}
 import io.github.skewext.technique.MarkedBroadcastJoinExec
 
 import org.apache.spark.sql.catalyst.expressions.EqualTo
-import org.apache.spark.sql.catalyst.plans.JoinType
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.BaseJoinExec
@@ -41,10 +40,10 @@ private[skewext] object Operators {
     val (joinType, keys) = operator.plan match {
       case join: BaseJoinExec =>
         val pairs = join.leftKeys.zip(join.rightKeys).map { case (l, r) => EqualTo(l, r) }
-        (typeOf(join.joinType), pairs ++ join.condition)
+        (JoinTypeName.lower(join.joinType), pairs ++ join.condition)
       case join: MarkedBroadcastJoinExec =>
         val pairs = join.largeKeys.zip(join.smallKeys).map { case (l, s) => EqualTo(l, s) }
-        (typeOf(join.joinType), pairs)
+        (JoinTypeName.lower(join.joinType), pairs)
       case join: MultiJoinExec =>
         val pairs = join.keys.tail.flatMap(_.zip(join.keys.head).map { case (r, l) =>
           EqualTo(l, r)
@@ -56,9 +55,7 @@ private[skewext] object Operators {
   }
 
   private def logicalType(plan: LogicalPlan): String = plan match {
-    case join: Join => typeOf(join.joinType)
+    case join: Join => JoinTypeName.lower(join.joinType)
     case _ => ""
   }
-
-  def typeOf(joinType: JoinType): String = JoinTypeName.lower(joinType)
 }

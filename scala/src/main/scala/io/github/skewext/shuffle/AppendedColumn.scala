@@ -67,14 +67,16 @@ final class AppendedColumn(dataType: DataType) {
     }
 
   private def appendBytes(column: ColumnVector, from: Int, rows: Int): Unit = {
-    var hasStarts = false
-    column match {
+    val hasStarts = column match {
       case vector: WritableColumnVector
           if vector.hasDictionary && appendShared(vector, from, rows) =>
-        hasStarts = true
+        true
       case vector: WritableColumnVector
           if !vector.hasNull && !vector.hasDictionary && appendAtOnce(vector, from, rows) =>
-      case _ => appendEach(column, from, rows)
+        false
+      case _ =>
+        appendEach(column, from, rows)
+        false
     }
     if (sharesBytes && !hasStarts) noteStarts(count, rows, lastBytes)
     lastRowBytes = 0

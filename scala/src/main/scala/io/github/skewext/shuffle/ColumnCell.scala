@@ -40,14 +40,14 @@ object ColumnCell {
   /** The word of a value that is not null and not a string or binary. */
   def word(kind: Int, dataType: DataType, column: ColumnVector, row: Int): Long =
     (kind: @switch) match {
-      case 0 => if (column.getBoolean(row)) 1 else 0
-      case 1 => column.getByte(row)
-      case 2 => column.getShort(row)
-      case 3 => column.getInt(row)
-      case 4 => column.getLong(row)
-      case 5 => java.lang.Float.floatToRawIntBits(column.getFloat(row))
-      case 6 => java.lang.Double.doubleToRawLongBits(column.getDouble(row))
-      case 9 =>
+      case Booleans => if (column.getBoolean(row)) 1 else 0
+      case Bytes => column.getByte(row)
+      case Shorts => column.getShort(row)
+      case Ints => column.getInt(row)
+      case Longs => column.getLong(row)
+      case Floats => java.lang.Float.floatToRawIntBits(column.getFloat(row))
+      case Doubles => java.lang.Double.doubleToRawLongBits(column.getDouble(row))
+      case Decimals =>
         val decimal = dataType.asInstanceOf[DecimalType]
         column.getDecimal(row, decimal.precision, decimal.scale).toUnscaledLong
     }
@@ -63,17 +63,17 @@ object ColumnCell {
       at: Int): Unit = {
     var i = 0
     (kind: @switch) match {
-      case 3 =>
+      case Ints =>
         while (i < rows) {
           to(at + i) = column.getInt(from + i)
           i += 1
         }
-      case 4 =>
+      case Longs =>
         while (i < rows) {
           to(at + i) = column.getLong(from + i)
           i += 1
         }
-      case 6 =>
+      case Doubles =>
         while (i < rows) {
           to(at + i) = java.lang.Double.doubleToRawLongBits(column.getDouble(from + i))
           i += 1
@@ -94,10 +94,10 @@ object ColumnCell {
    * NaNs.
    */
   def comparable(kind: Int, word: Long): Long = (kind: @switch) match {
-    case 5 =>
+    case Floats =>
       val value = java.lang.Float.intBitsToFloat(word.toInt)
       if (value == 0.0f) 0 else java.lang.Float.floatToIntBits(value)
-    case 6 =>
+    case Doubles =>
       val value = java.lang.Double.longBitsToDouble(word)
       if (value == 0.0) 0L else java.lang.Double.doubleToLongBits(value)
     case _ => word
@@ -105,9 +105,9 @@ object ColumnCell {
 
   /** The bits of a word that a row's eight bytes use; the others are zero. */
   def mask(kind: Int): Long = (kind: @switch) match {
-    case 1 => 0xffL
-    case 2 => 0xffffL
-    case 3 | 5 => 0xffffffffL
+    case Bytes => 0xffL
+    case Shorts => 0xffffL
+    case Ints | Floats => 0xffffffffL
     case _ => -1L
   }
 }

@@ -62,7 +62,8 @@ case class SplitJoinExec(
 
   override protected def joined(makesRows: Boolean): RDD[InternalRow] = {
     // The closure must not contain the plan.
-    val (join, tasks) = (task(makesRows), skewTasks)
+    val join = task(makesRows)
+    val tasks = skewTasks
     val inputs = children.map(SplitReads.execute(_)) ++ marks
     new MultiZipRDD[InternalRow](sparkContext, inputs, tasks.join(join, _, _))
   }
