@@ -2,7 +2,7 @@ package io.github.skewext.rewrite
 
 import scala.collection.mutable
 
-import io.github.skewext.join.InputRole.{Excluded, Optional}
+import io.github.skewext.join.InputRole.{Excluded, Optional, Required}
 import io.github.skewext.join.{InputRole, KeyTypes, NewIds}
 import io.github.skewext.rewrite.RewriteReason.Detailed
 
@@ -84,8 +84,15 @@ private[skewext] class JoinTreeMerger private (
           keys = side.keys.zip(types).map { case (key, t) => widened(List(key), t) })),
       keyTypes = types,
       columns = keys.collect { case (a: Attribute, key) => a.exprId -> key }.toMap)
-    withColumns.copy(keyExpressions = keys.collect {
-      case (e, key) if !e.isInstanceOf[Attribute] => withColumns.translate(e).canonicalized -> key
+    val expressions = keys.collect {
+      case (e, key) if !e.isInstanceOf[Attribute] => withColumns.translate(e) -> key
+    }
+    // Above the join, `k IS NULL` is true in a row that the input lacks, and the key is null.
+    val sameAsKey = expressions.filter { case (e, _) =>
+      side.role == Required || JoinTree.isNullOnNulls(e)
+    }
+    withColumns.copy(keyExpressions = sameAsKey.map { case (e, key) =>
+      e.canonicalized -> key
     }.toMap)
   }
 

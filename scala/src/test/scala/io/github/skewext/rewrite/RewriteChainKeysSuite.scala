@@ -74,6 +74,37 @@ class RewriteChainKeysSuite extends RewriteTest {
       3)
   }
 
+  test("a key that has a value for nulls differs from the same expression above an outer join") {
+    spark.udf.register("or_zero", (n: Integer) => if (n == null) 0 else n.intValue)
+    withSQLConf(MinInputs -> "2", Mixed -> "true", "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
+      for {
+        key <- Seq(
+          "(%s.l IS NULL)",
+          "isnotnull(%s.l)",
+          "(%s.l <=> 'a')",
+          "or_zero(%s.n)",
+          "concat_ws('-', %s.l)",
+          "CASE WHEN %s.l > 'b' THEN 1 ELSE 2 END",
+          "array(%s.k)")
+        join <- Seq("FULL", "LEFT", "RIGHT")
+      } withClue(s"$join $key: ") {
+        def on(input: Int) = key.format(s"t$input")
+        def from(input: Int) = s"(SELECT k, l, n$input AS n, v$input FROM t$input) t$input"
+        val two = s"FROM ${from(0)} $join JOIN ${from(1)} ON t0.k = t1.k AND ${on(0)} = ${on(1)}"
+        checkRewritten(s"SELECT t0.k, t1.k, ${on(0)}, ${on(1)}, v0, v1 $two", 2)
+        checkRewritten(s"SELECT t0.k, t1.k, v0, v1 $two WHERE ${on(1)} = ${on(1)}", 2)
+        val three = s"$two $join JOIN ${from(2)} ON t0.k = t2.k AND ${on(0)} = ${on(2)}"
+        checkSame(sql(s"SELECT t0.k, t1.k, t2.k, ${on(0)}, ${on(1)}, ${on(2)} $three"))
+      }
+      // Spark turns <=> into such keys if another key is a float.
+      def floats(input: Int) = s"(SELECT float(k) AS k, l, v$input FROM t$input) t$input"
+      val joined = s"FROM ${floats(0)} FULL JOIN ${floats(1)} ON t0.k = t1.k AND t0.l <=> t1.l"
+      for (where <- Seq("", "WHERE t1.l IS NULL", "WHERE t0.l IS NULL AND v1 > 0")) {
+        checkSame(sql(s"SELECT t0.k, t0.l, t1.l, t1.l IS NULL, v0, v1 $joined $where"))
+      }
+    }
+  }
+
   test("recognizes casts that keep the key's values") {
     checkRewritten(
       """SELECT k, v0, v1, v2 FROM t0 FULL JOIN t1 USING (k)
