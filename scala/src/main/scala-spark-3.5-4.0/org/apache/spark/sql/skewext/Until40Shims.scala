@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.Sum
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.ExternalAppendOnlyUnsafeRowArray
 import org.apache.spark.sql.types.DataType
-import org.apache.spark.util.collection.unsafe.sort.{PrefixComparators, UnsafeExternalSorter}
+import org.apache.spark.util.collection.unsafe.sort.{PrefixComparators, RecordComparator, UnsafeExternalSorter}
 import org.apache.spark.{SparkEnv, TaskContext}
 
 /** Code that Spark 4.1 has changed. */
@@ -26,19 +26,22 @@ private[skewext] trait Until40Shims extends Until41Shims {
   def rowArray(rowsInMemory: Int): ExternalAppendOnlyUnsafeRowArray =
     new ExternalAppendOnlyUnsafeRowArray(rowsInMemory, Int.MaxValue)
 
-  /** Sorts records by their 64-bit prefix alone. */
-  def prefixSorter(context: TaskContext, pageSize: Long): UnsafeExternalSorter = {
+  /** Sorts records by their 64-bit prefix, and those of one prefix in an order, if there is one. */
+  def prefixSorter(
+      context: TaskContext,
+      pageSize: Long,
+      order: Option[RecordComparator]): UnsafeExternalSorter = {
     val env = SparkEnv.get
     UnsafeExternalSorter.create(
       context.taskMemoryManager(),
       env.blockManager,
       env.serializerManager,
       context,
-      () => TaskInternals.AnyOrder,
+      () => order.getOrElse(TaskInternals.AnyOrder),
       PrefixComparators.LONG,
       TaskInternals.InitialRecords,
       pageSize,
       env.conf.get(SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD),
-      /* canUseRadixSort */ true)
+      /* canUseRadixSort */ order.isEmpty)
   }
 }

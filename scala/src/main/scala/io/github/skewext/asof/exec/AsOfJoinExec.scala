@@ -2,8 +2,9 @@ package io.github.skewext.asof.exec
 
 import io.github.skewext.asof.{AsOfMatch, MultiAsOfJoin}
 import io.github.skewext.join.WholeReason
-import io.github.skewext.join.exec.grouping.{JoinKeys, KeyOrder}
+import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys, KeyOrder}
 import io.github.skewext.join.exec.{CombinationCodegen, InputColumn, SpineJoinExec, SplitInputs}
+import io.github.skewext.rules.SkewConf
 import io.github.skewext.shuffle.ReadsBulkRows
 import io.github.skewext.stable.{KeepsStableRows, MadeOf}
 
@@ -16,11 +17,11 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
 
 /**
- * Executes a [[MultiAsOfJoin]]: each task reads all inputs in the order of key and time, in
- * lockstep.
+ * Executes a [[MultiAsOfJoin]]: each task groups the rows of all inputs by key and sorts each key's
+ * rows by time. Inputs that are sorted by key and time are read in lockstep.
  *
- * The exchanges are the direct children, and the operator sorts inputs that are not sorted. Sorts in
- * the plan would keep operators above from reading columns in the rows of the inputs.
+ * The exchanges are the direct children. Sorts in the plan would keep operators above from reading
+ * columns in the rows of the inputs.
  */
 case class AsOfJoinExec(
     children: Seq[SparkPlan],
@@ -73,11 +74,18 @@ case class AsOfJoinExec(
       (a, ordinal) <- child.output.zipWithIndex
     } yield InputColumn(i, ordinal, a.dataType, a.nullable || (i > 0 && !inner))
 
-  private def joined(makesRows: Boolean): RDD[InternalRow] =
-    new MultiZipRDD[InternalRow](
-      sparkContext,
-      split.fold(children.map(_.execute()))(_.rows(this)).zipWithIndex.map((sorted _).tupled),
-      task(makesRows))
+  private def joined(makesRows: Boolean): RDD[InternalRow] = {
+    val rows = split.fold(children.map(_.execute()))(_.rows(this))
+    val inputs = if (gathers) rows else rows.zipWithIndex.map((sorted _).tupled)
+    new MultiZipRDD[InternalRow](sparkContext, inputs, task(makesRows, gathers))
+  }
+
+  /**
+   * Whether tasks group unsorted inputs. Inputs that are sorted already need no memory, and times
+   * that are no numbers are compared by Spark's sort.
+   */
+  private def gathers: Boolean =
+    !children.indices.exists(isSorted) && KeyOrder(bound(times.map(Seq(_)), identity)).prefixIsKey
 
   override def candidates(
       input: Int,
@@ -86,26 +94,32 @@ case class AsOfJoinExec(
     new MultiZipRDD[InternalRow](
       sparkContext,
       Seq(sorted(spine, 0), sorted(part, input)),
-      CandidateTask(task(makesRows = true), input))
+      CandidateTask(task(makesRows = true, gathers = false), input))
 
   /** The rows of an input in the order of key and time. */
-  private def sorted(rows: RDD[InternalRow], input: Int): RDD[InternalRow] = {
-    val order = (keys(input) :+ times(input)).map(SortOrder(_, Ascending))
-    val child = children(input)
-    // Candidates come from several tasks, in any order.
-    if (split.isEmpty && SortOrder.orderingSatisfies(child.outputOrdering, order)) rows
-    else SortedRows(order, child, longMetric("spillSize"))(rows)
-  }
+  private def sorted(rows: RDD[InternalRow], input: Int): RDD[InternalRow] =
+    if (isSorted(input)) rows
+    else SortedRows(ordering(input), children(input), longMetric("spillSize"))(rows)
 
-  private def task(makesRows: Boolean): AsOfTask = {
+  // Candidates come from several tasks, in any order.
+  private def isSorted(input: Int): Boolean = split.isEmpty &&
+    SortOrder.orderingSatisfies(children(input).outputOrdering, ordering(input))
+
+  private def ordering(input: Int): Seq[SortOrder] =
+    (keys(input) :+ times(input)).map(SortOrder(_, Ascending))
+
+  private def task(makesRows: Boolean, gathers: Boolean): AsOfTask = {
     val at = keys.zip(times).map { case (key, time) => key :+ time }
     AsOfTask(
       inputTypes = children.map(_.output.map(_.dataType)),
       output = outputColumns,
       makesRows = makesRows,
-      sameKey = JoinKeys(bound(keys, SqlInternals.normalizeFloats), hashBits = 64),
+      sameKey = JoinKeys(
+        bound(keys, SqlInternals.normalizeFloats),
+        conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
       present = JoinKeys(bound(at, SqlInternals.normalizeFloats), hashBits = 64),
       order = KeyOrder(bound(at, identity)),
+      timeOrder = KeyOrder(bound(times.map(Seq(_)), identity)),
       times = bound(times.map(Seq(_)), identity).map(_.head),
       matches = matches,
       ties = ties.zip(children.tail).map { case (order, child) =>
@@ -115,8 +129,11 @@ case class AsOfJoinExec(
         conditions.map(BindReferences.bindReference(_, children.head.output ++ child.output))
       },
       inner = inner,
-      outputRows = longMetric("numOutputRows"),
-      matched = longMetric("numMatches"))
+      grouping = if (gathers) Some(GroupingSettings.of(conf)) else None,
+      metrics = AsOfMetrics(
+        outputRows = longMetric("numOutputRows"),
+        matched = longMetric("numMatches"),
+        spillSize = longMetric("spillSize")))
   }
 
   private def bound(

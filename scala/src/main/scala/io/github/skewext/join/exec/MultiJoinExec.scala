@@ -82,10 +82,7 @@ abstract class MultiJoinExec extends CombinationCodegen with KeepsStableRows wit
     makesRows = makesRows,
     withIndicator = indicator.isDefined,
     ordered = if (comesOrdered) Some(KeyOrder(boundKeys(identity))) else None,
-    grouping = GroupingSettings(
-      sortAlways = conf.getConf(SkewConf.MULTI_JOIN_GROUPING) == "sort",
-      maxRowsInMemory = conf.getConf(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY),
-      groupRowsInMemory = conf.getConf(SkewConf.MULTI_JOIN_GROUP_ROWS_IN_MEMORY)),
+    grouping = GroupingSettings.of(conf),
     metrics = MultiJoinMetrics(
       outputRows = longMetric("numOutputRows"),
       inputRows = children.indices.map(i => longMetric(inputRowsMetric(i))),

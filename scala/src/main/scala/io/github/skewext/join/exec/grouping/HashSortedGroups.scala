@@ -1,11 +1,6 @@
 package io.github.skewext.join.exec.grouping
 
-import scala.collection.mutable
-
-import org.apache.spark.TaskContext
-import org.apache.spark.memory.SparkOutOfMemoryError
-import org.apache.spark.sql.skewext.{SparkShims, SpillableRowArray, TaskInternals}
-import org.apache.spark.util.collection.unsafe.sort.{UnsafeExternalSorter, UnsafeSorterIterator, UnsafeSorterSpillWriter}
+import org.apache.spark.sql.skewext.SpillableRowArray
 
 /**
  * Groups rows by an external merge sort. It sorts every input by the hash of its key with Spark's
@@ -15,9 +10,6 @@ import org.apache.spark.util.collection.unsafe.sort.{UnsafeExternalSorter, Unsaf
  * A run is the rows of one hash. Rows of the run with another key than its first row (a collision)
  * are set aside in spillable arrays. They form groups of their own before the next run.
  *
- * Spark reads each spill file in a separate thread and through 4 MB of buffers that its memory
- * manager does not track. A merge reads the files of all inputs at once. So if there are more than
- * `MaxFiles`, the files of an input are merged to one file first.
  * {{{
  * val groups = new HashSortedGroups(keys, numFields, single, rowsInMemory, pageSize)
  * for (i <- inputs) { for (row <- i) groups.insert(i, hash, row...); groups.finishInput(i) }
@@ -30,14 +22,11 @@ private[skewext] final class HashSortedGroups(
     single: Array[Boolean],
     groupRowsInMemory: Int,
     pageSize: Long)
-    extends SortMergeGroups(numFields, single, groupRowsInMemory) {
+    extends SortMergeGroups(numFields, single, groupRowsInMemory)
+    with SpilledInputs {
 
-  private[this] val sorters = new Array[UnsafeExternalSorter](n)
+  override protected val sorters: InputSorters = new InputSorters(n, pageSize, _ => None)
   private[this] val sortedInputs = sources
-  private[this] val numRows = new Array[Long](n)
-  private[this] val numFiles = new Array[Int](n)
-  private[this] val merged = mutable.ArrayBuffer.empty[UnsafeSorterSpillWriter]
-  private[this] var mergedBytes = 0L
   private[this] var runHash = 0L
 
   /** The first input of the current group. Its first row has the group's key. */
@@ -48,76 +37,27 @@ private[skewext] final class HashSortedGroups(
   private[this] var nextLeftovers = new Array[SpillableRowArray](n)
   private[this] var anyLeftover = false
 
-  /** Whether there is memory for the first sorter. */
-  def canBegin: Boolean =
-    try {
-      begin(0)
-      true
-    } catch {
-      case _: SparkOutOfMemoryError => false
-    }
+  override def insert(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit =
+    sorters.insert(input, hash, base, offset, size)
 
-  private def begin(input: Int): Unit = if (sorters(input) == null) {
-    sorters(input) = SparkShims.prefixSorter(TaskContext.get(), pageSize)
-  }
-
-  def insert(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit = {
-    begin(input)
-    val sorter = sorters(input)
-    val spilled = sorter.getSpillSize
-    sorter.insertRecord(base, offset, size, hash, false)
-    numRows(input) += 1
-    if (sorter.getSpillSize != spilled) numFiles(input) += 1
-  }
-
-  /**
-   * Ends the inserts of an input. Inputs are inserted one after the other, because a sorter can
-   * spill for another one only while it is being read.
-   */
-  def finishInput(input: Int): Unit =
-    if (sorters(input) != null && (sortedInputs(input) eq RowCursor.empty)) {
-      val sorted = sorters(input).getSortedIterator
-      // A spill file stores the number of its rows as an Int.
-      val tooMany = numFiles.sum > HashSortedGroups.MaxFiles && numRows(input) <= Int.MaxValue
-      val records = if (tooMany && numFiles(input) > 1) mergedToFile(input, sorted) else sorted
+  override def finishInput(input: Int): Unit =
+    for (records <- sorters.finish(input)) {
       sortedInputs(input) = RowCursor.sorted(records, numFields(input))
     }
-
-  private def mergedToFile(input: Int, sorted: UnsafeSorterIterator): UnsafeSorterIterator = {
-    val file = TaskInternals.spillWriter(numRows(input).toInt)
-    merged += file
-    while (sorted.hasNext) {
-      sorted.loadNext()
-      file.write(
-        sorted.getBaseObject,
-        sorted.getBaseOffset,
-        sorted.getRecordLength,
-        sorted.getKeyPrefix)
-    }
-    file.close()
-    sorters(input).cleanupResources()
-    numFiles(input) = 1
-    mergedBytes += file.getFile.length()
-    TaskInternals.reportSpill(TaskContext.get(), 0, file.getFile.length())
-    TaskInternals.spillReader(file)
-  }
 
   override def keyHasNull: Boolean = false
 
   override def free(): Unit = {
     super.free()
     (leftovers ++ nextLeftovers).foreach(array => if (array != null) array.clear())
-    sorters.foreach(sorter => if (sorter != null) sorter.cleanupResources())
-    merged.foreach(_.getFile.delete())
+    sorters.free()
   }
 
   override def spillSize: Long =
-    super.spillSize + mergedBytes +
-      (leftovers.iterator ++ nextLeftovers).filter(_ != null).map(_.spillSize).sum +
-      sorters.iterator.filter(_ != null).map(_.getSpillSize).sum
+    super.spillSize + sorters.spillSize +
+      (leftovers.iterator ++ nextLeftovers).filter(_ != null).map(_.spillSize).sum
 
-  override def peakMemory: Long =
-    sorters.iterator.filter(_ != null).map(_.getPeakMemoryUsedBytes).sum
+  override def peakMemory: Long = sorters.peakMemory
 
   override protected[this] def openGroup(): Boolean = {
     val opened = if (anyLeftover) {
@@ -194,10 +134,4 @@ private[skewext] final class HashSortedGroups(
   // A source of rows that were set aside has only rows of the run.
   private def inRun(source: RowCursor): Boolean =
     source.live && (source.oneRun || source.prefix == runHash)
-}
-
-private[skewext] object HashSortedGroups {
-
-  /** Maximum number of spill files that a task reads at once, plus one per input. */
-  val MaxFiles = 32
 }

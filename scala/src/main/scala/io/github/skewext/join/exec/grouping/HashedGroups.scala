@@ -13,14 +13,15 @@ import org.apache.spark.unsafe.array.LongArray
  * A bucket and its table are meant to fit into the processor's cache. Sorting or hashing the whole
  * partition would read its rows in random order and spend the time on cache misses.
  *
- * If there is no memory for the tables, `finish` returns false, and [[SpillableGroups]] moves the
- * rows to [[HashSortedGroups]].
+ * If there is no memory for the tables, `finish` returns false, and [[SpillableRows]] moves the rows
+ * to external sorters.
  */
 private[skewext] final class HashedGroups(
     keys: JoinKeys,
     numFields: Array[Int],
     single: Array[Boolean],
-    chunks: RowChunks)
+    chunks: RowChunks,
+    longsPerRow: Int = 0)
     extends KeyGroups {
 
   import HashedGroups._
@@ -36,6 +37,9 @@ private[skewext] final class HashedGroups(
   private[this] var bucket = -1
   private[this] var numSlots = 0
   private[this] var slot = 0
+
+  /** Space for the caller, for the rows of the largest bucket. It has `longsPerRow` for each row. */
+  var space: LongArray = _
 
   // The first rows of the next groups. Their records have been prefetched.
   private[this] val heads = new Array[Int](LookAhead)
@@ -72,6 +76,7 @@ private[skewext] final class HashedGroups(
       table = chunks.allocateArray(wanted)
       records = chunks.allocateArray(largest + 1)
       nexts = chunks.allocateArray(largest / 2 + 1)
+      if (longsPerRow > 0) space = chunks.allocateArray(longsPerRow * (largest + 1))
     } catch {
       case _: SparkOutOfMemoryError =>
         freeTables()
@@ -83,10 +88,11 @@ private[skewext] final class HashedGroups(
 
   private def freeTables(): Unit = {
     chunks.notePeak()
-    Seq(table, records, nexts).filter(_ != null).foreach(chunks.freeArray)
+    Seq(table, records, nexts, space).filter(_ != null).foreach(chunks.freeArray)
     table = null
     records = null
     nexts = null
+    space = null
   }
 
   override def nextGroup(): Boolean = {
@@ -173,6 +179,21 @@ private[skewext] final class HashedGroups(
     }
     false
   }
+
+  /** The first row of an input in the current group, or 0. */
+  def firstRow(input: Int): Int = firstRows(input)
+
+  /** The row of the same input and group after this one, or 0. */
+  def nextRow(input: Int, row: Int): Int = {
+    val next = nextOf(row)
+    if (next != 0 && inputOf(records.get(next)) == input) next else 0
+  }
+
+  /** Where a row is, for `pointTo`. It is valid until the rows are freed. */
+  def placeOf(row: Int): Long = records.get(row)
+
+  /** Points `row` to the row at a place. */
+  def pointTo(row: UnsafeRow, place: Long): Unit = chunks.pointTo(row, place)
 
   override def firstChanged: Int = changed
 

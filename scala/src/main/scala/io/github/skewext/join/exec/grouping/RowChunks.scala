@@ -16,7 +16,7 @@ import org.apache.spark.unsafe.memory.MemoryBlock
  * to one of `NumBuckets` buckets, by the top bits of its key's hash (radix partitioning).
  *
  * The memory is pages of Spark's memory manager. If it is exhausted, `insert` copies no more rows,
- * and [[SpillableGroups]] takes the rows away by `drain`. This class never writes to disk.
+ * and [[SpillableRows]] takes the rows away by `drain`. This class never writes to disk.
  *
  * A page holds chunks. A chunk holds records of one bucket of one input.
  * {{{

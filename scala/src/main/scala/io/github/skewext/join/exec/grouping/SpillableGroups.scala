@@ -3,37 +3,67 @@ package io.github.skewext.join.exec.grouping
 import scala.collection.mutable
 
 import io.github.skewext.join.exec.KeyFilter
+import io.github.skewext.rules.SkewConf
 import io.github.skewext.shuffle.{ColumnBlockRows, ShuffledColumns}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SparkShims, TaskInternals}
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterSpillWriter
 
 /**
- * Collects the rows of the inputs, one input after the other, and returns them grouped by key. It
- * uses [[HashedGroups]] as long as the rows fit into the task's memory. Then it moves all rows to
- * [[HashSortedGroups]], an external merge sort.
- *
- * Other operators of the task may need memory during the inserts, such as an aggregate or a sort of
- * an input in the same stage. Then the rows inserted so far are written to disk, which needs no
- * memory, and are sorted after the last insert.
- *
- * @param giveUpRest frees memory that the task can do without, if there is none for rows.
+ * Collects the rows of the inputs and returns them grouped by key. If they do not fit into memory,
+ * it uses [[HashSortedGroups]].
  */
 private[skewext] final class SpillableGroups(
     keys: JoinKeys,
     numFields: Array[Int],
     single: Array[Boolean],
     settings: GroupingSettings,
-    giveUpRest: () => Unit = () => ()) {
+    giveUpRest: () => Unit = () => ())
+    extends SpillableRows[HashSortedGroups](
+      keys,
+      numFields,
+      single,
+      settings,
+      new HashSortedGroups(keys, numFields, single, settings.groupRowsInMemory, _),
+      giveUpRest) {
+
+  /** Returns the rows grouped by key. All inputs must be finished. */
+  def result(): KeyGroups = collected() match {
+    case Left(groups) => groups
+    case Right(groups) => groups
+  }
+}
+
+/**
+ * Collects the rows of the inputs, one input after the other. It uses [[HashedGroups]] as long as the
+ * rows fit into the task's memory. Then it moves all rows to external sorters.
+ *
+ * Other operators of the task may need memory during the inserts, such as an aggregate or a sort of
+ * an input in the same stage. Then the rows inserted so far are written to disk, which needs no
+ * memory, and are sorted after the last insert.
+ *
+ * @param newSorted creates the external sorters, which use pages of a size.
+ * @param giveUpRest frees memory that the task can do without, if there is none for rows.
+ * @param longsPerRow size of `HashedGroups.space` for each row of the largest bucket.
+ */
+private[skewext] class SpillableRows[S <: SpilledInputs](
+    keys: JoinKeys,
+    numFields: Array[Int],
+    single: Array[Boolean],
+    settings: GroupingSettings,
+    newSorted: Long => S,
+    giveUpRest: () => Unit = () => (),
+    longsPerRow: Int = 0) {
 
   private[this] val context = TaskContext.get()
   private[this] val pageSize = TaskInternals.memory(context).pageSizeBytes
-  private[this] val sorterPageSize = math.min(SpillableGroups.SorterPageSize, pageSize)
+  private[this] val sorterPageSize = math.min(SpillableRows.SorterPageSize, pageSize)
   // Memory that operators above find free after the last insert, because hash tables cannot be
   // spilled for them. It is enough to begin with; then these operators spill themselves. Spark
   // sizes pages so that a task's share of the memory is at least 16 pages.
@@ -41,8 +71,8 @@ private[skewext] final class SpillableGroups(
   private[this] var hashes = Array.emptyLongArray
   private[this] val finished = new Array[Boolean](numFields.length)
   private[this] val chunks = RowChunks(numFields.length, context)
-  private[this] val hashed = new HashedGroups(keys, numFields, single, chunks)
-  private[this] var sorted: HashSortedGroups = _
+  private[this] val hashed = new HashedGroups(keys, numFields, single, chunks, longsPerRow)
+  private[this] var sorted: Option[S] = None
   private[this] val written = mutable.ArrayBuffer.empty[(Int, UnsafeSorterSpillWriter)]
   private[this] var bytesWritten = 0L
 
@@ -56,7 +86,7 @@ private[skewext] final class SpillableGroups(
   def keeping[T](body: => T): T = chunks.keeping(body)
 
   def insert(input: Int, hash: Long, row: UnsafeRow): Unit = {
-    if (sorted == null) {
+    if (sorted.isEmpty) {
       if (chunks.numRows < settings.maxRowsInMemory && chunks.insert(input, hash, row)) return
       goOver()
     }
@@ -100,7 +130,7 @@ private[skewext] final class SpillableGroups(
           insertWanted(input, block, wanted)
           taken += block.taken
         }
-      } else if (sorted == null && chunks.numRows + block.numRows <= settings.maxRowsInMemory &&
+      } else if (sorted.isEmpty && chunks.numRows + block.numRows <= settings.maxRowsInMemory &&
         block.isOfShortRows && keys.hash(input, block, hashes)) {
         block.takeUntil(chunks.insert(input, block, hashes))
         taken += block.taken
@@ -132,11 +162,11 @@ private[skewext] final class SpillableGroups(
   }
 
   private def inserted(input: Int, hash: Long, row: UnsafeRow): Boolean =
-    if (sorted == null) {
+    if (sorted.isEmpty) {
       chunks.insert(input, hash, row)
     } else {
       try {
-        sorted.insert(input, hash, row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
+        sorted.get.insert(input, hash, row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
         true
       } catch {
         case _: SparkOutOfMemoryError => false
@@ -145,32 +175,28 @@ private[skewext] final class SpillableGroups(
 
   def finishInput(input: Int): Unit = {
     finished(input) = true
-    if (sorted != null) sorted.finishInput(input)
+    sorted.foreach(_.finishInput(input))
   }
 
-  /** Returns the rows grouped by key. All inputs must be finished. */
-  def result(): KeyGroups = {
-    if (sorted == null && (written.nonEmpty || !hashed.finish())) sortAll()
-    if (sorted == null) {
-      chunks.releaseReserve()
-      hashed
-    } else {
-      sorted
-    }
+  /** Returns the rows in hash tables or sorted. All inputs must be finished. */
+  def collected(): Either[HashedGroups, S] = {
+    if (sorted.isEmpty && (written.nonEmpty || !hashed.finish())) sortAll()
+    if (sorted.isEmpty) chunks.releaseReserve()
+    sorted.toRight(hashed)
   }
 
   /** Frees memory and files, also if groups remain unread. */
   def free(): Unit = {
     hashed.free()
-    if (sorted != null) sorted.free()
+    sorted.foreach(_.free())
     written.foreach(_._2.getFile.delete())
     written.clear()
   }
 
   // A move to the sorters frees memory while it acquires memory, so the peaks do not add up.
-  def peakMemory: Long = math.max(hashed.peakMemory, if (sorted == null) 0L else sorted.peakMemory)
+  def peakMemory: Long = math.max(hashed.peakMemory, sorted.fold(0L)(_.peakMemory))
 
-  def spillSize: Long = bytesWritten + (if (sorted == null) 0L else sorted.spillSize)
+  def spillSize: Long = bytesWritten + sorted.fold(0L)(_.spillSize)
 
   /**
    * Switches from hashing to sorting. If there is no memory to sort, it writes the rows to disk.
@@ -182,17 +208,17 @@ private[skewext] final class SpillableGroups(
 
   private def sortAll(): Unit = {
     if (written.nonEmpty) write()
-    sorted =
-      new HashSortedGroups(keys, numFields, single, settings.groupRowsInMemory, sorterPageSize)
+    val target = newSorted(sorterPageSize)
+    sorted = Some(target)
     chunks.releaseReserve()
     // Another task may have acquired the memory that was released for the first sorter.
-    if (written.isEmpty && !sorted.canBegin) write()
+    if (written.isEmpty && !target.canBegin) write()
     var last = -1
     def take(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit = {
       // A finished sorter can spill when the next one needs memory.
-      if (input != last && last >= 0) sorted.finishInput(last)
+      if (input != last && last >= 0) target.finishInput(last)
       last = input
-      sorted.insert(input, hash, base, offset, size)
+      target.insert(input, hash, base, offset, size)
     }
     if (written.isEmpty) drainTo(take)
     for ((input, file) <- written) {
@@ -205,7 +231,7 @@ private[skewext] final class SpillableGroups(
     }
     written.clear()
     hashed.free()
-    finished.indices.filter(finished(_)).foreach(sorted.finishInput)
+    finished.indices.filter(finished(_)).foreach(target.finishInput)
   }
 
   /**
@@ -268,7 +294,7 @@ private[skewext] final class SpillableGroups(
   }
 }
 
-private[skewext] object SpillableGroups {
+private[skewext] object SpillableRows {
 
   /** The same limit as for the pages of [[RowChunks]]. */
   private val SorterPageSize = (1L << 22) - Platform.LONG_ARRAY_OFFSET
@@ -284,3 +310,10 @@ private[skewext] case class GroupingSettings(
     sortAlways: Boolean,
     maxRowsInMemory: Long,
     groupRowsInMemory: Int)
+
+private[skewext] object GroupingSettings {
+  def of(conf: SQLConf): GroupingSettings = GroupingSettings(
+    sortAlways = conf.getConf(SkewConf.MULTI_JOIN_GROUPING) == "sort",
+    maxRowsInMemory = conf.getConf(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY),
+    groupRowsInMemory = conf.getConf(SkewConf.MULTI_JOIN_GROUP_ROWS_IN_MEMORY))
+}

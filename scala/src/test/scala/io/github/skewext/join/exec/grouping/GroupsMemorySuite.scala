@@ -56,7 +56,7 @@ class GroupsMemorySuite extends GroupsTest {
       val groups = gather(inputs, settings.copy(sortAlways = true), width = width).result()
       assert(groups.nextGroup())
       eventually(timeout(10.seconds)) {
-        assert(filesOpen - before <= HashSortedGroups.MaxFiles + inputs.size)
+        assert(filesOpen - before <= InputSorters.MaxFiles + inputs.size)
       }
       var numGroups = 1
       while (groups.nextGroup()) numGroups += 1

@@ -1,0 +1,134 @@
+package io.github.skewext.asof.exec
+
+import io.github.skewext.join.exec.grouping.{GroupingSettings, InputSorters, SpillableRows, SpilledInputs, UnsafeInputs}
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.util.collection.unsafe.sort.{RecordComparator, UnsafeSorterIterator}
+
+/**
+ * Reads inputs in any order and returns the rows of the spine with their versions. It groups rows by
+ * key in hash tables, and sorts each key's rows by time. If the rows do not fit into memory, it sorts
+ * all of them by key and time.
+ *
+ * @param inputs opened one after the other, because opening a shuffle starts to fetch it.
+ */
+private[exec] final class GatheredInputs(
+    task: AsOfTask,
+    inputs: Array[() => Iterator[InternalRow]],
+    settings: GroupingSettings) {
+
+  private[this] val n = inputs.length
+  private[this] val asUnsafe = new UnsafeInputs(task.inputTypes)
+  private[this] val opened = new Array[Iterator[InternalRow]](n)
+  private[this] var reading = 0
+  private[this] val rows = new SpillableRows[TimeSortedInputs](
+    task.sameKey,
+    task.inputTypes.map(_.size).toArray,
+    new Array[Boolean](n),
+    settings,
+    new TimeSortedInputs(task, _),
+    longsPerRow = TimeSorted.LongsPerRow)
+
+  openNext()
+
+  /** Opens the input that is read next, and the one after it. */
+  private def openNext(): Unit =
+    for (i <- reading until math.min(n, reading + 2) if opened(i) == null) opened(i) = inputs(i)()
+
+  /**
+   * Reads on until a row of the spine can match nothing, because its key or time is null. Returns
+   * null after the last row of all inputs. An inner join has no such rows.
+   */
+  def nextAlone(): UnsafeRow = rows.keeping(read())
+
+  private def read(): UnsafeRow = {
+    while (reading < n) {
+      openNext()
+      val input = opened(reading)
+      rows.insertBlocks(reading, input)
+      while (input.hasNext) {
+        val row = asUnsafe(reading, input.next())
+        if (!task.present.hasNull(reading, row)) {
+          rows.insert(reading, task.sameKey.hash(reading, row), row)
+        } else if (reading == 0 && !task.inner) {
+          return row
+        }
+        rows.insertBlocks(reading, input)
+      }
+      rows.finishInput(reading)
+      // Its reader holds a block, which is garbage now.
+      opened(reading) = null
+      reading += 1
+    }
+    null
+  }
+
+  /** The other rows of the spine, after `nextAlone` has returned null. */
+  def spine(): SpineRows = rows.keeping(rows.collected()) match {
+    case Left(groups) => new GroupedSpine(task, groups)
+    case Right(sorted) => new SortedSpine(task, sorted.rows)
+  }
+
+  /** Frees memory and files. */
+  def free(): Unit = rows.free()
+
+  /** Bytes written to disk so far. */
+  def spillSize: Long = rows.spillSize
+
+  /** Peak memory in bytes. */
+  def peakMemory: Long = rows.peakMemory
+}
+
+/** The rows of all inputs, sorted by key and time. */
+private final class TimeSortedInputs(task: AsOfTask, pageSize: Long) extends SpilledInputs {
+
+  private[this] val current = task.inputTypes.map(types => new UnsafeRow(types.size)).toArray
+
+  override protected val sorters: InputSorters =
+    new InputSorters(current.length, pageSize, input => Some(new InOrder(input)))
+
+  /** The sorted rows of each input, once it is finished. */
+  val rows: Array[Iterator[InternalRow]] = Array.fill(current.length)(Iterator.empty)
+
+  override def insert(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit = {
+    current(input).pointTo(base, offset, size)
+    sorters.insert(input, task.order.prefix(input, current(input)), base, offset, size)
+  }
+
+  override def finishInput(input: Int): Unit =
+    sorters.finish(input).foreach(records => rows(input) = new Rows(input, records))
+
+  private final class Rows(input: Int, records: UnsafeSorterIterator)
+      extends Iterator[InternalRow] {
+    override def hasNext: Boolean = records.hasNext
+
+    override def next(): InternalRow = {
+      records.loadNext()
+      current(input).pointTo(records.getBaseObject, records.getBaseOffset, records.getRecordLength)
+      current(input)
+    }
+  }
+
+  private final class InOrder(input: Int) extends RecordComparator {
+    private[this] val left, right = new UnsafeRow(task.inputTypes(input).size)
+
+    override def compare(
+        leftBase: AnyRef,
+        leftOffset: Long,
+        leftLength: Int,
+        rightBase: AnyRef,
+        rightOffset: Long,
+        rightLength: Int): Int = {
+      left.pointTo(leftBase, leftOffset, leftLength)
+      right.pointTo(rightBase, rightOffset, rightLength)
+      task.order.compare(input, left, input, right)
+    }
+  }
+
+  override def free(): Unit = sorters.free()
+
+  override def spillSize: Long = sorters.spillSize
+
+  override def peakMemory: Long = sorters.peakMemory
+}

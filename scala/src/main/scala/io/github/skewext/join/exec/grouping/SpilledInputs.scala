@@ -1,0 +1,26 @@
+package io.github.skewext.join.exec.grouping
+
+/** Sorts the rows of the inputs with Spark's external sorters. See [[SpillableRows]]. */
+private[skewext] trait SpilledInputs {
+
+  protected def sorters: InputSorters
+
+  /** Whether there is memory for the first sorter. */
+  final def canBegin: Boolean = sorters.canBegin
+
+  def insert(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit
+
+  /**
+   * Ends the inserts of an input. Inputs are inserted one after the other, because a sorter can
+   * spill for another one only while it is being read.
+   */
+  def finishInput(input: Int): Unit
+
+  def free(): Unit
+
+  /** Bytes written to disk so far. */
+  def spillSize: Long
+
+  /** Peak memory in bytes. */
+  def peakMemory: Long
+}
