@@ -1,10 +1,9 @@
 package io.github.skewext.asof.exec
 
-import io.github.skewext.join.exec.grouping.{GroupingSettings, InputSorters, SpillableRows, SpilledInputs, UnsafeInputs}
+import io.github.skewext.join.exec.grouping.{GroupingSettings, SpillableRows, UnsafeInputs}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.util.collection.unsafe.sort.{RecordComparator, UnsafeSorterIterator}
 
 /**
  * Reads inputs in any order and returns the rows of the spine with their versions. It groups rows by
@@ -22,12 +21,12 @@ private[exec] final class GatheredInputs(
   private[this] val asUnsafe = new UnsafeInputs(task.inputTypes)
   private[this] val opened = new Array[Iterator[InternalRow]](n)
   private[this] var reading = 0
-  private[this] val rows = new SpillableRows[TimeSortedInputs](
+  private[this] val rows = new SpillableRows[SortedInputs](
     task.sameKey,
     task.inputTypes.map(_.size).toArray,
     new Array[Boolean](n),
     settings,
-    new TimeSortedInputs(task, _),
+    new SortedInputs(task.inputTypes, task.order, _),
     longsPerRow = TimeSorted.LongsPerRow)
 
   openNext()
@@ -78,57 +77,4 @@ private[exec] final class GatheredInputs(
 
   /** Peak memory in bytes. */
   def peakMemory: Long = rows.peakMemory
-}
-
-/** The rows of all inputs, sorted by key and time. */
-private final class TimeSortedInputs(task: AsOfTask, pageSize: Long) extends SpilledInputs {
-
-  private[this] val current = task.inputTypes.map(types => new UnsafeRow(types.size)).toArray
-
-  override protected val sorters: InputSorters =
-    new InputSorters(current.length, pageSize, input => Some(new InOrder(input)))
-
-  /** The sorted rows of each input, once it is finished. */
-  val rows: Array[Iterator[InternalRow]] = Array.fill(current.length)(Iterator.empty)
-
-  override def insert(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit = {
-    current(input).pointTo(base, offset, size)
-    sorters.insert(input, task.order.prefix(input, current(input)), base, offset, size)
-  }
-
-  override def finishInput(input: Int): Unit =
-    sorters.finish(input).foreach(records => rows(input) = new Rows(input, records))
-
-  private final class Rows(input: Int, records: UnsafeSorterIterator)
-      extends Iterator[InternalRow] {
-    override def hasNext: Boolean = records.hasNext
-
-    override def next(): InternalRow = {
-      records.loadNext()
-      current(input).pointTo(records.getBaseObject, records.getBaseOffset, records.getRecordLength)
-      current(input)
-    }
-  }
-
-  private final class InOrder(input: Int) extends RecordComparator {
-    private[this] val left, right = new UnsafeRow(task.inputTypes(input).size)
-
-    override def compare(
-        leftBase: AnyRef,
-        leftOffset: Long,
-        leftLength: Int,
-        rightBase: AnyRef,
-        rightOffset: Long,
-        rightLength: Int): Int = {
-      left.pointTo(leftBase, leftOffset, leftLength)
-      right.pointTo(rightBase, rightOffset, rightLength)
-      task.order.compare(input, left, input, right)
-    }
-  }
-
-  override def free(): Unit = sorters.free()
-
-  override def spillSize: Long = sorters.spillSize
-
-  override def peakMemory: Long = sorters.peakMemory
 }

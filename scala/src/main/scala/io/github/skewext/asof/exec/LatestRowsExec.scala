@@ -1,6 +1,7 @@
 package io.github.skewext.asof.exec
 
-import io.github.skewext.join.exec.grouping.{KeyOrder, UnsafeInputs}
+import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys, KeyOrder}
+import io.github.skewext.rules.SkewConf
 import io.github.skewext.shuffle.ReadsBulkRows
 import io.github.skewext.stable.KeepsStableRows
 
@@ -9,11 +10,12 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical.{ClusteredDistribution, Distribution, Partitioning}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
-import org.apache.spark.sql.execution.{RowIterator, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.{SortExec, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.skewext.SqlInternals
 
 /**
- * Executes [[io.github.skewext.asof.LatestRows]]. It sorts rows by key alone and keeps the latest of
- * each key.
+ * Executes [[io.github.skewext.asof.LatestRows]]. It groups rows by key in hash tables and keeps the
+ * latest of each key. If the rows do not fit into memory, it sorts them by key.
  */
 case class LatestRowsExec(keys: Seq[Expression], order: Seq[SortOrder], child: SparkPlan)
     extends UnaryExecNode
@@ -32,31 +34,29 @@ case class LatestRowsExec(keys: Seq[Expression], order: Seq[SortOrder], child: S
 
   override protected def doExecute(): RDD[InternalRow] = {
     val types = child.output.map(_.dataType)
-    val sameKey = KeyOrder(Seq(BindReferences.bindReferences(keys, child.output)))
-    val ties = order.map(BindReferences.bindReference(_, child.output))
-    val outputRows = longMetric("numOutputRows")
-    sorted.mapPartitions { rows =>
-      val distinct =
-        new DistinctRows(0, rows, sameKey, ties, types.size, new UnsafeInputs(Seq(types)))
-      new RowIterator {
-        private[this] val latest = UnsafeRow.createFromByteArray(0, types.size)
-
-        override def getRow: InternalRow = latest
-
-        override def advanceNext(): Boolean = {
-          val found = distinct.read(latest) != null
-          if (found) outputRows += 1
-          found
-        }
-      }.toScala
+    val task = LatestTask(
+      types,
+      JoinKeys(
+        Seq(bound(keys.map(SqlInternals.normalizeFloats))),
+        conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
+      KeyOrder(Seq(bound(keys))),
+      order.map(BindReferences.bindReference(_, child.output)),
+      GroupingSettings.of(conf),
+      longMetric("numOutputRows"),
+      longMetric("spillSize"))
+    val byKey = keys.map(SortOrder(_, Ascending))
+    if (SortOrder.orderingSatisfies(child.outputOrdering, byKey)) {
+      child.execute().mapPartitions(task.ofSorted(_).toScala)
+    } else {
+      val sort = SortExec(byKey, global = false, child)
+      child
+        .execute()
+        .mapPartitions(new LatestRowsIterator(task, _, () => sort.createSorter()).toScala)
     }
   }
 
-  private def sorted: RDD[InternalRow] = {
-    val byKey = keys.map(SortOrder(_, Ascending))
-    if (SortOrder.orderingSatisfies(child.outputOrdering, byKey)) child.execute()
-    else SortedRows(byKey, child, longMetric("spillSize"))(child.execute())
-  }
+  private def bound(expressions: Seq[Expression]): Seq[Expression] =
+    BindReferences.bindReferences(expressions, child.output)
 
   override protected def withNewChildInternal(newChild: SparkPlan): LatestRowsExec =
     copy(child = newChild)

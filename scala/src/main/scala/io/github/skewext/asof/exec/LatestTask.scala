@@ -1,0 +1,133 @@
+package io.github.skewext.asof.exec
+
+import io.github.skewext.join.exec.grouping.{GroupingSettings, HashedGroups, JoinKeys, KeyOrder, SpillableRows, UnsafeInputs}
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{SortOrder, UnsafeRow}
+import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.execution.{RowIterator, UnsafeExternalRowSorter}
+import org.apache.spark.sql.skewext.TaskInternals
+import org.apache.spark.sql.types.DataType
+
+/**
+ * What a task of a [[LatestRowsExec]] needs to know.
+ *
+ * @param sameKey compares keys without nulls.
+ * @param byKey the order of keys, which may have nulls.
+ * @param ties the order in which the first row of a key is the latest one, see [[TieOrder]].
+ */
+private[exec] case class LatestTask(
+    types: Seq[DataType],
+    sameKey: JoinKeys,
+    byKey: KeyOrder,
+    ties: Seq[SortOrder],
+    grouping: GroupingSettings,
+    outputRows: SQLMetric,
+    spillSize: SQLMetric) {
+
+  /** The latest rows of rows that are sorted by key. */
+  def ofSorted(rows: Iterator[InternalRow]): RowIterator = new RowIterator {
+    private[this] val distinct =
+      new DistinctRows(0, rows, byKey, ties, types.size, new UnsafeInputs(Seq(types)))
+    private[this] val latest = UnsafeRow.createFromByteArray(0, types.size)
+
+    override def getRow: InternalRow = latest
+
+    override def advanceNext(): Boolean = {
+      val found = distinct.read(latest) != null
+      if (found) outputRows += 1
+      found
+    }
+  }
+
+  /** The latest rows of groups. */
+  def ofGroups(groups: HashedGroups): RowIterator = new RowIterator {
+    private[this] val order = new TieOrder(ties)
+    private[this] val latest, other = new UnsafeRow(types.size)
+
+    override def getRow: InternalRow = latest
+
+    override def advanceNext(): Boolean = {
+      val found = groups.nextGroup()
+      if (found) {
+        var member = groups.firstRow(0)
+        groups.pointTo(latest, groups.placeOf(member))
+        member = groups.nextRow(0, member)
+        while (member != 0) {
+          val place = groups.placeOf(member)
+          groups.pointTo(other, place)
+          if (order.isFirst(other, latest)) groups.pointTo(latest, place)
+          member = groups.nextRow(0, member)
+        }
+        outputRows += 1
+      }
+      found
+    }
+  }
+}
+
+/**
+ * The latest row of each key of a partition. Keys with a null are rare. They have no hash, so their
+ * rows are sorted by Spark.
+ *
+ * @param newSorter creates a sorter by key.
+ */
+private[exec] final class LatestRowsIterator(
+    task: LatestTask,
+    rows: Iterator[InternalRow],
+    newSorter: () => UnsafeExternalRowSorter)
+    extends RowIterator {
+
+  private[this] val asUnsafe = new UnsafeInputs(Seq(task.types))
+  private[this] val gathered = new SpillableRows[SortedInputs](
+    task.sameKey,
+    Array(task.types.size),
+    Array(false),
+    task.grouping,
+    new SortedInputs(Seq(task.types), task.byKey, _))
+  private[this] lazy val ofNulls = newSorter()
+  private[this] var hasNulls = false
+  private[this] var latest: RowIterator = _
+
+  TaskContext.get().addTaskCompletionListener[Unit] { context =>
+    task.spillSize.add(gathered.spillSize)
+    TaskInternals.reportPeakMemory(context, gathered.peakMemory)
+  }
+
+  override def getRow: InternalRow = latest.getRow
+
+  override def advanceNext(): Boolean = {
+    if (latest == null) latest = ofKeys()
+    var found = latest.advanceNext()
+    if (!found) {
+      // Free it before the task ends, which may continue with other partitions.
+      gathered.free()
+      if (hasNulls) {
+        hasNulls = false
+        latest = task.ofSorted(ofNulls.sort())
+        found = latest.advanceNext()
+      }
+    }
+    found
+  }
+
+  private def ofKeys(): RowIterator = gathered.keeping {
+    gathered.insertBlocks(0, rows)
+    while (rows.hasNext) {
+      val row = asUnsafe(0, rows.next())
+      if (task.sameKey.hasNull(0, row)) {
+        hasNulls = true
+        ofNulls.insertRow(row)
+      } else {
+        gathered.insert(0, task.sameKey.hash(0, row), row)
+      }
+      gathered.insertBlocks(0, rows)
+    }
+    gathered.finishInput(0)
+    gathered.collected() match {
+      case Left(groups) => task.ofGroups(groups)
+      case Right(sorted) => task.ofSorted(sorted.rows(0))
+    }
+  }
+}
