@@ -1,5 +1,6 @@
 package io.github.skewext.asof.exec
 
+import io.github.skewext.join.exec.KeyFilter
 import io.github.skewext.join.exec.grouping.{GroupingSettings, SpillableRows, UnsafeInputs}
 
 import org.apache.spark.sql.catalyst.InternalRow
@@ -21,6 +22,7 @@ private[exec] final class GatheredInputs(
   private[this] val asUnsafe = new UnsafeInputs(task.inputTypes)
   private[this] val opened = new Array[Iterator[InternalRow]](n)
   private[this] var reading = 0
+  private[this] var taken = 0L
   private[this] val rows = new SpillableRows[SortedInputs](
     task.sameKey,
     task.inputTypes.map(_.size).toArray,
@@ -28,6 +30,9 @@ private[exec] final class GatheredInputs(
     settings,
     new SortedInputs(task.inputTypes, task.order, _),
     longsPerRow = TimeSorted.LongsPerRow)
+
+  /** The keys of the spine, while it has few. There are often many versions of other keys. */
+  private[this] var keysOfSpine = KeyFilter.ofKeys(GatheredInputs.FewKeys)
 
   openNext()
 
@@ -45,16 +50,21 @@ private[exec] final class GatheredInputs(
     while (reading < n) {
       openNext()
       val input = opened(reading)
-      rows.insertBlocks(reading, input)
+      val (added, wanted) = if (reading == 0) (keysOfSpine, null) else (null, keysOfSpine)
+      taken += rows.insertBlocks(reading, input, added, wanted)
       while (input.hasNext) {
         val row = asUnsafe(reading, input.next())
+        taken += 1
         if (!task.present.hasNull(reading, row)) {
-          rows.insert(reading, task.sameKey.hash(reading, row), row)
+          val hash = task.sameKey.hash(reading, row)
+          if (added != null) added.add(hash)
+          if (wanted == null || wanted.mayHave(hash)) rows.insert(reading, hash, row)
         } else if (reading == 0 && !task.inner) {
           return row
         }
-        rows.insertBlocks(reading, input)
+        taken += rows.insertBlocks(reading, input, added, wanted)
       }
+      if (reading == 0 && taken > GatheredInputs.FewKeys) keysOfSpine = null
       rows.finishInput(reading)
       // Its reader holds a block, which is garbage now.
       opened(reading) = null
@@ -77,4 +87,10 @@ private[exec] final class GatheredInputs(
 
   /** Peak memory in bytes. */
   def peakMemory: Long = rows.peakMemory
+}
+
+private object GatheredInputs {
+
+  /** Number of rows of the spine in a partition. */
+  private val FewKeys = 1 << 20
 }

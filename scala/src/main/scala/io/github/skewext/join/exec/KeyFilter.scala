@@ -39,8 +39,13 @@ private[skewext] object KeyFilter {
    * A filter for the keys of so many bytes of a shuffle. It has about one bit for every four bytes,
    * which is a few bits for each row.
    */
-  def ofBytes(bytes: Long): KeyFilter = {
-    val wanted = 64 - java.lang.Long.numberOfLeadingZeros(bytes / 4)
+  def ofBytes(bytes: Long): KeyFilter = ofBits(bytes / 4)
+
+  /** A filter for so many keys at most, of which it takes one in twenty others for one of them. */
+  def ofKeys(keys: Int): KeyFilter = ofBits(8L * keys)
+
+  private def ofBits(bits: Long): KeyFilter = {
+    val wanted = 64 - java.lang.Long.numberOfLeadingZeros(bits)
     new KeyFilter(math.max(MinBits, math.min(MaxBits, wanted)))
   }
 }

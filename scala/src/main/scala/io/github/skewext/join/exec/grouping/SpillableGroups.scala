@@ -105,7 +105,7 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
    * rows taken. The caller inserts the next row by itself.
    *
    * @param added gets the hashes of the rows, or null
-   * @param wanted rows whose hashes it cannot have are left out; null for none
+   * @param wanted rows whose hashes it cannot have may be left out; null for none
    */
   def insertBlocks(
       input: Int,
@@ -125,11 +125,9 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
     var block = rows.block
     while (block != null) {
       if (hashes.length < block.numRows) hashes = new Array[Long](2 * block.numRows)
-      if (wanted != null) {
-        if (keys.hash(input, block, hashes)) {
-          insertWanted(input, block, wanted)
-          taken += block.taken
-        }
+      if (wanted != null && keys.hash(input, block, hashes) && areFew(block.numRows, wanted)) {
+        insertWanted(input, block, wanted)
+        taken += block.taken
       } else if (sorted.isEmpty && chunks.numRows + block.numRows <= settings.maxRowsInMemory &&
         block.isOfShortRows && keys.hash(input, block, hashes)) {
         block.takeUntil(chunks.insert(input, block, hashes))
@@ -145,6 +143,17 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
       block = if (block.hasNext) null else rows.block
     }
     taken
+  }
+
+  /** Whether so few rows are wanted that building them one by one takes less than a block's copy. */
+  private def areFew(numRows: Int, wanted: KeyFilter): Boolean = {
+    var found = 0
+    var i = 0
+    while (i < numRows) {
+      if (wanted.mayHave(hashes(i))) found += 1
+      i += 1
+    }
+    found < numRows / 2
   }
 
   /** Builds and inserts only the rows that are wanted. */
