@@ -2,7 +2,7 @@ package io.github.skewext
 
 import java.util.{Collections, WeakHashMap}
 
-import io.github.skewext.asof.{BoundAsOfTimes, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteSparkAsOfJoins}
+import io.github.skewext.asof.{BoundAsOfTimes, DropGroupLimits, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteRowNumbers, RewriteSparkAsOfJoins}
 import io.github.skewext.bucket.{BucketedScanRules, MergeSortedFiles, PruneBuckets, PruneBucketsByKeys}
 import io.github.skewext.function.{KeepCommonTables, TableFunctions}
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
@@ -53,6 +53,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
       extensions.injectRuntimeOptimizerRule(_ =>
         GuardedRule(linked(PropagateEmptyInputs.AtRuntime)))
       SkewExtensions.strategies.foreach(strategy => extensions.injectPlannerStrategy(_ => strategy))
+      extensions.injectPlannerStrategy(_ => GuardedStrategy(linkedStrategy(RewriteRowNumbers)))
       extensions.injectQueryStagePrepRule(_ => linked(CheckBroadcasts))
       // Runs first, because the remaining sorts show the order that the query requires of a join.
       extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfScans)
@@ -122,13 +123,15 @@ object SkewExtensions {
 
   private val rulesOfExchanges: Rule[SparkPlan] =
     new PhysicalJoinRules(
+      linked(DropGroupLimits),
       linked(RequiredLayout.AfterExchanges),
       linked(UndoReplicatingSplits(SkewReason.MergeTarget)),
       linked(ForceSkewedJoins),
       linked(SketchJoinKeys(MergeQuery.isPartOfOne)),
       linked(BulkExchanges))
 
-  private val rulesOfBulkExchanges: Rule[SparkPlan] = new PhysicalJoinRules(linked(BulkExchanges))
+  private val rulesOfBulkExchanges: Rule[SparkPlan] =
+    new PhysicalJoinRules(linked(DropGroupLimits), linked(BulkExchanges))
 
   /** In this order: the files of pruned buckets need no merge. */
   private val rulesOfScans: Rule[SparkPlan] =

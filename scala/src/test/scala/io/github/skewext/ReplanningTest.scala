@@ -14,6 +14,7 @@ import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoinExec}
 import org.apache.spark.sql.execution.{SparkPlan, WholeStageCodegenExec}
+import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
 
@@ -183,6 +184,19 @@ trait ReplanningTest extends TechniqueTest with AsOfTest with StoredTables {
       _.isInstanceOf[SortMergeJoinExec],
       roles("required", "optional", "optional"),
       Seq(NotSplit, SkewConf.EXCLUDED_RULES.key -> MultiFullJoinStrategy.ruleName)),
+    Case(
+      "row numbers",
+      _.isInstanceOf[LatestRowsExec],
+      inputs => {
+        val byKey = Window.partitionBy("k")
+        def first(df: DataFrame) = df
+          .withColumn("n", row_number().over(byKey.orderBy(df.columns.tail.map(col): _*)))
+          .where("n = 1")
+          .drop("n")
+        // The second one is above a join by its key.
+        first(first(inputs.head).join(inputs(1), Seq("k"), "left"))
+      },
+      Seq(SkewConf.LATEST_REWRITE.key -> "true")),
     Case("salted join", _.isInstanceOf[SaltKeysExec], technique("salted", "left", "salts" -> "3")),
     Case(
       "broadcast side with unmatched rows",

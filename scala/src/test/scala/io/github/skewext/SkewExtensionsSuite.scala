@@ -2,7 +2,7 @@ package io.github.skewext
 
 import scala.io.Source
 
-import io.github.skewext.asof.RewriteSparkAsOfJoins
+import io.github.skewext.asof.{RewriteRowNumbers, RewriteSparkAsOfJoins}
 import io.github.skewext.function.KeepCommonTables
 import io.github.skewext.join.optimizer.{LowerMultiFullJoin, PruneNestedColumns, PushKeyPredicates}
 import io.github.skewext.join.{MultiFullJoin, MultiFullJoinStrategy, PhysicalJoinRules}
@@ -149,7 +149,8 @@ class SkewExtensionsSuite extends MultiJoinTest {
   test("the page of rules has all of them, by the names that exclude them") {
     val registered = TestSessions.ruleNames(spark) { case group: RuleGroup[_] => group.names }
     val ours =
-      registered.filter(_.startsWith("io.github.skewext.")) :+ MultiFullJoinStrategy.ruleName
+      registered.filter(_.startsWith("io.github.skewext.")) ++
+        Seq(MultiFullJoinStrategy.ruleName, RewriteRowNumbers.ruleName)
     val page = Source.fromFile(s"${sys.props("skewext.root")}/docs/rules.md", "UTF-8")
     val rows =
       try page.getLines().filter(_.startsWith("| `io.")).map(_.split('`')(1)).toList

@@ -63,6 +63,10 @@ object Doctor {
       "rewritten as-of joins",
       Seq("asof.RewriteSparkAsOfJoins"),
       Seq(SkewConf.ENABLED.key, SkewConf.MULTI_JOIN_REWRITE.key)),
+    Part(
+      "rewritten row numbers",
+      Seq("asof.RewriteRowNumbers"),
+      Seq(SkewConf.ENABLED.key, SkewConf.LATEST_REWRITE.key)),
     Part("splits of skewed partitions", splitRules, splitSettings, why = _ => pointMissing),
     Part(
       "key sampling for splits",

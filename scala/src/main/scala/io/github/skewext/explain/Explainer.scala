@@ -3,7 +3,7 @@ package io.github.skewext.explain
 import scala.util.Try
 import scala.util.control.NonFatal
 
-import io.github.skewext.asof.RewriteSparkAsOfJoins
+import io.github.skewext.asof.{RewriteRowNumbers, RewriteSparkAsOfJoins}
 import io.github.skewext.join.{JoinTypeName, MultiFullJoin}
 import io.github.skewext.rules.{ExtensionPoints, Guard, LoadedExtension, SkewConf, SparkLine}
 
@@ -60,7 +60,8 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
       val found =
         PlannedJoin.in(plan, logical => if (plansCommands) plannedInCommand(logical) else None)
       Explanation(
-        sessionNotes ++ failureNotes ++ Photon.note(plan) ++ goneNote(found.gone) ++ asOfNotes,
+        sessionNotes ++ failureNotes ++ Photon.note(plan) ++ goneNote(found.gone) ++
+          asOfNotes ++ rowNumberNotes,
         explained(found.joins),
         found.scans.zipWithIndex.map { case ((scan, place), i) =>
           ExplainedScans.of(scan, place, i + 1, outlines.off)
@@ -131,6 +132,14 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
         RewriteSparkAsOfJoins.rewritten(join).left.toOption.map { why =>
           s"An as-of join of Spark's is not rewritten: $why."
         }
+      }
+    }
+
+  private def rowNumberNotes: Seq[String] =
+    if (!loaded || outlines.off.isDefined) Nil
+    else {
+      RewriteRowNumbers.leftToSpark(query.optimizedPlan).map { why =>
+        s"The first rows of a window's partitions are Spark's: $why."
       }
     }
 

@@ -45,7 +45,7 @@ private[skewext] class JoinOutlines(session: SparkSession, plansAgain: Boolean) 
     (found.multiJoin, found.broadcast) match {
       case _ if found.asOf.isDefined =>
         val (title, execution) = found.asOf.get
-        outline(title, Origins.ofMultiJoin(logical), Some(execution))
+        outline(title, Origins.ofOperator(logical, found.joins.head.plan), Some(execution))
       case (Some(join), _) =>
         outline(
           Operators.describe(join),

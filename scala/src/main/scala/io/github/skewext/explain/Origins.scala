@@ -7,6 +7,7 @@ import io.github.skewext.rewrite.{RewriteJoinChains, RewriteReason}
 import io.github.skewext.rules.{Guard, LogicalJoinRules, Reason, RuleName, SkewConf}
 
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.internal.SQLConf
 
@@ -14,10 +15,16 @@ import org.apache.spark.sql.internal.SQLConf
 private[skewext] object Origins {
 
   def ofMultiJoin(join: Option[LogicalPlan]): Origin =
-    join.flatMap(RewrittenJoins.of(_)) match {
-      case Some(joins) => Origin(Origin.Rewritten, s"$joins became one operator")
-      case None => Origin(Origin.AskedFor, "one operator")
-    }
+    ofRewritten(join.flatMap(RewrittenJoins.of(_)))
+
+  /** The origin of an operator that the optimizer or the planner may have rewritten. */
+  def ofOperator(logical: Option[LogicalPlan], plan: SparkPlan): Origin =
+    ofRewritten((logical ++ Some(plan)).flatMap(RewrittenJoins.of(_)).headOption)
+
+  private def ofRewritten(before: Option[String]): Origin = before match {
+    case Some(what) => Origin(Origin.Rewritten, s"$what became one operator")
+    case None => Origin(Origin.AskedFor, "one operator")
+  }
 
   /** The origin of a multi-way join that runs as Spark's broadcast joins. */
   def ofBroadcast(join: MultiFullJoin): Origin = {

@@ -127,6 +127,14 @@ object SkewConf {
     .booleanConf
     .createWithDefault(false)
 
+  val LATEST_REWRITE = buildConf("spark.skewext.latest.rewrite.enabled")
+    .doc(
+      "When true, filters such as row_number() OVER (PARTITION BY k ORDER BY t DESC) = 1 run as " +
+        "the operator of latest, which sorts rows by k alone.")
+    .version("0.3.0")
+    .booleanConf
+    .createWithDefault(true)
+
   /** The old name of [[SHUFFLE_ENABLED]], registered so that Spark checks its value. */
   val SHUFFLE_BULK_ROWS = buildConf("spark.skewext.shuffle.bulkRows.enabled")
     .internal()

@@ -1,15 +1,20 @@
 package io.github.skewext.explain
 
+import io.github.skewext.asof.RewriteRowNumbers
+import io.github.skewext.join.MultiFullJoinStrategy
 import io.github.skewext.rules.{RuleGroup, SkewConf}
 import io.github.skewext.{MultiJoinTest, PythonApi}
 
-import org.apache.spark.SparkEnv
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.TestSessions
+import org.apache.spark.{SparkConf, SparkEnv}
 
 /** Which parts of skewext are active, and why others are off. */
 class DoctorSuite extends MultiJoinTest {
+
+  override protected def sparkConf: SparkConf =
+    super.sparkConf.set(SkewConf.LATEST_REWRITE.key, "true")
 
   private def off(session: SparkSession = spark): Map[String, String] =
     Doctor.reasons(session).collect { case (name, Some(reason)) => name -> reason }.toMap
@@ -31,6 +36,7 @@ class DoctorSuite extends MultiJoinTest {
         "key sampling for splits",
         "splits of a MERGE"),
       SkewConf.MULTI_JOIN_REWRITE.key -> Set("rewritten chains of joins", "rewritten as-of joins"),
+      SkewConf.LATEST_REWRITE.key -> Set("rewritten row numbers"),
       SkewConf.SHUFFLE_COLUMNS.key -> Set("columnar shuffle"),
       SQLConf.BUCKETING_ENABLED.key -> Set("bucket pruning", "merge of sorted bucket files"))
     reasons.foreach { case (key, parts) =>
@@ -60,7 +66,9 @@ class DoctorSuite extends MultiJoinTest {
 
   test("the rules of parts exist") {
     val names = TestSessions.ruleNames(spark) { case group: RuleGroup[_] => group.names }
-    assert((Doctor.ruleNames -- names) === Set("io.github.skewext.join.MultiFullJoinStrategy"))
+    assert(
+      (Doctor.ruleNames -- names) ===
+        Set(MultiFullJoinStrategy.ruleName, RewriteRowNumbers.ruleName))
   }
 
   test("plugins replace shuffles") {

@@ -1,0 +1,22 @@
+package io.github.skewext.asof
+
+import io.github.skewext.asof.exec.LatestRowsExec
+
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.window.{Partial, WindowGroupLimitExec}
+import org.apache.spark.sql.execution.{SortExec, SparkPlan}
+
+/**
+ * Removes Spark's limit for each map task, and its sort, where the rows of a key are in one partition
+ * already, as above a join by the key. [[RewriteRowNumbers]] has left the limit.
+ */
+object DropGroupLimits extends Rule[SparkPlan] {
+
+  override def apply(plan: SparkPlan): SparkPlan = plan.transformUp {
+    case latest @ LatestRowsExec(_, _, limit: WindowGroupLimitExec) if limit.mode == Partial =>
+      latest.withNewChildren(Seq(limit.child match {
+        case sort: SortExec if !sort.global => sort.child
+        case sorted => sorted
+      }))
+  }
+}
