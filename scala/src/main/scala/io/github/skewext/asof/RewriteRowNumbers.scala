@@ -12,7 +12,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{ShuffleService, SparkShims}
 
 /**
- * Plans `row_number() = 1` as [[LatestRowsExec]], which sorts rows by the key alone:
+ * Plans `row_number() = 1` as [[LatestRowsExec]], which groups rows by the key:
  * {{{
  * Filter (rn = 1 AND a > 2)                      Filter (a > 2)
  * +- Window [row_number() AS rn] k, t DESC       +- Project [k, t, a, 1 AS rn]

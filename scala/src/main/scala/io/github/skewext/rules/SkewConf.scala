@@ -130,7 +130,7 @@ object SkewConf {
   val LATEST_REWRITE = buildConf("spark.skewext.latest.rewrite.enabled")
     .doc(
       "When true, filters such as row_number() OVER (PARTITION BY k ORDER BY t DESC) = 1 run as " +
-        "the operator of latest, which sorts rows by k alone.")
+        "the operator of latest, which groups rows by k.")
     .version("0.3.0")
     .booleanConf
     .createWithDefault(true)
