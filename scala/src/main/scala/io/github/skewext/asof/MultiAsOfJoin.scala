@@ -1,7 +1,9 @@
 package io.github.skewext.asof
 
 import io.github.skewext.asof.exec.AsOfJoinExec
+import io.github.skewext.join.{PrunedByKeys, RuntimeFilters}
 import io.github.skewext.rules.HasOperator
+import io.github.skewext.stable.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
@@ -34,7 +36,8 @@ case class MultiAsOfJoin(
     ties: Seq[Seq[SortOrder]],
     within: Seq[Seq[Expression]],
     inner: Boolean)
-    extends HasOperator {
+    extends HasOperator
+    with PrunedByKeys {
 
   def spine: LogicalPlan = children.head
 
@@ -64,6 +67,14 @@ case class MultiAsOfJoin(
 
   override def simpleString(maxFields: Int): String =
     s"MultiAsOfJoin ${MultiAsOfJoin.describe(keys.head, times.head, matches, inner)}"
+
+  override def exactKeys: Seq[Int] =
+    keys.head.indices.filter(j => keys.forall(key => ComparedByBytes(key(j))))
+
+  override def isNeeded(input: Int): Boolean = input == 0 || inner
+
+  override def plannedInputs(later: LogicalPlan => SparkPlan): Seq[SparkPlan] =
+    children.indices.map(RuntimeFilters.planned(this, _, now = false, later))
 
   override def operator(inputs: Seq[SparkPlan]): SparkPlan =
     AsOfJoinExec(inputs, keys, times, matches, ties, within, inner)

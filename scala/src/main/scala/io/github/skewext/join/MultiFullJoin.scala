@@ -37,7 +37,7 @@ case class MultiFullJoin(
     roles: Seq[InputRole],
     indicator: Option[Attribute],
     hints: Seq[Option[HintInfo]] = Nil)
-    extends LogicalPlan {
+    extends PrunedByKeys {
 
   override lazy val output: Seq[Attribute] =
     MultiJoinOutput.of(children.map(_.output), keyColumns, keyOutput, roles, indicator)
@@ -102,11 +102,13 @@ case class MultiFullJoin(
    * provide the value. Floating-point keys are not among them (-0.0 equals 0.0), nor are keys that
    * are padded for the comparison.
    */
-  lazy val exactKeys: Seq[Int] = keyOutput.indices.filter { j =>
+  override lazy val exactKeys: Seq[Int] = keyOutput.indices.filter { j =>
     keys.indices.forall { i =>
       ComparedByBytes(keys(i)(j)) && keys(i)(j).semanticEquals(keyColumns(i)(j))
     }
   }
+
+  override def isNeeded(input: Int): Boolean = roles(input) == Required
 
   def hasExactKeys: Boolean = exactKeys.size == keyOutput.size
 
@@ -254,12 +256,8 @@ object MultiFullJoin {
    */
   private[skewext] val LargeInput = TreeNodeTag[Int]("skewext.largeInput")
 
-  /** The runtime filters of each input. Adaptive execution keeps them, too. */
-  private[skewext] val RuntimeFilters =
-    TreeNodeTag[Map[Int, Seq[Expression]]]("skewext.runtimeFilters")
-
   /** Tags that do not apply to a changed join. */
-  private val ChosenByPlanner: Seq[TreeNodeTag[_]] = Seq(LargeInput, RuntimeFilters)
+  private val ChosenByPlanner: Seq[TreeNodeTag[_]] = Seq(LargeInput, RuntimeFilters.Made)
 
   /** The predicates that were added to each input, in terms of the output. */
   private val Asked = TreeNodeTag[Map[Int, ExpressionSet]]("skewext.asked")

@@ -5,7 +5,6 @@ import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, LowerMultiFullJoin}
 import io.github.skewext.rules.SkewConf
 
-import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
@@ -27,7 +26,8 @@ object MultiFullJoinStrategy extends SparkStrategy {
       val areInStorage = StoragePartitions.areIn(j.children, SQLConf.get)
       // Inputs that are partitioned in their storage are planned now, because their partitioning
       // decides whether the join needs exchanges.
-      val inputs = j.children.indices.map(i => planned(j, i, now = areInStorage(i)))
+      val inputs =
+        j.children.indices.map(i => RuntimeFilters.planned(j, i, areInStorage(i), planLater))
       StoragePartitions.aligned(inputs, j.keys, SQLConf.get) match {
         case Some(aligned) => operator(j, aligned).copy(storagePartitioned = true) :: Nil
         case None if isSparks(j, inputs) => planLater(asSparksJoins(j)) :: Nil
@@ -78,24 +78,6 @@ object MultiFullJoinStrategy extends SparkStrategy {
     override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
       case j: MultiFullJoin => planLater(LowerMultiFullJoin.normalized(j)) :: Nil
       case _ => Nil
-    }
-  }
-
-  /**
-   * Plans an input with runtime filters here and links the plan to the input without them, because
-   * that is the node in the logical plan of adaptive execution.
-   *
-   * @param now whether the plan is necessary before exchanges are planned.
-   */
-  private def planned(join: MultiFullJoin, i: Int, now: Boolean): SparkPlan = {
-    val input = join.children(i)
-    val filtered = RuntimeFilters.filtered(join, i, broadcastTo = None)
-    if (!now && (filtered eq input)) {
-      planLater(input)
-    } else {
-      val plan = SparkSession.active.sessionState.planner.plan(filtered).next()
-      plan.setLogicalLink(input)
-      plan
     }
   }
 

@@ -1,14 +1,16 @@
 package io.github.skewext.join
 
-import io.github.skewext.join.InputRole.Required
 import io.github.skewext.rules.{Guard, SkewConf}
 
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.BloomFilterAggregate
 import org.apache.spark.sql.catalyst.optimizer.{ColumnPruning, ConstantFolding, PushDownPredicates}
 import org.apache.spark.sql.catalyst.planning.NodeWithOnlyDeterministicProjectAndFilter
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.{INVOKE, JSON_TO_STRUCT, LIKE_FAMLIY, PLAN_EXPRESSION, PYTHON_UDF, REGEXP_EXTRACT_FAMILY, REGEXP_REPLACE, SCALA_UDF}
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.dynamicpruning.{CleanupDynamicPruningFilters, PartitionPruning}
@@ -16,8 +18,8 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SparkShims
 
 /**
- * Prunes inputs at run time with the keys of a small, filtered, required input, the creator. The
- * join does not return keys that the creator lacks, so rows of other inputs with such keys are
+ * Prunes inputs at run time with the keys of a small, filtered input, the creator. The join does not
+ * return keys that the creator lacks, so rows of other inputs with such keys are
  * unnecessary. Spark does the same for its own joins, and the settings are Spark's:
  *
  *  - If a table is partitioned by a key column, only partitions with keys of the creator are read
@@ -33,13 +35,39 @@ import org.apache.spark.sql.skewext.SparkShims
  */
 object RuntimeFilters extends PredicateHelper {
 
+  /** The filters of each input. Adaptive execution keeps them when it plans again. */
+  private[join] val Made = TreeNodeTag[Map[Int, Seq[Expression]]]("skewext.runtimeFilters")
+
+  /**
+   * Plans an input with its runtime filters, if it has any, and links the plan to the input without
+   * them, because that is the node in the logical plan of adaptive execution.
+   *
+   * @param now whether the plan is necessary before exchanges are planned.
+   * @param later plans an input after the join.
+   */
+  def planned(
+      join: PrunedByKeys,
+      i: Int,
+      now: Boolean,
+      later: LogicalPlan => SparkPlan): SparkPlan = {
+    val input = join.children(i)
+    val withFilters = filtered(join, i, broadcastTo = None)
+    if (!now && (withFilters eq input)) {
+      later(input)
+    } else {
+      val plan = SparkSession.active.sessionState.planner.plan(withFilters).next()
+      plan.setLogicalLink(input)
+      plan
+    }
+  }
+
   /**
    * The plan of an input with its runtime filters.
    *
    * @param broadcastTo the input to which all others are broadcast, if there is one; then nothing
    *                    is shuffled.
    */
-  def filtered(join: MultiFullJoin, i: Int, broadcastTo: Option[Int]): LogicalPlan = {
+  def filtered(join: PrunedByKeys, i: Int, broadcastTo: Option[Int]): LogicalPlan = {
     val input = join.children(i)
     filters(join, broadcastTo).getOrElse(i, Nil) match {
       case predicates if predicates.nonEmpty && isScan(input) =>
@@ -48,19 +76,19 @@ object RuntimeFilters extends PredicateHelper {
     }
   }
 
-  private def filters(join: MultiFullJoin, broadcastTo: Option[Int]): Map[Int, Seq[Expression]] =
-    join.getTagValue(MultiFullJoin.RuntimeFilters).getOrElse {
+  private def filters(join: PrunedByKeys, broadcastTo: Option[Int]): Map[Int, Seq[Expression]] =
+    join.getTagValue(Made).getOrElse {
       val made = Guard.protect("making runtime filters", Map.empty[Int, Seq[Expression]]) {
         make(join, broadcastTo)
       }
-      join.setTagValue(MultiFullJoin.RuntimeFilters, made)
+      join.setTagValue(Made, made)
       made
     }
 
-  private def make(join: MultiFullJoin, broadcastTo: Option[Int]): Map[Int, Seq[Expression]] = {
+  private def make(join: PrunedByKeys, broadcastTo: Option[Int]): Map[Int, Seq[Expression]] = {
     val conf = SQLConf.get
     val creators = join.children.indices
-      .filter(i => join.roles(i) == Required && isCreator(join.children(i), join.keys(i)))
+      .filter(i => join.isNeeded(i) && isCreator(join.children(i), join.keys(i)))
       .sortBy(size(join, _))
     if (creators.isEmpty || !conf.getConf(SkewConf.MULTI_JOIN_RUNTIME_FILTER)) {
       Map.empty
@@ -95,7 +123,7 @@ object RuntimeFilters extends PredicateHelper {
     }
   }
 
-  private def size(join: MultiFullJoin, i: Int): BigInt = join.children(i).stats.sizeInBytes
+  private def size(join: PrunedByKeys, i: Int): BigInt = join.children(i).stats.sizeInBytes
 
   /** Whether the plan reads one table, with filters and computed columns. */
   private def isScan(plan: LogicalPlan): Boolean = plan match {
@@ -163,7 +191,7 @@ object RuntimeFilters extends PredicateHelper {
    * @param isBroadcast whether the creator is broadcast, so that its keys can be read from there.
    */
   private def partitionFilter(
-      join: MultiFullJoin,
+      join: PrunedByKeys,
       i: Int,
       creator: Int,
       j: Int,

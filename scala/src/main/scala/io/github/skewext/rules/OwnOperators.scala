@@ -8,12 +8,15 @@ trait HasOperator extends LogicalPlan {
 
   /** @param inputs the plans of the children */
   def operator(inputs: Seq[SparkPlan]): SparkPlan
+
+  /** Plans the children. `later` plans one as it is, after this node. */
+  def plannedInputs(later: LogicalPlan => SparkPlan): Seq[SparkPlan] = children.map(later)
 }
 
 /** Plans such nodes. */
 object OwnOperators extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-    case node: HasOperator => node.operator(node.children.map(planLater)) :: Nil
+    case node: HasOperator => node.operator(node.plannedInputs(planLater)) :: Nil
     case _ => Nil
   }
 }
