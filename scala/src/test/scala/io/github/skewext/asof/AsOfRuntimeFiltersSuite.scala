@@ -77,17 +77,19 @@ class AsOfRuntimeFiltersSuite extends AsOfTest with StoredTables {
     spark.range(0, 200).selectExpr("id AS d_t", "id % 8 AS k").write.partitionBy("k").parquet(path)
     // The values of the folders' names are ints.
     val few = spine.where("n = 3 AND k < 8").selectExpr("int(k) AS k", "s", "t")
-    val df = joined(few)(spark.read.parquet(path).select("k", "d_t"))
-    whenOff(df)
-    df.collect()
-    val read = collect(df.queryExecution.executedPlan) {
-      case scan: FileSourceScanExec if scan.partitionFilters.exists {
-            case DynamicPruningExpression(Literal.TrueLiteral) => false
-            case filter => has[DynamicPruningExpression](filter)
-          } =>
-        scan.metrics("numPartitions").value
+    withSQLConf(SQLConf.DYNAMIC_PARTITION_PRUNING_REUSE_BROADCAST_ONLY.key -> "false") {
+      val df = joined(few)(spark.read.parquet(path).select("k", "d_t"))
+      whenOff(df)
+      df.collect()
+      val read = collect(df.queryExecution.executedPlan) {
+        case scan: FileSourceScanExec if scan.partitionFilters.exists {
+              case DynamicPruningExpression(Literal.TrueLiteral) => false
+              case filter => has[DynamicPruningExpression](filter)
+            } =>
+          scan.metrics("numPartitions").value
+      }
+      assert(read === Seq(1), df.queryExecution.executedPlan)
     }
-    assert(read === Seq(1), df.queryExecution.executedPlan)
   }
 
   test("no filters by a spine without one, by its keys alone, or by floating-point keys") {
