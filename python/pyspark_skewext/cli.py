@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
 PROGRAM = "python -m pyspark_skewext"
 FAILURE, INTERRUPTED = 1, 130
+# As wide as the screen, also on a phone, and dark where the reader's pages are.
+_HEAD = (
+    "<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>Skew</title>"
+    "<meta name='viewport' content='width=device-width'>"
+    "<meta name='color-scheme' content='light dark'>"
+    "<style>body{font-family:sans-serif}td,th{padding:2px 8px}</style>"
+)
 _CONF = "a setting of Spark, such as one of the log's file system; may be repeated"
 
 
@@ -104,8 +111,7 @@ def _report(options: argparse.Namespace) -> None:
         report = query_report(options.query, event_log=path)
     print(json.dumps(report.to_dict(), indent=2) if options.json else report)
     if options.html is not None:
-        page = f"<!DOCTYPE html><meta charset='utf-8'><title>Skew</title>{report._repr_html_()}"
-        options.html.write_text(page, encoding="utf-8")
+        options.html.write_text(f"{_HEAD}{report._repr_html_()}", encoding="utf-8")
 
 
 @contextmanager

@@ -49,6 +49,8 @@ def test_text_and_html(spark: SparkSession, joined: DataFrame) -> None:
     assert str(explanation).startswith("Join 1: full outer join of 3 inputs on [id]")
     page = explanation._repr_html_()
     assert page.startswith("<div><p><b>Join 1: full outer join of 3 inputs on [id]</b></p><pre ")
+    # Jupyter's own style has a font whose columns are not aligned.
+    assert "font-family:monospace" in page
     assert "pushed: id &gt; 4" in page and "asked for: one operator" in page
     named = spark.range(3).withColumnRenamed("id", "<b>x")
     assert "<b>x" not in explain(multi_full_join(named, named, on="<b>x"))._repr_html_()

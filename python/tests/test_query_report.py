@@ -325,6 +325,8 @@ def test_pictures() -> None:
     assert "task 1 of 200 by time: 40.0 s" in page
     texts = [each.text for each in picture.iter() if each.tag.endswith("text")]
     assert {"40.0 s", "0", "tasks, the slowest first", "uneven tasks"} <= set(texts)
+    # On a narrow page the table scrolls, and its names are at the left, as in text.
+    assert "<div style='overflow-x:auto'><table><tr><th style='text-align:left'>stage" in page
     assert made(stages=0)._repr_html_().count("<svg") == 0
     many = made().stages[0]
     object.__setattr__(many, "task_seconds", tuple(range(10 * MOST_BARS, 0, -1)))

@@ -63,7 +63,7 @@ def svg(title: str, charts: Sequence[Chart]) -> str:
     return (
         f'<div style="overflow-x:auto"><svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" '
         f'height="{height}" viewBox="0 0 {_WIDTH} {height}" role="img" font-family="sans-serif" '
-        'font-size="11" style="max-width:100%;min-width:560px;height:auto" '
+        'font-size="11" style="max-width:100%;min-width:760px;height:auto" '
         f'fill="currentColor"><title>{escape(title)}</title>{drawn}</svg></div>'
     )
 

@@ -14,8 +14,11 @@ from pyspark_skewext.results.explanation import (
     ExplainedSkew,
 )
 
-# Columns stay aligned, and long lines break.
-_PRE = "<pre style='white-space:pre-wrap'>"
+# Columns stay aligned, and long lines break. Jupyter's own style has another font and breaks words.
+_PRE = (
+    "<pre style='margin:0 0 1em;font-family:monospace;white-space:pre-wrap;word-break:normal;"
+    "overflow-wrap:anywhere'>"
+)
 _PLACES = {"query": "", "cached data": " (in a cached table)"}
 
 #: A title and lines; an indented line belongs to the line above.

@@ -48,7 +48,10 @@ class Page:
             f"<h4>{escape(self.title)}</h4>",
             f"<table>{facts}</table>" if facts else "",
             svg(self.title, self.charts),
-            f"<table>{''.join(table)}</table>" if self.rows else "",
+            # On a narrow page it scrolls.
+            f"<div style='overflow-x:auto'><table>{''.join(table)}</table></div>"
+            if self.rows
+            else "",
             f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in self.advice)}</ul>",
         ]
         return f"<div>{''.join(parts)}</div>"
@@ -68,4 +71,7 @@ class Page:
 
 
 def _row(tag: str, cells: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+    """A row of the table, aligned as in text; numbers stay on one line."""
+    styles = ["text-align:left", *["text-align:right;white-space:nowrap"] * (len(cells) - 1)]
+    parts = [f"<{tag} style='{style}'>{escape(cell)}</{tag}>" for style, cell in zip(styles, cells)]
+    return f"<tr>{''.join(parts)}</tr>"
