@@ -196,6 +196,7 @@ fuzz: $(JAR_STAMP) $(VENV_STAMP) ## The same for MINUTES=n, by a seed that is pr
 cluster-test: $(JAR_STAMP) $(VENV_STAMP) ## Queries while a cluster breaks; figures for docs/reliability.md
 	$(PY) bench/faults.py --runs 100 $(ARGS)
 	$(PY) bench/faults.py --runs 20 --speculation $(ARGS)
+	$(PY) bench/faults.py --runs 20 --decommissioning $(ARGS)
 
 memory-test: $(JAR_STAMP) $(VENV_STAMP) ## Joins in small heaps; figures for docs/reliability.md
 	$(PY) bench/memory.py $(ARGS)

@@ -2,6 +2,7 @@
 
     bench/faults.py --runs 100          seeded runs, each with the extension and without
     bench/faults.py --speculation       the same where Spark starts slow tasks a second time
+    bench/faults.py --decommissioning   executors leave, and move their shuffle files before
 
 A standalone master and two workers of the pyspark package run on this machine. A run is a case of
 `harness/fault_cases.py`, with repeatable or unstable inputs, and a fault of `harness/faults.py` at
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import summary
 from harness.fault_cases import CASES, SETTINGS, Case
-from harness.faults import FAULTS, Fault, Injector
+from harness.faults import DECOMMISSIONING, FAULTS, PLAIN, SPECULATION, Fault, Injector
 from harness.measure import progress
 from harness.sessions import configured
 from harness.standalone import Standalone
@@ -65,7 +66,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--runs", type=int, default=100, help="how many (100)")
     add("--first", type=int, default=0, help="number of the first one (0)")
     add("--seed", type=int, default=1, help="decides on cases, faults and moments (1)")
-    add("--speculation", action="store_true", help="slow executors, and speculation on")
+    session = {"dest": "session", "action": "store_const", "default": PLAIN}
+    add("--speculation", **session, const=SPECULATION, help="slow executors, and speculation on")
+    add("--decommissioning", **session, const=DECOMMISSIONING, help="executors that leave")
     add("--only", default="", help="cases whose names contain this")
     add("--results", type=Path, help="another file for the results")
     return parser.parse_args(arguments)
@@ -79,7 +82,7 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as home, Standalone(Path(home) / "c", "1g") as cluster:
         for host in HOSTS:
             cluster.add_worker(host)
-        trial = Trial(_session(cluster, Path(home), options.speculation), cluster, options)
+        trial = Trial(_session(cluster, Path(home), options.session), cluster, options)
         try:
             bad = trial.all()
         finally:
@@ -144,6 +147,7 @@ class Trial:
             except Exception as error:
                 came[way] = _outcome(error)
             came[f"{way}_happened"] = self._injector.disarm()
+            came[f"{way}_again"] = dict(self._injector.again)
         return came
 
     def _clean(self, case: Case, unstable: bool) -> Answer:
@@ -213,11 +217,13 @@ class Trial:
 
 def _runs(options: argparse.Namespace) -> Iterator[Run]:
     """`--runs` runs in the order of the seed; each combination once before any comes twice."""
-    faults = [fault for fault in FAULTS if fault.speculation == options.speculation]
+    faults = [fault for fault in FAULTS if fault.session == options.session]
+    long = options.session == DECOMMISSIONING
     all_of_them = [
         (case, unstable, fault)
         for case, unstable, fault in product(CASES, (False, True), faults)
-        if fault.stage in case.stages and case.unstable >= unstable and options.only in case.name
+        if fault.stage in case.stages and case.unstable >= unstable and case.long == long
+        if options.only in case.name
     ]
     Random(options.seed).shuffle(all_of_them)
     for number in range(options.first, options.first + options.runs):
@@ -250,7 +256,7 @@ def _outcome(error: Exception) -> str:
     return f"failed: {(known or [str(error)[:300]])[0]}"
 
 
-def _session(cluster: Standalone, home: Path, speculation: bool) -> SparkSession:
+def _session(cluster: Standalone, home: Path, kind: str) -> SparkSession:
     settings = {
         "spark.executor.cores": "1",
         "spark.executor.memory": "512m",
@@ -264,10 +270,15 @@ def _session(cluster: Standalone, home: Path, speculation: bool) -> SparkSession
         "spark.shuffle.io.maxRetries": "1",
         "spark.shuffle.io.retryWait": "200ms",
         "spark.unsafe.exceptionOnMemoryLeak": "true",
-        "spark.speculation": str(speculation).lower(),
+        "spark.speculation": str(kind == SPECULATION).lower(),
         "spark.speculation.interval": "50ms",
         "spark.speculation.multiplier": "1.2",
         "spark.speculation.quantile": "0.2",
+        "spark.decommission.enabled": str(kind == DECOMMISSIONING).lower(),
+        "spark.storage.decommission.enabled": str(kind == DECOMMISSIONING).lower(),
+        "spark.storage.decommission.shuffleBlocks.enabled": "true",
+        # Leave seconds after it was asked to, instead of up to a minute.
+        "spark.storage.decommission.replicationReattemptInterval": "500ms",
         **SETTINGS,
     }
     return configured(cluster.url, settings, "OFF")

@@ -355,6 +355,8 @@ def faults(found: Json) -> str:
         for group, runs in [*sorted(groups.items()), (("all", "")[: len(keys)], done)]:
             rows.append([*group, str(len(runs)), *_ends(runs, "on"), *_ends(runs, "off")])
         blocks.append(table(rows))
+    if any("decommissioned" in run["fault"] for run in done):
+        blocks.append(_again(found["runs"]))
     rows = [["case", "inputs", "fetched, KB", "stock", "ratio", "of the other host, KB", "stock"]]
     for case, by_inputs in sorted(found["fetched"].items()):
         for inputs, ways in sorted(by_inputs.items()):
@@ -363,6 +365,18 @@ def faults(found: Json) -> str:
             against = f"{on / off:.2f}" if off else "-"
             rows.append([case, inputs, f"{on / 1e3:.0f}", f"{off / 1e3:.0f}", against, *far])
     return "\n\n".join([*blocks, table(rows)])
+
+
+def _again(runs: list[Json]) -> str:
+    """Runs in which an executor left before the end, and how often a join ran again."""
+    rows = [["fault", "runs", "join ran again", "stock: runs", "stock: join ran again"]]
+    for fault in sorted({run["fault"] for run in runs if "decommissioned" in run["fault"]}):
+        row = [fault]
+        for way in WAYS:
+            done = [run for run in runs if run["fault"] == fault and run[f"{way}_happened"]]
+            row += [str(len(done)), str(sum("join" in run[f"{way}_again"] for run in done))]
+        rows.append(row)
+    return table(rows)
 
 
 def _ends(runs: list[Json], way: str) -> list[str]:

@@ -31,6 +31,8 @@ FILES = ("file_0", "file_1", "file_2")
 MAPS = 6
 #: Where keys are marked: smaller blocks, none of which pieces have to share, so that less is read.
 MARKED_MAPS = 24
+#: Rows of each input of the join that takes seconds.
+LONG = 40_000
 HOT = 7
 
 
@@ -48,6 +50,8 @@ class Case:
     writes: bool = False
     #: Makes the tables of the query, unless they exist.
     prepare: Callable[[SparkSession], object] | None = None
+    #: Whether it takes seconds, as long as a decommissioned executor takes to leave.
+    long: bool = False
 
 
 def table(
@@ -57,12 +61,13 @@ def table(
     hot: int = 0,
     unstable: bool = False,
     maps: int = MAPS,
+    keys: int = 1500,
 ) -> DataFrame:
     """Rows with the hot key at the end; one row in eleven has a null key."""
     from pyspark.sql import functions as F
 
     number_of = F.col("id")
-    key = F.when(number_of >= rows, F.lit(HOT)).otherwise((number_of * 7 + number) % 1500)
+    key = F.when(number_of >= rows, F.lit(HOT)).otherwise((number_of * 7 + number) % keys)
     made = spark.range(0, rows + hot, 1, maps)
     if unstable:
         # Rows come to these tasks in the order in which they are fetched.
@@ -81,6 +86,17 @@ def table(
 def _operator(spark: SparkSession, unstable: bool) -> DataFrame:
     inputs = [table(spark, n, 1500 + 300 * n, unstable=unstable) for n in range(4)]
     return skewext.multi_full_join(*inputs, on="k")
+
+
+def _long_operator(spark: SparkSession, unstable: bool) -> DataFrame:
+    """A join whose tasks take a second or more, as each row is hashed many times."""
+    from pyspark.sql import functions as F
+
+    inputs = [table(spark, n, LONG, unstable=unstable, keys=LONG) for n in range(4)]
+    joined = skewext.multi_full_join(*inputs, on="k")
+    times = F.sequence(F.lit(1), F.lit(25))
+    key = F.coalesce(F.col("k").cast("string"), F.lit(""))
+    return joined.withColumn("hashed", F.aggregate(times, key, lambda last, _: F.sha2(last, 256)))
 
 
 def _split_operator(spark: SparkSession, unstable: bool) -> DataFrame:
@@ -166,6 +182,7 @@ def _make_files(spark: SparkSession) -> None:
 
 CASES = (
     Case("multi_full_join, 4 inputs", _operator),
+    Case("multi_full_join, 4 inputs, long", _long_operator, unstable=False, long=True),
     Case("multi_full_join, a hot key in one of 3", _split_operator, fires="(skew: "),
     Case("the same with an aggregated input", _aggregated, fires="(skew: "),
     Case("Spark's full join, hot on the left", _spark_join("full", 0), fires="(skew: "),

@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,9 +30,16 @@ MAP, JOIN, MARKING, MARKED = "map", "join", "marking", "marked"
 _MARKING = "skewext: keys before a split join"
 
 KILL, LOSE, LOSE_MARKS, STOP, FREEZE = "kill", "lose", "lose marks", "stop", "freeze"
+DECOMMISSION = "decommission"
+
+#: Sessions that some faults need: slow tasks start a second time, leaving executors move blocks.
+PLAIN, SPECULATION, DECOMMISSIONING = "", "speculation", "decommissioning"
 
 #: How long a frozen executor does nothing, while its tasks are begun elsewhere.
 FROZEN_SECONDS = 1.5
+
+#: Tasks of the joins of four inputs in stock Spark, up to the last one.
+TASKS_BEFORE_LAST_JOIN = 12
 
 
 @dataclass(frozen=True)
@@ -41,14 +49,18 @@ class Fault:
     name: str
     what: str
     stage: str
-    #: Only where Spark begins slow tasks a second time.
-    speculation: bool = False
+    #: The session that it needs.
+    session: str = PLAIN
 
     def at(self, random: Random, marks: bool) -> Moment:
         """A moment for it; with none ended it is the start of the first task."""
         # Stock Spark marks no keys: there it comes in the stage that would have waited for them.
         stage = JOIN if self.stage in (MARKING, MARKED) and not marks else self.stage
-        return Moment(stage, random.randint(0, 3), random.random() * 0.05)
+        tasks = random.randint(0, 3)
+        if self.what == DECOMMISSION:
+            # It takes seconds, so it begins with the longest stage: stock Spark's last join.
+            tasks = 0 if marks or stage == MAP else TASKS_BEFORE_LAST_JOIN
+        return Moment(stage, tasks, random.random() * 0.05, self.what == DECOMMISSION)
 
 
 FAULTS = (
@@ -57,10 +69,12 @@ FAULTS = (
     Fault("executor killed while keys are marked", KILL, MARKING),
     Fault("shuffle files deleted before the join", LOSE, JOIN),
     Fault("worker stopped in the join's stage", STOP, JOIN),
-    Fault("executor slow, speculation", FREEZE, JOIN, speculation=True),
+    Fault("executor slow, speculation", FREEZE, JOIN, SPECULATION),
     Fault("worker stopped while keys are marked", STOP, MARKING),
     Fault("shuffle files deleted while keys are marked", LOSE, MARKING),
     Fault("shuffle files of the marks deleted", LOSE_MARKS, MARKED),
+    Fault("executor decommissioned in a map stage", DECOMMISSION, MAP, DECOMMISSIONING),
+    Fault("executor decommissioned in the join's stage", DECOMMISSION, JOIN, DECOMMISSIONING),
 )
 
 
@@ -71,6 +85,8 @@ class Moment:
     stage: str
     tasks: int
     delay: float
+    #: Whether it waits for the start of the next task.
+    at_start: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,6 +94,9 @@ class Stage:
     """A stage that begins, from the listener's event."""
 
     number: int
+    attempt: int
+    #: None if a stage is tried again whose output was only moved.
+    tasks: int
     name: str
     parents: tuple[int, ...]
     #: That it writes, if it does.
@@ -98,6 +117,10 @@ class Injector:
         self._marks: int | None = None
         #: Whether the fault has happened.
         self.happened = False
+        #: Stages that ran again, by what they read.
+        self.again: Counter[str] = Counter()
+        #: The process of an executor that was decommissioned.
+        self._leaving: int | None = None
         #: Of workers, by their numbers.
         self._hosts = dict(enumerate(hosts))
         context: Any = spark.sparkContext
@@ -114,17 +137,20 @@ class Injector:
             LOSE_MARKS: self._lose_marks,
             STOP: self._stop,
             FREEZE: self._freeze,
+            DECOMMISSION: self._decommission,
         }
         break_it = ways[fault.what]
         with self._lock:
             self._armed, self._ended, self.happened = (moment, lambda: break_it(random)), 0, False
-            self._marks = None
+            self._marks = self._leaving = None
+            self.again = Counter()
 
     def disarm(self) -> bool:
-        """Whether it has happened; if not, it does no more."""
+        """Whether it has happened, and an executor that leaves has left; it does no more."""
+        self._context.listenerBus().waitUntilEmpty()
         with self._lock:
             self._armed = None
-        return self.happened
+        return self.happened and self._leaving not in self._executors()
 
     def mend(self) -> None:
         """Have two workers again, with an executor each."""
@@ -136,11 +162,24 @@ class Injector:
             self._hosts[self._cluster.workers] = min(free)
             self._cluster.add_worker(min(free))
         deadline = time.monotonic() + 240
-        # The driver is one of them.
-        while self._context.getExecutorMemoryStatus().size() <= len(self._all_hosts):
+        # The driver is one of them. An executor that leaves is there until its blocks have moved.
+        while self._is_leaving() or (
+            self._context.getExecutorMemoryStatus().size() <= len(self._all_hosts)
+        ):
             if time.monotonic() > deadline:
                 raise RuntimeError("no executor came back")
             time.sleep(0.05)
+
+    def _is_leaving(self) -> bool:
+        """Whether an executor still leaves, or none has replaced it."""
+        executors = self._executors()
+        return self._leaving is not None and (
+            self._leaving in executors or len(executors) < len(self._all_hosts)
+        )
+
+    def _executors(self) -> list[int]:
+        """Processes of all executors."""
+        return [each for n in self._cluster.running for each in self._cluster.executors(n)]
 
     # Events of the listener
 
@@ -152,6 +191,8 @@ class Injector:
             self._kinds[stage.number] = {JOIN, MARKED}
         else:
             self._kinds[stage.number] = {JOIN if stage.parents else MAP}
+        if stage.attempt and stage.tasks:
+            self.again.update(self._kinds[stage.number])
 
     def task(self, stage: int, ended: bool) -> None:
         """Count a task, and cause the fault when it is due."""
@@ -160,7 +201,7 @@ class Injector:
                 return
             self._ended += ended
             moment, act = self._armed
-            if self._ended < moment.tasks:
+            if self._ended < moment.tasks or (ended and moment.at_start):
                 return
             self._armed, self.happened = None, True
         timer = threading.Timer(moment.delay, act)
@@ -170,7 +211,7 @@ class Injector:
     # What happens
 
     def _victim(self, random: Random) -> int | None:
-        executors = [p for n in self._cluster.running for p in self._cluster.executors(n)]
+        executors = self._executors()
         return random.choice(executors) if executors else None
 
     def _kill(self, random: Random) -> None:
@@ -178,6 +219,13 @@ class Injector:
         if victim is not None:
             with suppress(ProcessLookupError):
                 os.kill(victim, signal.SIGKILL)
+
+    def _decommission(self, random: Random) -> None:
+        """Have an executor finish its tasks, move its shuffle files to the other one, and end."""
+        self._leaving = self._victim(random)
+        if self._leaving is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self._leaving, signal.SIGPWR)
 
     def _freeze(self, random: Random) -> None:
         victim = self._victim(random)
@@ -214,6 +262,8 @@ class _Listener:
         self._injector.stage_submitted(
             Stage(
                 info.stageId(),
+                info.attemptNumber(),
+                info.numTasks(),
                 info.name(),
                 tuple(parents.apply(i) for i in range(parents.size())),
                 shuffle.get() if shuffle.isDefined() else None,
