@@ -66,9 +66,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--runs", type=int, default=100, help="how many (100)")
     add("--first", type=int, default=0, help="number of the first one (0)")
     add("--seed", type=int, default=1, help="decides on cases, faults and moments (1)")
-    session = {"dest": "session", "action": "store_const", "default": PLAIN}
-    add("--speculation", **session, const=SPECULATION, help="slow executors, and speculation on")
-    add("--decommissioning", **session, const=DECOMMISSIONING, help="executors that leave")
+    for name, const, about in (
+        ("--speculation", SPECULATION, "slow executors, and speculation on"),
+        ("--decommissioning", DECOMMISSIONING, "executors that leave"),
+    ):
+        add(name, dest="session", action="store_const", const=const, default=PLAIN, help=about)
     add("--only", default="", help="cases whose names contain this")
     add("--results", type=Path, help="another file for the results")
     return parser.parse_args(arguments)

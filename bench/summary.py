@@ -42,6 +42,13 @@ HEADLINES = {
     "duplicates": "4 tables, 10 rows a key in two of them",
     "n2": "2 tables, for which Spark has an operator",
 }
+#: What a key has in cases of versioned tables.
+VERSIONED = ("asof", "asof-copies", "latest")
+ROWS_OF_A_KEY = {
+    "versions": "10 rows of a key",
+    "versions1000": "1,000 rows of a key",
+    "hotversions": "one key with half of all rows, 10 rows of each other",
+}
 ABOUT = {case.name: case.about for case in CASES}
 CLOSE = 1.15
 """`auto` is close to the best technique if it takes at most this many times its seconds."""
@@ -96,6 +103,7 @@ def pages() -> dict[Path, dict[str, str]]:
         PERFORMANCE: {
             "summary.py, cases": cases(found, base),
             "summary.py, curve": curve(found),
+            "summary.py, versions": versions(found, base),
             "summary.py, skew": skew(found, base),
             "summary.py, techniques": techniques(found, base),
             "merge.py": merge(read("merge.json")),
@@ -172,7 +180,7 @@ def cases(found: list[Json], base: str) -> str:
     rows = [[*head, "ours / floor", "Comet / ours", "ours / DuckDB", "measured"]]
     for result in found:
         point = result["points"][0]
-        if len(result["points"]) > 1 or result["case"].startswith("skew-"):
+        if len(result["points"]) > 1 or result["case"].startswith(("skew-", "latest")):
             continue
         rows.append(
             [
@@ -204,6 +212,29 @@ def curve(found: list[Json]) -> str:
                     *(_seconds(point, of) for of in ("stock", "ours", "floor")),
                     f"{seconds / point['tables']:.3f}",
                     f"**{_over(point, 'stock', 'ours')}**",
+                ]
+            )
+    return table(rows)
+
+
+def versions(found: list[Json], base: str) -> str:
+    """As-of joins, and the newest rows."""
+    head = ["case", "tables of versions", "rows a table", "ours, s", "pairs / ours", "union / ours"]
+    rows = [[*head, "window / ours", "`max_by` / ours", "ours / DuckDB", "measured"]]
+    over = ("asof-pairs", "asof-union", "latest-window", "latest-max-by")
+    for result in (each for each in found if each["case"] in VERSIONED):
+        ours = "latest" if result["case"] == "latest" else "asof"
+        for point in result["points"]:
+            about = ROWS_OF_A_KEY[point["kind"]]
+            rows.append(
+                [
+                    f"[{result['case']}]({base}{result['case']}.json): {about}",
+                    str(max(1, point["tables"] - 1)),
+                    f"{point['rows']:,}",
+                    _seconds(point, ours),
+                    *(_over(point, other, ours) for other in over),
+                    _over(point, ours, "duckdb"),
+                    _measured(result),
                 ]
             )
     return table(rows)
