@@ -176,7 +176,9 @@ class Engines:
             made, name = functions.call(each, functools.partial(self._table, spark))
             called |= {name} if name else set()
             if made is not None:
-                made.createOrReplaceTempView(each.name)
+                # The result is of the session of its first input, and the query of a batch's.
+                made.createOrReplaceGlobalTempView(each.name)
+                spark.table(f"global_temp.{each.name}").createOrReplaceTempView(each.name)
                 return
         spark.sql(view)
         if each.how in (VIEW, FUNCTION, WITH):
