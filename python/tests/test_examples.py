@@ -20,6 +20,10 @@ import notebooks  # noqa: E402
 SCRIPTS = notebooks.scripts()
 
 
+#: The notebooks with pictures.
+DRAWN = ("customer_profile", "hot_key", "point_in_time")
+
+
 def sources(notebook: nbformat.NotebookNode) -> list[tuple[str, str]]:
     return [(cell.cell_type, cell.source) for cell in notebook.cells]
 
@@ -35,6 +39,7 @@ def test_there_are_examples() -> None:
         "customer_profile",
         "databricks_check",
         "hot_key",
+        "point_in_time",
     ]
 
 
@@ -42,14 +47,15 @@ def test_there_are_examples() -> None:
 def test_the_notebook_is_that_of_the_script(script: Path) -> None:
     notebook = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
     assert sources(notebook) == sources(notebooks.from_script(script)), "run `make notebooks`"
-    assert (pictures(notebook) > 0) == (script.stem in ("customer_profile", "hot_key"))
+    assert (pictures(notebook) > 0) == (script.stem in DRAWN)
     assert notebook.cells[1].execution_count == 1
 
 
 # Each of them runs once, in one of the two ways: as the cells are the same, that tells of both.
-def test_a_notebook_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["customer_profile", "point_in_time"])
+def test_a_notebook_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    script = notebooks.EXAMPLES / "customer_profile.py"
+    script = notebooks.EXAMPLES / f"{name}.py"
     kept = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
     ran = notebooks.run(notebooks.from_script(script))
     assert pictures(ran) == pictures(kept)

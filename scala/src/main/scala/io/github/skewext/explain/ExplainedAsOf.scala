@@ -20,15 +20,16 @@ private[skewext] object ExplainedAsOf {
       val title = s"${if (join.inner) "inner" else "left"} as-of join with $number on " +
         s"${listed(join.keys.head.map(ExplainedInputs.sql))} at " +
         s"${ExplainedInputs.sql(join.times.head)}: ${tables.mkString("; ")}"
-      val execution =
-        ExplainedExecution.of(plan, "sort by key and time", "in one task, unless it is split")
-      Some((title, execution))
+      val grouping =
+        if (join.groupsByHash) "hash, and a sort of each key by time" else "sort by key and time"
+      Some((title, ExplainedExecution.of(plan, grouping, "in one task, unless it is split")))
     case latest: LatestRowsExec =>
       val columns = latest.order.map(o => ExplainedInputs.sql(o.child))
       val shown = columns.take(MostColumns) ++ columns.drop(MostColumns).headOption.map(_ => "...")
       val by = if (shown.isEmpty) "" else s" by ${shown.mkString(", ")}"
       val title = s"latest row of each key ${listed(latest.keys.map(ExplainedInputs.sql))}$by"
-      Some((title, ExplainedExecution.of(plan, "sort by key", "one key")))
+      val grouping = if (latest.isSorted) "sorted by key" else "hash"
+      Some((title, ExplainedExecution.of(plan, grouping, "one key")))
     case _ => None
   }
 

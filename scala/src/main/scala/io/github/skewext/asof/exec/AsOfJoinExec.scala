@@ -76,15 +76,15 @@ case class AsOfJoinExec(
 
   private def joined(makesRows: Boolean): RDD[InternalRow] = {
     val rows = split.fold(children.map(_.execute()))(_.rows(this))
-    val inputs = if (gathers) rows else rows.zipWithIndex.map((sorted _).tupled)
-    new MultiZipRDD[InternalRow](sparkContext, inputs, task(makesRows, gathers))
+    val inputs = if (groupsByHash) rows else rows.zipWithIndex.map((sorted _).tupled)
+    new MultiZipRDD[InternalRow](sparkContext, inputs, task(makesRows, groupsByHash))
   }
 
   /**
    * Whether tasks group unsorted inputs. Inputs that are sorted already need no memory, and times
    * that are no numbers are compared by Spark's sort.
    */
-  private def gathers: Boolean =
+  def groupsByHash: Boolean =
     !children.indices.exists(isSorted) && KeyOrder(bound(times.map(Seq(_)), identity)).prefixIsKey
 
   override def candidates(
@@ -94,7 +94,7 @@ case class AsOfJoinExec(
     new MultiZipRDD[InternalRow](
       sparkContext,
       Seq(sorted(spine, 0), sorted(part, input)),
-      CandidateTask(task(makesRows = true, gathers = false), input))
+      CandidateTask(task(makesRows = true, byHash = false), input))
 
   /** The rows of an input in the order of key and time. */
   private def sorted(rows: RDD[InternalRow], input: Int): RDD[InternalRow] =
@@ -108,7 +108,7 @@ case class AsOfJoinExec(
   private def ordering(input: Int): Seq[SortOrder] =
     (keys(input) :+ times(input)).map(SortOrder(_, Ascending))
 
-  private def task(makesRows: Boolean, gathers: Boolean): AsOfTask = {
+  private def task(makesRows: Boolean, byHash: Boolean): AsOfTask = {
     val at = keys.zip(times).map { case (key, time) => key :+ time }
     AsOfTask(
       inputTypes = children.map(_.output.map(_.dataType)),
@@ -129,7 +129,7 @@ case class AsOfJoinExec(
         conditions.map(BindReferences.bindReference(_, children.head.output ++ child.output))
       },
       inner = inner,
-      grouping = if (gathers) Some(GroupingSettings.of(conf)) else None,
+      grouping = if (byHash) Some(GroupingSettings.of(conf)) else None,
       metrics = AsOfMetrics(
         outputRows = longMetric("numOutputRows"),
         matched = longMetric("numMatches"),

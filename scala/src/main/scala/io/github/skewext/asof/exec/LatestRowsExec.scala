@@ -44,8 +44,7 @@ case class LatestRowsExec(keys: Seq[Expression], order: Seq[SortOrder], child: S
       GroupingSettings.of(conf),
       longMetric("numOutputRows"),
       longMetric("spillSize"))
-    val byKey = keys.map(SortOrder(_, Ascending))
-    if (SortOrder.orderingSatisfies(child.outputOrdering, byKey)) {
+    if (isSorted) {
       child.execute().mapPartitions(task.ofSorted(_).toScala)
     } else {
       val sort = SortExec(byKey, global = false, child)
@@ -54,6 +53,11 @@ case class LatestRowsExec(keys: Seq[Expression], order: Seq[SortOrder], child: S
         .mapPartitions(new LatestRowsIterator(task, _, () => sort.createSorter()).toScala)
     }
   }
+
+  private def byKey: Seq[SortOrder] = keys.map(SortOrder(_, Ascending))
+
+  /** Whether the input is sorted by key. Otherwise rows are grouped by hash. */
+  def isSorted: Boolean = SortOrder.orderingSatisfies(child.outputOrdering, byKey)
 
   private def bound(expressions: Seq[Expression]): Seq[Expression] =
     BindReferences.bindReferences(expressions, child.output)
