@@ -2,9 +2,10 @@ package io.github.skewext.asof.exec
 
 import io.github.skewext.asof.AsOfMatch
 import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys, KeyOrder, UnsafeInputs}
-import io.github.skewext.join.exec.{InputRows, RowAssembler}
+import io.github.skewext.join.exec.{InputRows, MultiJoinIterator, RowAssembler}
 
 import org.apache.spark.TaskContext
+import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution.RowIterator
@@ -80,8 +81,10 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
   private[this] var current: InternalRow = _
   private[this] var outputRows = 0L
   private[this] var matched = 0L
+  private[this] val context = TaskContext.get()
+  private[this] val taskThread = Thread.currentThread()
 
-  TaskContext.get().addTaskCompletionListener[Unit] { context =>
+  context.addTaskCompletionListener[Unit] { _ =>
     task.metrics.outputRows.add(outputRows)
     task.metrics.matched.add(matched)
     gathered.foreach { each =>
@@ -92,7 +95,16 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
 
   override def getRow: InternalRow = current
 
-  override def advanceNext(): Boolean = {
+  override def advanceNext(): Boolean =
+    try {
+      advance()
+    } catch {
+      case e: SparkOutOfMemoryError => throw TaskInternals.outOfMemory(e, taskThread)
+    }
+
+  private def advance(): Boolean = {
+    // Reads of a shuffle end a killed task, but returning rows from memory may take long.
+    if ((outputRows & MultiJoinIterator.StepsUnchecked - 1) == 0) TaskInternals.endIfKilled(context)
     if (spine == null) {
       val alone = gathered.get.nextAlone()
       if (alone != null) {

@@ -3,6 +3,7 @@ package io.github.skewext.asof.exec
 import io.github.skewext.join.exec.grouping.{GroupingSettings, HashedGroups, JoinKeys, KeyOrder, SpillableRows, UnsafeInputs}
 
 import org.apache.spark.TaskContext
+import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{SortOrder, UnsafeRow}
 import org.apache.spark.sql.execution.metric.SQLMetric
@@ -89,6 +90,7 @@ private[exec] final class LatestRowsIterator(
   private[this] lazy val ofNulls = newSorter()
   private[this] var hasNulls = false
   private[this] var latest: RowIterator = _
+  private[this] val taskThread = Thread.currentThread()
 
   TaskContext.get().addTaskCompletionListener[Unit] { context =>
     task.spillSize.add(gathered.spillSize)
@@ -97,7 +99,14 @@ private[exec] final class LatestRowsIterator(
 
   override def getRow: InternalRow = latest.getRow
 
-  override def advanceNext(): Boolean = {
+  override def advanceNext(): Boolean =
+    try {
+      advance()
+    } catch {
+      case e: SparkOutOfMemoryError => throw TaskInternals.outOfMemory(e, taskThread)
+    }
+
+  private def advance(): Boolean = {
     if (latest == null) latest = ofKeys()
     var found = latest.advanceNext()
     if (!found) {

@@ -4,12 +4,12 @@ import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.Excluded
 import io.github.skewext.join.exec.grouping.{KeyGroups, KeyOrder, KeySortedGroups, RowCursor, SpillableGroups, UnsafeInputs}
 
+import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeRow}
 import org.apache.spark.sql.execution.RowIterator
 import org.apache.spark.sql.skewext.TaskInternals
-import org.apache.spark.{SparkException, TaskContext}
 
 /**
  * The output rows of one partition of a [[MultiFullJoinExec]].
@@ -98,10 +98,7 @@ private[skewext] final class MultiJoinIterator(
     try {
       advance()
     } catch {
-      // In the threads of Spark that write to Python, this error would end the thread without a
-      // message, and the query would wait forever.
-      case e: SparkOutOfMemoryError if Thread.currentThread() ne taskThread =>
-        throw new SparkException("The task has no memory for the rows of a join.", e)
+      case e: SparkOutOfMemoryError => throw TaskInternals.outOfMemory(e, taskThread)
     }
 
   private def advance(): Boolean = {
