@@ -76,8 +76,9 @@ case class AsOfJoinExec(
 
   private def joined(makesRows: Boolean): RDD[InternalRow] = {
     val rows = split.fold(children.map(_.execute()))(_.rows(this))
-    val inputs = if (groupsByHash) rows else rows.zipWithIndex.map((sorted _).tupled)
-    new MultiZipRDD[InternalRow](sparkContext, inputs, task(makesRows, groupsByHash))
+    val byHash = groupsByHash
+    val inputs = if (byHash) rows else rows.zipWithIndex.map((sorted _).tupled)
+    new MultiZipRDD[InternalRow](sparkContext, inputs, task(makesRows, byHash))
   }
 
   /**

@@ -2,13 +2,11 @@ package io.github.skewext.asof.exec
 
 import io.github.skewext.asof.AsOfMatch
 import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys, KeyOrder, UnsafeInputs}
-import io.github.skewext.join.exec.{InputRows, MultiJoinIterator, RowAssembler}
+import io.github.skewext.join.exec.{InputRows, MultiJoinIterator, RowAssembler, TaskRows}
 
 import org.apache.spark.TaskContext
-import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.execution.RowIterator
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.skewext.TaskInternals
 import org.apache.spark.sql.types._
@@ -68,7 +66,7 @@ private[exec] trait SpineRows {
 
 /** The output rows of one partition. */
 private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[InternalRow]])
-    extends RowIterator {
+    extends TaskRows {
 
   private[this] val n = inputs.length
   private[this] val gathered = task.grouping.map(new GatheredInputs(task, inputs, _))
@@ -82,7 +80,6 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
   private[this] var outputRows = 0L
   private[this] var matched = 0L
   private[this] val context = TaskContext.get()
-  private[this] val taskThread = Thread.currentThread()
 
   context.addTaskCompletionListener[Unit] { _ =>
     task.metrics.outputRows.add(outputRows)
@@ -95,14 +92,7 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
 
   override def getRow: InternalRow = current
 
-  override def advanceNext(): Boolean =
-    try {
-      advance()
-    } catch {
-      case e: SparkOutOfMemoryError => throw TaskInternals.outOfMemory(e, taskThread)
-    }
-
-  private def advance(): Boolean = {
+  override protected def advance(): Boolean = {
     // Reads of a shuffle end a killed task, but returning rows from memory may take long.
     if ((outputRows & MultiJoinIterator.StepsUnchecked - 1) == 0) TaskInternals.endIfKilled(context)
     if (spine == null) {

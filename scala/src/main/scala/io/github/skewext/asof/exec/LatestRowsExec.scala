@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical.{ClusteredDistribution, Distribution, Partitioning}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
-import org.apache.spark.sql.execution.{SortExec, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
@@ -44,20 +44,13 @@ case class LatestRowsExec(keys: Seq[Expression], order: Seq[SortOrder], child: S
       GroupingSettings.of(conf),
       longMetric("numOutputRows"),
       longMetric("spillSize"))
-    if (isSorted) {
-      child.execute().mapPartitions(task.ofSorted(_).toScala)
-    } else {
-      val sort = SortExec(byKey, global = false, child)
-      child
-        .execute()
-        .mapPartitions(new LatestRowsIterator(task, _, () => sort.createSorter()).toScala)
-    }
+    if (isSorted) child.execute().mapPartitions(task.ofSorted(_).toScala)
+    else child.execute().mapPartitions(new LatestRowsIterator(task, _).toScala)
   }
 
-  private def byKey: Seq[SortOrder] = keys.map(SortOrder(_, Ascending))
-
   /** Whether the input is sorted by key. Otherwise rows are grouped by hash. */
-  def isSorted: Boolean = SortOrder.orderingSatisfies(child.outputOrdering, byKey)
+  def isSorted: Boolean =
+    SortOrder.orderingSatisfies(child.outputOrdering, keys.map(SortOrder(_, Ascending)))
 
   private def bound(expressions: Seq[Expression]): Seq[Expression] =
     BindReferences.bindReferences(expressions, child.output)

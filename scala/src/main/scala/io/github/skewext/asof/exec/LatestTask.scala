@@ -1,13 +1,13 @@
 package io.github.skewext.asof.exec
 
+import io.github.skewext.join.exec.TaskRows
 import io.github.skewext.join.exec.grouping.{GroupingSettings, HashedGroups, JoinKeys, KeyOrder, SpillableRows, UnsafeInputs}
 
 import org.apache.spark.TaskContext
-import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{SortOrder, UnsafeRow}
+import org.apache.spark.sql.execution.RowIterator
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.execution.{RowIterator, UnsafeExternalRowSorter}
 import org.apache.spark.sql.skewext.TaskInternals
 import org.apache.spark.sql.types.DataType
 
@@ -70,15 +70,10 @@ private[exec] case class LatestTask(
 
 /**
  * The latest row of each key of a partition. Keys with a null are rare. They have no hash, so their
- * rows are sorted by Spark.
- *
- * @param newSorter creates a sorter by key.
+ * rows are sorted.
  */
-private[exec] final class LatestRowsIterator(
-    task: LatestTask,
-    rows: Iterator[InternalRow],
-    newSorter: () => UnsafeExternalRowSorter)
-    extends RowIterator {
+private[exec] final class LatestRowsIterator(task: LatestTask, rows: Iterator[InternalRow])
+    extends TaskRows {
 
   private[this] val asUnsafe = new UnsafeInputs(Seq(task.types))
   private[this] val gathered = new SpillableRows[SortedInputs](
@@ -87,34 +82,30 @@ private[exec] final class LatestRowsIterator(
     Array(false),
     task.grouping,
     new SortedInputs(Seq(task.types), task.byKey, _))
-  private[this] lazy val ofNulls = newSorter()
-  private[this] var hasNulls = false
+  private[this] val context = TaskContext.get()
+  private[this] lazy val ofNulls =
+    new SortedInputs(Seq(task.types), task.byKey, SpillableRows.sorterPageSize(context))
+  private[this] var hasNulls, readsNulls = false
   private[this] var latest: RowIterator = _
-  private[this] val taskThread = Thread.currentThread()
 
-  TaskContext.get().addTaskCompletionListener[Unit] { context =>
+  context.addTaskCompletionListener[Unit] { _ =>
     task.spillSize.add(gathered.spillSize)
+    if (hasNulls) ofNulls.free()
     TaskInternals.reportPeakMemory(context, gathered.peakMemory)
   }
 
   override def getRow: InternalRow = latest.getRow
 
-  override def advanceNext(): Boolean =
-    try {
-      advance()
-    } catch {
-      case e: SparkOutOfMemoryError => throw TaskInternals.outOfMemory(e, taskThread)
-    }
-
-  private def advance(): Boolean = {
+  override protected def advance(): Boolean = {
     if (latest == null) latest = ofKeys()
     var found = latest.advanceNext()
     if (!found) {
       // Free it before the task ends, which may continue with other partitions.
       gathered.free()
-      if (hasNulls) {
-        hasNulls = false
-        latest = task.ofSorted(ofNulls.sort())
+      if (hasNulls && !readsNulls) {
+        readsNulls = true
+        ofNulls.finishInput(0)
+        latest = task.ofSorted(ofNulls.rows(0))
         found = latest.advanceNext()
       }
     }
@@ -127,7 +118,7 @@ private[exec] final class LatestRowsIterator(
       val row = asUnsafe(0, rows.next())
       if (task.sameKey.hasNull(0, row)) {
         hasNulls = true
-        ofNulls.insertRow(row)
+        ofNulls.insert(0, 0L, row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
       } else {
         gathered.insert(0, task.sameKey.hash(0, row), row)
       }

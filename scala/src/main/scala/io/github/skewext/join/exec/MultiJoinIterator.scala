@@ -5,10 +5,8 @@ import io.github.skewext.join.InputRole.Excluded
 import io.github.skewext.join.exec.grouping.{KeyGroups, KeyOrder, KeySortedGroups, RowCursor, SpillableGroups, UnsafeInputs}
 
 import org.apache.spark.TaskContext
-import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeRow}
-import org.apache.spark.sql.execution.RowIterator
 import org.apache.spark.sql.skewext.TaskInternals
 
 /**
@@ -39,7 +37,7 @@ private[skewext] final class MultiJoinIterator(
     known: () => Option[MatchedKeyFilter] = () => None,
     giveUpRest: () => Unit = () => (),
     nullKeys: Option[(Int, UnsafeRow) => Boolean] = None)
-    extends RowIterator {
+    extends TaskRows {
 
   private[this] val n = inputs.length
   private[this] val keys = task.keys
@@ -82,7 +80,6 @@ private[skewext] final class MultiJoinIterator(
   private[this] var shown = false
 
   private[this] val context = TaskContext.get()
-  private[this] val taskThread = Thread.currentThread()
 
   /** Steps since the last check whether the task was killed. */
   private[this] var unchecked = 0
@@ -94,14 +91,7 @@ private[skewext] final class MultiJoinIterator(
 
   override def getRow: InternalRow = current
 
-  override def advanceNext(): Boolean =
-    try {
-      advance()
-    } catch {
-      case e: SparkOutOfMemoryError => throw TaskInternals.outOfMemory(e, taskThread)
-    }
-
-  private def advance(): Boolean = {
+  override protected def advance(): Boolean = {
     checkInterrupted()
     if (groups == null) {
       groups = task.ordered match {

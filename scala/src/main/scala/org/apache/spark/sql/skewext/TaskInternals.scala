@@ -1,10 +1,10 @@
 package org.apache.spark.sql.skewext
 
 import org.apache.spark.executor.ShuffleWriteMetrics
-import org.apache.spark.memory.{MemoryConsumer, MemoryMode, SparkOutOfMemoryError, TaskMemoryManager}
+import org.apache.spark.memory.{MemoryConsumer, MemoryMode, TaskMemoryManager}
 import org.apache.spark.scheduler.TaskSchedulerImpl
 import org.apache.spark.util.collection.unsafe.sort.{RecordComparator, UnsafeSorterSpillReader, UnsafeSorterSpillWriter}
-import org.apache.spark.{SparkContext, SparkEnv, SparkException, TaskContext}
+import org.apache.spark.{SparkContext, SparkEnv, TaskContext}
 
 /** Internals of Spark that a running task uses: its memory, its sorters and its metrics. */
 object TaskInternals {
@@ -12,16 +12,6 @@ object TaskInternals {
   def memory(context: TaskContext): TaskMemoryManager = context.taskMemoryManager()
 
   def endIfKilled(context: TaskContext): Unit = context.killTaskIfInterrupted()
-
-  /**
-   * The error to throw if there is no memory. In the threads of Spark that write to Python, Spark's
-   * own error would end the thread without a message, and the query would wait forever.
-   *
-   * @param taskThread the thread in which the task began to read the operator's rows
-   */
-  def outOfMemory(e: SparkOutOfMemoryError, taskThread: Thread): Throwable =
-    if (Thread.currentThread() eq taskThread) e
-    else new SparkException("The task has no memory for the rows of a join.", e)
 
   /**
    * Whether the task's work is useless by now: it was killed, or output of other tasks is missing.

@@ -63,7 +63,7 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
 
   private[this] val context = TaskContext.get()
   private[this] val pageSize = TaskInternals.memory(context).pageSizeBytes
-  private[this] val sorterPageSize = math.min(SpillableRows.SorterPageSize, pageSize)
+  private[this] val sorterPageSize = SpillableRows.sorterPageSize(context)
   // Memory that operators above find free after the last insert, because hash tables cannot be
   // spilled for them. It is enough to begin with; then these operators spill themselves. Spark
   // sizes pages so that a task's share of the memory is at least 16 pages.
@@ -125,18 +125,21 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
     var block = rows.block
     while (block != null) {
       if (hashes.length < block.numRows) hashes = new Array[Long](2 * block.numRows)
-      if (wanted != null && keys.hash(input, block, hashes) && areFew(block.numRows, wanted)) {
-        insertWanted(input, block, wanted)
-        taken += block.taken
-      } else if (sorted.isEmpty && chunks.numRows + block.numRows <= settings.maxRowsInMemory &&
-        block.isOfShortRows && keys.hash(input, block, hashes)) {
-        block.takeUntil(chunks.insert(input, block, hashes))
-        taken += block.taken
-        if (added != null) {
-          var i = 0
-          while (i < block.taken) {
-            added.add(hashes(i))
-            i += 1
+      val fits = sorted.isEmpty && block.isOfShortRows &&
+        chunks.numRows + block.numRows <= settings.maxRowsInMemory
+      if ((fits || wanted != null) && keys.hash(input, block, hashes)) {
+        if (wanted != null && areFew(block.numRows, wanted)) {
+          insertWanted(input, block, wanted)
+          taken += block.taken
+        } else if (fits) {
+          block.takeUntil(chunks.insert(input, block, hashes))
+          taken += block.taken
+          if (added != null) {
+            var i = 0
+            while (i < block.taken) {
+              added.add(hashes(i))
+              i += 1
+            }
           }
         }
       }
@@ -307,6 +310,9 @@ private[skewext] object SpillableRows {
 
   /** The same limit as for the pages of [[RowChunks]]. */
   private val SorterPageSize = (1L << 22) - Platform.LONG_ARRAY_OFFSET
+
+  def sorterPageSize(context: TaskContext): Long =
+    math.min(SorterPageSize, TaskInternals.memory(context).pageSizeBytes)
 }
 
 /**
