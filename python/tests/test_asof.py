@@ -187,6 +187,11 @@ def test_ties_do_not_depend_on_the_order_of_rows(spark: SparkSession) -> None:
         versions = versions.repartition(1 + number)
         joined = asof_join(labels, asof(versions, time="t", ties=ties), on="k", time="at")
         assert_same_rows(joined, [(1, 5, 5, *expected)])
+        # A table and its own versions have the same columns.
+        itself = asof_join(
+            versions, asof(versions, time="t", ties=ties), on="k", time="t", suffixes=["", "_of"]
+        )
+        assert_same_rows(itself.select("t_of", "v_of", "w_of").distinct(), [(5, *expected)])
         newest = latest(versions, "k", by="t", ties=ties)
         assert_same_rows(newest, [(1, 5, *expected)])
 
@@ -394,6 +399,16 @@ WRONG: list[tuple[type[PySparkException], str, Call]] = [
         AnalysisException,
         "cannot be ordered by column 'm'",
         lambda s, v: join_of(s, asof(v, time="t")).collect(),
+    ),
+    (
+        AnalysisException,
+        "cannot be ordered by column 'm'",
+        lambda _, v: join_of(v, asof(v, time="t"), time="t", suffixes=["", "_of"]),
+    ),
+    (
+        AnalysisException,
+        "The time 't' of the spine, of type INT, cannot be compared with the time 'm'",
+        lambda _, v: join_of(v, asof(v, time="m"), time="t", suffixes=["", "_of"]),
     ),
     (PySparkTypeError, "by must be the name of a", lambda _, v: latest(v, "k", by=3)),
     (AnalysisException, "by has the column 'x'", lambda _, v: latest(v, by="x")),

@@ -44,6 +44,7 @@ def test_random_queries(engines: Engines) -> None:
     kinds = found.coverage.kinds
     assert len(kinds(SURROUNDINGS)) >= 15, found.coverage.table()
     assert kinds(OPERATORS) >= {"exchange by column", "exchange with bulk rows", "split join"}
+    assert kinds(OPERATORS) & {"as-of join", "latest rows"}, found.coverage.table()
     if TEST_ALL:
         assert kinds(SOURCES) >= {*FORMS, *CACHES, *CHECKPOINTS}, found.coverage.table()
         assert kinds(SINKS) >= set(ALL_SINKS), found.coverage.table()

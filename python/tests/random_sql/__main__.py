@@ -32,6 +32,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--stock", type=float, default=1.0, help="share that stock Spark runs, too (1.0)"
     )
+    parser.add_argument(
+        "--asof", type=float, default=0.0, help="share that reads an as-of join or latest rows (0)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="for the counters")
     parser.add_argument("--merge", type=Path, nargs="+", metavar="FILE", help="add up such files")
     options = parser.parse_args(arguments)
@@ -45,6 +48,7 @@ def main(arguments: list[str]) -> int:
         options.first,
         lakehouse=options.lakehouse,
         stock=options.stock,
+        asof=options.asof,
         failures=options.failures,
         seconds=60 * (options.minutes or float("inf")),
     )

@@ -15,10 +15,10 @@ from stock import PLAIN
 
 from random_sql import functions
 from random_sql.literals import row, values
-from random_sql.plans import Plans, inputs_of, operators_of
+from random_sql.plans import JOINS, Plans, inputs_of, operators_of
 from random_sql.reduce import Example
 from random_sql.scope import tables_of
-from random_sql.settings import ANSI
+from random_sql.settings import ANSI, ENABLED
 from random_sql.sinks import Rows, Sinks, comparable
 from random_sql.sources import Sources
 from random_sql.streams import in_batch
@@ -42,13 +42,13 @@ class Answer:
 
     @property
     def rewritten(self) -> bool:
-        """Whether there is a join of ours in the plan."""
-        return self.split or "multi-way join" in self.operators
+        """Whether there is an operator of ours in place of joins or windows of Spark's."""
+        return self.split or not self.operators.isdisjoint(JOINS)
 
     @property
     def split(self) -> bool:
         """Whether one of the joins was split."""
-        return "split join" in self.operators
+        return not self.operators.isdisjoint(("split join", "split as-of join"))
 
 
 class Engines:
@@ -172,7 +172,8 @@ class Engines:
         undo: list[Callable[[], object]],
         called: set[str],
     ) -> None:
-        if each.how == FUNCTION:
+        # Without the extension it is what the SQL says.
+        if each.how == FUNCTION and self._settings.get(ENABLED) != "false":
             made, name = functions.call(each, functools.partial(self._table, spark))
             called |= {name} if name else set()
             if made is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 
 from pyspark.errors import AnalysisException, PySparkException
@@ -22,6 +22,7 @@ from pyspark_skewext import (
     multi_join,
     skew_join,
 )
+from random_sql import versions
 from random_sql.columns import Col, Relation, bound
 from random_sql.tables import Table
 from random_sql.tree import (
@@ -44,6 +45,7 @@ from random_sql.tree import (
     With,
     leaves,
 )
+from random_sql.versions import Read
 
 #: The techniques of `skew_join`, by their names.
 TECHNIQUES: dict[str, Technique] = {
@@ -58,8 +60,6 @@ TECHNIQUES: dict[str, Technique] = {
         Salted(salts=3),
     )
 }
-#: Gives a table by its name.
-Read = Callable[[str], DataFrame]
 
 _NOT_NULL, _NULL = "{} IS NOT NULL", "{} IS NULL"
 #: More rows than this are not made.
@@ -68,6 +68,8 @@ _MOST_ROWS = 600
 
 def make(random: Random, tables: Sequence[Table], name: str) -> tuple[With, Relation]:
     """A named query that is a call of one of the functions."""
+    if random.random() < 0.3:
+        return versions.make(random, tables, name)
     on = random.choice((("k",), ("k",), ("k", "j")))
     kind = random.choice((FULL, FULL, LEFT, INNER))
     count = random.choice((2, 2, 3, 3, 4, 5))
@@ -150,6 +152,8 @@ def takes_several_sessions(spark: SparkSession) -> bool:
 
 def call(each: With, table: Read) -> tuple[DataFrame | None, str]:
     """The DataFrame of the function, if the query is a chain for one, and the function's name."""
+    if each.versions is not None:
+        return versions.call(each, table)
     parts = _parts(each.select)
     if parts is None:
         return None, ""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from random_sql import functions
+from random_sql import functions, versions
 from random_sql.columns import Col, Relation, bound
 from random_sql.expressions import Expressions
 from random_sql.scope import common_names, joined, scope_of, tables_of
@@ -76,9 +76,13 @@ STYLES = (
 class Generator:
     """Makes queries over some tables."""
 
-    def __init__(self, random: Random, tables: Sequence[Table]) -> None:
+    def __init__(self, random: Random, tables: Sequence[Table], asof: float = 0.0) -> None:
         self._random = random
         self._tables = tables
+        #: The share of queries that read an as-of join or latest rows.
+        self._asof = asof
+        #: A named query that the next leaf reads.
+        self._wanted: str | None = None
         self._aliases = 0
         self._named: dict[str, Relation] = {}
         self._withs: list[With] = []
@@ -96,17 +100,21 @@ class Generator:
         # Most queries join by one key; the others by another one each time.
         self._usual = random.choice((["k"], ["k"], ["k"], ["k", "j"], []))
         joins = random.choice((1, 2, 2, 2, 3, 3, 3, 4, 5, 7))
-        for number in range(random.choice((0, 0, 0, 1, 2))):
+        reads_versions = random.random() < self._asof
+        for number in range(max(reads_versions, random.choice((0, 0, 0, 1, 2)))):
             part = random.randint(0, min(2, joins - 1))
             joins = max(1, joins - part)
             name = f"w{number}"
-            if random.random() < 0.25:
+            if number == 0 and reads_versions:
+                called, relation = versions.make(random, self._tables, name)
+            elif random.random() < 0.25:
                 called, relation = functions.make(random, self._tables, name)
             else:
                 called, relation = self._named_query(name, part)
             self._withs.append(called)
             self._named[name] = relation
             self._names[name] = tuple(item.name for item in called.select.items)
+        self._wanted = "w0" if reads_versions else None
         body, relation = self._select(joins, depth=2, top=True)
         around: Block = body
         if random.random() < 0.25:
@@ -191,8 +199,9 @@ class Generator:
                 block, given = self._surroundings.around(inner, given, make)
             return Leaf(alias, block), given.known_as(alias)
         sample = random.random() < 0.02
-        if self._named and random.random() < 0.4:
-            name = random.choice(list(self._named))
+        if self._named and (self._wanted or random.random() < 0.4):
+            name = self._wanted or random.choice(list(self._named))
+            self._wanted = None
             return Leaf(alias, name, sample), self._named[name].known_as(alias)
         table = random.choice(self._tables)
         return Leaf(alias, table.name, sample), Relation.of(table).known_as(alias)
@@ -218,7 +227,8 @@ class Generator:
             given = bound(join, ours, theirs, pairs)
             if given.rows <= MOST_ROWS:
                 return join, self._seen(join, left, right, given)
-        join = replace(join, kind=random.choice((SEMI, ANTI)), natural=False)
+        # A condition of its own: in these, DuckDB does not know the columns of USING.
+        join, pairs = self._conditioned(random.choice((SEMI, ANTI)), left, ours, right, theirs)
         return join, self._seen(join, left, right, bound(join, ours, theirs, pairs))
 
     def _seen(self, join: Join, left: Source, right: Source, given: Relation) -> Relation:

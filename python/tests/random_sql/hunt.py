@@ -49,6 +49,8 @@ class Plan:
     lakehouse: bool = False
     #: The share of queries that stock Spark runs even if DuckDB has the same answer.
     stock: float = 1.0
+    #: The share of queries that read an as-of join or latest rows, beside those by chance.
+    asof: float = 0.0
     #: Ends after so many wrong answers, or after this time.
     failures: int = 1
     seconds: float = float("inf")
@@ -107,12 +109,13 @@ def examples(
         engines.load(tables)
         if found is not None:
             found.seconds["tables"] += time.perf_counter() - begin
-        generator = Generator(random, tables)
+        generator = Generator(random, tables, plan.asof)
         for number in range(batch * BATCH, min(batch * BATCH + BATCH, last)):
             query = generator.query()
             example = Example(query, tables, random_settings(random), sinks.card(number))
             if number >= plan.first:
                 extra = " --lakehouse" if plan.lakehouse else ""
+                extra += f" --asof {plan.asof}" if plan.asof else ""
                 yield example, f"--seed {plan.seed} --first {number} --count 1{extra}"
 
 
@@ -197,7 +200,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _off(example: Example) -> dict[str, str]:
-    return {**example.settings, "spark.skewext.enabled": "false"}
+    return {**example.settings, settings.ENABLED: "false"}
 
 
 def _differs_anyway(engines: Engines, example: Example, ours: Rows, stock: Rows) -> bool:

@@ -13,6 +13,9 @@ from random_sql.sinks import writes
 #: Names of operators for counters, and how plans show them.
 OPERATORS = {
     "multi-way join": "MultiFullJoin [",
+    "as-of join": "AsOfJoin ",
+    "split as-of join": "AsOfJoin (skew: ",
+    "latest rows": "LatestRows ",
     "split join": "Join (skew: ",
     "exchange by column": ", by column,",
     "exchange with bulk rows": ", bulk rows,",
@@ -24,6 +27,9 @@ OPERATORS = {
     "salted keys": "SaltKeys",
     "broadcast join with marks": "MarkedBroadcastJoin",
 }
+
+#: Those that stand where stock Spark joins or numbers rows.
+JOINS = ("multi-way join", "as-of join", "split as-of join", "latest rows")
 
 _JOIN = re.compile(
     r"MultiFullJoin (?:\(skew: [^\n]*?\) )?\[[^\n]*?\] (?:full outer, )?(\d+) inputs"

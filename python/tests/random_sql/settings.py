@@ -16,6 +16,7 @@ ADAPTIVE_BROADCAST = "spark.sql.adaptive.autoBroadcastJoinThreshold"
 CODEGEN = "spark.sql.codegen.wholeStage"
 FACTORY = "spark.sql.codegen.factoryMode"
 SKEW_THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
+ENABLED = "spark.skewext.enabled"
 REWRITE = "spark.skewext.multiJoin.rewrite"
 
 #: Without the first there are no batches of files, so no exchange by column.

@@ -136,6 +136,8 @@ class With:
     how: str = WITH
     #: Of a function with two inputs.
     technique: str = ""
+    #: A call of `asof_join` or `latest`.
+    versions: object = None
 
     @property
     def view(self) -> bool:

@@ -37,22 +37,27 @@ private[asof] class AsOfColumns(session: SparkSession) {
    * The order in which the first of several rows counts, and the plan with the columns of the order.
    * A column without a direction means that its greatest value counts, and null is the smallest.
    *
-   * @param wanted the columns of the order; if None, all columns besides `others`.
+   * @param input     the rows, with the names that the user knows.
+   * @param wanted    the columns of the order; if None, all columns besides `others`.
+   * @param plan      the input, or the same rows under other ids and names.
+   * @param newColumn from the columns of `input` to those of `plan`.
    */
   def order(
-      plan: LogicalPlan,
+      input: LogicalPlan,
       wanted: Option[Seq[Expression]],
       others: Seq[Attribute],
-      what: String): (LogicalPlan, Seq[SortOrder]) = {
+      what: String)(
+      plan: LogicalPlan = input,
+      newColumn: Attribute => Attribute = identity): (LogicalPlan, Seq[SortOrder]) = {
     val orders = wanted match {
       case Some(columns) =>
         columns.map {
           case s: SortOrder =>
-            s.copy(child = ofPlan(plan, s.child, what), sameOrderExpressions = Nil)
-          case column => AsOfColumns.greatest(ofPlan(plan, column, what))
+            s.copy(child = ofInput(input, s.child, what), sameOrderExpressions = Nil)
+          case column => AsOfColumns.greatest(ofInput(input, column, what))
         }
       case None =>
-        plan.output.filterNot(AttributeSet(others).contains).map(AsOfColumns.greatest)
+        input.output.filterNot(AttributeSet(others).contains).map(AsOfColumns.greatest)
     }
     orders.map(_.child).filterNot(e => KeyTypes.hasOrder(e.dataType)).foreach { e =>
       val cure =
@@ -62,16 +67,18 @@ private[asof] class AsOfColumns(session: SparkSession) {
         s"$what cannot be ordered by column '${AsOfColumns.name(e)}' of type ${e.dataType.sql}. $cure")
     }
     // Computed columns are columns of the plan, so that Spark plans functions of any kind.
-    val aliases = orders.map(_.child).filterNot(_.isInstanceOf[Attribute]).map { e =>
+    val ofPlan =
+      orders.map(o => o.copy(child = o.child.transform { case a: Attribute => newColumn(a) }))
+    val aliases = ofPlan.map(_.child).filterNot(_.isInstanceOf[Attribute]).map { e =>
       Alias(e, AsOfColumns.name(e))()
     }
     val computed = aliases.map(a => a.child.canonicalized -> a.toAttribute).toMap
     val below = if (aliases.isEmpty) plan else Project(plan.output ++ aliases, plan)
-    below -> orders.map(o => o.copy(child = computed.getOrElse(o.child.canonicalized, o.child)))
+    below -> ofPlan.map(o => o.copy(child = computed.getOrElse(o.child.canonicalized, o.child)))
   }
 
-  private def ofPlan(plan: LogicalPlan, column: Expression, what: String): Expression =
-    resolved(plan.output, column, s"$what cannot be ordered by ${column.sql}")
+  private def ofInput(input: LogicalPlan, column: Expression, what: String): Expression =
+    resolved(input.output, column, s"$what cannot be ordered by ${column.sql}")
 }
 
 private[asof] object AsOfColumns {

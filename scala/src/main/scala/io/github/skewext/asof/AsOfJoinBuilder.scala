@@ -120,7 +120,8 @@ private[skewext] class AsOfJoinBuilder(
       KeyTypes.compared(session, r.name, Seq(ofSpine(l), newColumn(r)))
     }
     val timeOfSpine = ofSpine(KeyColumn.of(spine, 0, spineTime, same))
-    val ownTime = newColumn(KeyColumn.of(table.plan, i + 1, table.time, same))
+    val time = KeyColumn.of(table.plan, i + 1, table.time, same)
+    val ownTime = newColumn(time)
     val (spineAt, at) = times(i, timeOfSpine, ownTime)
     val matches = AsOfMatch(direction(i), table.exact)
     if (matches.direction == Nearest && !AsOfJoinBuilder.hasDifferences(at.dataType)) {
@@ -131,10 +132,10 @@ private[skewext] class AsOfJoinBuilder(
     }
     val newKeys = keys.map(newColumn)
     val (ordered, ties) = columns.order(
-      plan,
+      table.plan,
       table.ties,
-      ownTime +: newKeys,
-      s"Versions of one time in input ${i + 1} (counting from 0)")
+      time +: keys,
+      s"Versions of one time in input ${i + 1} (counting from 0)")(plan, newColumn)
     Part(
       i,
       AsOfColumns.comparable(ordered, compared.map(_(1)) :+ at),
@@ -158,14 +159,14 @@ private[skewext] class AsOfJoinBuilder(
     }
 
   /** Both times in the type in which Spark compares them. */
-  private def times(i: Int, spineTime: Attribute, time: Attribute): (Expression, Expression) = {
+  private def times(i: Int, ofSpine: Attribute, own: Attribute): (Expression, Expression) = {
     val problem =
-      s"The time '${spineTime.name}' of the spine, of type ${spineTime.dataType.sql}, cannot be " +
+      s"The time '$spineTime' of the spine, of type ${ofSpine.dataType.sql}, cannot be " +
         s"compared with the time '${tables(i).time}' of input ${i + 1} (counting from 0), of type " +
-        time.dataType.sql
-    columns.resolved(Seq(spineTime, time), LessThanOrEqual(time, spineTime), problem) match {
-      case LessThanOrEqual(own, other) if KeyTypes.hasOrder(other.dataType) =>
-        (KeyTypes.comparable(other), KeyTypes.comparable(own))
+        own.dataType.sql
+    columns.resolved(Seq(ofSpine, own), LessThanOrEqual(own, ofSpine), problem) match {
+      case LessThanOrEqual(left, right) if KeyTypes.hasOrder(right.dataType) =>
+        (KeyTypes.comparable(right), KeyTypes.comparable(left))
       case _ => fail(s"$problem.")
     }
   }

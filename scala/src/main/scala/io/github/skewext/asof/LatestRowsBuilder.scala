@@ -27,9 +27,9 @@ private[skewext] object LatestRowsBuilder {
     val resolver = session.sessionState.conf.resolver
     val columns = keys.map(KeyColumn.of(input, 0, _, resolver))
     val ofColumns = new AsOfColumns(session)
-    val (withBy, byOrder) = ofColumns.order(input, Some(by), Nil, "The latest row")
+    val (withBy, byOrder) = ofColumns.order(input, Some(by), Nil, "The latest row")()
     val others = columns ++ byOrder.map(_.child).collect { case a: Attribute => a }
-    val (below, tieOrder) = ofColumns.order(withBy, ties, others, "Rows that are equally late")
+    val (below, tieOrder) = ofColumns.order(withBy, ties, others, "Rows that are equally late")()
     val latest = LatestRows(
       columns.flatMap(c => KeyTypes.compared(session, c.name, Seq(c))),
       byOrder ++ tieOrder,
