@@ -189,7 +189,9 @@ def call(each: With, read: Read) -> tuple[DataFrame | None, str]:
     if replace(whole, items=each.select.items) != each.select:
         return None, ""
     frame = made.frame(read)
-    return frame.select(*(item.name for item in each.select.items)), str(made)
+    # Aliases, as SQL has them: stock Spark mistakes columns of a table that is joined with itself.
+    shown = (sf.col(item.name).alias(item.name) for item in each.select.items)
+    return frame.select(*shown), str(made)
 
 
 def _join(random: Random, tables: Sequence[Table]) -> tuple[AsOfJoin, Relation]:

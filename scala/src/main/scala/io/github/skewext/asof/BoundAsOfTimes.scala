@@ -3,12 +3,13 @@ package io.github.skewext.asof
 import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
 
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateFunction, Max, Min}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 import org.apache.spark.sql.catalyst.util.DateTimeConstants.MICROS_PER_DAY
-import org.apache.spark.sql.types.{TimestampNTZType, TimestampType}
+import org.apache.spark.sql.types._
 
 /**
  * Adds filters on the time of versions that follow from filters on the time of the spine:
@@ -35,7 +36,51 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
       }
     }
 
-  private def bounded(join: MultiAsOfJoin, time: Attribute): LogicalPlan = {
+  /**
+   * Conditions on the versions of an input that follow from the first and the last time of the
+   * spine, where no filter of the spine says these.
+   *
+   * @param computed gives the value of an aggregate over the spine.
+   */
+  private[asof] def atRunTime(
+      join: MultiAsOfJoin,
+      i: Int,
+      computed: Expression => Expression): Seq[Expression] = join.times.head match {
+    case time: Attribute =>
+      val own = join.times(i)
+      val direction = join.matches(i - 1).direction
+      val (earliest, latest) = known(join, time)
+      def beyond(condition: Expression, of: AggregateFunction, slack: Long) = condition match {
+        case Coalesce(Seq(TryEval(comparison: BinaryComparison), _))
+            if comparison.left.references.subsetOf(join.spine.outputSet) =>
+          val bound = comparison.left.transformUp {
+            case t: Attribute if t.semanticEquals(time) =>
+              moved(of.toAggregateExpression(), t.dataType, slack)
+          }
+          limit(bound.dataType, slack).map { last =>
+            comparison.withNewChildren(
+              Seq(computed(Coalesce(Seq(TryEval(bound), last))), comparison.right))
+          }
+        case _ => None
+      }
+      def exactly(of: AggregateFunction) = computed(of.toAggregateExpression())
+      val within = join.within(i - 1)
+      val lower = direction match {
+        case _ if earliest.isDefined => None
+        case Forward => Some(GreaterThanOrEqual(own, exactly(Min(time))))
+        case Backward | Nearest => within.headOption.flatMap(beyond(_, Min(time), -Slack))
+      }
+      val upper = direction match {
+        case _ if latest.isDefined => None
+        case Backward => Some(LessThanOrEqual(own, exactly(Max(time))))
+        case Forward | Nearest => within.lastOption.flatMap(beyond(_, Max(time), Slack))
+      }
+      (lower ++ upper).toSeq
+    case _ => Nil
+  }
+
+  /** The first and the last time of the spine, as far as its filters say them. */
+  private def known(join: MultiAsOfJoin, time: Attribute): (Option[Literal], Option[Literal]) = {
     val constraints = join.spine.constraints.toSeq
     def first(found: PartialFunction[Expression, Literal]) =
       constraints.collectFirst(found).filter(_.value != null)
@@ -49,6 +94,11 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
       case GreaterThan(t, at: Literal) if t.semanticEquals(time) => at
       case EqualTo(t, at: Literal) if t.semanticEquals(time) => at
     }
+    (earliest, latest)
+  }
+
+  private def bounded(join: MultiAsOfJoin, time: Attribute): LogicalPlan = {
+    val (earliest, latest) = known(join, time)
     val before = join.getTagValue(Bounds).getOrElse(ExpressionSet())
     val added = join.children.indices.tail.map { i =>
       boundsOf(join, i, time, earliest, latest).filterNot(before.contains)
@@ -109,5 +159,26 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
       // An overflow leaves the time as far as it can be.
       if ((sum < micros) == (slack < 0)) Literal(sum, at.dataType) else at
     case _ => at
+  }
+
+  private def moved(at: Expression, of: DataType, slack: Long): Expression = of match {
+    case TimestampType | TimestampNTZType =>
+      val micros = PreciseTimestampConversion(at, of, LongType)
+      val sum = Add(micros, Literal(slack), EvalMode.ANSI)
+      PreciseTimestampConversion(sum, LongType, of)
+    case _ => at
+  }
+
+  /** The last value of a type in the direction of the slack: no bound. */
+  private def limit(of: DataType, slack: Long): Option[Literal] = {
+    def either[T](least: T, greatest: T) =
+      Some(Literal(if (slack < 0) least else greatest, of))
+    of match {
+      case ByteType => either(Byte.MinValue, Byte.MaxValue)
+      case ShortType => either(Short.MinValue, Short.MaxValue)
+      case IntegerType | DateType => either(Int.MinValue, Int.MaxValue)
+      case LongType | TimestampType | TimestampNTZType => either(Long.MinValue, Long.MaxValue)
+      case _ => None
+    }
   }
 }

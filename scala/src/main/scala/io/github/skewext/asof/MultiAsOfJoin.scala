@@ -73,6 +73,12 @@ case class MultiAsOfJoin(
 
   override def isNeeded(input: Int): Boolean = input == 0 || inner
 
+  override def bounds(
+      input: Int,
+      creator: Int,
+      computed: Expression => Expression): Seq[Expression] =
+    if (creator == 0) BoundAsOfTimes.atRunTime(this, input, computed) else Nil
+
   override def plannedInputs(later: LogicalPlan => SparkPlan): Seq[SparkPlan] =
     children.indices.map(RuntimeFilters.planned(this, _, now = false, later))
 

@@ -110,6 +110,12 @@ case class MultiFullJoin(
 
   override def isNeeded(input: Int): Boolean = roles(input) == Required
 
+  /** Equal keys say nothing about other columns. */
+  override def bounds(
+      input: Int,
+      creator: Int,
+      computed: Expression => Expression): Seq[Expression] = Nil
+
   def hasExactKeys: Boolean = exactKeys.size == keyOutput.size
 
   lazy val exactKeyOutput: AttributeSet = AttributeSet(exactKeys.map(keyOutput))

@@ -14,4 +14,11 @@ private[skewext] trait PrunedByKeys extends LogicalPlan {
 
   /** Whether the result has no key that this input lacks. */
   def isNeeded(input: Int): Boolean
+
+  /**
+   * Conditions on an input besides those on its keys, which follow from the rows of a creator.
+   *
+   * @param computed gives the value of an aggregate over all rows of the creator.
+   */
+  def bounds(input: Int, creator: Int, computed: Expression => Expression): Seq[Expression]
 }

@@ -26,6 +26,8 @@ import org.apache.spark.sql.skewext.SparkShims
  *    (`PartitionPruning`).
  *  - Rows whose keys are not in a bloom filter of the creator's keys are not shuffled
  *    (`InjectRuntimeFilter`). All inputs use the same filter.
+ *  - Nor are rows beyond bounds that the join derives from the creator, such as the versions after the
+ *    last time of a spine.
  *
  * Spark's rules run late in the optimizer, where an extension cannot add a rule, and match only
  * Spark's joins. So the filters are created when the join is planned. The logical plan stays
@@ -118,8 +120,15 @@ object RuntimeFilters extends PredicateHelper {
         (creator, j, large) <- asked.take(conf.getConf(SQLConf.RUNTIME_FILTER_NUMBER_THRESHOLD))
         bloom = bloomFilter(join.children(creator), join.keys(creator)(j))
         i <- large
-      } yield (i, j, BloomFilterMightContain(bloom, new XxHash64(Seq(join.keys(i)(j)))))
-      (ofPartitions ++ ofRows).groupBy(_._1).map { case (i, found) => i -> found.map(_._3) }
+      } yield (i, BloomFilterMightContain(bloom, new XxHash64(Seq(join.keys(i)(j)))))
+      val ofBounds = for {
+        creator <- creators if broadcastTo.isEmpty && isSmall(join.children(creator))
+        i <- larger(creator) if isLarge(join.children(i))
+        filter <- join.bounds(i, creator, computed(join.children(creator), _))
+      } yield (i, filter)
+      (ofPartitions.map { case (i, _, filter) => (i, filter) } ++ ofRows ++ ofBounds)
+        .groupBy(_._1)
+        .map { case (i, found) => i -> found.map(_._2) }
     }
   }
 
@@ -183,8 +192,13 @@ object RuntimeFilters extends PredicateHelper {
       case Some(rows) => new BloomFilterAggregate(hash, rows.toLong)
       case None => new BloomFilterAggregate(hash)
     }
-    val made = Alias(bloom.toAggregateExpression(), "bloomFilter")()
-    ScalarSubquery(ConstantFolding(ColumnPruning(Aggregate(Nil, Seq(made), creator))), Nil)
+    computed(creator, bloom.toAggregateExpression())
+  }
+
+  /** The value of an aggregate over all rows of the creator. */
+  private def computed(creator: LogicalPlan, aggregate: Expression): ScalarSubquery = {
+    val made = Aggregate(Nil, Seq(Alias(aggregate, "filter")()), creator)
+    ScalarSubquery(ConstantFolding(ColumnPruning(made)), Nil)
   }
 
   /**

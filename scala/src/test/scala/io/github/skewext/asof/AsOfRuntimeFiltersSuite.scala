@@ -6,7 +6,7 @@ import io.github.skewext.rules.SkewConf
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.{BloomFilterMightContain, DynamicPruningExpression, Expression, Literal}
-import org.apache.spark.sql.execution.{FileSourceScanExec, FilterExec}
+import org.apache.spark.sql.execution.{FileSourceScanExec, FilterExec, ScalarSubquery}
 import org.apache.spark.sql.internal.SQLConf
 
 /** Versions that are filtered at run time by the keys of the spine. */
@@ -102,5 +102,67 @@ class AsOfRuntimeFiltersSuite extends AsOfTest with StoredTables {
       df.collect()
       assert(blooms(df).isEmpty, df.queryExecution.executedPlan)
     }
+  }
+
+  /** The number of filters by the first or the last time of the spine. */
+  private def bounds(df: DataFrame): Int =
+    collect(df.queryExecution.executedPlan) { case FilterExec(condition, _) => condition }
+      .flatMap(SparkAsOfCondition.conjuncts)
+      .count(c => has[ScalarSubquery](c) && !has[BloomFilterMightContain](c))
+
+  /** Times of a type by a number `x`, and a tolerance. */
+  private val times = Seq(
+    ("int", "cast(x AS int)", "5"),
+    ("least ints", "cast(x - 2147483648 AS int)", "90"),
+    ("date", "date_add(DATE'2020-01-20', cast(x AS int))", "INTERVAL 1 MONTH"),
+    ("timestamp", "TIMESTAMP'2020-10-29 12:00:00' + make_dt_interval(0, x)", "INTERVAL 1 DAY"),
+    (
+      "timestamp_ntz",
+      "TIMESTAMP_NTZ'2020-01-29 12:00:00' + make_dt_interval(0, x)",
+      "INTERVAL 1 MONTH"))
+
+  for ((name, time, tolerance) <- times) {
+    test(s"versions before the first and after the last time of a spine are not read: $name") {
+      val file = name.replace(' ', '_')
+      val events = stored(
+        s"events_$file",
+        spark
+          .range(0, 40, 1, 1)
+          .selectExpr("id AS k", "id % 8 AS n", "'name ' || id AS s", "id * 2 + 60 AS x")
+          .selectExpr("k", "n", "s", s"$time AS t"))
+      val changes = stored(
+        s"changes_$file",
+        spark
+          .range(0, 600, 1, 1)
+          .selectExpr("id AS y", "id % 40 AS k", "id * 7 % 200 AS x")
+          .selectExpr("y", "k", s"$time AS at"))
+      for {
+        (direction, without, within) <- Seq(
+          ("backward", 1, 2),
+          ("forward", 1, 2),
+          ("nearest", 0, 2))
+        (limit, expected) <- Seq((null, without), (tolerance, within))
+      } withClue(s"$direction, within $limit: ") {
+        def joined(spine: DataFrame) = asOf(spine, "t")(Versions(changes, "at", direction, limit))
+        val df = joined(events.where("n = 3"))
+        whenOff(df)
+        df.collect()
+        assert(bounds(df) === expected, df.queryExecution.executedPlan)
+        // What a filter says is not computed again.
+        if (name == "date") {
+          val known = joined(events.where("n = 3 AND t > DATE'2020-01-01'"))
+          whenOff(known)
+          known.collect()
+          val isLowerKnown = direction == "forward" || limit != null
+          assert(bounds(known) === expected - (if (isLowerKnown) 1 else 0))
+        }
+      }
+    }
+  }
+
+  test("an empty spine reads no versions") {
+    val df = asOf(spine.where("n = 3 AND s = ''"), "t")(Versions(a, "a_t", "backward"))
+    whenOff(df)
+    assert(df.collect().isEmpty)
   }
 }
