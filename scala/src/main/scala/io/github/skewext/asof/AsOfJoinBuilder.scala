@@ -45,6 +45,7 @@ private[skewext] class AsOfJoinBuilder(
 
   private val same = session.sessionState.conf.resolver
   private val columns = new AsOfColumns(session)
+  private val (inputs, hints) = (spine +: tables.map(_.plan)).map(SqlInternals.withoutHints).unzip
 
   def build(): LogicalPlan = SqlInternals.withActive(session) {
     val inner = how match {
@@ -57,7 +58,7 @@ private[skewext] class AsOfJoinBuilder(
       fail(s"There are ${tables.size + 1} inputs, but suffixes for ${given.size}.")
     }
     BatchInputs.check(spine +: tables.map(_.plan), "an as-of join")
-    val separated = NewIds.separated(spine +: tables.map(_.plan))
+    val separated = NewIds.separated(inputs)
     val (base, ofSpine) = separated.head
     val parts = tables.indices.map { i =>
       val (plan, newColumn) = separated(i + 1)
@@ -80,7 +81,8 @@ private[skewext] class AsOfJoinBuilder(
       parts.map(_.matches),
       parts.map(_.ties),
       parts.map(_.within),
-      inner)
+      inner,
+      MultiAsOfJoin.hints(hints.head +: parts.map(p => hints(p.table + 1))))
 
   /**
    * A table with its resolved arguments.

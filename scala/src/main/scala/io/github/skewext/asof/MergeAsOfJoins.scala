@@ -61,7 +61,9 @@ object MergeAsOfJoins extends Rule[LogicalPlan] with AliasHelper {
         times = lower.times ++ upper.times.tail,
         matches = lower.matches ++ upper.matches,
         ties = lower.ties ++ upper.ties,
-        within = lower.within ++ within)
+        within = lower.within ++ within,
+        hints = MultiAsOfJoin.hints(
+          lower.children.indices.map(lower.hint) ++ upper.children.indices.tail.map(upper.hint)))
       both.copyTagsFrom(lower)
       for {
         _ <- RewrittenJoins.of(upper)

@@ -1,14 +1,16 @@
 package io.github.skewext.asof
 
-import io.github.skewext.asof.exec.AsOfJoinExec
+import io.github.skewext.asof.exec.{AsOfJoinExec, BroadcastAsOfJoinExec}
 import io.github.skewext.join.{PrunedByKeys, RuntimeFilters}
-import io.github.skewext.rules.HasOperator
+import io.github.skewext.rules.{HasOperator, SkewConf}
 import io.github.skewext.stable.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -27,6 +29,7 @@ import org.apache.spark.sql.internal.SQLConf
  * @param within for each table of versions, conditions on a row of the spine and a version: none,
  *               one for a version before or after, or for `nearest` both.
  * @param inner whether a row of the spine requires a version of each table.
+ * @param hints the join hint of each child, or empty. It is a part of the node, as in Spark's `Join`.
  */
 case class MultiAsOfJoin(
     children: Seq[LogicalPlan],
@@ -35,7 +38,8 @@ case class MultiAsOfJoin(
     matches: Seq[AsOfMatch],
     ties: Seq[Seq[SortOrder]],
     within: Seq[Seq[Expression]],
-    inner: Boolean)
+    inner: Boolean,
+    hints: Seq[Option[HintInfo]] = Nil)
     extends HasOperator
     with PrunedByKeys {
 
@@ -80,16 +84,77 @@ case class MultiAsOfJoin(
     if (creator == 0) BoundAsOfTimes.atRunTime(this, input, computed) else Nil
 
   override def plannedInputs(later: LogicalPlan => SparkPlan): Seq[SparkPlan] =
-    children.indices.map(RuntimeFilters.planned(this, _, now = false, later))
+    if (broadcasts) children.map(later)
+    else children.indices.map(RuntimeFilters.planned(this, _, now = false, later))
 
   override def operator(inputs: Seq[SparkPlan]): SparkPlan =
-    AsOfJoinExec(inputs, keys, times, matches, ties, within, inner)
+    if (broadcasts) BroadcastAsOfJoinExec(inputs, keys, times, matches, ties, within, inner)
+    else {
+      warnOfHints()
+      AsOfJoinExec(inputs, keys, times, matches, ties, within, inner)
+    }
+
+  /** As Spark does for its own joins; once, and not each time that adaptive execution plans. */
+  private def warnOfHints(): Unit =
+    if (hints.nonEmpty && !exists(_.isInstanceOf[LogicalQueryStage])) {
+      for {
+        i <- children.indices
+        reason <- unusedHint(i)
+      } conf.hintErrorHandler.joinHintNotSupported(hint(i).get, reason)
+    }
+
+  /**
+   * Whether all tables of versions are broadcast, by their hints or sizes, so that the spine is not
+   * shuffled. If one of them is large, the spine is shuffled anyway, and the small ones add little.
+   */
+  private def broadcasts: Boolean = getTagValue(MultiAsOfJoin.Broadcasts).getOrElse {
+    // When adaptive execution plans again, shuffles have run.
+    val chosen = !exists(_.isInstanceOf[LogicalQueryStage]) && !asksForShuffle(0) &&
+      children.indices.tail.forall(isSmall)
+    setTagValue(MultiAsOfJoin.Broadcasts, chosen)
+    chosen
+  }
+
+  def hint(i: Int): Option[HintInfo] = hints.lift(i).flatten
+
+  private def strategyHint(i: Int): Option[JoinStrategyHint] = hint(i).flatMap(_.strategy)
+
+  private def asksForShuffle(i: Int): Boolean =
+    strategyHint(i).exists(hint => hint != BROADCAST && JoinStrategyHint.strategies(hint))
+
+  private def isSmall(i: Int): Boolean = strategyHint(i) match {
+    case Some(BROADCAST) => true
+    case Some(_) => false
+    case None =>
+      val size = children(i).stats.sizeInBytes
+      conf.getConf(SkewConf.MULTI_JOIN_BROADCAST) && size >= 0 &&
+      size <= conf.autoBroadcastJoinThreshold
+  }
+
+  /** Why the hint of a child has no effect; none if there is no hint, or it has an effect. */
+  private[skewext] def unusedHint(i: Int): Option[String] =
+    strategyHint(i).filter(_ == BROADCAST && !broadcasts).map {
+      case _ if i == 0 => "the spine gives the rows of the result"
+      case _ if asksForShuffle(0) => "the spine has a hint against it"
+      case _ => "another table is too large, so the spine is shuffled anyway"
+    }
+
+  /** A hint changes nothing about the rows: a cached join without it is the same. */
+  override protected def doCanonicalize(): LogicalPlan =
+    if (hints.isEmpty) super.doCanonicalize() else copy(hints = Nil).canonicalized
 
   override protected def withNewChildrenInternal(
       newChildren: IndexedSeq[LogicalPlan]): MultiAsOfJoin = copy(children = newChildren)
 }
 
 object MultiAsOfJoin {
+
+  /** Whether versions are broadcast. Adaptive execution keeps it when it plans again. */
+  private val Broadcasts = TreeNodeTag[Boolean]("skewext.broadcastsVersions")
+
+  /** The hints of a node, from those of its children. */
+  private[asof] def hints(ofChildren: Seq[Option[HintInfo]]): Seq[Option[HintInfo]] =
+    if (ofChildren.exists(_.isDefined)) ofChildren else Nil
 
   private[asof] def output(children: Seq[Seq[Attribute]], inner: Boolean): Seq[Attribute] =
     children.head ++ children.tail.flatten.map { a =>

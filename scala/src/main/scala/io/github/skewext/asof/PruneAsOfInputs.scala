@@ -49,7 +49,8 @@ object PruneAsOfInputs extends Rule[LogicalPlan] {
       ties = tables.map { i =>
         shortened(join.ties(i - 1), join.children(i), read, join.keys(i) :+ join.times(i))
       },
-      within = of.map(join.within))
+      within = of.map(join.within),
+      hints = MultiAsOfJoin.hints(kept.map(join.hint)))
     pruned.copyTagsFrom(join)
     pruned
   }

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.plans.{Inner, LeftOuter}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{AS_OF_JOIN, OUTER_REFERENCE}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types._
 
 /**
@@ -83,8 +84,8 @@ object RewriteSparkAsOfJoins extends Rule[LogicalPlan] {
       keys: Seq[(Expression, Expression)],
       by: SparkAsOfCondition,
       inner: Boolean): LogicalPlan = {
-    val Seq((spine, ofSpine), (versions, ofVersions)) =
-      NewIds.separated(Seq(join.left, join.right))
+    val (inputs, hints) = Seq(join.left, join.right).map(SqlInternals.withoutHints).unzip
+    val Seq((spine, ofSpine), (versions, ofVersions)) = NewIds.separated(inputs)
     val newColumn = AttributeMap(
       join.left.output.map(a => a -> ofSpine(a)) ++ join.right.output.map(a => a -> ofVersions(a)))
     def renewed(e: Expression) = e.transform { case a: Attribute => newColumn.getOrElse(a, a) }
@@ -106,7 +107,8 @@ object RewriteSparkAsOfJoins extends Rule[LogicalPlan] {
           }
           .map(AsOfColumns.greatest)),
       Seq(by.within.map(renewed)),
-      inner)
+      inner,
+      MultiAsOfJoin.hints(hints))
     RewrittenJoins.set(multi, "Spark's as-of join")
     val shown = join.output.zip(multi.output).map { case (before, now) =>
       if (before.exprId == now.exprId) now

@@ -1,6 +1,7 @@
 package io.github.skewext.explain
 
-import io.github.skewext.asof.exec.{AsOfJoinExec, LatestRowsExec}
+import io.github.skewext.asof.MultiAsOfJoin
+import io.github.skewext.asof.exec.{AsOfOperator, BroadcastAsOfJoinExec, LatestRowsExec}
 
 import org.apache.spark.sql.execution.SparkPlan
 
@@ -12,17 +13,21 @@ private[skewext] object ExplainedAsOf {
 
   /** The title of the operator, and its execution. */
   def unapply(plan: SparkPlan): Option[(String, Execution)] = plan match {
-    case join: AsOfJoinExec =>
+    case join: AsOfOperator =>
+      val isBroadcast = join.isInstanceOf[BroadcastAsOfJoinExec]
       val tables = join.times.tail.zip(join.matches).map { case (time, how) =>
         s"${ExplainedInputs.sql(time)} $how"
       }
-      val number = if (tables.size == 1) "1 table" else s"${tables.size} tables"
+      val number =
+        s"${tables.size}${if (isBroadcast) " broadcast" else ""} table${if (tables.size == 1) ""
+          else "s"}"
       val title = s"${if (join.inner) "inner" else "left"} as-of join with $number on " +
         s"${listed(join.keys.head.map(ExplainedInputs.sql))} at " +
         s"${ExplainedInputs.sql(join.times.head)}: ${tables.mkString("; ")}"
       val grouping =
         if (join.groupsByHash) "hash, and a sort of each key by time" else "sort by key and time"
-      Some((title, ExplainedExecution.of(plan, grouping, "in one task, unless it is split")))
+      val nullKeys = if (isBroadcast) "not shuffled" else "in one task, unless it is split"
+      Some((title, ExplainedExecution.of(plan, grouping, nullKeys)))
     case latest: LatestRowsExec =>
       val columns = latest.order.map(o => ExplainedInputs.sql(o.child))
       val shown = columns.take(MostColumns) ++ columns.drop(MostColumns).headOption.map(_ => "...")
@@ -35,8 +40,13 @@ private[skewext] object ExplainedAsOf {
 
   /** The description of an input, with its part in the operator. */
   def named(plan: SparkPlan, input: ExplainedInput): ExplainedInput = plan match {
-    case join: AsOfJoinExec =>
+    case join: AsOfOperator =>
+      val unused = for {
+        node <- plan.logicalLink.collect { case node: MultiAsOfJoin => node }
+        reason <- node.unusedHint(input.position)
+      } yield s"broadcast not used ($reason)"
       input.copy(
+        hint = unused,
         role = Some(if (input.position == 0) "spine" else "versions"),
         key = join.keys(input.position).map(ExplainedInputs.sql))
     case latest: LatestRowsExec => input.copy(key = latest.keys.map(ExplainedInputs.sql))

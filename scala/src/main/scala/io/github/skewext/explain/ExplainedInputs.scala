@@ -3,7 +3,7 @@ package io.github.skewext.explain
 import io.github.skewext.asof.{LatestRows, MultiAsOfJoin}
 import io.github.skewext.bucket.SortedFileMergeReason
 import io.github.skewext.bucket.files.MergeSortedFilesExec
-import io.github.skewext.join.MultiFullJoin
+import io.github.skewext.join.{MultiFullJoin, NewIds}
 import io.github.skewext.join.exec.{AlignPartitionsExec, MultiJoinExec}
 import io.github.skewext.join.optimizer.BroadcastHintedInputs
 import io.github.skewext.shuffle.ColumnarFilterProjectExec
@@ -207,7 +207,8 @@ private[skewext] object ExplainedInputs {
   def sql(e: Expression): String = {
     val text = e
       .transform {
-        case a: AttributeReference => a.withQualifier(Nil)
+        case a: AttributeReference =>
+          a.withQualifier(Nil).withName(NewIds.shownName(a.name))
         case Literal(n: Long, LongType) if n.isValidInt => Literal(n.toInt)
       }
       .sql

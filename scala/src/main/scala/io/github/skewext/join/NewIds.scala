@@ -28,6 +28,9 @@ private[skewext] object NewIds {
     (renewed, aliasOf(_).toAttribute)
   }
 
+  /** The name that a column had before it got a new id. */
+  def shownName(name: String): String = name.replaceFirst("@\\d+$", "")
+
   /**
    * Gives new ids to all columns of those inputs in which Spark's optimizer could produce equal
    * columns, because it removes aliases that only change an id. Other inputs stay unchanged. New

@@ -51,7 +51,8 @@ object SkewConf {
     "spark.skewext.multiJoin.broadcast.enabled",
     "When true, a multi-way join of one large, required input with inputs below " +
       "spark.sql.autoBroadcastJoinThreshold broadcasts the small inputs and shuffles nothing. It " +
-      "does not apply to joins with an indicator or with floating-point keys.")
+      "does not apply to joins with an indicator or with floating-point keys. An as-of join whose " +
+      "tables of versions are all below the threshold broadcasts them.")
 
   val MULTI_JOIN_RUNTIME_FILTER = internalSwitch(
     "spark.skewext.multiJoin.runtimeFilter.enabled",

@@ -4,7 +4,7 @@ import java.util.{List => JList}
 
 import scala.collection.JavaConverters._
 
-import io.github.skewext.asof.exec.AsOfJoinExec
+import io.github.skewext.asof.exec.{AsOfJoinExec, AsOfOperator}
 import io.github.skewext.{MultiJoinTest, PythonApi}
 
 import org.apache.spark.sql.functions.expr
@@ -54,5 +54,8 @@ trait AsOfTest extends MultiJoinTest {
     PythonApi.latest(df, keys.asJava, by.asJava, if (ties.isEmpty) null else ties.asJava)
 
   protected def joins(df: DataFrame): Seq[AsOfJoinExec] =
-    collectWithSubqueries(df.queryExecution.executedPlan) { case join: AsOfJoinExec => join }
+    asOfOperators(df).collect { case join: AsOfJoinExec => join }
+
+  protected def asOfOperators(df: DataFrame): Seq[AsOfOperator] =
+    collectWithSubqueries(df.queryExecution.executedPlan) { case join: AsOfOperator => join }
 }

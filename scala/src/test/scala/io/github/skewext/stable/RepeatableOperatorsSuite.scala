@@ -192,6 +192,7 @@ class RepeatableOperatorsSuite extends TechniqueTest with AsOfTest {
   same("AsOfJoinExec")(asOf(rows, "v")(Versions(more, "w")))
   same("AsOfJoinExec")(done(asOf(skewed(0, 800, hot = 2), "v0")(Versions(more, "w"))))
   other("AsOfJoinExec")(asOf(rows, "v")(Versions(more.withColumn("r", rand(3)), "w")))
+  same("BroadcastAsOfJoinExec")(asOf(rows, "v")(Versions(broadcast(more), "w")))
   same("LatestRowsExec")(latest(rows, "k")(col("v"))())
   other("LatestRowsExec")(latest(rows.withColumn("r", rand(3)), "k")(col("v"))())
   same("SaltKeysExec")(

@@ -1,28 +1,19 @@
 package io.github.skewext.asof.exec
 
-import io.github.skewext.asof.{AsOfMatch, MultiAsOfJoin}
-import io.github.skewext.join.WholeReason
-import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys, KeyOrder}
-import io.github.skewext.join.exec.{CombinationCodegen, InputColumn, SpineJoinExec, SplitInputs}
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.asof.AsOfMatch
+import io.github.skewext.join.exec.{SpineJoinExec, SplitInputs}
 import io.github.skewext.shuffle.ReadsBulkRows
-import io.github.skewext.stable.{KeepsStableRows, MadeOf}
+import io.github.skewext.stable.MadeOf
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
-import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
+import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.skewext.MultiZipRDD
 
-/**
- * Executes a [[MultiAsOfJoin]]: each task groups the rows of all inputs by key and sorts each key's
- * rows by time. Inputs that are sorted by key and time are read in lockstep.
- *
- * The exchanges are the direct children. Sorts in the plan would keep operators above from reading
- * columns in the rows of the inputs.
- */
+/** An [[AsOfOperator]] whose inputs are shuffled by their keys. The exchanges are its children. */
 case class AsOfJoinExec(
     children: Seq[SparkPlan],
     keys: Seq[Seq[Expression]],
@@ -32,15 +23,12 @@ case class AsOfJoinExec(
     within: Seq[Seq[Expression]],
     inner: Boolean,
     split: Option[SplitInputs] = None)
-    extends CombinationCodegen
-    with KeepsStableRows
+    extends AsOfOperator
     with ReadsBulkRows
     with SpineJoinExec {
 
   override def nodeName: String =
     AsOfJoinExec.Name + split.fold("")(how => s" (skew: ${how.describe})")
-
-  override def output: Seq[Attribute] = MultiAsOfJoin.output(children.map(_.output), inner)
 
   override def requiredChildDistribution: Seq[Distribution] = keys.map { key =>
     if (split.isDefined) UnspecifiedDistribution
@@ -58,35 +46,14 @@ case class AsOfJoinExec(
   override def madeOf: Seq[MadeOf.Part] =
     children.zipWithIndex.map { case (child, i) => MadeOf.Part(child, linear = i == 0) }
 
-  override lazy val metrics: Map[String, SQLMetric] = Map(
-    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
-    "numMatches" -> SQLMetrics.createMetric(sparkContext, "number of matched versions"),
-    "spillSize" -> SQLMetrics.createSizeMetric(sparkContext, "spill size")) ++
-    split.fold(Map.empty[String, SQLMetric])(_.metrics(sparkContext))
+  override lazy val metrics: Map[String, SQLMetric] =
+    operatorMetrics ++ split.fold(Map.empty[String, SQLMetric])(_.metrics(sparkContext))
 
-  override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
+  override protected def inputRows: Seq[RDD[InternalRow]] =
+    split.fold(children.map(_.execute()))(_.rows(this))
 
-  override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
-
-  override protected def outputColumns: Seq[Expression] =
-    for {
-      (child, i) <- children.zipWithIndex
-      (a, ordinal) <- child.output.zipWithIndex
-    } yield InputColumn(i, ordinal, a.dataType, a.nullable || (i > 0 && !inner))
-
-  private def joined(makesRows: Boolean): RDD[InternalRow] = {
-    val rows = split.fold(children.map(_.execute()))(_.rows(this))
-    val byHash = groupsByHash
-    val inputs = if (byHash) rows else rows.zipWithIndex.map((sorted _).tupled)
-    new MultiZipRDD[InternalRow](sparkContext, inputs, task(makesRows, byHash))
-  }
-
-  /**
-   * Whether tasks group unsorted inputs. Inputs that are sorted already need no memory, and times
-   * that are no numbers are compared by Spark's sort.
-   */
-  def groupsByHash: Boolean =
-    !children.indices.exists(isSorted) && KeyOrder(bound(times.map(Seq(_)), identity)).prefixIsKey
+  // Candidates come from several tasks, in any order.
+  override protected def isSorted(input: Int): Boolean = split.isEmpty && super.isSorted(input)
 
   override def candidates(
       input: Int,
@@ -96,57 +63,6 @@ case class AsOfJoinExec(
       sparkContext,
       Seq(sorted(spine, 0), sorted(part, input)),
       CandidateTask(task(makesRows = true, byHash = false), input))
-
-  /** The rows of an input in the order of key and time. */
-  private def sorted(rows: RDD[InternalRow], input: Int): RDD[InternalRow] =
-    if (isSorted(input)) rows
-    else SortedRows(ordering(input), children(input), longMetric("spillSize"))(rows)
-
-  // Candidates come from several tasks, in any order.
-  private def isSorted(input: Int): Boolean = split.isEmpty &&
-    SortOrder.orderingSatisfies(children(input).outputOrdering, ordering(input))
-
-  private def ordering(input: Int): Seq[SortOrder] =
-    (keys(input) :+ times(input)).map(SortOrder(_, Ascending))
-
-  private def task(makesRows: Boolean, byHash: Boolean): AsOfTask = {
-    val at = keys.zip(times).map { case (key, time) => key :+ time }
-    AsOfTask(
-      inputTypes = children.map(_.output.map(_.dataType)),
-      output = outputColumns,
-      makesRows = makesRows,
-      sameKey = JoinKeys(
-        bound(keys, SqlInternals.normalizeFloats),
-        conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
-      present = JoinKeys(bound(at, SqlInternals.normalizeFloats), hashBits = 64),
-      order = KeyOrder(bound(at, identity)),
-      timeOrder = KeyOrder(bound(times.map(Seq(_)), identity)),
-      times = bound(times.map(Seq(_)), identity).map(_.head),
-      matches = matches,
-      ties = ties.zip(children.tail).map { case (order, child) =>
-        order.map(BindReferences.bindReference(_, child.output))
-      },
-      within = within.zip(children.tail).map { case (conditions, child) =>
-        conditions.map(BindReferences.bindReference(_, children.head.output ++ child.output))
-      },
-      inner = inner,
-      grouping = if (byHash) Some(GroupingSettings.of(conf)) else None,
-      metrics = AsOfMetrics(
-        outputRows = longMetric("numOutputRows"),
-        matched = longMetric("numMatches"),
-        spillSize = longMetric("spillSize")))
-  }
-
-  private def bound(
-      of: Seq[Seq[Expression]],
-      form: Expression => Expression): Seq[Seq[Expression]] =
-    of.zip(children).map { case (expressions, child) =>
-      expressions.map(e => BindReferences.bindReference(form(e), child.output))
-    }
-
-  override def simpleString(maxFields: Int): String =
-    s"$nodeName ${MultiAsOfJoin.describe(keys.head, times.head, matches, inner)}" +
-      WholeReason.suffix(this)
 
   override protected def withNewChildrenInternal(newChildren: IndexedSeq[SparkPlan]): AsOfJoinExec =
     copy(children = newChildren)

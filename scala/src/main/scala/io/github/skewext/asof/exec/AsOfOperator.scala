@@ -1,0 +1,115 @@
+package io.github.skewext.asof.exec
+
+import io.github.skewext.asof.{AsOfMatch, MultiAsOfJoin}
+import io.github.skewext.join.WholeReason
+import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys, KeyOrder}
+import io.github.skewext.join.exec.{CombinationCodegen, InputColumn}
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.stable.KeepsStableRows
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
+
+/**
+ * An operator for a [[MultiAsOfJoin]], whose arguments it has. Each task groups the rows of all inputs
+ * by key and sorts each key's rows by time. Inputs that are sorted by key and time are read in
+ * lockstep.
+ *
+ * Sorts in the plan would keep operators above from reading columns in the rows of the inputs.
+ */
+trait AsOfOperator extends CombinationCodegen with KeepsStableRows {
+
+  def keys: Seq[Seq[Expression]]
+  def times: Seq[Expression]
+  def matches: Seq[AsOfMatch]
+  def ties: Seq[Seq[SortOrder]]
+  def within: Seq[Seq[Expression]]
+  def inner: Boolean
+
+  /** The rows of each input, in partitions that are joined with each other. */
+  protected def inputRows: Seq[RDD[InternalRow]]
+
+  override def output: Seq[Attribute] = MultiAsOfJoin.output(children.map(_.output), inner)
+
+  protected def operatorMetrics: Map[String, SQLMetric] = Map(
+    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
+    "numMatches" -> SQLMetrics.createMetric(sparkContext, "number of matched versions"),
+    "spillSize" -> SQLMetrics.createSizeMetric(sparkContext, "spill size"))
+
+  override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
+
+  override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
+
+  override protected def outputColumns: Seq[Expression] =
+    for {
+      (child, i) <- children.zipWithIndex
+      (a, ordinal) <- child.output.zipWithIndex
+    } yield InputColumn(i, ordinal, a.dataType, a.nullable || (i > 0 && !inner))
+
+  private def joined(makesRows: Boolean): RDD[InternalRow] = {
+    val byHash = groupsByHash
+    val inputs =
+      if (byHash) inputRows else inputRows.zipWithIndex.map((sorted _).tupled)
+    new MultiZipRDD[InternalRow](sparkContext, inputs, task(makesRows, byHash))
+  }
+
+  /**
+   * Whether tasks group unsorted inputs. Inputs that are sorted already need no memory, and times
+   * that are no numbers are compared by Spark's sort.
+   */
+  def groupsByHash: Boolean =
+    !children.indices.exists(isSorted) && KeyOrder(bound(times.map(Seq(_)), identity)).prefixIsKey
+
+  /** The rows of an input in the order of key and time. */
+  protected def sorted(rows: RDD[InternalRow], input: Int): RDD[InternalRow] =
+    if (isSorted(input)) rows
+    else SortedRows(ordering(input), children(input), longMetric("spillSize"))(rows)
+
+  protected def isSorted(input: Int): Boolean =
+    SortOrder.orderingSatisfies(children(input).outputOrdering, ordering(input))
+
+  private def ordering(input: Int): Seq[SortOrder] =
+    (keys(input) :+ times(input)).map(SortOrder(_, Ascending))
+
+  protected def task(makesRows: Boolean, byHash: Boolean): AsOfTask = {
+    val at = keys.zip(times).map { case (key, time) => key :+ time }
+    AsOfTask(
+      inputTypes = children.map(_.output.map(_.dataType)),
+      output = outputColumns,
+      makesRows = makesRows,
+      sameKey = JoinKeys(
+        bound(keys, SqlInternals.normalizeFloats),
+        conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
+      present = JoinKeys(bound(at, SqlInternals.normalizeFloats), hashBits = 64),
+      order = KeyOrder(bound(at, identity)),
+      timeOrder = KeyOrder(bound(times.map(Seq(_)), identity)),
+      times = bound(times.map(Seq(_)), identity).map(_.head),
+      matches = matches,
+      ties = ties.zip(children.tail).map { case (order, child) =>
+        order.map(BindReferences.bindReference(_, child.output))
+      },
+      within = within.zip(children.tail).map { case (conditions, child) =>
+        conditions.map(BindReferences.bindReference(_, children.head.output ++ child.output))
+      },
+      inner = inner,
+      grouping = if (byHash) Some(GroupingSettings.of(conf)) else None,
+      metrics = AsOfMetrics(
+        outputRows = longMetric("numOutputRows"),
+        matched = longMetric("numMatches"),
+        spillSize = longMetric("spillSize")))
+  }
+
+  private def bound(
+      of: Seq[Seq[Expression]],
+      form: Expression => Expression): Seq[Seq[Expression]] =
+    of.zip(children).map { case (expressions, child) =>
+      expressions.map(e => BindReferences.bindReference(form(e), child.output))
+    }
+
+  override def simpleString(maxFields: Int): String =
+    s"$nodeName ${MultiAsOfJoin.describe(keys.head, times.head, matches, inner)}" +
+      WholeReason.suffix(this)
+}

@@ -1,0 +1,119 @@
+package io.github.skewext.asof
+
+import io.github.skewext.StoredTables
+import io.github.skewext.asof.exec.BroadcastAsOfJoinExec
+import io.github.skewext.explain.Explainer
+import io.github.skewext.rules.SkewConf
+
+import org.apache.spark.sql.{DataFrame, Row}
+import org.apache.spark.SparkConf
+import org.apache.spark.sql.functions.{broadcast, col, count, max}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.SqlInternals
+
+/** As-of joins with small tables of versions, which are broadcast. */
+class AsOfBroadcastSuite extends AsOfTest with StoredTables {
+
+  override protected def generatesCode: Boolean = false
+
+  override protected def sparkConf: SparkConf =
+    super.sparkConf.set(SkewConf.MULTI_JOIN_BROADCAST.key, "true")
+
+  private val Threshold = SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key
+
+  private def events: DataFrame = stored(
+    "events",
+    spark.range(0, 500, 1, 3).selectExpr("if(id % 50 = 0, null, id % 40) AS k", "id AS t"))
+
+  private def versions(name: String, rows: Int): DataFrame = stored(
+    name,
+    spark
+      .range(0, rows, 1, 2)
+      .selectExpr("id * 7 % 45 AS k", s"id * 11 % 500 AS ${name}_t", s"id AS $name"))
+
+  private def a = versions("a", 60)
+  private def b = versions("b", 80)
+  private def large = versions("large", 5000)
+
+  private def joined(how: String, spine: DataFrame, tables: DataFrame*): DataFrame =
+    asOf(spine, "t", how)(tables.map(v => Versions(v, v.columns(1), "nearest")): _*)
+
+  /** The same rows as by shuffles, and whether versions were broadcast. */
+  private def isBroadcast(df: DataFrame): Boolean = {
+    val rows = df.collect().toSeq
+    withSQLConf(Threshold -> "-1") {
+      val shuffled = SqlInternals.dataFrame(
+        spark,
+        df.queryExecution.analyzed.transform { case join: MultiAsOfJoin => join.copy(hints = Nil) })
+      assertSameRows(rows, shuffled.collect().toSeq, "by shuffles")
+      assert(joins(shuffled).size === 1)
+    }
+    asOfOperators(df).toList match {
+      case List(_: BroadcastAsOfJoinExec) => true
+      case List(_) => false
+      // Of an empty spine nothing is left.
+      case Nil => true
+    }
+  }
+
+  private def explained(df: DataFrame): String = {
+    val found = SqlInternals.withActive(spark)(Explainer.explain(df.queryExecution))
+    (found.toString +: found.joins.flatMap(_.inputs).flatMap(_.hint)).mkString("\n")
+  }
+
+  test("small tables of versions are broadcast, by size or hint, and nothing is shuffled") {
+    for (how <- Seq("left", "inner")) withAdaptive {
+      withSQLConf(Threshold -> "100KB") {
+        val df = joined(how, events, a, b)
+        assert(isBroadcast(df) && exchanges(df).isEmpty)
+        assert(explained(df).contains("as-of join with 2 broadcast tables"))
+      }
+      val hinted = joined(how, events, broadcast(large), broadcast(b))
+      assert(isBroadcast(hinted) && exchanges(hinted).isEmpty)
+      // A chain of two becomes one operator, with the hints of both.
+      val chain = joined(how, joined(how, events, broadcast(a)), broadcast(b))
+      assert(isBroadcast(chain) && exchanges(chain).isEmpty)
+    }
+  }
+
+  test("the spine is shuffled for a large table, for its own hints, or if the switch is off") {
+    withSQLConf(Threshold -> "4KB") {
+      val mixed = joined("left", events, broadcast(a), large)
+      assert(!isBroadcast(mixed) && exchanges(mixed).size === 3)
+      assert(explained(mixed).contains("broadcast not used (another table is too large"))
+      val ofSpine = joined("left", broadcast(events), large)
+      assert(!isBroadcast(ofSpine))
+      assert(explained(ofSpine).contains("broadcast not used (the spine gives the rows"))
+      assert(!isBroadcast(joined("left", events, a.hint("merge"))))
+      val forbidden = joined("left", events.hint("merge"), broadcast(a))
+      assert(!isBroadcast(forbidden))
+      assert(explained(forbidden).contains("broadcast not used (the spine has a hint against it"))
+      assert(isBroadcast(joined("left", events, a)))
+    }
+    withSQLConf(Threshold -> "100KB", SkewConf.MULTI_JOIN_BROADCAST.key -> "false") {
+      assert(!isBroadcast(joined("left", events, a)))
+      assert(isBroadcast(joined("left", events, broadcast(a))))
+    }
+  }
+
+  test("adaptive execution plans again above and below, and with a spine of any kind") {
+    withSQLConf(Threshold -> "100KB", SQLConf.SHUFFLE_PARTITIONS.key -> "4") {
+      val counted = events.groupBy("k").agg(count("t").as("n"), max("t").as("t"))
+      for {
+        (name, spine) <- Seq(
+          "an aggregate" -> counted,
+          "a repartition" -> events.repartition(3, col("k")),
+          "a sorted one" -> events.repartition(3, col("k")).sortWithinPartitions("k", "t"),
+          "a join" -> events.join(b.selectExpr("k", "b AS n"), "k"),
+          "no row" -> events.where("t < 0"),
+          "no partition" -> spark.createDataFrame(spark.sparkContext.emptyRDD[Row], events.schema))
+      } withClue(s"$name: ") {
+        val df = joined("left", spine, a)
+        assert(isBroadcast(df))
+        val above = df.groupBy("k").agg(count("a").as("found"))
+        assert(isBroadcast(above))
+        if (name == "a repartition") assert(exchanges(above).size === 1)
+      }
+    }
+  }
+}
