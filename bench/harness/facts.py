@@ -128,6 +128,7 @@ class Watch:
             totals["shuffle_bytes"] += int(stage.shuffleWriteBytes())
             totals["spilled_disk_bytes"] += int(stage.diskBytesSpilled())
             totals["task_ms"] += int(stage.executorRunTime())
+            totals["task_cpu_ms"] += int(stage.executorCpuTime()) // 1_000_000
             totals["gc_ms"] += int(stage.jvmGcTime())
             about = {
                 "tasks": int(stage.numTasks()),

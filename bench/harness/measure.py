@@ -65,7 +65,7 @@ class Figures:
     refused: str | None = None
     #: Of the last run.
     facts: dict[str, Any] = field(default_factory=dict)
-    #: CPU seconds of the counted rounds, in a case with `repeats`.
+    #: CPU seconds of the JVM in the counted rounds; in none for DuckDB.
     cpu: list[float] = field(default_factory=list)
     #: Longest and median task of the counted rounds.
     tasks: list[dict[str, float]] = field(default_factory=list)
@@ -185,10 +185,13 @@ class _Turn:
         if answer is None:
             return
         seconds, stages = answer.pop("seconds"), answer.pop("stages")
+        cpu = answer.pop("cpu_seconds", None)
         if label == "warm-up":
             figures.warm_up = seconds
         else:
             figures.seconds.append(seconds)
+            if cpu is not None:
+                figures.cpu.append(cpu)
             # A technique that shuffles nothing has its join in a stage that scans.
             found = balance(stages, with_scans=self._in_matrix)
             if found is not None:

@@ -99,13 +99,14 @@ def _run(variant: Variant, point: Point, rows: int) -> Json:
         spec, keys = _Session.spec, data.keys_of(point.kind)
         seconds = variant.build.seconds(tables, keys, spec.cores, spec.heap)
         return {"seconds": seconds, "stages": [], "operators": {}}
-    watch = facts.Watch(spark)
+    watch, before = facts.Watch(spark), _cpu_seconds(_process())
     begin = time.perf_counter()
     for frame in frames(variant, tables, point):
         frame.write.format("noop").mode("overwrite").save()
     seconds = time.perf_counter() - begin
+    cpu = _cpu_seconds(_process()) - before
     about = facts.technique_of(frame) if variant.family == TECHNIQUE else {}
-    return {"seconds": seconds, **watch.facts(), **about}
+    return {"seconds": seconds, "cpu_seconds": round(cpu, 2), **watch.facts(), **about}
 
 
 def check(variant: str, point: Point, rows: int) -> Json:
@@ -131,7 +132,7 @@ def alternate(variants: list[str], point: Point, rows: int, rounds: int) -> Json
     Returns seconds and, on Linux, CPU seconds of the JVM for each variant and round.
     """
     session: Any = _Session.spark
-    process = Path(f"/proc/{session.sparkContext._gateway.proc.pid}/stat")
+    process = _process()
     seconds: dict[str, list[float]] = {name: [] for name in variants}
     cpu: dict[str, list[float]] = {name: [] for name in variants}
     session._jvm.java.lang.System.gc()
@@ -187,6 +188,11 @@ def _prepare(variant: Variant, point: Point, rows: int) -> list[DataFrame]:
     if at not in _Session.tables:
         _Session.tables[at] = data.read(_Session.spark, _Session.spec.cache, *at)
     return _Session.tables[at]
+
+
+def _process() -> Path:
+    session: Any = _Session.spark
+    return Path(f"/proc/{session.sparkContext._gateway.proc.pid}/stat")
 
 
 def _cpu_seconds(stat: Path) -> float:
