@@ -172,17 +172,21 @@ class Engines:
         undo: list[Callable[[], object]],
         called: set[str],
     ) -> None:
-        # Without the extension it is what the SQL says.
-        if each.how == FUNCTION and self._settings.get(ENABLED) != "false":
-            made, name = functions.call(each, functools.partial(self._table, spark))
+        if each.how == FUNCTION:
+            made, name = None, ""
+            # Without the extension it is what the SQL says.
+            if self._settings.get(ENABLED) != "false":
+                made, name = functions.call(each, functools.partial(self._table, spark))
             called |= {name} if name else set()
-            if made is not None:
-                # The result is of the session of its first input, and the query of a batch's.
-                made.createOrReplaceGlobalTempView(each.name)
-                spark.table(f"global_temp.{each.name}").createOrReplaceTempView(each.name)
-                return
+            if made is None:
+                spark.sql(view)
+                made = spark.table(each.name)
+            # The result is of the session of its first input, and the query of a batch's.
+            made.createOrReplaceGlobalTempView(each.name)
+            spark.table(f"global_temp.{each.name}").createOrReplaceTempView(each.name)
+            return
         spark.sql(view)
-        if each.how in (VIEW, FUNCTION, WITH):
+        if each.how in (VIEW, WITH):
             return
         frame = spark.table(each.name)
         if "cached" in each.how:
