@@ -25,6 +25,7 @@ from harness import facts, report, sessions, worker
 from harness.case import FULL_ROWS, QUICK_ROWS, Case
 from harness.cases import CASES, select
 from harness.measure import Options, measure, progress
+from harness.peers import PACKAGES
 from harness.sessions import Pool, SessionLostError, SessionSpec
 from harness.variants import DUCKDB, VARIANTS
 
@@ -54,6 +55,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--cores", type=int, default=os.cpu_count() or 1, help="cores for Spark (all)")
     add("--heap", default=f"{heap}g", help="heap of a session, in GB (%(default)s)")
     add("--no-comet", action="store_true", help="leave Comet out")
+    add("--no-peers", action="store_true", help="leave other packages with as-of joins out")
     add("--variants", default="", metavar="A,B", help="only these, where a case has them")
     add("--conf", action="append", default=[], metavar="KEY=VALUE", help="Spark setting for all")
     add("--timeout", type=float, default=1800, help="seconds until a run is given up (1800)")
@@ -98,6 +100,7 @@ def _run(options: argparse.Namespace, cache: Path) -> int:
     wanted = [VARIANTS[v] for case in options.selected for v in options.only or case.variants]
     if any(variant.family == DUCKDB for variant in wanted):
         _fetch(sessions.fetch_duckdb, cache)
+    has_peers = not options.no_peers and any(variant.family in PACKAGES for variant in wanted)
     has_comet = not options.no_comet and any(variant.session == "comet" for variant in wanted)
     comet_jar = _fetch(sessions.fetch_comet, cache) if has_comet else ""
     spec = SessionSpec(
@@ -112,6 +115,7 @@ def _run(options: argparse.Namespace, cache: Path) -> int:
         rows=options.rows or (FULL_ROWS if options.full else QUICK_ROWS),
         rounds=options.rounds,
         comet=bool(comet_jar),
+        peers=has_peers and bool(_fetch(sessions.fetch_peers, cache)),
         only=options.only,
         look=not options.full,
     )

@@ -1,8 +1,9 @@
 """Tables of versions, and ways to find the version that was valid at the time of a row.
 
 The first table is the spine. Each table has the same number of rows, and no key has two rows at one
-time. `by_pairs` is the query of Feast: it joins each row with all earlier versions, and a window
-keeps the newest. `by_union` sorts a union of all tables once, and a window fills versions down.
+time. `by_pairs` is the shape of Feast's query: it joins each row with all earlier versions, and a
+window keeps the newest. `by_union` sorts a union of all tables once, and a window fills versions
+down.
 """
 
 from __future__ import annotations
@@ -19,8 +20,17 @@ from pyspark_skewext import asof, asof_join, latest
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ROWS_OF_A_KEY = {"versions": 10, "versions1000": 1000, "hotversions": 10}
-"""Kinds of tables. In `hotversions` one key has every second row."""
+ROWS_OF_A_KEY = {
+    "versions": 10,
+    "versions100": 100,
+    "versions1000": 1000,
+    "hotversions": 10,
+    "wideversions": 10,
+}
+"""Kinds of tables. In `hotversions` one key has every second row. In `wideversions` each table of
+versions has `PAYLOAD` more columns."""
+
+PAYLOAD = 120
 
 KEY = "device_id"
 _STEP = 1_000_000_000
@@ -28,7 +38,7 @@ _STEP = 1_000_000_000
 
 
 def table(spark: SparkSession, kind: str, rows: int, number: int) -> DataFrame:
-    """One of the tables, in the order of keys and times."""
+    """One of the tables, before its rows are shuffled."""
     copies, row = ROWS_OF_A_KEY[kind], F.col("id")
     key, place, step = F.expr(f"id div {copies}"), row % copies, F.lit(_STEP)
     if kind == "hotversions":
@@ -37,12 +47,17 @@ def table(spark: SparkSession, kind: str, rows: int, number: int) -> DataFrame:
         place = F.when(is_hot, F.expr("id div 2")).otherwise(place)
         step = F.when(is_hot, F.lit(max(1, 2 * copies * _STEP // rows))).otherwise(step)
     at = place * step + F.pmod(F.xxhash64("id", F.lit(number)), step)
+    payload = PAYLOAD if kind == "wideversions" and number > 0 else 0
     return spark.range(0, rows, 1, FILES).select(
         F.xxhash64(key).alias(KEY),
         F.timestamp_micros(at).alias(f"t{number}_at"),
         row.alias(f"t{number}_id"),
         F.pmod(F.xxhash64("id", F.lit(10 + number)), F.lit(1000)).alias(f"t{number}_a"),
         F.concat(F.lit("v"), (row % 5000).cast("string")).alias(f"t{number}_s"),
+        *(
+            F.pmod(F.xxhash64("id", F.lit(1000 * number + j)), F.lit(1000)).alias(f"t{number}_p{j}")
+            for j in range(payload)
+        ),
     )
 
 
@@ -82,6 +97,22 @@ def by_union(tables: Sequence[DataFrame], _: Sequence[str], __: Point) -> DataFr
     )
     rows = union.select(KEY, "s0", *filled).where("s0 is not null")
     return rows.select(KEY, *(f"s{n}.*" for n in range(len(tables))))
+
+
+def by_merge_asof(tables: Sequence[DataFrame], _: Sequence[str], __: Point) -> DataFrame:
+    """The node that pandas on Spark's `merge_asof` makes of its arguments."""
+    spine, versions = tables
+    merged = spine._joinAsOf(
+        versions,
+        "t0_at",
+        "t1_at",
+        on=KEY,
+        how="left",
+        tolerance=None,
+        allowExactMatches=True,
+        direction="backward",
+    )
+    return merged.drop(versions[KEY])
 
 
 def duckdb_query(tables: Sequence[str], _: Sequence[str]) -> str:

@@ -203,22 +203,46 @@ MATRICES = (
     ),
 )
 
-_ASOF = ("asof-pairs", "asof-union", "asof", "asof-duckdb")
+# Not the pairs: those of 1,000 versions, or of a hot key, are too many.
+_ASOF = ("asof-union", "asof-tempo", "asof", "asof-polars", "asof-duckdb")
 VERSIONS = (
     Case(
         "asof",
         "the versions of 1, 4 and 8 tables at the times of a spine, 10 rows of a key",
-        tuple(Point(f"N={n}", kind="versions", tables=n + 1, share=0.5) for n in (1, 4, 8)),
-        _ASOF,
+        tuple(
+            Point(f"N={n}", kind="versions", tables=n + 1, share=share)
+            for n, share in ((1, 0.25), (4, 0.25), (8, 0.0625))
+        ),
+        ("asof-pairs", *_ASOF),
     ),
-    # The pairs of 1,000 versions, or of a hot key, are too many.
+    _case(
+        "asof-feast",
+        "the versions of 4 tables by Feast, 10 rows of a key",
+        Point("N=4", kind="versions", tables=5, share=0.0625),
+        ("asof-pairs", "asof-feast", "asof"),
+    ),
     Case(
         "asof-copies",
-        "the versions of 4 tables, 1,000 rows of a key, or half of all rows with one key",
+        "the versions of 4 tables: 1,000 rows of a key, half of all rows with one key, 120 columns",
         tuple(
-            Point(kind, kind=kind, tables=5, share=0.5) for kind in ("versions1000", "hotversions")
+            Point(kind, kind=kind, tables=5, share=share)
+            for kind, share in (
+                ("versions1000", 0.125),
+                ("hotversions", 0.125),
+                ("wideversions", 0.0125),
+            )
         ),
-        _ASOF[1:],
+        _ASOF,
+    ),
+    # Stock Spark compares each row of the spine with all versions of all keys.
+    Case(
+        "asof-merge",
+        "pandas on Spark's merge_asof, 100 rows of a key",
+        tuple(
+            Point(f"{part:g}", kind="versions100", tables=2, share=0.003 * part)
+            for part in (0.25, 0.5, 1)
+        ),
+        ("merge-asof", "merge-asof-ours"),
     ),
     _case(
         "latest",

@@ -10,6 +10,8 @@ import platform
 import re
 import subprocess
 from collections import Counter
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ import pyspark
 from py4j.protocol import Py4JJavaError
 
 import pyspark_skewext as skewext
+from harness.peers import PACKAGES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -192,11 +195,16 @@ def versions(spark: SparkSession) -> dict[str, str]:
     """The versions of a session."""
     session: Any = spark
     properties = session._jvm.java.lang.System
+    peers = {}
+    for package in PACKAGES.values():
+        with suppress(PackageNotFoundError):
+            peers[package] = version(package)
     return {
         "spark": spark.version,
         "java": f"{properties.getProperty('java.version')} {properties.getProperty('java.vendor')}",
         "skewext": skewext.__version__,
         "duckdb": duckdb.__version__,
+        **peers,
     }
 
 

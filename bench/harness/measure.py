@@ -18,6 +18,7 @@ from typing import Any
 from harness import data, worker
 from harness.case import Case, Point
 from harness.facts import balance
+from harness.peers import PACKAGES
 from harness.plans import difference, expected_plan, rows_scanned
 from harness.sessions import Pool, SessionLostError
 from harness.variants import AUTO, TECHNIQUE, VARIANTS, Variant
@@ -37,6 +38,8 @@ class Options:
     rows: int
     rounds: int
     comet: bool
+    #: Whether the packages of `peers` are there.
+    peers: bool = False
     #: Only these variants, where the case has them.
     only: tuple[str, ...] = ()
     #: A quick run of all cases.
@@ -46,9 +49,11 @@ class Options:
         """Whether a variant takes part."""
         if self.look and name in LOOK_WITHOUT and name not in self.only:
             return False
-        return (self.comet or VARIANTS[name].session != "comet") and (
-            not self.only or name in self.only
-        )
+        if (not self.comet and VARIANTS[name].session == "comet") or (
+            not self.peers and VARIANTS[name].family in PACKAGES
+        ):
+            return False
+        return not self.only or name in self.only
 
 
 @dataclass(eq=False)
@@ -246,7 +251,7 @@ def problems(title: str, chosen: Sequence[Figures]) -> list[str]:
     found += [
         f"{f.name} failed: {f.failed}"
         for f in chosen
-        if f.failed and f.variant.family not in ("stock", "comet", "bound")
+        if f.failed and f.variant.family not in ("stock", "comet", "bound", *PACKAGES)
     ]
     found += [
         f"{f.name} refuses: {f.refused}"

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Callable, Union
 
 from harness.case import Point
-from harness.variants import DUCKDB, RUNTIME_FILTER, TECHNIQUE, Variant
+from harness.duck import ByDuckDB
+from harness.peers import ByPolars
+from harness.variants import RUNTIME_FILTER, TECHNIQUE, Variant
 
 #: Counts of operators, exact or within a range.
 Expected = dict[str, Union[int, range]]
@@ -29,6 +31,10 @@ _VERSIONS: dict[str, Callable[[int], Expected]] = {
     "asof": lambda n: {"AsOfJoin": 1, "Exchange": n, "Sort": 0},
     "asof-pairs": lambda n: {"SortMergeJoin": 2 * (n - 1), "Window": n - 1},
     "asof-union": lambda _: {"Union": 1, "Window": 1, "Exchange": 1, "Sort": 1},
+    "asof-tempo": lambda n: {"Union": n - 1, "Window": n - 1, "Exchange": n - 1, "Sort": n - 1},
+    "asof-feast": lambda n: {"SortMergeJoin": _SOME, "Window": n - 1},
+    "merge-asof": lambda _: {"SortMergeJoin": 1, "CartesianProduct": 1},
+    "merge-asof-ours": lambda _: {"AsOfJoin": 1, "Exchange": 2, "Sort": 0},
     "latest": lambda _: {"LatestRows": _SOME, "Exchange": 1, "Sort": 0},
     "latest-window": lambda _: {"Window": 1, "Exchange": 1},
     "latest-max-by": lambda _: {"Window": 0, "Exchange": 1},
@@ -60,7 +66,7 @@ def expected_plan(variant: Variant, point: Point, chosen: str | None = None) -> 
     if point.query is not None:
         return None
     n = point.tables
-    if variant.family == DUCKDB:
+    if isinstance(variant.build, (ByDuckDB, ByPolars)):
         return {}
     if variant.name in _VERSIONS:
         return _VERSIONS[variant.name](n)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, TimeoutError
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
+from hashlib import md5
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
@@ -32,6 +33,7 @@ COMET = {
 }
 LINE = pyspark.__version__[:3]
 DUCKDB = "duckdb==2.0.1"
+PEERS = Path(__file__).resolve().parents[1] / "requirements-peers.txt"
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 
 
@@ -175,6 +177,15 @@ def fetch_duckdb(cache: Path) -> Path:
     """Let new processes import this DuckDB in place of the one of the tests."""
     folder = cache / f"{DUCKDB}-{sys.implementation.cache_tag}"
     install = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target={}", DUCKDB)
+    sys.path.insert(0, str(fetched(folder, install)))
+    return folder
+
+
+def fetch_peers(cache: Path) -> Path:
+    """Let new processes import the packages of `peers`, and what they need."""
+    wanted = PEERS.read_bytes()
+    folder = cache / f"peers-{md5(wanted).hexdigest()[:8]}-{sys.implementation.cache_tag}"
+    install = (sys.executable, "-m", "pip", "install", "-q", "--target={}", "-r", str(PEERS))
     sys.path.insert(0, str(fetched(folder, install)))
     return folder
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Callable
 
 from pyspark.sql import functions as F
 
-from harness import as_of
+from harness import as_of, peers
 from harness.case import Point
 from harness.data import LOOKED_UP, keys_of, unique_keys
 from harness.duck import ByDuckDB, full_joins
@@ -168,6 +168,11 @@ VARIANTS = {
         Variant("asof-union", "stock", as_of.by_union, _OFF),
         Variant("asof", "ours", as_of.by_asof_join),
         Variant("asof-duckdb", DUCKDB, ByDuckDB(as_of.duckdb_query)),
+        Variant("asof-tempo", "tempo", peers.by_tempo, _OFF),
+        Variant("asof-feast", "feast", peers.by_feast, _OFF),
+        Variant("asof-polars", "polars", peers.ByPolars()),
+        Variant("merge-asof", "stock", as_of.by_merge_asof, _OFF),
+        Variant("merge-asof-ours", "ours", as_of.by_merge_asof),
         Variant("latest-window", "stock", as_of.by_row_number, _OFF, min_tables=1),
         Variant("latest-max-by", "stock", as_of.by_max_by, _OFF, min_tables=1),
         Variant("latest", "ours", as_of.by_latest, min_tables=1),

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from harness import data, facts
 from harness.case import Point
 from harness.duck import ByDuckDB
+from harness.peers import ByPolars
 from harness.sessions import SessionSpec
 from harness.variants import (
     MAX_BROADCAST,
@@ -95,7 +96,7 @@ def _run(variant: Variant, point: Point, rows: int) -> Json:
     jvm: Any = spark._jvm
     jvm.java.lang.System.gc()
     time.sleep(0.2)
-    if isinstance(variant.build, ByDuckDB):
+    if isinstance(variant.build, (ByDuckDB, ByPolars)):
         spec, keys = _Session.spec, data.keys_of(point.kind)
         seconds = variant.build.seconds(tables, keys, spec.cores, spec.heap)
         return {"seconds": seconds, "stages": [], "operators": {}}
