@@ -42,10 +42,12 @@ HEADLINES = {
     "duplicates": "4 tables, 10 rows a key in two of them",
     "n2": "2 tables, for which Spark has an operator",
 }
+VERSIONED = ("asof", "asof-feast", "asof-copies")
 #: What a key has in cases of versioned tables.
-VERSIONED = ("asof", "asof-copies", "latest")
 ROWS_OF_A_KEY = {
     "versions": "10 rows of a key",
+    "versions100": "100 rows of a key",
+    "wideversions": "10 rows of a key, 120 more columns in each table",
     "versions1000": "1,000 rows of a key",
     "hotversions": "one key with half of all rows, 10 rows of each other",
 }
@@ -180,7 +182,7 @@ def cases(found: list[Json], base: str) -> str:
     rows = [[*head, "ours / floor", "Comet / ours", "ours / DuckDB", "measured"]]
     for result in found:
         point = result["points"][0]
-        if len(result["points"]) > 1 or result["case"].startswith(("skew-", "latest")):
+        if len(result["points"]) > 1 or result["case"].startswith(("skew-", "asof", "latest")):
             continue
         rows.append(
             [
@@ -218,12 +220,31 @@ def curve(found: list[Json]) -> str:
 
 
 def versions(found: list[Json], base: str) -> str:
-    """As-of joins, and the newest rows."""
-    head = ["case", "tables of versions", "rows a table", "ours, s", "pairs / ours", "union / ours"]
-    rows = [[*head, "window / ours", "`max_by` / ours", "ours / DuckDB", "measured"]]
-    over = ("asof-pairs", "asof-union", "latest-window", "latest-max-by")
-    for result in (each for each in found if each["case"] in VERSIONED):
-        ours = "latest" if result["case"] == "latest" else "asof"
+    """As-of joins, those of pandas on Spark, and the newest rows."""
+    of_case = {result["case"]: result for result in found}
+    asof = ["asof-pairs", "asof-feast", "asof-union", "asof-tempo", "asof-polars", "asof-duckdb"]
+    heads = [f"{name} / ours" for name in ("pairs", "Feast", "union", "tempo", "Polars", "DuckDB")]
+    blocks = (
+        (VERSIONED, asof, "asof", heads),
+        (("asof-merge",), ["merge-asof"], "merge-asof-ours", ["stock / ours"]),
+        (
+            ("latest",),
+            ["latest-window", "latest-max-by"],
+            "latest",
+            ["window / ours", "`max_by` / ours"],
+        ),
+    )
+    return "\n\n".join(
+        _versions([of_case[case] for case in cases if case in of_case], base, others, ours, heads)
+        for cases, others, ours, heads in blocks
+    )
+
+
+def _versions(
+    results: list[Json], base: str, others: list[str], ours: str, heads: list[str]
+) -> str:
+    rows = [["case", "tables of versions", "rows a table", "ours, s", *heads, "measured"]]
+    for result in results:
         for point in result["points"]:
             about = ROWS_OF_A_KEY[point["kind"]]
             rows.append(
@@ -232,8 +253,7 @@ def versions(found: list[Json], base: str) -> str:
                     str(max(1, point["tables"] - 1)),
                     f"{point['rows']:,}",
                     _seconds(point, ours),
-                    *(_over(point, other, ours) for other in over),
-                    _over(point, ours, "duckdb"),
+                    *(_over(point, other, ours) for other in others),
                     _measured(result),
                 ]
             )
