@@ -16,6 +16,7 @@ from harness.case import Case, Point
 from harness.duck import ByDuckDB
 from harness.facts import Watch
 from harness.measure import Options, measure
+from harness.peers import PACKAGES
 from harness.plans import difference, expected_plan
 from harness.sessions import Pool
 from harness.variants import VARIANTS, frames
@@ -112,6 +113,15 @@ def test_another_plan_is_a_problem(tmp_path: Path) -> None:
     _, found = measured(tmp_path, ours={"SortMergeJoin": 3, "Exchange": 4})
     (problem,) = found["problems"]
     assert problem.startswith("two all: ours: plan has 3 SortMergeJoin for 0, 0 MultiFullJoin")
+
+
+def test_variants_of_missing_packages_are_left_out(tmp_path: Path) -> None:
+    peers = [name for name, variant in VARIANTS.items() if variant.family in PACKAGES]
+    assert sorted(peers) == ["asof-feast", "asof-polars", "asof-tempo"]
+    without, having = (
+        Options(tmp_path, 100, 1, comet=True, peers=is_in) for is_in in (False, True)
+    )
+    assert [name for name in VARIANTS if having.has(name) and not without.has(name)] == peers
 
 
 def test_a_plan_of_comet_has_its_native_exchanges() -> None:
