@@ -3,9 +3,9 @@ package io.github.skewext.explain
 import io.github.skewext.asof.{LatestRows, MultiAsOfJoin}
 import io.github.skewext.bucket.SortedFileMergeReason
 import io.github.skewext.bucket.files.MergeSortedFilesExec
-import io.github.skewext.join.{MultiFullJoin, NewIds}
 import io.github.skewext.join.exec.{AlignPartitionsExec, MultiJoinExec}
 import io.github.skewext.join.optimizer.BroadcastHintedInputs
+import io.github.skewext.join.{MultiFullJoin, NewIds}
 import io.github.skewext.shuffle.ColumnarFilterProjectExec
 
 import org.apache.spark.sql.catalyst.expressions._

@@ -5,11 +5,11 @@ import io.github.skewext.asof.exec.BroadcastAsOfJoinExec
 import io.github.skewext.explain.Explainer
 import io.github.skewext.rules.SkewConf
 
-import org.apache.spark.sql.{DataFrame, Row}
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.functions.{broadcast, col, count, max}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.{DataFrame, Row}
 
 /** As-of joins with small tables of versions, which are broadcast. */
 class AsOfBroadcastSuite extends AsOfTest with StoredTables {
