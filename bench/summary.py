@@ -42,7 +42,7 @@ HEADLINES = {
     "duplicates": "4 tables, 10 rows a key in two of them",
     "n2": "2 tables, for which Spark has an operator",
 }
-VERSIONED = ("asof", "asof-feast", "asof-copies")
+VERSIONED = ("asof", "asof-copies")
 #: What a key has in cases of versioned tables.
 ROWS_OF_A_KEY = {
     "versions": "10 rows of a key",
@@ -222,16 +222,17 @@ def curve(found: list[Json]) -> str:
 def versions(found: list[Json], base: str) -> str:
     """As-of joins, those of pandas on Spark, and the newest rows."""
     of_case = {result["case"]: result for result in found}
-    asof = ["asof-pairs", "asof-feast", "asof-union", "asof-tempo", "asof-polars", "asof-duckdb"]
-    heads = [f"{name} / ours" for name in ("pairs", "Feast", "union", "tempo", "Polars", "DuckDB")]
+    asof = ["asof-pairs", "asof-union", "asof-tempo", "asof-polars", "asof-duckdb"]
+    heads = ["pairs", "union", "tempo", "Polars", "DuckDB"]
     blocks = (
         (VERSIONED, asof, "asof", heads),
-        (("asof-merge",), ["merge-asof"], "merge-asof-ours", ["stock / ours"]),
+        (("asof-feast",), ["asof-pairs", "asof-feast"], "asof", ["pairs", "Feast"]),
+        (("asof-merge",), ["merge-asof"], "merge-asof-ours", ["stock"]),
         (
             ("latest",),
             ["latest-window", "latest-max-by"],
             "latest",
-            ["window / ours", "`max_by` / ours"],
+            ["window", "`max_by`"],
         ),
     )
     return "\n\n".join(
@@ -243,7 +244,7 @@ def versions(found: list[Json], base: str) -> str:
 def _versions(
     results: list[Json], base: str, others: list[str], ours: str, heads: list[str]
 ) -> str:
-    rows = [["case", "tables of versions", "rows a table", "ours, s", *heads, "measured"]]
+    rows = [["case", "tables of versions", "rows a table", "ours, s", *heads]]
     for result in results:
         for point in result["points"]:
             about = ROWS_OF_A_KEY[point["kind"]]
@@ -254,10 +255,10 @@ def _versions(
                     f"{point['rows']:,}",
                     _seconds(point, ours),
                     *(_over(point, other, ours) for other in others),
-                    _measured(result),
                 ]
             )
-    return table(rows)
+    dates = ", ".join(dict.fromkeys(map(_measured, results)))
+    return f"Measured on {dates}.\n\n{table(rows)}"
 
 
 # Skew
