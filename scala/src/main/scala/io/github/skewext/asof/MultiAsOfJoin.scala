@@ -136,7 +136,7 @@ case class MultiAsOfJoin(
     strategyHint(i).filter(_ == BROADCAST && !broadcasts).map {
       case _ if i == 0 => "the spine gives the rows of the result"
       case _ if asksForShuffle(0) => "the spine has a hint against it"
-      case _ => "another table is too large, so the spine is shuffled anyway"
+      case _ => "another table is not broadcast, so the spine is shuffled anyway"
     }
 
   /** A hint changes nothing about the rows: a cached join without it is the same. */

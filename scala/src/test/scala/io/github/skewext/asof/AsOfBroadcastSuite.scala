@@ -80,7 +80,7 @@ class AsOfBroadcastSuite extends AsOfTest with StoredTables {
     withSQLConf(Threshold -> "4KB") {
       val mixed = joined("left", events, broadcast(a), large)
       assert(!isBroadcast(mixed) && exchanges(mixed).size === 3)
-      assert(explained(mixed).contains("broadcast not used (another table is too large"))
+      assert(explained(mixed).contains("broadcast not used (another table is not broadcast"))
       val ofSpine = joined("left", broadcast(events), large)
       assert(!isBroadcast(ofSpine))
       assert(explained(ofSpine).contains("broadcast not used (the spine gives the rows"))
