@@ -47,35 +47,14 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
       i: Int,
       computed: Expression => Expression): Seq[Expression] = join.times.head match {
     case time: Attribute =>
-      val own = join.times(i)
-      val direction = join.matches(i - 1).direction
       val (earliest, latest) = known(join, time)
-      def beyond(condition: Expression, of: AggregateFunction, slack: Long) = condition match {
-        case Coalesce(Seq(TryEval(comparison: BinaryComparison), _))
-            if comparison.left.references.subsetOf(join.spine.outputSet) =>
-          val bound = comparison.left.transformUp {
-            case t: Attribute if t.semanticEquals(time) =>
-              moved(of.toAggregateExpression(), t.dataType, slack)
-          }
-          limit(bound.dataType, slack).map { last =>
-            comparison.withNewChildren(
-              Seq(computed(Coalesce(Seq(TryEval(bound), last))), comparison.right))
-          }
-        case _ => None
-      }
-      def exactly(of: AggregateFunction) = computed(of.toAggregateExpression())
-      val within = join.within(i - 1)
-      val lower = direction match {
-        case _ if earliest.isDefined => None
-        case Forward => Some(GreaterThanOrEqual(own, exactly(Min(time))))
-        case Backward | Nearest => within.headOption.flatMap(beyond(_, Min(time), -Slack))
-      }
-      val upper = direction match {
-        case _ if latest.isDefined => None
-        case Backward => Some(LessThanOrEqual(own, exactly(Max(time))))
-        case Forward | Nearest => within.lastOption.flatMap(beyond(_, Max(time), Slack))
-      }
-      (lower ++ upper).toSeq
+      def unlessKnown(found: Option[Literal], of: AggregateFunction, slack: Long) =
+        if (found.isDefined) None else Some(ComputedTime(time, of, slack, computed))
+      boundsOf(
+        join,
+        i,
+        unlessKnown(earliest, Min(time), -Slack),
+        unlessKnown(latest, Max(time), Slack))
     case _ => Nil
   }
 
@@ -101,7 +80,11 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
     val (earliest, latest) = known(join, time)
     val before = join.getTagValue(Bounds).getOrElse(ExpressionSet())
     val added = join.children.indices.tail.map { i =>
-      boundsOf(join, i, time, earliest, latest).filterNot(before.contains)
+      boundsOf(
+        join,
+        i,
+        earliest.map(KnownTime(time, _, -Slack)),
+        latest.map(KnownTime(time, _, Slack))).filterNot(before.contains)
     }
     if (added.forall(_.isEmpty)) {
       join
@@ -119,32 +102,72 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
   private def boundsOf(
       join: MultiAsOfJoin,
       i: Int,
-      time: Attribute,
-      earliest: Option[Literal],
-      latest: Option[Literal]): Seq[Expression] = {
+      earliest: Option[EndOfSpine],
+      latest: Option[EndOfSpine]): Seq[Expression] = {
     val own = join.times(i)
     val within = join.within(i - 1)
-    def withinOf(condition: Expression, at: Literal, slack: Long) = condition.transform {
-      case t: Attribute if t.semanticEquals(time) => moved(at, slack)
-    }
-    // Others, of Spark's own joins, may wrap around where a difference overflows.
-    val tolerance = within.nonEmpty && within.forall(_.exists(_.isInstanceOf[TryEval]))
-    val lower = earliest.toSeq.flatMap { at =>
-      join.matches(i - 1).direction match {
-        case Forward => Some(GreaterThanOrEqual(own, at))
-        case Backward | Nearest if tolerance => Some(withinOf(within.head, at, -Slack))
-        case _ => None
+    val direction = join.matches(i - 1).direction
+    val lower = earliest.flatMap { first =>
+      direction match {
+        case Forward => Some(GreaterThanOrEqual(own, first.time))
+        case Backward | Nearest => within.headOption.flatMap(first.within)
       }
     }
-    val upper = latest.toSeq.flatMap { at =>
-      join.matches(i - 1).direction match {
-        case Backward => Some(LessThanOrEqual(own, at))
-        case Forward | Nearest if tolerance =>
-          Some(withinOf(within.last, at, Slack))
-        case _ => None
+    val upper = latest.flatMap { last =>
+      direction match {
+        case Backward => Some(LessThanOrEqual(own, last.time))
+        case Forward | Nearest => within.lastOption.flatMap(last.within)
       }
     }
-    lower ++ upper
+    (lower ++ upper).toSeq
+  }
+
+  /** The first or the last time of the spine. */
+  private trait EndOfSpine {
+
+    def time: Expression
+
+    /**
+     * A condition of a tolerance for this time in place of that of a row. Those of Spark's own joins
+     * give none: they may wrap around where a difference overflows.
+     */
+    def within(condition: Expression): Option[Expression]
+  }
+
+  /** @param slack how far the time moves in conditions, see [[Slack]] */
+  private case class KnownTime(ofSpine: Attribute, time: Literal, slack: Long) extends EndOfSpine {
+
+    override def within(condition: Expression): Option[Expression] =
+      Some(condition)
+        .filter(_.exists(_.isInstanceOf[TryEval]))
+        .map(_.transform {
+          case t: Attribute if t.semanticEquals(ofSpine) => moved(time, slack)
+        })
+  }
+
+  /** The bound is computed in the aggregate, so that a version's time is compared with a value. */
+  private case class ComputedTime(
+      ofSpine: Attribute,
+      function: AggregateFunction,
+      slack: Long,
+      computed: Expression => Expression)
+      extends EndOfSpine {
+
+    override def time: Expression = computed(function.toAggregateExpression())
+
+    override def within(condition: Expression): Option[Expression] = condition match {
+      case Coalesce(Seq(TryEval(comparison: BinaryComparison), _))
+          if comparison.left.references.subsetOf(AttributeSet(ofSpine)) =>
+        val bound = comparison.left.transformUp {
+          case t: Attribute if t.semanticEquals(ofSpine) =>
+            moved(function.toAggregateExpression(), t.dataType, slack)
+        }
+        limit(bound.dataType, slack).map { last =>
+          comparison.withNewChildren(
+            Seq(computed(Coalesce(Seq(TryEval(bound), last))), comparison.right))
+        }
+      case _ => None
+    }
   }
 
   /**

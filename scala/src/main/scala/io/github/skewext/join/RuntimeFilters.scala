@@ -110,8 +110,10 @@ object RuntimeFilters extends PredicateHelper {
         filter <- partitionFilter(join, i, creator, j, broadcastTo.isDefined)
       } yield (i, j, filter)
       val isPruned = ofPartitions.map { case (i, j, _) => (i, j) }.toSet
+      val aggregated =
+        if (broadcastTo.isEmpty) creators.filter(i => isSmall(join.children(i))) else Nil
       val asked = for {
-        creator <- creators if broadcastTo.isEmpty && isSmall(join.children(creator))
+        creator <- aggregated
         j <- join.exactKeys
         large = larger(creator).filter(i => isLarge(join.children(i)) && !isPruned((i, j)))
         if large.nonEmpty
@@ -122,7 +124,7 @@ object RuntimeFilters extends PredicateHelper {
         i <- large
       } yield (i, BloomFilterMightContain(bloom, new XxHash64(Seq(join.keys(i)(j)))))
       val ofBounds = for {
-        creator <- creators if broadcastTo.isEmpty && isSmall(join.children(creator))
+        creator <- aggregated
         i <- larger(creator) if isLarge(join.children(i))
         filter <- join.bounds(i, creator, computed(join.children(creator), _))
       } yield (i, filter)
