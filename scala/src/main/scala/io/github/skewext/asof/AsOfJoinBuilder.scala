@@ -2,7 +2,7 @@ package io.github.skewext.asof
 
 import io.github.skewext.asof.AsOfColumns.fail
 import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
-import io.github.skewext.join.{BatchInputs, KeyColumn, KeyTypes, NewIds}
+import io.github.skewext.join.{BatchInputs, HintedInputs, KeyColumn, KeyTypes, NewIds}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
@@ -82,7 +82,7 @@ private[skewext] class AsOfJoinBuilder(
       parts.map(_.ties),
       parts.map(_.within),
       inner,
-      MultiAsOfJoin.hints(hints.head +: parts.map(p => hints(p.table + 1))))
+      HintedInputs.hints(hints.head +: parts.map(p => hints(p.table + 1))))
 
   /**
    * A table with its resolved arguments.

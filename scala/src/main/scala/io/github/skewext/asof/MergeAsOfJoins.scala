@@ -1,6 +1,6 @@
 package io.github.skewext.asof
 
-import io.github.skewext.join.RewrittenJoins
+import io.github.skewext.join.{HintedInputs, RewrittenJoins}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
@@ -62,7 +62,7 @@ object MergeAsOfJoins extends Rule[LogicalPlan] with AliasHelper {
         matches = lower.matches ++ upper.matches,
         ties = lower.ties ++ upper.ties,
         within = lower.within ++ within,
-        hints = MultiAsOfJoin.hints(
+        hints = HintedInputs.hints(
           lower.children.indices.map(lower.hint) ++ upper.children.indices.tail.map(upper.hint)))
       both.copyTagsFrom(lower)
       for {

@@ -1,7 +1,7 @@
 package io.github.skewext.asof
 
 import io.github.skewext.asof.exec.{AsOfJoinExec, BroadcastAsOfJoinExec}
-import io.github.skewext.join.{PrunedByKeys, RuntimeFilters}
+import io.github.skewext.join.{HintedInputs, PrunedByKeys, RuntimeFilters}
 import io.github.skewext.rules.{HasOperator, SkewConf}
 import io.github.skewext.stable.ComparedByBytes
 
@@ -29,7 +29,7 @@ import org.apache.spark.sql.internal.SQLConf
  * @param within for each table of versions, conditions on a row of the spine and a version: none,
  *               one for a version before or after, or for `nearest` both.
  * @param inner whether a row of the spine requires a version of each table.
- * @param hints the join hint of each child, or empty. It is a part of the node, as in Spark's `Join`.
+ * @param hints the join hint of each child, or empty.
  */
 case class MultiAsOfJoin(
     children: Seq[LogicalPlan],
@@ -41,7 +41,8 @@ case class MultiAsOfJoin(
     inner: Boolean,
     hints: Seq[Option[HintInfo]] = Nil)
     extends HasOperator
-    with PrunedByKeys {
+    with PrunedByKeys
+    with HintedInputs {
 
   def spine: LogicalPlan = children.head
 
@@ -94,15 +95,6 @@ case class MultiAsOfJoin(
       AsOfJoinExec(inputs, keys, times, matches, ties, within, inner)
     }
 
-  /** As Spark does for its own joins; once, and not each time that adaptive execution plans. */
-  private def warnOfHints(): Unit =
-    if (hints.nonEmpty && !exists(_.isInstanceOf[LogicalQueryStage])) {
-      for {
-        i <- children.indices
-        reason <- unusedHint(i)
-      } conf.hintErrorHandler.joinHintNotSupported(hint(i).get, reason)
-    }
-
   /**
    * Whether all tables of versions are broadcast, by their hints or sizes, so that the spine is not
    * shuffled. If one of them is large, the spine is shuffled anyway, and the small ones add little.
@@ -115,33 +107,20 @@ case class MultiAsOfJoin(
     chosen
   }
 
-  def hint(i: Int): Option[HintInfo] = hints.lift(i).flatten
-
-  private def strategyHint(i: Int): Option[JoinStrategyHint] = hint(i).flatMap(_.strategy)
-
-  private def asksForShuffle(i: Int): Boolean =
-    strategyHint(i).exists(hint => hint != BROADCAST && JoinStrategyHint.strategies(hint))
-
   private def isSmall(i: Int): Boolean = strategyHint(i) match {
     case Some(BROADCAST) => true
     case Some(_) => false
-    case None =>
-      val size = children(i).stats.sizeInBytes
-      conf.getConf(SkewConf.MULTI_JOIN_BROADCAST) && size >= 0 &&
-      size <= conf.autoBroadcastJoinThreshold
+    case None => conf.getConf(SkewConf.MULTI_JOIN_BROADCAST) && isBelowThreshold(i)
   }
 
-  /** Why the hint of a child has no effect; none if there is no hint, or it has an effect. */
-  private[skewext] def unusedHint(i: Int): Option[String] =
+  override def unusedHint(i: Int): Option[String] =
     strategyHint(i).filter(_ == BROADCAST && !broadcasts).map {
       case _ if i == 0 => "the spine gives the rows of the result"
       case _ if asksForShuffle(0) => "the spine has a hint against it"
       case _ => "another table is not broadcast, so the spine is shuffled anyway"
     }
 
-  /** A hint changes nothing about the rows: a cached join without it is the same. */
-  override protected def doCanonicalize(): LogicalPlan =
-    if (hints.isEmpty) super.doCanonicalize() else copy(hints = Nil).canonicalized
+  override protected def withoutHints: LogicalPlan = copy(hints = Nil)
 
   override protected def withNewChildrenInternal(
       newChildren: IndexedSeq[LogicalPlan]): MultiAsOfJoin = copy(children = newChildren)
@@ -151,10 +130,6 @@ object MultiAsOfJoin {
 
   /** Whether versions are broadcast. Adaptive execution keeps it when it plans again. */
   private val Broadcasts = TreeNodeTag[Boolean]("skewext.broadcastsVersions")
-
-  /** The hints of a node, from those of its children. */
-  private[asof] def hints(ofChildren: Seq[Option[HintInfo]]): Seq[Option[HintInfo]] =
-    if (ofChildren.exists(_.isDefined)) ofChildren else Nil
 
   private[asof] def output(children: Seq[Seq[Attribute]], inner: Boolean): Seq[Attribute] =
     children.head ++ children.tail.flatten.map { a =>

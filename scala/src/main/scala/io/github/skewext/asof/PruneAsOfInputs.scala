@@ -1,5 +1,6 @@
 package io.github.skewext.asof
 
+import io.github.skewext.join.HintedInputs
 import io.github.skewext.stable.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, Expression, SortOrder}
@@ -50,7 +51,7 @@ object PruneAsOfInputs extends Rule[LogicalPlan] {
         shortened(join.ties(i - 1), join.children(i), read, join.keys(i) :+ join.times(i))
       },
       within = of.map(join.within),
-      hints = MultiAsOfJoin.hints(kept.map(join.hint)))
+      hints = HintedInputs.hints(kept.map(join.hint)))
     pruned.copyTagsFrom(join)
     pruned
   }

@@ -1,7 +1,7 @@
 package io.github.skewext.asof
 
 import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
-import io.github.skewext.join.{JoinTypeName, KeyTypes, NewIds, RewrittenJoins}
+import io.github.skewext.join.{HintedInputs, JoinTypeName, KeyTypes, NewIds, RewrittenJoins}
 import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
@@ -108,7 +108,7 @@ object RewriteSparkAsOfJoins extends Rule[LogicalPlan] {
           .map(AsOfColumns.greatest)),
       Seq(by.within.map(renewed)),
       inner,
-      MultiAsOfJoin.hints(hints))
+      HintedInputs.hints(hints))
     RewrittenJoins.set(multi, "Spark's as-of join")
     val shown = join.output.zip(multi.output).map { case (before, now) =>
       if (before.exprId == now.exprId) now

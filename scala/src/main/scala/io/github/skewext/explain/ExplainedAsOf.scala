@@ -18,9 +18,8 @@ private[skewext] object ExplainedAsOf {
       val tables = join.times.tail.zip(join.matches).map { case (time, how) =>
         s"${ExplainedInputs.sql(time)} $how"
       }
-      val number =
-        s"${tables.size}${if (isBroadcast) " broadcast" else ""} table${if (tables.size == 1) ""
-          else "s"}"
+      val kind = if (isBroadcast) "broadcast table" else "table"
+      val number = s"${tables.size} $kind${if (tables.size == 1) "" else "s"}"
       val title = s"${if (join.inner) "inner" else "left"} as-of join with $number on " +
         s"${listed(join.keys.head.map(ExplainedInputs.sql))} at " +
         s"${ExplainedInputs.sql(join.times.head)}: ${tables.mkString("; ")}"
@@ -41,12 +40,9 @@ private[skewext] object ExplainedAsOf {
   /** The description of an input, with its part in the operator. */
   def named(plan: SparkPlan, input: ExplainedInput): ExplainedInput = plan match {
     case join: AsOfOperator =>
-      val unused = for {
-        node <- plan.logicalLink.collect { case node: MultiAsOfJoin => node }
-        reason <- node.unusedHint(input.position)
-      } yield s"broadcast not used ($reason)"
+      val node = plan.logicalLink.collect { case node: MultiAsOfJoin => node }
       input.copy(
-        hint = unused,
+        hint = node.flatMap(ExplainedInputs.unusedHint(_, input.position)),
         role = Some(if (input.position == 0) "spine" else "versions"),
         key = join.keys(input.position).map(ExplainedInputs.sql))
     case latest: LatestRowsExec => input.copy(key = latest.keys.map(ExplainedInputs.sql))

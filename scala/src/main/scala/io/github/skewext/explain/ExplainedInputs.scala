@@ -4,8 +4,7 @@ import io.github.skewext.asof.{LatestRows, MultiAsOfJoin}
 import io.github.skewext.bucket.SortedFileMergeReason
 import io.github.skewext.bucket.files.MergeSortedFilesExec
 import io.github.skewext.join.exec.{AlignPartitionsExec, MultiJoinExec}
-import io.github.skewext.join.optimizer.BroadcastHintedInputs
-import io.github.skewext.join.{MultiFullJoin, NewIds}
+import io.github.skewext.join.{HintedInputs, MultiFullJoin, NewIds}
 import io.github.skewext.shuffle.ColumnarFilterProjectExec
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -52,14 +51,9 @@ private[skewext] class ExplainedInputs(
         role = Some(role),
         narrowedFrom = askedRole.filter(_ != role),
         key = join.keys(i).map(sql),
-        hint = node.flatMap(unusedHint(_, i)))
+        hint = node.flatMap(ExplainedInputs.unusedHint(_, i)))
     }
   }
-
-  private def unusedHint(join: MultiFullJoin, i: Int): Option[String] = for {
-    hint <- join.hint(i)
-    reason <- BroadcastHintedInputs.unused(join, i)
-  } yield s"${hint.strategy.fold(hint.toString)(_.displayName)} not used ($reason)"
 
   /** An input of Spark's joins. */
   def of(input: SparkPlan, position: Int): ExplainedInput = of(input, position, belowJoins)
@@ -190,6 +184,12 @@ private[skewext] class ExplainedInputs(
 }
 
 private[skewext] object ExplainedInputs {
+
+  /** The hint of an input that has no effect, and why. */
+  def unusedHint(join: HintedInputs, i: Int): Option[String] = for {
+    hint <- join.hint(i)
+    reason <- join.unusedHint(i)
+  } yield s"${hint.strategy.fold(hint.toString)(_.displayName)} not used ($reason)"
 
   /** For example, `parquet db.t`. */
   def nameOf(scan: FileSourceScanExec): String = {

@@ -34,13 +34,8 @@ object BroadcastSmallInputs {
   private def choose(join: MultiFullJoin): Option[Int] = {
     val conf = SQLConf.get
     // As in Spark's own joins, a hint goes before sizes.
-    def small(i: Int): Boolean = {
-      val size = join.children(i).stats.sizeInBytes
-      size >= 0 && size <= conf.autoBroadcastJoinThreshold &&
-      join.strategyHint(i).forall(_ == BROADCAST)
-    }
-    def asksForShuffle(i: Int): Boolean =
-      join.strategyHint(i).exists(hint => hint != BROADCAST && JoinStrategyHint.strategies(hint))
+    def small(i: Int): Boolean =
+      join.isBelowThreshold(i) && join.strategyHint(i).forall(_ == BROADCAST)
     val required = join.roles.indices.filter(join.roles(_) == Required)
     if (conf.getConf(SkewConf.MULTI_JOIN_BROADCAST) && required.nonEmpty && showsLargesKeys(join) &&
       conf.getConf(SkewConf.MULTI_JOIN_ORDER) != MultiFullJoinExec.Natural.name &&
@@ -48,7 +43,8 @@ object BroadcastSmallInputs {
       !join.exists(_.isInstanceOf[LogicalQueryStage])) {
       val large = required.maxBy(join.children(_).stats.sizeInBytes)
       val others = join.children.indices.filter(_ != large)
-      if (others.nonEmpty && others.forall(small) && !asksForShuffle(large)) Some(large) else None
+      if (others.nonEmpty && others.forall(small) && !join.asksForShuffle(large)) Some(large)
+      else None
     } else {
       None
     }

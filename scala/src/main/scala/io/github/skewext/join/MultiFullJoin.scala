@@ -1,6 +1,7 @@
 package io.github.skewext.join
 
 import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
+import io.github.skewext.join.optimizer.BroadcastHintedInputs
 import io.github.skewext.stable.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -27,7 +28,7 @@ import org.apache.spark.sql.internal.SQLConf
  * @param roles the role of each input.
  * @param indicator if defined, a column with the zero-based positions of the inputs that have the
  *                  key.
- * @param hints the join hint of each input, or empty. It is a part of the node, as in Spark's `Join`.
+ * @param hints the join hint of each input, or empty.
  */
 case class MultiFullJoin(
     children: Seq[LogicalPlan],
@@ -37,7 +38,8 @@ case class MultiFullJoin(
     roles: Seq[InputRole],
     indicator: Option[Attribute],
     hints: Seq[Option[HintInfo]] = Nil)
-    extends PrunedByKeys {
+    extends PrunedByKeys
+    with HintedInputs {
 
   override lazy val output: Seq[Attribute] =
     MultiJoinOutput.of(children.map(_.output), keyColumns, keyOutput, roles, indicator)
@@ -87,9 +89,7 @@ case class MultiFullJoin(
     if (once && noNulls) Set(ExpressionSet(keyOutput)) else Set.empty
   }
 
-  def hint(i: Int): Option[HintInfo] = hints.lift(i).flatten
-
-  def strategyHint(i: Int): Option[JoinStrategyHint] = hint(i).flatMap(_.strategy)
+  override def unusedHint(i: Int): Option[String] = BroadcastHintedInputs.unused(this, i)
 
   def hasDistinctKeys(i: Int): Boolean =
     children(i).distinctKeys.exists(_.subsetOf(ExpressionSet(keys(i))))
@@ -222,7 +222,7 @@ case class MultiFullJoin(
           keyColumns = kept.map(keyColumns),
           roles = kept.map(roles),
           indicator = None,
-          hints = if (kept.exists(hint(_).isDefined)) kept.map(hint) else Nil))
+          hints = HintedInputs.hints(kept.map(hint))))
       // It is by position.
       join.unsetTagValue(MultiFullJoin.Asked)
       join
@@ -240,9 +240,7 @@ case class MultiFullJoin(
     Join(left, children(i), joinType, Some(condition.reduce(And)), JoinHint(None, Some(hint)))
   }
 
-  /** A hint changes nothing about the rows: a cached join without it is the same. */
-  override protected def doCanonicalize(): LogicalPlan =
-    if (hints.isEmpty) super.doCanonicalize() else copy(hints = Nil).canonicalized
+  override protected def withoutHints: LogicalPlan = copy(hints = Nil)
 
   override def simpleString(maxFields: Int): String =
     s"MultiFullJoin ${MultiFullJoin.describe(keyOutput.map(_.name), roles, indicator)}" +

@@ -53,7 +53,7 @@ private[skewext] class MultiFullJoinBuilder(
       indicator.map { name =>
         AttributeReference(name, ArrayType(IntegerType, containsNull = false), nullable = false)()
       },
-      if (hints.exists(_.isDefined)) hints else Nil)
+      HintedInputs.hints(hints))
     named(join, columns)
   }
 

@@ -2,11 +2,10 @@ package io.github.skewext.join
 
 import io.github.skewext.join.InputRole.Optional
 import io.github.skewext.join.exec.MultiFullJoinExec
-import io.github.skewext.join.optimizer.{BroadcastHintedInputs, LowerMultiFullJoin}
+import io.github.skewext.join.optimizer.LowerMultiFullJoin
 import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
-import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -37,19 +36,9 @@ object MultiFullJoinStrategy extends SparkStrategy {
   }
 
   private def operator(j: MultiFullJoin, inputs: Seq[SparkPlan]): MultiFullJoinExec = {
-    warnOfHints(j)
+    j.warnOfHints()
     MultiFullJoinExec(inputs, j.keys, j.keyColumns, j.keyOutput, j.roles, j.indicator, order)
   }
-
-  /** As Spark does for its own joins; once, and not each time that adaptive execution plans. */
-  private def warnOfHints(j: MultiFullJoin): Unit =
-    if (j.hints.nonEmpty && !j.exists(_.isInstanceOf[LogicalQueryStage])) {
-      for {
-        i <- j.children.indices
-        hint <- j.hint(i)
-        reason <- BroadcastHintedInputs.unused(j, i)
-      } SQLConf.get.hintErrorHandler.joinHintNotSupported(hint, reason)
-    }
 
   /**
    * Whether the join was rewritten from two full outer joins, and Spark performs the first one

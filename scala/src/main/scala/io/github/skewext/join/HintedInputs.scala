@@ -1,0 +1,52 @@
+package io.github.skewext.join
+
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
+import org.apache.spark.sql.internal.SQLConf
+
+/** A join with hints of its inputs. They are a part of the node, as in Spark's `Join`. */
+private[skewext] trait HintedInputs extends LogicalPlan {
+
+  /** The join hint of each input, or empty. */
+  def hints: Seq[Option[HintInfo]]
+
+  /** Why the hint of an input has no effect; none if there is no hint, or it has an effect. */
+  def unusedHint(i: Int): Option[String]
+
+  protected def withoutHints: LogicalPlan
+
+  def hint(i: Int): Option[HintInfo] = hints.lift(i).flatten
+
+  def strategyHint(i: Int): Option[JoinStrategyHint] = hint(i).flatMap(_.strategy)
+
+  /** Whether the hint of an input is for a join that does not broadcast the others. */
+  def asksForShuffle(i: Int): Boolean =
+    strategyHint(i).exists(hint => hint != BROADCAST && JoinStrategyHint.strategies(hint))
+
+  /** Whether Spark broadcasts inputs of this size. */
+  def isBelowThreshold(i: Int): Boolean = {
+    val size = children(i).stats.sizeInBytes
+    size >= 0 && size <= SQLConf.get.autoBroadcastJoinThreshold
+  }
+
+  /** As Spark does for its own joins; once, and not each time that adaptive execution plans. */
+  def warnOfHints(): Unit =
+    if (hints.nonEmpty && !exists(_.isInstanceOf[LogicalQueryStage])) {
+      for {
+        i <- children.indices
+        hint <- hint(i)
+        reason <- unusedHint(i)
+      } SQLConf.get.hintErrorHandler.joinHintNotSupported(hint, reason)
+    }
+
+  /** A hint changes nothing about the rows: a cached join without it is the same. */
+  override protected def doCanonicalize(): LogicalPlan =
+    if (hints.isEmpty) super.doCanonicalize() else withoutHints.canonicalized
+}
+
+private[skewext] object HintedInputs {
+
+  /** The hints of a node, from those of its inputs. */
+  def hints(ofInputs: Seq[Option[HintInfo]]): Seq[Option[HintInfo]] =
+    if (ofInputs.exists(_.isDefined)) ofInputs else Nil
+}
