@@ -42,7 +42,6 @@ HEADLINES = {
     "duplicates": "4 tables, 10 rows a key in two of them",
     "n2": "2 tables, for which Spark has an operator",
 }
-VERSIONED = ("asof", "asof-copies")
 #: What a key has in cases of versioned tables.
 ROWS_OF_A_KEY = {
     "versions": "10 rows of a key",
@@ -225,15 +224,10 @@ def versions(found: list[Json], base: str) -> str:
     asof = ["asof-pairs", "asof-union", "asof-tempo", "asof-polars", "asof-duckdb"]
     heads = ["pairs", "union", "tempo", "Polars", "DuckDB"]
     blocks = (
-        (VERSIONED, asof, "asof", heads),
+        (("asof", "asof-copies"), asof, "asof", heads),
         (("asof-feast",), ["asof-pairs", "asof-feast"], "asof", ["pairs", "Feast"]),
         (("asof-merge",), ["merge-asof"], "merge-asof-ours", ["stock"]),
-        (
-            ("latest",),
-            ["latest-window", "latest-max-by"],
-            "latest",
-            ["window", "`max_by`"],
-        ),
+        (("latest",), ["latest-window", "latest-max-by"], "latest", ["window", "`max_by`"]),
     )
     return "\n\n".join(
         _versions([of_case[case] for case in cases if case in of_case], base, others, ours, heads)

@@ -1,32 +1,32 @@
-"""Joins by DuckDB of the same files, in the process of the session."""
+"""Joins by DuckDB."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from tempfile import gettempdir
 from typing import TYPE_CHECKING, Callable
 
 import duckdb
 
 from harness.case import Point
+from harness.other import OtherEngine, answer_file, files_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
-class ByDuckDB:
-    """Builds the answer of DuckDB; its time is that of `seconds`."""
+class ByDuckDB(OtherEngine):
+    """DuckDB's answer to a query."""
 
     #: The query of tables, which are named t0, t1 and so on, with these key columns.
     query: Callable[[Sequence[str], Sequence[str]], str]
 
     def __call__(self, tables: Sequence[DataFrame], keys: Sequence[str], _: Point) -> DataFrame:
-        """The answer, through a file that the next run of the benchmarks deletes."""
+        """The answer, through a file."""
         spark = tables[0].sparkSession
-        path = f"{spark.conf.get('spark.local.dir', gettempdir())}/duckdb.parquet"
+        path = answer_file(spark, "duckdb")
         with duckdb.connect() as connection:
             connection.execute(f"COPY ({self._sql(tables, keys)}) TO '{path}' (FORMAT parquet)")
         return spark.read.parquet(path)
@@ -42,8 +42,8 @@ class ByDuckDB:
             return time.perf_counter() - begin
 
     def _sql(self, tables: Sequence[DataFrame], keys: Sequence[str]) -> str:
-        files = ([path.removeprefix("file:") for path in each.inputFiles()] for each in tables)
-        return self.query([f"read_parquet({each}) t{n}" for n, each in enumerate(files)], keys)
+        relations = [f"read_parquet({files_of(each)}) t{n}" for n, each in enumerate(tables)]
+        return self.query(relations, keys)
 
 
 def full_joins(tables: Sequence[str], keys: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from tempfile import gettempdir, mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from harness.case import Point
+from harness.other import OtherEngine, answer_file, files_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -87,13 +88,13 @@ def by_feast(tables: Sequence[DataFrame], keys: Sequence[str], _: Point) -> Data
 
 
 @dataclass(frozen=True)
-class ByPolars:
-    """Builds the answer of Polars' `join_asof`; its time is that of `seconds`."""
+class ByPolars(OtherEngine):
+    """The answer of Polars' `join_asof`."""
 
     def __call__(self, tables: Sequence[DataFrame], keys: Sequence[str], _: Point) -> DataFrame:
-        """The answer, through a file that the next run of the benchmarks deletes."""
+        """The answer, through a file."""
         spark = tables[0].sparkSession
-        path = f"{spark.conf.get('spark.local.dir', gettempdir())}/polars.parquet"
+        path = answer_file(spark, "polars")
         polars, joined = self._joined(tables, keys)
         # Spark's times are of 96 bits in a file, and nanoseconds in Polars. Spark reads
         # microseconds only.
@@ -122,8 +123,7 @@ class ByPolars:
         how: dict[str, Any] = {"by": list(keys), "coalesce": False, "check_sortedness": False}
         joined = None
         for n, each in enumerate(tables):
-            files = [path.removeprefix("file:") for path in each.inputFiles()]
-            frame = polars.scan_parquet(files).sort(f"t{n}_at")
+            frame = polars.scan_parquet(files_of(each)).sort(f"t{n}_at")
             if joined is not None:
                 frame = joined.join_asof(frame, left_on="t0_at", right_on=f"t{n}_at", **how)
             joined = frame

@@ -13,8 +13,7 @@ from pyspark.sql import functions as F
 
 from harness import data, facts
 from harness.case import Point
-from harness.duck import ByDuckDB
-from harness.peers import ByPolars
+from harness.other import OtherEngine
 from harness.sessions import SessionSpec
 from harness.variants import (
     MAX_BROADCAST,
@@ -96,7 +95,7 @@ def _run(variant: Variant, point: Point, rows: int) -> Json:
     jvm: Any = spark._jvm
     jvm.java.lang.System.gc()
     time.sleep(0.2)
-    if isinstance(variant.build, (ByDuckDB, ByPolars)):
+    if isinstance(variant.build, OtherEngine):
         spec, keys = _Session.spec, data.keys_of(point.kind)
         seconds = variant.build.seconds(tables, keys, spec.cores, spec.heap)
         return {"seconds": seconds, "stages": [], "operators": {}}

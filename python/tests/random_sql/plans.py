@@ -29,7 +29,7 @@ OPERATORS = {
 }
 
 #: Those that stand where stock Spark joins or numbers rows.
-JOINS = ("multi-way join", "as-of join", "split as-of join", "latest rows")
+JOINS = ("multi-way join", "as-of join", "latest rows")
 
 _JOIN = re.compile(
     r"MultiFullJoin (?:\(skew: [^\n]*?\) )?\[[^\n]*?\] (?:full outer, )?(\d+) inputs"

@@ -36,6 +36,7 @@ BACKWARD, FORWARD, NEAREST = "backward", "forward", "nearest"
 #: What a version that may match has: the time of the version first, then that of the spine.
 _COMPARED = {(BACKWARD, True): "<=", (BACKWARD, False): "<"}
 _COMPARED.update({(FORWARD, True): ">=", (FORWARD, False): ">"})
+_LAST = {BACKWARD: "max({})", FORWARD: "min({})"}
 _BETWEEN = "abs(CAST({} AS BIGINT) - CAST({} AS BIGINT)) <= %d"
 #: The closer one of the version before and the version after a time, which is the last argument.
 _CLOSER = (
@@ -96,10 +97,8 @@ class AsOfJoin:
         if each.within is not None:
             on.append(Op(_BETWEEN % each.within, (then, at)))
         if each.direction == NEAREST:
-            best = Op(_CLOSER, (*(_best(way, each.exact, then, at) for way in _SIDES), at))
-            on.append(
-                Op("{} IS NOT NULL" if each.exact else "{} <> {}", (then, at)[: 2 - each.exact])
-            )
+            best = Op(_CLOSER, (*(_best(way, each.exact, then, at) for way in _LAST), at))
+            on.append(Op("{} IS NOT NULL", (then,)) if each.exact else Op("{} <> {}", (then, at)))
         else:
             on.append(Op(f"{{}} {_COMPARED[each.direction, each.exact]} {{}}", (then, at)))
             best = Op(_LAST[each.direction], (then,))
@@ -130,10 +129,6 @@ class AsOfJoin:
     def __str__(self) -> str:
         ways = sorted({each.direction for each in self.versions})
         return f"asof_join, {self.how.lower()}, {', '.join(ways)}"
-
-
-_SIDES = (BACKWARD, FORWARD)
-_LAST = {BACKWARD: "max({})", FORWARD: "min({})"}
 
 
 @dataclass(frozen=True)
@@ -184,9 +179,8 @@ def call(each: With, read: Read) -> tuple[DataFrame | None, str]:
     made = each.versions
     assert isinstance(made, (AsOfJoin, LatestRows)) and isinstance(each.select, Select)
     whole = made.select()
-    if not set(each.select.items) <= set(whole.items):
-        return None, ""
-    if replace(whole, items=each.select.items) != each.select:
+    is_part = set(each.select.items) <= set(whole.items)
+    if not is_part or replace(whole, items=each.select.items) != each.select:
         return None, ""
     frame = made.frame(read)
     # Aliases, as SQL has them: stock Spark mistakes columns of a table that is joined with itself.
@@ -254,14 +248,10 @@ def _relation(
         families[f"{each.value}_{number}"] = kinds[each.table, each.value]
     rows = len(spine.rows)
     cols = {i.name: Col(Ref(None, i.name), families[i.name], rows) for i in select.items}
-    keys = {name: (replace(cols[name], repeats=_repeats(spine, name)),) for name in ("k",)}
+    keys = {"k": (replace(cols["k"], repeats=spine.repeats(spine.names.index("k"))),)}
     if "j" in cols:
         keys["j"] = (cols["j"],)
     return Relation(rows, keys, tuple(col for name, col in cols.items() if name not in keys))
-
-
-def _repeats(table: Table, name: str) -> int:
-    return table.repeats(table.names.index(name))
 
 
 def _greatest(each: Versions, on: Sequence[str]) -> Select:
