@@ -93,7 +93,8 @@ object BroadcastMapJoin extends SkewTechnique {
       request.joinType,
       small,
       TechniqueHint.Made(request.technique, request.options, ""))
-    if (nullable.isEmpty) join else Union(Seq(join, withNullKeys(request, small, nullable)))
+    val nullKeys = if (nullable.isEmpty) None else Some(withNullKeys(request, small, nullable))
+    TechniqueRequest.union(join +: nullKeys.toSeq, join.output)
   }
 
   /** The rows of the small side with a null in the key, as rows of the join. */

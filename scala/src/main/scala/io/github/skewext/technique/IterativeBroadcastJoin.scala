@@ -148,13 +148,7 @@ private[skewext] final class ChunkedJoin(
 
   private def looked: LogicalPlan = {
     val parts = inPasses(pass) ++ (if (showsUnmatchedOfCut) Seq(unmatchedOfCut) else Nil)
-    val rows = if (parts.size == 1) parts.head else Union(parts)
-    Project(
-      request.join.output.zip(rows.output).map { case (column, value) =>
-        val shown = if (!column.nullable && value.nullable) KnownNotNull(value) else value
-        Alias(shown, column.name)(exprId = column.exprId, explicitMetadata = Some(column.metadata))
-      },
-      rows)
+    TechniqueRequest.union(parts, request.join.output)
   }
 
   def how: String = {
@@ -311,7 +305,7 @@ private[skewext] final class ChunkedJoin(
       val keys = rows.keys.zipWithIndex.map { case (key, i) => Alias(key, s"key$i")() }
       Project(keys, semi(rows, of))
     }
-    val all = if (met.size == 1) met.head else Union(met)
+    val all = TechniqueRequest.union(met, met.head.output)
     (Aggregate(all.output, all.output, all), all.output)
   }
 

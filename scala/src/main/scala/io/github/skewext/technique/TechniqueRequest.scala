@@ -171,6 +171,31 @@ object TechniqueRequest {
       case _ => Left(TechniqueReason.NoEqualKeys.given)
     }
 
+  /**
+   * The rows of all parts, as the given columns.
+   *
+   * From Spark 4.2 on, a union is valid only if no branch returns a column twice. Spark pushes the
+   * projection above the union into the branches, and removes aliases that only change an id, except
+   * in the first branch. Where another branch has nulls, `coalesce(a.k, b.k) AS k` is such an alias.
+   * So the columns of other branches are expressions, and have new names where these stay below.
+   */
+  def union(parts: Seq[LogicalPlan], columns: Seq[Attribute]): LogicalPlan = {
+    val shown = parts.zipWithIndex.map { case (part, i) =>
+      val values = part.output.zip(columns).map { case (value, column) =>
+        def known = if (column.nullable) KnownNullable(value) else KnownNotNull(value)
+        if (i > 0) Alias(known, s"${column.name}@$i")()
+        else if (value.exprId == column.exprId) value
+        else {
+          Alias(if (value.nullable && !column.nullable) known else value, column.name)(
+            exprId = column.exprId,
+            explicitMetadata = Some(column.metadata))
+        }
+      }
+      Project(values, part)
+    }
+    if (shown.size == 1) shown.head else Union(shown)
+  }
+
   /** `a = x AND b = y` */
   def equal(left: Seq[Expression], right: Seq[Expression]): Expression =
     left.zip(right).map { case (l, r) => EqualTo(l, r): Expression }.reduce(And)

@@ -54,6 +54,25 @@ class SkewJoinSuite extends SkewJoinTest {
       check(large, renamed, "k", "full", technique)
   }
 
+  test("several columns of one name, which are one column where a side has no match") {
+    val both = Seq("coalesce(l.k, r.k) as k", "coalesce(r.k, l.k) as k")
+    val options = Seq(
+      "broadcast_map" -> Map.empty[String, String],
+      "iterative_broadcast" -> Map("chunks" -> "3", "passes" -> "2"))
+    val selected = Seq(both, both.take(1) :+ "l.k", both.take(1) :+ "r.k", both :+ "l.k" :+ "r.k")
+    for {
+      (technique, given) <- options
+      (how, side) <- Seq("left" -> "left", "right" -> "right", "full" -> "left", "full" -> "right")
+      columns <- selected
+    } {
+      val on = col("l.k") === col("r.k")
+      val (l, r) = (skewed(0, 20).alias("l"), skewed(20, 30).alias("r"))
+      val df = skewJoin(l, r, on, how, technique, given + ("side" -> side)).selectExpr(columns: _*)
+      assertStock(df, stockJoin(l, r, on, how).selectExpr(columns: _*))
+      assert(made(df).contains(technique), s"$technique $side $how")
+    }
+  }
+
   test("a side twice, of which a correlated subquery reads the same table") {
     withTempView("few", "many") {
       spark.sql(
