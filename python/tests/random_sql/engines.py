@@ -93,6 +93,12 @@ class Engines:
             stock = self._stock.sql(values(table.columns, table.rows)).where("1 = 1")
             stock.coalesce(1).createOrReplaceTempView(table.name)
 
+    def reload(self) -> None:
+        """Make the same tables again."""
+        tables = list(self._tables.values())
+        self._tables = {}
+        self.load(tables)
+
     def _load_duck(self, table: Table) -> None:
         columns = ", ".join(f"{c.name} {c.kind.duck}" for c in table.columns)
         self._duck.execute(f"CREATE OR REPLACE TABLE {table.name} ({columns})")

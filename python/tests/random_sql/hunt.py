@@ -213,8 +213,10 @@ def _differs_anyway(engines: Engines, example: Example, ours: Rows, stock: Rows)
 def _fails_anyway(engines: Engines, example: Example) -> bool:
     """Whether it is not the extension that fails.
 
-    Spark mistakes columns that USING has hidden where a file or an RDD is joined with itself.
+    Spark mistakes columns that USING has hidden where a file or an RDD is joined with itself. The
+    tables are made again, because the plan of a cache may fail only the first time it runs.
     """
+    engines.reload()
     try:
         engines.spark(example, _off(example))
     except Exception:
