@@ -1,5 +1,6 @@
 package io.github.skewext.technique
 
+import io.github.skewext.join.NewIds
 import io.github.skewext.join.hint.TechniqueHint
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
@@ -75,26 +76,35 @@ object BroadcastMapJoin extends SkewTechnique {
 
   private def marked(request: TechniqueRequest, small: BuildSide): LogicalPlan = {
     val large = BroadcastSide.other(small)
+    // Spark keeps the columns of its own joins' sides apart, but not those of other nodes' children.
+    val Seq((largeRows, ofLarge), (smallRows, ofSmall)) =
+      NewIds.separated(Seq(request.plan(large), request.plan(small)))
+    def keysIn(side: BuildSide, columnOf: Attribute => Attribute) =
+      request.keys(side).map(_.transform { case a: Attribute => columnOf(a) })
+    val smallKeys = keysIn(small, ofSmall)
     // Rows with a null in the key match no row, and are not in the broadcast relation.
-    val nullable = request.keys(small).filter(_.nullable)
-    val rows = request.plan(small)
-    val withKeys =
-      nullable.map(IsNotNull(_): Expression).reduceOption(And).fold(rows)(Filter(_, rows))
+    val nullable = smallKeys.filter(_.nullable)
+    val withKeys = nullable
+      .map(IsNotNull(_): Expression)
+      .reduceOption(And)
+      .fold(smallRows)(Filter(_, smallRows))
     val id = Alias(MonotonicallyIncreasingID(), "id")()
     val (seen, seenKeys) = keysOf(request, large)
     val join = MarkedBroadcastJoin(
-      request.plan(large),
-      Project(rows.output :+ id, withKeys),
+      largeRows,
+      Project(smallRows.output :+ id, withKeys),
       seen,
-      request.keys(large).map(SqlInternals.normalizeFloats),
-      request.keys(small).map(SqlInternals.normalizeFloats),
+      keysIn(large, ofLarge).map(SqlInternals.normalizeFloats),
+      smallKeys.map(SqlInternals.normalizeFloats),
       seenKeys.map(SqlInternals.normalizeFloats),
       id.toAttribute,
       request.joinType,
       small,
       TechniqueHint.Made(request.technique, request.options, ""))
-    val nullKeys = if (nullable.isEmpty) None else Some(withNullKeys(request, small, nullable))
-    TechniqueRequest.union(join +: nullKeys.toSeq, join.output)
+    val nullKeys =
+      if (nullable.isEmpty) None
+      else Some(withNullKeys(request, small, request.keys(small).filter(_.nullable)))
+    TechniqueRequest.union(join +: nullKeys.toSeq, request.join.output)
   }
 
   /** The rows of the small side with a null in the key, as rows of the join. */

@@ -174,14 +174,16 @@ object TechniqueRequest {
   /**
    * The rows of all parts, as the given columns.
    *
-   * From Spark 4.2 on, a union is valid only if no branch returns a column twice. Spark pushes the
+   * From Spark 4.1 on, a union is valid only if no branch returns a column twice. Spark pushes the
    * projection above the union into the branches, and removes aliases that only change an id, except
    * in the first branch. Where another branch has nulls, `coalesce(a.k, b.k) AS k` is such an alias.
    * So the columns of other branches are expressions, and have new names where these stay below.
    */
   def union(parts: Seq[LogicalPlan], columns: Seq[Attribute]): LogicalPlan = {
+    val distinct =
+      columns.indices.filter(j => columns.indexWhere(_.exprId == columns(j).exprId) == j)
     val shown = parts.zipWithIndex.map { case (part, i) =>
-      val values = part.output.zip(columns).map { case (value, column) =>
+      val values = distinct.map(j => (part.output(j), columns(j))).map { case (value, column) =>
         def known = if (column.nullable) KnownNullable(value) else KnownNotNull(value)
         if (i > 0) Alias(known, s"${column.name}@$i")()
         else if (value.exprId == column.exprId) value
@@ -193,7 +195,8 @@ object TechniqueRequest {
       }
       Project(values, part)
     }
-    if (shown.size == 1) shown.head else Union(shown)
+    val rows = if (shown.size == 1) shown.head else Union(shown)
+    if (distinct.size == columns.size) rows else Project(columns, rows)
   }
 
   /** `a = x AND b = y` */

@@ -73,6 +73,38 @@ class SkewJoinSuite extends SkewJoinTest {
     }
   }
 
+  test("sides that return a column twice, and results of a multi-way join with themselves") {
+    val twice = small.selectExpr("*", "k", "k AS k")
+    val joined = fullJoin("k")(skewed(0, 20), skewed(20, 30))
+    // A regression: both sides had the key of the multi-way join as their column.
+    val (x, y) = (joined.where("v0 IS NOT NULL"), joined.where("v20 IS NOT NULL"))
+    for {
+      (technique, options) <- Seq(
+        "broadcast_map" -> Map("side" -> "left"),
+        "broadcast_map" -> Map("side" -> "right"),
+        "iterative_broadcast" -> Map("chunks" -> "2", "passes" -> "2"),
+        "salted" -> Map("salts" -> "2"),
+        "adaptive" -> Map.empty[String, String])
+      how <- Seq("left", "right", "full")
+    } {
+      check(
+        twice.toDF("a", "v", "b", "c", "d"),
+        large,
+        col("v") === col("v0"),
+        how,
+        technique,
+        options)
+      for (columns <- Seq(Seq("x.k AS xk", "y.k AS yk"), Seq("x.*", "y.k"))) {
+        def shown(join: DataFrame) = join.selectExpr(columns: _*)
+        val on = col("x.k") === col("y.k")
+        val (left, right) = (x.select("k").alias("x"), y.select("k").alias("y"))
+        assertStock(
+          shown(skewJoin(left, right, on, how, technique, options)),
+          shown(stockJoin(left, right, on, how)))
+      }
+    }
+  }
+
   test("a side twice, of which a correlated subquery reads the same table") {
     withTempView("few", "many") {
       spark.sql(
