@@ -33,6 +33,10 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
 
   private val timeZone = Some(SQLConf.get.sessionLocalTimeZone)
 
+  private val output = group.original.output
+
+  private val terms = output.map(a => group.columns.getOrElse(a.exprId, a))
+
   private val keyOutput = JoinTreePlanner.asBefore(group) {
     group.keyTypes.zipWithIndex.map { case (t, j) =>
       AttributeReference(nameOfKey(j), t)()
@@ -40,10 +44,6 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
   }
 
   private val shownIds = group.shown.map(_.id)
-
-  private val output = group.original.output
-
-  private val terms = output.map(a => group.columns.getOrElse(a.exprId, a))
 
   /** The input columns that the plan reads in any case. */
   private val used = AttributeSet((terms ++ group.conditions).flatMap(_.references))
@@ -54,8 +54,16 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
       case Cast(a: Attribute, _, _, _) => a.name
       case _ => s"key_$column"
     }
-    if (keepsIds) s"$name@key" else name
+    if (keepsIds || isRepeated(column)) s"$name@key" else name
   }
+
+  /**
+   * Whether several columns of the query may be this key. As aliases with its name they would be
+   * redundant for Spark, which then returns the key twice. From Spark 4.1 on, that is invalid in a
+   * branch of a union.
+   */
+  private def isRepeated(column: Int): Boolean =
+    terms.count(_.exists { case key: ChainKey => key.column == column; case _ => false }) > 1
 
   def plan(): (LogicalPlan, MultiFullJoin) = {
     val list = terms.map(unevaluated)

@@ -178,6 +178,18 @@ class RewriteJoinChainsSuite extends RewriteTest {
     }
   }
 
+  test("rewrites a branch of a union that shows one key in several columns of one name") {
+    val chain = "FROM t0 a FULL JOIN t1 b ON a.k = b.k FULL JOIN t2 c ON coalesce(a.k, b.k) = c.k"
+    val columns = Seq(
+      "coalesce(a.k, b.k, c.k) AS k, coalesce(c.k, b.k, a.k) AS k" -> "",
+      "a.k, b.k" -> "WHERE a.v0 > '0' AND b.v1 > '0'",
+      "a.k AS k, coalesce(a.k, b.k) AS k" -> "WHERE a.v0 > '0'")
+    withSQLConf(Mixed -> "true", SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1") {
+      for ((shown, where) <- columns)
+        checkRewritten(s"SELECT 0 AS x, 0 AS y UNION ALL SELECT $shown $chain $where", 3)
+    }
+  }
+
   test("accepts inputs of any kind, and any operators above") {
     checkRewritten(
       """SELECT k, s, m, v2 FROM (SELECT k, sum(n0) AS s FROM t0 GROUP BY k)
