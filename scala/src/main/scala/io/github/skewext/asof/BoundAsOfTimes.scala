@@ -171,10 +171,11 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
   }
 
   /**
-   * A month before the 31st is as far back as a month before the 30th, whatever the time of day, and
-   * clocks are put back. So a later time minus an interval may be an earlier one, by about a day.
+   * A month before the 28th to the 31st of March may be the same day, and clocks are put back. So a
+   * later time minus an interval may be an earlier one, for times that are up to three days apart,
+   * and a bit more by the clock.
    */
-  private val Slack = 2 * MICROS_PER_DAY
+  private val Slack = 4 * MICROS_PER_DAY
 
   private def moved(at: Literal, slack: Long): Literal = (at.value, at.dataType) match {
     case (micros: Long, TimestampType | TimestampNTZType) =>

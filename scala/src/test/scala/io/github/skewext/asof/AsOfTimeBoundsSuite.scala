@@ -92,6 +92,36 @@ class AsOfTimeBoundsSuite extends AsOfTest with StoredTables {
     }
   }
 
+  test("versions are filtered by months of different lengths") {
+    // The 28th to the 31st of March are the 28th of February, a month before.
+    val hours = stored(
+      "hours",
+      spark
+        .range(0, 24 * 70, 1, 2)
+        .selectExpr(
+          "id AS k",
+          "TIMESTAMP_NTZ'2023-01-25 00:00:00' + make_dt_interval(0, id) AS t0"))
+    for {
+      (moved, filters) <- Seq(
+        "-" -> Seq(
+          "t0 >= TIMESTAMP_NTZ'2023-03-30 23:00:00'",
+          "t0 > TIMESTAMP_NTZ'2023-03-29 12:00:00'"),
+        "+" -> Seq(
+          "t0 <= TIMESTAMP_NTZ'2023-01-29 01:00:00'",
+          "t0 < TIMESTAMP_NTZ'2023-01-30 12:00:00'"))
+      filter <- filters
+      direction <- Seq(if (moved == "-") "backward" else "forward", "nearest")
+    } {
+      val versions = hours.selectExpr("k", s"t0 $moved INTERVAL 1 MONTH AS t1", "k AS x1")
+      val spine = hours.where(filter)
+      val df =
+        asOf(spine, "t0")(
+          Versions(stored(s"months$moved", versions), "t1", direction, "INTERVAL 1 MONTH"))
+      assert(bounds(df, "t1") > 0)
+      assert(df.where("x1 = k").count() === spine.count(), s"$direction $filter")
+    }
+  }
+
   test("versions are not filtered by other columns, or by a time of another type") {
     val ints = times.head
     val spine = rows(0, ints)
