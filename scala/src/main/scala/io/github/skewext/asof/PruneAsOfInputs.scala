@@ -57,7 +57,8 @@ object PruneAsOfInputs extends Rule[LogicalPlan] {
   }
 
   /**
-   * The beginning of an order, up to the last column that is read.
+   * The beginning of an order, up to the last column that is read. The rest is needed if equal values
+   * of such a column may differ, like 0.0 and -0.0.
    *
    * @param same expressions that are equal in all rows which the order compares.
    */
@@ -71,8 +72,8 @@ object PruneAsOfInputs extends Rule[LogicalPlan] {
     (0 to order.size)
       .map(order.take)
       .find(first =>
-        open.subsetOf(AttributeSet(first.map(_.child).collect { case a: Attribute =>
-          a
+        open.subsetOf(AttributeSet(first.map(_.child).collect {
+          case a: Attribute if ComparedByBytes(a) => a
         })))
       .getOrElse(order)
   }

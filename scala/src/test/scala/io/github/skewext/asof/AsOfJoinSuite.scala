@@ -299,6 +299,24 @@ class AsOfJoinSuite extends AsOfTest {
     }
   }
 
+  test("unread columns of an order decide where equal values differ") {
+    def zeros(first: Int, second: Int) =
+      table("k, t, d, seq", s"(1, 1, 0.0D, $first), (1, 1, -0.0D, $second)")
+    val spine = table("k, at", "(1, 2)")
+    for ((first, second, expected) <- Seq((1, 2, "-0.0"), (2, 1, "0.0"))) {
+      val versions = zeros(first, second)
+      val byTies = latest(versions, "k")(col("t"))(col("d"), col("seq"))
+      val joined =
+        asOf(spine, "at")(Versions(versions, "t", ties = Seq(col("d"), col("seq"))))
+      for (df <- Seq(
+          byTies,
+          joined,
+          latest(versions, "k")(col("t"))(),
+          asOf(spine, "at")(Versions(versions, "t"))))
+        checkAnswer(df.selectExpr("cast(d AS string)"), Seq(Row(expected)))
+    }
+  }
+
   test("100,000 versions and rows of one key") {
     val n = 100000
     val versions = spark.range(n).selectExpr("1 k", "id * 2 at", "id v")
