@@ -167,7 +167,7 @@ private[skewext] class AsOfJoinBuilder(
         s"compared with the time '${tables(i).time}' of input ${i + 1} (counting from 0), of type " +
         own.dataType.sql
     columns.resolved(Seq(ofSpine, own), LessThanOrEqual(own, ofSpine), problem) match {
-      case LessThanOrEqual(left, right) if KeyTypes.hasOrder(right.dataType) =>
+      case LessThanOrEqual(left, right) if KeyTypes.canBeKey(right.dataType) =>
         (KeyTypes.comparable(right), KeyTypes.comparable(left))
       case _ => fail(s"$problem.")
     }

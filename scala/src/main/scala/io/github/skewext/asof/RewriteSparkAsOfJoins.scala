@@ -10,6 +10,8 @@ import org.apache.spark.sql.catalyst.plans.{Inner, LeftOuter}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{AS_OF_JOIN, OUTER_REFERENCE}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.sql.catalyst.util.DateTimeUtils
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types._
 
@@ -75,7 +77,7 @@ object RewriteSparkAsOfJoins extends Rule[LogicalPlan] {
     }
     val keys = found.collect { case Right(key) => key }
     if (keys.isEmpty) Left("no equality of columns of both inputs")
-    else if (keys.exists(k => !KeyTypes.hasOrder(k._1.dataType))) Left("keys that are not compared")
+    else if (keys.exists(k => !KeyTypes.canBeKey(k._1.dataType))) Left("keys that are not compared")
     else found.collectFirst { case Left(why) => why }.toLeft(keys)
   }
 
@@ -156,8 +158,11 @@ private[asof] object SparkAsOfCondition extends PredicateHelper {
       .filter(isWhole(_, join))
       .toRight(s"condition ${join.asOfCondition.sql}")
       .flatMap(by =>
-        if (hasExactDifferences(by.time.dataType)) Right(by)
-        else Left(s"times of type ${by.time.dataType.sql}"))
+        if (!hasExactDifferences(by.time.dataType)) Left(s"times of type ${by.time.dataType.sql}")
+        else if (by.time.dataType == TimestampType && changesClocks) {
+          Left(
+            s"Spark subtracts local times, and ${SQLConf.get.sessionLocalTimeZone} changes clocks")
+        } else Right(by))
   }
 
   /** Whether each condition has the time of a version on its left, and else only the spine's. */
@@ -186,6 +191,9 @@ private[asof] object SparkAsOfCondition extends PredicateHelper {
       case _ => false
     })
   }
+
+  private def changesClocks: Boolean =
+    !DateTimeUtils.getZoneId(SQLConf.get.sessionLocalTimeZone).getRules.isFixedOffset
 
   /**
    * Whether Spark subtracts values exactly. It selects a version by the difference, which is not a

@@ -102,13 +102,15 @@ private[skewext] object KeyTypes {
     case _ => RowOrdering.isOrderable(t) && !Shapes(t.getClass.getName)
   }
 
+  /** Whether values of the type can be keys: they can be compared, without a collation inside. */
+  def canBeKey(t: DataType): Boolean =
+    hasOrder(t) && (t.isInstanceOf[StringType] || !SparkShims.hasCollation(t))
+
   private val Shapes = Set("GeometryType", "GeographyType").map("org.apache.spark.sql.types." + _)
 
   private def requireOrder(columns: Seq[Attribute]): Unit = columns.zipWithIndex.foreach {
     case (c, i) =>
-      val hasCollationInside =
-        SparkShims.hasCollation(c.dataType) && !c.dataType.isInstanceOf[StringType]
-      if (!hasOrder(c.dataType) || hasCollationInside) {
+      if (!canBeKey(c.dataType)) {
         throw SqlInternals.analysisError(
           s"Input $i (counting from 0) has the key column '${c.name}' of type ${c.dataType.sql}, " +
             "which cannot be compared, so it cannot be a key.")

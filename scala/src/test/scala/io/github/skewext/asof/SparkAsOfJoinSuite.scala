@@ -3,10 +3,11 @@ package io.github.skewext.asof
 import io.github.skewext.explain.{Explainer, Explanation}
 import io.github.skewext.rules.SkewConf
 
-import org.apache.spark.SparkConf
+import org.apache.spark.{SPARK_VERSION, SparkConf}
 import org.apache.spark.sql.catalyst.plans.logical.AsOfJoin
 import org.apache.spark.sql.catalyst.plans.{AsOfJoinDirection, JoinType}
 import org.apache.spark.sql.functions.{col, expr}
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
 import org.apache.spark.sql.{AnalysisException, Column, DataFrame, Row}
 
@@ -100,7 +101,7 @@ class SparkAsOfJoinSuite extends AsOfTest {
 
   for (of <- times; time = of.time) test(s"returns Spark's rows: $time") {
     for ((_, (direction, exact, isWithin), how) <- cases(of))
-      withClue(s"$direction $isWithin $exact $how: ")(check(1) {
+      withClue(s"$direction $isWithin $exact $how: ")(withoutClockChanges(check(1) {
         val remainder = if (direction == "nearest" && !exact) 1 else 0
         sparks(
           spine(time),
@@ -111,7 +112,31 @@ class SparkAsOfJoinSuite extends AsOfTest {
           if (isWithin) of.tolerance else null,
           exact,
           direction)
-      })
+      }))
+  }
+
+  private def withoutClockChanges(body: => Unit): Unit =
+    withSQLConf(SQLConf.SESSION_LOCAL_TIMEZONE.key -> "UTC")(body)
+
+  // Clocks go back at 09:00 UTC. The second version is nearer, but Spark subtracts local times.
+  test("leaves timestamps to Spark if clocks change") {
+    val spine = table("k, t", "(1, TIMESTAMP'2024-11-03 11:00:00Z')")
+    val versions = table(
+      "k1, t1, v1",
+      "(1, TIMESTAMP'2024-11-03 08:30:00Z', 1), (1, TIMESTAMP'2024-11-03 09:10:00Z', 2)")
+    def joined = sparks(spine, versions, "t" -> "t1", col("k") === col("k1"))
+    withSQLConf(SQLConf.SESSION_LOCAL_TIMEZONE.key -> "America/Los_Angeles") {
+      checkAnswer(joined.select("v1"), Row(1))
+      check(0)(joined)
+      assert(
+        explained(joined).notes === Seq(
+          "An as-of join of Spark's is not rewritten: Spark subtracts local times, and " +
+            "America/Los_Angeles changes clocks."))
+    }
+    withoutClockChanges {
+      checkAnswer(joined.select("v1"), Row(2))
+      check(1)(joined)
+    }
   }
 
   test("merges a chain by one key and time into one operator") {
@@ -157,6 +182,16 @@ class SparkAsOfJoinSuite extends AsOfTest {
     val both = asOf(first, "t")(Versions(versions(2, "?", 1), "t2", keys = Seq("k2"), ties = Nil))
     both.collect()
     assert(joins(both).size === 1, both.queryExecution)
+  }
+
+  test("leaves keys with a collation inside to Spark") {
+    assume(!SPARK_VERSION.startsWith("3."))
+    def rows(key: String, columns: String) =
+      spark.sql(s"SELECT named_struct('a', '$key' COLLATE UTF8_LCASE) AS $columns")
+    val (left, right) = (rows("x", "k, 1 AS t"), rows("X", "k1, 1 AS t1, 'v' AS v1"))
+    def joined = sparks(left, right, "t" -> "t1", col("k") === col("k1")).select("v1")
+    checkAnswer(joined, Row("v"))
+    check(0)(joined)
   }
 
   test("leaves other joins to Spark") {
