@@ -4,11 +4,12 @@ import io.github.skewext.join.exec.TaskRows
 import io.github.skewext.join.exec.grouping.{GroupingSettings, HashedGroups, JoinKeys, KeyOrder, SpillableRows, UnsafeInputs}
 
 import org.apache.spark.TaskContext
+import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{SortOrder, UnsafeRow}
 import org.apache.spark.sql.execution.RowIterator
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.skewext.TaskInternals
+import org.apache.spark.sql.skewext.{SparkShims, TaskInternals}
 import org.apache.spark.sql.types.DataType
 
 /**
@@ -81,7 +82,8 @@ private[exec] final class LatestRowsIterator(task: LatestTask, rows: Iterator[In
     Array(task.types.size),
     Array(false),
     task.grouping,
-    new SortedInputs(Seq(task.types), task.byKey, _))
+    new SortedInputs(Seq(task.types), task.byKey, _),
+    giveUpRest = () => if (hasNulls) ofNulls.spill())
   private[this] val context = TaskContext.get()
   private[this] lazy val ofNulls =
     new SortedInputs(Seq(task.types), task.byKey, SpillableRows.sorterPageSize(context))
@@ -104,7 +106,6 @@ private[exec] final class LatestRowsIterator(task: LatestTask, rows: Iterator[In
       gathered.free()
       if (hasNulls && !readsNulls) {
         readsNulls = true
-        ofNulls.finishInput(0)
         latest = task.ofSorted(ofNulls.rows(0))
         found = latest.advanceNext()
       }
@@ -112,18 +113,31 @@ private[exec] final class LatestRowsIterator(task: LatestTask, rows: Iterator[In
     found
   }
 
+  private def insertedNull(row: UnsafeRow): Boolean =
+    try {
+      ofNulls.insert(0, 0L, row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
+      true
+    } catch {
+      case _: SparkOutOfMemoryError => false
+    }
+
   private def ofKeys(): RowIterator = gathered.keeping {
     gathered.insertBlocks(0, rows)
     while (rows.hasNext) {
       val row = asUnsafe(0, rows.next())
       if (task.sameKey.hasNull(0, row)) {
         hasNulls = true
-        ofNulls.insert(0, 0L, row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
+        if (!insertedNull(row)) {
+          gathered.giveWay()
+          if (!insertedNull(row)) throw SparkShims.outOfMemory("There is no memory for one row.")
+        }
       } else {
         gathered.insert(0, task.sameKey.hash(0, row), row)
       }
       gathered.insertBlocks(0, rows)
     }
+    // A finished sorter spills when the other one needs memory.
+    if (hasNulls) ofNulls.finishInput(0)
     gathered.finishInput(0)
     gathered.collected() match {
       case Left(groups) => task.ofGroups(groups)

@@ -81,6 +81,13 @@ private[skewext] final class InputSorters(
     TaskInternals.spillReader(file)
   }
 
+  /** Writes the rows of unfinished inputs to files. A sorter does so by itself only for itself. */
+  def spill(): Unit = for (input <- 0 until n if sorters(input) != null && !finished(input)) {
+    val spilled = sorters(input).getSpillSize
+    sorters(input).spill()
+    if (sorters(input).getSpillSize != spilled) numFiles(input) += 1
+  }
+
   /** Frees memory and files. */
   def free(): Unit = {
     sorters.foreach(sorter => if (sorter != null) sorter.cleanupResources())

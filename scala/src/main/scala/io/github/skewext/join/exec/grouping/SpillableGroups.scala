@@ -185,6 +185,9 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
       }
     }
 
+  /** Gives the memory of the sorters to others of the task. Hash tables are written when asked. */
+  def giveWay(): Unit = sorted.foreach(_.spill())
+
   def finishInput(input: Int): Unit = {
     finished(input) = true
     sorted.foreach(_.finishInput(input))

@@ -16,6 +16,9 @@ private[skewext] trait SpilledInputs {
    */
   def finishInput(input: Int): Unit
 
+  /** Gives memory to others of the task, before the inserts of an input have ended. */
+  final def spill(): Unit = sorters.spill()
+
   def free(): Unit
 
   /** Bytes written to disk so far. */
