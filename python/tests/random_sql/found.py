@@ -29,6 +29,8 @@ class Found:
     rows: int = 0
     seconds: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
+    #: The message of the last query that failed; it may not fail again.
+    error: str = ""
     coverage: Coverage = field(default_factory=Coverage)
 
     def add(self, answer: Answer, rows: int) -> None:

@@ -79,7 +79,7 @@ def hunt(engines: Engines, plan: Plan, tell: Callable[[str], None] = lambda _: N
         for why in found.skipped - before:
             tell(f"{label}: {why}")
         if fault is not None:
-            tell(f"{label}: {fault}; making it smaller")
+            tell(f"{label}: {fault} {found.error}; making it smaller")
             small = reduced(example, partial(_fails_so, engines, fault), TRIES)
             found.failures.append(f"{label}: {fault}\n{report(engines, small, MOST_ROWS)}")
             tell(found.failures[-1])
@@ -156,6 +156,7 @@ def _compare(engines: Engines, example: Example, found: Found, stock: bool = Tru
         if _fails_anyway(engines, example):
             found.skipped[f"not for Spark ({_first_line(error)})"] += 1
             return None
+        found.error = _first_line(error)
         found.coverage.count(kinds_of(example), Tally(1, wrong=1))
         return f"fails with the extension: {type(error).__name__}"
     failed = engines.failed_rules()
