@@ -21,6 +21,7 @@ private final class ColumnBlocks(
     extends Iterator[Product2[Int, ByteBuilder]] {
 
   private[this] val memory = new TaskInternals.HeapMemory(context)
+  private[this] val pageSize = TaskInternals.memory(context).pageSizeBytes
   context.addTaskCompletionListener[Unit](_ => memory.release())
 
   private[this] var batch: ColumnarBatch = _
@@ -54,12 +55,16 @@ private final class ColumnBlocks(
         else math.min(ColumnBlocks.ManyRows, 2 * rowsAtOnce)
       // The rows just added are in memory in any case. The factor is 2 because arrays grow in
       // advance, and blocks are a copy.
-      isFull = runs.size >= ColumnBlocks.Most || !memory.reserve(2 * runs.size)
+      isFull = runs.size >= ColumnBlocks.Most || !memory.reserve(2 * runs.size + forWriter)
     }
+    memory.release(forWriter)
     dataSize.add(runs.rowBytes)
     runs.rowBytes = 0
     blocks = runs.drain()
   }
+
+  /** What Spark's writer needs for the blocks. It fails if it does not get its first page. */
+  private def forWriter: Long = runs.size + pageSize
 
   private def hasBatch: Boolean = {
     while ((batch == null || batchRow == batch.numRows) && batches.hasNext) {

@@ -2,7 +2,7 @@ package io.github.skewext.shuffle
 
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.execution.vectorized.{ConstantColumnVector, OnHeapColumnVector}
-import org.apache.spark.sql.skewext.{TestMemory, TestTask}
+import org.apache.spark.sql.skewext.{TaskInternals, TestConsumer, TestMemory, TestTask}
 import org.apache.spark.sql.test.SharedSparkSession
 import org.apache.spark.sql.types.{IntegerType, StringType}
 import org.apache.spark.sql.vectorized.ColumnarBatch
@@ -44,6 +44,25 @@ class ColumnBlocksSuite extends SharedSparkSession {
     assert(sizes.map(_.toLong).sum > 2L * numRows * (1 << 20))
     // As much as is kept, what has come last, and a column's description.
     assert(sizes.max < (32 << 20) + (16 << 20) + 1024)
+  }
+
+  test("Spark's writer gets memory for its first page, however little there is") {
+    val text = UTF8String.fromBytes(Array.tabulate(1000)(i => (32 + i % 95).toByte))
+    for (megabytes <- Seq(1, 3, 16, 90)) TestTask.run(TestMemory.limited(megabytes << 20)) {
+      context =>
+        val runs =
+          new PartitionedColumnBuffer(
+            Seq(IntegerType, StringType),
+            1,
+            BatchPartitioner.byRow(_ => 0))
+        val batches = Iterator.fill(megabytes << 2)(batchOf(text))
+        val blocks = new ColumnBlocks(batches, runs, _ => (), new SQLMetric("size"), context)
+        val writer = new TestConsumer(context)
+        val wanted = math.max(blocks.next()._2.size, TaskInternals.memory(context).pageSizeBytes)
+        assert(writer.acquire(wanted) === wanted, s"of $megabytes MB")
+        writer.release()
+        blocks.foreach(_ => ())
+    }
   }
 
   test("short ones are put into as few blocks as readers take") {

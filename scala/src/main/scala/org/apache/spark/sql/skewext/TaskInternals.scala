@@ -41,6 +41,9 @@ object TaskInternals {
 
     def release(): Unit = freeMemory(getUsed)
 
+    /** Frees so many bytes, or all there are. */
+    def release(bytes: Long): Unit = freeMemory(math.min(bytes, getUsed))
+
     override def spill(size: Long, trigger: MemoryConsumer): Long = 0L
   }
 
