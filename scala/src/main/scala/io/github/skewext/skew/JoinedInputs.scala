@@ -153,16 +153,18 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
       .unzip
     val isSpread = leftKeys.size < join.leftKeys.size
     val (leftReplicable, rightReplicable) = JoinHints.mayReplicate(join)
-    def both(left: Chain, right: Chain): Chain =
-      left.withReplicable(leftReplicable).and(right.withReplicable(rightReplicable))
+    def both(left: Boolean => Chain, right: Boolean => Chain): Chain = {
+      val merged = areApart(left(true).inputs ++ right(true).inputs)
+      left(merged).withReplicable(leftReplicable).and(right(merged).withReplicable(rightReplicable))
+    }
     InputRole.ofSides(join.joinType) match {
       case _ if join.isSkewJoin => Left(SkewReason.SplitBySpark)
       case _ if leftKeys.exists(k => SparkShims.hasCollation(k.dataType)) =>
         Left(SkewReason.KeyType)
       case None => Left(SkewReason.JoinType)
       case Some((leftRole, rightRole)) if join.joinType.isInstanceOf[InnerLike] =>
-        val left = side(join.left, leftKeys, leftRole)
-        val right = side(join.right, rightKeys, rightRole)
+        val left = side(join.left, leftKeys, leftRole)(_)
+        val right = side(join.right, rightKeys, rightRole)(_)
         Right(both(left, right).joined(join, join.condition, isSpread))
       case Some((leftRole, rightRole)) =>
         val (ofLeft, others) = conditions(join).partition(isOver(join.left))
@@ -172,8 +174,8 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
         } else if (!(ofLeft ++ ofRight).forall(CannotFail(_))) {
           Left(SkewReason.ConditionMayFail)
         } else {
-          val left = side(join.left, keysIf(ofLeft, leftKeys), leftRole)
-          val right = side(join.right, keysIf(ofRight, rightKeys), rightRole)
+          val left = side(join.left, keysIf(ofLeft, leftKeys), leftRole)(_)
+          val right = side(join.right, keysIf(ofRight, rightKeys), rightRole)(_)
           Right(both(left, right).joined(join, None, isSpread))
         }
     }
@@ -195,10 +197,24 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
       If(mayMatch, keys.head, Literal(null, keys.head.dataType)) +: keys.tail
     }
 
-  /** One side of a join: joins on the same key, if each of their rows is required, or one input. */
-  private def side(plan: SparkPlan, keys: Seq[Expression], role: InputRole): Chain = {
+  /**
+   * Whether no two inputs have a column in common. Spark 3.5 keeps the ids of aliases in a plan that
+   * is joined with itself, if projections above hide them. As inputs of one operator they would be
+   * one column.
+   */
+  private def areApart(inputs: Seq[Input]): Boolean = {
+    val ids = inputs.flatMap(_.plan.outputSet.map(_.exprId))
+    ids.distinct.size == ids.size
+  }
+
+  /**
+   * One side of a join: one input, or those of joins on the same key, if each of their rows is
+   * required and they are to be merged.
+   */
+  private def side(plan: SparkPlan, keys: Seq[Expression], role: InputRole)(
+      merged: Boolean): Chain = {
     val child = withoutSort(plan)
-    val onSameKey = if (role == Required) chain(child).flatMap(_.by(keys)) else None
+    val onSameKey = if (merged && role == Required) chain(child).flatMap(_.by(keys)) else None
     onSameKey.getOrElse(
       Chain(Seq(Input(child, keys, role)), if (role.isShown) child.output else Nil))
   }

@@ -132,8 +132,9 @@ object PartitionedInput {
           if (!buckets) Left(SkewReason.BucketsOff)
           else BucketSource.of(scan, sliceable).map(Seq(_)).toRight(SkewReason.InputNotPartitioned)
         case MadeOf(parts) =>
-          // Every task of a split partition computes the rows again, and must get the same rows.
-          if (StableRows.areMadeBy(node)) {
+          // Every task of a split partition computes the rows again. It must get the same rows, and
+          // a MERGE of Delta must not count them again.
+          if (StableRows.areMadeBy(node) && !node.expressions.exists(countsRows)) {
             val found = parts.map(part => find(part.child, sliceable && part.linear))
             found.collectFirst { case Left(reason) => Left(reason) }.getOrElse {
               found.flatMap(_.toOption.get) match {
@@ -151,6 +152,8 @@ object PartitionedInput {
       else Left(SkewReason.InputsDiffer)
     }
   }
+
+  private def countsRows(e: Expression): Boolean = e.exists(StableRows.isCounterOfDelta)
 
   /** The number of partitions of a source, and the ranges in which they are read. */
   def readAs(source: PartitionSource): (Int, Seq[(Int, Int)]) =

@@ -10,6 +10,7 @@ import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.datasources.WriteFilesExec
 import org.apache.spark.sql.execution.datasources.v2.MergeRowsExec
 import org.apache.spark.sql.execution.exchange._
+import org.apache.spark.sql.execution.joins.ShuffledHashJoinExec
 import org.apache.spark.sql.execution.{SortExec, SparkPlan}
 import org.apache.spark.sql.skewext.SparkShims
 
@@ -62,8 +63,9 @@ object RequiredLayout extends Rule[SparkPlan] {
 
   /**
    * Adds the requirement to the first joins below the node, which have their own requirements on
-   * the joins below them. With `ofAll`, adds it to all joins of the stage, because all operators of
-   * a stage have the same number of tasks.
+   * the joins below them. A shuffled hash join has none on the order that it passes on. With
+   * `ofAll`, adds it to all joins of the stage, because all operators of a stage have the same
+   * number of tasks.
    */
   private def demand(
       by: SparkPlan,
@@ -76,7 +78,8 @@ object RequiredLayout extends Rule[SparkPlan] {
       case _: Exchange | _: QueryStageExec =>
       case _ =>
         node.setTagValue(demands, demandsOn(node) :+ wanted)
-        if (ofAll || !isJoin(node)) node.children.foreach(mark)
+        val passesOrder = leftWhole.isEmpty && node.isInstanceOf[ShuffledHashJoinExec]
+        if (ofAll || passesOrder || !isJoin(node)) node.children.foreach(mark)
     }
     mark(child)
   }

@@ -47,6 +47,12 @@ object ForceSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
 
   override protected def splitFirst: Boolean = false
 
+  /**
+   * A shuffle above a projection finds the node that it replaces by the projection's logical link,
+   * so projections stay.
+   */
+  override protected def mergesProjections: Boolean = false
+
   /** A shuffle is above the join then. */
   override protected def settings(join: SparkPlan): SkewSettings =
     super.settings(join).copy(files = None)
@@ -82,6 +88,9 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
 
   /** See [[SkewSplits.reads]]. */
   protected def splitFirst: Boolean
+
+  /** Whether a projection becomes a part of the split join below it. */
+  protected def mergesProjections: Boolean = true
 
   protected def settings(join: SparkPlan): SkewSettings = SkewSettings.of(conf, join)
 
@@ -200,7 +209,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
   protected def replace(plan: SparkPlan, join: SparkPlan, by: SparkPlan): SparkPlan =
     plan.transformUp {
       case node if node eq join => by
-      case project @ ProjectExec(list, split: SplitJoinExec) =>
+      case project @ ProjectExec(list, split: SplitJoinExec) if mergesProjections =>
         split.showing(list).getOrElse(project)
     }
 }

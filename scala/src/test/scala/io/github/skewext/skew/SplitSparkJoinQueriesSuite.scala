@@ -44,12 +44,56 @@ class SplitSparkJoinQueriesSuite extends SplitSparkJoinTest {
     // Spark drops this sort, as its join gives the rows in the order of the keys.
     val sorted = df.sortWithinPartitions("l")
     checkSplit(sorted)
-    val ordered = sorted.select("l").rdd.mapPartitions { rows =>
+    assert(isSorted(sorted))
+    assert(collect(sorted.queryExecution.executedPlan) { case s: SortExec => s }.nonEmpty)
+  }
+
+  private def isSorted(df: DataFrame): Boolean = df
+    .select("l")
+    .rdd
+    .mapPartitions { rows =>
       val keys = rows.map(r => if (r.isNullAt(0)) Long.MinValue else r.getLong(0)).toSeq
       Iterator(keys == keys.sorted)
     }
-    assert(ordered.collect().forall(identity))
-    assert(collect(sorted.queryExecution.executedPlan) { case s: SortExec => s }.nonEmpty)
+    .collect()
+    .forall(identity)
+
+  test("the order of rows is kept below a shuffled hash join, which passes it on") {
+    val joined = join(left(0), right(2), "left", "merge").join(
+      skewed(2, 60).hint("shuffle_hash"),
+      col("l") === col("k") && col("v0") > col("v2"),
+      "left")
+    val sorted = joined.sortWithinPartitions("l")
+    checkSplit(sorted)
+    assert(isSorted(sorted))
+  }
+
+  test("a plan joined with itself, whose columns projections hide") {
+    withTempView("of_plan") {
+      // Spark 3.5 gives no new id to `w`.
+      skewed(1, 80).selectExpr("k", "v1 * 2 AS w").createOrReplaceTempView("of_plan")
+      skewed(0, 800, hot = 2).createOrReplaceTempView("hot")
+      skewed(2, 60).createOrReplaceTempView("other")
+      val df = spark.sql("""SELECT l.k, l.w, r.w2, v0, v2
+        |FROM (SELECT /*+ MERGE(hot) */ base.k, base.w, v0 FROM of_plan base JOIN hot ON base.k = hot.k) l
+        |JOIN (SELECT /*+ MERGE(other) */ base.k AS k2, base.w AS w2, v2
+        |  FROM of_plan base JOIN other ON base.k = other.k) r ON l.k = r.k2""".stripMargin)
+      val rows = df.collect().toSeq
+      assert(rows.exists(r => r.getAs[Any]("w") != r.getAs[Any]("w2")))
+      assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
+      val base = spark.table("of_plan")
+      val l = base.join(spark.table("hot").hint("merge"), "k")
+      val r = base
+        .join(
+          spark.table("other").withColumnRenamed("k", "kb").hint("merge"),
+          base("k") === col("kb"))
+        .select(base("k").as("k2"), base("w").as("w2"), col("v2"))
+      for (on <- Seq(col("k") === col("k2"), col("k") === col("k2") && col("w") =!= col("w2"))) {
+        val frame = l.join(r.hint("merge"), on).select("k", "w", "w2", "v0", "v2")
+        assertSameRows(frame.collect().toSeq, rowsWhenOff(frame), "the same query with skewext off")
+      }
+      assert(splitJoins(df).size === 1, s"${reasons(df)} ${df.queryExecution.executedPlan}")
+    }
   }
 
   test("a repartition above that Spark does not drop is no obstacle") {
