@@ -15,7 +15,8 @@ private[skewext] object CannotFail {
   private def mayFail(e: Expression): Boolean = e match {
     case _: Attribute | _: Literal | _: And | _: Or | _: Not | _: IsNull | _: IsNotNull |
         _: BinaryComparison | _: In | _: InSet | _: StringPredicate | _: Coalesce | _: If |
-        _: CaseWhen | _: GetStructField =>
+        _: CaseWhen | _: GetStructField | _: Upper | _: Lower | _: Length | _: Substring |
+        _: ScalarSubquery =>
       false
     case a: Add => fails(a, a.evalMode)
     case s: Subtract => fails(s, s.evalMode)

@@ -1,14 +1,20 @@
 package io.github.skewext.stable
 
-import org.apache.spark.sql.catalyst.expressions.{Expression, UserDefinedExpression}
+import org.apache.spark.sql.catalyst.expressions.{Expression, RaiseError, UserDefinedExpression}
 import org.apache.spark.sql.catalyst.trees.TreePattern.INVOKE
+import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Whether a predicate on the key may be evaluated in every input. A predicate with a user-defined
- * function may not: a UDF may be arbitrarily slow, and would run on every row of every input. It
- * stays in its place, or goes into one required input.
+ * Whether a predicate on the key may be evaluated in every input. Other predicates stay in their
+ * place, or go into one required input:
+ *
+ *  - A user-defined function may be arbitrarily slow, and would run on every row of every input.
+ *  - A predicate that may fail would be evaluated for keys that other inputs or predicates drop.
+ *    Outside of ANSI mode, expressions return null in place of an error, with few exceptions.
  */
 private[skewext] object SafeToDuplicate {
   def apply(predicate: Expression): Boolean =
-    !predicate.containsPattern(INVOKE) && !predicate.exists(_.isInstanceOf[UserDefinedExpression])
+    !predicate.containsPattern(INVOKE) &&
+      !predicate.exists(e => e.isInstanceOf[UserDefinedExpression] || e.isInstanceOf[RaiseError]) &&
+      (!SQLConf.get.ansiEnabled || CannotFail(predicate))
 }

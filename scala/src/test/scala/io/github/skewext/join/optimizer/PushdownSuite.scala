@@ -9,7 +9,8 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join}
 import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.{DataFrame, QueryTest}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.{DataFrame, QueryTest, Row}
 
 /**
  * Predicates above a join: their effect on the inputs' roles, and the inputs and files that they
@@ -157,6 +158,25 @@ class PushdownSuite extends MultiJoinTest {
     assert(roles(negative) === Seq(Optional, Required))
     assert(conditionsAbove(negative).size === 1)
     assert(checkJoin(negative).size === 1)
+  }
+
+  test("keeps predicates above that may fail for keys that do not come out") {
+    val a = table("k, va", "(1, 1)")
+    val b = table("k, vb", "(0, 7)")
+    val c = table("k, vc", "(1, 9)")
+    withSQLConf(SQLConf.ANSI_ENABLED.key -> "true") {
+      for (predicate <- Seq(
+          "va > 0 AND 100 / k > 5",
+          "va > 0 AND (100 / k > 5 OR 100 / k > 6 AND vc > 1)"))
+        checkAnswer(fullJoin("k")(a, b, c).where(predicate), Row(1, 1, null, 9))
+      assert(asked(fullJoin("k")(a, b, c).where("100 / k > 5")).forall(!_.contains("/")))
+      assert(asked(fullJoin("k")(a, b, c).where("k > 0")).forall(_.contains(">")))
+    }
+    withSQLConf(SQLConf.ANSI_ENABLED.key -> "false") {
+      val df = fullJoin("k")(a, b, c).where("100 / k > 5")
+      checkAnswer(df, Row(1, 1, null, 9))
+      assert(asked(df).forall(_.contains("/")))
+    }
   }
 
   test("adds the predicates that a disjunction implies for keys and inputs") {
