@@ -7,6 +7,7 @@ import io.github.skewext.join.{BatchInputs, HintedInputs, KeyColumn, KeyTypes, N
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.CalendarInterval
@@ -43,7 +44,7 @@ private[skewext] class AsOfJoinBuilder(
     how: String,
     suffixes: Option[Seq[String]]) {
 
-  private val same = session.sessionState.conf.resolver
+  private def same = SQLConf.get.resolver
   private val columns = new AsOfColumns(session)
   private val (inputs, hints) = (spine +: tables.map(_.plan)).map(SqlInternals.withoutHints).unzip
 

@@ -5,6 +5,7 @@ import io.github.skewext.join.{BatchInputs, KeyColumn, KeyTypes}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SqlInternals
 
 /** Builds the logical plan of `latest` from its arguments. */
@@ -24,7 +25,7 @@ private[skewext] object LatestRowsBuilder {
     BatchInputs.check(Seq(input), "latest")
     if (keys.isEmpty) AsOfColumns.fail("The list of key columns is empty; latest needs a key.")
     if (by.isEmpty) AsOfColumns.fail("The list 'by' is empty; latest needs a column to order by.")
-    val resolver = session.sessionState.conf.resolver
+    val resolver = SQLConf.get.resolver
     val columns = keys.map(KeyColumn.of(input, 0, _, resolver))
     val ofColumns = new AsOfColumns(session)
     val (withBy, byOrder) = ofColumns.order(input, Some(by), Nil, "The latest row")()

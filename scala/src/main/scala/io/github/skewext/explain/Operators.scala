@@ -2,7 +2,7 @@ package io.github.skewext.explain
 
 import io.github.skewext.join.InputRole.{Optional, Required}
 import io.github.skewext.join.exec.MultiJoinExec
-import io.github.skewext.join.{InputRole, JoinTypeName, MultiFullJoin}
+import io.github.skewext.join.{InputRole, JoinTypeName, MultiFullJoin, NewIds}
 import io.github.skewext.technique.MarkedBroadcastJoinExec
 
 import org.apache.spark.sql.catalyst.expressions.EqualTo
@@ -18,10 +18,16 @@ private[skewext] object Operators {
 
   /** For example, `full outer join of 3 inputs on [k]`. */
   def describe(join: MultiFullJoin): String =
-    describe(join.roles, join.keyOutput.map(_.name), join.indicator.map(_.name))
+    describe(
+      join.roles,
+      join.keyOutput.map(k => NewIds.shownName(k.name)),
+      join.indicator.map(_.name))
 
   def describe(join: MultiJoinExec): String =
-    describe(join.roles, join.keyOutput.map(_.name), join.indicator.map(_.name))
+    describe(
+      join.roles,
+      join.keyOutput.map(k => NewIds.shownName(k.name)),
+      join.indicator.map(_.name))
 
   private def describe(
       roles: Seq[InputRole],

@@ -1,6 +1,6 @@
 package io.github.skewext.explain
 
-import io.github.skewext.join.{MultiFullJoin, RewrittenJoins}
+import io.github.skewext.join.{MultiFullJoin, NewIds, RewrittenJoins}
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.rules.{Guard, SkewConf}
 
@@ -17,7 +17,7 @@ private[explain] object PossibleRewrite {
       val (now, fewer) = exchangesOf(found)
       if (fewer < now) {
         rewritten(found, session).map { case (joins, join) =>
-          s"$joins on ${join.keyOutput.map(_.name).mkString("[", ", ", "]")} take $now exchanges; " +
+          s"$joins on ${join.keyOutput.map(k => NewIds.shownName(k.name)).mkString("[", ", ", "]")} take $now exchanges; " +
             s"as one operator of skewext they would take $fewer."
         }
       } else {

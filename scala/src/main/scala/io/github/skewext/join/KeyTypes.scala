@@ -83,7 +83,7 @@ private[skewext] object KeyTypes {
         comparable(
           keyType.padded
             .map(_(i)(c))
-            .getOrElse(keyType.typed(c, session.sessionState.conf.sessionLocalTimeZone)))
+            .getOrElse(keyType.typed(c, SQLConf.get.sessionLocalTimeZone)))
       }
     }
 

@@ -5,6 +5,7 @@ import io.github.skewext.join.InputRole.Excluded
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types.{ArrayType, IntegerType}
 
@@ -26,8 +27,9 @@ private[skewext] class MultiFullJoinBuilder(
     suffixes: Option[Seq[String]],
     indicator: Option[String]) {
 
-  private val same = session.sessionState.conf.resolver
-  private val timeZone = session.sessionState.conf.sessionLocalTimeZone
+  // A view is analyzed with the settings of its creation.
+  private def same = SQLConf.get.resolver
+  private def timeZone = SQLConf.get.sessionLocalTimeZone
 
   private val (inputs, hints) = plans.map(SqlInternals.withoutHints).unzip
 

@@ -3,7 +3,7 @@ package io.github.skewext.join
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{CTERelationRef, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 
 /** New ids for the columns of inputs, so that no two inputs of a join return the same column. */
@@ -28,8 +28,11 @@ private[skewext] object NewIds {
     (renewed, aliasOf(_).toAttribute)
   }
 
+  /** A name with which an alias of the key is not redundant. */
+  def keyName(name: String): String = s"$name@key"
+
   /** The name that a column had before it got a new id. */
-  def shownName(name: String): String = name.replaceFirst("@\\d+$", "")
+  def shownName(name: String): String = name.replaceFirst("@(\\d+|key)$", "")
 
   /**
    * Gives new ids to all columns of those inputs in which Spark's optimizer could produce equal
@@ -40,6 +43,7 @@ private[skewext] object NewIds {
    *    column behind an alias and the optimizer removes the alias, two inputs return the same
    *    column. Plans below earlier new ids are skipped, because these aliases stay. They are not
    *    skipped below a multi-way join, which may become a part of another one.
+   *  - inputs that refer to a CTE, if several do. The plans of CTEs are put there later.
    *  - inputs with two columns of one name. These could be aliases of one column. If one of them is
    *    the key and the optimizer removes the aliases, the other one is no longer a value column.
    *
@@ -62,6 +66,8 @@ private[skewext] object NewIds {
       val first = firstWith.getOrElseUpdate(column.exprId, i)
       if (first != i) sharing ++= Seq(first, i)
     }
+    val ofTables = inputs.indices.filter(inputs(_).exists(_.isInstanceOf[CTERelationRef]))
+    if (ofTables.size > 1) sharing ++= ofTables
     def repeatsName(input: LogicalPlan) =
       input.output.map(_.name).distinct.size < input.output.size
     inputs.zipWithIndex.map { case (input, i) =>

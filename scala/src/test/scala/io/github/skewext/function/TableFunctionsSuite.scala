@@ -6,6 +6,7 @@ import io.github.skewext.technique.SkewTechniques
 import io.github.skewext.{MultiJoinTest, PythonApi}
 import org.json4s.jackson.JsonMethods
 
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{TestSessions, TestShims}
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
 
@@ -94,6 +95,40 @@ class TableFunctionsSuite extends MultiJoinTest {
     val name = if (technique == "auto") "" else s"$technique: "
     assert(origin.text.startsWith(s"skew_join by $name"), origin)
     df
+  }
+
+  test("tables that are made of each other") {
+    // A regression: Spark puts the plans of CTEs there later, and then both had one column.
+    val sums =
+      "SELECT k, s, s + 1 AS d FROM (SELECT k, count(v) AS s FROM b GROUP BY k HAVING count(v) > 0)"
+    val again = "SELECT k AS k, s AS s FROM x WHERE s > 1"
+    checkAnswer(
+      sql(s"""WITH x AS ($sums), y AS ($again)
+           |SELECT * FROM skewext_multi_join(TABLE(x), TABLE(y), keys => 'k')""".stripMargin),
+      Seq(Row(2, 2, 3, 2), Row(3, 1, 2, null)))
+    val joined =
+      "SELECT * FROM skewext_multi_join(TABLE(a), TABLE(b), keys => 'k', suffixes => array('_a', '_b'))"
+    checkAnswer(
+      sql(s"""WITH x AS ($joined), y AS (SELECT k AS k, v_a AS w FROM x WHERE v_a = 'a2')
+           |SELECT * FROM skewext_multi_join(TABLE(x), TABLE(y),
+           |  keys => array(array('v_a'), array('w')), suffixes => array('_x', '_y'))
+           |WHERE v_a IN ('a1', 'a2')""".stripMargin),
+      sql(s"""WITH x AS ($joined), y AS (SELECT k AS k, v_a AS w FROM x WHERE v_a = 'a2')
+           |SELECT coalesce(v_a, w), x.k, v_b, y.k FROM x FULL JOIN y ON v_a = w
+           |WHERE v_a IN ('a1', 'a2')""".stripMargin).collect().toSeq)
+  }
+
+  test("a view has the settings of its creation") {
+    withTempView("of_dates") {
+      withSQLConf(SQLConf.SESSION_LOCAL_TIMEZONE.key -> "UTC") {
+        sql("""CREATE TEMPORARY VIEW of_dates AS SELECT * FROM skewext_multi_join(
+          |  TABLE(SELECT DATE'2024-01-01' AS k, 1 AS x),
+          |  TABLE(SELECT timestamp_seconds(1704067200) AS k, 2 AS y), keys => 'k')""".stripMargin)
+      }
+      withSQLConf(SQLConf.SESSION_LOCAL_TIMEZONE.key -> "Asia/Tokyo") {
+        checkAnswer(sql("SELECT x, y FROM of_dates"), Row(1, 2))
+      }
+    }
   }
 
   test("skewext_skew_join: every technique, by names and by a condition") {
