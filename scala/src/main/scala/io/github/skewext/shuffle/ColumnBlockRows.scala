@@ -10,7 +10,7 @@ import org.apache.spark.unsafe.array.ByteArrayMethods.roundNumberOfBytesToNeares
 /**
  * The rows of a [[PartitionedColumnBuffer]] block, with the same bytes as in Spark's own exchange. It returns
  * one row after the other, or writes many rows at once, column by column. An invalid block causes
- * an `IOException`, after which Spark fetches it again.
+ * an `IOException`, after which Spark runs the task again.
  *
  * @param types the types of the columns
  */
