@@ -198,12 +198,12 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
     }
 
   /**
-   * Whether no two inputs have a column in common. Spark 3.5 keeps the ids of aliases in a plan that
+   * Whether no two shown inputs have a column in common. Spark 3.5 keeps the ids of aliases in a plan that
    * is joined with itself, if projections above hide them. As inputs of one operator they would be
    * one column.
    */
   private def areApart(inputs: Seq[Input]): Boolean = {
-    val ids = inputs.flatMap(_.plan.outputSet.map(_.exprId))
+    val ids = inputs.filter(_.role.isShown).flatMap(_.plan.outputSet.map(_.exprId))
     ids.distinct.size == ids.size
   }
 
