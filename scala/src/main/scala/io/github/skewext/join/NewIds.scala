@@ -21,17 +21,21 @@ private[skewext] object NewIds {
    * Then two inputs would have the same columns.
    */
   def withNewIds(input: LogicalPlan, i: Int): (LogicalPlan, Attribute => Attribute) = {
-    val aliases = input.output.map(a => a -> Alias(a, s"${a.name}@$i")())
+    val aliases = input.output.map(a => a -> Alias(a, newName(a.name, i.toString))())
     val aliasOf = AttributeMap(aliases)
     val renewed = Project(aliases.map(_._2), input)
     renewed.setTagValue(Renewed, ())
     (renewed, aliasOf(_).toAttribute)
   }
 
-  /** A name with which an alias of the key is not redundant. */
-  def keyName(name: String): String = s"$name@key"
+  /**
+   * A name for an alias of a column, so that the alias is not redundant.
+   *
+   * @param of the number of an input, or `key`
+   */
+  def newName(name: String, of: String): String = s"$name@$of"
 
-  /** The name that a column had before it got a new id. */
+  /** The name of the column, from that of such an alias. */
   def shownName(name: String): String = name.replaceFirst("@(\\d+|key)$", "")
 
   /**
@@ -66,8 +70,8 @@ private[skewext] object NewIds {
       val first = firstWith.getOrElseUpdate(column.exprId, i)
       if (first != i) sharing ++= Seq(first, i)
     }
-    val ofTables = inputs.indices.filter(inputs(_).exists(_.isInstanceOf[CTERelationRef]))
-    if (ofTables.size > 1) sharing ++= ofTables
+    val ofCtes = inputs.indices.filter(inputs(_).exists(_.isInstanceOf[CTERelationRef]))
+    if (ofCtes.size > 1) sharing ++= ofCtes
     def repeatsName(input: LogicalPlan) =
       input.output.map(_.name).distinct.size < input.output.size
     inputs.zipWithIndex.map { case (input, i) =>

@@ -54,7 +54,7 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
       case Cast(a: Attribute, _, _, _) => a.name
       case _ => s"key_$column"
     }
-    if (keepsIds || isRepeated(column)) NewIds.keyName(name) else name
+    if (keepsIds || isRepeated(column)) NewIds.newName(name, "key") else name
   }
 
   /**

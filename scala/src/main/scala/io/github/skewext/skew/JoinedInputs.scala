@@ -154,8 +154,11 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
     val isSpread = leftKeys.size < join.leftKeys.size
     val (leftReplicable, rightReplicable) = JoinHints.mayReplicate(join)
     def both(left: Boolean => Chain, right: Boolean => Chain): Chain = {
-      val merged = areApart(left(true).inputs ++ right(true).inputs)
-      left(merged).withReplicable(leftReplicable).and(right(merged).withReplicable(rightReplicable))
+      // Merging looks at all joins below, so it is done once.
+      val (ofLeft, ofRight) = Some((left(true), right(true)))
+        .filter { case (l, r) => areApart(l.inputs ++ r.inputs) }
+        .getOrElse((left(false), right(false)))
+      ofLeft.withReplicable(leftReplicable).and(ofRight.withReplicable(rightReplicable))
     }
     InputRole.ofSides(join.joinType) match {
       case _ if join.isSkewJoin => Left(SkewReason.SplitBySpark)
@@ -198,9 +201,9 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
     }
 
   /**
-   * Whether no two shown inputs have a column in common. Spark 3.5 keeps the ids of aliases in a plan that
-   * is joined with itself, if projections above hide them. As inputs of one operator they would be
-   * one column.
+   * Whether no two shown inputs have a column in common. Spark 3.5 keeps the ids of aliases in a
+   * plan that is joined with itself, if projections above hide them. As inputs of one operator they
+   * would be one column.
    */
   private def areApart(inputs: Seq[Input]): Boolean = {
     val ids = inputs.filter(_.role.isShown).flatMap(_.plan.outputSet.map(_.exprId))

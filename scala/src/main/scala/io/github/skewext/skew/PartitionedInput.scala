@@ -134,7 +134,7 @@ object PartitionedInput {
         case MadeOf(parts) =>
           // Every task of a split partition computes the rows again. It must get the same rows, and
           // a MERGE of Delta must not count them again.
-          if (StableRows.areMadeBy(node) && !node.expressions.exists(countsRows)) {
+          if (StableRows.areMadeBy(node) && !countsRows(node)) {
             val found = parts.map(part => find(part.child, sliceable && part.linear))
             found.collectFirst { case Left(reason) => Left(reason) }.getOrElse {
               found.flatMap(_.toOption.get) match {
@@ -153,7 +153,8 @@ object PartitionedInput {
     }
   }
 
-  private def countsRows(e: Expression): Boolean = e.exists(StableRows.isCounterOfDelta)
+  private def countsRows(node: SparkPlan): Boolean =
+    node.expressions.exists(_.exists(StableRows.isCounterOfDelta))
 
   /** The number of partitions of a source, and the ranges in which they are read. */
   def readAs(source: PartitionSource): (Int, Seq[(Int, Int)]) =

@@ -102,9 +102,9 @@ object BroadcastMapJoin extends SkewTechnique {
       small,
       TechniqueHint.Made(request.technique, request.options, ""))
     val nullKeys =
-      if (nullable.isEmpty) None
-      else Some(withNullKeys(request, small, request.keys(small).filter(_.nullable)))
-    TechniqueRequest.union(join +: nullKeys.toSeq, request.join.output)
+      if (nullable.isEmpty) Nil
+      else Seq(withNullKeys(request, small, request.keys(small).filter(_.nullable)))
+    TechniqueRequest.union(join +: nullKeys, request.join.output)
   }
 
   /** The rows of the small side with a null in the key, as rows of the join. */

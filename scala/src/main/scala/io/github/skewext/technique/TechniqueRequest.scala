@@ -185,7 +185,7 @@ object TechniqueRequest {
     val shown = parts.zipWithIndex.map { case (part, i) =>
       val values = distinct.map(j => (part.output(j), columns(j))).map { case (value, column) =>
         def known = if (column.nullable) KnownNullable(value) else KnownNotNull(value)
-        if (i > 0) Alias(known, s"${column.name}@$i")()
+        if (i > 0) Alias(known, NewIds.newName(column.name, i.toString))()
         else if (value.exprId == column.exprId) value
         else {
           Alias(if (value.nullable && !column.nullable) known else value, column.name)(
