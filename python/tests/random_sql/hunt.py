@@ -73,7 +73,7 @@ def hunt(engines: Engines, plan: Plan, tell: Callable[[str], None] = lambda _: N
     found = Found()
     begin = told = time.monotonic()
     for number, (example, label) in enumerate(examples(engines, plan, found), 1):
-        before = Counter(found.skipped)
+        before, found.error = Counter(found.skipped), ""
         stock = chance.Random(label).random() < plan.stock
         fault = _compare(engines, example, found, stock)
         for why in found.skipped - before:

@@ -25,12 +25,10 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{FILTER, JOIN, OUTER_REFE
  * A predicate can distinguish -0.0 and 0.0, so predicates on floating-point keys stay, as do those
  * on padded keys.
  *
- * Nor does a predicate move that may fail, because it would be evaluated for keys that other inputs
- * or predicates drop: `va > 0 AND 100 / k > 5` in ANSI mode.
- *
  * A predicate with a subquery goes into one required input, but not into all inputs, because each
  * would plan the subquery. Nor does a predicate with a user-defined function, because each input
- * would call it.
+ * would call it. Nor does one that may fail, because it would be evaluated for keys that other
+ * inputs or predicates drop: `va > 0 AND 100 / k > 5` in ANSI mode.
  *
  * If a disjunction stays above, the predicates that it implies for an input are added to that
  * input: `k = 1 AND v2 > 1 OR k = 3 AND v2 < 1` gives `k = 1 OR k = 3`.

@@ -25,7 +25,7 @@ class LatestRowsMemorySuite extends MultiJoinTest {
     SQLMetrics.createMetric(spark.sparkContext, "rows"),
     SQLMetrics.createMetric(spark.sparkContext, "spilled"))
 
-  /** The latest rows of as many keys as there are pages of rows, and of the null key. */
+  /** The number of latest rows, and the times of those without a key. */
   private def latest(key: Long => Any, sortAlways: Boolean, pages: Int): (Int, Set[Any]) = {
     val page = 1 << 14
     TestTask.run(TestMemory.limited(pages * page, page)) { _ =>
