@@ -72,7 +72,7 @@ def default_settings(properties_file: str | None = None) -> dict[str, str]:
     """Read ``spark-defaults.conf``, or the file of ``--properties-file``."""
     path = Path(properties_file) if properties_file else _defaults_file()
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return {}
     settings: dict[str, str] = {}

@@ -9,7 +9,8 @@ import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.{BucketSpec, CatalogTable, CatalogTableType}
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand
-import org.apache.spark.sql.execution.datasources.{CreateTable, DataSource, FileStatusWithMetadata, HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.{CreateTable, DataSource, FileStatusWithMetadata, HadoopFsRelation, LogicalRelation, TextBasedFileFormat}
+import org.apache.spark.sql.execution.datasources.json.JsonFileFormat
 import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecutionException}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
@@ -55,8 +56,14 @@ final class BucketedWriter(
     if (saveMode == SaveMode.Ignore && before.isDefined) {
       WrittenBuckets.nothing(identifier.unquotedString, buckets)
     } else {
-      checkFormat(format.getOrElse(session.sessionState.conf.defaultDataSourceName))
+      if (before.exists(_.tableType == CatalogTableType.VIEW)) {
+        throw SqlInternals.analysisError(s"'$table' is a view, and rows are written to tables.")
+      }
       val appended = before.filter(_ => saveMode == SaveMode.Append)
+      checkFormat(
+        format
+          .orElse(appended.flatMap(_.provider))
+          .getOrElse(session.sessionState.conf.defaultDataSourceName))
       val filesBefore = appended.map(_ => files().map(_.getPath).toSet).getOrElse(Set.empty)
       val rowsByTask = new RowsByTask
       session.sparkContext.register(rowsByTask)
@@ -70,6 +77,11 @@ final class BucketedWriter(
         factor)
       ownFiles(counted, filesBefore) match {
         case Some(Right(files)) => result(files)
+        case Some(Left(missing)) if countsLines =>
+          logWarning(
+            s"The lines of $identifier do not tell which files were written: $missing. A value " +
+              "may have a line break.")
+          result(Nil).copy(isKnown = false)
         case Some(Left(missing)) =>
           throw new QueryExecutionException(missing.message(identifier.unquotedString))
         case None => result(Nil).copy(isKnown = false)
@@ -232,6 +244,13 @@ final class BucketedWriter(
     .collectFirst { case files: HadoopFsRelation => files }
     .getOrElse(throw SqlInternals.analysisError(
       s"The table ${identifier.unquotedString} is not made of files that Spark writes by bucket."))
+
+  /** Whether a row may be read as several lines, or as none. In JSON it is always one line. */
+  private def countsLines: Boolean = relation.fileFormat match {
+    case _: JsonFileFormat => false
+    case _: TextBasedFileFormat => true
+    case _ => false
+  }
 
   /** The files of this write, or the rows that the table lacks; None if they cannot be counted. */
   private def ownFiles(

@@ -256,6 +256,27 @@ class BucketedWriterSuite extends SortedBucketTest {
     }
   }
 
+  test("a value with a line break is not a lost row") {
+    val lines = data(20).selectExpr("k", "if(v = 5, 'a\nb', 'c') AS l")
+    for ((format, isKnown) <- Seq("csv" -> false, "json" -> true, "orc" -> true)) {
+      withTable("t") {
+        val written = write(lines, "t", Seq("k"), format = format)
+        assert(written.isKnown === isKnown, format)
+        assert(written.buckets.map(_.rows).sum === 20)
+      }
+    }
+  }
+
+  test("an append has the table's format, whatever the session's default is") {
+    withTable("t") {
+      write(data(10), "t", Seq("k"))
+      withSQLConf(SQLConf.DEFAULT_DATA_SOURCE_NAME.key -> "noop") {
+        write(data(5), "t", Seq("k"), mode = "append")
+      }
+      assert(spark.table("t").count() === 15)
+    }
+  }
+
   test("tables of others are refused before anything happens") {
     def refused(table: String, format: String = null): Unit =
       for (mode <- Seq("overwrite", "append", "error", "ignore")) {
@@ -298,6 +319,13 @@ class BucketedWriterSuite extends SortedBucketTest {
       assert(message(write(data(1), "u", Seq("nope"))).contains("nope"))
       assert(message(write(data(1), "u", Seq("k"), mode = "upsert")).contains("upsert"))
       assert(!spark.catalog.tableExists("u"))
+      withView("v") {
+        spark.sql("CREATE VIEW v AS SELECT * FROM t")
+        for (mode <- Seq("append", "overwrite", "error")) {
+          assert(message(write(data(1), "v", Seq("k"), mode = mode)).contains("is a view"))
+        }
+        assert(write(data(1), "v", Seq("k"), mode = "ignore").buckets.map(_.rows).sum === 0)
+      }
     }
   }
 }

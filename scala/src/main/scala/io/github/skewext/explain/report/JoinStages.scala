@@ -52,8 +52,12 @@ private[skewext] object JoinStages {
 
   private val OfStage = """stage (\d+)\.\d+: task""".r
 
-  /** By the name, because operators of other extensions are joins, too. */
-  def isJoin(name: String): Boolean = name.contains("Join") || name == "CartesianProduct"
+  /**
+   * By the name, because operators of other extensions are joins, too. Only by its first word, because
+   * the name of a scan ends with that of its table.
+   */
+  def isJoin(name: String): Boolean =
+    name.takeWhile(_ != ' ').contains("Join") || name == "CartesianProduct"
 
   def isJoin(node: SparkPlanGraphNode): Boolean = isJoin(node.name)
 }

@@ -12,6 +12,7 @@ import org.apache.spark.deploy.history.{EventLogFileReader, EventLogFileWriter}
 import org.apache.spark.internal.config.Status.ASYNC_TRACKING_ENABLED
 import org.apache.spark.io.CompressionCodec
 import org.apache.spark.scheduler._
+import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui._
 import org.apache.spark.status.{AppStatusListener, AppStatusStore, ElementTrackingStore}
@@ -102,9 +103,14 @@ final class EventLog(path: String, hadoop: Configuration) {
     } catch {
       case _: FileNotFoundException =>
         throw SqlInternals.analysisError(s"There is no event log $path.")
-      case e: IOException =>
-        throw SqlInternals.analysisError(s"$path cannot be read as an event log: $e", Some(e))
+      case e @ (_: IOException | _: IllegalArgumentException) => throw unreadable(e)
+      // Hadoop wraps it where the connector of a file system is missing.
+      case e: RuntimeException if e.getCause.isInstanceOf[ClassNotFoundException] =>
+        throw unreadable(e)
     }
+
+  private def unreadable(e: Throwable): AnalysisException =
+    SqlInternals.analysisError(s"$path cannot be read as an event log: $e", Some(e))
 
   private class Counted(in: InputStream) extends FilterInputStream(in) {
 

@@ -177,6 +177,12 @@ class QueryReportSuite extends SkewTest {
       val Seq(stage) = stages(files)
       assert((stage \ "total" \ "input_rows").extract[Int] === 60)
     }
+    withTable("JoinedOrders") {
+      a.write.saveAsTable("JoinedOrders")
+      val grouped = spark.table("JoinedOrders").groupBy("k").count()
+      grouped.collect()
+      assert((report(grouped) \ "joins").extract[Int] === 0)
+    }
     val grouped = a.groupBy("k").count()
     grouped.collect()
     val none = report(grouped)
@@ -241,6 +247,8 @@ class QueryReportSuite extends SkewTest {
       (log("running", unfinished, known), s"Query $known in the event log has not come to its end"),
       (log("missing", lines, 12345L), "There is no query 12345 in the event log; known are"),
       (() => PythonApi.eventLog(spark, s"$folder/nothing"), "There is no event log"),
+      (() => PythonApi.eventLog(spark, "s3a://bucket/log"), "cannot be read as an event log"),
+      (() => PythonApi.eventLog(spark, ""), "cannot be read as an event log"),
       (() => PythonApi.eventLog(spark, folder.getPath), "the log of one application"),
       (
         () => PythonApi.queryReport(spark, 12345L),
