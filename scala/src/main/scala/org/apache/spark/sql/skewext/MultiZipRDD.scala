@@ -4,20 +4,24 @@ import scala.reflect.ClassTag
 
 import org.apache.spark.rdd.{DeterministicLevel, RDD, ZippedPartitionsBaseRDD, ZippedPartitionsPartition}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.{Partition, SparkContext, TaskContext}
+import org.apache.spark.{Partition, ShuffleDependency, SparkContext, TaskContext}
 
 /**
  * `zipPartitions` for any number of RDDs, with the number of the partition. Spark's public method
  * stops at four. Lives here because the base class is `private[spark]`: it provides partitions,
  * preferred locations and the clearing of dependencies.
  *
- * @param zip receives unopened inputs, because opening a shuffle starts to fetch it
+ * @param zip receives unopened inputs that read a shuffle, because opening one starts to fetch it.
+ *            Others are open, as with Spark's: a scan that a Python worker's thread would open later
+ *            would be closed before that thread has ended.
  */
 class MultiZipRDD[T: ClassTag](
     sc: SparkContext,
     inputs: Seq[RDD[InternalRow]],
     zip: (Int, Array[() => Iterator[InternalRow]]) => Iterator[T])
     extends ZippedPartitionsBaseRDD[T](sc, inputs) {
+
+  private val readShuffles = inputs.map(MultiZipRDD.readsShuffle)
 
   /** The order of the output rows depends on the memory that is available for them. */
   override protected def getOutputDeterministicLevel: DeterministicLevel.Value =
@@ -34,14 +38,26 @@ class MultiZipRDD[T: ClassTag](
       split.index,
       rdds
         .zip(partitions)
-        .map { case (rdd, partition) =>
-          () => rdd.iterator(partition, context).asInstanceOf[Iterator[InternalRow]]
+        .zip(readShuffles)
+        .map { case ((rdd, partition), readsShuffle) =>
+          def open() = rdd.iterator(partition, context).asInstanceOf[Iterator[InternalRow]]
+          if (readsShuffle) { () =>
+            open()
+          } else {
+            val rows = open()
+            () => rows
+          }
         }
         .toArray)
   }
 }
 
 object MultiZipRDD {
+
+  private def readsShuffle(rdd: RDD[_]): Boolean = rdd.dependencies.exists {
+    case _: ShuffleDependency[_, _, _] => true
+    case narrow => readsShuffle(narrow.rdd)
+  }
 
   /** Whether an RDD may have other rows when it is recomputed after a failure. */
   def isIndeterminate(rdd: RDD[_]): Boolean =

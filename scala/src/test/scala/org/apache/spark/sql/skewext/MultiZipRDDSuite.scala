@@ -2,7 +2,7 @@ package org.apache.spark.sql.skewext
 
 import org.apache.spark.rdd.{DeterministicLevel, RDD}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.{LocalSparkContext, SparkContext, SparkFunSuite}
+import org.apache.spark.{HashPartitioner, LocalSparkContext, SparkContext, SparkFunSuite}
 
 /** What Spark is told of the rows of a join when they are computed again. */
 class MultiZipRDDSuite extends SparkFunSuite with LocalSparkContext {
@@ -16,5 +16,27 @@ class MultiZipRDDSuite extends SparkFunSuite with LocalSparkContext {
     assert(level(fixed, fixed) === DeterministicLevel.UNORDERED)
     val others = new WanderingRDD[InternalRow](sc, Nil, 1, () => 0)
     assert(level(fixed, others) === DeterministicLevel.INDETERMINATE)
+  }
+
+  test("inputs are open before the first row, but for those that read a shuffle") {
+    sc = new SparkContext("local", getClass.getSimpleName)
+    val opened = sc.longAccumulator
+    def input(shuffled: Boolean): RDD[InternalRow] = {
+      val rows = sc.parallelize(Seq.empty[(Int, Int)], 1)
+      (if (shuffled) rows.partitionBy(new HashPartitioner(1)) else rows).mapPartitions { _ =>
+        opened.add(1)
+        Iterator(InternalRow.empty)
+      }
+    }
+    def openAtFirst(shuffled: Boolean*): Long = {
+      opened.reset()
+      new MultiZipRDD[InternalRow](
+        sc,
+        shuffled.map(input),
+        (_, _) => Iterator(InternalRow.empty)).count()
+      opened.value
+    }
+    assert(openAtFirst(false, false, false) === 3)
+    assert(openAtFirst(true, false, true) === 1)
   }
 }

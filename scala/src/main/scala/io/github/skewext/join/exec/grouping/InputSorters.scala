@@ -21,10 +21,14 @@ private[skewext] final class InputSorters(
     pageSize: Long,
     order: Int => Option[RecordComparator]) {
 
+  import InputSorters._
+
   private[this] val sorters = new Array[UnsafeExternalSorter](n)
   private[this] val finished = new Array[Boolean](n)
   private[this] val numRows = new Array[Long](n)
   private[this] val numFiles = new Array[Int](n)
+  private[this] val bytesInMemory = new Array[Long](n)
+  private[this] var allInMemory = 0L
   private[this] val merged = mutable.ArrayBuffer.empty[UnsafeSorterSpillWriter]
   private[this] var mergedBytes = 0L
 
@@ -47,7 +51,30 @@ private[skewext] final class InputSorters(
     val spilled = sorter.getSpillSize
     sorter.insertRecord(base, offset, size, prefix, false)
     numRows(input) += 1
-    if (sorter.getSpillSize != spilled) numFiles(input) += 1
+    // A page has no second record of more than its half.
+    val used = if (size > pageSize / 2) math.max(size, pageSize) else size + RecordHeader
+    bytesInMemory(input) += used
+    allInMemory += used
+    if (sorter.getSpillSize != spilled) noteFile(input)
+    // Spark would end the task at the last page that it can number.
+    if (allInMemory > MaxPages * pageSize) spillLargest()
+  }
+
+  private def noteFile(input: Int): Unit = {
+    numFiles(input) += 1
+    noteWritten(input)
+  }
+
+  private def noteWritten(input: Int): Unit = {
+    allInMemory -= bytesInMemory(input)
+    bytesInMemory(input) = 0
+  }
+
+  private def spillLargest(): Unit = {
+    val largest = (0 until n).maxBy(bytesInMemory(_))
+    // Its iterator writes the records of a finished input, when another consumer needs memory.
+    if (finished(largest)) sorters(largest).spill(Long.MaxValue, null) else sorters(largest).spill()
+    noteFile(largest)
   }
 
   /** Ends the inserts of an input. Returns its records, once, unless it has none. */
@@ -58,7 +85,7 @@ private[skewext] final class InputSorters(
       finished(input) = true
       val sorted = sorters(input).getSortedIterator
       // A spill file stores the number of its rows as an Int.
-      val tooMany = numFiles.sum > InputSorters.MaxFiles && numRows(input) <= Int.MaxValue
+      val tooMany = numFiles.sum > MaxFiles && numRows(input) <= Int.MaxValue
       Some(if (tooMany && numFiles(input) > 1) mergedToFile(input, sorted) else sorted)
     }
 
@@ -76,6 +103,7 @@ private[skewext] final class InputSorters(
     file.close()
     sorters(input).cleanupResources()
     numFiles(input) = 1
+    noteWritten(input)
     mergedBytes += file.getFile.length()
     TaskInternals.reportSpill(TaskContext.get(), 0, file.getFile.length())
     TaskInternals.spillReader(file)
@@ -85,7 +113,7 @@ private[skewext] final class InputSorters(
   def spill(): Unit = for (input <- 0 until n if sorters(input) != null && !finished(input)) {
     val spilled = sorters(input).getSpillSize
     sorters(input).spill()
-    if (sorters(input).getSpillSize != spilled) numFiles(input) += 1
+    if (sorters(input).getSpillSize != spilled) noteFile(input)
   }
 
   /** Frees memory and files. */
@@ -105,4 +133,9 @@ private[skewext] object InputSorters {
 
   /** Maximum number of spill files that a task reads at once, plus one per input. */
   val MaxFiles = 32
+
+  /** Number of full pages of all sorters. Spark numbers 8,192 in a task, see [[RowChunks]]. */
+  private val MaxPages = 2500L
+
+  private val RecordHeader = 8
 }

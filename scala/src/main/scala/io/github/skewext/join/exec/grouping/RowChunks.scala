@@ -78,6 +78,9 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
 
   def numRowsOf(input: Int, bucket: Int): Int = counts(input * NumBuckets + bucket)
 
+  /** Size in bytes of the next page, unless a row needs more. */
+  def nextPageSize: Long = if (numPages < SmallPages) pageSize else memory.pageSizeBytes
+
   def whenAskedForMemory(action: () => Unit): Unit = giveWay = action
 
   /**
@@ -317,7 +320,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
     if (numPages == MaxPages) return false
     val page =
       try {
-        allocatePage(needed)
+        allocatePage(math.max(needed, nextPageSize))
       } catch {
         case _: SparkOutOfMemoryError => return false
       }
@@ -360,8 +363,12 @@ private[skewext] object RowChunks {
   final val PointerBits = 40
   private final val OffsetBits = 27
   private final val OffsetMask = (1L << OffsetBits) - 1
-  private final val MaxPages = 1 << (PointerBits - OffsetBits)
-  private final val PageMask = MaxPages - 1
+  private final val PageMask = (1 << (PointerBits - OffsetBits)) - 1
+
+  // Spark, too, numbers the pages of a task by 13 bits, and fails the task at the next page. The other
+  // half is for sorters and other operators. After 4 GB the pages are as large as Spark's.
+  private final val MaxPages = (PageMask + 1) / 2
+  private final val SmallPages = 1024
   private final val PageHeader = 8
 
   /** The address of no row, whether pages are on or off the heap. */

@@ -63,7 +63,6 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
 
   private[this] val context = TaskContext.get()
   private[this] val pageSize = TaskInternals.memory(context).pageSizeBytes
-  private[this] val sorterPageSize = SpillableRows.sorterPageSize(context)
   // Memory that operators above find free after the last insert, because hash tables cannot be
   // spilled for them. It is enough to begin with; then these operators spill themselves. Spark
   // sizes pages so that a task's share of the memory is at least 16 pages.
@@ -196,8 +195,16 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
   /** Returns the rows in hash tables or sorted. All inputs must be finished. */
   def collected(): Either[HashedGroups, S] = {
     if (sorted.isEmpty && (written.nonEmpty || !hashed.finish())) sortAll()
-    if (sorted.isEmpty) chunks.releaseReserve()
+    if (sorted.isEmpty && !leavesMemory()) sortAll()
     sorted.toRight(hashed)
+  }
+
+  /** Whether others of the task can have the reserve. Not if it has got a smaller share since. */
+  private def leavesMemory(): Boolean = {
+    chunks.releaseReserve()
+    val leaves = chunks.reserve(reserve)
+    chunks.releaseReserve()
+    leaves
   }
 
   /** Frees memory and files, also if groups remain unread. */
@@ -218,12 +225,12 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
    */
   private def goOver(): Unit = {
     chunks.releaseReserve()
-    if (written.isEmpty && chunks.reserve(2 * sorterPageSize)) sortAll() else write()
+    if (written.isEmpty && chunks.reserve(2 * chunks.nextPageSize)) sortAll() else write()
   }
 
   private def sortAll(): Unit = {
     if (written.nonEmpty) write()
-    val target = newSorted(sorterPageSize)
+    val target = newSorted(chunks.nextPageSize)
     sorted = Some(target)
     chunks.releaseReserve()
     // Another task may have acquired the memory that was released for the first sorter.

@@ -3,7 +3,7 @@ package io.github.skewext.join.exec.grouping
 import scala.collection.JavaConverters._
 import scala.concurrent.duration._
 
-import org.apache.spark.sql.skewext.{TestMemory, TestTask}
+import org.apache.spark.sql.skewext.{TestConsumer, TestMemory, TestTask}
 
 /** The parts that bring rows together by key: where memory is short. */
 class GroupsMemorySuite extends GroupsTest {
@@ -102,6 +102,41 @@ class GroupsMemorySuite extends GroupsTest {
       rows.take(20000 - n).foreach(row => groups.insert(0, keys(1).hash(0, row), row))
       groups.finishInput(0)
       assert(totals(groups.result()).head === 20000)
+    }
+  }
+
+  test("a share of the memory that is smaller after the last row: others of the task get some") {
+    val memory = TestMemory.shared(8L << 20)
+    TestTask.run(memory) { context =>
+      val groups = new SpillableGroups(keys(1), Array(2), Array(false), settings)
+      rowsOf((0 until 5000).map(r => r -> "." * width)).foreach { row =>
+        groups.insert(0, keys(1).hash(0, row), row)
+      }
+      groups.finishInput(0)
+      assert(memory.inUse > (4 << 20))
+      memory.startOtherTask()
+      val result = groups.result()
+      val above = new TestConsumer(context)
+      assert(above.acquire(1 << 16) === (1 << 16))
+      above.release()
+      assert(totals(result).head === 5000)
+    }
+  }
+
+  test("more pages than Spark can number") {
+    // Chunks of rows in memory are up to 16 KB.
+    for ((sort, rows) <- Seq(false -> 150000, true -> 40000)) withClue(s"sort: $sort: ") {
+      TestTask.run(TestMemory.limited(Long.MaxValue, pageSize = 1 << 12)) { _ =>
+        val all = settings.copy(sortAlways = sort)
+        val groups = new SpillableGroups(keys(1), Array(2), Array(false), all)
+        val value = "." * width
+        rowsOf((0 until rows).map(_ -> value)).foreach { row =>
+          groups.insert(0, keys(1).hash(0, row), row)
+        }
+        groups.finishInput(0)
+        assert(totals(groups.result()).head === rows)
+        assert(groups.spillSize > 0)
+      }
     }
   }
 
