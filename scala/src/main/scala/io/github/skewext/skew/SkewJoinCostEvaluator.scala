@@ -5,21 +5,25 @@ import io.github.skewext.skew.exec.SplitOperator
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{Cost, CostEvaluator}
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SparkShims
 
 /**
  * A cost evaluator for `spark.sql.adaptive.customCostEvaluatorClass`, needed for forced splits of
- * skewed joins. A plan with more split joins, Spark's or ours, is cheaper than any plan with fewer.
- * Among plans with equally many, the one with fewer shuffles is cheaper. Spark's own evaluator
- * counts only Spark's joins, and only if splits are forced.
+ * skewed joins. If splits are forced, a plan with more split joins, Spark's or ours, is cheaper than
+ * any plan with fewer. Among plans with equally many, the one with fewer shuffles is cheaper. Spark's
+ * own evaluator counts only Spark's joins.
  */
 class SkewJoinCostEvaluator extends CostEvaluator {
   override def evaluateCost(plan: SparkPlan): Cost = SkewJoinCost(
-    splitJoins = plan.collect {
-      case join @ SplitOperator(_) => join
-      case join if SparkShims.isSkewJoin(join) => join
-    }.size,
+    splitJoins =
+      if (SQLConf.get.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN)) splitJoins(plan) else 0,
     shuffles = plan.collect { case shuffle: ShuffleExchangeLike => shuffle }.size)
+
+  private def splitJoins(plan: SparkPlan): Int = plan.collect {
+    case join @ SplitOperator(_) => join
+    case join if SparkShims.isSkewJoin(join) => join
+  }.size
 }
 
 private[skewext] case class SkewJoinCost(splitJoins: Int, shuffles: Int) extends Cost {

@@ -7,7 +7,7 @@ import io.github.skewext.stable.BuiltinShuffledJoin
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.adaptive.SkewJoinChildWrapper
+import org.apache.spark.sql.execution.adaptive.{OptimizeShuffleWithLocalRead, SkewJoinChildWrapper}
 import org.apache.spark.sql.execution.exchange.{EnsureRequirements, ValidateRequirements}
 import org.apache.spark.sql.execution.{ProjectExec, SortExec, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
@@ -60,6 +60,7 @@ object ForceSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
   override def apply(plan: SparkPlan): SparkPlan = if (isEnabled && isForced) {
     splitJoins(plan) { (whole, join, splits) =>
       if (splits.map(replace(whole, join, _)).exists(isValid)) Left(SkewReason.NotSkewed)
+      else if (isReadLocally(splits.head)) Left(SkewReason.KeysTogether)
       else Right(shuffled(replace(whole, join, splits.head)))
     }
   } else {
@@ -74,6 +75,10 @@ object ForceSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
     conf
       .getConf(SQLConf.ADAPTIVE_CUSTOM_COST_EVALUATOR_CLASS)
       .contains(classOf[SkewJoinCostEvaluator].getName)
+
+  /** Whether Spark would read an input by map tasks in place of the reads of the split. */
+  private def isReadLocally(split: SparkPlan): Boolean =
+    !OptimizeShuffleWithLocalRead(split).fastEquals(split)
 
   private def shuffled(plan: SparkPlan): SparkPlan = {
     // Spark has already decided which repartitions of the user are redundant.

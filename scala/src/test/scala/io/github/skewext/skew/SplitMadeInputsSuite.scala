@@ -6,7 +6,7 @@ import org.scalacheck.rng.Seed
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
-import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledJoin}
 import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
@@ -145,6 +145,27 @@ class SplitMadeInputsSuite extends SkewTest {
             case j: ShuffledJoin if j.isSkewJoin => j
           }.nonEmpty)
         }
+      }
+    }
+  }
+
+  test("force: not where Spark reads an input's shuffle by map tasks") {
+    val isSmall = udf((v: Long) => v < 20)
+    val made = left(2)
+      .join(third(0).where(isSmall(col("v2"))), col("l") === col("c"))
+      .join(right(0).hint("merge"), col("l") === col("r"), "left")
+      .groupBy("l")
+      .agg(max("s0"), max("v1"))
+    withSQLConf(
+      Force -> "true",
+      "spark.sql.adaptive.autoBroadcastJoinThreshold" -> "2000",
+      "spark.sql.adaptive.customCostEvaluatorClass" -> classOf[SkewJoinCostEvaluator].getName) {
+      val df = again(made)
+      checkWhole(df)
+      assert(collect(df.queryExecution.executedPlan) { case j: BroadcastHashJoinExec => j }.size === 1)
+      assert(reasons(df).contains(SkewReason.KeysTogether))
+      withSQLConf("spark.sql.adaptive.localShuffleReader.enabled" -> "false") {
+        checkSplit(again(made))
       }
     }
   }
