@@ -23,6 +23,10 @@ PYSPARK := $(shell sed -n 's/.*SparkLine."$(SPARK)", "\([^"]*\)".*/\1/p' project
 ifeq ($(PYSPARK),)
 $(error There is no line $(SPARK) of Spark here; the lines are $(LINES))
 endif
+OLDEST_PYTHON := $(shell sed -n 's/.*SparkLine."$(SPARK)",.*, "\([^"]*\)", Seq.*/\1/p' project/SparkVersions.scala)
+ifneq ($(and $(filter test-tools,$(MAKECMDGOALS)),$(filter-out $(firstword $(LINES)),$(SPARK))),)
+$(error The tools are tested on Spark $(firstword $(LINES)) only)
+endif
 
 # Of Spark 4 with what its Connect client needs; that of 3.5 has an environment of its own.
 REQUIREMENTS := python/requirements-dev.txt \
@@ -172,7 +176,7 @@ test-python: $(WHEEL) $(VENV_STAMP) $(if $(ARGS),,$(CLASS_ARCHIVE)) ## pytest an
 	cd python && ../$(PY) -m pytest -o 'python_files=test_*.py smoke_*.py' \
 	  $(if $(ARGS),$(ARGS),-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=10 $(JUNIT))
 
-durations: ## Store how long tests took in build-tools/test_seconds.tsv, after `make test`
+durations: ## Store how long tests took in build-tools/test_seconds.tsv, after `make test-ci`
 	$(PYTHON) build-tools/test_seconds.py $(LINES:%=target/spark-%)
 
 features: ## Fill the table of tests by feature in docs/compatibility.md, after runs on the lines
@@ -313,8 +317,8 @@ $(CLASS_ARCHIVE): build-tools/class_archive.py $(VENV_STAMP) | $(JAR_STAMP)
 
 # The .pth file makes the package in the tree importable: no installed copy that could be stale.
 $(VENV_STAMP): $(REQUIREMENTS) $(if $(filter-out $(firstword $(LINES)),$(SPARK)),project/SparkVersions.scala)
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 14))' || \
-	  { echo "This needs Python 3.9 to 3.13; choose one with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not tuple(map(int, "$(OLDEST_PYTHON)".split("."))) <= sys.version_info < (3, 14))' || \
+	  { echo "Spark $(SPARK) needs Python $(OLDEST_PYTHON) to 3.13; choose one with PYTHON=..." >&2; exit 1; }
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
 	sed 's/^pyspark==.*/pyspark==$(PYSPARK)/' $(REQUIREMENTS) > $(VENV)/requirements.txt

@@ -3,6 +3,7 @@
  * and descriptors differ that one text compiles to.
  *
  * @param java the Java release whose bytecode and API the jar uses: the oldest that this Spark runs on
+ * @param python the oldest Python for this line: PySpark's, and not below that of our package
  * @param shims the folders `scala-spark-<shim>` of sources that are for this line and not for all
  * @param semanticdb the newest SemanticDB plugin that is published for this Scala version
  * @param iceberg the release for the tests of MERGE; empty if there is none for this line
@@ -17,6 +18,7 @@ case class SparkLine(
     spark: String,
     scala: String,
     java: String,
+    python: String,
     shims: Seq[String],
     semanticdb: String,
     iceberg: String,
@@ -31,11 +33,11 @@ object SparkVersions {
   // The Makefile and a test read it, too, a line of text for each.
   // format: off
   val all: Seq[SparkLine] = Seq(
-    SparkLine("3.5", "3.5.9", "2.12.18", "8", Seq("3.5", "3.5-4.0", "3.5-4.1", "iceberg"), "4.8.10", "1.10.0", "3.3.2", "3.5.7"),
-    SparkLine("4.0", "4.0.5", "2.13.16", "17", Seq("4", "4.0", "3.5-4.0", "3.5-4.1", "4.0-4.2"), "4.14.2", "", "", "", fromPySpark = true),
-    SparkLine("4.1", "4.1.2", "2.13.17", "17", Seq("4", "4.1", "3.5-4.1", "4.0-4.2", "4.1-4.3", "iceberg"), "4.15.0", "1.12.0", "", ""),
-    SparkLine("4.2", "4.2.0", "2.13.18", "17", Seq("4", "4.2", "4.0-4.2", "4.1-4.3", "4.2-4.3"), "4.14.2", "", "", ""),
-    SparkLine("4.3", "4.3.0", "2.13.18", "17", Seq("4", "4.1-4.3", "4.2-4.3", "4.3"), "4.14.2", "", "", "", fromPySpark = true))
+    SparkLine("3.5", "3.5.9", "2.12.18", "8", "3.9", Seq("3.5", "3.5-4.0", "3.5-4.1", "iceberg"), "4.8.10", "1.10.0", "3.3.2", "3.5.7"),
+    SparkLine("4.0", "4.0.5", "2.13.16", "17", "3.9", Seq("4", "4.0", "3.5-4.0", "3.5-4.1", "4.0-4.2"), "4.14.2", "", "", "", fromPySpark = true),
+    SparkLine("4.1", "4.1.2", "2.13.17", "17", "3.10", Seq("4", "4.1", "3.5-4.1", "4.0-4.2", "4.1-4.3", "iceberg"), "4.15.0", "1.12.0", "", ""),
+    SparkLine("4.2", "4.2.0", "2.13.18", "17", "3.10", Seq("4", "4.2", "4.0-4.2", "4.1-4.3", "4.2-4.3"), "4.14.2", "", "", ""),
+    SparkLine("4.3", "4.3.0", "2.13.18", "17", "3.11", Seq("4", "4.1-4.3", "4.2-4.3", "4.3"), "4.14.2", "", "", "", fromPySpark = true))
   // format: on
 
   /** The line to build: `-Dspark.line=4.2`, else the default one. */
