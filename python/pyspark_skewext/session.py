@@ -173,8 +173,9 @@ def _runs_without_extension() -> bool:
 def register(spark: SparkSession) -> None:
     """Offer the joins in a session that was started without the extension.
 
-    It loads the jar into the driver and sends it to the executors. The rules for adaptive execution
-    and for SQL need :func:`configure`, because Spark adds rules only when a session starts.
+    It loads the jar into the driver and sends it to the executors. The joins that are called by
+    name work. The table functions and the rules for SQL and adaptive execution need
+    :func:`configure`, because Spark adds these only when a session starts.
 
     Parameters
     ----------

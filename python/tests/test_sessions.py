@@ -160,10 +160,18 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     skewext.register(spark)
     skewext.register(spark)
-assert "adaptive rules" in str(caught[0].message), caught
+warned = str(caught[0].message)
+assert "latest and skew_join work, but the hint SKEW_JOIN, the table functions" in warned, caught
 assert skewext.is_enabled(spark)
 assert right.split("/")[-1] in jars(spark)
 join(spark)
+# What the warning names: it works, or is missing.
+rows = spark.range(6).selectExpr("id % 3 AS k", "id AS t")
+versions = skewext.asof(rows.selectExpr("k", "t AS u"), time="u")
+assert skewext.asof_join(rows, versions, on="k", time="t").count() == 6
+assert skewext.latest(rows, on="k", by="t").count() == 3
+assert skewext.skew_join(rows, rows, "k", technique="broadcast_map").count() == 12
+assert spark.sql("SHOW FUNCTIONS LIKE 'skewext*'").count() == 0
 
 # The JVM has a thread of its own for every Python thread.
 failures = []

@@ -153,8 +153,9 @@ class ClassicEngine:
             self._offer_to_executors()
         api.register(self._spark._jsparkSession)
         warnings.warn(
-            "skewext was registered in a running session: multi_join and multi_full_join work, but "
-            "the adaptive rules (spreading rows with a null key over tasks) are missing; to have "
+            "skewext was registered in a running session: multi_join, multi_full_join, asof_join, "
+            "latest and skew_join work, but the hint SKEW_JOIN, the table functions, rewritten "
+            "joins, splits of skewed partitions and spreading of null keys are missing; to have "
             "them, start the session with pyspark_skewext.configure(builder) or with "
             f"spark.sql.extensions={EXTENSION}.",
             stacklevel=3,
