@@ -149,6 +149,10 @@ def asof_join(
     AnalysisException
         If an input lacks a column or is a stream, if Spark cannot compare times or keys, if a
         tolerance does not fit the type of the times, or if names of columns collide.
+    PySparkTypeError
+        If an argument has a wrong type.
+    PySparkValueError
+        If no table follows the spine, `how` is unknown, or `on` is empty or repeats a column.
 
     Examples
     --------

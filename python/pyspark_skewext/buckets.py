@@ -146,6 +146,11 @@ def write_bucketed(
     AnalysisException
         If a column is missing, or the table exists and `mode` forbids the write, or the table has
         other buckets, or is of another system (Delta, Iceberg).
+    PySparkTypeError
+        If an argument has a wrong type.
+    PySparkValueError
+        If `buckets` is not positive, `mode` is unknown, or a list of columns is empty, repeats a
+        column, or shares one with `partition_by`.
     QueryExecutionException
         If the table lacks rows after the write, because another write has removed them.
 

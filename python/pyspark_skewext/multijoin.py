@@ -109,6 +109,10 @@ def multi_join(
     AnalysisException
         If an input lacks a key column, if Spark cannot join on the key, or if the number of keys,
         roles or suffixes is wrong.
+    PySparkTypeError
+        If an argument has a wrong type.
+    PySparkValueError
+        If `how` or `indicator` is wrong, or `on` is empty or repeats a column.
 
     Notes
     -----

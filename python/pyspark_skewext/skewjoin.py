@@ -62,6 +62,10 @@ def skew_join(
     ------
     AnalysisException
         If a side lacks a key column, the technique cannot do the join, or an option is wrong.
+    PySparkTypeError
+        If an argument has a wrong type.
+    PySparkValueError
+        If `how` or `technique` is unknown, or `on` is empty or repeats a column.
 
     See Also
     --------

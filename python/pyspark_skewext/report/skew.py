@@ -93,6 +93,10 @@ def skew_report(
     ------
     AnalysisException
         If an input lacks a key column, or the keys cannot be compared.
+    PySparkTypeError
+        If an argument has a wrong type.
+    PySparkValueError
+        If a number is out of its range, or `on` is empty or repeats a column.
 
     See Also
     --------
