@@ -1,4 +1,4 @@
-"""Make a release: `make release VERSION=0.2.0`; RELEASING.md says what comes before and after.
+"""Make a release: `make release VERSION=0.3.0`; RELEASING.md says what comes before and after.
 
 Everything goes to target/release. Commit and tag are made last of all: whatever fails before
 leaves the tree as it was. Afterwards the version is the development version of the next release.
