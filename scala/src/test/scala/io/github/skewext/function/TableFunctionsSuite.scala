@@ -1,11 +1,15 @@
 package io.github.skewext.function
 
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Paths}
+
 import io.github.skewext.explain.Explainer
 import io.github.skewext.internal.BuildInfo
 import io.github.skewext.technique.SkewTechniques
 import io.github.skewext.{MultiJoinTest, PythonApi}
 import org.json4s.jackson.JsonMethods
 
+import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{TestSessions, TestShims}
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
@@ -321,6 +325,23 @@ class TableFunctionsSuite extends MultiJoinTest {
       SELECT key.k, sum(most_rows[0] * most_rows[1]) AS n
       FROM skewext_skew_report(TABLE(t), TABLE(u), 'k') WHERE key IS NOT NULL GROUP BY 1""")
     checkAnswer(counts, Seq(Row(2, 4L), Row(3, 0L)))
+  }
+
+  test("the page lists the arguments of each function in their order") {
+    val page = Paths.get(sys.props("skewext.root"), "docs", "sql.md")
+    val text = new String(Files.readAllBytes(page), UTF_8)
+    val signature = raw"(?m)^\| `(\w+)\((.*)\)` \|".r
+    val listed = signature.findAllMatchIn(text).map(m => m.group(1) -> m.group(2)).toMap
+    assert(listed.keySet === TableFunctions.all.map(_._1.funcName).toSet)
+    for ((name, _, function) <- TableFunctions.all) {
+      // The error for too many arguments lists the parameters.
+      val error = intercept[AnalysisException](function(Seq.fill(100)(Literal(1)))).getMessage
+      val taken = raw"it takes (.*)\.".r.findFirstMatchIn(error).get.group(1).replace("nothing", "")
+      val shown = listed(name.funcName).replaceFirst(raw"^(TABLE\(\w+\)(, |$$)|\.\.\., )+", "")
+      // The options of techniques are on another page.
+      if (shown.endsWith(", ...")) assert(taken.startsWith(shown.stripSuffix("...")))
+      else assert(taken === shown)
+    }
   }
 
   test("skewext_explain, skewext_query_report and skewext_version") {
