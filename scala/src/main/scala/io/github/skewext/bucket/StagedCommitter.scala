@@ -13,6 +13,8 @@ import org.apache.parquet.hadoop.{ParquetOutputCommitter, ParquetOutputFormat}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetDataSourceV2
 import org.apache.spark.sql.execution.datasources.{DataSource, SQLHadoopMapReduceCommitProtocol}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -113,11 +115,15 @@ private[bucket] object StagedCommitter {
     conf.get(SQLConf.OUTPUT_COMMITTER_CLASS.key) == null &&
     conf.get(SQLConf.PARQUET_OUTPUT_COMMITTER_CLASS.key, OfParquet) == OfParquet &&
     SummaryFiles.forall(conf.get(_, "none").equalsIgnoreCase("none")) &&
-    isFileOutputCommitter(conf, new Path(table.location)) &&
+    (isParquet(format) || isFileOutputCommitter(conf, new Path(table.location))) &&
     // Not where our jar has come too late for Hadoop's class loader.
     conf.getClassByNameOrNull(classOf[StagedCommitter].getName) == classOf[StagedCommitter]
   }
 
+  private def isParquet(format: Class[_]): Boolean =
+    Seq(classOf[ParquetFileFormat], classOf[ParquetDataSourceV2]).exists(_.isAssignableFrom(format))
+
+  /** For Parquet, Spark creates the committer itself, and does not ask for the factory. */
   private def isFileOutputCommitter(conf: Configuration, path: Path): Boolean =
     PathOutputCommitterFactory
       .getCommitterFactory(path, conf)

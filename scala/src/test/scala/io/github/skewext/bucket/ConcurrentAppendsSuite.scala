@@ -6,8 +6,10 @@ import java.net.URI
 import io.github.skewext.bucket.ConcurrentAppendsSuite._
 import org.apache.hadoop.fs.{FileStatus, Path, RawLocalFileSystem}
 import org.apache.hadoop.mapreduce.TaskAttemptContext
+import org.apache.hadoop.mapreduce.lib.output.{FileOutputCommitterFactory, NamedCommitterFactory}
 
 import org.apache.spark.internal.io.FileCommitProtocol.TaskCommitMessage
+import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.execution.QueryExecutionException
 import org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol
 import org.apache.spark.sql.internal.SQLConf
@@ -52,17 +54,36 @@ class ConcurrentAppendsSuite extends SortedBucketTest with RetriedTasks {
     assert(hidden === Nil)
   }
 
+  private def checkConcurrentAppends(partitionBy: Seq[String]): Unit =
+    withHookedTable(partitionBy) { folder =>
+      var second: Option[WrittenBuckets] = None
+      HookedFileSystem.onJobCommit(() => second = Some(append(data(50, from = 300), partitionBy)))
+      val first = append(data(30, from = 100), partitionBy)
+      assert(first.isKnown && first.buckets.map(_.rows).sum === 30)
+      assert(second.exists(w => w.isKnown && w.buckets.map(_.rows).sum == 50))
+      assertRows(data(10), data(30, from = 100), data(50, from = 300))
+      assertNothingStaged(folder)
+    }
+
   for (partitionBy <- Seq(Nil, Seq("p"))) {
     val of = if (partitionBy.isEmpty) "" else " of a partitioned table"
     test(s"an append that finishes while another one$of commits its job takes none of its rows") {
-      withHookedTable(partitionBy) { folder =>
-        var second: Option[WrittenBuckets] = None
-        HookedFileSystem.onJobCommit(() => second = Some(append(data(50, from = 300), partitionBy)))
-        val first = append(data(30, from = 100), partitionBy)
-        assert(first.isKnown && first.buckets.map(_.rows).sum === 30)
-        assert(second.exists(w => w.isKnown && w.buckets.map(_.rows).sum == 50))
-        assertRows(data(10), data(30, from = 100), data(50, from = 300))
-        assertNothingStaged(folder)
+      checkConcurrentAppends(partitionBy)
+    }
+  }
+
+  test("a committer factory of the file system, which Spark uses for all formats but Parquet") {
+    val factory = "mapreduce.outputcommitter.factory.scheme.hooked"
+    withSQLConf(factory -> classOf[NamedCommitterFactory].getName) {
+      checkConcurrentAppends(Nil)
+      withHookedTable() { _ =>
+        val parquet = spark.sessionState.catalog.getTableMetadata(TableIdentifier("t"))
+        def isStaged(format: String): Boolean =
+          StagedCommitter.options(spark, parquet.copy(provider = Some(format))).isDefined
+        assert(isStaged("parquet") && !isStaged("orc") && !isStaged("json"))
+        withSQLConf(factory -> classOf[FileOutputCommitterFactory].getName) {
+          assert(isStaged("orc"))
+        }
       }
     }
   }
