@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.{Ascending, SortOrder}
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.types.StructType
 
 /**
@@ -23,12 +24,15 @@ private[skewext] case class SortedFiles(most: Int, bytes: Long)
  */
 private[skewext] object SortedFiles {
 
-  /** The order of each file of the scan: the leading sort columns that the scan reads. */
+  /**
+   * The order of each file of the scan: the leading sort columns that the scan reads. It ends at a
+   * string with a collation, because ALTER TABLE changes the collation and leaves the files.
+   */
   def order(scan: FileSourceScanExec): Seq[SortOrder] = if (scan.bucketedScan) {
     scan.relation.bucketSpec.toSeq
       .flatMap(_.sortColumnNames)
       .map(name => scan.output.find(_.name == name))
-      .takeWhile(_.isDefined)
+      .takeWhile(_.exists(column => !SparkShims.hasCollation(column.dataType)))
       .flatten
       .map(SortOrder(_, Ascending))
   } else {
