@@ -15,7 +15,11 @@ from typing import Any
 
 SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
 
-_FLAGS = {"-v", "--verbose", "--supervise", "-h", "--help", "--version", "--usage-error"}
+_LOAD_DEFAULTS = "--load-spark-defaults"
+_FLAGS = {
+    *("-v", "--verbose", "--supervise", "-h", "--help", "--version", "--usage-error"),
+    _LOAD_DEFAULTS,
+}
 _SETTINGS = {"--jars": "spark.jars", "--packages": "spark.jars.packages"}
 
 
@@ -25,6 +29,7 @@ class SubmitArguments:
 
     tokens: list[str]
     properties_file: str | None = None
+    loads_defaults: bool = False
     conf: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -36,6 +41,7 @@ class SubmitArguments:
                 key, _, setting = value.partition("=")
                 parsed.conf[key.strip()] = setting
         parsed.properties_file = options.get("--properties-file")
+        parsed.loads_defaults = _LOAD_DEFAULTS in options
         # An option goes before the setting that it stands for.
         parsed.conf.update({_SETTINGS[o]: options[o] for o in _SETTINGS if o in options})
         return parsed
@@ -68,9 +74,19 @@ class SubmitArguments:
         return spans
 
 
-def default_settings(properties_file: str | None = None) -> dict[str, str]:
-    """Read ``spark-defaults.conf``, or the file of ``--properties-file``."""
-    path = Path(properties_file) if properties_file else _defaults_file()
+def default_settings(
+    properties_file: str | None = None, loads_defaults: bool = False
+) -> dict[str, str]:
+    """Read ``spark-defaults.conf``, or the file of ``--properties-file``, or both."""
+    settings: dict[str, str] = {}
+    if loads_defaults or not properties_file:
+        settings.update(_settings_in(_defaults_file()))
+    if properties_file:
+        settings.update(_settings_in(Path(properties_file)))
+    return settings
+
+
+def _settings_in(path: Path) -> dict[str, str]:
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -102,7 +102,7 @@ def _configure_fresh(options: dict[str, Any]) -> None:
     """Set options for a JVM that starts with them and with the submit arguments."""
     jar = jar_path()
     submit = SubmitArguments.from_environment()
-    defaults = default_settings(submit.properties_file)
+    defaults = default_settings(submit.properties_file, submit.loads_defaults)
 
     def known(key: str) -> str:
         return _first(options.get(key), submit.conf.get(key), defaults.get(key))

@@ -157,6 +157,20 @@ def test_properties_file_of_submit_arguments(
     assert fresh()[JARS] == f"/p/p.jar,{jar}"
 
 
+def test_properties_file_beside_the_defaults_file(
+    jar: str, conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (conf_dir / "spark-defaults.conf").write_text(
+        "spark.jars /d/d.jar\nspark.sql.extensions d.Ext\n"
+    )
+    file = tmp_path / "my.conf"
+    file.write_text("spark.jars /p/p.jar\n")
+    arguments = f"--properties-file {file} --load-spark-defaults --conf spark.x=y pyspark-shell"
+    monkeypatch.setenv(SUBMIT_ARGS, arguments)
+    # As in Spark, the file of the arguments goes before the other one.
+    assert fresh() == {JARS: f"/p/p.jar,{jar}", EXTENSIONS: f"d.Ext,{EXTENSION}"}
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -186,6 +200,7 @@ def test_missing_defaults_file() -> None:
         ("", None),
         ("--jars a --jars b pyspark-shell", "b"),
         ("--supervise --jars a pyspark-shell", "a"),
+        ("--load-spark-defaults --jars a pyspark-shell", "a"),
         ("pyspark-shell --jars a", None),
         ("-c spark.jars=a pyspark-shell", "a"),
         ("--conf=spark.jars=a pyspark-shell", "a"),
