@@ -45,8 +45,8 @@ class WrittenBuckets(Shown):
         The numbers of the buckets with more than `factor` times the rows of the median one, the
         largest first (``spark.sql.adaptive.skewJoin.skewedPartitionFactor``).
     known
-        Whether files and bytes are known. If not, all rows are in the table, but counting the files
-        failed. Another write would write the rows twice.
+        Whether files and bytes are known. If not, all rows were committed, but the files could not
+        be counted. Another write would write the rows twice.
     """
 
     table: str

@@ -62,7 +62,7 @@ private[bucket] object WriteCheck {
     whole.find { case (write, _, _) => claim(write) } match {
       case Some((_, names, _)) => Right(names)
       case None if counted.isEmpty => Right(Set.empty)
-      case None if named.size < files.size =>
+      case None if named.isEmpty && files.nonEmpty =>
         throw new IllegalStateException("New files have names that tell neither task nor write.")
       case None =>
         val parts = others.map(_._3).filter { rows =>

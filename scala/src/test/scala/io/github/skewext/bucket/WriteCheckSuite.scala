@@ -68,5 +68,8 @@ class WriteCheckSuite extends AnyFunSuite {
     val ofTasks =
       (0 to 1).map(task => s"part-0000$task-tid-4-$a-$task-c000_0000$task.parquet" -> 1L)
     intercept[IllegalStateException](ownFiles(counted, ofTasks.toMap))
+    // Beside files of a write whose rows are missing, they tell nothing.
+    val part = missing(counted, "other.parquet" -> 3L, file(0, a, 0) -> 5L)
+    assert(part === WriteCheck.Missing(Map(1 -> 7L), found = 5, isLeast = false))
   }
 }
