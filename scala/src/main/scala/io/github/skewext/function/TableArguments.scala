@@ -76,6 +76,20 @@ private[function] class TableArguments(
     case other => wrong(name, "a string or an array of strings", other)
   }
 
+  /** The name of a column, or several. */
+  def names(name: String): Option[Seq[String]] = texts(name).map { found =>
+    if (found.contains(null)) fail(s"a name in '$name' is NULL.")
+    found
+  }
+
+  /** Names of columns, or a flag: true for `default`, false for none. */
+  def namesOrFlag(name: String, default: Seq[String]): Option[Seq[String]] =
+    if (values.get(name).exists(_.isInstanceOf[Boolean])) {
+      flag(name).map(if (_) default else Nil)
+    } else {
+      names(name)
+    }
+
   /** Whether it is a list of lists. */
   def isNested(name: String): Boolean = values.get(name).exists {
     case list: scala.collection.Seq[_] => list.exists(_.isInstanceOf[scala.collection.Seq[_]])

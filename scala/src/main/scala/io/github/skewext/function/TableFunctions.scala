@@ -262,14 +262,15 @@ object TableFunctions {
 
   private def writeBucketed(arguments: TableArguments): LogicalPlan = {
     requireTables(arguments, 1, 1)
-    val by = arguments.required("by", arguments.texts("by"))
+    val by = arguments.required("by", arguments.names("by"))
+    if (by.isEmpty) arguments.fail("the argument 'by' must have at least one name.")
     val finding = WriteFinding(
       arguments.required("table", arguments.text("table")),
       by,
       arguments.required("buckets", arguments.whole("buckets", 1, Int.MaxValue)).toInt,
-      arguments.texts("sort").getOrElse(by),
+      arguments.namesOrFlag("sort", by).getOrElse(by),
       arguments.text("mode").getOrElse("error"),
-      arguments.texts("partition_by").getOrElse(Nil),
+      arguments.names("partition_by").getOrElse(Nil),
       arguments.text("format"),
       arguments.pairs("options").getOrElse(Map.empty))
     relation(finding, arguments)

@@ -250,11 +250,22 @@ class TableFunctionsSuite extends MultiJoinTest {
       write(", sort => array(), mode => 'overwrite', partition_by => array('v'), format => 'orc'")
         .collect()
       assert(spark.table("written_by_sql").inputFiles.forall(_.contains("/v=")))
+      for ((sort, columns) <- Seq("false" -> None, "true" -> Some("[`k`]"))) {
+        write(s", sort => $sort, mode => 'overwrite'").collect()
+        val found = sql("DESCRIBE EXTENDED written_by_sql").where("col_name = 'Sort Columns'")
+        assert(found.collect().map(_.getString(1)).find(_ != "[]") === columns)
+      }
     }
     val query = "skewext_write_bucketed(TABLE(b), 't'"
     fails(s"$query)")("the argument 'by' is missing.")
     fails(s"$query, 'k')")("the argument 'buckets' is missing.")
     fails(s"$query, 'k', 0)")("'buckets' must be a whole number from 1")
+    fails(s"$query, array(), 2)")("the argument 'by' must have at least one name.")
+    for (name <- Seq("by", "sort", "partition_by")) {
+      val by = if (name == "by") "" else ", by => 'k'"
+      fails(s"$query, buckets => 2$by, $name => array('k', NULL))")(s"a name in '$name' is NULL.")
+    }
+    fails(s"$query, 'k', 2, sort => 3)")("the argument 'sort' must be a string or an array")
     fails(s"$query, 'k', 2, options => 'x')")("the argument 'options' must be a map, not x.")
   }
 
