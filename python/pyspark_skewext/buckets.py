@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _MODES = ("error", "errorifexists", "append", "overwrite", "ignore")
+_MOST_BUCKETS = 2**31 - 1
 _SHOWN = 20
 
 
@@ -201,6 +202,8 @@ def _check(table: object, buckets: object, mode: object, format: object) -> None
     if isinstance(buckets, int) and buckets <= 0:
         raise value_error(f"buckets must be at least 1, not {buckets}.")
     check_type(mode, str, "mode must be a word")
+    if isinstance(buckets, int) and buckets > _MOST_BUCKETS:
+        raise value_error(f"buckets must be at most {_MOST_BUCKETS}, not {buckets}.")
     if mode not in _MODES:
         raise value_error(f"mode must be one of {', '.join(_MODES)}, not {mode!r}.")
     check_type(format, (str, type(None)), "format must be a word or None")

@@ -116,6 +116,7 @@ def test_the_result_prints_as_a_table(spark: SparkSession) -> None:
     ("kind", "words", "arguments"),
     [
         (PySparkValueError, "buckets must be at least 1, not 0", {"buckets": 0}),
+        (PySparkValueError, "buckets must be at most 2147483647, not", {"buckets": 2**31}),
         (PySparkTypeError, "buckets must be a number, not str", {"buckets": "4"}),
         (PySparkTypeError, "buckets must be a number, not bool", {"buckets": True}),
         (AnalysisException, "'usr', which df does not have (did you mean 'user'?)", {"by": "usr"}),

@@ -99,6 +99,7 @@ def test_from_the_command_line(
 def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         skewext.query_report(**arguments)
+        ({"query": 2**63}, PySparkValueError, f"not {2**63}"),
 
 
 def test_a_dataframe_is_in_no_log(spark: SparkSession) -> None:

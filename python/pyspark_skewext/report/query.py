@@ -119,7 +119,7 @@ def _check(query: object, event_log: object, progress: object) -> None:
     if not is_frame:
         kinds = (int, type(None))
         check_type(query, kinds, "query must be a DataFrame, the number of a query or None")
-    if isinstance(query, int) and query < 0:
+    if isinstance(query, int) and not 0 <= query < 2**63:
         raise value_error(f"query must be the number of a query, not {query}.")
     check_type(event_log, (str, os.PathLike, type(None)), "event_log must be a path")
     if event_log is not None and is_frame:
