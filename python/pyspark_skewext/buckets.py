@@ -204,6 +204,7 @@ def _check(table: object, buckets: object, mode: object, format: object) -> None
     check_type(mode, str, "mode must be a word")
     if isinstance(buckets, int) and buckets > _MOST_BUCKETS:
         raise value_error(f"buckets must be at most {_MOST_BUCKETS}, not {buckets}.")
-    if mode not in _MODES:
+    check_type(mode, str, "mode must be a word")
+    if str(mode).lower() not in _MODES:
         raise value_error(f"mode must be one of {', '.join(_MODES)}, not {mode!r}.")
     check_type(format, (str, type(None)), "format must be a word or None")

@@ -108,7 +108,7 @@ def test_the_result_prints_as_a_table(spark: SparkSession) -> None:
     assert "1 of 30 buckets have more than 20 times the rows" in text
     assert "<table>" in written._repr_html_() and "skewed" in written._repr_html_()
     assert written.to_dict()["buckets"][most.number]["rows"] == most.rows
-    nothing = skewext.write_bucketed(hot, "t0", "user", 30, mode="ignore")
+    nothing = skewext.write_bucketed(hot, "t0", "user", 30, mode="Ignore")
     assert (nothing.files, nothing.rows, nothing.skewed) == (0, 0, [])
 
 

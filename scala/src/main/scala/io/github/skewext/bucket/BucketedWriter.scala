@@ -1,5 +1,7 @@
 package io.github.skewext.bucket
 
+import java.util.Locale
+
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
@@ -9,8 +11,8 @@ import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.{BucketSpec, CatalogTable, CatalogTableType}
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand
-import org.apache.spark.sql.execution.datasources.{CreateTable, DataSource, FileStatusWithMetadata, HadoopFsRelation, LogicalRelation, TextBasedFileFormat}
 import org.apache.spark.sql.execution.datasources.json.JsonFileFormat
+import org.apache.spark.sql.execution.datasources.{CreateTable, DataSource, FileStatusWithMetadata, HadoopFsRelation, LogicalRelation, TextBasedFileFormat}
 import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecutionException}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
@@ -44,7 +46,7 @@ final class BucketedWriter(
   def write(): WrittenBuckets = SqlInternals.withActive(session) {
     val before = existing
     before.flatMap(_.provider).foreach(checkFormat)
-    val saveMode = mode match {
+    val saveMode = mode.toLowerCase(Locale.ROOT) match {
       // If the table does not exist, this creates it.
       case "append" => SaveMode.Append
       case "overwrite" => SaveMode.Overwrite

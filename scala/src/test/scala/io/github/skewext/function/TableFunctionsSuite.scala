@@ -251,7 +251,7 @@ class TableFunctionsSuite extends MultiJoinTest {
         .collect()
       assert(spark.table("written_by_sql").inputFiles.forall(_.contains("/v=")))
       for ((sort, columns) <- Seq("false" -> None, "true" -> Some("[`k`]"))) {
-        write(s", sort => $sort, mode => 'overwrite'").collect()
+        write(s", sort => $sort, mode => 'Overwrite'").collect()
         val found = sql("DESCRIBE EXTENDED written_by_sql").where("col_name = 'Sort Columns'")
         assert(found.collect().map(_.getString(1)).find(_ != "[]") === columns)
       }
