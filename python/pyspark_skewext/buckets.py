@@ -158,7 +158,8 @@ def write_bucketed(
     Notes
     -----
     One task writes each bucket, so a bucket with most of the rows takes most of the time. Several
-    appends to a table may run at the same time, with the committer that is Spark's default.
+    appends to an existing table may run at the same time, with the committer that is Spark's
+    default.
 
     Examples
     --------
@@ -201,7 +202,6 @@ def _check(table: object, buckets: object, mode: object, format: object) -> None
     check_type(buckets, int, "buckets must be a number")
     if isinstance(buckets, int) and buckets <= 0:
         raise value_error(f"buckets must be at least 1, not {buckets}.")
-    check_type(mode, str, "mode must be a word")
     if isinstance(buckets, int) and buckets > _MOST_BUCKETS:
         raise value_error(f"buckets must be at most {_MOST_BUCKETS}, not {buckets}.")
     check_type(mode, str, "mode must be a word")
