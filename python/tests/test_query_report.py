@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,14 @@ def test_a_dataframe_its_number_the_last_and_its_log_tell_the_same(
         skewext.query_report(last.query, event_log=path)
 
 
+def test_in_a_thread_without_an_active_session(event_log: tuple[str, int]) -> None:
+    number = event_log[1]
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(SparkSession.getActiveSession).result() is None
+        report = threads.submit(skewext.query_report, number).result()
+    assert str(report) == str(skewext.query_report(number))
+
+
 def test_from_the_command_line(
     event_log: tuple[str, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,6 +99,7 @@ def test_from_the_command_line(
         ({"query": "1"}, PySparkTypeError, "number of a query or None, not str"),
         ({"query": True}, PySparkTypeError, "not bool"),
         ({"query": -1}, PySparkValueError, "not -1"),
+        ({"query": 2**63}, PySparkValueError, f"not {2**63}"),
         ({"event_log": 7}, PySparkTypeError, "must be a path, not int"),
         ({"progress": 7}, PySparkTypeError, "function of two numbers"),
         ({"event_log": "/no/such/log"}, AnalysisException, "There is no event log /no/such/log"),
@@ -99,7 +109,6 @@ def test_from_the_command_line(
 def test_wrong_arguments(arguments: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         skewext.query_report(**arguments)
-        ({"query": 2**63}, PySparkValueError, f"not {2**63}"),
 
 
 def test_a_dataframe_is_in_no_log(spark: SparkSession) -> None:

@@ -86,7 +86,7 @@ def query_report(
         If there is no such query, if it still runs, if Spark has forgotten its tasks, or if the
         event log is not readable or has no query.
     PySparkRuntimeError
-        If no session is active.
+        If there is no session.
 
     See Also
     --------

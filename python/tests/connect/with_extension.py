@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import runpy
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -142,3 +143,13 @@ def test_the_check_for_databricks(spark: SparkSession) -> None:
     found = runpy.run_path(str(NOTEBOOK), init_globals={"spark": spark})["found"]
     assert len(found) == 13
     assert [line for line in found if line[1] != "yes"] == []
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(SparkSession.getActiveSession).result() is None
+        assert threads.submit(skewext.query_report).result().stages
+
+
+def test_no_session(sides: tuple[DataFrame, DataFrame]) -> None:
+    df: Any = sides[0]
+    for call in (skewext.doctor, skewext.is_enabled, skewext.register):
+        with pytest.raises(PySparkTypeError, match="Expected a SparkSession, not DataFrame"):
+            call(df)
