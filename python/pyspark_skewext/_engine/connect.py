@@ -26,7 +26,6 @@ from pyspark_skewext._engine.calls import (
     frames_of,
     identifier,
     nothing_active,
-    quoted,
 )
 from pyspark_skewext._errors import first_line, runtime_error, type_error, value_error
 from pyspark_skewext._jvm import EXTENSION, is_connect
@@ -38,6 +37,12 @@ if TYPE_CHECKING:
 
 # How a server says that it does not know a function.
 _NO_FUNCTION = ("UNRESOLVABLE_TABLE_VALUED_FUNCTION", "UNRESOLVED_ROUTINE")
+
+# A part of a column's name, as Spark reads it.
+_PART = r"(?:`(?:[^`]|``)+`|[^`.]+)"
+
+# The least share of a key's rows where the number of partitions is known only afterwards.
+_AUTO_SHARE = 0.001
 
 # The version of each server's jar; empty without one.
 _versions: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
@@ -220,10 +225,13 @@ class ConnectEngine:
                 "With Spark Connect, salted needs hot_keys where on is a condition. "
                 "skew_report finds them."
             )
-        average = 1 / int(str(self._spark.conf.get("spark.sql.shuffle.partitions")))
+        partitions = str(self._spark.conf.get("spark.sql.shuffle.partitions"))
+        # Databricks has the value auto.
+        average = 1 / int(partitions) if partitions.isdecimal() else _AUTO_SHARE
         share = min(max(average, LEAST_SHARE), LARGEST_SHARE)
         count = KeyCount([left, right], [list(names)] * 2, None, share, False, None)
         figures, rows = self.skew_report(count)
+        average = 1 / figures["shuffle_partitions"]
         least = average * sum(each["rows"] for each in figures["inputs"])
         return [
             tuple(row[: len(names)])
@@ -239,16 +247,21 @@ def _orders(given: Sequence[Any] | None) -> list[str] | None:
 
 def _order(given: Any) -> str:
     if isinstance(given, str):
-        name, order = given, ""
-    else:
-        found = re.fullmatch(r"Column<'(\w+)( (?:ASC|DESC)(?: NULLS \w+)?)?'>", str(given))
-        if found is None:
-            raise type_error(
-                "With Spark Connect, an order is the name of a column, or a Column like "
-                f'sf.desc("name"), not {given}.'
-            )
-        name, order = found[1], found[2] or ""
-    return identifier(name) + order
+        return identifier(given)
+    ordered = given._expr
+    column = ordered._child if type(ordered).__name__ == "SortOrder" else ordered
+    name = str(column)
+    is_column = type(column).__name__ == "ColumnReference"
+    if not (is_column and re.fullmatch(rf"{_PART}(\.{_PART})*", name)):
+        raise type_error(
+            "With Spark Connect, an order is the name of a column, or a Column like "
+            f'sf.desc("name"), not {given}.'
+        )
+    parts = [
+        identifier(part[1:-1].replace("``", "`") if part.startswith("`") else part)
+        for part in re.findall(_PART, name)
+    ]
+    return ".".join(parts) + str(ordered)[len(name) :]
 
 
 def _sql(value: Any) -> str:
@@ -260,7 +273,8 @@ def _sql(value: Any) -> str:
     if isinstance(value, float):
         return f"double('{value}')"
     if isinstance(value, str):
-        return quoted(value)
+        # spark.sql.parser.escapedStringLiterals changes how a backslash is read.
+        return f"string(X'{value.encode().hex()}')" if set(value) & {"\\", "'"} else f"'{value}'"
     if isinstance(value, Interval):
         return value.sql()
     if isinstance(value, Decimal):
@@ -270,6 +284,11 @@ def _sql(value: Any) -> str:
         return f"TIMESTAMP'{value.astimezone(datetime.timezone.utc).isoformat(' ')}'"
     if isinstance(value, datetime.date):
         return f"DATE'{value.isoformat()}'"
+    if isinstance(value, datetime.time):
+        return f"TIME'{value.replace(tzinfo=None).isoformat()}'"
+    if isinstance(value, datetime.timedelta):
+        seconds = f"{value.seconds}.{value.microseconds:06}BD"
+        return f"make_dt_interval({value.days}, 0, 0, {seconds})"
     if isinstance(value, (bytes, bytearray)):
         return f"X'{value.hex()}'"
     if isinstance(value, dict):

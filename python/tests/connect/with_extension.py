@@ -6,7 +6,7 @@ import os
 import re
 import runpy
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from multisets import assert_same_rows
 from pyspark.errors import AnalysisException, PySparkTypeError, PySparkValueError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, types
 from pyspark.sql import functions as sf
 from stock import setting
 from test_skew_join import TECHNIQUES
@@ -72,6 +72,7 @@ def test_techniques_and_options_that_are_not(
     [
         *("a,b; 'c' \\", " ", b"a\x00", Decimal("-1.50"), True, 2**40, 0.5),
         *(date(2024, 2, 29), datetime(2024, 2, 29, 1, 2, 3, 4)),
+        *(timedelta(days=400, seconds=3723, microseconds=4), timedelta(microseconds=-1)),
     ],
     ids=repr,
 )
@@ -81,6 +82,38 @@ def test_hot_keys_of_any_type(spark: SparkSession, key: Any) -> None:
     joined = skewext.skew_join(left, right, "k", "full", skewext.Salted(2, hot_keys=[key]))
     assert "1 hot key: each has its rows divided" in str(skewext.explain(joined))
     assert_same_rows(joined, left.join(right, "k", "full"))
+
+
+@pytest.mark.skipif(not hasattr(types, "TimeType"), reason="there is no TIME yet")
+def test_hot_keys_of_type_time(spark: SparkSession) -> None:
+    with setting(spark, "spark.sql.timeType.enabled", True):
+        test_hot_keys_of_any_type(spark, time(1, 2, 3, 4))
+
+
+def test_other_rules_for_a_backslash(
+    spark: SparkSession, sides: tuple[DataFrame, DataFrame]
+) -> None:
+    with setting(spark, "spark.sql.parser.escapedStringLiterals", True):
+        test_hot_keys_of_any_type(spark, "a\\b 'c'")
+        test_a_name_that_would_end_the_text_of_a_query(sides)
+
+
+def test_partitions_whose_number_is_not_known(
+    sides: tuple[DataFrame, DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conf = type(sides[0].sparkSession.conf)
+    get = conf.get
+    joined = skewext.skew_join(*sides, "k", "full", "salted")
+    # As on Databricks. Spark itself refuses the value.
+    key = "spark.sql.shuffle.partitions"
+    monkeypatch.setattr(
+        conf, "get", lambda self, *given: "auto" if given[0] == key else get(self, *given)
+    )
+    again = skewext.skew_join(*sides, "k", "full", "salted")
+    monkeypatch.undo()
+    assert "1 hot key: each has its rows divided" in str(skewext.explain(again))
+    assert str(skewext.explain(again)) == str(skewext.explain(joined))
+    assert_same_rows(again, joined)
 
 
 def test_joins_that_a_technique_cannot_do(sides: tuple[DataFrame, DataFrame]) -> None:
@@ -100,9 +133,22 @@ def test_columns_that_are_no_constants_of_sql(sides: tuple[DataFrame, DataFrame]
     left, right = sides
     with pytest.raises(PySparkTypeError, match="an order is the name of a column"):
         skewext.latest(left, "k", by=-left.v)
+    with pytest.raises(PySparkTypeError, match="an order is the name of a column"):
+        skewext.latest(left, "k", by=sf.expr("v").desc())
     versions = skewext.asof(right, time="v", tolerance=sf.lit(3))
     with pytest.raises(PySparkTypeError, match="type Column cannot be sent"):
         skewext.asof_join(left, versions, on="k", time="v")
+
+
+@pytest.mark.parametrize("name", ["first name", "`a.b`", "`a``b`", "s.v", "s.`v w`"])
+def test_orders_by_any_column(sides: tuple[DataFrame, DataFrame], name: str) -> None:
+    columns = ["v AS `first name`", "v AS `a.b`", "v AS `a``b`", "struct(v, v AS `v w`) AS s"]
+    left = sides[0].selectExpr("k", *columns)
+    for by in (sf.desc(name), sf.col(name).desc_nulls_first(), sf.col(name)):
+        newest = skewext.latest(left, "k", by=by)
+        assert_same_rows(
+            newest.select("k", "s"), skewext.latest(left, "k", by="a.b").select("k", "s")
+        )
 
 
 def test_query_report(spark: SparkSession, sides: tuple[DataFrame, DataFrame]) -> None:
@@ -111,6 +157,16 @@ def test_query_report(spark: SparkSession, sides: tuple[DataFrame, DataFrame]) -
     assert skewext.query_report().stages
     with pytest.raises(PySparkTypeError, match="Spark Connect"):
         skewext.query_report(left)
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(SparkSession.getActiveSession).result() is None
+        assert threads.submit(skewext.query_report).result().stages
+
+
+def test_no_session(sides: tuple[DataFrame, DataFrame]) -> None:
+    df: Any = sides[0]
+    for call in (skewext.doctor, skewext.is_enabled, skewext.register):
+        with pytest.raises(PySparkTypeError, match="Expected a SparkSession, not DataFrame"):
+            call(df)
 
 
 def test_a_name_that_would_end_the_text_of_a_query(sides: tuple[DataFrame, DataFrame]) -> None:
@@ -143,13 +199,3 @@ def test_the_check_for_databricks(spark: SparkSession) -> None:
     found = runpy.run_path(str(NOTEBOOK), init_globals={"spark": spark})["found"]
     assert len(found) == 13
     assert [line for line in found if line[1] != "yes"] == []
-    with ThreadPoolExecutor(1) as threads:
-        assert threads.submit(SparkSession.getActiveSession).result() is None
-        assert threads.submit(skewext.query_report).result().stages
-
-
-def test_no_session(sides: tuple[DataFrame, DataFrame]) -> None:
-    df: Any = sides[0]
-    for call in (skewext.doctor, skewext.is_enabled, skewext.register):
-        with pytest.raises(PySparkTypeError, match="Expected a SparkSession, not DataFrame"):
-            call(df)
