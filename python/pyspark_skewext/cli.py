@@ -30,7 +30,9 @@ _CONF = "a setting of Spark, such as one of the log's file system; may be repeat
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command, and return the exit code: 0, 1 for a failure, 2 for a wrong command line.
+    """Run a command, and return the exit code.
+
+    It is 0, 1 for a failure, 2 for a wrong command line, or 130 after Ctrl-C.
 
     Examples
     --------
