@@ -1,8 +1,9 @@
 package io.github.skewext.rewrite
 
-import org.apache.spark.sql.catalyst.expressions.{EqualTo, Expression, PredicateHelper}
+import org.apache.spark.sql.catalyst.expressions.{AttributeSet, EqualTo, Expression, PredicateHelper}
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.execution.dynamicpruning.PartitionPruning.getFilterableTableScan
 import org.apache.spark.sql.internal.SQLConf
 
@@ -34,9 +35,9 @@ private[skewext] object PrunedScans extends PredicateHelper with JoinSelectionHe
       (hintToBroadcastRight(hint) || canBroadcastBySize(right, conf))
     def pruned(l: Expression, r: Expression): Seq[LogicalPlan] = {
       val ofLeft =
-        if (canPruneLeft(joinType) && isFiltered(right)) getFilterableTableScan(l, left) else None
+        if (canPruneLeft(joinType) && isFiltered(right)) scan(l, left) else None
       val ofRight =
-        if (canPruneRight(joinType) && isFiltered(left)) getFilterableTableScan(r, right) else None
+        if (canPruneRight(joinType) && isFiltered(left)) scan(r, right) else None
       ofLeft.filter(_ => rightIsCheap).toSeq ++ ofRight.filter(_ => leftIsCheap)
     }
     condition.toSeq.flatMap(splitConjunctivePredicates).flatMap {
@@ -44,6 +45,20 @@ private[skewext] object PrunedScans extends PredicateHelper with JoinSelectionHe
       case EqualTo(a, b) if isOver(b, left) && isOver(a, right) => pruned(b, a)
       case _ => Nil
     }
+  }
+
+  /** The scan that Spark prunes by an expression. */
+  private def scan(e: Expression, plan: LogicalPlan): Option[LogicalPlan] =
+    getFilterableTableScan(e, plan).orElse {
+      // Spark makes scans of such tables after the rewrite, and asks them then.
+      findExpressionAndTrackLineageDown(e, plan).collect {
+        case (column, table: DataSourceV2Relation) if isPartitioned(table, column.references) => table
+      }
+    }
+
+  private def isPartitioned(table: DataSourceV2Relation, columns: AttributeSet): Boolean = {
+    val by = table.table.partitioning.flatMap(_.references).map(_.fieldNames.head)
+    columns.forall(column => by.exists(SQLConf.get.resolver(_, column.name)))
   }
 
   private def isFiltered(plan: LogicalPlan): Boolean = !plan.isStreaming && plan.exists {

@@ -17,6 +17,12 @@ final class ByteBuilder(initial: Int) {
       array = java.util.Arrays.copyOf(array, RowBytes.grown(needed))
     }
 
+  def copy(): ByteBuilder = {
+    val copied = new ByteBuilder(size)
+    copied.put(array, Platform.BYTE_ARRAY_OFFSET, size)
+    copied
+  }
+
   def putByte(value: Int): Unit = {
     ensure(1)
     array(size) = value.toByte

@@ -11,12 +11,15 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
  *
  * @param reportRows gets the number of rows in addition to the blocks, which Spark counts as records
  * @param dataSize the bytes of the rows if they were written as rows
+ * @param copies whether each block is an object of its own. All share one otherwise, which is valid
+ *               until the next is requested.
  */
 private final class ColumnBlocks(
     batches: Iterator[ColumnarBatch],
     runs: PartitionedColumnBuffer,
     reportRows: Long => Unit,
     dataSize: SQLMetric,
+    copies: Boolean,
     context: TaskContext)
     extends Iterator[Product2[Int, ByteBuilder]] {
 
@@ -38,7 +41,7 @@ private final class ColumnBlocks(
     if (!hasNext) throw new NoSuchElementException
     val (partition, rows, block) = blocks.next()
     reportRows(rows - 1L)
-    (partition, block)
+    (partition, if (copies) block.copy() else block)
   }
 
   private def fill(): Unit = {

@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleOrigin}
-import org.apache.spark.sql.skewext.{BlockShuffleDependency, PlannedExchange, ShuffleCodec, ShuffleMetrics}
+import org.apache.spark.sql.skewext.{BlockShuffleDependency, PlannedExchange, ShuffleCodec, ShuffleMetrics, ShuffleService}
 import org.apache.spark.{ShuffleDependency, TaskContext}
 
 /**
@@ -67,6 +67,8 @@ case class ColumnShuffleExchangeExec(
     val output = child.output
     val partitioning = outputPartitioning
     val (metrics, dataSize) = (writeMetrics, this.dataSize)
+    // Another manager may keep records as objects, so Spark copies rows for it.
+    val copies = !ShuffleService.isBuiltin
     child.executeColumnar().mapPartitions { batches =>
       val context = TaskContext.get()
       val routes = BatchPartitioner.of(partitioning, output)
@@ -75,7 +77,13 @@ case class ColumnShuffleExchangeExec(
         partitioning.numPartitions,
         routes,
         ShuffleCodec.compressed)
-      new ColumnBlocks(batches, runs, ShuffleMetrics.written(context, metrics), dataSize, context)
+      new ColumnBlocks(
+        batches,
+        runs,
+        ShuffleMetrics.written(context, metrics),
+        dataSize,
+        copies,
+        context)
     }
   }
 

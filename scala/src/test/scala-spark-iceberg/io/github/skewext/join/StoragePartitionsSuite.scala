@@ -8,6 +8,7 @@ import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
 
@@ -94,6 +95,15 @@ class StoragePartitionsSuite extends MergeTest {
       }
     }
     inGeneratedCode(checkJoin(fullJoin("k")(buckets.take(3): _*)))
+  }
+
+  test("a semi join goes below, and Spark has not asked tables for their size by then") {
+    val few = spark.range(0, 40, 3).select(col("id").as("x"))
+    val df = multiJoin(buckets.take(2), Seq("k"), roles = Seq("required", "optional"))
+      .join(few, col("v_a") === col("x"), "left_semi")
+    checkJoin(df)
+    val join = df.queryExecution.optimizedPlan.collectFirst { case j: MultiFullJoin => j }
+    assert(join.exists(_.children.head.exists(_.isInstanceOf[Join])))
   }
 
   test("partitions are where Spark's settings want them") {
@@ -235,5 +245,27 @@ class StoragePartitionsSuite extends MergeTest {
     }
     val error = intercept[IllegalStateException](wrong.execute())
     assert(error.getMessage.contains("are not those that the join was planned for"))
+  }
+
+  test("a chain whose table Spark prunes at run time stays Spark's") {
+    spark.sql("CREATE OR REPLACE TABLE ice.db.days (day INT, name STRING) USING iceberg")
+    spark.sql("INSERT INTO ice.db.days VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    spark.sql(
+      "CREATE OR REPLACE TABLE ice.db.facts (k BIGINT, day INT) USING iceberg PARTITIONED BY (day)")
+    spark.range(2000).selectExpr("id % 20 AS k", "cast(id % 4 AS int) AS day").writeTo("ice.db.facts").append()
+    spark.range(0, 2000, 1, 2).selectExpr("id AS k", "id AS v").createOrReplaceTempView("b")
+    spark.range(10, 2000, 1, 2).selectExpr("id AS k", "id AS w").createOrReplaceTempView("c")
+    val query = "SELECT * FROM ice.db.facts LEFT JOIN (b FULL JOIN c USING (k)) USING (k) " +
+      "JOIN ice.db.days USING (day) WHERE name = 'c'"
+    withSQLConf(
+      SkewConf.MULTI_JOIN_REWRITE.key -> "true",
+      SQLConf.V2_BUCKETING_ENABLED.key -> "false",
+      SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "3000") {
+      for ((sql, isLeft) <- Seq(query -> true, query.replace("name = 'c'", "true") -> false)) {
+        val df = spark.sql(sql)
+        assertSameRows(df.collect().toSeq, rowsWhenOff(df), sql)
+        assert(operators(df).isEmpty === isLeft, df.queryExecution.executedPlan)
+      }
+    }
   }
 }

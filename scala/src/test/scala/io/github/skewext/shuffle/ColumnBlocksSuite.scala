@@ -28,7 +28,7 @@ class ColumnBlocksSuite extends SharedSparkSession {
     val sizes = TestTask.run(TestMemory.limited(Long.MaxValue)) { context =>
       val runs =
         new PartitionedColumnBuffer(Seq(IntegerType, StringType), 1, BatchPartitioner.byRow(_ => 0))
-      new ColumnBlocks(batches, runs, rows += _, new SQLMetric("size"), context)
+      new ColumnBlocks(batches, runs, rows += _, new SQLMetric("size"), copies = false, context)
         .map(_._2.size)
         .toList
     }
@@ -56,7 +56,7 @@ class ColumnBlocksSuite extends SharedSparkSession {
             1,
             BatchPartitioner.byRow(_ => 0))
         val batches = Iterator.fill(megabytes << 2)(batchOf(text))
-        val blocks = new ColumnBlocks(batches, runs, _ => (), new SQLMetric("size"), context)
+        val blocks = new ColumnBlocks(batches, runs, _ => (), new SQLMetric("size"), copies = false, context)
         val writer = new TestConsumer(context)
         val wanted = math.max(blocks.next()._2.size, TaskInternals.memory(context).pageSizeBytes)
         assert(writer.acquire(wanted) === wanted, s"of $megabytes MB")

@@ -48,6 +48,8 @@ object PushSemiJoins extends Rule[LogicalPlan] {
       join.roles(i) == Required && compared.nonEmpty && compared.subsetOf(join.owned(i)) &&
       join.children(i).outputSet.intersect(right.outputSet).isEmpty
     }
-    if (owners.isEmpty) None else Some(owners.maxBy(join.children(_).stats.sizeInBytes))
+    // A table that Spark has not scanned yet does not tell its size without some work.
+    if (owners.size < 2) owners.headOption
+    else Some(owners.maxBy(join.children(_).stats.sizeInBytes))
   }
 }

@@ -42,7 +42,8 @@ private[spark] class RecordShuffleManager(conf: SparkConf) extends ShuffleManage
     override def write(records: Iterator[Product2[K, V]]): Unit = {
       val record = new ByteArrayOutputStream
       val out = dependency.serializer.newInstance().serializeStream(record)
-      records.foreach { case (key, value) =>
+      // A manager may keep records as objects before it writes them.
+      records.toArray.foreach { case (key, value) =>
         out.writeKey[Any](key)(ClassTag.Any)
         out.writeValue[Any](value)(ClassTag.Any)
         out.flush()
