@@ -52,7 +52,8 @@ private[skewext] object PrunedScans extends PredicateHelper with JoinSelectionHe
     getFilterableTableScan(e, plan).orElse {
       // Spark makes scans of such tables after the rewrite, and asks them then.
       findExpressionAndTrackLineageDown(e, plan).collect {
-        case (column, table: DataSourceV2Relation) if isPartitioned(table, column.references) => table
+        case (column, table: DataSourceV2Relation) if isPartitioned(table, column.references) =>
+          table
       }
     }
 

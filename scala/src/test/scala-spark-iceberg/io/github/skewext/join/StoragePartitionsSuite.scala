@@ -252,7 +252,11 @@ class StoragePartitionsSuite extends MergeTest {
     spark.sql("INSERT INTO ice.db.days VALUES (1, 'a'), (2, 'b'), (3, 'c')")
     spark.sql(
       "CREATE OR REPLACE TABLE ice.db.facts (k BIGINT, day INT) USING iceberg PARTITIONED BY (day)")
-    spark.range(2000).selectExpr("id % 20 AS k", "cast(id % 4 AS int) AS day").writeTo("ice.db.facts").append()
+    spark
+      .range(2000)
+      .selectExpr("id % 20 AS k", "cast(id % 4 AS int) AS day")
+      .writeTo("ice.db.facts")
+      .append()
     spark.range(0, 2000, 1, 2).selectExpr("id AS k", "id AS v").createOrReplaceTempView("b")
     spark.range(10, 2000, 1, 2).selectExpr("id AS k", "id AS w").createOrReplaceTempView("c")
     val query = "SELECT * FROM ice.db.facts LEFT JOIN (b FULL JOIN c USING (k)) USING (k) " +

@@ -56,7 +56,8 @@ class ColumnBlocksSuite extends SharedSparkSession {
             1,
             BatchPartitioner.byRow(_ => 0))
         val batches = Iterator.fill(megabytes << 2)(batchOf(text))
-        val blocks = new ColumnBlocks(batches, runs, _ => (), new SQLMetric("size"), copies = false, context)
+        val blocks =
+          new ColumnBlocks(batches, runs, _ => (), new SQLMetric("size"), copies = false, context)
         val writer = new TestConsumer(context)
         val wanted = math.max(blocks.next()._2.size, TaskInternals.memory(context).pageSizeBytes)
         assert(writer.acquire(wanted) === wanted, s"of $megabytes MB")

@@ -162,7 +162,9 @@ class SplitMadeInputsSuite extends SkewTest {
       "spark.sql.adaptive.customCostEvaluatorClass" -> classOf[SkewJoinCostEvaluator].getName) {
       val df = again(made)
       checkWhole(df)
-      assert(collect(df.queryExecution.executedPlan) { case j: BroadcastHashJoinExec => j }.size === 1)
+      assert(collect(df.queryExecution.executedPlan) { case j: BroadcastHashJoinExec =>
+        j
+      }.size === 1)
       assert(reasons(df).contains(SkewReason.KeysTogether))
       withSQLConf("spark.sql.adaptive.localShuffleReader.enabled" -> "false") {
         checkSplit(again(made))

@@ -30,10 +30,8 @@ class MultiZipRDDSuite extends SparkFunSuite with LocalSparkContext {
     }
     def openAtFirst(shuffled: Boolean*): Long = {
       opened.reset()
-      new MultiZipRDD[InternalRow](
-        sc,
-        shuffled.map(input),
-        (_, _) => Iterator(InternalRow.empty)).count()
+      new MultiZipRDD[InternalRow](sc, shuffled.map(input), (_, _) => Iterator(InternalRow.empty))
+        .count()
       opened.value
     }
     assert(openAtFirst(false, false, false) === 3)
