@@ -20,13 +20,13 @@ private[skewext] object Operators {
   def describe(join: MultiFullJoin): String =
     describe(
       join.roles,
-      join.keyOutput.map(k => NewIds.shownName(k.name)),
+      NewIds.shownNames(join.keyOutput),
       join.indicator.map(_.name))
 
   def describe(join: MultiJoinExec): String =
     describe(
       join.roles,
-      join.keyOutput.map(k => NewIds.shownName(k.name)),
+      NewIds.shownNames(join.keyOutput),
       join.indicator.map(_.name))
 
   private def describe(

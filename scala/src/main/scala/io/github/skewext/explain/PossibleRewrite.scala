@@ -17,7 +17,7 @@ private[explain] object PossibleRewrite {
       val (now, fewer) = exchangesOf(found)
       if (fewer < now) {
         rewritten(found, session).map { case (joins, join) =>
-          s"$joins on ${join.keyOutput.map(k => NewIds.shownName(k.name)).mkString("[", ", ", "]")} take $now exchanges; " +
+          s"$joins on ${NewIds.shownNames(join.keyOutput).mkString("[", ", ", "]")} take $now exchanges; " +
             s"as one operator of skewext they would take $fewer."
         }
       } else {

@@ -38,6 +38,8 @@ private[skewext] object NewIds {
   /** The name of the column, from that of such an alias. */
   def shownName(name: String): String = name.replaceFirst("@(\\d+|key)$", "")
 
+  def shownNames(columns: Seq[Attribute]): Seq[String] = columns.map(c => shownName(c.name))
+
   /**
    * Gives new ids to all columns of those inputs in which Spark's optimizer could produce equal
    * columns, because it removes aliases that only change an id. Other inputs stay unchanged. New
