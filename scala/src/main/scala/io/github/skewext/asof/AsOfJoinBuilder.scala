@@ -8,9 +8,8 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
-import org.apache.spark.sql.types._
-import org.apache.spark.unsafe.types.CalendarInterval
+import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.types.{DataType, StringType}
 
 /**
  * A table of versions of an as-of join, with its arguments.
@@ -127,11 +126,11 @@ private[skewext] class AsOfJoinBuilder(
     val ownTime = newColumn(time)
     val (spineAt, at) = times(i, timeOfSpine, ownTime)
     val matches = AsOfMatch(direction(i), table.exact)
-    if (matches.direction == Nearest && !AsOfJoinBuilder.hasDifferences(at.dataType)) {
+    if (matches.direction == Nearest && !AsOfTolerance.hasDifferences(at.dataType)) {
       fail(noDifferences(i, "direction 'nearest'", at.dataType))
     }
     val within = table.tolerance.toSeq.flatMap { tolerance =>
-      bounds(i, tolerance, matches.direction, timeOfSpine, ownTime, at.dataType)
+      bounds(i, tolerance, matches.direction, Seq(timeOfSpine, ownTime), spineAt, at)
     }
     val newKeys = keys.map(newColumn)
     val (ordered, ties) = columns.order(
@@ -179,9 +178,9 @@ private[skewext] class AsOfJoinBuilder(
       i: Int,
       tolerance: Expression,
       direction: AsOfDirection,
-      spineTime: Attribute,
-      time: Attribute,
-      comparedAs: DataType): Seq[Expression] = {
+      columnsOfTime: Seq[Attribute],
+      spineAt: Expression,
+      at: Expression): Seq[Expression] = {
     val input = s"input ${i + 1} (counting from 0)"
     val given = columns.resolved(Nil, tolerance, s"The tolerance of $input is no constant")
     if (!given.foldable) fail(s"The tolerance of $input is no constant.")
@@ -189,27 +188,35 @@ private[skewext] class AsOfJoinBuilder(
     if (value.value == null) {
       Nil
     } else {
-      if (!AsOfJoinBuilder.hasDifferences(comparedAs)) {
-        fail(noDifferences(i, "a tolerance", comparedAs))
+      if (!AsOfTolerance.hasDifferences(at.dataType)) {
+        fail(noDifferences(i, "a tolerance", at.dataType))
       }
       if (given.dataType == StringType) {
         fail(s"The tolerance of $input is a string; write it as INTERVAL ${value.sql}.")
       }
-      if (AsOfJoinBuilder.isNegative(value)) {
+      if (AsOfTolerance.isNegative(value)) {
         fail(s"The tolerance of $input is ${value.sql}, which is negative.")
       }
+      if (AsOfTolerance.isNaN(value)) {
+        fail(s"The tolerance of $input is NaN. Give a number.")
+      }
+      val Seq(spineTime, time) = columnsOfTime
       val problem =
         s"The tolerance ${value.sql} of $input does not fit times of type ${spineTime.dataType.sql}"
+      def resolved(condition: Expression) =
+        AsOfTolerance.checked(columns.resolved(columnsOfTime, condition, problem))
+      val conditions = AsOfTolerance
+        .decimals(spineAt, at, value)
+        .getOrElse(
+          Seq(
+            resolved(LessThanOrEqual(Subtract(spineTime, value, EvalMode.ANSI), time)),
+            resolved(GreaterThanOrEqual(Add(spineTime, value, EvalMode.ANSI), time))))
+      if (conditions.isEmpty) fail(s"$problem.")
       // An overflow bounds nothing: no time is beyond the limits of its type.
-      def bound(condition: Expression) = Coalesce(
-        Seq(
-          TryEval(columns.resolved(Seq(spineTime, time), condition, problem)),
-          Literal.TrueLiteral))
-      val before =
-        bound(LessThanOrEqual(Subtract(spineTime, value, EvalMode.ANSI), time))
-      val after =
-        bound(GreaterThanOrEqual(Add(spineTime, value, EvalMode.ANSI), time))
+      val Seq(before, after) =
+        conditions.map(condition => Coalesce(Seq(TryEval(condition), Literal.TrueLiteral)))
       direction match {
+        case _ if AsOfTolerance.isInfinite(value) => Nil
         case Backward => Seq(before)
         case Forward => Seq(after)
         case Nearest => Seq(before, after)
@@ -245,24 +252,5 @@ private[skewext] class AsOfJoinBuilder(
         if (column.name == name) column else Alias(column, name)()
       },
       joined)
-  }
-}
-
-private object AsOfJoinBuilder {
-
-  /** Whether Spark can subtract values of the type, so that they have a distance. */
-  private def hasDifferences(t: DataType): Boolean = t match {
-    case _: NumericType | DateType | TimestampType | TimestampNTZType | _: DayTimeIntervalType |
-        _: YearMonthIntervalType =>
-      true
-    case other => SparkShims.isTime(other)
-  }
-
-  private def isNegative(tolerance: Literal): Boolean = tolerance.value match {
-    case decimal: Decimal => decimal.toBigDecimal.signum < 0
-    case number: Number => number.doubleValue < 0
-    case interval: CalendarInterval =>
-      interval.months < 0 || interval.days < 0 || interval.microseconds < 0
-    case _ => false
   }
 }

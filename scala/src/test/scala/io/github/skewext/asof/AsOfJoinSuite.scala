@@ -163,6 +163,102 @@ class AsOfJoinSuite extends AsOfTest {
     }
   }
 
+  /**
+   * Joins each time with each other one, under a key of their own, and compares with exact
+   * distances.
+   *
+   * @param value SQL of the number of a time `t` or `bt`
+   */
+  private def checkTolerances(times: Seq[String], value: String, tolerances: Seq[(String, String)])(
+      filters: String*): Unit = {
+    val pairs = table(
+      "k, t, bt",
+      (for {
+        (t, i) <- times.zipWithIndex
+        (bt, j) <- times.zipWithIndex
+      } yield s"(${i * times.size + j}, $t, $bt)").mkString(", "))
+    def number(time: String) = s"CAST(${value.replace("?", time)} AS DECIMAL(38, 10))"
+    for {
+      (tolerance, exact) <- tolerances
+      direction <- Seq("backward", "forward", "nearest")
+      filter <- "true" +: filters
+    } withClue(s"$tolerance, $direction, $filter: ") {
+      val side = direction match {
+        case "backward" => "bt <= t"
+        case "forward" => "bt >= t"
+        case _ => "true"
+      }
+      // Filters on the spine bound the versions.
+      val df = asOf(pairs.select("k", "t").where(filter), "t", "inner")(
+        Versions(pairs.select("k", "bt"), "bt", direction, tolerance))
+      assertSameRows(
+        df.select("k").collect().toSeq,
+        pairs
+          .where(filter)
+          .where(s"$side AND abs(${number("t")} - ${number("bt")}) <= $exact")
+          .select("k")
+          .collect()
+          .toSeq,
+        "exact distances")
+    }
+  }
+
+  test("a tolerance in days may be larger than the distance of any dates") {
+    val dates = Seq("1901-01-01", "1969-12-31", "1970-01-01", "2024-01-01", "2024-02-01")
+      .map(d => s"DATE'$d'") ++ Seq("2147483647", "-2147483648").map(d =>
+      s"date_from_unix_date($d)")
+    checkTolerances(
+      dates,
+      "unix_date(?)",
+      Seq("2147483647" -> "2147483647", "INTERVAL '100000000' DAY" -> "100000000", "31" -> "31"))(
+      "t >= DATE'1970-01-01'",
+      "t <= DATE'1970-01-01'")
+  }
+
+  test("a tolerance of decimals is exact") {
+    val times = Seq("0", "0.5", "-0.5", "1", "0.500000001", "99999999999999999999")
+    checkTolerances(
+      times.map(t => s"CAST($t AS DECIMAL(38, 18))"),
+      "?",
+      Seq("0.5BD", "1", "99999999999999999998BD").map(t => t -> t))()
+    // Spark's difference has the scale 17.
+    val nines = "0.999999999999999999BD"
+    def found(spineTime: String, time: String) =
+      asOf(table("k, t", s"(1, $spineTime)"), "t", "inner")(
+        Versions(table("k, bt", s"(1, $time)"), "bt", "nearest", nines)).count()
+    assert(found("1L", "0L") === 0)
+    def decimal(n: String) = s"CAST($n AS DECIMAL(38, 18))"
+    assert(found(decimal("1"), decimal("0")) === 0)
+    assert(found(decimal("1"), decimal("0.000000000000000001")) === 1)
+    assert(found(decimal("0"), decimal("0.999999999999999999")) === 1)
+    assert(
+      intercept[AnalysisException](asOf(spine.withColumn("t", expr(decimal("t"))), "t")(
+        Versions(prices, "at", tolerance = "1" + "0" * 20 + "BD"))).getMessage
+        .contains("does not fit times of type DECIMAL(38,18)"))
+  }
+
+  test("an infinite tolerance is none") {
+    for ((of, suffix) <- Seq("double" -> "D", "float" -> "F")) {
+      val infinity = s"$of('Infinity')"
+      val times = s"(1, 1$suffix), (2, $infinity), (3, $of('-Infinity')), (4, $of('NaN'))"
+      val versions = s"(1, $of('-Infinity')), (2, 0$suffix), (3, $of('-Infinity')), (4, 0$suffix)"
+      def joined(tolerance: String) = asOf(table("k, t", times), "t", "inner")(
+        Versions(table("k, bt", versions), "bt", "nearest", tolerance))
+      checkAnswer(joined(infinity).select("k"), (1 to 4).map(Row(_)))
+      checkAnswer(joined(s"1$suffix").select("k"), Row(3))
+      val wrong = intercept[AnalysisException](joined(s"$of('NaN')"))
+      assert(wrong.getMessage.contains("tolerance of input 1 (counting from 0) is NaN"))
+    }
+    assert(
+      intercept[AnalysisException](
+        asOf(spine.selectExpr("k", "DATE'2020-01-01' AS t"), "t")(
+          Versions(
+            prices.selectExpr("k", "DATE'2020-01-01' AS at"),
+            "at",
+            tolerance = "double('Infinity')"))).getMessage
+        .contains("does not fit times of type DATE"))
+  }
+
   private def checkSameWhenOff(df: DataFrame): Unit =
     assertSameRows(df.collect().toSeq, rowsWhenOff(df), "with skewext off")
 

@@ -1,0 +1,92 @@
+package io.github.skewext.asof
+
+import java.math.{BigDecimal, RoundingMode}
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.skewext.SparkShims
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.CalendarInterval
+
+/** The arithmetic of tolerances. A sum is exact, and an error or null if its type cannot hold it. */
+private[asof] object AsOfTolerance {
+
+  /** Whether Spark can subtract values of the type, so that they have a distance. */
+  def hasDifferences(t: DataType): Boolean = t match {
+    case _: NumericType | DateType | TimestampType | TimestampNTZType | _: DayTimeIntervalType |
+        _: YearMonthIntervalType =>
+      true
+    case other => SparkShims.isTime(other)
+  }
+
+  def isNegative(tolerance: Literal): Boolean = tolerance.value match {
+    case decimal: Decimal => decimal.toBigDecimal.signum < 0
+    case number: Number => number.doubleValue < 0
+    case interval: CalendarInterval =>
+      interval.months < 0 || interval.days < 0 || interval.microseconds < 0
+    case _ => false
+  }
+
+  def isNaN(tolerance: Literal): Boolean = floating(tolerance).exists(_.isNaN)
+
+  def isInfinite(tolerance: Literal): Boolean = floating(tolerance).exists(_.isInfinite)
+
+  private def floating(tolerance: Literal): Option[Double] = tolerance.value match {
+    case number: Double => Some(number)
+    case number: Float => Some(number.toDouble)
+    case _ => None
+  }
+
+  /** The condition without Spark's sums of dates and days, which wrap around. */
+  def checked(condition: Expression): Expression = condition.transformUp {
+    case DateAdd(date, days) => ofDays(Add(UnixDate(date), asInt(days), EvalMode.ANSI))
+    case DateSub(date, days) => ofDays(Subtract(UnixDate(date), asInt(days), EvalMode.ANSI))
+  }
+
+  private def ofDays(days: Expression): Expression = DateFromUnixDate(days)
+
+  private def asInt(days: Expression): Expression =
+    if (days.dataType == IntegerType) days else Cast(days, IntegerType)
+
+  /**
+   * The conditions on a version before and after a row of the spine, in decimals of the scale that
+   * the times have. Spark's own sums may have a smaller scale. None unless times or tolerance are
+   * decimals and both are exact, and empty if the tolerance has too many digits.
+   */
+  def decimals(
+      spineTime: Expression,
+      time: Expression,
+      tolerance: Literal): Option[Seq[Expression]] =
+    for {
+      scale <- scaleOf(time.dataType, tolerance.dataType)
+      number <- exact(tolerance)
+    } yield {
+      val wide = DecimalType(DecimalType.MAX_PRECISION, scale)
+      // Distances of times have no further digits.
+      val distance = Decimal(number.setScale(scale, RoundingMode.FLOOR))
+      def moved(by: Decimal) = CheckOverflow(
+        DecimalAddNoOverflowCheck(Cast(spineTime, wide), Literal(by, wide), wide),
+        wide,
+        nullOnOverflow = true)
+      if (distance.precision > wide.precision) {
+        Nil
+      } else {
+        Seq(
+          LessThanOrEqual(moved(-distance), Cast(time, wide)),
+          GreaterThanOrEqual(moved(distance), Cast(time, wide)))
+      }
+    }
+
+  private def scaleOf(time: DataType, tolerance: DataType): Option[Int] = (time, tolerance) match {
+    case (decimal: DecimalType, _) => Some(decimal.scale)
+    case (ByteType | ShortType | IntegerType | LongType, _: DecimalType) => Some(0)
+    case _ => None
+  }
+
+  private def exact(tolerance: Literal): Option[BigDecimal] =
+    (tolerance.value, tolerance.dataType) match {
+      case (decimal: Decimal, _) => Some(decimal.toJavaBigDecimal)
+      case (number: Number, ByteType | ShortType | IntegerType | LongType) =>
+        Some(BigDecimal.valueOf(number.longValue))
+      case _ => None
+    }
+}
