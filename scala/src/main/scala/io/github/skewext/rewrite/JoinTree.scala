@@ -154,7 +154,9 @@ private[skewext] object JoinTree {
     case _: Attribute | _: ChainKey => true
     case _
         if e.exists(x =>
-          x.isInstanceOf[UserDefinedExpression] || x.isInstanceOf[NonSQLExpression]) =>
+          x.isInstanceOf[UserDefinedExpression] || x.isInstanceOf[NonSQLExpression] ||
+            // It would say of a null that it is none.
+            x.isInstanceOf[KnownNotNull]) =>
       false
     case _ =>
       val ofNulls = e.transform {
@@ -162,6 +164,6 @@ private[skewext] object JoinTree {
         case k: ChainKey => Literal(null, k.dataType)
         case _: ChainPresence => Literal.FalseLiteral
       }
-      scala.util.Try(ofNulls.eval()).toOption.contains(null)
+      ofNulls.nullable && scala.util.Try(ofNulls.eval()).toOption.contains(null)
   }
 }
