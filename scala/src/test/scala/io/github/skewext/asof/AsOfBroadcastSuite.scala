@@ -110,6 +110,8 @@ class AsOfBroadcastSuite extends AsOfTest with StoredTables {
       } withClue(s"$name: ") {
         val df = joined("left", spine, a)
         assert(isBroadcast(df))
+        // A task that sorts would sort all versions.
+        assert(asOfOperators(df).forall(_.groupsByHash))
         val above = df.groupBy("k").agg(count("a").as("found"))
         assert(isBroadcast(above))
         if (name == "a repartition") assert(exchanges(above).size === 1)

@@ -61,7 +61,10 @@ trait AsOfOperator extends CombinationCodegen with KeepsStableRows {
    * that are no numbers are compared by Spark's sort.
    */
   def groupsByHash: Boolean =
-    !children.indices.exists(isSorted) && KeyOrder(bound(times.map(Seq(_)), identity)).prefixIsKey
+    !avoidsSorts && KeyOrder(bound(times.map(Seq(_)), identity)).prefixIsKey
+
+  /** Whether sorting the unsorted inputs is worthwhile, because others are sorted. */
+  protected def avoidsSorts: Boolean = children.indices.exists(isSorted)
 
   /** The rows of an input in the order of key and time. */
   protected def sorted(rows: RDD[InternalRow], input: Int): RDD[InternalRow] =

@@ -34,6 +34,9 @@ case class BroadcastAsOfJoinExec(
 
   override lazy val metrics: Map[String, SQLMetric] = operatorMetrics
 
+  // Each task would sort all versions.
+  override protected def avoidsSorts: Boolean = false
+
   override protected def inputRows: Seq[RDD[InternalRow]] = {
     val spine = children.head.execute()
     spine +: children.tail.map { child =>
