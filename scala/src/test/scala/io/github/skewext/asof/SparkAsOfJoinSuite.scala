@@ -164,6 +164,30 @@ class SparkAsOfJoinSuite extends AsOfTest {
     }
   }
 
+  test("compares char(n) keys of two lengths with padding") {
+    withTable("c3", "c5") {
+      Seq("c3" -> 3, "c5" -> 5).foreach { case (name, length) =>
+        sql(
+          s"CREATE TABLE $name (k$length CHAR($length), t$length INT, v$length INT) USING parquet")
+        sql(s"INSERT INTO $name VALUES ('a', 1, 1), ('abc', 1, 2), (NULL, 1, 3)")
+      }
+      sql("INSERT INTO c5 VALUES ('abcde', 1, 4)")
+      for {
+        padded <- Seq("true", "false")
+        (left, right) <- Seq((3, 5), (5, 3))
+      } withSQLConf(SQLConf.READ_SIDE_CHAR_PADDING.key -> padded) {
+        def joined = sparks(
+          sql(s"SELECT * FROM c$left"),
+          sql(s"SELECT * FROM c$right"),
+          s"t$left" -> s"t$right",
+          col(s"k$left") === col(s"k$right"),
+          how = "inner")
+        check(1)(joined)
+        checkAnswer(joined.select("v3", "v5"), Seq(Row(1, 1), Row(2, 2)))
+      }
+    }
+  }
+
   test("joins a table with itself") {
     check(1) {
       val table = spine("?")
