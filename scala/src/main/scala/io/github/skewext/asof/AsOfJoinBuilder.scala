@@ -227,22 +227,29 @@ private[skewext] class AsOfJoinBuilder(
   private def noDifferences(i: Int, what: String, of: DataType): String =
     s"Input ${i + 1} (counting from 0) has $what, but times of type ${of.sql} have no differences."
 
+  /** The same for names that [[same]] does not distinguish. */
+  private def spelling(name: String): String =
+    if (SQLConf.get.caseSensitiveAnalysis) name
+    else name.map(c => Character.toLowerCase(Character.toUpperCase(c)))
+
   /** The columns of the spine, then those of each table, under their final names. */
   private def named(joined: LogicalPlan, shown: Seq[Seq[(Attribute, String)]]): LogicalPlan = {
-    def isIn(input: Int, name: String) = shown(input).exists { case (_, n) => same(n, name) }
+    // In one pass, because tables may be wide.
+    val inputsOf = (for {
+      (columns, i) <- shown.zipWithIndex
+      (_, name) <- columns
+    } yield spelling(name) -> i).groupBy(_._1).map { case (name, of) => name -> of.map(_._2).toSet }
     val outputOf = AttributeMap(joined.output.map(a => a -> a))
     val all = for {
       (columns, i) <- shown.zipWithIndex
       (column, name) <- columns
     } yield {
-      val isShared = shown.indices.exists(other => other != i && isIn(other, name))
+      val isShared = inputsOf(spelling(name)).size > 1
       val suffix = suffixes.flatMap(given => Option(given(i))).getOrElse("")
       (outputOf(column), if (isShared) name + suffix else name, i)
     }
-    for {
-      ((_, name, i), at) <- all.zipWithIndex
-      (_, _, other) <- all.take(at).find { case (_, n, j) => j != i && same(n, name) }
-    } {
+    val first = all.reverse.map { case (_, name, i) => spelling(name) -> i }.toMap
+    for ((_, name, i) <- all; other = first(spelling(name)) if other != i) {
       fail(
         s"Inputs $other and $i (counting from 0) both have a column '$name'. Give them different " +
           "suffixes=, or rename one of the columns.")

@@ -69,12 +69,11 @@ object PruneAsOfInputs extends Rule[LogicalPlan] {
       same: Seq[Expression]): Seq[SortOrder] = {
     val decided = AttributeSet(same.collect { case a: Attribute if ComparedByBytes(a) => a })
     val open = input.outputSet.filter(read.contains) -- decided
-    (0 to order.size)
-      .map(order.take)
-      .find(first =>
-        open.subsetOf(AttributeSet(first.map(_.child).collect {
-          case a: Attribute if ComparedByBytes(a) => a
-        })))
-      .getOrElse(order)
+    // In one pass, because a wide table's order has all its columns.
+    val left = order.scanLeft(open.map(_.exprId).toSet) {
+      case (ids, SortOrder(a: Attribute, _, _, _)) if ComparedByBytes(a) => ids - a.exprId
+      case (ids, _) => ids
+    }
+    order.take(left.takeWhile(_.nonEmpty).size)
   }
 }
