@@ -9,11 +9,12 @@ import io.github.skewext.rules.{LoadedExtension, SkewConf}
 
 import org.apache.spark.sql.catalyst.expressions.AttributeReference
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, Project}
+import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 import org.apache.spark.sql.types.{DoubleType, IntegerType}
-import org.apache.spark.sql.{AnalysisException, Column, DataFrame, Row}
+import org.apache.spark.sql.{AnalysisException, Column, DataFrame, Encoders, Row}
 
 /** As-of joins, against every pair of rows of a key. */
 class AsOfJoinSuite extends AsOfTest {
@@ -524,6 +525,32 @@ class AsOfJoinSuite extends AsOfTest {
     assert(below.map(_.contains("> 1")) === Seq(true, false) && !below.head.contains("x1"), below)
     assert(
       intercept[AnalysisException](latest(data, "k")()()).getMessage.contains("list 'by' is empty"))
+  }
+
+  test("the latest rows of sorted rows are sorted") {
+    val sorted =
+      rows(1, 200, 5, types.head, "t").repartition(col("k")).sortWithinPartitions("k", "t")
+    val df = latest(sorted, "k")(col("t"))(col("id1"))
+    val again = df.sortWithinPartitions("k")
+    def sorts(of: DataFrame) = collect(of.queryExecution.executedPlan) { case s: SortExec =>
+      s
+    }.size
+    withAdaptive {
+      assertSameRows(again.collect().toSeq, df.collect().toSeq, "unsorted")
+      assert(sorts(again) === 1, again.queryExecution)
+      val keys = df
+        .where("k IS NOT NULL")
+        .select("k")
+        .mapPartitions { partition =>
+          val all = partition.map(_.getInt(0)).toSeq
+          Iterator(all == all.sorted)
+        }(Encoders.scalaBoolean)
+      assert(keys.collect().forall(identity))
+      // By another order, rows are grouped by hash.
+      val other = latest(sorted, "k")(col("t"))(col("id1")).sortWithinPartitions("t")
+      other.collect()
+      assert(sorts(other) === 2)
+    }
   }
 
   test("table functions are the same") {

@@ -26,6 +26,9 @@ case class LatestRowsExec(keys: Seq[Expression], order: Seq[SortOrder], child: S
 
   override def outputPartitioning: Partitioning = child.outputPartitioning
 
+  /** The rows of sorted inputs stay in their order. */
+  override def outputOrdering: Seq[SortOrder] = if (isSorted) child.outputOrdering else Nil
+
   override def requiredChildDistribution: Seq[Distribution] = Seq(ClusteredDistribution(keys))
 
   override lazy val metrics: Map[String, SQLMetric] = Map(
