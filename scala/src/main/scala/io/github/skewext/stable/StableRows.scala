@@ -81,12 +81,13 @@ object StableRows {
   def areMadeBy(node: SparkPlan): Boolean = isKnown(node) && node.expressions.forall(isSame)
 
   private def isSame(e: Expression): Boolean = {
-    // Delta counts rows with a function that returns its argument. It is marked as not
-    // deterministic, so that Spark does not move it.
-    val counted = e.transform {
+    // Some functions return their argument, and are marked as not deterministic only so that Spark
+    // does not move them. Delta counts rows with such a function.
+    val shown = e.transform {
+      case KeptInPlace(child) => child
       case counter: UnaryExpression if isCounterOfDelta(counter) => counter.child
     }
-    counted.deterministic && !counted.exists(dependsOnOrder)
+    shown.deterministic && !shown.exists(dependsOnOrder)
   }
 
   private[skewext] def isCounterOfDelta(e: Expression): Boolean =

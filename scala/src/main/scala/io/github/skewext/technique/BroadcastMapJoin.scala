@@ -2,6 +2,7 @@ package io.github.skewext.technique
 
 import io.github.skewext.join.NewIds
 import io.github.skewext.join.hint.TechniqueHint
+import io.github.skewext.stable.KeptInPlace
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
@@ -84,10 +85,11 @@ object BroadcastMapJoin extends SkewTechnique {
     val smallKeys = keysIn(small, ofSmall)
     // Rows with a null in the key match no row, and are not in the broadcast relation.
     val nullable = smallKeys.filter(_.nullable)
-    val withKeys = nullable
+    val (smallWithKeys, keptKeys) = KeptInPlace.keys(smallRows, nullable)
+    val withKeys = keptKeys
       .map(IsNotNull(_): Expression)
       .reduceOption(And)
-      .fold(smallRows)(Filter(_, smallRows))
+      .fold(smallWithKeys)(Filter(_, smallWithKeys))
     val id = Alias(MonotonicallyIncreasingID(), "id")()
     val (seen, seenKeys) = keysOf(request, large)
     val join = MarkedBroadcastJoin(
@@ -118,16 +120,16 @@ object BroadcastMapJoin extends SkewTechnique {
       val value = if (ofSmall.contains(a)) overRows(a) else Literal.create(null, a.dataType)
       Alias(value, a.name)()
     }
-    Project(columns, Filter(nullable.map(k => IsNull(overRows(k)): Expression).reduce(Or), rows))
+    val (withKeys, keys) = KeptInPlace.keys(rows, nullable.map(overRows))
+    Project(columns, Filter(keys.map(IsNull(_): Expression).reduce(Or), withKeys))
   }
 
   /** The keys of a side, from a copy of its plan. */
   private def keysOf(request: TechniqueRequest, side: BuildSide): (LogicalPlan, Seq[Attribute]) = {
     val (rows, over) = request.copyOf(side)
-    val keys = request.keys(side).map(over).zipWithIndex.map { case (key, i) =>
-      Alias(key, s"key$i")()
-    }
-    (Project(keys, rows), keys.map(_.toAttribute))
+    val (withKeys, kept) = KeptInPlace.keys(rows, request.keys(side).map(over))
+    val keys = kept.zipWithIndex.map { case (key, i) => Alias(key, s"key$i")() }
+    (Project(keys, withKeys), keys.map(_.toAttribute))
   }
 
   /** The distinct keys of the large side that occur in the small side. */

@@ -1,6 +1,7 @@
 package io.github.skewext.technique
 
 import io.github.skewext.rules.SkewConf
+import io.github.skewext.stable.KeptInPlace
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
@@ -175,9 +176,9 @@ private[skewext] final class ChunkedJoin(
   /** The rows of the large side that belong to some chunks. */
   private def largeFor(of: Seq[Int]): Large = {
     val (rows, over) = request.copyOf(large)
-    val keys = request.keys(large).map(over)
+    val (withKeys, keys) = KeptInPlace.keys(rows, request.keys(large).map(over))
     val chunk = Alias(chunkOf(keys, chunks), "chunk")()
-    val numbered = Project(rows.output :+ chunk, rows)
+    val numbered = Project(withKeys.output :+ chunk, withKeys)
     val mine =
       if (of.size == chunks) numbered
       else {
@@ -191,36 +192,30 @@ private[skewext] final class ChunkedJoin(
     Large(mine, rows.output, over, keys, chunk.toAttribute)
   }
 
-  /** The rows of one chunk, and a function that maps expressions over the chunked side to them. */
-  private def chunk(number: Int): (LogicalPlan, Expression => Expression) = {
+  private def chunk(number: Int): Chunk = {
     val (rows, over) = request.copyOf(cut)
-    val keys = request.keys(cut).map(over)
-    (Filter(EqualTo(chunkOf(keys, chunks), Literal(number.toLong)), rows), over)
+    val (withKeys, keys) = KeptInPlace.keys(rows, request.keys(cut).map(over))
+    val mine = Filter(EqualTo(chunkOf(keys, chunks), Literal(number.toLong)), withKeys)
+    Chunk(number, mine, rows.output, over, keys)
   }
 
   /**
    * Joins rows of the large side with one chunk. Rows that belong to other chunks match no row
    * there.
    */
-  private def joined(
-      rows: LogicalPlan,
-      of: Large,
-      number: Int,
-      rowsOfChunk: LogicalPlan,
-      over: Expression => Expression,
-      joinType: JoinType): Join = {
+  private def joined(rows: LogicalPlan, of: Large, chunk: Chunk, joinType: JoinType): Join = {
     val inChunk = If(
-      EqualTo(of.chunk, Literal(number.toLong)),
+      EqualTo(of.chunk, Literal(chunk.number.toLong)),
       of.keys.head,
       Literal(null, of.keys.head.dataType))
     val guarded = if (chunks == 1) of.keys else inChunk +: of.keys.tail
-    val equal = TechniqueRequest.equal(guarded, request.keys(cut).map(over))
+    val equal = TechniqueRequest.equal(guarded, chunk.keys)
     val besides = request.condition.map(_.transform { case a: Attribute =>
-      if (ofCut.contains(a)) over(a) else of.over(a)
+      if (ofCut.contains(a)) chunk.over(a) else of.over(a)
     })
     request.joined(
       rows,
-      rowsOfChunk,
+      chunk.plan,
       joinType,
       Some((equal +: besides.toSeq).reduce(And)),
       broadcast = Some(BuildRight))
@@ -240,20 +235,15 @@ private[skewext] final class ChunkedJoin(
   }
 
   private def anti(rows: Large, of: Seq[Int]): LogicalPlan =
-    of.foldLeft(rows.plan) { (left, number) =>
-      val (chunkRows, over) = chunk(number)
-      joined(left, rows, number, chunkRows, over, LeftAnti)
-    }
+    of.foldLeft(rows.plan)((left, number) => joined(left, rows, chunk(number), LeftAnti))
 
   private def semi(rows: Large, of: Seq[Int]): LogicalPlan =
     if (of.size == 1) {
-      val (chunkRows, over) = chunk(of.head)
-      joined(rows.plan, rows, of.head, chunkRows, over, LeftSemi)
+      joined(rows.plan, rows, chunk(of.head), LeftSemi)
     } else {
       val found = of.map(n => AttributeReference(s"found$n", BooleanType, nullable = false)())
       val looked = of.zip(found).foldLeft(rows.plan) { case (left, (number, exists)) =>
-        val (chunkRows, over) = chunk(number)
-        joined(left, rows, number, chunkRows, over, ExistenceJoin(exists))
+        joined(left, rows, chunk(number), ExistenceJoin(exists))
       }
       Filter(found.reduce[Expression](Or(_, _)), looked)
     }
@@ -264,24 +254,18 @@ private[skewext] final class ChunkedJoin(
       of: Seq[Int],
       showsUnmatched: Boolean): (LogicalPlan, Seq[Attribute]) =
     if (of.size == 1) {
-      val (chunkRows, over) = chunk(of.head)
-      val join =
-        joined(rows.plan, rows, of.head, chunkRows, over, if (showsUnmatched) LeftOuter else Inner)
-      (join, join.output.drop(rows.plan.output.size))
+      val only = chunk(of.head)
+      val join = joined(rows.plan, rows, only, if (showsUnmatched) LeftOuter else Inner)
+      (join, join.output.drop(rows.plan.output.size).take(only.columns.size))
     } else {
       val (looked, found) = of.foldLeft((rows.plan, Option.empty[Found])) {
         case ((left, before), number) =>
-          val (chunkRows, over) = chunk(number)
+          val one = chunk(number)
           val isIn = Alias(Literal(true), s"in$number")()
-          val join = joined(
-            left,
-            rows,
-            number,
-            Project(chunkRows.output :+ isIn, chunkRows),
-            over,
-            LeftOuter)
+          val withIsIn = one.copy(plan = Project(one.plan.output :+ isIn, one.plan))
+          val join = joined(left, rows, withIsIn, LeftOuter)
           val columns = join.output.drop(left.output.size)
-          val now = Found(columns.last, columns.init)
+          val now = Found(columns.last, columns.take(one.columns.size))
           before match {
             case None => (join, Some(now))
             case Some(earlier) =>
@@ -319,12 +303,13 @@ private[skewext] final class ChunkedJoin(
   /** The rows of the chunked side without a match, as rows of the join. */
   private def unmatchedOfCut: LogicalPlan = {
     val (rows, over) = request.copyOf(cut)
+    val (withKeys, keys) = KeptInPlace.keys(rows, request.keys(cut).map(over))
     val (met, metKeys) = keysMet
-    val equal = TechniqueRequest.equal(request.keys(cut).map(over), metKeys)
+    val equal = TechniqueRequest.equal(keys, metKeys)
     val columns = request.join.output.map { a =>
       Alias(if (ofCut.contains(a)) over(a) else Literal(null, a.dataType), a.name)()
     }
-    Project(columns, request.joined(rows, met, LeftAnti, Some(equal)))
+    Project(columns, request.joined(withKeys, met, LeftAnti, Some(equal)))
   }
 }
 
@@ -343,6 +328,19 @@ private[skewext] object ChunkedJoin {
       over: Expression => Expression,
       keys: Seq[Expression],
       chunk: Attribute)
+
+  /**
+   * Rows of the chunked side.
+   *
+   * @param columns the columns of the side, in its order. They are the first ones of the plan.
+   * @param over a function that maps expressions over the side to these rows.
+   */
+  private case class Chunk(
+      number: Int,
+      plan: LogicalPlan,
+      columns: Seq[Attribute],
+      over: Expression => Expression,
+      keys: Seq[Expression])
 
   /**
    * The columns of the chunked side next to a row of the large side; `isIn` is null without a

@@ -150,4 +150,21 @@ class BroadcastMapJoinSuite extends TechniqueTest {
     }
     check(random.localCheckpoint(), small, "k", "full", Technique)
   }
+
+  test("ANSI: a cast of the key is evaluated only for rows of the side") {
+    withSQLConf("spark.sql.ansi.enabled" -> "true") {
+      val (numbers, text) = numbersAndText
+      val on = numbers("k") === text("s")
+      // Spark pushes its own semi-joins below the joins of the left side.
+      for ((l, r) <- Seq(numbers -> text, text -> numbers); side <- Seq("left", "right")) {
+        val df = check(l, r, on, "full", Technique, onSide(side))
+        assert(marked(df).size === 1 && isKeptInPlace(df))
+      }
+      check(numbers, text, on, "left_anti", Technique, onSide("left"))
+      // Such a side may be read twice.
+      val inner = skewJoin(numbers, text, on, "full", Technique, onSide("right")).select("k", "v")
+      assert(isKeptInPlace(check(inner, small, "k", "full", Technique)))
+      assert(!isKeptInPlace(check(large, small, "k", "full", Technique)))
+    }
+  }
 }

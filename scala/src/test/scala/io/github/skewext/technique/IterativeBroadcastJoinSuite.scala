@@ -175,4 +175,27 @@ class IterativeBroadcastJoinSuite extends TechniqueTest {
     assert(error("chunks" -> "2", "passes" -> "3").contains("between 1 and 2"))
     assert(error("side" -> "both").contains("one of left, right"))
   }
+
+  test("ANSI: a cast of the key is evaluated only for rows of the side") {
+    withSQLConf("spark.sql.ansi.enabled" -> "true") {
+      val (numbers, text) = numbersAndText
+      val on = numbers("k") === text("s")
+      // Spark pushes its own semi-joins below the joins of the left side.
+      for ((l, r) <- Seq(numbers -> text, text -> numbers); side <- Seq("left", "right")) {
+        check(l, r, on, "full", Technique, options(side, chunks = 2))
+      }
+      for ((how, side) <- Seq("inner" -> "right", "left_semi" -> "left", "left_anti" -> "right")) {
+        check(numbers, text, on, how, Technique, options(side, chunks = 2, passes = 2))
+      }
+      // Other predicates on keys are pushed down.
+      val plain = check(large, small, "k", "inner", Technique, options("right", 3, 2))
+      assert(!isKeptInPlace(plain))
+      assert(isKeptInPlace(skewJoin(numbers, text, on, "inner", Technique, options("right", 3))))
+    }
+    val (numbers, text) = numbersAndText
+    val on = numbers("k") === text("s").cast("int")
+    withSQLConf("spark.sql.ansi.enabled" -> "false") {
+      assert(!isKeptInPlace(check(numbers, text, on, "inner", Technique, options("right", 3, 2))))
+    }
+  }
 }

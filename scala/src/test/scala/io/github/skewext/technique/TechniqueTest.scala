@@ -6,6 +6,7 @@ import io.github.skewext.PythonApi
 import io.github.skewext.join.hint.TechniqueHint
 import io.github.skewext.rules.Reason
 import io.github.skewext.skew.SkewTest
+import io.github.skewext.stable.KeptInPlace
 
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
 import org.apache.spark.sql.types.StructType
@@ -75,6 +76,21 @@ trait TechniqueTest extends SkewTest {
   protected def refusals(df: DataFrame): Seq[Reason] = contents(df).collect {
     case TechniqueHint.Refused(_, Reason.Detailed(reason, _)) => reason
   }
+
+  /**
+   * A table with a number as the key, and a side whose key is text. The joins of the side drop the
+   * text that is no number.
+   */
+  protected def numbersAndText: (DataFrame, DataFrame) = {
+    val numbers = table("k, v", "(5, 1), (5, 2), (6, 3), (CAST(null AS int), 4)")
+    val text = table("id, s", "(1, '5'), (2, 'abc'), (3, '7'), (4, CAST(null AS string))")
+    (numbers, text.join(table("id", "(1), (3), (4)"), "id").select("s", "id"))
+  }
+
+  /** Whether the plan has an expression that Spark may not push below joins. */
+  protected def isKeptInPlace(df: DataFrame): Boolean =
+    df.queryExecution.optimizedPlan.exists(
+      _.expressions.exists(_.exists(_.isInstanceOf[KeptInPlace])))
 
   protected def broadcasts(df: DataFrame): Int =
     collectWithSubqueries(df.queryExecution.executedPlan) { case b: BroadcastExchangeLike =>
