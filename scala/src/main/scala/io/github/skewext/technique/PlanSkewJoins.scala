@@ -3,6 +3,7 @@ package io.github.skewext.technique
 import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
 import io.github.skewext.rules.Guard
 
+import org.apache.spark.sql.catalyst.optimizer.{EliminateOuterJoin, PushDownPredicates}
 import org.apache.spark.sql.catalyst.plans.logical.{CTERelationDef, Join, LogicalPlan, RebalancePartitions, RepartitionOperation}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, JOIN}
@@ -11,12 +12,24 @@ import org.apache.spark.sql.{AnalysisException, SparkSession}
 
 /**
  * Replaces joins by the plans of the requested techniques. Until then, and if a technique refuses a
- * join, it is Spark's join: predicates are pushed through it, and its type may change, like for any
- * other join.
+ * join, it is Spark's join. Some techniques let no predicate pass. So a join is planned only after
+ * Spark has pushed the predicates above it, and has replaced outer joins whose unmatched rows they
+ * drop. Spark needs several iterations for that, and calls this rule at the end of each.
  */
 case class PlanSkewJoins(session: SparkSession) extends Rule[LogicalPlan] {
 
-  override def apply(plan: LogicalPlan): LogicalPlan = {
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    if (plan.exists(isWanted)) {
+      val pushed = EliminateOuterJoin(PushDownPredicates(plan))
+      if (pushed.fastEquals(plan)) allPlanned(plan) else pushed
+    } else {
+      plan
+    }
+
+  private def isWanted(node: LogicalPlan): Boolean =
+    TechniqueHint.of(node).exists(_.isInstanceOf[TechniqueHint.Wanted])
+
+  private def allPlanned(plan: LogicalPlan): LogicalPlan = {
     val known = plan.transformWithPruning(_.containsPattern(CTE)) {
       case definition: CTERelationDef => definition.mapChildren(whereWanted(_)(refusedThere))
     }

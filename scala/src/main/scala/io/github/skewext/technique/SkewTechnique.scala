@@ -6,8 +6,8 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 /**
  * A way to plan one of Spark's joins that handles skewed keys. A technique is a function from a
- * logical join to a logical plan. Spark calls it during optimization, so column pruning and
- * predicate pushdown also apply to the resulting plan.
+ * logical join to a logical plan. [[PlanSkewJoins]] calls it when the predicates above the join have
+ * been pushed down. Spark then optimizes the resulting plan, for example prunes its columns.
  */
 trait SkewTechnique {
 

@@ -167,4 +167,30 @@ class BroadcastMapJoinSuite extends TechniqueTest {
       assert(!isKeptInPlace(check(large, small, "k", "full", Technique)))
     }
   }
+
+  test("a predicate above changes the type of the join before the technique plans it") {
+    withTempPath { path =>
+      large.write.parquet(path.getPath)
+      val fact = spark.read.parquet(path.getPath)
+      val filtered = "v0 > 7"
+      def scans(df: DataFrame): Seq[String] =
+        collectWithSubqueries(df.queryExecution.executedPlan) { case s: FileSourceScanExec =>
+          s.metadata("PushedFilters")
+        }
+      for (how <- Seq("left", "full")) {
+        val df = skewJoin(small, fact, "k", how, Technique, onSide("left")).where(filtered)
+        assertStock(df, stockJoin(small, fact, "k", how).where(filtered))
+        assert(marked(df).isEmpty)
+        assert(made(df) === Seq(Technique))
+        // The large side is read once, and the predicate is at its scan.
+        assert(scans(df).size === 1)
+        assert(scans(df).head.contains("GreaterThan(v0,7)"), scans(df))
+      }
+      // A predicate that an unmatched row of the small side satisfies.
+      val unmatched =
+        skewJoin(small, fact, "k", "left", Technique, onSide("left")).where("v0 IS NULL")
+      assertStock(unmatched, stockJoin(small, fact, "k", "left").where("v0 IS NULL"))
+      assert(marked(unmatched).size === 1)
+    }
+  }
 }
