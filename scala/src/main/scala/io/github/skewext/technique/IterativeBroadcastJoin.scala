@@ -106,14 +106,16 @@ object IterativeBroadcastJoin extends SkewTechnique {
     }
   }
 
+  /** One pass if the size is unknown, because each pass reads the other side. */
   private def numPasses(request: TechniqueRequest, cut: BuildSide, chunks: Int): Int =
     request.options.int(Passes, 1, chunks).getOrElse {
+      val size = request.sizeOf(cut)
       val context = request.session.sparkContext
       val memory =
         if (context.isLocal) Runtime.getRuntime.maxMemory
         else context.getConf.getSizeAsBytes("spark.executor.memory", "1g")
-      val needed = request.sizeOf(cut) / (memory * MemoryShare).toLong.max(1) + 1
-      needed.min(chunks).toInt
+      val needed = size / (memory * MemoryShare).toLong.max(1) + 1
+      if (BroadcastLimit.isKnown(size)) needed.min(chunks).toInt else 1
     }
 }
 

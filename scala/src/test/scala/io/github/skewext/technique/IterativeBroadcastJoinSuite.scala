@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.SqlInternals
-import org.apache.spark.sql.{AnalysisException, DataFrame}
+import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
 
 /** Joins with a side that is broadcast in chunks. */
 class IterativeBroadcastJoinSuite extends TechniqueTest {
@@ -197,5 +197,13 @@ class IterativeBroadcastJoinSuite extends TechniqueTest {
     withSQLConf("spark.sql.ansi.enabled" -> "false") {
       assert(!isKeptInPlace(check(numbers, text, on, "inner", Technique, options("right", 3, 2))))
     }
+  }
+
+  test("a side of unknown size is cut in one pass") {
+    val unknown =
+      frame("k long, w int")((0 until 40).map(k => Row(k.toLong, 1)): _*).localCheckpoint()
+    val df = check(large, unknown, "k", "left", Technique, Map("side" -> "right", "chunks" -> "4"))
+    assert(how(df).contains("(of unknown size) is broadcast in 4 chunks, the left side"), how(df))
+    assert(how(df).contains("read once"), how(df))
   }
 }
