@@ -85,11 +85,28 @@ case class PlanSkewJoins(session: SparkSession) extends Rule[LogicalPlan] {
 
 object PlanSkewJoins {
 
-  /** The plan of a join by the requested technique, or the reason for refusal. */
+  /**
+   * The plan of a join by the requested technique, or the reason for refusal. A failure affects only
+   * this join, not the others of the query.
+   */
   def plan(
       session: SparkSession,
       join: Join,
-      wanted: TechniqueHint.Wanted): Either[TechniqueReason.Detailed, TechniquePlan] = try {
+      wanted: TechniqueHint.Wanted): Either[TechniqueReason.Detailed, TechniquePlan] =
+    Guard.protect[Either[TechniqueReason.Detailed, TechniquePlan]](
+      s"planning a join by ${wanted.technique}",
+      Left(TechniqueReason.Failed.given)) {
+      try {
+        unprotected(session, join, wanted)
+      } catch {
+        case e: AnalysisException => Left(TechniqueReason.WrongOption(e.getMessage))
+      }
+    }
+
+  private def unprotected(
+      session: SparkSession,
+      join: Join,
+      wanted: TechniqueHint.Wanted): Either[TechniqueReason.Detailed, TechniquePlan] =
     for {
       technique <- SkewTechniques
         .named(wanted.technique)
@@ -100,9 +117,6 @@ object PlanSkewJoins {
       made <- request.asHinted.fold(
         technique.plan(if (wanted.prepared) request else prepared(technique, request)))(Right(_))
     } yield made
-  } catch {
-    case e: AnalysisException => Left(TechniqueReason.WrongOption(e.getMessage))
-  }
 
   private def prepared(technique: SkewTechnique, request: TechniqueRequest): TechniqueRequest = {
     TechniqueOptions.check(technique.name, technique.optionNames, request.options)

@@ -57,5 +57,9 @@ object TechniqueReason extends Reasons[TechniqueReason] {
       "in its stage, which the technique needs",
     "Repartition between the join and the barrier operator: then the technique applies.")
 
+  val Failed = reason(
+    "planning the technique failed",
+    "The join is Spark's own. The list of failures has the error: report it as a bug.")
+
   val WrongOption = reason("an option is invalid", "Correct the hint.")
 }

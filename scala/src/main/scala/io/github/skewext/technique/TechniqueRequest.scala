@@ -121,7 +121,8 @@ case class TechniqueRequest(
     // would change each time it is planned.
     val (copy, _) = NewIds.withNewIds(renewed, if (side == BuildLeft) 0 else 1)
     val columnOf = AttributeMap(original.output.zip(copy.output))
-    (copy, _.transform { case a: Attribute => columnOf(a) })
+    // A condition also has columns of its subqueries.
+    (copy, _.transform { case a: Attribute => columnOf.getOrElse(a, a) })
   }
 
   /** The same join, with a broadcast side if one is given. */

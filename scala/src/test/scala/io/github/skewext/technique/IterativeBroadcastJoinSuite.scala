@@ -3,6 +3,7 @@ package io.github.skewext.technique
 import io.github.skewext.explain.Explainer
 import io.github.skewext.join.hint.TechniqueHint
 
+import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.functions._
@@ -205,5 +206,24 @@ class IterativeBroadcastJoinSuite extends TechniqueTest {
     val df = check(large, unknown, "k", "left", Technique, Map("side" -> "right", "chunks" -> "4"))
     assert(how(df).contains("(of unknown size) is broadcast in 4 chunks, the left side"), how(df))
     assert(how(df).contains("read once"), how(df))
+  }
+
+  test("a correlated subquery in the condition") {
+    withTempView("a", "b", "t") {
+      large.createOrReplaceTempView("a")
+      small.createOrReplaceTempView("b")
+      table("x", "(1), (2), (5), (8)").createOrReplaceTempView("t")
+      def joined(how: String, exists: String) = spark.sql(
+        s"SELECT /*+ SKEW_JOIN(b, $Technique, 'chunks=2', 'passes=2', 'side=right') */ * " +
+          s"FROM a $how JOIN b ON a.k = b.k AND $exists (SELECT 1 FROM t WHERE t.x = a.v0)")
+      for (how <- Seq("INNER", "LEFT", "LEFT SEMI", "LEFT ANTI");
+        exists <- Seq("EXISTS", "NOT EXISTS"))
+        withClue(s"$how, $exists: ") {
+          val df = joined(how, exists)
+          assert(made(df).nonEmpty)
+          // Spark 3.5 fails to evaluate such a subquery in a join.
+          if (!SPARK_VERSION.startsWith("3.")) assertStock(df, df)
+        }
+    }
   }
 }

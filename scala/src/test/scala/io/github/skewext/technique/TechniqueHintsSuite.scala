@@ -3,11 +3,17 @@ package io.github.skewext.technique
 import java.util.concurrent.atomic.AtomicInteger
 
 import io.github.skewext.explain.Origin
+import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
+import io.github.skewext.rules.{Guard, Reason}
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, EqualTo}
+import org.apache.spark.sql.catalyst.plans.Inner
+import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledHashJoinExec, SortMergeJoinExec}
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.{TestSessions, TestShims}
+import org.apache.spark.sql.skewext.{SqlInternals, TestSessions, TestShims}
+import org.apache.spark.sql.types.LongType
 import org.apache.spark.sql.{DataFrame, Row}
 
 /** Hints that ask for a technique, and Spark's own beside them. */
@@ -194,4 +200,32 @@ class TechniqueHintsSuite extends SkewJoinTest {
     assert(origin.text.contains(TechniqueReason.JoinType.text))
     assert(origin.advice.nonEmpty)
   }
+
+  test("a join that a technique fails to plan stays Spark's, and the others do not") {
+    def hinted(left: DataFrame, right: LogicalPlan): LogicalPlan = {
+      val wanted = TechniqueHint.Wanted("iterative_broadcast", TechniqueOptions(), prepared = false)
+      val on = EqualTo(left.queryExecution.analyzed.output.head, right.output.head)
+      val join = Join(left.queryExecution.analyzed, right, Inner, Some(on), JoinHint.NONE)
+      TechniqueHint.on(join, wanted)
+    }
+    val failing = FailingStatistics(Seq(AttributeReference("k", LongType)()))
+    val plan = Union(
+      Seq(
+        hinted(large.select("k"), small.select("k").queryExecution.analyzed),
+        hinted(large.select("k"), failing)))
+    val planned = SqlInternals.withActive(spark)(PlanSkewJoins(spark)(plan))
+    val Seq(first, second) = planned.children.map(_.collect { case node =>
+      TechniqueHint.of(node)
+    }.flatten)
+    assert(first.nonEmpty && first.forall(_.isInstanceOf[TechniqueHint.Made]))
+    assert(
+      second.collect { case TechniqueHint.Refused(_, Reason.Detailed(reason, _)) => reason } ===
+        Seq(TechniqueReason.Failed))
+    assert(Guard.failuresIn(spark).exists(_._2.contains("no statistics")))
+  }
+}
+
+/** A table whose statistics cannot be computed. */
+case class FailingStatistics(output: Seq[Attribute]) extends LeafNode {
+  override def computeStats(): Statistics = throw new IllegalStateException("no statistics")
 }
