@@ -64,7 +64,7 @@ object SaltedJoin extends SkewTechnique {
   override def preparedForHint(request: TechniqueRequest): TechniqueOptions = {
     val options = request.options
     options.copy(hotKeys = options.hotKeys.orElse(options.text(TechniqueOptions.HotKeys).map {
-      keysIn(_, request.leftKeys.size)
+      keysIn(_, KeyColumn.of(request).size)
     }))
   }
 
@@ -204,19 +204,24 @@ object SaltedJoin extends SkewTechnique {
 
   /** The key in the types of the compared columns. */
   private def inKeyTypes(request: TechniqueRequest, key: HotKey): UnsafeRow = {
-    if (key.values.size != request.leftKeys.size) {
+    val columns = KeyColumn.of(request)
+    // Keys that were found in the data have a value for each of Spark's comparisons.
+    val compared =
+      if (key.values.size == request.leftKeys.size) request.leftKeys.map(KeyColumn(_)) else columns
+    if (key.values.size != compared.size) {
       fail(
         s"The hot key $key has ${key.values.size} values, but the join compares " +
-          s"${request.leftKeys.size} columns.")
+          s"${columns.size} columns.")
     }
     val timeZone = Some(request.session.sessionState.conf.sessionLocalTimeZone)
-    val typed = key.values.zip(request.leftKeys).map { case (value, column) =>
+    val typed = key.values.zip(compared).flatMap { case (value, column) =>
       val cast = Cast(value, column.dataType, timeZone, EvalMode.TRY)
-      if (!value.foldable || !cast.resolved || cast.eval() == null) {
+      def isNull = column.isNullSafe && value.eval() == null
+      if (!value.foldable || !cast.resolved || (cast.eval() == null && !isNull)) {
         fail(s"The hot key $key is not a key of this join: $value is null or not a value of type " +
           s"${column.dataType.sql}. (Null matches nothing, so rows with a null key need no salt.)")
       }
-      Literal(cast.eval(), column.dataType)
+      column.compared(Literal(cast.eval(), column.dataType))
     }
     SaltKeysExec.keyOf(typed)
   }

@@ -315,6 +315,39 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     assert(salted(two).map(_.hot.size) === Seq(2, 2))
   }
 
+  test("hot keys of null-safe comparisons have one value for each column") {
+    withTempView("l", "r") {
+      left.createOrReplaceTempView("l")
+      right.createOrReplaceTempView("r")
+      def checkHint(hot: String, on: String, keys: Int): Unit = {
+        val from = s"FROM l FULL JOIN r ON $on"
+        val df =
+          spark.sql(s"SELECT /*+ SKEW_JOIN(l, salted, 'hot_keys=$hot', 'salts=4') */ * $from")
+        assertStock(df, spark.sql(s"SELECT * $from"))
+        assert(salted(df).map(_.hot.size) === Seq(keys, keys), refusals(df))
+        assert(salted(df).map(metric(_, "numSaltedRows")).sum > 0)
+      }
+      checkHint("3,50", "l.k <=> r.k", 2)
+      checkHint("3,0; 9,1", "l.k <=> r.k AND l.j = r.j", 2)
+      checkHint("0,3; 1,9; 2,9", "l.j = r.j AND r.k <=> l.k", 3)
+    }
+    val (l, r) = (left, right)
+    val nullSafe = l("k") <=> r("k")
+    val given = Seq(Seq(lit(3)), Seq(lit(null)))
+    for (how <- Seq("full", "left_anti")) {
+      val options = Map("salts" -> "4", "side" -> "left")
+      val df = checkSalted(l, r, nullSafe, how, options, given)
+      val rows = l.where("k = 3 OR k IS NULL").count()
+      assert(metric(salted(df).head, "numSaltedRows") === rows)
+    }
+    // Found keys have a value for each of Spark's comparisons.
+    checkSalted(l, r, nullSafe, "full")
+    def error(hot: Column*): String = intercept[AnalysisException](
+      skewJoin(l, r, nullSafe, "full", Technique, Map.empty, Seq(hot))).getMessage
+    assert(error(lit("x")).contains("not a value of type BIGINT"))
+    assert(error(lit(1), lit(2), lit(3)).contains("3 values, but the join compares 1 columns"))
+  }
+
   test("what is wrong with options is said at once") {
     def error(options: Map[String, String], hot: Seq[Column]*): String =
       intercept[AnalysisException](

@@ -1,0 +1,41 @@
+package io.github.skewext.technique
+
+import org.apache.spark.sql.catalyst.expressions.{Coalesce, Expression, IsNull, Literal}
+import org.apache.spark.sql.types.DataType
+
+/**
+ * A column that the join compares.
+ *
+ * @param isNullSafe whether it compares by `<=>`, which Spark replaces by two comparisons: of the
+ *                   values, with a default for null, and of whether they are null.
+ */
+private[skewext] case class KeyColumn(dataType: DataType, isNullSafe: Boolean) {
+
+  /** The values that the join compares for a value of the column. */
+  def compared(value: Literal): Seq[Literal] =
+    if (!isNullSafe) Seq(value)
+    else if (value.value == null) Seq(Literal.default(dataType), Literal(true))
+    else Seq(value, Literal(false))
+}
+
+private[skewext] object KeyColumn {
+
+  def apply(key: Expression): KeyColumn = KeyColumn(key.dataType, isNullSafe = false)
+
+  /** The columns that the join compares, from the pairs of keys that Spark makes of them. */
+  def of(request: TechniqueRequest): Seq[KeyColumn] =
+    of(request.leftKeys.zip(request.rightKeys).toList)
+
+  private def of(keys: List[(Expression, Expression)]): Seq[KeyColumn] = keys match {
+    case (left, right) :: (isLeftNull, isRightNull) :: more
+        if isNullSafe(left, isLeftNull) && isNullSafe(right, isRightNull) =>
+      KeyColumn(left.dataType, isNullSafe = true) +: of(more)
+    case (left, _) :: more => KeyColumn(left) +: of(more)
+    case Nil => Nil
+  }
+
+  private def isNullSafe(value: Expression, isNull: Expression): Boolean = (value, isNull) match {
+    case (Coalesce(Seq(a, _: Literal)), IsNull(b)) => a.semanticEquals(b)
+    case _ => false
+  }
+}
