@@ -1,6 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.join.hint.{AdaptiveOptions, TechniqueHint}
+import io.github.skewext.join.hint.{AdaptiveOptions, TechniqueHint, TechniqueOptions}
 import io.github.skewext.rules.{LoadedExtension, SkewConf}
 
 import org.apache.spark.sql.SparkSession
@@ -15,9 +15,15 @@ object AdaptiveJoin extends SkewTechnique {
 
   override def optionNames: Seq[String] = AdaptiveOptions.names
 
-  override def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] = {
+  override def preparedForHint(request: TechniqueRequest): TechniqueOptions = {
     // Find wrong options before the query runs.
     AdaptiveOptions.of(request.options)
+    request.options
+  }
+
+  override def mayRefuse: Boolean = false
+
+  override def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] = {
     val own = request.options.values.toSeq.sorted.map { case (k, v) => s"$k=$v" }
     val settings = if (own.isEmpty) "" else own.mkString(" by ", ", ", "")
     Right(

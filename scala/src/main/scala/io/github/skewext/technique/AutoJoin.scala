@@ -50,6 +50,9 @@ object AutoJoin extends SkewTechnique {
   override def preparedForHint(request: TechniqueRequest): TechniqueOptions =
     SaltedJoin.preparedForHint(request)
 
+  /** False, because the last candidate supports every join. */
+  override def mayRefuse: Boolean = false
+
   override def plan(request: TechniqueRequest): Either[Detailed, TechniquePlan] = {
     def tried(c: Candidate): Either[Detailed, TechniquePlan] =
       c.technique

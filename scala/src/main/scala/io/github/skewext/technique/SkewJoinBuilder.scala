@@ -68,7 +68,8 @@ private[skewext] object SkewJoinBuilder {
             else if (runsJobs) named.prepared(request)
             else named.preparedForHint(request))
       val wanted = TechniqueHint.Wanted(named.name, options, prepared = true)
-      check(session, join, named, wanted)
+      // Hot keys may be wrong.
+      if (named.mayRefuse || options.hotKeys.isDefined) check(session, join, named, wanted)
       // A session that was started without us has no rule that would do it later.
       val done =
         if (LoadedExtension.isIn(session)) TechniqueHint.on(join, wanted)

@@ -21,13 +21,16 @@ trait SkewTechnique {
    * The options, plus information that needs a job, such as the hot keys. `skew_join` calls it
    * once.
    */
-  def prepared(request: TechniqueRequest): TechniqueOptions = request.options
+  def prepared(request: TechniqueRequest): TechniqueOptions = preparedForHint(request)
 
   /**
    * The same for a join with a hint. It runs each time the query is planned or explained, so it
    * starts no job.
    */
   def preparedForHint(request: TechniqueRequest): TechniqueOptions = request.options
+
+  /** Whether [[plan]] may refuse a join because of its sides. */
+  def mayRefuse: Boolean = true
 
   /**
    * A plan with the rows and the output of `request.join`: the same attributes, in the same order.

@@ -3,6 +3,8 @@ package io.github.skewext.technique
 import io.github.skewext.SkewExtensions
 import io.github.skewext.explain.Origin
 
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoinExec}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
@@ -212,5 +214,28 @@ class SkewJoinSuite extends SkewJoinTest {
     assertStock(
       skewJoin(doubles, zeros, "k", "full", "broadcast_map"),
       doubles.join(zeros, Seq("k"), "full"))
+  }
+
+  test("a technique that refuses no join is not planned when it is called") {
+    var optimized = 0
+    val counting = new Rule[LogicalPlan] {
+      override def apply(plan: LogicalPlan): LogicalPlan = {
+        optimized += 1
+        plan
+      }
+    }
+    def optimizedBy(technique: String): Int = {
+      optimized = 0
+      skewJoin(large, small, "k", "full", technique)
+      optimized
+    }
+    spark.experimental.extraOptimizations = Seq(counting)
+    try {
+      for (technique <- Seq("adaptive", "none", "auto"))
+        assert(optimizedBy(technique) === 0, technique)
+      assert(optimizedBy("broadcast_map") > 0)
+    } finally {
+      spark.experimental.extraOptimizations = Nil
+    }
   }
 }
