@@ -18,16 +18,10 @@ private[skewext] object Operators {
 
   /** For example, `full outer join of 3 inputs on [k]`. */
   def describe(join: MultiFullJoin): String =
-    describe(
-      join.roles,
-      NewIds.shownNames(join.keyOutput),
-      join.indicator.map(_.name))
+    describe(join.roles, NewIds.shownNames(join.keyOutput), join.indicator.map(_.name))
 
   def describe(join: MultiJoinExec): String =
-    describe(
-      join.roles,
-      NewIds.shownNames(join.keyOutput),
-      join.indicator.map(_.name))
+    describe(join.roles, NewIds.shownNames(join.keyOutput), join.indicator.map(_.name))
 
   private def describe(
       roles: Seq[InputRole],

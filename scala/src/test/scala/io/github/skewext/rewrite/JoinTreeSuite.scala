@@ -1,8 +1,9 @@
 package io.github.skewext.rewrite
 
+import org.scalatest.funsuite.AnyFunSuite
+
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.types.{IntegerType, StringType}
-import org.scalatest.funsuite.AnyFunSuite
 
 class JoinTreeSuite extends AnyFunSuite {
 
