@@ -53,9 +53,14 @@ private[skewext] object NewIds {
    *  - inputs with two columns of one name. These could be aliases of one column. If one of them is
    *    the key and the optimizer removes the aliases, the other one is no longer a value column.
    *
+   * @param taken ids of columns of the result, which inputs may have for other columns, too. If an
+   *              alias hides such a column and the optimizer removes the alias, it is taken for the
+   *              column of the result.
    * @return each input, with a function from its old columns to the new ones.
    */
-  def separated(inputs: Seq[LogicalPlan]): Seq[(LogicalPlan, Attribute => Attribute)] = {
+  def separated(
+      inputs: Seq[LogicalPlan],
+      taken: Set[ExprId] = Set.empty): Seq[(LogicalPlan, Attribute => Attribute)] = {
     val firstWith = mutable.HashMap.empty[ExprId, Int]
     val sharing = mutable.BitSet.empty
     def visible(plan: LogicalPlan, belowJoin: Boolean): Seq[LogicalPlan] =
@@ -71,6 +76,7 @@ private[skewext] object NewIds {
     } {
       val first = firstWith.getOrElseUpdate(column.exprId, i)
       if (first != i) sharing ++= Seq(first, i)
+      if (taken(column.exprId)) sharing += i
     }
     val ofCtes = inputs.indices.filter(inputs(_).exists(_.isInstanceOf[CTERelationRef]))
     if (ofCtes.size > 1) sharing ++= ofCtes

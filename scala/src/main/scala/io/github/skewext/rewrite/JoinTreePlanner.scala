@@ -65,10 +65,18 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
   private def isRepeated(column: Int): Boolean =
     terms.count(_.exists { case key: ChainKey => key.column == column; case _ => false }) > 1
 
+  /** Ids of columns of the query that are neither a key nor a column of an input with this id. */
+  private def computedIds: Set[ExprId] = output
+    .zip(terms)
+    .collect {
+      case (out, e) if !e.semanticEquals(out) && !e.exists(_.isInstanceOf[ChainKey]) => out.exprId
+    }
+    .toSet
+
   def plan(): (LogicalPlan, MultiFullJoin) = {
     val list = terms.map(unevaluated)
     val conditions = group.conditions.map(unevaluated)
-    val separated = NewIds.separated(inputs.map(_.plan()))
+    val separated = NewIds.separated(inputs.map(_.plan()), computedIds)
     val renames = separated.map(_._2)
     val keys = inputs.indices.map(i => inputs(i).keyColumns.map(renames(i)))
     val join =
