@@ -211,16 +211,16 @@ private[skewext] class AsOfJoinBuilder(
           Seq(
             resolved(LessThanOrEqual(Subtract(spineTime, value, EvalMode.ANSI), time)),
             resolved(GreaterThanOrEqual(Add(spineTime, value, EvalMode.ANSI), time))))
-      if (conditions.isEmpty) fail(s"$problem.")
       // An overflow bounds nothing: no time is beyond the limits of its type.
-      val Seq(before, after) =
+      val bounding =
         conditions.map(condition => Coalesce(Seq(TryEval(condition), Literal.TrueLiteral)))
-      direction match {
-        case _ if AsOfTolerance.isInfinite(value) => Nil
-        case Backward => Seq(before)
-        case Forward => Seq(after)
-        case Nearest => Seq(before, after)
-      }
+      if (AsOfTolerance.isInfinite(value)) Nil
+      else
+        direction match {
+          case Backward => bounding.take(1)
+          case Forward => bounding.drop(1)
+          case Nearest => bounding
+        }
     }
   }
 

@@ -50,7 +50,7 @@ private[asof] object AsOfTolerance {
   /**
    * The conditions on a version before and after a row of the spine, in decimals of the scale that
    * the times have. Spark's own sums may have a smaller scale. None unless times or tolerance are
-   * decimals and both are exact, and empty if the tolerance has too many digits.
+   * decimals and both are exact, and empty if the tolerance is larger than each distance.
    */
   def decimals(
       spineTime: Expression,

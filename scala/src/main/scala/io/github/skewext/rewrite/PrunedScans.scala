@@ -29,10 +29,10 @@ private[skewext] object PrunedScans extends PredicateHelper with JoinSelectionHe
     // the settings allow that.
     lazy val leftIsCheap = !conf.dynamicPartitionPruningReuseBroadcastOnly ||
       canBuildBroadcastLeft(joinType) &&
-      (hintToBroadcastLeft(hint) || canBroadcastBySize(left, conf))
+      (hintToBroadcastLeft(hint) || mayBeSmall(left, conf))
     lazy val rightIsCheap = !conf.dynamicPartitionPruningReuseBroadcastOnly ||
       canBuildBroadcastRight(joinType) &&
-      (hintToBroadcastRight(hint) || canBroadcastBySize(right, conf))
+      (hintToBroadcastRight(hint) || mayBeSmall(right, conf))
     def pruned(l: Expression, r: Expression): Seq[LogicalPlan] = {
       val ofLeft =
         if (canPruneLeft(joinType) && isFiltered(right)) scan(l, left) else None
@@ -46,6 +46,10 @@ private[skewext] object PrunedScans extends PredicateHelper with JoinSelectionHe
       case _ => Nil
     }
   }
+
+  /** A table that Spark has not scanned yet does not know its size without some work. */
+  private def mayBeSmall(plan: LogicalPlan, conf: SQLConf): Boolean =
+    plan.exists(_.isInstanceOf[DataSourceV2Relation]) || canBroadcastBySize(plan, conf)
 
   /** The scan that Spark prunes by an expression. */
   private def scan(e: Expression, plan: LogicalPlan): Option[LogicalPlan] =

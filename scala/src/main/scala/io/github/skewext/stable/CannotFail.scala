@@ -16,8 +16,15 @@ private[skewext] object CannotFail {
     case _: Attribute | _: Literal | _: And | _: Or | _: Not | _: IsNull | _: IsNotNull |
         _: BinaryComparison | _: In | _: InSet | _: StringPredicate | _: Coalesce | _: If |
         _: CaseWhen | _: GetStructField | _: Upper | _: Lower | _: Length | _: Substring |
+        _: String2TrimExpression | _: GetDateField | _: GetTimeField | _: TruncDate |
+        _: TruncTimestamp | _: Greatest | _: Least | _: Murmur3Hash | _: XxHash64 |
         _: ScalarSubquery =>
       false
+    // A pattern with an escape at its end is an error.
+    case Like(_, Literal(pattern, _: StringType), escape) =>
+      pattern != null && pattern.toString.contains(escape.toString)
+    case c: Concat => !Seq(StringType, BinaryType).contains(c.dataType)
+    case Remainder(_, Divisor(), _) | Pmod(_, Divisor(), _) => false
     case a: Add => fails(a, a.evalMode)
     case s: Subtract => fails(s, s.evalMode)
     case m: Multiply => fails(m, m.evalMode)
@@ -25,16 +32,28 @@ private[skewext] object CannotFail {
     case r: Remainder => fails(r, r.evalMode)
     case cast: Cast =>
       val (from, to) = (cast.child.dataType, cast.dataType)
-      !isPlain(from) || !isPlain(to) ||
-      (cast.evalMode == EvalMode.ANSI && !Cast.canUpCast(from, to))
+      !(isDayOrTime(from) && isDayOrTime(to)) && (!isPlain(from) || !isPlain(to) ||
+        (cast.evalMode == EvalMode.ANSI && !Cast.canUpCast(from, to)))
     case _ => true
   }
 
   private def fails(arithmetic: Expression, mode: EvalMode.Value): Boolean =
     mode == EvalMode.ANSI || !arithmetic.dataType.isInstanceOf[NumericType]
 
+  /** A literal by which each whole number can be divided. */
+  private object Divisor {
+    def unapply(e: Expression): Boolean = e match {
+      case Literal(n @ (_: Byte | _: Short | _: Int | _: Long), _) =>
+        n.asInstanceOf[Number].longValue != 0
+      case _ => false
+    }
+  }
+
   private def isPlain(dataType: DataType): Boolean = dataType match {
     case _: NumericType | StringType | BooleanType | DateType => true
     case _ => false
   }
+
+  private def isDayOrTime(dataType: DataType): Boolean =
+    Seq(DateType, TimestampType, TimestampNTZType).contains(dataType)
 }

@@ -78,7 +78,9 @@ case class PlanSkewJoins(session: SparkSession) extends Rule[LogicalPlan] {
     PlanSkewJoins.plan(session, join, wanted) match {
       case Right(made) => PlanSkewJoins.saying(made)
       case Left(reason) =>
-        Guard.logOnce(s"skew_join by ${wanted.technique} is Spark's own join: ${reason.text}.")
+        // Without its details, which may be others in each batch of a stream.
+        Guard.logOnce(
+          s"skew_join by ${wanted.technique} is Spark's own join: ${reason.reason.text}.")
         TechniqueHint.on(join, TechniqueHint.Refused(wanted.technique, reason))
     }
 }

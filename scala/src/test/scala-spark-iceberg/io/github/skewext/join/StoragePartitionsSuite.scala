@@ -4,7 +4,7 @@ import io.github.skewext.explain.{Explainer, Origin}
 import io.github.skewext.join.exec.{AlignPartitionsExec, MultiFullJoinExec}
 import io.github.skewext.merge.MergeTest
 import io.github.skewext.rewrite.RewriteReason
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.rules.{Guard, SkewConf}
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
@@ -269,6 +269,7 @@ class StoragePartitionsSuite extends MergeTest {
         val df = spark.sql(sql)
         assertSameRows(df.collect().toSeq, rowsWhenOff(df), sql)
         assert(operators(df).isEmpty === isLeft, df.queryExecution.executedPlan)
+        assert(Guard.failuresIn(spark).isEmpty)
       }
     }
   }

@@ -123,21 +123,26 @@ case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, 
   /** Reads whole rows, like the shuffle. */
   override def usedInputs: AttributeSet = AttributeSet.empty
 
-  override protected def doProduce(ctx: CodegenContext): String =
-    child.asInstanceOf[CodegenSupport].produce(ctx, this)
+  @transient private var sampler: String = _
+  @transient private var untilNext: String = _
 
-  override def doConsume(ctx: CodegenContext, input: Seq[ExprCode], row: ExprCode): String = {
+  /** One sampler for the task, though a union below passes the rows of each branch by itself. */
+  override protected def doProduce(ctx: CodegenContext): String = {
     val tasks = ctx.addReferenceObj("sampling", sampling)
-    val sampler = ctx.addMutableState(
+    sampler = ctx.addMutableState(
       classOf[KeySampler].getName,
       "sampler",
       variable => s"$variable = $tasks.start(partitionIndex);",
       forceInline = true)
-    val untilNext = ctx.addMutableState(
+    untilNext = ctx.addMutableState(
       CodeGenerator.JAVA_INT,
       "untilNext",
       variable => s"$variable = $sampler.first();",
       forceInline = true)
+    child.asInstanceOf[CodegenSupport].produce(ctx, this)
+  }
+
+  override def doConsume(ctx: CodegenContext, input: Seq[ExprCode], row: ExprCode): String = {
     val value = ctx.freshName("row")
     s"""
        |${row.code}

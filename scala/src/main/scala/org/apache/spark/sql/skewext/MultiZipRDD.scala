@@ -11,7 +11,7 @@ import org.apache.spark.{Partition, ShuffleDependency, SparkContext, TaskContext
  * stops at four. Lives here because the base class is `private[spark]`: it provides partitions,
  * preferred locations and the clearing of dependencies.
  *
- * @param zip receives unopened inputs that read a shuffle, because opening one starts to fetch it.
+ * @param zip receives unopened inputs that read shuffles, because opening one starts to fetch it.
  *            Others are open, as with Spark's: a scan that a Python worker's thread would open later
  *            would be closed before that thread has ended.
  */
@@ -54,10 +54,12 @@ class MultiZipRDD[T: ClassTag](
 
 object MultiZipRDD {
 
-  private def readsShuffle(rdd: RDD[_]): Boolean = rdd.dependencies.exists {
-    case _: ShuffleDependency[_, _, _] => true
-    case narrow => readsShuffle(narrow.rdd)
-  }
+  /** Whether it reads nothing but shuffles. */
+  private def readsShuffle(rdd: RDD[_]): Boolean =
+    rdd.dependencies.nonEmpty && rdd.dependencies.forall {
+      case _: ShuffleDependency[_, _, _] => true
+      case narrow => readsShuffle(narrow.rdd)
+    }
 
   /** Whether an RDD may have other rows when it is recomputed after a failure. */
   def isIndeterminate(rdd: RDD[_]): Boolean =

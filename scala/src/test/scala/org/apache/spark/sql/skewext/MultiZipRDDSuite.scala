@@ -36,5 +36,10 @@ class MultiZipRDDSuite extends SparkFunSuite with LocalSparkContext {
     }
     assert(openAtFirst(false, false, false) === 3)
     assert(openAtFirst(true, false, true) === 1)
+    // An input that reads a shuffle and a scan.
+    opened.reset()
+    val both = input(shuffled = true).zipPartitions(input(shuffled = false))((a, _) => a)
+    new MultiZipRDD[InternalRow](sc, Seq(both), (_, _) => Iterator(InternalRow.empty)).count()
+    assert(opened.value === 2)
   }
 }

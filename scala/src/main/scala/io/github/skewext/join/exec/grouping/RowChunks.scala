@@ -79,7 +79,8 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
   def numRowsOf(input: Int, bucket: Int): Int = counts(input * NumBuckets + bucket)
 
   /** Size in bytes of the next page, unless a row needs more. */
-  def nextPageSize: Long = if (numPages < SmallPages) pageSize else memory.pageSizeBytes
+  def nextPageSize: Long =
+    if (numPages < SmallPages) pageSize else math.min(memory.pageSizeBytes, LargestPage)
 
   def whenAskedForMemory(action: () => Unit): Unit = giveWay = action
 
@@ -369,6 +370,7 @@ private[skewext] object RowChunks {
   // half is for sorters and other operators. After 4 GB the pages are as large as Spark's.
   private final val MaxPages = (PageMask + 1) / 2
   private final val SmallPages = 1024
+  private final val LargestPage = 1L << 26
   private final val PageHeader = 8
 
   /** The address of no row, whether pages are on or off the heap. */
