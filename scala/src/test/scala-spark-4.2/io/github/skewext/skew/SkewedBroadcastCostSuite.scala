@@ -7,7 +7,7 @@ import org.apache.spark.sql.internal.SQLConf
 class SkewedBroadcastCostSuite extends SkewTest {
 
   test("a split broadcast join costs less than one that is not") {
-    withSQLConf(SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "10MB") {
+    withSQLConf(Force -> "true", SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "10MB") {
       val joined = skewed(0, 50).join(skewed(1, 40), "k")
       val Seq(join) = collect(joined.queryExecution.sparkPlan) { case j: BroadcastHashJoinExec => j }
       def cost(isSkewJoin: Boolean) =

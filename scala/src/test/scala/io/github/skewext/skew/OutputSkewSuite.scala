@@ -64,6 +64,15 @@ class OutputSkewSuite extends SkewTest {
     df
   }
 
+  test("rows of all branches of a union are sampled") {
+    // Spark 4.2 can run the branches in the generated code of one stage, and 4.3 does so.
+    withSQLConf("spark.sql.codegen.wholeStage.union.enabled" -> "true") {
+      val both = keyed(0, 0, "l").union(keyed(0, Many, "l"))
+      checkSplitByOutput(
+        both.join(keyed(1, Many, "r").hint("merge"), col("l") === col("r"), "full"))
+    }
+  }
+
   test("many rows of a key on both sides of Spark's joins") {
     for ((how, hint) <- Seq("full", "left").map(_ -> "merge") ++
         Seq("right", "inner").map(_ -> "shuffle_hash")) {
