@@ -186,11 +186,11 @@ def test_streaming(spark: SparkSession, t1: DataFrame) -> None:
 
 
 def test_connect_session() -> None:
-    class Session:
+    class SparkSession:
         __module__ = "pyspark.sql.connect.session"
         conf: ClassVar[dict[str, str]] = {"spark.skewext.enabled": "false"}
 
-    remote: Any = Session()
+    remote: Any = SparkSession()
     assert not skewext.is_enabled(remote)
     with pytest.raises(PySparkTypeError, match="Spark Connect"):
         skewext.register(remote)
