@@ -1,5 +1,8 @@
 package io.github.skewext
 
+import java.io.InterruptedIOException
+import java.net.SocketTimeoutException
+
 import scala.io.Source
 
 import io.github.skewext.asof.{RewriteRowNumbers, RewriteSparkAsOfJoins}
@@ -10,6 +13,7 @@ import io.github.skewext.rules.{Guard, GuardedRule, GuardedStrategy, LoadedExten
 import io.github.skewext.technique.ResolveSkewJoinHints
 import org.apache.logging.log4j.Level
 
+import org.apache.spark.SparkException
 import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -93,6 +97,18 @@ class SkewExtensionsSuite extends MultiJoinTest {
       assert(failing(plan) eq plan)
     }
     intercept[OutOfMemoryError](Guard.protect("x", 1)(throw new OutOfMemoryError))
+  }
+
+  test("a cancelled query is not a rule that fails") {
+    val cancelled = new SparkException("Job 7 cancelled part of cancelled job group g")
+    for (error <- Seq(
+        cancelled,
+        new IllegalStateException(cancelled),
+        new InterruptedIOException)) {
+      val thrown = intercept[Exception](Guard.protect("a part", 1)(throw error))
+      assert(thrown eq error)
+    }
+    assert(Guard.protect("a part", 1)(throw new SocketTimeoutException) === 1)
   }
 
   test("a strategy that fails leaves the join to Spark's own") {

@@ -108,14 +108,24 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
     case _ => false
   }
 
+  /** Rows of a broadcast for each of the most keys. */
+  private val RowsPerKey = 10
+
   /** The broadcast side of a join. */
   private class Broadcast(stage: BroadcastQueryStageExec, keys: Seq[Expression]) {
 
     /**
-     * The buckets of the keys, or None if there are too many keys or the broadcast is not a hash
-     * table.
+     * The buckets of the keys, or None if there are too many rows or keys, or the broadcast is not a
+     * hash table. The driver keeps broadcasts serialized, and would have to build a large table again.
      */
     def buckets(columns: Seq[Key], numBuckets: Int, maxKeys: Int): Option[BitSet] =
+      if (stage.getRuntimeStatistics.rowCount.exists(_ <= RowsPerKey * BigInt(maxKeys))) {
+        bucketsOfKeys(columns, numBuckets, maxKeys)
+      } else {
+        None
+      }
+
+    private def bucketsOfKeys(columns: Seq[Key], numBuckets: Int, maxKeys: Int): Option[BitSet] =
       BroadcastTable.of(stage.executeBroadcast[Any]().value).map(_.keys).flatMap { rows =>
         val buckets = new BitSet(numBuckets)
         val inColumns = columns.map(c => cast(valueOf(c.index), c.columnType))

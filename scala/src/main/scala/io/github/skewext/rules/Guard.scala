@@ -1,11 +1,15 @@
 package io.github.skewext.rules
 
+import java.io.InterruptedIOException
+import java.net.SocketTimeoutException
+import java.nio.channels.ClosedByInterruptException
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.collection.JavaConverters._
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
+import org.apache.spark.SparkException
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -32,11 +36,24 @@ object Guard extends Logging {
     try {
       body
     } catch {
+      case e if isCancelled(e) => throw e
       case e @ (_: LinkageError | NonFatal(_)) =>
         logOnce(s"skewext: $what failed and is left out.", Some(e))
         SparkSession.getActiveSession.foreach(note(_, what, e))
         fallback
     }
+
+  /** Whether the user has cancelled the query, whose rules may run jobs and read files. */
+  private def isCancelled(error: Throwable): Boolean =
+    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(20).exists {
+      case _: SocketTimeoutException => false
+      case _: InterruptedException | _: InterruptedIOException | _: ClosedByInterruptException =>
+        true
+      case e: SparkException => JobCancelled.findFirstIn(String.valueOf(e.getMessage)).isDefined
+      case _ => false
+    }
+
+  private val JobCancelled = "Job \\d+ cancelled".r
 
   /** The rule, or one that changes no plan if the class of the rule fails to link. */
   def linked[P <: TreeNode[_]](rule: => Rule[P]): Rule[P] =

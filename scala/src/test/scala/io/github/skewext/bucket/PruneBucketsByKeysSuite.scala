@@ -134,5 +134,8 @@ class PruneBucketsByKeysSuite extends BucketScanTest {
         Static)) {
       withSQLConf(off)(checkNot(again(df)))
     }
+    // Few keys of many rows.
+    val many = f.join(broadcast(dim(Seq.fill(30)("(1, 1)").mkString(", "))), Seq("a", "b"))
+    withSQLConf(SkewConf.BUCKET_PRUNING_MAX_VALUES.key -> "2")(checkNot(again(many)))
   }
 }

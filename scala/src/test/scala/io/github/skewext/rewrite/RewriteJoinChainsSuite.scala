@@ -176,7 +176,9 @@ class RewriteJoinChainsSuite extends RewriteTest {
             4)
           // The second column has the id that the first one has below its alias.
           val sameName = aliased.replace("AS u", "AS w")
-          for (sides <- Seq(s"$sameName x FULL JOIN computed y", s"computed y FULL JOIN $sameName x"))
+          for (sides <- Seq(
+              s"$sameName x FULL JOIN computed y",
+              s"computed y FULL JOIN $sameName x"))
             checkRewritten(
               s"""SELECT x.w AS w1, y.w AS w2, z.v2 FROM $sides ON x.k = y.k
                  |LEFT JOIN t2 z ON x.w = z.n2 AND y.w < 3""".stripMargin,

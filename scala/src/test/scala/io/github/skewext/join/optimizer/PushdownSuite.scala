@@ -170,7 +170,10 @@ class PushdownSuite extends MultiJoinTest {
           "va > 0 AND (100 / k > 5 OR 100 / k > 6 AND vc > 1)"))
         checkAnswer(fullJoin("k")(a, b, c).where(predicate), Row(1, 1, null, 9))
       assert(asked(fullJoin("k")(a, b, c).where("100 / k > 5")).forall(!_.contains("/")))
-      for ((predicate, part) <- Seq("k > 0" -> ">", "k % 10 = 3" -> "%", "pmod(k, 10L) = 3" -> "pmod"))
+      for ((predicate, part) <- Seq(
+          "k > 0" -> ">",
+          "k % 10 = 3" -> "%",
+          "pmod(k, 10L) = 3" -> "pmod"))
         assert(asked(fullJoin("k")(a, b, c).where(predicate)).forall(_.contains(part)), predicate)
       assert(asked(fullJoin("k")(a, b, c).where("k % (k - 1) = 3")).forall(!_.contains("%")))
       val dated = Seq("x", "y").map(v => table(s"s, d, $v", "('a', DATE'2024-01-01', 1)"))
