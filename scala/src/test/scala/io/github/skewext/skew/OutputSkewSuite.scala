@@ -67,9 +67,11 @@ class OutputSkewSuite extends SkewTest {
   test("rows of all branches of a union are sampled") {
     // Spark 4.2 can run the branches in the generated code of one stage, and 4.3 does so.
     withSQLConf("spark.sql.codegen.wholeStage.union.enabled" -> "true") {
-      val both = keyed(0, 0, "l").union(keyed(0, Many, "l"))
-      checkSplitByOutput(
-        both.join(keyed(1, Many, "r").hint("merge"), col("l") === col("r"), "full"))
+      inGeneratedCode {
+        val both = keyed(0, 0, "l").union(keyed(0, Many, "l"))
+        checkSplitByOutput(
+          both.join(keyed(1, Many, "r").hint("merge"), col("l") === col("r"), "full"))
+      }
     }
   }
 
