@@ -129,7 +129,7 @@ def test_the_rows_of_duckdb(
 
 
 def test_the_rows_of_pandas(spark: SparkSession) -> None:
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="compares with pandas")
     spine, versions = (distinct_times(Random(seed), 150) for seed in (3, 4))
     left, right = (
         pandas.DataFrame(rows, columns=columns).sort_values("t").convert_dtypes()
@@ -150,9 +150,10 @@ def test_the_rows_of_pandas(spark: SparkSession) -> None:
 
 
 def test_merge_asof_of_pandas_on_spark_is_rewritten(spark: SparkSession) -> None:
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    on_spark = pytest.importorskip("pyspark.pandas")
+    needed = "pandas on Spark needs it"
+    pandas = pytest.importorskip("pandas", reason=needed)
+    pytest.importorskip("pyarrow", reason=needed)
+    on_spark = pytest.importorskip("pyspark.pandas", reason="Spark needs other pandas")
     spine, versions = (
         pandas.DataFrame([row for row in distinct_times(Random(seed), 90) if None not in row])
         for seed in (5, 6)

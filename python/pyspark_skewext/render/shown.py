@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from pyspark_skewext.render.chart import plot
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class Shown:
+class Shown(ABC):
     """A result that prints as text, has a page in notebooks, and converts to plain data."""
 
-    def _page(self) -> Page | Listing:
-        raise NotImplementedError
+    @abstractmethod
+    def _page(self) -> Page | Listing: ...
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to dictionaries, lists, numbers and strings; keys of other types to strings."""
@@ -42,8 +43,8 @@ class Shown:
 class Report(Shown):
     """A result with a picture."""
 
-    def _page(self) -> Page:
-        raise NotImplementedError
+    @abstractmethod
+    def _page(self) -> Page: ...
 
     def plot(self, figure: Any = None) -> list[Axes]:
         """Draw the picture with matplotlib, one axes for each chart.

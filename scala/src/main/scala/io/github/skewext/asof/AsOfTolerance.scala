@@ -38,11 +38,11 @@ private[asof] object AsOfTolerance {
 
   /** The condition without Spark's sums of dates and days, which wrap around. */
   def checked(condition: Expression): Expression = condition.transformUp {
-    case DateAdd(date, days) => ofDays(Add(UnixDate(date), asInt(days), EvalMode.ANSI))
-    case DateSub(date, days) => ofDays(Subtract(UnixDate(date), asInt(days), EvalMode.ANSI))
+    case DateAdd(date, days) =>
+      DateFromUnixDate(Add(UnixDate(date), asInt(days), EvalMode.ANSI))
+    case DateSub(date, days) =>
+      DateFromUnixDate(Subtract(UnixDate(date), asInt(days), EvalMode.ANSI))
   }
-
-  private def ofDays(days: Expression): Expression = DateFromUnixDate(days)
 
   private def asInt(days: Expression): Expression =
     if (days.dataType == IntegerType) days else Cast(days, IntegerType)

@@ -90,8 +90,8 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
   }.toOption
 
   private def firstLine(error: Throwable): String = {
-    val causes = Iterator.iterate(error)(_.getCause).takeWhile(_ != null).toSeq
-    causes.flatMap(e => Option(e.getMessage)).lastOption.getOrElse(error.toString).split("\n").head
+    val messages = Guard.causes(error).flatMap(e => Option(e.getMessage)).toSeq
+    messages.lastOption.getOrElse(error.toString).split("\n").head
   }
 
   private def sessionNotes: Seq[String] = {

@@ -36,8 +36,7 @@ object Guard extends Logging {
     try {
       body
     } catch {
-      case e if isCancelled(e) => throw e
-      case e @ (_: LinkageError | NonFatal(_)) =>
+      case e @ (_: LinkageError | NonFatal(_)) if !isCancelled(e) =>
         logOnce(s"skewext: $what failed and is left out.", Some(e))
         SparkSession.getActiveSession.foreach(note(_, what, e))
         fallback
@@ -45,13 +44,20 @@ object Guard extends Logging {
 
   /** Whether the user has cancelled the query, whose rules may run jobs and read files. */
   private def isCancelled(error: Throwable): Boolean =
-    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(20).exists {
+    causes(error).exists {
       case _: SocketTimeoutException => false
       case _: InterruptedException | _: InterruptedIOException | _: ClosedByInterruptException =>
         true
       case e: SparkException => JobCancelled.findFirstIn(String.valueOf(e.getMessage)).isDefined
       case _ => false
     }
+
+  /** The error, what caused it, and so on. */
+  def causes(error: Throwable): Iterator[Throwable] =
+    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(MostCauses)
+
+  /** An error may be among its own causes. */
+  private val MostCauses = 100
 
   private val JobCancelled = "Job \\d+ cancelled".r
 

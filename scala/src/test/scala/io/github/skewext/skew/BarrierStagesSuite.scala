@@ -90,9 +90,7 @@ class BarrierStagesSuite extends SkewTest {
   }
 
   test("a join below a barrier operator is not split by force") {
-    withSQLConf(
-      Force -> "true",
-      "spark.sql.adaptive.customCostEvaluatorClass" -> classOf[SkewJoinCostEvaluator].getName) {
+    withSQLConf(Force -> "true", OurCosts) {
       checkWhole(barrier(multiJoin.groupBy("k").agg(count("*").as("n"))))
     }
   }

@@ -159,10 +159,7 @@ class FilesBelowWritesSuite extends SkewTest {
   }
 
   test("a join that is split by force does not write the files") {
-    withSQLConf(
-      GainOfThree,
-      Force -> "true",
-      "spark.sql.adaptive.customCostEvaluatorClass" -> classOf[SkewJoinCostEvaluator].getName) {
+    withSQLConf(GainOfThree, Force -> "true", OurCosts) {
       val grouped = fullJoin("k")(skewed(0, 800, hot = 2, maps = 1), skewed(1, 60))
         .groupBy("k")
         .agg(max("s0").as("m"), (count("*") % 3).as("g"))

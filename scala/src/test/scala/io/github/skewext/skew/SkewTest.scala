@@ -15,6 +15,8 @@ trait SkewTest extends MultiJoinTest {
   protected val Factor = "spark.sql.adaptive.skewJoin.skewedPartitionFactor"
   protected val Advisory = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
   protected val Force = "spark.sql.adaptive.forceOptimizeSkewedJoin"
+  protected val OurCosts: (String, String) =
+    "spark.sql.adaptive.customCostEvaluatorClass" -> classOf[SkewJoinCostEvaluator].getName
 
   override protected val shufflePartitions = 5
 

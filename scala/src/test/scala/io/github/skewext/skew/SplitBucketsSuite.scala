@@ -251,9 +251,7 @@ class SplitBucketsSuite extends SkewTest {
       s
     }.size === 1)
     // If it is forced, what needs the keys is shuffled.
-    withSQLConf(
-      Force -> "true",
-      "spark.sql.adaptive.customCostEvaluatorClass" -> classOf[SkewJoinCostEvaluator].getName) {
+    withSQLConf(Force -> "true", OurCosts) {
       val forced = grouped("k")
       checkSplit(forced)
       assert(exchanges(forced).size === 1)

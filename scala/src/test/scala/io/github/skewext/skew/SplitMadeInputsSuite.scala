@@ -131,9 +131,7 @@ class SplitMadeInputsSuite extends SkewTest {
       val grouped = joined.groupBy(key).agg(count("*"), sum("v1"))
       checkWhole(grouped)
       assert(reasons(grouped).contains(SkewReason.KeysTogether))
-      withSQLConf(
-        Force -> "true",
-        "spark.sql.adaptive.customCostEvaluatorClass" -> classOf[SkewJoinCostEvaluator].getName) {
+      withSQLConf(Force -> "true", OurCosts) {
         val df = again(grouped)
         if (joined eq whole) {
           checkSplit(df)
@@ -159,7 +157,7 @@ class SplitMadeInputsSuite extends SkewTest {
     withSQLConf(
       Force -> "true",
       "spark.sql.adaptive.autoBroadcastJoinThreshold" -> "2000",
-      "spark.sql.adaptive.customCostEvaluatorClass" -> classOf[SkewJoinCostEvaluator].getName) {
+      OurCosts) {
       val df = again(made)
       checkWhole(df)
       assert(collect(df.queryExecution.executedPlan) { case j: BroadcastHashJoinExec =>

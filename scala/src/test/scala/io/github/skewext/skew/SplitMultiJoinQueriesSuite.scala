@@ -116,8 +116,7 @@ class SplitMultiJoinQueriesSuite extends SkewTest {
     withSQLConf(Force -> "true") {
       // Spark's own cost evaluator does not adopt the plan.
       checkWhole(again(grouped))
-      withSQLConf(
-        "spark.sql.adaptive.customCostEvaluatorClass" -> classOf[SkewJoinCostEvaluator].getName) {
+      withSQLConf(OurCosts) {
         val df = again(grouped)
         checkSplit(df)
         assert(exchanges(df).size === 4)

@@ -1,7 +1,7 @@
 package io.github.skewext.asof.exec
 
 import io.github.skewext.join.exec.TaskRows
-import io.github.skewext.join.exec.grouping.{GroupingSettings, HashedGroups, JoinKeys, KeyOrder, SpillableRows, UnsafeInputs}
+import io.github.skewext.join.exec.grouping.{GroupingSettings, HashedGroups, JoinKeys, KeyOrder, RowChunks, SpillableRows, UnsafeInputs}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
@@ -86,7 +86,7 @@ private[exec] final class LatestRowsIterator(task: LatestTask, rows: Iterator[In
     giveUpRest = () => if (hasNulls) ofNulls.spill())
   private[this] val context = TaskContext.get()
   private[this] lazy val ofNulls =
-    new SortedInputs(Seq(task.types), task.byKey, SpillableRows.sorterPageSize(context))
+    new SortedInputs(Seq(task.types), task.byKey, RowChunks.pageSize(context))
   private[this] var hasNulls, readsNulls = false
   private[this] var latest: RowIterator = _
 

@@ -367,7 +367,8 @@ private[skewext] object RowChunks {
   private final val PageMask = (1 << (PointerBits - OffsetBits)) - 1
 
   // Spark, too, numbers the pages of a task by 13 bits, and fails the task at the next page. The other
-  // half is for sorters and other operators. After 4 GB the pages are as large as Spark's.
+  // half is for sorters and other operators. After 4 GB the pages are as large as Spark's,
+  // if a pointer reaches their ends.
   private final val MaxPages = (PageMask + 1) / 2
   private final val SmallPages = 1024
   private final val LargestPage = 1L << 26
@@ -383,8 +384,10 @@ private[skewext] object RowChunks {
   /** At most 4 MiB with the header of the array. G1 would use 8 MiB for a larger one. */
   private final val PageSize = (1L << 22) - Platform.LONG_ARRAY_OFFSET
 
-  def apply(numInputs: Int, context: TaskContext): RowChunks = {
-    val memory = TaskInternals.memory(context)
-    new RowChunks(numInputs, memory, math.min(PageSize, memory.pageSizeBytes))
-  }
+  /** Size in bytes of the first pages of a task. */
+  def pageSize(context: TaskContext): Long =
+    math.min(PageSize, TaskInternals.memory(context).pageSizeBytes)
+
+  def apply(numInputs: Int, context: TaskContext): RowChunks =
+    new RowChunks(numInputs, TaskInternals.memory(context), pageSize(context))
 }

@@ -12,7 +12,6 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SparkShims, TaskInternals}
-import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterSpillWriter
 
 /**
@@ -314,15 +313,6 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
       TaskInternals.reportSpill(context, inMemory, onDisk)
     }
   }
-}
-
-private[skewext] object SpillableRows {
-
-  /** The same limit as for the pages of [[RowChunks]]. */
-  private val SorterPageSize = (1L << 22) - Platform.LONG_ARRAY_OFFSET
-
-  def sorterPageSize(context: TaskContext): Long =
-    math.min(SorterPageSize, TaskInternals.memory(context).pageSizeBytes)
 }
 
 /**
