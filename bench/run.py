@@ -26,7 +26,8 @@ from harness.case import FULL_ROWS, QUICK_ROWS, Case
 from harness.cases import CASES, select
 from harness.measure import Options, measure, progress
 from harness.peers import PACKAGES
-from harness.sessions import Pool, SessionLostError, SessionSpec
+from harness.pool import Pool, SessionLostError
+from harness.sessions import SessionSpec
 from harness.variants import DUCKDB, VARIANTS
 
 from pyspark_skewext import jar_path

@@ -20,7 +20,7 @@ from harness.case import Case, Point
 from harness.facts import balance
 from harness.peers import PACKAGES
 from harness.plans import difference, expected_plan, rows_scanned
-from harness.sessions import Pool, SessionLostError
+from harness.pool import Pool, SessionLostError
 from harness.variants import AUTO, TECHNIQUE, VARIANTS, Variant
 
 LOOK_TABLES = 8

@@ -1,8 +1,4 @@
-"""Spark sessions for the benchmarks, and the processes that they live in.
-
-Plain Spark and Comet differ in plugins and memory, so one JVM cannot have both. As two processes
-they take turns, and the one that waits costs only its memory.
-"""
+"""Settings of the Spark sessions for the benchmarks, and other packages that they need."""
 
 from __future__ import annotations
 
@@ -11,13 +7,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, TimeoutError
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import md5
-from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING
 
 import pyspark
 
@@ -108,59 +101,6 @@ class SessionSpec:
             f"{shuffle}.enabled": "true",
             f"{shuffle}.mode": "native",
         }
-
-
-class SessionLostError(Exception):
-    """The process of a session ended, or took too long."""
-
-
-class Pool:
-    """The sessions of a case, each in a process that starts when it is first needed."""
-
-    def __init__(self, spec: SessionSpec, timeout: float) -> None:
-        self._spec = spec
-        self._timeout = timeout
-        self._processes: dict[str, ProcessPoolExecutor] = {}
-
-    def ask(self, kind: str, command: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function of `worker` in the session of that kind."""
-        if kind not in self._processes:
-            from harness import worker
-
-            self._processes[kind] = ProcessPoolExecutor(
-                1,
-                get_context("spawn"),
-                initializer=worker.start,
-                initargs=(replace(self._spec, kind=kind),),
-            )
-        try:
-            return self._processes[kind].submit(command, *arguments).result(self._timeout)
-        except TimeoutError:
-            self.replace(kind)
-            raise SessionLostError(f"took longer than {self._timeout:.0f} s") from None
-        except BrokenProcessPool:
-            self.replace(kind)
-            raise SessionLostError("the process of the session ended") from None
-
-    def replace(self, kind: str) -> None:
-        """End a session whose heap may be in disorder after an error; the next call starts one."""
-        executor = self._processes.pop(kind, None)
-        if executor is not None:
-            # The JVM ends when its standard input is closed.
-            for process in list((getattr(executor, "_processes", None) or {}).values()):
-                process.kill()
-            executor.shutdown(wait=True)
-
-    def close(self) -> None:
-        """End all sessions."""
-        for kind in list(self._processes):
-            self.replace(kind)
-
-    def __enter__(self) -> Pool:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def fetch_comet(cache: Path) -> Path:

@@ -18,7 +18,7 @@ from harness.facts import Watch
 from harness.measure import Options, measure
 from harness.peers import PACKAGES
 from harness.plans import difference, expected_plan
-from harness.sessions import Pool
+from harness.pool import Pool
 from harness.variants import VARIANTS, frames
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
