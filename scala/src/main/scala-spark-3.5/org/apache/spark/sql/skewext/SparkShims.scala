@@ -28,6 +28,8 @@ object SparkShims extends Until40Shims {
   /** Whether a type has strings that are equal with different bytes. Spark 3.5 has none. */
   def hasCollation(@unused dataType: DataType): Boolean = false
 
+  def canChangeCollation(@unused dataType: DataType): Boolean = false
+
   def collationKey(string: Expression): Expression = string
 
   /** Compares strings by their bytes. */

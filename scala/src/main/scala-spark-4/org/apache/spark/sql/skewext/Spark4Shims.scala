@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, MapInArrow, Map
 import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.execution.python.{MapInArrowExec, MapInPandasExec}
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.types.DataType
+import org.apache.spark.sql.types.{DataType, StringType}
 import org.apache.spark.sql.{Column, DataFrame, SparkSession, classic}
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -28,6 +28,10 @@ private[skewext] trait Spark4Shims {
 
   /** Whether a type has strings that are equal with different bytes. */
   def hasCollation(dataType: DataType): Boolean = !UnsafeRowUtils.isBinaryStable(dataType)
+
+  /** Whether ALTER TABLE can give strings of a column another collation. */
+  def canChangeCollation(dataType: DataType): Boolean =
+    dataType.existsRecursively(_.isInstanceOf[StringType])
 
   /** The bytes that Spark's own joins compare in place of a string with a collation. */
   def collationKey(string: Expression): Expression = CollationKey(string)

@@ -26,15 +26,20 @@ private[skewext] object SortedFiles {
 
   /**
    * The order of each file of the scan: the leading sort columns that the scan reads. It ends at a
-   * string with a collation, because ALTER TABLE changes the collation and leaves the files.
+   * string whose collation ALTER TABLE can change or remove, because that leaves the files. Bucket
+   * columns have no collation.
    */
   def order(scan: FileSourceScanExec): Seq[SortOrder] = if (scan.bucketedScan) {
-    scan.relation.bucketSpec.toSeq
-      .flatMap(_.sortColumnNames)
-      .map(name => scan.output.find(_.name == name))
-      .takeWhile(_.exists(column => !SparkShims.hasCollation(column.dataType)))
-      .flatten
-      .map(SortOrder(_, Ascending))
+    scan.relation.bucketSpec.toSeq.flatMap { buckets =>
+      buckets.sortColumnNames
+        .map(name => scan.output.find(_.name == name))
+        .takeWhile(_.exists { column =>
+          buckets.bucketColumnNames.contains(column.name) ||
+          !SparkShims.canChangeCollation(column.dataType)
+        })
+        .flatten
+        .map(SortOrder(_, Ascending))
+    }
   } else {
     Nil
   }
