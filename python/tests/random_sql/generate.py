@@ -78,6 +78,8 @@ class Generator:
 
     def __init__(self, random: Random, tables: Sequence[Table], asof: float = 0.0) -> None:
         self._random = random
+        self._all_tables = tables
+        #: The tables of a query.
         self._tables = tables
         #: The share of queries that read an as-of join or latest rows.
         self._asof = asof
@@ -97,6 +99,9 @@ class Generator:
         random = self._random
         self._aliases, self._named, self._withs = 0, {}, []
         self._style = random.choice(STYLES)
+        # Of two tables most joins are of a table with itself, or with a chain that has read it.
+        few = random.random() < 0.15
+        self._tables = random.sample(self._all_tables, 2) if few else self._all_tables
         # Most queries join by one key; the others by another one each time.
         self._usual = random.choice((["k"], ["k"], ["k"], ["k", "j"], []))
         joins = random.choice((1, 2, 2, 2, 3, 3, 3, 4, 5, 7))
@@ -108,7 +113,7 @@ class Generator:
             if number == 0 and reads_versions:
                 called, relation = versions.make(random, self._tables, name)
             elif random.random() < 0.25:
-                called, relation = functions.make(random, self._tables, name)
+                called, relation = functions.make(random, self._all_tables, name)
             else:
                 called, relation = self._named_query(name, part)
             self._withs.append(called)
@@ -236,7 +241,7 @@ class Generator:
         return given.visible(scope.known)
 
     def _unique_leaf(self) -> tuple[Source, Relation]:
-        few = [t for t in self._tables if t.repeats(0) <= 1] or list(self._tables)
+        few = [t for t in self._all_tables if t.repeats(0) <= 1] or list(self._all_tables)
         table = self._random.choice(few)
         alias = self._alias()
         return Leaf(alias, table.name), Relation.of(table).known_as(alias)
