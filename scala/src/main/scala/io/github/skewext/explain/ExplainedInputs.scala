@@ -15,7 +15,6 @@ import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
 import org.apache.spark.sql.types.LongType
-import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * The inputs of a join: the source of their rows, and the predicates on the way to the join.
@@ -61,7 +60,7 @@ private[skewext] class ExplainedInputs(
   /** @param written the predicates that the query has in the input. */
   private def of(input: SparkPlan, position: Int, written: => Set[String]): ExplainedInput = {
     val nodes = nodesOf(input)
-    val aliases = nodes.collect { case ProjectExec(list, _) => list }.flatten
+    val forms = new PredicateForms(nodes.collect { case ProjectExec(list, _) => list }.flatten)
     val filters = nodes
       .flatMap {
         case ExplainedInputs.Filtered(condition) => splitConjunctivePredicates(condition)
@@ -76,7 +75,7 @@ private[skewext] class ExplainedInputs(
       source(input),
       key = Nil,
       filters = filters.map(sql).distinct,
-      pushed = filters.filterNot(e => written.contains(form(e, aliases))).map(sql).distinct,
+      pushed = filters.filterNot(e => written.contains(forms.of(e))).map(sql).distinct,
       read = nodes.flatMap(read).distinct)
   }
 
@@ -94,11 +93,11 @@ private[skewext] class ExplainedInputs(
   }
 
   private def conditions(query: LogicalPlan): Set[String] = {
-    val aliases = query.collect { case p: Project => p.projectList }.flatten
+    val forms = new PredicateForms(query.collect { case p: Project => p.projectList }.flatten)
     query
       .collect { case f: Filter => splitConjunctivePredicates(f.condition) }
       .flatten
-      .map(form(_, aliases))
+      .map(forms.of(_))
       .toSet
   }
 
@@ -160,24 +159,6 @@ private[skewext] class ExplainedInputs(
         case BloomFilterMightContain(_, XxHash64(Seq(key), _)) => s"bloom filter: ${sql(key)}"
       }
     case _ => Nil
-  }
-
-  /**
-   * A canonical form of a predicate over the columns of the input's source, without the casts that
-   * the optimizer folds into literals.
-   */
-  private def form(condition: Expression, columns: Seq[NamedExpression]): String = {
-    val aliases = columns.collect { case a: Alias => a.exprId -> a.child }.toMap
-    def resolved(e: Expression): Expression = e.transform {
-      case a: Attribute if aliases.contains(a.exprId) => resolved(aliases(a.exprId))
-    }
-    resolved(condition).canonicalized
-      .transformUp {
-        case cast: Cast => cast.child
-        case Literal(value, _) => Literal(UTF8String.fromString(String.valueOf(value)))
-      }
-      .canonicalized
-      .toString
   }
 
   private def sql(e: Expression): String = ExplainedInputs.sql(e)

@@ -3,7 +3,7 @@ package io.github.skewext.explain
 import io.github.skewext.join.exec.MultiJoinExec
 import io.github.skewext.join.{NullKeySpreading, SpreadNullKeys, SpreadNulls}
 import io.github.skewext.merge.SpreadSourceNullKeys
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.rules.{ExtensionPoints, LoadedExtension, SkewConf}
 import io.github.skewext.skew.exec.SplitJoinExec
 import io.github.skewext.stable.{BuiltinShuffledJoin, MadeOf}
 
@@ -40,7 +40,9 @@ private[skewext] object ExplainedNullKeys {
   private def whyTogether(join: SparkPlan, adaptive: Boolean, conf: SQLConf): String = {
     lazy val rule = excluded(join, conf)
     lazy val partitioned = partitionedInputs(join)
-    if (!adaptive) "the plan is not adaptive"
+    if (!LoadedExtension.isIn(join.session)) "the session was started without skewext"
+    else if (ExtensionPoints.missing.isDefined) ExtensionPoints.missing.get
+    else if (!adaptive) "the plan is not adaptive"
     else if (!conf.getConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS)) {
       s"${SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key} is false"
     } else if (rule.isDefined) {

@@ -397,6 +397,18 @@ class ExplainSuite extends SkewTest with AsOfTest {
     }
   }
 
+  test("columns that use other columns twice, again and again") {
+    val stacked = (0 until 40).foldLeft(skewed(0, 60)) { (rows, i) =>
+      rows.withColumn("s0", when(col("s0") === s"$i", "x").otherwise(col("s0")))
+    }
+    val cached = stacked.cache()
+    try {
+      val join = one(cached.where("s0 = 'x'").join(skewed(1, 60), Seq("k"), "full"))
+      assert(join.inputs.head.filters.exists(_.contains("s0 = 'x'")), join)
+      assert(join.inputs.head.pushed.isEmpty)
+    } finally cached.unpersist(blocking = true)
+  }
+
   test("a join of joins: inputs are called by their number") {
     val joins = explain(fullJoin("k")(three.drop("s0", "s1", "s2"), skewed(3, 60))).joins
     assert(joins.size === 2 || joins.map(_.inputs.size) === Seq(4), joins)
@@ -411,8 +423,11 @@ class ExplainSuite extends SkewTest with AsOfTest {
     PythonApi.register(bare)
     val note = explain(joined).notes
     assert(note.exists(_.startsWith("skewext was registered in a running session")))
-    val operator = one(multiJoin(Seq(bare.range(3), bare.range(4)).map(_.toDF()), Seq("id")))
-    assert(operator.skew.map(_.text) === Seq("the session was started without skewext"))
+    val inputs = Seq(3, 4).map(n => bare.range(n).select(when(col("id") > 0, col("id")).as("id")))
+    val operator = one(multiJoin(inputs, Seq("id")))
+    val why = "the session was started without skewext"
+    assert(operator.skew.map(_.text) === Seq(why))
+    assert(operator.execution.map(_.nullKeys) === Some(s"in one task ($why)"))
   }
 
   test("the exchanges that a rewrite would save, where it is off") {
