@@ -105,7 +105,12 @@ object Doctor {
       Seq("bucket.MergeSortedFiles"),
       bucketSettings :+ SkewConf.BUCKET_MERGE.key),
     Part("point-in-time joins", Nil, Nil, isLate = true, _ => unfit("asof")),
-    Part("techniques of skew_join", Nil, Nil, isLate = true, _ => unfit("technique")),
+    Part(
+      "techniques of skew_join",
+      Nil,
+      Seq(SkewConf.ENABLED.key),
+      isLate = true,
+      _ => unfit("technique")),
     Part(
       "hint SKEW_JOIN",
       Seq("technique.ResolveSkewJoinHints", "technique.PlanSkewJoins"),

@@ -1,7 +1,7 @@
 package io.github.skewext.technique
 
 import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
-import io.github.skewext.rules.LoadedExtension
+import io.github.skewext.rules.{LoadedExtension, SkewConf}
 
 import org.apache.spark.sql.catalyst.expressions.Alias
 import org.apache.spark.sql.catalyst.optimizer.EliminateResolvedHint
@@ -37,8 +37,8 @@ private[skewext] object SkewJoinBuilder {
   }
 
   /**
-   * An analyzed query with its uppermost join by a technique. All other nodes stay, and so do the
-   * attributes.
+   * An analyzed query with its uppermost join by a technique, or as it is if skewext is switched
+   * off. All other nodes stay, and so do the attributes.
    *
    * @param runsJobs whether the technique may run jobs to find hot keys
    */
@@ -58,24 +58,27 @@ private[skewext] object SkewJoinBuilder {
     val plan = EliminateResolvedHint(query)
     if (plan.isStreaming) fail("skew_join supports only batch DataFrames.")
     val join = topJoin(plan)
-    SqlInternals.withActive(session) {
-      val options = TechniqueRequest
-        .of(session, join, named.name, given)
-        .fold(
-          reason => refuse(named, reason),
-          request =>
-            if (request.asHinted.isDefined) given
-            else if (runsJobs) named.prepared(request)
-            else named.preparedForHint(request))
-      val wanted = TechniqueHint.Wanted(named.name, options, prepared = true)
-      // Hot keys may be wrong.
-      if (named.mayRefuse || options.hotKeys.isDefined) check(session, join, named, wanted)
-      // A session that was started without us has no rule that would do it later.
-      val done =
-        if (LoadedExtension.isIn(session)) TechniqueHint.on(join, wanted)
-        else PlanSkewJoins.plan(session, join, wanted).fold(refuse(named, _), PlanSkewJoins.saying)
-      plan.transformDown { case j: Join if j eq join => done }
-    }
+    if (!SkewConf.enabled(session.sessionState.conf)) query
+    else
+      SqlInternals.withActive(session) {
+        val options = TechniqueRequest
+          .of(session, join, named.name, given)
+          .fold(
+            reason => refuse(named, reason),
+            request =>
+              if (request.asHinted.isDefined) given
+              else if (runsJobs) named.prepared(request)
+              else named.preparedForHint(request))
+        val wanted = TechniqueHint.Wanted(named.name, options, prepared = true)
+        // Hot keys may be wrong.
+        if (named.mayRefuse || options.hotKeys.isDefined) check(session, join, named, wanted)
+        // A session that was started without us has no rule that would do it later.
+        val done =
+          if (LoadedExtension.isIn(session)) TechniqueHint.on(join, wanted)
+          else
+            PlanSkewJoins.plan(session, join, wanted).fold(refuse(named, _), PlanSkewJoins.saying)
+        plan.transformDown { case j: Join if j eq join => done }
+      }
   }
 
   /** Plans the join, as far as its sides are known by now, to refuse it early. */

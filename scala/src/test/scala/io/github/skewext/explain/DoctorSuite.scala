@@ -46,8 +46,7 @@ class DoctorSuite extends MultiJoinTest {
     }
     withSQLConf(Off) {
       val active = Doctor.reasons(spark).collect { case (name, None) => name }
-      assert(
-        active === Seq("point-in-time joins", "techniques of skew_join", "table functions for SQL"))
+      assert(active === Seq("point-in-time joins", "table functions for SQL"))
     }
     withSQLConf(SkewConf.SKEW_OUTPUT_MODE.key -> "off") {
       assert(off()("key sampling for splits") === s"${SkewConf.SKEW_OUTPUT_MODE.key} is off")

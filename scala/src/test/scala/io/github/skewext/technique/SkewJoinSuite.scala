@@ -214,6 +214,21 @@ class SkewJoinSuite extends SkewJoinTest {
     assertStock(
       skewJoin(doubles, zeros, "k", "full", "broadcast_map"),
       doubles.join(zeros, Seq("k"), "full"))
+    other.conf.set(Off._1, Off._2)
+    assert(made(skewJoin(doubles, zeros, "k", "full", "broadcast_map")).isEmpty)
+  }
+
+  test("switched off, every call is Spark's join, also one that a technique refuses") {
+    val refused = () => skewJoin(large, small, "k", "left", "broadcast", Map("side" -> "left"))
+    intercept[AnalysisException](refused())
+    withSQLConf(Off) {
+      for (df <- Seq(refused(), skewJoin(large, small, "k", "full", "broadcast_map"))) {
+        assert(made(df).isEmpty)
+        assert(collect(df.queryExecution.executedPlan) { case j: SortMergeJoinExec =>
+          j
+        }.size === 1)
+      }
+    }
   }
 
   test("a technique that refuses no join is not planned when it is called") {
