@@ -158,6 +158,7 @@ def made(
                 "operator": "SortMergeJoin",
                 "text": "SortMergeJoin [k], [k], FullOuter",
                 "keys": ["k"],
+                "joins_partitions": True,
                 "split": None,
                 "not_split": None,
                 "metrics": {"number of output rows": 1234, "spill size": "1.0 MiB"},
@@ -199,6 +200,7 @@ def made(
 
 
 NO_SKEWEXT = {"skewext_loaded": False}
+BROADCAST = {"join": {"operator": "BroadcastHashJoin", "joins_partitions": False}}
 
 
 @pytest.mark.parametrize(
@@ -234,9 +236,15 @@ NO_SKEWEXT = {"skewext_loaded": False}
             {"slowest": figures(40, 31 * MB)},
         ),
         (
-            "skew_report(df, 'k', other)",
-            "skew.outputSkew",
+            "joins with spark.skewext.skew.outputSkew.mode=all: start the session with skewext.conf",
+            "explain",
             {"slowest": figures(40, 31 * MB), "settings": NO_SKEWEXT},
+        ),
+        ("It read 900 MB, 30 times the median. Its join is by broadcast", "set(", BROADCAST),
+        (
+            "gives for them. Its join is by broadcast",
+            "divides",
+            {**BROADCAST, "slowest": figures(40, 31 * MB)},
         ),
         (
             "read files or cached data",

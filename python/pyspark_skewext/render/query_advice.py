@@ -82,25 +82,32 @@ def _slow(report: QueryFigures, stage: JoinStage) -> str:
             f"{said}It read {slowest.read_rows:,.0f} rows, {ratio}, in about as many bytes: equal "
             f"keys that are compressed. {_larger(report, stage)}"
         )
-    output = (
-        "The extension divides such partitions among several tasks, those of Spark's own joins "
-        "with spark.skewext.skew.outputSkew.mode=all."
-        if report.settings.skewext_splits
-        else _switch_on(report)
-    )
     return (
         f"{said}It read no more than others. If its machine ({stage.host}) is not slower, its keys "
         f"have many rows on both sides, and most rows come out of it: "
         f"skewext.skew_report(df, {_on(stage)}, other) tells which keys, and how many rows a join "
-        f"gives for them. {output}"
+        f"gives for them. "
+        f"{_divided(report, by_output=True) if _joins_partitions(stage) else _repartition()}"
     )
 
 
-def _switch_on(report: QueryFigures) -> str:
+def _joins_partitions(stage: JoinStage) -> bool:
+    return any(join.joins_partitions for join in stage.joins)
+
+
+def _repartition() -> str:
+    return "Its join is by broadcast: repartition the other side before the join."
+
+
+def _divided(report: QueryFigures, by_output: bool = False) -> str:
+    """How the extension splits the partition, and what switches that on."""
     steps = [f'spark.conf.set("{key}", True)' for key in report.settings.switched_off]
     if not report.settings.skewext_loaded:
         steps.insert(0, "start the session with skewext.configure(builder)")
-    return f"The extension divides such partitions among several tasks: {', '.join(steps)}."
+    said = "The extension divides such partitions among several tasks"
+    if by_output:
+        said += ", those of Spark's own joins with spark.skewext.skew.outputSkew.mode=all"
+    return f"{said}: {', '.join(steps)}." if steps else f"{said}."
 
 
 def _on(stage: JoinStage) -> str:
@@ -124,6 +131,8 @@ def _larger(report: QueryFigures, stage: JoinStage) -> str:
             f'take less time each: spark.conf.set("{_ADVISORY}", '
             f'"{_megabytes(settings.advisory_bytes / 2)}MB").'
         )
+    if not _joins_partitions(stage):
+        return _repartition()
     which = f"Which key it is tells skewext.skew_report(df, {_on(stage)}). "
     why = next((join for join in stage.joins if join.not_split is not None), None)
     if why is not None:
@@ -132,7 +141,7 @@ def _larger(report: QueryFigures, stage: JoinStage) -> str:
             f"{_by_technique(stage)}"
         )
     if not settings.skewext_splits:
-        return which + _switch_on(report)
+        return which + _divided(report)
     size = stage.slowest.shuffle_bytes
     if size <= settings.skewed_bytes:
         return which + (

@@ -23,7 +23,12 @@ private[skewext] case class ExecutedJoin(
     keys: Option[Seq[String]],
     split: Option[String],
     notSplit: Option[String],
-    metrics: Seq[(String, Either[String, Long])])
+    metrics: Seq[(String, Either[String, Long])]) {
+
+  /** Whether it joins partitions of all sides by its keys. Skewed ones can be split. */
+  def joinsPartitions: Boolean =
+    ExecutedJoin.Names(name) || name == "SortMergeJoin" || name == "ShuffledHashJoin"
+}
 
 private[skewext] object ExecutedJoin {
 

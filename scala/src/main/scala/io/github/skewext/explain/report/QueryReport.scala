@@ -150,6 +150,7 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
     "operator" -> join.name,
     "text" -> join.text,
     "keys" -> join.keys,
+    "joins_partitions" -> join.joinsPartitions,
     "split" -> join.split,
     "not_split" -> join.notSplit,
     "metrics" -> Json.fields(join.metrics.map { case (name, value) =>

@@ -35,7 +35,8 @@ private[skewext] object ExecutedTask {
     task.taskMetrics.filter(_ => task.status == "SUCCESS").map { metrics =>
       val read = metrics.shuffleReadMetrics
       ExecutedTask(
-        task.index,
+        // Logs of Spark before 3.3 have only the position among the tasks of the attempt.
+        if (task.partitionId >= 0) task.partitionId else task.index,
         task.host,
         metrics.executorRunTime,
         metrics.jvmGcTime,

@@ -139,6 +139,21 @@ class QueryReportSuite extends SkewTest {
     assert((found \ "settings" \ "skewed_bytes").extract[Int] === 2500)
   }
 
+  test("partitions of a query that runs one of them first, and then the others") {
+    withSQLConf("spark.sql.adaptive.coalescePartitions.enabled" -> "false") {
+      skewed(0, 60).join(skewed(1, 60), "k").take(40)
+    }
+    val ran = stages(last()).map { stage =>
+      val tasks = seen.tasks.filter(_.stageId == (stage \ "stage").extract[Int])
+      val longest = tasks.map(_.taskMetrics.executorRunTime).max
+      val slowest = tasks.filter(_.taskMetrics.executorRunTime == longest)
+      val partition = (stage \ "slowest" \ "partition").extract[Int]
+      assert(slowest.map(_.taskInfo.partitionId).contains(partition))
+      tasks.map(_.taskInfo.partitionId).min
+    }
+    assert(ran.toSet === Set(0, 1))
+  }
+
   test("a multi-way join, rewritten, with nulls that were spread") {
     withSQLConf("spark.skewext.multiJoin.rewrite.enabled" -> "true") {
       val inputs = (0 until 3).map(i => skewed(i, 60))
