@@ -6,12 +6,13 @@ package io.github.skewext.explain
  */
 private[skewext] object ExplanationText {
 
-  /** The notes and an entry for each join. */
+  /** The notes, and an entry for each join and each scan. */
   def of(explanation: Explanation): String = {
     val nothing =
       if (explanation.notes.isEmpty && explanation.joins.isEmpty) Seq("No joins.") else Nil
-    (explanation.notes ++ nothing ++ explanation.joins.map(entry(_, showsAll = true)))
-      .mkString("\n")
+    val entries =
+      explanation.joins.map(entry(_, showsAll = true)) ++ explanation.scans.map(entry(_))
+    (explanation.notes ++ nothing ++ entries).mkString("\n")
   }
 
   /** Entries for the joins that skewext changed, or left alone for a reason. */
@@ -23,15 +24,26 @@ private[skewext] object ExplanationText {
       lines(join, showsAll = false).nonEmpty
 
   private def entry(join: ExplainedJoin, showsAll: Boolean): String = {
-    val place = join.place match {
-      case Place.Query => ""
-      case Place.Cached => " (in a cached table)"
-      case other => s" (in a $other)"
-    }
     val origin = join.origin
     val detail = origin.detail.fold("")(text => s" ($text)")
     val why = s"${origin.status}: ${origin.text}$detail" +: advice(origin.advice)
-    (s"Join ${join.number}$place: ${join.title}" +: (why ++ lines(join, showsAll))).mkString("\n  ")
+    val title = s"Join ${join.number}${shown(join.place)}: ${join.title}"
+    (title +: (why ++ lines(join, showsAll))).mkString("\n  ")
+  }
+
+  private def entry(scan: ExplainedScan): String = {
+    val title =
+      s"Scan ${scan.number}${shown(scan.place)}: ${scan.source}, ${scan.buckets} buckets " +
+        s"by [${scan.by.mkString(", ")}]"
+    val partitions = scan.partitions.fold("")(n => s", in $n partitions")
+    val read = s"reads ${scan.read} of ${scan.buckets} buckets$partitions: ${scan.why}"
+    (Seq(title, read) ++ advice(scan.advice)).mkString("\n  ")
+  }
+
+  private def shown(place: String): String = place match {
+    case Place.Query => ""
+    case Place.Cached => " (in a cached table)"
+    case other => s" (in a $other)"
   }
 
   /** The splits, and the reasons against splits. A plan that has not run has neither. */
