@@ -53,14 +53,14 @@ private[skewext] object NewIds {
    *  - inputs with two columns of one name. These could be aliases of one column. If one of them is
    *    the key and the optimizer removes the aliases, the other one is no longer a value column.
    *
-   * @param taken ids of columns of the result, which inputs may have for other columns, too. If an
-   *              alias hides such a column and the optimizer removes the alias, it is taken for the
-   *              column of the result.
+   * @param taken ids of columns of the result that an input may have for another column, by the
+   *              number of the input. If an alias hides such a column and the optimizer removes the
+   *              alias, it is taken for the column of the result.
    * @return each input, with a function from its old columns to the new ones.
    */
   def separated(
       inputs: Seq[LogicalPlan],
-      taken: Set[ExprId] = Set.empty): Seq[(LogicalPlan, Attribute => Attribute)] = {
+      taken: Int => Set[ExprId] = _ => Set.empty): Seq[(LogicalPlan, Attribute => Attribute)] = {
     val firstWith = mutable.HashMap.empty[ExprId, Int]
     val sharing = mutable.BitSet.empty
     def visible(plan: LogicalPlan, belowJoin: Boolean): Seq[LogicalPlan] =
@@ -71,12 +71,13 @@ private[skewext] object NewIds {
       }
     for {
       (input, i) <- inputs.zipWithIndex
+      takenIds = taken(i)
       node <- visible(input, belowJoin = false)
       column <- node.output
     } {
       val first = firstWith.getOrElseUpdate(column.exprId, i)
       if (first != i) sharing ++= Seq(first, i)
-      if (taken(column.exprId)) sharing += i
+      if (takenIds(column.exprId)) sharing += i
     }
     val ofCtes = inputs.indices.filter(inputs(_).exists(_.isInstanceOf[CTERelationRef]))
     if (ofCtes.size > 1) sharing ++= ofCtes

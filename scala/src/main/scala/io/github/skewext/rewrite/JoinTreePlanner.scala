@@ -65,18 +65,16 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
   private def isRepeated(column: Int): Boolean =
     terms.count(_.exists { case key: ChainKey => key.column == column; case _ => false }) > 1
 
-  /** Ids of columns of the query that are neither a key nor a column of an input with this id. */
-  private def computedIds: Set[ExprId] = output
+  /** Ids of columns of the query that are neither a key of the input nor a column with this id. */
+  private def takenIds(input: Input): Set[ExprId] = output
     .zip(terms)
-    .collect {
-      case (out, e) if !e.semanticEquals(out) && !e.exists(_.isInstanceOf[ChainKey]) => out.exprId
-    }
+    .collect { case (out, e) if !e.semanticEquals(out) && !input.hasKey(e) => out.exprId }
     .toSet
 
   def plan(): (LogicalPlan, MultiFullJoin) = {
     val list = terms.map(unevaluated)
     val conditions = group.conditions.map(unevaluated)
-    val separated = NewIds.separated(inputs.map(_.plan()), computedIds)
+    val separated = NewIds.separated(inputs.map(_.plan()), i => takenIds(inputs(i)))
     val renames = separated.map(_._2)
     val keys = inputs.indices.map(i => inputs(i).keyColumns.map(renames(i)))
     val join =
@@ -152,6 +150,13 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
 
     val id: Int = input.id
     val role = input.role
+
+    /** Whether the expression is a key that the input has, possibly in another type. */
+    def hasKey(e: Expression): Boolean = e match {
+      case key: ChainKey => key.inputs.contains(id)
+      case Cast(key: ChainKey, _, _, _) => key.inputs.contains(id)
+      case _ => false
+    }
 
     private val added = mutable.LinkedHashMap.empty[Expression, Alias]
     private val shownKeys = mutable.Set.empty[ExprId]

@@ -183,6 +183,22 @@ class RewriteJoinChainsSuite extends RewriteTest {
               s"""SELECT x.w AS w1, y.w AS w2, z.v2 FROM $sides ON x.k = y.k
                  |LEFT JOIN t2 z ON x.w = z.n2 AND y.w < 3""".stripMargin,
               3)
+          // The second one's key has that id.
+          for (sides <- Seq(
+              s"$sameName x FULL JOIN computed y",
+              s"computed y FULL JOIN $sameName x"))
+            checkRewritten(
+              s"""SELECT x.w AS w1, y.w AS w2, z.v2 FROM $sides ON x.k = y.w
+                 |LEFT JOIN t2 z ON x.w = z.n2 AND y.w < 3""".stripMargin,
+              3)
+          // A key that each input shows as it is.
+          val shown =
+            "(SELECT coalesce(a.k, b.k) AS kk, a.k AS k FROM " +
+              "(SELECT double(k) AS k FROM computed WHERE w > 1) a FULL JOIN t1 b ON a.k = b.k)"
+          checkRewritten(
+            s"""SELECT DISTINCT x.k AS k1, y.k AS k2 FROM $shown x
+               |FULL JOIN (SELECT double(k) AS k FROM computed) y ON x.kk = y.k""".stripMargin,
+            3)
         }
     }
   }
