@@ -1,5 +1,6 @@
 package org.apache.spark.sql.skewext
 
+import scala.collection.mutable
 import scala.reflect.ClassTag
 
 import org.apache.spark.rdd.{DeterministicLevel, RDD, ZippedPartitionsBaseRDD, ZippedPartitionsPartition}
@@ -54,12 +55,21 @@ class MultiZipRDD[T: ClassTag](
 
 object MultiZipRDD {
 
-  /** Whether it reads nothing but shuffles. */
-  private def readsShuffle(rdd: RDD[_]): Boolean =
-    rdd.dependencies.nonEmpty && rdd.dependencies.forall {
-      case _: ShuffleDependency[_, _, _] => true
-      case narrow => readsShuffle(narrow.rdd)
+  /** Whether it reads nothing but shuffles. An RDD may be reached by very many ways. */
+  private def readsShuffle(rdd: RDD[_]): Boolean = {
+    val known = mutable.HashSet(rdd.id)
+    val waiting = mutable.ArrayBuffer[RDD[_]](rdd)
+    var onlyShuffles = true
+    while (onlyShuffles && waiting.nonEmpty) {
+      val dependencies = waiting.remove(waiting.size - 1).dependencies
+      onlyShuffles = dependencies.nonEmpty
+      dependencies.foreach {
+        case _: ShuffleDependency[_, _, _] =>
+        case narrow => if (known.add(narrow.rdd.id)) waiting += narrow.rdd
+      }
     }
+    onlyShuffles
+  }
 
   /** Whether an RDD may have other rows when it is recomputed after a failure. */
   def isIndeterminate(rdd: RDD[_]): Boolean =

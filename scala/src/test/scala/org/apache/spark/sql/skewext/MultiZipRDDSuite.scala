@@ -41,5 +41,10 @@ class MultiZipRDDSuite extends SparkFunSuite with LocalSparkContext {
     val both = input(shuffled = true).zipPartitions(input(shuffled = false))((a, _) => a)
     new MultiZipRDD[InternalRow](sc, Seq(both), (_, _) => Iterator(InternalRow.empty)).count()
     assert(opened.value === 2)
+    // A chain of RDDs that each read the one before twice.
+    val twice = (0 until 40).foldLeft(input(shuffled = true)) { (rdd, _) =>
+      rdd.zipPartitions(rdd)((a, _) => a)
+    }
+    new MultiZipRDD[InternalRow](sc, Seq(twice), (_, _) => Iterator.empty)
   }
 }
