@@ -49,12 +49,16 @@ object PruneNestedColumns extends Rule[LogicalPlan] {
     plan
   }
 
-  /** A semi or anti join whose left side is a multi-way join, or some columns of one. */
+  /**
+   * A semi or anti join whose left side is a multi-way join, or some columns of one. The other side
+   * has none of the columns that are not selected.
+   */
   private object SemiJoined {
     def unapply(plan: LogicalPlan): Option[(Join, MultiFullJoin)] = plan match {
       case semi @ Join(join: MultiFullJoin, _, LeftSemiOrAnti(_), _, _) => Some((semi, join))
       case semi @ Join(Project(list, join: MultiFullJoin), _, LeftSemiOrAnti(_), _, _)
-          if list.forall(_.isInstanceOf[Attribute]) =>
+          if list.forall(_.isInstanceOf[Attribute]) &&
+            join.outputSet.intersect(semi.right.outputSet).isEmpty =>
         Some((semi, join))
       case _ => None
     }

@@ -90,6 +90,16 @@ class InputPruningSuite extends MultiJoinTest {
           "k:bigint,s1:struct<a:bigint>",
           "k:bigint")
       }
+      // The other side has the hidden key, too.
+      withTempView("whole") {
+        val others = table("k, v", "(1L, 2L), (2L, 7L), (3L, 3L)")
+        fullJoin("k")(files.head, others).createOrReplaceTempView("whole")
+        for (how <- Seq("SEMI", "ANTI")) {
+          val itself =
+            spark.sql(s"SELECT l.s0.a, l.v FROM whole l LEFT $how JOIN whole r ON l.v = r.k")
+          assertSameRows(itself.collect().toSeq, rowsWhenOff(itself), s"Spark's rows, $how")
+        }
+      }
       // The other side has structs, too.
       val xs = x.selectExpr("named_struct('x', x, 'y', 1) AS xs")
       reads(
