@@ -105,6 +105,11 @@ class StableRowsSuite extends MultiJoinTest {
       spark.sql("SELECT TRANSFORM(id) USING 'cat' AS (t) FROM range(3)"))
   }
 
+  test("a cipher with a random initialization vector is not stable") {
+    unstable(rows.selectExpr("k", "aes_encrypt(string(v), '0000111122223333') AS e"))
+    stable(rows.selectExpr("k", "aes_decrypt(string(v), '0000111122223333') AS e"))
+  }
+
   test("aggregates are stable if they do not depend on the order of rows") {
     def grouped(aggregates: String*) =
       rows.groupBy("k").agg(expr(aggregates.head), aggregates.tail.map(expr(_)): _*)
