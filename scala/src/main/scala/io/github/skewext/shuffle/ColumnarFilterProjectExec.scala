@@ -1,11 +1,12 @@
 package io.github.skewext.shuffle
 
+import io.github.skewext.join.exec.EvaluatedInTurn
 import io.github.skewext.rules.LogicalLinks
 import io.github.skewext.stable.{KeepsStableRows, MadeOf, PartitionwiseOperator}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, Predicate, SortOrder}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, SortOrder}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
@@ -50,7 +51,7 @@ case class ColumnarFilterProjectExec(
     val (input, filter, numOutputRows) = (child.output, condition, longMetric("numOutputRows"))
     val places = output.map(column => input.indexWhere(_.exprId == column.exprId)).toArray
     child.executeColumnar().mapPartitionsWithIndex { (task, batches) =>
-      val predicate = filter.map(Predicate.create(_, input))
+      val predicate = filter.map(EvaluatedInTurn.predicate(_, input))
       predicate.foreach(_.initialize(task))
       var rows = new Array[Int](0)
       batches.map { batch =>

@@ -5,10 +5,11 @@ import io.github.skewext.explain.Explainer
 import io.github.skewext.rules.SkewConf
 import io.github.skewext.skew.exec.KeySketchExec
 
-import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.{Column, DataFrame}
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SqlInternals, TestShuffles}
 
 /** Columnar shuffles: when they are planned, and that nothing else changes. */
@@ -120,6 +121,40 @@ class ColumnExchangesSuite extends StoredTables {
       val byColumn = filters(filtered)
       assert(byRow(filters(filtered)) === byColumn && byColumn.exists(_.nonEmpty))
     })
+  }
+
+  test("filters evaluate no predicate before its turn") {
+    withSQLConf(On, SQLConf.ANSI_ENABLED.key -> "true") {
+      val rows = stored(
+        "turns",
+        spark.sql("""SELECT * FROM VALUES
+                    |  (1L, 'num', '50', 1, 2), (2L, 'text', 'abc', 3, 4), (0L, null, null, null, null)
+                    |  AS t(k, kind, s, x, y)""".stripMargin))
+      val length = udf((s: String) => s.length)
+      // Each with the keys that it selects: without generated code, Spark's own filter fails.
+      val conditions = Seq(
+        expr("kind = 'num' AND CAST(s AS INT) > 5 AND CAST(s AS INT) < 100") -> Seq(1),
+        expr("""kind = 'num' AND CAST(s AS INT) > 5
+               |OR kind = 'hex' AND CAST(s AS INT) < 3""".stripMargin) -> Seq(1),
+        expr("(x > 0 OR y > 0) AND 100 / k > 5") -> Seq(1, 2),
+        expr("CASE WHEN kind = 'num' THEN true END AND CAST(s AS INT) > 5") -> Seq(1),
+        (expr("s IS NOT NULL") && length(col("s")) > 1 && length(col("s")) < 3) -> Seq(1),
+        (length(col("s")) > 1 && expr("s IS NOT NULL")) -> Seq(1, 2))
+      def joined(condition: Column) =
+        fullJoin("k")(rows.where(condition).select("k", "x"), input(1))
+      for (mode <- Seq("CODEGEN_ONLY", "NO_CODEGEN"); (condition, keys) <- conditions)
+        withSQLConf(SQLConf.CODEGEN_FACTORY_MODE.key -> mode) {
+          val df = joined(condition)
+          assertSameRows(
+            df.collect().toSeq,
+            rowsWhenOff(joined(col("k").isin(keys: _*))),
+            s"the rows with the keys $keys")
+          val selects = collect(df.queryExecution.executedPlan) {
+            case s: ColumnarFilterProjectExec if s.condition.isDefined => s
+          }
+          assert(selects.nonEmpty, df.queryExecution.executedPlan)
+        }
+    }
   }
 
   test("joins whole blocks, or rows if a key is null or computed, or memory is exhausted") {

@@ -14,7 +14,7 @@ private[skewext] case class NormalizedKeys(keys: Seq[Seq[Expression]], hashBits:
 
   def inRows: JoinKeys = JoinKeys(keys, hashBits)
 
-  def projections: Array[UnsafeProjection] = keys.map(UnsafeProjection.create(_)).toArray
+  def projections: Array[UnsafeProjection] = keys.map(EvaluatedInTurn.projection).toArray
 
   def hash(base: AnyRef, offset: Long, length: Int): Long =
     JoinKeys.truncate(XXH64.hashUnsafeBytes(base, offset, length, JoinKeys.Seed), hashBits)

@@ -2,6 +2,7 @@ package io.github.skewext.join.exec.grouping
 
 import java.util.Arrays
 
+import io.github.skewext.join.exec.EvaluatedInTurn
 import io.github.skewext.shuffle.{BlockColumn, ColumnBlockRows}
 import io.github.skewext.stable.ComparedByBytes
 
@@ -185,9 +186,9 @@ private final class ColumnKeys(ordinals: Array[Array[Int]], fixed: Array[Boolean
  */
 private final class ComputedKeys(keys: Seq[Seq[Expression]], hashBits: Int) extends JoinKeys {
 
-  @transient private[this] lazy val projections = keys.map(UnsafeProjection.create(_)).toArray
+  @transient private[this] lazy val projections = keys.map(EvaluatedInTurn.projection).toArray
   // A projection reuses its result row, so comparing two rows of one input needs two projections.
-  @transient private[this] lazy val others = keys.map(UnsafeProjection.create(_)).toArray
+  @transient private[this] lazy val others = keys.map(EvaluatedInTurn.projection).toArray
 
   override def hasNull(input: Int, row: UnsafeRow): Boolean = projections(input)(row).anyNull()
 

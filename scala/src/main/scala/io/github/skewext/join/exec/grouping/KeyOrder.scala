@@ -2,11 +2,12 @@ package io.github.skewext.join.exec.grouping
 
 import scala.annotation.switch
 
+import io.github.skewext.join.exec.EvaluatedInTurn
 import io.github.skewext.shuffle.ColumnCell
 import io.github.skewext.shuffle.ColumnCell._
 
 import org.apache.spark.sql.catalyst.expressions.codegen.GenerateOrdering
-import org.apache.spark.sql.catalyst.expressions.{Ascending, BaseOrdering, BoundReference, Expression, SortOrder, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.{Ascending, BaseOrdering, BoundReference, Expression, SortOrder, UnsafeRow}
 import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
@@ -134,9 +135,9 @@ private object ColumnOrder {
  */
 private final class ComputedOrder(keys: Seq[Seq[Expression]], ofKeys: KeyOrder) extends KeyOrder {
 
-  @transient private[this] lazy val projections = keys.map(UnsafeProjection.create(_)).toArray
+  @transient private[this] lazy val projections = keys.map(EvaluatedInTurn.projection).toArray
   // A projection reuses its result row, so comparing two rows of one input needs two projections.
-  @transient private[this] lazy val others = keys.map(UnsafeProjection.create(_)).toArray
+  @transient private[this] lazy val others = keys.map(EvaluatedInTurn.projection).toArray
 
   override def prefixIsKey: Boolean = ofKeys.prefixIsKey
 
