@@ -1,5 +1,6 @@
 package io.github.skewext.join.exec.grouping
 
+import java.io.IOException
 import java.util.concurrent.locks.ReentrantLock
 
 import io.github.skewext.shuffle.{ColumnBlockRows, RowBytes}
@@ -42,6 +43,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
   /** Takes the rows away by `drain` when other consumers need memory during the inserts. */
   private[this] var giveWay: () => Unit = _
   private[this] var draining = false
+  private[this] var failure: Throwable = _
 
   /**
    * Held by the thread that inserts rows. A request for memory from another thread gets none
@@ -175,6 +177,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
   /** Ends the inserts. From now on, rows keep their places. */
   def seal(): Unit = {
     giveWay = null
+    checkIntact()
     sealChunks()
     notePeak()
   }
@@ -204,9 +207,24 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
    */
   def drain(take: (Int, Long, AnyRef, Long, Int) => Unit): Unit = {
     // `take` may request memory, which must not start another drain.
+    checkIntact()
     draining = true
     sealChunks()
     notePeak()
+    try passAll(take)
+    catch {
+      case e: Throwable =>
+        // Another consumer asked for memory, and may go on without it. No row may follow the others.
+        failure = e
+        free()
+        throw e
+    } finally {
+      clear()
+      draining = false
+    }
+  }
+
+  private def passAll(take: (Int, Long, AnyRef, Long, Int) => Unit): Unit = {
     var p = 0
     while (p < numPages) {
       val page = pages(p)
@@ -233,9 +251,11 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
       pageBases(p) = null
       p += 1
     }
-    clear()
-    draining = false
   }
+
+  /** Throws the error that lost rows while another consumer had asked for their memory. */
+  private def checkIntact(): Unit =
+    if (failure != null) throw new IOException("The rows of a join could not be spilled.", failure)
 
   private def clear(): Unit = {
     numPages = 0
@@ -318,6 +338,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
   }
 
   private def newPage(needed: Int): Boolean = {
+    checkIntact()
     if (numPages == MaxPages) return false
     val page =
       try {

@@ -1,5 +1,7 @@
 package io.github.skewext.join.exec.grouping
 
+import java.io.IOException
+
 import scala.collection.JavaConverters._
 import scala.concurrent.duration._
 
@@ -120,6 +122,24 @@ class GroupsMemorySuite extends GroupsTest {
       assert(above.acquire(1 << 16) === (1 << 16))
       above.release()
       assert(totals(result).head === 5000)
+    }
+  }
+
+  test("rows that are lost while another consumer needs memory") {
+    TestTask.run(TestMemory.limited(Long.MaxValue)) { context =>
+      val chunks = RowChunks(1, context)
+      val full = new IOException("no space left")
+      chunks.whenAskedForMemory(() => chunks.drain((_, _, _, _, _) => throw full))
+      val row = rowsOf(Seq(1 -> "a")).next()
+      def insert(): Boolean = chunks.keeping(chunks.insert(0, 1L, row))
+      assert(insert())
+      assert(intercept[IOException](chunks.spill(1L, new TestConsumer(context))) eq full)
+      assert(chunks.getUsed === 0)
+      for (next <- Seq(
+          () => insert(),
+          () => chunks.seal(),
+          () => chunks.drain((_, _, _, _, _) => ())))
+        assert(intercept[IOException](next()).getCause eq full)
     }
   }
 
