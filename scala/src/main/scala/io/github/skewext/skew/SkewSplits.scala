@@ -40,13 +40,12 @@ case class SkewSplits(partitions: Seq[PartitionSplit]) {
    * split partitions, and the reads of the tasks of these.
    *
    * @param bytes the size of each partition of each input.
-   * @param splitFirst whether split partitions come first, so that long tasks do not start last;
-   *                   false if Spark coalesces the reads later, which it does in their order.
+   * @param place the place of split partitions among the others.
    */
   def reads(
       ranges: Seq[CoalescedPartitionSpec],
       bytes: Seq[IndexedSeq[Long]],
-      splitFirst: Boolean): Seq[Seq[ShufflePartitionSpec]] = {
+      place: SplitPlace): Seq[Seq[ShufflePartitionSpec]] = {
     val inOrder = ranges.flatMap { range =>
       val (from, until) = (range.startReducerIndex, range.endReducerIndex)
       val split = (from until until).filter(byPartition.contains)
@@ -66,11 +65,11 @@ case class SkewSplits(partitions: Seq[PartitionSplit]) {
       case Left((start, end)) => end - start == 1 && byPartition.contains(start)
       case _ => true
     }
-    val tasks = if (splitFirst) {
-      val (split, whole) = inOrder.partition(isSplit)
-      split ++ whole
-    } else {
-      inOrder
+    lazy val (split, whole) = inOrder.partition(isSplit)
+    val tasks = place match {
+      case SplitPlace.First => split ++ whole
+      case SplitPlace.Last => whole ++ split
+      case SplitPlace.Own => inOrder
     }
     bytes.indices.map { i =>
       tasks.map {
@@ -138,4 +137,19 @@ case class SkewSplits(partitions: Seq[PartitionSplit]) {
     }
     tasks
   }
+}
+
+/** The place of split partitions among the tasks of a join. */
+sealed trait SplitPlace
+
+object SplitPlace {
+
+  /** First, because a long task must not start last. */
+  case object First extends SplitPlace
+
+  /** Last, for a query that runs some tasks at first and may need no others. */
+  case object Last extends SplitPlace
+
+  /** That of the partition, because Spark coalesces the reads later, which it does in their order. */
+  case object Own extends SplitPlace
 }

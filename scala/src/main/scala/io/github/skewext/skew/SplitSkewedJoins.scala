@@ -8,8 +8,8 @@ import io.github.skewext.stable.BuiltinShuffledJoin
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.adaptive.{OptimizeShuffleWithLocalRead, SkewJoinChildWrapper}
-import org.apache.spark.sql.execution.exchange.{EnsureRequirements, ValidateRequirements}
-import org.apache.spark.sql.execution.{ProjectExec, SortExec, SparkPlan}
+import org.apache.spark.sql.execution.exchange.{EnsureRequirements, Exchange, ValidateRequirements}
+import org.apache.spark.sql.execution.{CollectLimitExec, ProjectExec, SortExec, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -22,7 +22,9 @@ import org.apache.spark.sql.internal.SQLConf
  */
 object SplitSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
 
-  override protected def splitFirst: Boolean = true
+  /** With a limit above, Spark runs the first task alone, then some others, and so on. */
+  override protected def placeIn(plan: SparkPlan): SplitPlace =
+    if (plan.exists(_.isInstanceOf[CollectLimitExec])) SplitPlace.Last else SplitPlace.First
 
   override def apply(plan: SparkPlan): SparkPlan = if (isEnabled) {
     splitJoins(plan) { (whole, join, splits) =>
@@ -45,7 +47,7 @@ object SplitSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
  */
 object ForceSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
 
-  override protected def splitFirst: Boolean = false
+  override protected def placeIn(plan: SparkPlan): SplitPlace = SplitPlace.Own
 
   /**
    * A shuffle above a projection finds the node that it replaces by the projection's logical link,
@@ -91,8 +93,8 @@ object ForceSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
 /** The common part of the rules that split joins. */
 private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
 
-  /** See [[SkewSplits.reads]]. */
-  protected def splitFirst: Boolean
+  /** The place of split partitions among the tasks of the plan. */
+  protected def placeIn(plan: SparkPlan): SplitPlace
 
   /** Whether a projection becomes a part of the split join below it. */
   protected def mergesProjections: Boolean = true
@@ -122,12 +124,13 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
       case SplitOperator(_) =>
       case join @ (_: MultiFullJoinExec | _: SpineJoinExec | BuiltinShuffledJoin(_))
           if !isSplitBySpark(join) =>
-        split(join).flatMap(put(whole, join, _)) match {
+        split(join, placeIn(plan)).flatMap(put(whole, join, _)) match {
           case Right(newPlan) =>
             logDebug(s"Splits skewed partitions of ${join.simpleStringWithNodeId()}")
             whole = newPlan
           case Left(reason) =>
-            SkewReason.set(join, reason)
+            // Without its shuffles, nothing is known of the join yet.
+            if (!join.exists(_.isInstanceOf[Exchange])) SkewReason.set(join, reason)
             logDebug(s"Leaves ${join.simpleStringWithNodeId()} whole: ${reason.text}")
             join.children.foreach(visit)
         }
@@ -143,13 +146,14 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
   }
 
   /** The possible replacements of the join, the best first. */
-  private def split(join: SparkPlan): Either[SkewReason, Seq[SparkPlan]] = for {
+  private def split(join: SparkPlan, place: SplitPlace): Either[SkewReason, Seq[SparkPlan]] = for {
     joined <- JoinedInputs.of(join)
     inputs <- partitionedInputs(joined)
     splits <- SkewPlanner
       .plan(
         joined.inputs.zip(inputs).map { case (i, input) => i.toSkewInput(input, inputs.head) },
-        settings(join),
+        // Tasks that mark keys would run before the first task of a query with a limit.
+        if (place == SplitPlace.Last) settings(join).copy(marking = false) else settings(join),
         output(joined, inputs))
       .left
       .map {
@@ -158,7 +162,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
       }
     _ <- RequiredLayout.reasonToLeaveWhole(join).toLeft(())
   } yield {
-    val reads = SkewSplits(splits).reads(inputs.head.ranges, inputs.map(_.bytes), splitFirst)
+    val reads = SkewSplits(splits).reads(inputs.head.ranges, inputs.map(_.bytes), place)
     val children = inputs.zip(reads).map { case (input, specs) => input.reading(specs) }
     val unordered = joined.splitPlan(children, SkewSplits(splits))
     if (join.outputOrdering.isEmpty) {

@@ -16,7 +16,7 @@ class SkewSplitsSuite extends AnyFunSuite {
     def read(from: Int, until: Int, i: Int) =
       CoalescedPartitionSpec(from, until, (from until until).map(bytes(i)).sum)
     val ranges = Seq(CoalescedPartitionSpec(0, 2), CoalescedPartitionSpec(2, 6))
-    val reads = splits.reads(ranges, bytes, splitFirst = false)
+    val reads = splits.reads(ranges, bytes, SplitPlace.Own)
     assert(reads.head === Seq(0 -> 2, 2 -> 3, 3 -> 4, 3 -> 4, 3 -> 4, 3 -> 4, 4 -> 6).map {
       case (from, until) => read(from, until, 0)
     })
@@ -30,7 +30,7 @@ class SkewSplitsSuite extends AnyFunSuite {
         PartialReducerPartitionSpec(3, 2, 3, 60),
         read(4, 6, 1)))
     // What takes longest starts first, unless Spark wants partitions in their order.
-    val first = splits.reads(ranges, bytes, splitFirst = true)
+    val first = splits.reads(ranges, bytes, SplitPlace.First)
     assert(first === reads.map(r => r.slice(2, 6) ++ r.take(2) ++ r.drop(6)))
     val tasks = splits.tasks(reads)
     val expected = SplitTask.Residual(1, Some(3), TaskShare(0, 4)) +:

@@ -2,6 +2,8 @@ package io.github.skewext.skew
 
 import io.github.skewext.rules.SkewConf
 
+import org.apache.spark.sql.execution.CoalescedPartitionSpec
+import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{DataFrame, Row}
@@ -118,11 +120,29 @@ class SplitMultiJoinQueriesSuite extends SkewTest {
       checkWhole(again(grouped))
       withSQLConf(OurCosts) {
         val df = again(grouped)
+        assert(reasons(df) === Nil, "before its shuffles")
         checkSplit(df)
         assert(exchanges(df).size === 4)
         checkSplit(again(joined))
       }
     }
+  }
+
+  test("a limit: whole partitions come first, and no tasks mark keys") {
+    val joined = fullJoin("k")(hotFirst(3): _*)
+    val all = joined.collect().toSet
+    val limited = joined.limit(5)
+    val rows = limited.collect()
+    assert(rows.length === 5 && rows.forall(all.contains))
+    val Seq(join) = splitJoins(limited)
+    assert(join.splits.markingTasks === 0)
+    val split = join.splits.partitions.map(_.partition)
+    val reads = collect(join.children.head) { case r: AQEShuffleReadExec => r.partitionSpecs }.head
+    val isSplit = reads.map {
+      case CoalescedPartitionSpec(start, end, _) => end - start == 1 && split.contains(start)
+      case _ => true
+    }
+    assert(isSplit.contains(true) && !isSplit.head && isSplit.sorted === isSplit)
   }
 
   test("a cached plan, a subquery, a union, a write") {
