@@ -62,8 +62,8 @@ def explain(df: DataFrame) -> Explanation:
 
     Notes
     -----
-    Skew is known only after the DataFrame itself has run, by ``collect()``, ``toPandas()`` or
-    ``foreach()``, and never with Spark Connect: other calls, and the server, plan the query anew.
+    Skew is known only after the DataFrame itself has run, by ``collect()`` or ``toPandas()``, and
+    never with Spark Connect: other calls, and the server, plan the query anew.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def explain(df: DataFrame) -> Explanation:
       input 1  optional  Scan ExistingRDD [id]  pushed: id IS NOT NULL, id > 1
       grouping: hash; exchanges: 2 (bulk rows 2); key sampling: 2
       null keys: none in the result
-      skew: not run: this DataFrame has not been run; count() and show() run plans of their own
+      skew: not run: this plan has not run to its end; count(), show(), commands and Spark Connect run others
     """
     if not _jvm.is_a(df, "DataFrame"):
         raise type_error(f"Expected a DataFrame, not {type(df).__name__}.")

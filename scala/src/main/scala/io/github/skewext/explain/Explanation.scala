@@ -140,7 +140,7 @@ object ExplainedSkew {
 
   /** Why nothing is known of the run of a DataFrame. */
   val NotRunItself: String =
-    "this DataFrame has not been run; count() and show() run plans of their own"
+    "this plan has not run to its end; count(), show(), commands and Spark Connect run others"
 
   /** No rule applies to the operator: it is not shuffled, or the rules are off. */
   val Ignored = "not looked at"

@@ -30,7 +30,8 @@ object SkewConf {
   val ENABLED = switch(
     "spark.skewext.enabled",
     "The master switch. When false, Spark plans as if skewext were not there. A multi-way join " +
-      "that a query requests by name becomes Spark's own chain of two-way joins.")
+      "that a query requests by name becomes Spark's own chain of two-way joins. As-of joins and " +
+      "latest rows that are requested by name have no plan of Spark's, and remain.")
 
   val EXCLUDED_RULES = buildConf("spark.skewext.excludedRules")
     .doc("Names of rules of skewext to exclude, separated by commas. rules.md lists the names. " +

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.skewext.ui
 
-import io.github.skewext.explain.{Explainer, ExplanationJson}
+import io.github.skewext.explain.{Explainer, Explanation, ExplanationJson}
 import io.github.skewext.rules.{Guard, SkewConf}
 
 import org.apache.spark.SparkContext
@@ -50,7 +50,10 @@ private[spark] class JoinsExplainer(context: SparkContext, kept: ExplainedQuerie
           val redacted = Utils.redact(conf.stringRedactionPattern, text)
           if (redacted.length > MaxLength) redacted.take(MaxLength) + "..." else redacted
         }
-        ExplanationJson.of(all.copy(joins = all.joins.take(MaxJoins)), shown(_))
+        val outlines = all.joins.take(MaxJoins)
+        val json = ExplanationJson.of(all.copy(joins = outlines), shown(_))
+        if (json.length <= MaxQueryLength) json
+        else ExplanationJson.of(Explanation(all.notes, outlines.map(_.copy(inputs = Nil))), shown(_))
       }
     } else {
       None
@@ -65,4 +68,7 @@ private[spark] class JoinsExplainer(context: SparkContext, kept: ExplainedQuerie
 private object JoinsExplainer {
   val MaxJoins = 100
   val MaxLength = 1000
+
+  /** The driver keeps this for as many queries as Spark remembers. Inputs take most of it. */
+  val MaxQueryLength: Int = 1 << 17
 }
