@@ -12,11 +12,18 @@ import org.apache.spark.sql.execution.{SortExec, SparkPlan}
  */
 object DropGroupLimits extends Rule[SparkPlan] {
 
-  override def apply(plan: SparkPlan): SparkPlan = plan.transformUp {
-    case latest @ LatestRowsExec(_, _, limit: WindowGroupLimitExec) if limit.mode == Partial =>
-      latest.withNewChildren(Seq(limit.child match {
+  override def apply(plan: SparkPlan): SparkPlan = plan.transformUp { case latest: LatestRowsExec =>
+    val kept = below(latest.child)
+    if (kept eq latest.child) latest else latest.withNewChildren(Seq(kept))
+  }
+
+  /** The child of latest rows that this rule leaves. */
+  def below(child: SparkPlan): SparkPlan = child match {
+    case limit: WindowGroupLimitExec if limit.mode == Partial =>
+      limit.child match {
         case sort: SortExec if !sort.global => sort.child
         case sorted => sorted
-      }))
+      }
+    case other => other
   }
 }

@@ -4,11 +4,12 @@ import io.github.skewext.asof.exec.LatestRowsExec
 import io.github.skewext.explain.Explainer
 import io.github.skewext.rules.SkewConf
 
-import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.Filter
 import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
+import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.{DataFrame, Row}
 import org.apache.spark.{SPARK_VERSION, SparkConf}
 
 /** Filters on row numbers, rewritten to latest rows, against Spark. */
@@ -235,6 +236,48 @@ class RowNumbersSuite extends AsOfTest {
       }
       withSQLConf("spark.sql.optimizer.windowGroupLimitThreshold" -> "-1") {
         assert(limits(check(numbered("n = 1"))) === 0)
+      }
+    }
+  }
+
+  test("operators above do not rely on the order of a limit that is dropped") {
+    val one = spark.range(0, 1000, 1, 1).selectExpr("id * 7919 % 100 AS k", "id AS t")
+    val parts = spark
+      .range(0, 2000, 1, 4)
+      .selectExpr("id * 7919 % 200 AS k", "id % 3 AS b", "id AS t", "concat('v', id) AS v")
+    val bySort = "spark.sql.autoBroadcastJoinThreshold" -> "-1"
+    withTempView("one", "parts") {
+      withTable("bucketed", "others") {
+        one.createOrReplaceTempView("one")
+        parts.repartition(3, col("k")).createOrReplaceTempView("parts")
+        parts.write.bucketBy(3, "k").saveAsTable("bucketed")
+        spark
+          .range(0, 200, 1, 2)
+          .selectExpr("id AS k", "id * 2 AS w")
+          .write
+          .bucketBy(3, "k")
+          .saveAsTable("others")
+        def newest(from: String, by: String) =
+          s"(${numbered("n = 1", by = by, order = "t DESC", from = from)})"
+        val sums = "sum(t) OVER (PARTITION BY k ORDER BY b ROWS UNBOUNDED PRECEDING)"
+        for {
+          (from, by, query) <- Seq(
+            ("one", "k", "SELECT k, t FROM ? ORDER BY k"),
+            ("parts", "k", "SELECT * FROM ? JOIN others USING (k) ORDER BY k"),
+            ("bucketed", "k", "SELECT * FROM ? JOIN others USING (k) ORDER BY k"),
+            ("parts", "k, b", s"SELECT k, b, $sums FROM ? ORDER BY k, b"),
+            ("parts", "k, b", "SELECT k, max(v), count(*) FROM ? GROUP BY k ORDER BY k"))
+        } withClue(s"$from by $by: ")(withSQLConf(bySort)(withAdaptive {
+          def df = sql(query.replace("?", newest(from, by)))
+          val on = df
+          val rows = on.collect().toSeq
+          assert(latestOf(on).size === 1 && limits(on) === 0, on.queryExecution)
+          var expected = Seq.empty[Row]
+          withSQLConf(Off) {
+            expected = df.collect().toSeq
+          }
+          assert(rows === expected)
+        }))
       }
     }
   }

@@ -1,5 +1,6 @@
 package io.github.skewext.asof.exec
 
+import io.github.skewext.asof.DropGroupLimits
 import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys, KeyOrder}
 import io.github.skewext.rules.SkewConf
 import io.github.skewext.shuffle.ReadsBulkRows
@@ -26,8 +27,14 @@ case class LatestRowsExec(keys: Seq[Expression], order: Seq[SortOrder], child: S
 
   override def outputPartitioning: Partitioning = child.outputPartitioning
 
-  /** The rows of sorted inputs stay in their order. */
-  override def outputOrdering: Seq[SortOrder] = if (isSorted) child.outputOrdering else Nil
+  /**
+   * The rows of sorted inputs stay in their order. [[DropGroupLimits]] removes a limit with its sort
+   * after Spark has removed the sorts above, so these must not rely on it.
+   */
+  override def outputOrdering: Seq[SortOrder] = {
+    val order = DropGroupLimits.below(child).outputOrdering
+    if (isByKey(order)) order else Nil
+  }
 
   override def requiredChildDistribution: Seq[Distribution] = Seq(ClusteredDistribution(keys))
 
@@ -52,8 +59,10 @@ case class LatestRowsExec(keys: Seq[Expression], order: Seq[SortOrder], child: S
   }
 
   /** Whether the input is sorted by key. Otherwise rows are grouped by hash. */
-  def isSorted: Boolean =
-    SortOrder.orderingSatisfies(child.outputOrdering, keys.map(SortOrder(_, Ascending)))
+  def isSorted: Boolean = isByKey(child.outputOrdering)
+
+  private def isByKey(order: Seq[SortOrder]): Boolean =
+    SortOrder.orderingSatisfies(order, keys.map(SortOrder(_, Ascending)))
 
   private def bound(expressions: Seq[Expression]): Seq[Expression] =
     BindReferences.bindReferences(expressions, child.output)
