@@ -97,6 +97,8 @@ object RewriteSparkAsOfJoins extends Rule[LogicalPlan] {
     val time = renewed(by.time)
     val compared = ofBoth.map(_._2) :+ time
     val decided = AttributeSet(compared.collect { case a: Attribute => a })
+    // Spark compares each version with both bounds, and one that has wrapped around excludes all.
+    val within = by.within.map(_ => renewed(by.within.reduce(And(_, _))))
     val multi = MultiAsOfJoin(
       Seq(spine, AsOfColumns.comparable(versions, compared)),
       Seq(ofBoth.map(_._1), ofBoth.map(_._2)),
@@ -108,7 +110,7 @@ object RewriteSparkAsOfJoins extends Rule[LogicalPlan] {
             !decided.contains(a) && KeyTypes.hasOrder(a.dataType)
           }
           .map(AsOfColumns.greatest)),
-      Seq(by.within.map(renewed)),
+      Seq(within),
       inner,
       HintedInputs.hints(hints))
     RewrittenJoins.set(multi, "Spark's as-of join")

@@ -115,6 +115,22 @@ class SparkAsOfJoinSuite extends AsOfTest {
       }))
   }
 
+  test("a tolerance whose sums wrap around excludes versions, as in Spark") {
+    val ints = "cast(? AS int)"
+    for {
+      (time, tolerance) <- Seq(ints -> "2147483640", s"$ints - 50" -> "2147483640")
+      direction <- Directions
+    } withClue(s"$time $direction: ")(withSQLConf(SQLConf.ANSI_ENABLED.key -> "false")(check(1) {
+      sparks(
+        spine(time),
+        versions(2, time, 0).drop("m2"),
+        "t" -> "t2",
+        col("k") === col("k2"),
+        tolerance = tolerance,
+        direction = direction)
+    }))
+  }
+
   private def withoutClockChanges(body: => Unit): Unit =
     withSQLConf(SQLConf.SESSION_LOCAL_TIMEZONE.key -> "UTC")(body)
 
