@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SqlInternals
-import org.apache.spark.sql.types.{DataType, StringType}
+import org.apache.spark.sql.types.{DataType, DateType, StringType}
 
 /**
  * A table of versions of an as-of join, with its arguments.
@@ -200,17 +200,20 @@ private[skewext] class AsOfJoinBuilder(
       if (AsOfTolerance.isNaN(value)) {
         fail(s"The tolerance of $input is NaN. Give a number.")
       }
-      val Seq(spineTime, time) = columnsOfTime
+      val spineTime = columnsOfTime.head
       val problem =
         s"The tolerance ${value.sql} of $input does not fit times of type ${spineTime.dataType.sql}"
-      def resolved(condition: Expression) =
-        AsOfTolerance.checked(columns.resolved(columnsOfTime, condition, problem))
-      val conditions = AsOfTolerance
-        .decimals(spineAt, at, value)
-        .getOrElse(
-          Seq(
-            resolved(LessThanOrEqual(Subtract(spineTime, value, EvalMode.ANSI), time)),
-            resolved(GreaterThanOrEqual(Add(spineTime, value, EvalMode.ANSI), time))))
+      def resolved(condition: Expression) = columns.resolved(columnsOfTime, condition, problem)
+      // Sums have the type in which times are compared: a narrower one overflows before the last
+      // version. Dates stay dates if they can, as filters on dates skip files.
+      val conditions = Seq(spineAt, spineTime)
+        .find(_.dataType == DateType)
+        .flatMap(AsOfTolerance.dates(_, at, value))
+        .map(_.map(resolved))
+        .orElse(AsOfTolerance.decimals(spineAt, at, value))
+        .getOrElse(Seq(
+          resolved(LessThanOrEqual(Subtract(spineAt, value, EvalMode.ANSI), at)),
+          resolved(GreaterThanOrEqual(Add(spineAt, value, EvalMode.ANSI), at))))
       // An overflow bounds nothing: no time is beyond the limits of its type.
       val bounding =
         conditions.map(condition => Coalesce(Seq(TryEval(condition), Literal.TrueLiteral)))

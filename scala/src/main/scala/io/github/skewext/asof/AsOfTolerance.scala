@@ -3,6 +3,7 @@ package io.github.skewext.asof
 import java.math.{BigDecimal, RoundingMode}
 
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.util.DateTimeConstants.MICROS_PER_DAY
 import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.CalendarInterval
@@ -36,16 +37,55 @@ private[asof] object AsOfTolerance {
     case _ => None
   }
 
-  /** The condition without Spark's sums of dates and days, which wrap around. */
-  def checked(condition: Expression): Expression = condition.transformUp {
-    case DateAdd(date, days) =>
-      DateFromUnixDate(Add(UnixDate(date), asInt(days), EvalMode.ANSI))
-    case DateSub(date, days) =>
-      DateFromUnixDate(Subtract(UnixDate(date), asInt(days), EvalMode.ANSI))
-  }
+  /**
+   * The conditions on a version before and after a row of the spine whose time is a date, by whole
+   * days. Between dates, the rest of a tolerance does not count. Spark's sums of dates and days wrap
+   * around. None for other tolerances, and empty if all versions are nearer.
+   */
+  def dates(date: Expression, time: Expression, tolerance: Literal): Option[Seq[Expression]] =
+    inDays(tolerance).collect {
+      case Days(months, days, isWhole) if isWhole || time.dataType == DateType =>
+        def moved(sign: Int): Expression =
+          if (months == 0) date
+          else DateAddYMInterval(date, Literal(sign * months, YearMonthIntervalType()))
+        if (days <= Int.MaxValue) {
+          def sum(sign: Int) =
+            if (days == 0) moved(sign)
+            else {
+              val number = Add(UnixDate(moved(sign)), Literal(sign * days.toInt), EvalMode.ANSI)
+              DateFromUnixDate(number)
+            }
+          Seq(LessThanOrEqual(sum(-1), time), GreaterThanOrEqual(sum(1), time))
+        } else if (time.dataType == DateType) {
+          def number(date: Expression) = Cast(UnixDate(date), LongType)
+          def sum(sign: Int) = Add(number(moved(sign)), Literal(sign * days), EvalMode.ANSI)
+          Seq(LessThanOrEqual(sum(-1), number(time)), GreaterThanOrEqual(sum(1), number(time)))
+        } else {
+          // No two timestamps are so far apart.
+          Nil
+        }
+    }
 
-  private def asInt(days: Expression): Expression =
-    if (days.dataType == IntegerType) days else Cast(days, IntegerType)
+  /** @param isWhole whether the tolerance has no part of a day. */
+  private case class Days(months: Int, days: Long, isWhole: Boolean)
+
+  private def inDays(tolerance: Literal): Option[Days] =
+    (tolerance.value, tolerance.dataType) match {
+      case (interval: CalendarInterval, _) =>
+        val (days, rest) = (interval.microseconds / MICROS_PER_DAY, interval.microseconds)
+        Some(Days(interval.months, interval.days + days, rest == 0))
+      case (months: Int, _: YearMonthIntervalType) => Some(Days(months, 0, isWhole = true))
+      case (micros: Long, _: DayTimeIntervalType) =>
+        Some(Days(0, micros / MICROS_PER_DAY, micros % MICROS_PER_DAY == 0))
+      case (_, _: NumericType) =>
+        val finite = floating(tolerance).filterNot(_.isInfinite).map(new BigDecimal(_))
+        finite.orElse(exact(tolerance)).map { number =>
+          val days = number.setScale(0, RoundingMode.FLOOR)
+          val most = days.min(BigDecimal.valueOf(Long.MaxValue))
+          Days(0, most.longValueExact, days.compareTo(number) == 0)
+        }
+      case _ => None
+    }
 
   /**
    * The conditions on a version before and after a row of the spine, in decimals of the scale that

@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, Proje
 import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 import org.apache.spark.sql.types.{DoubleType, IntegerType}
 import org.apache.spark.sql.{AnalysisException, Column, DataFrame, Encoders, Row}
@@ -217,6 +218,53 @@ class AsOfJoinSuite extends AsOfTest {
       Seq("2147483647" -> "2147483647", "INTERVAL '100000000' DAY" -> "100000000", "31" -> "31"))(
       "t >= DATE'1970-01-01'",
       "t <= DATE'1970-01-01'")
+    for (ansi <- Seq("false", "true")) withSQLConf(SQLConf.ANSI_ENABLED.key -> ansi) {
+      val tolerances = Seq("3000000000L", "9223372036854775807L", "99999999999999999999BD")
+      checkTolerances(dates, "unix_date(?)", tolerances.map(t => t -> t))()
+    }
+  }
+
+  test("between dates, a tolerance counts whole days") {
+    val hours = Seq("INTERVAL '36' HOUR", "make_interval(0, 0, 0, 1, 12)")
+    checkTolerances(
+      (1 to 5).map(d => s"DATE'2024-01-0$d'"),
+      "unix_date(?)",
+      (hours :+ "1.5D").map(_ -> "1") :+ "INTERVAL '23' HOUR" -> "0")("t >= DATE'2024-01-03'")
+    // Versions have other times.
+    val day = table("k, t", "(1, DATE'2024-01-03')")
+    for {
+      tolerance <- hours
+      (at, expected) <- Seq("01 12:00:00" -> 1, "01 11:59:59" -> 0, "04 12:00:00" -> 1)
+      of <- Seq("TIMESTAMP", "TIMESTAMP_NTZ")
+    } withClue(s"$tolerance $of $at: ") {
+      val direction = if (at < "03") "backward" else "forward"
+      val versions = table("k, bt", s"(1, $of'2024-01-$at')")
+      val df = asOf(day, "t", "inner")(Versions(versions, "bt", direction, tolerance))
+      assert(df.count() === expected)
+    }
+    val endOfMonth = table("k, t", "(1, DATE'2024-03-31')")
+    for ((at, expected) <- Seq("27" -> 1, "26" -> 0)) {
+      val versions = table("k, bt", s"(1, DATE'2024-02-$at')")
+      val v = Versions(versions, "bt", tolerance = "make_interval(0, 1, 0, 1, 30)")
+      assert(asOf(endOfMonth, "t", "inner")(v).count() === expected, at)
+    }
+  }
+
+  test("a tolerance is added in the type in which times are compared") {
+    for {
+      (time, tolerance, near, far) <- Seq(
+        ("2147483647", "5", "2147483652L", "2147483653L"),
+        ("127Y", "5Y", "132", "133"),
+        ("32767S", "5", "32772L", "9000000000L"),
+        ("2147483647", "5", "2147483652D", "9e9D"),
+        ("float('3e38')", "float('1e38')", "3.5e38D", "9e38D"))
+      (version, expected) <- Seq(near -> 1, far -> 0)
+    } withClue(s"$time $version: ") {
+      val versions = table("k, bt", s"(1, $version)")
+      val df = asOf(table("k, t", s"(1, $time)"), "t", "inner")(
+        Versions(versions, "bt", "forward", tolerance))
+      assert(df.count() === expected)
+    }
   }
 
   test("a tolerance of decimals is exact") {
