@@ -6,6 +6,7 @@ import io.github.skewext.explain.Place
 import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.execution.datasources.BucketingUtils
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.{DataFrame, Row}
@@ -290,10 +291,7 @@ class PruneBucketsSuite extends BucketScanTest {
       val files = folder.listFiles().filter(_.getName.endsWith(".parquet"))
       // Its rows are of no bucket that a condition could choose, but Spark reads them where it does
       // not read by the bucket.
-      val renamed = files.head.getName.replaceAll("_\\d{5}", "_99999")
-      assert(files.head.renameTo(new File(folder, renamed)))
-      val crc = new File(folder, s".${files.head.getName}.crc")
-      if (crc.exists) crc.renameTo(new File(folder, s".$renamed.crc"))
+      rename(files.head, 99999)
       sql("REFRESH TABLE p")
       val again = sql("SELECT * FROM p WHERE a = 4 AND b = 'b4'")
       checkAnswer(again)
@@ -303,6 +301,42 @@ class PruneBucketsSuite extends BucketScanTest {
 
   test("nothing is said of buckets in a plan without bucketed tables") {
     assert(explained(spark.range(3).toDF("a").where("a = 1")).isEmpty)
+  test("files whose names are no buckets', in a table that is read as if it had fewer buckets") {
+    withTable("p", "u") {
+      save(rows.coalesce(1), "p", 6, "a", "b")
+      save(rows.coalesce(1).withColumnRenamed("v", "w"), "u", 3, "a", "b")
+      val bucket = spark
+        .range(1)
+        .select(pmod(hash(lit(4), lit("b4")), lit(6)))
+        .head()
+        .getInt(0)
+      val folder =
+        new File(spark.sessionState.catalog.getTableMetadata(TableIdentifier("p")).location.getPath)
+      val file = folder
+        .listFiles()
+        .find(f =>
+          f.getName.endsWith(".parquet") && BucketingUtils.getBucketId(f.getName).contains(bucket))
+      rename(file.get, bucket + 6)
+      sql("REFRESH TABLE p")
+      withSQLConf(
+        SQLConf.COALESCE_BUCKETS_IN_JOIN_ENABLED.key -> "true",
+        SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1") {
+        val df = sql("SELECT * FROM p JOIN u USING (a, b) WHERE a = 4 AND b = 'b4'")
+        assert(checkAnswer(df).nonEmpty)
+        assert(scans(df).map(_.optionalNumCoalescedBuckets) === Seq(Some(3), None))
+        assert(scans(df).forall(_.optionalBucketSet.isDefined))
+      }
+    }
+  }
+
+  /** Gives a file of a table the name of another bucket. */
+  private def rename(file: File, bucket: Int): Unit = {
+    val renamed = file.getName.replaceAll("_\\d{5}", f"_$bucket%05d")
+    assert(file.renameTo(new File(file.getParentFile, renamed)))
+    val crc = new File(file.getParentFile, s".${file.getName}.crc")
+    if (crc.exists) crc.renameTo(new File(file.getParentFile, s".$renamed.crc"))
+  }
+
     assert(checkAnswer(spark.range(3).toDF("a").where("a = 1")) === Seq(Row(1L)))
   }
 }

@@ -4,15 +4,14 @@ import org.apache.spark.util.collection.BitSet
 
 /**
  * The buckets of a table that Spark's scan reads. A file name may contain a number that is no
- * bucket of the table. Such a file must be treated as in a scan of all buckets, whereas Spark's own
- * set would fail.
+ * bucket of the table. Such a file is left to the scan: it reads the file if it does not read by
+ * bucket, or if it reads the table as if it had fewer buckets.
  *
- * @param keepsOthers whether such files are left to the scan, which reads them if it does not read
- *                    by bucket; if false, they are not read
+ * @param before the buckets that the scan read before, if they were pruned already
  */
-private[skewext] final class BucketSet(numBuckets: Int, keepsOthers: Boolean)
+private[skewext] final class BucketSet(numBuckets: Int, before: Option[BitSet])
     extends BitSet(numBuckets) {
 
   override def get(bucket: Int): Boolean =
-    if (bucket < numBuckets) super.get(bucket) else keepsOthers
+    if (bucket < numBuckets) super.get(bucket) else before.forall(_.get(bucket))
 }

@@ -31,7 +31,7 @@ private[skewext] object BucketedScan {
   /** The scan, limited to these buckets. Returns the same object if it reads no others already. */
   def restrict(scan: FileSourceScanExec, spec: BucketSpec, to: BitSet): FileSourceScanExec = {
     val before = scan.optionalBucketSet
-    val buckets = new BucketSet(spec.numBuckets, scan.optionalNumCoalescedBuckets.isEmpty)
+    val buckets = new BucketSet(spec.numBuckets, before)
     (0 until spec.numBuckets).foreach { b =>
       if (to.get(b) && before.forall(_.get(b))) buckets.set(b)
     }
