@@ -111,19 +111,26 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
   /** Rows of a broadcast for each of the most keys. */
   private val RowsPerKey = 10
 
+  /** The most bytes of a broadcast. A broadcast of 100,000 rows has them at 300 bytes per row. */
+  private val MaxBytes = 32L << 20
+
   /** The broadcast side of a join. */
   private class Broadcast(stage: BroadcastQueryStageExec, keys: Seq[Expression]) {
 
     /**
-     * The buckets of the keys, or None if there are too many rows or keys, or the broadcast is not a
-     * hash table. The driver keeps broadcasts serialized, and would have to build a large table again.
+     * The buckets of the keys, or None if the broadcast is too large or has too many keys, or if it
+     * is not a hash table. The driver keeps broadcasts serialized, and would have to build a large
+     * table again.
      */
-    def buckets(columns: Seq[Key], numBuckets: Int, maxKeys: Int): Option[BitSet] =
-      if (stage.getRuntimeStatistics.rowCount.exists(_ <= RowsPerKey * BigInt(maxKeys))) {
+    def buckets(columns: Seq[Key], numBuckets: Int, maxKeys: Int): Option[BitSet] = {
+      val size = stage.getRuntimeStatistics
+      if (size.sizeInBytes <= MaxBytes &&
+        size.rowCount.exists(_ <= RowsPerKey * BigInt(maxKeys))) {
         bucketsOfKeys(columns, numBuckets, maxKeys)
       } else {
         None
       }
+    }
 
     private def bucketsOfKeys(columns: Seq[Key], numBuckets: Int, maxKeys: Int): Option[BitSet] =
       BroadcastTable.of(stage.executeBroadcast[Any]().value).map(_.keys).flatMap { rows =>

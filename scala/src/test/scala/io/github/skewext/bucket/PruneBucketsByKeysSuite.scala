@@ -134,6 +134,9 @@ class PruneBucketsByKeysSuite extends BucketScanTest {
         Static)) {
       withSQLConf(off)(checkNot(again(df)))
     }
+    // Few keys in many bytes.
+    val wide = dim(few).withColumn("s", expr("repeat(cast(a AS string), 9000000)"))
+    checkNot(f.join(broadcast(wide), Seq("a", "b")).select(col("v"), length(col("s"))))
     // Few keys of many rows.
     val many = f.join(broadcast(dim(Seq.fill(30)("(1, 1)").mkString(", "))), Seq("a", "b"))
     withSQLConf(SkewConf.BUCKET_PRUNING_MAX_VALUES.key -> "2")(checkNot(again(many)))
