@@ -22,8 +22,13 @@ object BucketReason extends TaggedReasons[BucketReason]("skewext.bucketsNotPrune
 
   val HashUnknown = reason(
     "equal values of a bucket column may be in several buckets, because of its type",
-    "The column is a struct, an array or a map. Filters on columns of other types can prune " +
-      "buckets.")
+    "The column is a timestamp with time zone, a struct, an array or a map. Filters on columns " +
+      "of other types can prune buckets.")
+
+  val Format = reason(
+    "only Parquet and ORC files keep the values that determined their buckets",
+    "Write the table as Parquet or ORC. Other formats change some values, such as the spaces " +
+      "around a string in CSV.")
 
   val TooManyValues = reason(
     "the filters allow too many values of the bucket columns",

@@ -2,7 +2,7 @@ package io.github.skewext.bucket
 
 import scala.annotation.tailrec
 
-import io.github.skewext.bucket.files.{BucketFiles, MergeSortedFilesExec, SortedFiles}
+import io.github.skewext.bucket.files.{BucketFiles, MergeSortedFilesExec, SortedFiles, StoredValues}
 import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.rules.{LogicalLinks, SkewConf}
 import io.github.skewext.stable.MadeOf
@@ -102,7 +102,7 @@ object MergeSortedFiles extends Rule[SparkPlan] {
     val found = for {
       _ <- check(conf.getConf(SkewConf.BUCKET_MERGE), SortedFileMergeReason.SwitchedOff)
       _ <- check(isOrdered(withOrder(chain), order), SortedFileMergeReason.OtherOrder)
-      _ <- check(SortedFiles.keepsValues(scan), SortedFileMergeReason.Format)
+      _ <- check(StoredValues.ofFormat(scan), SortedFileMergeReason.Format)
       _ <- check(isDeterministic(chain), SortedFileMergeReason.NonDeterministic)
       // The number of files is known before their names are read, which takes seconds for 100,000
       // files.

@@ -1,6 +1,7 @@
 package io.github.skewext.bucket
 
 import io.github.skewext.bucket.BucketReason.{Detailed, HashUnknown, NoCondition, NotFixed, TooManyValues}
+import io.github.skewext.bucket.files.StoredValues
 import io.github.skewext.stable.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
@@ -38,7 +39,7 @@ private[skewext] final class PossibleBuckets(
   private var simplified = false
 
   def of(conditions: Seq[Expression]): Either[Detailed, BitSet] = {
-    val unknown = columns.filterNot(c => hashIsOfValue(c.dataType))
+    val unknown = columns.filterNot(c => StoredValues.ofType(c.dataType))
     val alternatives = conditions.map(alternativesOf).foldLeft(Anything)(both)
     val open = columns.indices.filter(i => alternatives.exists(!_.contains(i)))
     if (unknown.nonEmpty) {
@@ -109,17 +110,8 @@ private[skewext] final class PossibleBuckets(
   }
 
   private def fixed(column: Int, values: Set[Any]): Seq[Values] =
-    if (values.exists(isZero)) Anything else Seq(Map(column -> values.map(written(column, _))))
-
-  /**
-   * Tables of older versions of Spark have -0.0 and 0.0 in different buckets, although they are
-   * equal.
-   */
-  private def isZero(value: Any): Boolean = value match {
-    case f: Float => f == 0.0f
-    case d: Double => d == 0.0d
-    case _ => false
-  }
+    if (!values.forall(StoredValues.isExact(_, types(column)))) Anything
+    else Seq(Map(column -> values.map(written(column, _))))
 
   /**
    * The value with the scale of the column. The hash of a decimal depends on its digits, and
@@ -186,10 +178,6 @@ private[skewext] object PossibleBuckets {
 
   private val Anything: Seq[Values] = Seq(Map.empty)
   private val Nothing: Seq[Values] = Nil
-
-  /** Types whose equal values have equal hashes, except for the zeros of floating-point numbers. */
-  def hashIsOfValue(dataType: DataType): Boolean =
-    ComparedByBytes(dataType) || dataType == FloatType || dataType == DoubleType
 
   /**
    * Whether Scala compares the values like Spark. It does not for binary values, which are arrays,

@@ -1,6 +1,6 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.bucket.files.BucketedScan
+import io.github.skewext.bucket.files.{BucketedScan, StoredValues}
 import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.catalog.BucketSpec
@@ -27,12 +27,13 @@ object PruneBuckets extends Rule[SparkPlan] {
     val found = if (!conf.getConf(SkewConf.BUCKET_PRUNING)) {
       Left(BucketReason.SwitchedOff.given)
     } else {
-      BucketedScan.columns(scan, spec) match {
+      BucketedScan.hashedColumns(scan, spec) match {
         case Some(columns) =>
           val maxValues = conf.getConf(SkewConf.BUCKET_PRUNING_MAX_VALUES)
           // The filters need not be exact here: a node above the scan checks them again, or they
           // select files.
           new PossibleBuckets(columns, spec.numBuckets, maxValues).of(scan.dataFilters)
+        case None if !StoredValues.ofFormat(scan) => Left(BucketReason.Format.given)
         case None =>
           // The scan reads every column that a filter uses.
           val open = spec.bucketColumnNames.filter(BucketedScan.column(scan, _).isEmpty)

@@ -1,6 +1,6 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.bucket.files.BucketedScan
+import io.github.skewext.bucket.files.{BucketedScan, StoredValues}
 import io.github.skewext.rules.SkewConf
 import io.github.skewext.stable.{ComparedByBytes, MadeOf}
 
@@ -75,7 +75,7 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
       keys: Seq[Expression],
       to: Broadcast): SparkPlan = {
     val restricted = for {
-      columns <- BucketedScan.columns(scan, spec)
+      columns <- BucketedScan.hashedColumns(scan, spec)
       values <- columns.map(keyOf(_, keys)).foldLeft(Option(Seq.empty[Key])) { (all, key) =>
         all.flatMap(found => key.map(found :+ _))
       }
@@ -93,7 +93,8 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
 
   private def keyOf(column: Attribute, keys: Seq[Expression]): Option[Key] = {
     val index = keys.indexWhere {
-      case a: Attribute => a.exprId == column.exprId && ComparedByBytes(a.dataType)
+      case a: Attribute =>
+        a.exprId == column.exprId && ComparedByBytes(a.dataType) && StoredValues.ofType(a.dataType)
       // For example, an int column that is compared with a long.
       case Cast(a: Attribute, to, _, _) =>
         a.exprId == column.exprId && isIntegral(a.dataType) && isIntegral(to) &&
@@ -118,9 +119,9 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
   private class Broadcast(stage: BroadcastQueryStageExec, keys: Seq[Expression]) {
 
     /**
-     * The buckets of the keys, or None if the broadcast is too large or has too many keys, or if it
-     * is not a hash table. The driver keeps broadcasts serialized, and would have to build a large
-     * table again.
+     * The buckets of the keys, or None if the broadcast is too large or has too many keys, if it is
+     * not a hash table, or if a key may have been stored in another bucket. The driver keeps
+     * broadcasts serialized, and would have to build a large table again.
      */
     def buckets(columns: Seq[Key], numBuckets: Int, maxKeys: Int): Option[BitSet] = {
       val size = stage.getRuntimeStatistics
@@ -139,11 +140,14 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
         // A long outside the range of int matches no row; it adds a bucket that need not be read.
         val bucketOf = HashPartitioning(inColumns, numBuckets).partitionIdExpression
         var seen = 0
-        while (rows.hasNext && seen <= maxKeys) {
-          buckets.set(bucketOf.eval(rows.next()).asInstanceOf[Int])
+        var exact = true
+        while (rows.hasNext && seen <= maxKeys && exact) {
+          val key = rows.next()
+          exact = inColumns.forall(c => StoredValues.isExact(c.eval(key), c.dataType))
+          buckets.set(bucketOf.eval(key).asInstanceOf[Int])
           seen += 1
         }
-        if (seen > maxKeys) None else Some(buckets)
+        if (seen > maxKeys || !exact) None else Some(buckets)
       }
 
     /**

@@ -1,6 +1,7 @@
 package io.github.skewext.bucket
 
 import java.io.File
+import java.util.TimeZone
 
 import io.github.skewext.rules.SkewConf
 
@@ -362,6 +363,44 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     val joined = a.join(data(1), "k")
     check(joined)
     assert(merges(joined).size === 1 && sorts(joined) === 1 && shuffles(joined) === 1)
+  }
+
+  private def window(order: String): DataFrame =
+    spark.sql(s"SELECT *, rank() OVER (PARTITION BY k ORDER BY $order) AS n FROM t0")
+
+  test("Parquet files with milliseconds are in order of a timestamp, but not of the next column") {
+    withTable("t0") {
+      spark.sql(
+        "CREATE TABLE t0(k INT, at TIMESTAMP, v INT) USING parquet " +
+          "CLUSTERED BY (k) SORTED BY (k, at, v) INTO 2 BUCKETS")
+      withSQLConf("spark.sql.parquet.outputTimestampType" -> "TIMESTAMP_MILLIS") {
+        spark.sql(
+          "INSERT INTO t0 SELECT /*+ COALESCE(1) */ * FROM VALUES " +
+            "(1, TIMESTAMP'2024-01-01 00:00:00.123100', 9), " +
+            "(1, TIMESTAMP'2024-01-01 00:00:00.123200', 1)")
+      }
+      checkNotMerged(window("at, v"), SortedFileMergeReason.OtherOrder)
+      checkMerged(window("at"), 1)
+    }
+  }
+
+  test("ORC files that are read in another time zone are not in order of a timestamp") {
+    withTable("t0") {
+      spark.sql(
+        "CREATE TABLE t0(k INT, at TIMESTAMP) USING orc " +
+          "CLUSTERED BY (k) SORTED BY (k, at) INTO 2 BUCKETS")
+      val zone = TimeZone.getDefault
+      try {
+        TimeZone.setDefault(TimeZone.getTimeZone("UTC"))
+        spark.sql(
+          "INSERT INTO t0 SELECT /*+ COALESCE(1) */ * FROM VALUES " +
+            "(1, TIMESTAMP'2024-03-10 02:30:00Z'), (1, TIMESTAMP'2024-03-10 03:00:00Z')")
+        TimeZone.setDefault(TimeZone.getTimeZone("America/New_York"))
+        checkNotMerged(window("at"), SortedFileMergeReason.OtherOrder)
+      } finally {
+        TimeZone.setDefault(zone)
+      }
+    }
   }
 
   test("coalesced buckets keep their order") {

@@ -126,6 +126,8 @@ class PossibleBucketsSuite extends AnyFunSuite {
     assert(possible(struct)(EqualTo(struct, one)) === Left(BucketReason.HashUnknown))
     val list = AttributeReference("l", ArrayType(IntegerType))()
     assert(possible(list)(IsNull(list)) === Left(BucketReason.HashUnknown))
+    val at = AttributeReference("at", TimestampType)()
+    assert(possible(at)(EqualTo(at, Literal(1L, TimestampType))) === Left(BucketReason.HashUnknown))
 
     for ((dataType, zero, minusZero, nan) <- Seq(
         (FloatType, 0.0f, -0.0f, Float.NaN),

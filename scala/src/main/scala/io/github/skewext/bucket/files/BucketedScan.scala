@@ -22,10 +22,14 @@ private[skewext] object BucketedScan {
     case a => a.name == name
   }
 
-  /** The bucket columns, if the scan reads all of them. */
-  def columns(scan: FileSourceScanExec, spec: BucketSpec): Option[Seq[Attribute]] = {
+  /**
+   * The bucket columns, if the scan reads all of them from files whose format keeps values. The
+   * hash of their values is then the bucket, as far as [[StoredValues]] does not exclude them.
+   */
+  def hashedColumns(scan: FileSourceScanExec, spec: BucketSpec): Option[Seq[Attribute]] = {
     val found = spec.bucketColumnNames.flatMap(column(scan, _))
-    if (found.size == spec.bucketColumnNames.size) Some(found) else None
+    if (found.size == spec.bucketColumnNames.size && StoredValues.ofFormat(scan)) Some(found)
+    else None
   }
 
   /** The scan, limited to these buckets. Returns the same object if it reads no others already. */

@@ -2,8 +2,6 @@ package io.github.skewext.bucket.files
 
 import org.apache.spark.sql.catalyst.expressions.{Ascending, SortOrder}
 import org.apache.spark.sql.execution.FileSourceScanExec
-import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
-import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.types.StructType
 
@@ -27,30 +25,24 @@ private[skewext] object SortedFiles {
   /**
    * The order of each file of the scan: the leading sort columns that the scan reads. It ends at a
    * string whose collation ALTER TABLE can change or remove, because that leaves the files. Bucket
-   * columns have no collation.
+   * columns have no collation. It also ends at a column whose values the files may change, because
+   * rows that are equal now were not sorted by the next column.
    */
   def order(scan: FileSourceScanExec): Seq[SortOrder] = if (scan.bucketedScan) {
     scan.relation.bucketSpec.toSeq.flatMap { buckets =>
-      buckets.sortColumnNames
+      val columns = buckets.sortColumnNames
         .map(name => scan.output.find(_.name == name))
         .takeWhile(_.exists { column =>
-          buckets.bucketColumnNames.contains(column.name) ||
-          !SparkShims.canChangeCollation(column.dataType)
+          (buckets.bucketColumnNames.contains(column.name) ||
+            !SparkShims.canChangeCollation(column.dataType)) &&
+          StoredValues.keepOrder(scan, column.dataType)
         })
         .flatten
-        .map(SortOrder(_, Ascending))
+      val (exact, changed) = columns.span(column => StoredValues.ofType(column.dataType))
+      (exact ++ changed.take(1)).map(SortOrder(_, Ascending))
     }
   } else {
     Nil
-  }
-
-  /**
-   * Whether values are read as they were written. A value from a text file may have another place
-   * in the order than the written value.
-   */
-  def keepsValues(scan: FileSourceScanExec): Boolean = scan.relation.fileFormat match {
-    case _: ParquetFileFormat | _: OrcFileFormat => true
-    case _ => false
   }
 
   /**
