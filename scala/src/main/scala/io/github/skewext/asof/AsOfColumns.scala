@@ -1,6 +1,7 @@
 package io.github.skewext.asof
 
 import io.github.skewext.join.KeyTypes
+import io.github.skewext.stable.{KeptInPlace, SafeToPush}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan, Project}
@@ -91,12 +92,14 @@ private[asof] object AsOfColumns {
   }
 
   /** The versions that can match a row: a null key or time matches nothing. */
-  def comparable(versions: LogicalPlan, compared: Seq[Expression]): LogicalPlan =
-    compared
-      .filter(_.nullable)
-      .map(IsNotNull(_): Expression)
-      .reduceOption(And)
-      .fold(versions)(Filter(_, versions))
+  def comparable(versions: LogicalPlan, compared: Seq[Expression]): LogicalPlan = {
+    val (safe, others) = compared.filter(_.nullable).partition(SafeToPush(versions, _))
+    val (withOthers, kept) = KeptInPlace.keys(notNull(safe, versions), others)
+    if (kept.isEmpty) withOthers else Project(versions.output, notNull(kept, withOthers))
+  }
+
+  private def notNull(compared: Seq[Expression], versions: LogicalPlan): LogicalPlan =
+    compared.map(IsNotNull(_): Expression).reduceOption(And).fold(versions)(Filter(_, versions))
 
   def fail(message: String): Nothing = throw SqlInternals.analysisError(message)
 }

@@ -1,6 +1,7 @@
 package io.github.skewext.asof
 
 import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
+import io.github.skewext.stable.SafeToPush
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateFunction, Max, Min}
@@ -80,11 +81,12 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
     val (earliest, latest) = known(join, time)
     val before = join.getTagValue(Bounds).getOrElse(ExpressionSet())
     val added = join.children.indices.tail.map { i =>
-      boundsOf(
+      val bounds = boundsOf(
         join,
         i,
         earliest.map(KnownTime(time, _, -Slack)),
         latest.map(KnownTime(time, _, Slack))).filterNot(before.contains)
+      if (bounds.nonEmpty && SafeToPush(join.children(i), join.times(i))) bounds else Nil
     }
     if (added.forall(_.isEmpty)) {
       join

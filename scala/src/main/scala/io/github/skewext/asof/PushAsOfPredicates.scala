@@ -1,6 +1,6 @@
 package io.github.skewext.asof
 
-import io.github.skewext.stable.{ComparedByBytes, SafeToDuplicate}
+import io.github.skewext.stable.{ComparedByBytes, SafeToDuplicate, SafeToPush}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
@@ -72,8 +72,11 @@ object PushAsOfPredicates extends Rule[LogicalPlan] with PredicateHelper {
     } else {
       val versions = join.children.indices.tail.map { i =>
         val keyOf = keysOf(i)
-        val own = added.map(_.transform { case a: Attribute => keyOf.getOrElse(a, a) })
-        Filter(own.reduce(And), join.children(i))
+        added
+          .map(_.transform { case a: Attribute => keyOf.getOrElse(a, a) })
+          .filter(SafeToPush(join.children(i), _))
+          .reduceOption(And)
+          .fold(join.children(i))(Filter(_, join.children(i)))
       }
       val filtered = join.withNewChildren(join.spine +: versions)
       filtered.setTagValue(OnKeys, ExpressionSet(before.toSeq ++ added))

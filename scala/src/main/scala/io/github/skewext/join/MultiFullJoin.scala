@@ -2,7 +2,7 @@ package io.github.skewext.join
 
 import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.join.optimizer.BroadcastHintedInputs
-import io.github.skewext.stable.ComparedByBytes
+import io.github.skewext.stable.{ComparedByBytes, KeptInPlace, SafeToPush}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -132,16 +132,27 @@ case class MultiFullJoin(
   }
 
   /**
+   * Whether the input may have the predicate, which is on the output. A key may be computed in such a
+   * way that it fails for rows that the input drops.
+   */
+  def mayFilter(i: Int, predicate: Expression): Boolean =
+    SafeToPush(children(i), overInput(i, predicate))
+
+  /** The same for an expression that only requires of the key columns that they do not fail. */
+  def mayReadKeys(i: Int, e: Expression): Boolean =
+    e.references.intersect(AttributeSet(keyOutput)).forall(mayFilter(i, _))
+
+  /**
    * Adds predicates on the output to inputs, unless the constraints of an input already contain
-   * them. Each predicate is added once. The optimizer may simplify it beyond recognition, and the
-   * next run of a rule would add it again, and again.
+   * them, or it may not have them. Each predicate is added once. The optimizer may simplify it beyond
+   * recognition, and the next run of a rule would add it again, and again.
    */
   def withFilters(predicates: Int => Seq[Expression]): MultiFullJoin = {
     val asked = getTagValue(MultiFullJoin.Asked).getOrElse(Map.empty)
     val missing = children.indices.map { i =>
       val before = asked.getOrElse(i, ExpressionSet())
       predicates(i).filterNot(before.contains).filterNot { p =>
-        children(i).constraints.contains(overInput(i, p))
+        children(i).constraints.contains(overInput(i, p)) || !mayFilter(i, p)
       }
     }
     if (missing.forall(_.isEmpty)) {
@@ -228,7 +239,10 @@ case class MultiFullJoin(
       join
   }
 
-  /** Spark's join with an input that is broadcast, of a plan that has all keys of the result. */
+  /**
+   * Spark's join with an input that is broadcast, of a plan that has all keys of the result. It may
+   * return further columns.
+   */
   def broadcastTo(left: LogicalPlan, leftKeys: Seq[Expression], i: Int, hint: HintInfo): Join = {
     val joinType = roles(i) match {
       case Required => Inner
@@ -236,8 +250,10 @@ case class MultiFullJoin(
       case Excluded => LeftAnti
       case Present => LeftSemi
     }
-    val condition = leftKeys.zip(keys(i)).map { case (l, r) => EqualTo(l, r): Expression }
-    Join(left, children(i), joinType, Some(condition.reduce(And)), JoinHint(None, Some(hint)))
+    // Spark infers predicates on the keys of its own joins, such as that they are not null.
+    val (input, inputKeys) = KeptInPlace.keys(children(i), keys(i))
+    val condition = leftKeys.zip(inputKeys).map { case (l, r) => EqualTo(l, r): Expression }
+    Join(left, input, joinType, Some(condition.reduce(And)), JoinHint(None, Some(hint)))
   }
 
   override protected def withoutHints: LogicalPlan = copy(hints = Nil)

@@ -18,7 +18,7 @@ private[skewext] object CannotFail {
         _: CaseWhen | _: GetStructField | _: Upper | _: Lower | _: Length | _: Substring |
         _: String2TrimExpression | _: GetDateField | _: GetTimeField | _: TruncDate |
         _: TruncTimestamp | _: Greatest | _: Least | _: Murmur3Hash | _: XxHash64 |
-        _: ScalarSubquery =>
+        _: ScalarSubquery | _: TaggingExpression =>
       false
     // A pattern with an escape at its end is an error.
     case Like(_, Literal(pattern, _: StringType), escape) =>

@@ -19,12 +19,14 @@ private[skewext] case class KeptInPlace(child: Expression) extends TaggingExpres
 private[skewext] object KeptInPlace {
 
   /**
-   * Adds columns for those keys that may fail, or are slow, for rows that the plan drops. Predicates
-   * on the returned keys are safe: they are not evaluated below the joins of the plan.
+   * Adds columns for those keys that may fail, or are slow, for rows that the plan drops, see
+   * [[SafeToPush]]. Predicates on the returned keys are safe: they are not evaluated below the joins
+   * of the plan.
    */
   def keys(plan: LogicalPlan, keys: Seq[Expression]): (LogicalPlan, Seq[Expression]) = {
     val columns = keys.zipWithIndex.map { case (key, i) =>
-      if (SafeToDuplicate(key)) Left(key) else Right(Alias(KeptInPlace(key), s"key$i")())
+      if (SafeToDuplicate(key) && SafeToPush(plan, key)) Left(key)
+      else Right(Alias(KeptInPlace(key), s"key$i")())
     }
     val added = columns.collect { case Right(alias) => alias }
     if (added.isEmpty) (plan, keys)

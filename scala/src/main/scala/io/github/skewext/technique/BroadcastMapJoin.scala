@@ -137,12 +137,13 @@ object BroadcastMapJoin extends SkewTechnique {
       request: TechniqueRequest,
       small: BuildSide): (LogicalPlan, Seq[Expression]) = {
     val (keys, columns) = keysOf(request, BroadcastSide.other(small))
-    val (wanted, overWanted) = request.copyOf(small)
+    val (rows, overRows) = request.copyOf(small)
+    val (wanted, wantedKeys) = KeptInPlace.keys(rows, request.keys(small).map(overRows))
     val met = request.joined(
       keys,
       wanted,
       LeftSemi,
-      Some(TechniqueRequest.equal(columns, request.keys(small).map(overWanted))),
+      Some(TechniqueRequest.equal(columns, wantedKeys)),
       broadcast = Some(BuildRight))
     (Aggregate(columns, columns, met), columns)
   }

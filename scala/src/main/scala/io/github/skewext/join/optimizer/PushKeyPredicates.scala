@@ -28,7 +28,8 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{FILTER, JOIN, OUTER_REFE
  * A predicate with a subquery goes into one required input, but not into all inputs, because each
  * would plan the subquery. Nor does a predicate with a user-defined function, because each input
  * would call it. Nor does one that may fail, because it would be evaluated for keys that other
- * inputs or predicates drop: `va > 0 AND 100 / k > 5` in ANSI mode.
+ * inputs or predicates drop: `va > 0 AND 100 / k > 5` in ANSI mode. If only the key of one input may
+ * fail, because of a cast below its own joins, the predicate stays above, and goes into the others.
  *
  * If a disjunction stays above, the predicates that it implies for an input are added to that
  * input: `k = 1 AND v2 > 1 OR k = 3 AND v2 < 1` gives `k = 1 OR k = 3`.
@@ -40,9 +41,12 @@ object PushKeyPredicates extends Rule[LogicalPlan] with PredicateHelper {
       case filter @ Filter(condition, join: MultiFullJoin) =>
         val (candidates, fixed) = splitConjunctivePredicates(condition).partition(movable)
         val (onKeys, others) = candidates.partition { p =>
-          isOn(p, join.exactKeyOutput) && isPlannedOnce(p) && SafeToDuplicate(p)
+          isOn(p, join.exactKeyOutput) && isPlannedOnce(p) && SafeToDuplicate(p) &&
+          join.children.indices.forall(join.mayFilter(_, p))
         }
-        val owners = others.map(p => p -> join.children.indices.find(i => isOn(p, join.owned(i))))
+        val owners = others.map { p =>
+          p -> join.children.indices.find(i => isOn(p, join.owned(i)) && join.mayReadKeys(i, p))
+        }
         val stay = owners.collect { case (p, None) => p }
         val children = join.children.indices.map { i =>
           val own = owners.collect { case (p, Some(`i`)) => p }

@@ -46,7 +46,8 @@ object PushSemiJoins extends Rule[LogicalPlan] {
       // The output of the multi-way join does not contain the inputs' key columns, so Spark has not
       // checked whether the right side has the same ones.
       join.roles(i) == Required && compared.nonEmpty && compared.subsetOf(join.owned(i)) &&
-      join.children(i).outputSet.intersect(right.outputSet).isEmpty
+      join.children(i).outputSet.intersect(right.outputSet).isEmpty &&
+      join.mayReadKeys(i, condition)
     }
     // A table that Spark has not scanned yet does not tell its size without some work.
     if (owners.size < 2) owners.headOption

@@ -1,0 +1,96 @@
+package io.github.skewext.join.optimizer
+
+import io.github.skewext.join.MultiFullJoin
+import io.github.skewext.rewrite.RewriteTest
+
+import org.apache.spark.sql.catalyst.plans.logical.Filter
+import org.apache.spark.sql.{DataFrame, Row}
+
+/** ANSI mode: an input casts its key above a join that drops the rows whose cast fails. */
+class FailingKeysSuite extends RewriteTest {
+
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    table("s, v", "('5', 1), ('7', 2), ('abc', 3)").createOrReplaceTempView("raw")
+    table("s", "('5'), ('7')").createOrReplaceTempView("valid")
+    for (name <- Seq("a", "c", "d"))
+      table(s"k, v$name", "(5, 10), (6, 20), (null, 30)").createOrReplaceTempView(name)
+    withAnsi {
+      spark
+        .sql("SELECT CAST(raw.s AS INT) AS k, raw.v AS vb FROM raw JOIN valid ON raw.s = valid.s")
+        .createOrReplaceTempView("b")
+      spark
+        .sql("SELECT CAST(s AS INT) AS k, 1 AS ve FROM valid")
+        .createOrReplaceTempView("e")
+    }
+  }
+
+  private def withAnsi(body: => Unit): Unit = withSQLConf("spark.sql.ansi.enabled" -> "true")(body)
+
+  /** Whether each input has a filter with this text. */
+  private def have(df: DataFrame, text: String): Seq[Boolean] =
+    df.queryExecution.optimizedPlan.collect { case join: MultiFullJoin =>
+      join.children.map(_.exists {
+        case Filter(condition, _) => condition.sql.contains(text)
+        case _ => false
+      })
+    }.flatten
+
+  private val FullJoins = "SELECT * FROM a FULL JOIN b USING (k) FULL JOIN d USING (k)"
+
+  test("a predicate on the key stays above the input, and reaches the others") {
+    withAnsi {
+      val df = checkRewritten(s"$FullJoins WHERE k = 5", 3)
+      assert(have(df, "= 5") === Seq(true, false, true))
+      assert(checkRewritten(s"$FullJoins WHERE k = 5 OR k = 7 AND vb > 0", 3).count() === 2)
+      // Nothing drops rows before this cast.
+      val pushed = checkRewritten(s"$FullJoins FULL JOIN e USING (k) WHERE k = 5", 4)
+      assert(have(pushed, "= 5") === Seq(true, false, true, true))
+      // The predicate on the key goes to an input that must have it, if its key cannot fail.
+      checkRewritten(s"$FullJoins WHERE vb > 0 AND k = 5", 3)
+      // Spark makes inner joins of its full joins here, and fails.
+      val required = sql(s"$FullJoins WHERE vb > 0 AND va > 0 AND k = 5")
+      checkAnswer(required, Row(5, 10, 1, 10))
+      assert(have(required, "= 5") === Seq(true, false, true))
+      // Spark pushes its own predicates on other columns.
+      assert(have(required, "> 0") === Seq(true, true, false))
+    }
+  }
+
+  test("null keys are filtered in the other inputs") {
+    withAnsi {
+      val joined = "SELECT * FROM c LEFT JOIN (SELECT * FROM a FULL JOIN b USING (k)) USING (k)"
+      val df = checkRewritten(joined, 3)
+      assert(have(df, "IS NOT NULL") === Seq(false, true, false))
+    }
+  }
+
+  test("predicates of a required input are inferred for the other inputs") {
+    withAnsi {
+      val inputs = Seq("c", "a", "b").map(spark.table(_))
+      val df = multiJoin(
+        inputs.updated(0, inputs.head.where("k < 6")),
+        Seq("k"),
+        roles = Seq("required", "optional", "optional"))
+      // Spark makes left joins of its full joins here, and fails.
+      checkAnswer(df, Row(5, 10, 10, 1))
+      assert(have(df, "< 6") === Seq(true, true, false))
+    }
+  }
+
+  test("a semi-join on the key is not pushed into the input") {
+    withAnsi {
+      val query = s"SELECT * FROM ($FullJoins WHERE vb > 0) LEFT SEMI JOIN c USING (k)"
+      assert(checkRewritten(query, 3).count() === 1)
+    }
+  }
+
+  test("a broadcast hint on the input") {
+    withAnsi {
+      val inputs = Seq(spark.table("c"), spark.table("a"), spark.table("b").hint("broadcast"))
+      val df = multiJoin(inputs, Seq("k"), roles = Seq("required", "optional", "optional"))
+      checkAnswer(df, Seq(Row(5, 10, 10, 1), Row(6, 20, 20, null), Row(null, 30, null, null)))
+      assert(operators(df).map(_.children.size) === Seq(2))
+    }
+  }
+}
