@@ -50,9 +50,10 @@ object BroadcastMapJoin extends SkewTechnique {
       } else if (request.inBarrierStage && !request.selectsLeft) {
         Left(TechniqueReason.BarrierStage.given)
       } else {
-        request
-          .checkStable(Seq(BuildLeft, BuildRight))
-          .map(_ => withUnmatched(request, small))
+        for {
+          _ <- request.checkSubqueries
+          _ <- request.checkStable(Seq(BuildLeft, BuildRight))
+        } yield withUnmatched(request, small)
       }
     }
 

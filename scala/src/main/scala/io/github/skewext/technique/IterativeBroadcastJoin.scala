@@ -54,6 +54,7 @@ object IterativeBroadcastJoin extends SkewTechnique {
   override def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] = {
     val cut = BroadcastSide.wanted(request, Seq(BuildRight, BuildLeft))
     for {
+      _ <- request.checkSubqueries
       chunks <- numChunks(request, cut)
       passes = numPasses(request, cut, chunks)
       chunked = new ChunkedJoin(request, cut, chunks, passes)

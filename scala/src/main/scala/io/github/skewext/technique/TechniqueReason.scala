@@ -52,6 +52,10 @@ object TechniqueReason extends Reasons[TechniqueReason] {
     "Spark computes it once, and refers to its columns by ids that the technique would change. " +
       "Write it to a table first, or move rand(), uuid() or the Python function out of it.")
 
+  val CorrelatedSubquery = reason(
+    "the condition has a correlated subquery, and the session started without the extension",
+    "Start the session with the extension, or join with the table of the subquery instead.")
+
   val BarrierStage = reason(
     "a barrier operator above (mapInPandas or mapInArrow with barrier=True) supports no union " +
       "in its stage, which the technique needs",

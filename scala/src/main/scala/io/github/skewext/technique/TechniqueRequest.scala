@@ -2,6 +2,7 @@ package io.github.skewext.technique
 
 import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
 import io.github.skewext.join.{InputRole, JoinTypeName, NewIds}
+import io.github.skewext.rules.LoadedExtension
 import io.github.skewext.stable.{JoinHints, OpaqueSubquery, StableRows}
 
 import org.apache.spark.sql.SparkSession
@@ -12,6 +13,7 @@ import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
+import org.apache.spark.sql.catalyst.trees.TreePattern.OUTER_REFERENCE
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.skewext.SparkShims
 
@@ -98,6 +100,22 @@ case class TechniqueRequest(
           s"the ${BroadcastSide.nameOf(side)} side; write it to a table first")
       }
       .toLeft(())
+
+  /**
+   * Refuses a subquery that refers to columns of the sides by their ids, for a plan with copies of
+   * the sides. In a session with the extension, the optimizer has moved such references out of the
+   * subquery before it plans the technique.
+   */
+  def checkSubqueries: Either[TechniqueReason.Detailed, Unit] = {
+    val refers = join.condition.exists(_.exists {
+      case subquery: SubqueryExpression => subquery.plan.containsPattern(OUTER_REFERENCE)
+      case _ => false
+    })
+    Either.cond(
+      !refers || LoadedExtension.isIn(session),
+      (),
+      TechniqueReason.CorrelatedSubquery.given)
+  }
 
   /**
    * A copy of a side with other attributes, for a plan that contains the side twice.

@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoi
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
-import org.apache.spark.sql.{AnalysisException, DataFrame}
+import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 
 /** How techniques are asked for, and those that leave a join as it is. */
 class SkewJoinSuite extends SkewJoinTest {
@@ -228,6 +228,31 @@ class SkewJoinSuite extends SkewJoinTest {
           j
         }.size === 1)
       }
+    }
+  }
+
+  test("such a session refuses to copy a side that a subquery in the condition refers to") {
+    val bare = TestSessions.withoutExtensions(spark)
+    SkewExtensions.register(bare)
+    withTempView("t") {
+      table("x", "(1), (2), (5), (8)").createOrReplaceTempView("t")
+      bare.sql("SELECT * FROM VALUES (1), (2), (5), (8) AS t(x)").createOrReplaceTempView("t")
+      def joined(in: SparkSession, subquery: String) = {
+        def rows(of: DataFrame) = SqlInternals.dataFrame(in, of.queryExecution.logical)
+        val on = expr(s"a.k = b.k AND EXISTS (SELECT 1 FROM t WHERE $subquery)")
+        val options = Map("chunks" -> "2", "side" -> "right")
+        skewJoin(
+          rows(large).as("a"),
+          rows(small).as("b"),
+          on,
+          "inner",
+          "iterative_broadcast",
+          options)
+      }
+      val refused = intercept[AnalysisException](joined(bare, "t.x = a.v0"))
+      assert(refused.getMessage.contains(TechniqueReason.CorrelatedSubquery.text))
+      joined(bare, "t.x = 8").queryExecution.optimizedPlan
+      assert(made(joined(spark, "t.x = a.v0")).contains("iterative_broadcast"))
     }
   }
 
