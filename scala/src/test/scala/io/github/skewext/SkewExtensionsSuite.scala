@@ -1,6 +1,6 @@
 package io.github.skewext
 
-import java.io.InterruptedIOException
+import java.io.{IOException, InterruptedIOException}
 import java.net.SocketTimeoutException
 
 import scala.io.Source
@@ -99,6 +99,8 @@ class SkewExtensionsSuite extends MultiJoinTest {
     intercept[OutOfMemoryError](Guard.protect("x", 1)(throw new OutOfMemoryError))
   }
 
+  private class ConnectTimeoutException extends InterruptedIOException
+
   test("a cancelled query is not a rule that fails") {
     val cancelled = new SparkException("Job 7 cancelled part of cancelled job group g")
     for (error <- Seq(
@@ -108,7 +110,12 @@ class SkewExtensionsSuite extends MultiJoinTest {
       val thrown = intercept[Exception](Guard.protect("a part", 1)(throw error))
       assert(thrown eq error)
     }
-    assert(Guard.protect("a part", 1)(throw new SocketTimeoutException) === 1)
+    // Hadoop's S3A wraps the exception of an HTTP client.
+    for (timeout <- Seq(
+        new SocketTimeoutException,
+        new ConnectTimeoutException,
+        new IOException(new ConnectTimeoutException)))
+      assert(Guard.protect("a part", 1)(throw timeout) === 1)
   }
 
   test("a strategy that fails leaves the join to Spark's own") {

@@ -46,6 +46,8 @@ object Guard extends Logging {
   private def isCancelled(error: Throwable): Boolean =
     causes(error).exists {
       case _: SocketTimeoutException => false
+      // Apache HTTP's ConnectTimeoutException is no SocketTimeoutException.
+      case e: InterruptedIOException if e.getClass.getName.endsWith("TimeoutException") => false
       case _: InterruptedException | _: InterruptedIOException | _: ClosedByInterruptException =>
         true
       case e: SparkException => JobCancelled.findFirstIn(String.valueOf(e.getMessage)).isDefined
