@@ -40,9 +40,10 @@ object QueryReport {
       status.query(query.id).exists(_.metrics.exists(m => own.contains(m.accumulatorId)))
     }
     if (ran.isEmpty) {
-      fail(s"${ExplainedSkew.NotRunItself.capitalize}. Run the DataFrame by collect() or toPandas(), " +
-        "or give the number that the query has in Spark's UI; without one, the report is about the " +
-        "last query that has a join.")
+      fail(
+        s"${ExplainedSkew.NotRunItself.capitalize}. Run the DataFrame by collect() or toPandas(), " +
+          "or give the number that the query has in Spark's UI; without one, the report is about the " +
+          "last query that has a join.")
     }
     val id = ran.map(_.id).max
     new QueryReport(status, checked(queries, id, "this application"), queries).json

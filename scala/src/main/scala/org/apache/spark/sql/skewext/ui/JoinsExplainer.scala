@@ -53,7 +53,8 @@ private[spark] class JoinsExplainer(context: SparkContext, kept: ExplainedQuerie
         val outlines = all.joins.take(MaxJoins)
         val json = ExplanationJson.of(all.copy(joins = outlines), shown(_))
         if (json.length <= MaxQueryLength) json
-        else ExplanationJson.of(Explanation(all.notes, outlines.map(_.copy(inputs = Nil))), shown(_))
+        else
+          ExplanationJson.of(Explanation(all.notes, outlines.map(_.copy(inputs = Nil))), shown(_))
       }
     } else {
       None
