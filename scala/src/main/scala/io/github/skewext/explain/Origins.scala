@@ -5,6 +5,7 @@ import io.github.skewext.join.optimizer.LowerMultiFullJoin
 import io.github.skewext.join.{MultiFullJoin, RewrittenJoins}
 import io.github.skewext.rewrite.{RewriteJoinChains, RewriteReason}
 import io.github.skewext.rules.{Guard, LogicalJoinRules, Reason, RuleName, SkewConf}
+import io.github.skewext.technique.{PlanSkewJoins, TechniqueReason}
 
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
 import org.apache.spark.sql.execution.SparkPlan
@@ -47,7 +48,7 @@ private[skewext] object Origins {
   private def byTechnique(joins: Seq[LogicalPlan]): Option[Origin] = {
     val contents = joins.flatMap(TechniqueHint.of(_))
     val origins = contents.distinct.map {
-      case TechniqueHint.Made(technique, _, how) =>
+      case TechniqueHint.Made(technique, _, how, _) =>
         Origin(Origin.AskedFor, s"skew_join by $technique: $how")
       case TechniqueHint.OfMultiJoin(join) =>
         Origin(
@@ -55,11 +56,10 @@ private[skewext] object Origins {
           "multi_join broadcasts the inputs that have a broadcast hint",
           Some(join))
       case TechniqueHint.Refused(technique, Reason.Detailed(reason, detail)) =>
-        Origin(
-          Origin.LeftAlone,
-          s"skew_join by $technique is Spark's own join: ${reason.text}",
-          detail,
-          Some(reason.advice))
+        refused(technique, reason, detail)
+      case TechniqueHint.Wanted(technique, _, _, _) if plansTechniques(SQLConf.get) =>
+        // The only joins that Spark creates after it has run PlanSkewJoins.
+        refused(technique, TechniqueReason.Subquery, None)
       case TechniqueHint.Wanted(technique, _, _, _) =>
         Origin(
           Origin.SwitchedOff,
@@ -72,6 +72,15 @@ private[skewext] object Origins {
         advice = one.advice.orElse(other.advice))
     }
   }
+
+  private def refused(technique: String, reason: Reason, detail: Option[String]): Origin = Origin(
+    Origin.LeftAlone,
+    s"skew_join by $technique is Spark's own join: ${reason.text}",
+    detail,
+    Some(reason.advice))
+
+  private def plansTechniques(conf: SQLConf): Boolean =
+    SkewConf.enabled(conf) && !isExcluded(conf, classOf[PlanSkewJoins].getName)
 
   private def ofChain(joins: Seq[LogicalPlan], off: Option[String], plansAgain: Boolean): Origin = {
     val lowered = joins.flatMap(_.getTagValue(LowerMultiFullJoin.MadeFrom)).headOption

@@ -63,7 +63,7 @@ object SkewSettings {
     JoinHints
       .logicalJoin(join)
       .flatMap(TechniqueHint.of)
-      .collect { case TechniqueHint.Made(TechniqueHint.Adaptive, options, _) => options }
+      .collect { case TechniqueHint.Made(TechniqueHint.Adaptive, options, _, _) => options }
       .fold(of(conf))(options => of(conf).changedBy(AdaptiveOptions.of(options)))
       .copy(files = WrittenJoin.filesOf(join))
 

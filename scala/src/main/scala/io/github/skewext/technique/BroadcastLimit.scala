@@ -30,10 +30,13 @@ object BroadcastLimit {
     else f"${bytes.toDouble / (1L << (10 * unit))}%.1f ${units(unit)}"
   }
 
-  /** Fails if a technique's broadcast has been built and is too large for the executors. */
+  /**
+   * Fails if a technique's broadcast has been built and is too large for the executors. The
+   * broadcasts that Spark chooses, or that a hint of Spark's requests, are as large as Spark allows.
+   */
   def check(join: SparkPlan, broadcast: SparkPlan): Unit = for {
     technique <- join.logicalLink.flatMap(TechniqueHint.of(_)).collect {
-      case TechniqueHint.Made(technique, options, _) if !options.ofAuto => technique
+      case TechniqueHint.Made(technique, options, _, true) if !options.ofAuto => technique
     }
     bytes <- sizeOf(broadcast)
     limit = maxBytes(join.session) if bytes > limit

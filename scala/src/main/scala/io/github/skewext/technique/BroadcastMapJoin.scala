@@ -103,7 +103,7 @@ object BroadcastMapJoin extends SkewTechnique {
       id.toAttribute,
       request.joinType,
       small,
-      TechniqueHint.Made(request.technique, request.options, ""))
+      TechniqueHint.Made(request.technique, request.options, broadcasts = true))
     val nullKeys =
       if (nullable.isEmpty) Nil
       else Seq(withNullKeys(request, small, request.keys(small).filter(_.nullable)))

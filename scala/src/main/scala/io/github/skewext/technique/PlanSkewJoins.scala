@@ -129,7 +129,7 @@ object PlanSkewJoins {
   private[skewext] def saying(made: TechniquePlan): LogicalPlan = made.plan.transform {
     case join: Join =>
       TechniqueHint.of(join) match {
-        case Some(part @ TechniqueHint.Made(_, _, "")) =>
+        case Some(part @ TechniqueHint.Made(_, _, "", _)) =>
           TechniqueHint.on(join, part.copy(how = made.how))
         case _ => join
       }

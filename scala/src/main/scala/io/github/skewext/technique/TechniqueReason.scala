@@ -56,6 +56,11 @@ object TechniqueReason extends Reasons[TechniqueReason] {
     "the condition has a correlated subquery, and the session started without the extension",
     "Start the session with the extension, or join with the table of the subquery instead.")
 
+  val Subquery = reason(
+    "the join is an IN or EXISTS predicate",
+    "Spark makes it a join only after techniques are planned. Write LEFT SEMI JOIN for IN and " +
+      "EXISTS, or LEFT ANTI JOIN for NOT EXISTS.")
+
   val BarrierStage = reason(
     "a barrier operator above (mapInPandas or mapInArrow with barrier=True) supports no union " +
       "in its stage, which the technique needs",

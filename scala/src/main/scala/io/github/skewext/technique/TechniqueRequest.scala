@@ -146,7 +146,7 @@ case class TechniqueRequest(
   /** The same join, with a broadcast side if one is given. */
   def sameJoin(broadcast: Option[BuildSide] = None): Join =
     if (broadcast.isDefined) joined(left, right, joinType, join.condition, broadcast)
-    else TechniqueHint.on(join, TechniqueHint.Made(technique, options, ""))
+    else TechniqueHint.on(join, TechniqueHint.Made(technique, options))
 
   /**
    * One of Spark's joins, as a part of the technique's plan.
@@ -161,7 +161,7 @@ case class TechniqueRequest(
       broadcast: Option[BuildSide] = None): Join = {
     def hint(side: BuildSide) = Some(
       TechniqueHint(
-        TechniqueHint.Made(technique, options, ""),
+        TechniqueHint.Made(technique, options, broadcasts = broadcast.isDefined),
         if (broadcast.contains(side)) Some(BROADCAST) else None))
     Join(left, right, joinType, condition, JoinHint(hint(BuildLeft), hint(BuildRight)))
   }

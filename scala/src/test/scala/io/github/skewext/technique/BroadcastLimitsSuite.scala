@@ -1,8 +1,9 @@
 package io.github.skewext.technique
 
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
+import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.skewext.TestSessions
-import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
+import org.apache.spark.sql.{AnalysisException, DataFrame, Row, functions}
 
 /** Sides that are too large to broadcast: an error of the query, before anything else can go wrong. */
 class BroadcastLimitsSuite extends TechniqueTest {
@@ -121,6 +122,29 @@ class BroadcastLimitsSuite extends TechniqueTest {
       }
     }
     joins.foreach(join => assertStock(join.of(unknown), stockJoin(large, unknown, "k", join.how)))
+  }
+
+  test("the limit does not apply to broadcasts that Spark or its hint chooses") {
+    def checkAll(technique: String, how: String, right: DataFrame): Unit =
+      for (adaptive <- Seq("true", "false")) {
+        withSQLConf("spark.sql.adaptive.enabled" -> adaptive, Limit -> "100") {
+          withClue(s"$technique, $how, adaptive $adaptive: ") {
+            val df = skewJoin(large, right, "k", how, technique)
+            assertStock(df, stockJoin(large, right, "k", how))
+            assert(collect(df.queryExecution.executedPlan) { case j: BroadcastHashJoinExec =>
+              j
+            }.nonEmpty)
+          }
+        }
+      }
+    for (technique <- SkewTechniques.all.map(_.name)) {
+      checkAll(technique, "left", functions.broadcast(unknown))
+    }
+    withSQLConf("spark.sql.autoBroadcastJoinThreshold" -> "100m") {
+      for (technique <- Seq("none", "adaptive"); how <- Seq("inner", "left_anti")) {
+        checkAll(technique, how, small)
+      }
+    }
   }
 
   test("in plans that are not adaptive what has no known size is refused") {

@@ -70,7 +70,7 @@ trait TechniqueTest extends SkewTest {
     df.queryExecution.optimizedPlan.collect { case node => TechniqueHint.of(node) }.flatten
 
   protected def made(df: DataFrame): Seq[String] = contents(df).collect {
-    case TechniqueHint.Made(technique, _, _) => technique
+    case TechniqueHint.Made(technique, _, _, _) => technique
   }
 
   protected def refusals(df: DataFrame): Seq[Reason] = contents(df).collect {

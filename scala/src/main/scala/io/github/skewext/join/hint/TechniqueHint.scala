@@ -60,8 +60,14 @@ object TechniqueHint {
    * A join that a technique has planned.
    *
    * @param how a description for explanations, set when the technique is complete.
+   * @param broadcasts whether the technique broadcasts a side, and not Spark or a hint of the user.
    */
-  case class Made(technique: String, options: TechniqueOptions, how: String) extends Content {
+  case class Made(
+      technique: String,
+      options: TechniqueOptions,
+      how: String = "",
+      broadcasts: Boolean = false)
+      extends Content {
     override def toString: String = s"by $technique"
   }
 
