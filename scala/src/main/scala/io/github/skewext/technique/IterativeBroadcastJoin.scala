@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types.BooleanType
 
@@ -129,7 +130,8 @@ private[skewext] final class ChunkedJoin(
     request: TechniqueRequest,
     cut: BuildSide,
     chunks: Int,
-    passes: Int) {
+    passes: Int)
+    extends PredicateHelper {
   import ChunkedJoin._
 
   private val large = BroadcastSide.other(cut)
@@ -140,6 +142,15 @@ private[skewext] final class ChunkedJoin(
   private val picksFromCut = request.selectsLeft && cut == BuildLeft
 
   private val showsUnmatchedOfCut = request.isPreserved(cut)
+
+  /**
+   * The conjuncts besides the keys that an inner join evaluates above its joins, and the others.
+   * The join with several chunks is a chain of outer joins, and these support no Python UDF over
+   * both sides.
+   */
+  private val (aboveJoins, inJoins) = request.condition.toSeq
+    .flatMap(splitConjunctivePredicates)
+    .partition(request.joinType.isInstanceOf[InnerLike] && _.containsPattern(PYTHON_UDF))
 
   def needsKeysMet: Boolean = picksFromCut || showsUnmatchedOfCut
 
@@ -213,16 +224,18 @@ private[skewext] final class ChunkedJoin(
       Literal(null, of.keys.head.dataType))
     val guarded = if (chunks == 1) of.keys else inChunk +: of.keys.tail
     val equal = TechniqueRequest.equal(guarded, chunk.keys)
-    val besides = request.condition.map(_.transform { case a: Attribute =>
-      if (ofCut.contains(a)) chunk.over(a) else of.over(a)
-    })
+    val besides = inJoins.map(over(_, of, chunk.over))
     request.joined(
       rows,
       chunk.plan,
       joinType,
-      Some((equal +: besides.toSeq).reduce(And)),
+      Some((equal +: besides).reduce(And)),
       broadcast = Some(BuildRight))
   }
+
+  /** An expression over both sides, over these rows. */
+  private def over(e: Expression, of: Large, overCut: Attribute => Expression): Expression =
+    e.transform { case a: Attribute => if (ofCut.contains(a)) overCut(a) else of.over(a) }
 
   /** One pass of the large side's rows through some chunks. It returns the columns of the join. */
   private def pass(of: Seq[Int]): LogicalPlan = {
@@ -233,7 +246,14 @@ private[skewext] final class ChunkedJoin(
       case _ =>
         val showsUnmatched = request.isPreserved(large)
         val (looked, columns) = lookedUp(rows, of, showsUnmatched)
-        Project(if (cut == BuildRight) rows.columns ++ columns else columns ++ rows.columns, looked)
+        val columnOf = AttributeMap(request.plan(cut).output.zip(columns))
+        val matched = aboveJoins
+          .map(over(_, rows, columnOf))
+          .reduceOption(And)
+          .fold(looked)(Filter(_, looked))
+        Project(
+          if (cut == BuildRight) rows.columns ++ columns else columns ++ rows.columns,
+          matched)
     }
   }
 

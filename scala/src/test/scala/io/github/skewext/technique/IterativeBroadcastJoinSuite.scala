@@ -28,7 +28,7 @@ class IterativeBroadcastJoinSuite extends TechniqueTest {
     }.size
 
   private def how(df: DataFrame): String =
-    contents(df).collect { case TechniqueHint.Made(_, _, how) => how }.head
+    contents(df).collect { case TechniqueHint.Made(_, _, how, _) => how }.head
 
   for (how <- Hows; side <- Seq("left", "right")) {
     test(s"$how join, the $side side is cut") {
