@@ -2,6 +2,7 @@ package io.github.skewext.technique
 
 import io.github.skewext.join.hint.{HotKey, TechniqueOptions}
 import io.github.skewext.sketch.FrequentKeys
+import io.github.skewext.stable.KeptInPlace
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
@@ -106,21 +107,27 @@ object SaltedJoin extends SkewTechnique {
       hot: Seq[SaltedKey],
       hotRows: Map[BuildSide, HotRows]): LogicalPlan = {
     val withKinds = hotRows.values.exists(_ == HotRows.ShownAndMarked)
-    def ofSide(side: BuildSide) = SaltKeys(
-      request.keys(side),
-      side,
-      hot,
-      hotRows(side),
-      if (showsNullKeys(request, side)) numPartitions(request) else 0,
-      SaltKeys.newCell(),
-      if (withKinds) Some(AttributeReference("kind", IntegerType, nullable = false)()) else None,
-      request.plan(side))
+    // Below the salts each key is computed once. Spark would compute the Python UDF of a key once
+    // more above the salts, from columns that are null in markers.
+    def ofSide(side: BuildSide) = {
+      val (rows, keys) = KeptInPlace.keys(request.plan(side), request.keys(side))
+      SaltKeys(
+        keys,
+        side,
+        hot,
+        hotRows(side),
+        if (showsNullKeys(request, side)) numPartitions(request) else 0,
+        SaltKeys.newCell(),
+        if (withKinds) Some(AttributeReference("kind", IntegerType, nullable = false)()) else None,
+        rows)
+    }
     val (left, right) = (ofSide(BuildLeft), ofSide(BuildRight))
+    val equal = TechniqueRequest.equal(left.keys :+ left.cell, right.keys :+ right.cell)
     val join = request.joined(
       left,
       right,
       request.joinType,
-      (request.join.condition ++ Seq(EqualTo(left.cell, right.cell))).reduceOption(And))
+      Some((equal +: request.condition.toSeq).reduce(And)))
     val rows = if (withKinds) {
       // The columns above the join, where the kind of a missing row is null.
       val Seq(leftKind, rightKind) = Seq(left, right).map { side =>

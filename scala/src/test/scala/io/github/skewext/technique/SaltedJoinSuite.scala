@@ -152,7 +152,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
   }
 
   private def how(df: DataFrame): String =
-    contents(df).collect { case TechniqueHint.Made(_, _, how) => how }.head
+    contents(df).collect { case TechniqueHint.Made(_, _, how, _) => how }.head
 
   test("without a hot key it is Spark's join as it is") {
     val l = skewed(0, 100)
