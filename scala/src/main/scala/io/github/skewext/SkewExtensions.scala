@@ -18,6 +18,7 @@ import io.github.skewext.technique.{CheckBroadcasts, PlanSkewJoins, PushThroughS
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.skewext.ui.SkewextTab
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 
@@ -43,6 +44,9 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
 
   private def load(extensions: SparkSessionExtensions): Unit =
     if (SkewExtensions.applied.add(extensions)) {
+      Guard.protect("loading the hints", ()) {
+        SparkShims.injectHintRule(extensions, GuardedRule(linked(ResolveSkewJoinHints.KeepNames)))
+      }
       extensions.injectResolutionRule(_ => GuardedRule(linked(ResolveSkewJoinHints)))
       extensions.injectResolutionRule(_ => GuardedRule(linked(KeepCommonTables)))
       extensions.injectPostHocResolutionRule(_ => GuardedRule(linked(RewriteSparkAsOfJoins)))

@@ -9,7 +9,7 @@ import io.github.skewext.rules.RunsIfDisabled
 
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedRelation}
-import org.apache.spark.sql.catalyst.expressions.Literal
+import org.apache.spark.sql.catalyst.expressions.{Alias, CurrentUser, Literal, NamedExpression}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 
@@ -32,6 +32,23 @@ object ResolveSkewJoinHints extends Rule[LogicalPlan] with RunsIfDisabled {
           if hint.name.equalsIgnoreCase(Name) && !hint.exists(_.isInstanceOf[UnresolvedRelation]) =>
         resolve(hint)
     }
+
+  /**
+   * Turns the names in hints into text, before Spark resolves those that are also names of columns.
+   * Spark 3.5 has no such early rules.
+   */
+  object KeepNames extends Rule[LogicalPlan] with RunsIfDisabled {
+
+    override val ruleName: String = ResolveSkewJoinHints.ruleName
+
+    override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperatorsUp {
+      case hint: UnresolvedHint if hint.name.equalsIgnoreCase(Name) =>
+        hint.copy(parameters = hint.parameters.map {
+          case name: UnresolvedAttribute => Literal(name.name)
+          case other => other
+        })
+    }
+  }
 
   private def resolve(hint: UnresolvedHint): LogicalPlan = wantedBy(hint) match {
     case Some((wanted, relations)) if relations.isEmpty =>
@@ -76,6 +93,9 @@ object ResolveSkewJoinHints extends Rule[LogicalPlan] with RunsIfDisabled {
     case text: String => Some(parts(text))
     case name: UnresolvedAttribute => Some(name.nameParts)
     case literal: Literal if literal.value != null => Some(parts(literal.toString))
+    // Spark has resolved a name that is also the name of a column, or of a function.
+    case Alias(_: CurrentUser, _) => Some(Seq("user"))
+    case column: NamedExpression => Some(Seq(column.name))
     case _ => None
   }
 

@@ -3,8 +3,9 @@ package io.github.skewext.technique
 import java.util.concurrent.atomic.AtomicInteger
 
 import io.github.skewext.explain.Origin
+import io.github.skewext.internal.BuildInfo
 import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
-import io.github.skewext.rules.{Guard, Reason}
+import io.github.skewext.rules.{Guard, Reason, SkewConf}
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, EqualTo}
@@ -172,6 +173,47 @@ class TechniqueHintsSuite extends SkewJoinTest {
       assertStock(
         asked(skewJoin(left, small, "k", how, technique)),
         asked(stockJoin(left, small, "k", how)))
+    }
+  }
+
+  test("names in a hint that are also names of columns or functions") {
+    def check(hint: String, from: String, technique: String): Unit = withClue(s"$hint, $from: ") {
+      val df = spark.sql(s"SELECT /*+ SKEW_JOIN($hint) */ * FROM $from")
+      assertStock(df, spark.sql(s"SELECT * FROM $from"))
+      assert(made(df).toSet === Set(technique))
+    }
+    withTempView("sales", "region", "user") {
+      table("region, auto", "(1, 1), (2, 2), (2, 3), (null, 4)").createOrReplaceTempView("sales")
+      table("id, name", "(1, 'a'), (2, 'b'), (3, 'c')").createOrReplaceTempView("user")
+      table("id, name", "(2, 'a'), (4, 'b')").createOrReplaceTempView("region")
+      val regions = "sales s FULL JOIN region ON s.region = region.id"
+      check("region, broadcast_map", regions, "broadcast_map")
+      check("region, auto", regions, "adaptive")
+      check("user, broadcast_map", "sales FULL JOIN user ON region = id", "broadcast_map")
+      // A column of both sides.
+      table("region, id", "(2, 5), (3, 6)").createOrReplaceTempView("region")
+      val both = "sales s FULL JOIN region ON s.region = region.region"
+      check("'region', broadcast_map", both, "broadcast_map")
+      if (BuildInfo.sparkLine != "3.5") check("region, broadcast_map", both, "broadcast_map")
+    }
+  }
+
+  test("a hint on a subquery of a predicate has no effect, and the explanation says why") {
+    withTempView("l", "s") {
+      large.createOrReplaceTempView("l")
+      small.createOrReplaceTempView("s")
+      val df =
+        spark.sql("SELECT * FROM l WHERE k IN (SELECT /*+ SKEW_JOIN(s, broadcast_map) */ k FROM s)")
+      assertStock(df, spark.sql("SELECT * FROM l WHERE k IN (SELECT k FROM s)"))
+      val origin = explained(df).head.origin
+      assert(origin.status === Origin.LeftAlone)
+      assert(origin.text.contains(TechniqueReason.Subquery.text))
+      assert(origin.advice === Some(TechniqueReason.Subquery.advice))
+      withSQLConf(Off)(assert(explained(again(df)).head.origin.status === Origin.SwitchedOff))
+      val excluded = SkewConf.EXCLUDED_RULES.key -> "PlanSkewJoins"
+      withSQLConf(excluded)(assert(explained(again(df)).head.origin.status === Origin.SwitchedOff))
+      val join = "l LEFT SEMI JOIN s ON l.k = s.k"
+      assert(made(spark.sql(s"SELECT /*+ SKEW_JOIN(s, broadcast_map) */ * FROM $join")).nonEmpty)
     }
   }
 

@@ -9,14 +9,20 @@ import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.shuffle.ShuffleManager
 import org.apache.spark.sql.catalyst.expressions.{DynamicPruningSubquery, Expression, FunctionTableSubqueryArgumentExpression, NullIntolerant}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, MapInPandas, PythonMapInArrow}
+import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.python.{MapInPandasExec, PythonMapInArrowExec}
 import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan}
 import org.apache.spark.sql.types.DataType
-import org.apache.spark.sql.{Column, DataFrame, Dataset, SparkSession}
+import org.apache.spark.sql.{Column, DataFrame, Dataset, SparkSession, SparkSessionExtensions}
 import org.apache.spark.unsafe.types.UTF8String
 
 /** Code that differs between lines of Spark. Each line has its own object. */
 object SparkShims extends Until40Shims {
+
+  /** Adds a rule that runs before Spark resolves the parameters of hints. Spark 3.5 has none. */
+  def injectHintRule(
+      @unused extensions: SparkSessionExtensions,
+      @unused rule: Rule[LogicalPlan]): Unit = ()
 
   /** The type of a request for a page of Spark's UI. */
   type HttpRequest = HttpServletRequest

@@ -7,15 +7,20 @@ import jakarta.servlet.http.HttpServletRequest
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.expressions.{CollationKey, Expression, FunctionTableSubqueryArgumentExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, MapInArrow, MapInPandas}
+import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
 import org.apache.spark.sql.execution.python.{MapInArrowExec, MapInPandasExec}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.types.{DataType, StringType}
-import org.apache.spark.sql.{Column, DataFrame, SparkSession, classic}
+import org.apache.spark.sql.{Column, DataFrame, SparkSession, SparkSessionExtensions, classic}
 import org.apache.spark.unsafe.types.UTF8String
 
 /** Code that differs between Spark 3.5 and the lines of Spark 4. */
 private[skewext] trait Spark4Shims {
+
+  /** Adds a rule that runs before Spark resolves the parameters of hints. */
+  def injectHintRule(extensions: SparkSessionExtensions, rule: Rule[LogicalPlan]): Unit =
+    extensions.injectHintResolutionRule(_ => rule)
 
   /** The type of a request for a page of Spark's UI. */
   type HttpRequest = HttpServletRequest
