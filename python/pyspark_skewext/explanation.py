@@ -80,7 +80,7 @@ def explain(df: DataFrame) -> Explanation:
       input 1  optional  Scan ExistingRDD [id]  pushed: id IS NOT NULL, id > 1
       grouping: hash; exchanges: 2 (bulk rows 2); key sampling: 2
       null keys: none in the result
-      skew: not run: this plan has not run to its end; count(), show(), commands and Spark Connect run others
+      skew: not run: this plan has not ended; count(), show(), commands and Connect run others
     """
     if not _jvm.is_a(df, "DataFrame"):
         raise type_error(f"Expected a DataFrame, not {type(df).__name__}.")

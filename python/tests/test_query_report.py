@@ -46,7 +46,7 @@ def test_a_dataframe_its_number_the_last_and_its_log_tell_the_same(
 ) -> None:
     path, number = event_log
     joined = spark.range(100).join(spark.range(50, 150), "id", "full")
-    with pytest.raises(AnalysisException, match="This plan has not run to its end; count"):
+    with pytest.raises(AnalysisException, match="This plan has not ended; count"):
         skewext.query_report(joined)
     assert len(joined.collect()) == 150
     last = skewext.query_report()
@@ -236,7 +236,7 @@ BROADCAST = {"join": {"operator": "BroadcastHashJoin", "joins_partitions": False
             {"slowest": figures(40, 31 * MB)},
         ),
         (
-            "joins with spark.skewext.skew.outputSkew.mode=all: start the session with skewext.conf",
+            "joins with spark.skewext.skew.outputSkew.mode=all: start the session with skewext",
             "explain",
             {"slowest": figures(40, 31 * MB), "settings": NO_SKEWEXT},
         ),

@@ -46,9 +46,10 @@ class TaskFigures(NamedTuple):
 class ExecutedJoin:
     """A join of the executed plan.
 
-    `keys` are the key columns on the left; None for expressions. A join that `joins_partitions` has
-    all sides partitioned by its keys; others are by broadcast. `split` describes the split of skewed
-    partitions, and `not_split` why there was none. `metrics` are those of Spark's UI.
+    `keys` are the key columns on the left; None for expressions. All sides of a join that
+    `joins_partitions` are partitioned by its keys; other joins are by broadcast. `split` describes
+    the split of skewed partitions, and `not_split` why there was none. `metrics` are those of
+    Spark's UI.
     """
 
     operator: str

@@ -140,7 +140,7 @@ object ExplainedSkew {
 
   /** Why nothing is known of the run of a DataFrame. */
   val NotRunItself: String =
-    "this plan has not run to its end; count(), show(), commands and Spark Connect run others"
+    "this plan has not ended; count(), show(), commands and Connect run others"
 
   /** No rule applies to the operator: it is not shuffled, or the rules are off. */
   val Ignored = "not looked at"

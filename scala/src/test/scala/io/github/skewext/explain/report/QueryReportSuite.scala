@@ -268,7 +268,7 @@ class QueryReportSuite extends SkewTest {
       (
         () => PythonApi.queryReport(spark, 12345L),
         "There is no query 12345 in this application; known are"),
-      (() => PythonApi.queryReport(skewed(0, 60)), "This plan has not run to its end; count()"))
+      (() => PythonApi.queryReport(skewed(0, 60)), "This plan has not ended; count()"))
     for ((ask, message) <- errors) {
       val error = intercept[AnalysisException](ask())
       assert(error.getMessage.contains(message))
