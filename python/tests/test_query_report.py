@@ -240,9 +240,9 @@ BROADCAST = {"join": {"operator": "BroadcastHashJoin", "joins_partitions": False
             "explain",
             {"slowest": figures(40, 31 * MB), "settings": NO_SKEWEXT},
         ),
-        ("It read 900 MB, 30 times the median. Its join is by broadcast", "set(", BROADCAST),
+        ("It read 900 MB, 30 times the median. Its join has no partitions", "set(", BROADCAST),
         (
-            "gives for them. Its join is by broadcast",
+            "gives for them. Its join has no partitions",
             "divides",
             {**BROADCAST, "slowest": figures(40, 31 * MB)},
         ),

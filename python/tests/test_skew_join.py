@@ -173,7 +173,7 @@ def test_a_condition_instead_of_names(spark: SparkSession) -> None:
 def test_python_functions_in_keys(spark: SparkSession, how: str) -> None:
     """Spark computes the function below the join, from columns that markers do not have."""
     stripped = F.udf(lambda s: None if s is None else s.strip(), "string")
-    keys = "if(id % 9 = 0, NULL, if(id % 4 < 2, '7', id % 6))"
+    keys = "if(id % 9 = 0, NULL, if(id % 4 < 2, '7', string(id % 6)))"
     left = spark.range(0, 40, 1, 3).selectExpr(f"{keys} AS x", "id AS a")
     right = spark.range(0, 14, 1, 2).selectExpr(f"concat(' ', {keys}) AS y", "id AS b")
     on = stripped(left.x) == stripped(right.y)

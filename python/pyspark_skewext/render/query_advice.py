@@ -96,7 +96,7 @@ def _joins_partitions(stage: JoinStage) -> bool:
 
 
 def _repartition() -> str:
-    return "Its join is by broadcast: repartition the other side before the join."
+    return "Its join has no partitions by key: repartition its larger side before the join."
 
 
 def _divided(report: QueryFigures, by_output: bool = False) -> str:

@@ -47,9 +47,8 @@ class ExecutedJoin:
     """A join of the executed plan.
 
     `keys` are the key columns on the left; None for expressions. All sides of a join that
-    `joins_partitions` are partitioned by its keys; other joins are by broadcast. `split` describes
-    the split of skewed partitions, and `not_split` why there was none. `metrics` are those of
-    Spark's UI.
+    `joins_partitions` are partitioned by its keys, and not broadcast. `split` describes the split
+    of skewed partitions, and `not_split` why there was none. `metrics` are those of Spark's UI.
     """
 
     operator: str

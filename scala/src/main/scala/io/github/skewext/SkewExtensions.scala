@@ -45,7 +45,9 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
   private def load(extensions: SparkSessionExtensions): Unit =
     if (SkewExtensions.applied.add(extensions)) {
       Guard.protect("loading the hints", ()) {
-        SparkShims.injectHintRule(extensions, GuardedRule(linked(ResolveSkewJoinHints.KeepNames)))
+        SparkShims.injectHintRule(
+          extensions,
+          _ => GuardedRule(linked(ResolveSkewJoinHints.KeepNames)))
       }
       extensions.injectResolutionRule(_ => GuardedRule(linked(ResolveSkewJoinHints)))
       extensions.injectResolutionRule(_ => GuardedRule(linked(KeepCommonTables)))

@@ -112,8 +112,11 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
   /** Rows of a broadcast for each of the most keys. */
   private val RowsPerKey = 10
 
-  /** The most bytes of a broadcast. A broadcast of 100,000 rows has them at 300 bytes per row. */
-  private val MaxBytes = 32L << 20
+  /**
+   * The most bytes of a broadcast. A hash table counts whole pages, of which one has up to 64 MB.
+   * With 32 MB more, 100,000 rows may have 300 bytes each.
+   */
+  private val MaxBytes = (64L + 32L) << 20
 
   /** The broadcast side of a join. */
   private class Broadcast(stage: BroadcastQueryStageExec, keys: Seq[Expression]) {

@@ -7,6 +7,7 @@ import io.github.skewext.rewrite.{RewriteJoinChains, RewriteReason}
 import io.github.skewext.rules.{Guard, LogicalJoinRules, Reason, RuleName, SkewConf}
 import io.github.skewext.technique.{PlanSkewJoins, TechniqueReason}
 
+import org.apache.spark.sql.catalyst.plans.LeftExistence
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
@@ -57,8 +58,9 @@ private[skewext] object Origins {
           Some(join))
       case TechniqueHint.Refused(technique, Reason.Detailed(reason, detail)) =>
         refused(technique, reason, detail)
-      case TechniqueHint.Wanted(technique, _, _, _) if plansTechniques(SQLConf.get) =>
-        // The only joins that Spark creates after it has run PlanSkewJoins.
+      // The only joins that Spark creates after it has run PlanSkewJoins.
+      case TechniqueHint.Wanted(technique, _, _, _)
+          if plansTechniques(SQLConf.get) && joins.exists(mayBeSubquery) =>
         refused(technique, TechniqueReason.Subquery, None)
       case TechniqueHint.Wanted(technique, _, _, _) =>
         Origin(
@@ -78,6 +80,11 @@ private[skewext] object Origins {
     s"skew_join by $technique is Spark's own join: ${reason.text}",
     detail,
     Some(reason.advice))
+
+  private def mayBeSubquery(plan: LogicalPlan): Boolean = plan match {
+    case Join(_, _, LeftExistence(_), _, _) => true
+    case _ => false
+  }
 
   private def plansTechniques(conf: SQLConf): Boolean =
     SkewConf.enabled(conf) && !isExcluded(conf, classOf[PlanSkewJoins].getName)

@@ -17,8 +17,9 @@ private[skewext] object CannotFail {
         _: BinaryComparison | _: In | _: InSet | _: StringPredicate | _: Coalesce | _: If |
         _: CaseWhen | _: GetStructField | _: Upper | _: Lower | _: Length | _: Substring |
         _: String2TrimExpression | _: GetDateField | _: GetTimeField | _: TruncDate |
-        _: TruncTimestamp | _: Greatest | _: Least | _: Murmur3Hash | _: XxHash64 |
-        _: ScalarSubquery | _: TaggingExpression =>
+        _: TruncTimestamp | _: Greatest | _: Least | _: Murmur3Hash | _: XxHash64 | _: Md5 |
+        _: Sha1 | _: Sha2 | _: Crc32 | _: ConcatWs | _: CreateNamedStruct | _: ScalarSubquery |
+        _: TaggingExpression =>
       false
     // A pattern with an escape at its end is an error.
     case Like(_, Literal(pattern, _: StringType), escape) =>

@@ -19,7 +19,8 @@ import org.apache.spark.sql.internal.SQLConf
  * }}}
  * So no node below the expression, and none below the expressions of its columns, may drop rows if
  * the expression is not [[SafeToDuplicate]]. A filter may drop rows: Spark evaluates its predicate
- * before those that were above it.
+ * before those that were above it. But below an aggregate or a window, it pushes only those on the
+ * grouping columns, and not `count(*) > 1`.
  */
 private[skewext] object SafeToPush {
 
@@ -29,7 +30,7 @@ private[skewext] object SafeToPush {
     } else {
       Map.empty[Long, LogicalPlan]
     }
-    new SafeToPush(tables).isSafe(plan, e.references, SafeToDuplicate(e))
+    new SafeToPush(tables).isSafe(plan, e.references, SafeToDuplicate(e), filtered = false)
   }
 
   /** Whether Spark evaluates the condition before predicates that it pushes down to it. */
@@ -47,44 +48,59 @@ private class SafeToPush(tables: Map[Long, LogicalPlan]) {
   /**
    * @param columns the columns of the plan that the expressions above it read.
    * @param anywhere whether these expressions may be evaluated for rows that nodes below drop.
+   * @param filtered whether there is a filter above.
    */
-  def isSafe(plan: LogicalPlan, columns: AttributeSet, anywhere: Boolean): Boolean = plan match {
-    case Project(list, child) => isSafeBelow(list, child, columns, anywhere)
+  def isSafe(
+      plan: LogicalPlan,
+      columns: AttributeSet,
+      anywhere: Boolean,
+      filtered: Boolean): Boolean = plan match {
+    case Project(list, child) => isSafeBelow(list, child, columns, anywhere, filtered)
     case groups: Aggregate =>
-      isSafeBelow(groups.aggregateExpressions, groups.child, columns, anywhere)
+      val list = groups.aggregateExpressions
+      isSafeBelow(list, groups.child, columns, anywhere, filtered, staysAbove = filtered)
     case Filter(condition, child) if SafeToPush.isFirst(condition) =>
-      isSafe(child, columns, anywhere)
+      isSafe(child, columns, anywhere, filtered = true)
+    case window: Window =>
+      (anywhere || !filtered) && isSafe(window.child, columns, anywhere, filtered)
     case _: SubqueryAlias | _: View | _: ResolvedHint | _: Sort | _: RepartitionOperation |
-        _: RebalancePartitions | _: Distinct | _: Window =>
-      isSafe(plan.children.head, columns, anywhere)
+        _: RebalancePartitions | _: Distinct =>
+      isSafe(plan.children.head, columns, anywhere, filtered)
     case union: Union =>
-      union.children.forall(child => isSafe(child, sameColumns(union, child, columns), anywhere))
-    case WithCTE(query, _) => isSafe(query, columns, anywhere)
+      union.children.forall { child =>
+        isSafe(child, sameColumns(union, child, columns), anywhere, filtered)
+      }
+    case WithCTE(query, _) => isSafe(query, columns, anywhere, filtered)
     case ref: CTERelationRef =>
-      // The query around the plan defines other tables.
-      tables.get(ref.cteId).fold(!SQLConf.get.ansiEnabled) { table =>
+      // The query around the plan defines other tables. If one computes the column by an expression
+      // that may fail, that is not seen.
+      tables.get(ref.cteId).fold(anywhere || !SQLConf.get.ansiEnabled) { table =>
         val others = new SafeToPush(tables - ref.cteId)
-        others.isSafe(table, sameColumns(ref, table, columns), anywhere)
+        others.isSafe(table, sameColumns(ref, table, columns), anywhere, filtered)
       }
     case _: LeafNode => true
     case other =>
       anywhere && other.children.forall { child =>
         val own = columns.filter(child.outputSet.contains)
-        own.isEmpty || isSafe(child, own, anywhere)
+        own.isEmpty || isSafe(child, own, anywhere, filtered)
       }
   }
 
+  /** @param staysAbove whether a filter above may stay above the node. */
   private def isSafeBelow(
       list: Seq[NamedExpression],
       child: LogicalPlan,
       columns: AttributeSet,
-      anywhere: Boolean): Boolean = {
+      anywhere: Boolean,
+      filtered: Boolean,
+      staysAbove: Boolean = false): Boolean = {
     val computed = list.collect { case a: Alias if columns.contains(a.toAttribute) => a }
     // Predicates on aggregates stay above.
     val values = computed.map(_.child).filterNot(_.exists(_.isInstanceOf[AggregateExpression]))
     val below = (columns -- computed.map(_.toAttribute)) ++
       AttributeSet.fromAttributeSets(values.map(_.references))
-    isSafe(child, below, anywhere && values.forall(SafeToDuplicate(_)))
+    val safe = anywhere && values.forall(SafeToDuplicate(_))
+    (safe || !staysAbove) && isSafe(child, below, safe, filtered)
   }
 
   private def sameColumns(

@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedRe
 import org.apache.spark.sql.catalyst.expressions.{Alias, CurrentUser, Literal, NamedExpression}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.util.quoteIdentifier
 
 /**
  * Resolves the hint for a join by a technique: `SKEW_JOIN(t, salted, 'salts=8')` in SQL, or
@@ -44,7 +45,8 @@ object ResolveSkewJoinHints extends Rule[LogicalPlan] with RunsIfDisabled {
     override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperatorsUp {
       case hint: UnresolvedHint if hint.name.equalsIgnoreCase(Name) =>
         hint.copy(parameters = hint.parameters.map {
-          case name: UnresolvedAttribute => Literal(name.name)
+          case name: UnresolvedAttribute =>
+            Literal(name.nameParts.map(quoteIdentifier).mkString("."))
           case other => other
         })
     }

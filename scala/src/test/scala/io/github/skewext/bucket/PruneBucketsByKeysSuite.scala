@@ -2,6 +2,7 @@ package io.github.skewext.bucket
 
 import io.github.skewext.rules.SkewConf
 
+import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.functions._
@@ -10,6 +11,9 @@ import org.apache.spark.sql.functions._
 class PruneBucketsByKeysSuite extends BucketScanTest {
 
   private val Buckets = 32
+
+  /** The page of a driver with 4 GB and a core. A hash table has at least one. */
+  override protected def sparkConf: SparkConf = super.sparkConf.set("spark.buffer.pageSize", "64m")
 
   override protected def beforeAll(): Unit = {
     super.beforeAll()
@@ -135,7 +139,7 @@ class PruneBucketsByKeysSuite extends BucketScanTest {
       withSQLConf(off)(checkNot(again(df)))
     }
     // Few keys in many bytes.
-    val wide = dim(few).withColumn("s", expr("repeat(cast(a AS string), 9000000)"))
+    val wide = dim(few).withColumn("s", expr("repeat(cast(a AS string), 30000000)"))
     checkNot(f.join(broadcast(wide), Seq("a", "b")).select(col("v"), length(col("s"))))
     // Few keys of many rows.
     val many = f.join(broadcast(dim(Seq.fill(30)("(1, 1)").mkString(", "))), Seq("a", "b"))

@@ -34,6 +34,9 @@ class SafeToPushSuite extends MultiJoinTest {
           s"WITH x AS (SELECT $cast FROM $joined) SELECT * FROM x JOIN x AS y USING (k)",
           s"SELECT k, row_number() OVER (PARTITION BY k ORDER BY s) AS n " +
             s"FROM (SELECT $cast, s FROM $joined)",
+          s"SELECT $cast FROM (SELECT s FROM raw GROUP BY s HAVING count(*) > 1)",
+          s"SELECT $cast FROM raw GROUP BY s HAVING count(*) > 1",
+          s"SELECT $cast FROM (SELECT s, count(*) OVER (PARTITION BY s) AS n FROM raw) WHERE n > 1",
           s"SELECT $cast FROM raw WHERE s IN (SELECT s FROM valid)",
           s"SELECT $cast FROM raw WHERE slow(i) = 1"))
         assert(!isSafe(unsafe), unsafe)
@@ -45,6 +48,8 @@ class SafeToPushSuite extends MultiJoinTest {
       for (safe <- Seq(
           s"SELECT $cast FROM raw",
           s"SELECT $cast FROM raw WHERE s RLIKE '[0-9]+'",
+          s"SELECT $cast, count(*) FROM raw GROUP BY s",
+          "SELECT i AS k, count(*) FROM raw GROUP BY i HAVING count(*) > 1",
           s"SELECT k FROM (SELECT $cast FROM raw) JOIN valid ON k = i",
           s"SELECT $cast FROM raw UNION ALL SELECT i FROM valid",
           "SELECT raw.i, CAST(s AS INT) FROM raw JOIN valid USING (s)",

@@ -22,7 +22,7 @@ object SparkShims extends Until40Shims {
   /** Adds a rule that runs before Spark resolves the parameters of hints. Spark 3.5 has none. */
   def injectHintRule(
       @unused extensions: SparkSessionExtensions,
-      @unused rule: Rule[LogicalPlan]): Unit = ()
+      @unused rule: SparkSession => Rule[LogicalPlan]): Unit = ()
 
   /** The type of a request for a page of Spark's UI. */
   type HttpRequest = HttpServletRequest

@@ -19,8 +19,10 @@ import org.apache.spark.unsafe.types.UTF8String
 private[skewext] trait Spark4Shims {
 
   /** Adds a rule that runs before Spark resolves the parameters of hints. */
-  def injectHintRule(extensions: SparkSessionExtensions, rule: Rule[LogicalPlan]): Unit =
-    extensions.injectHintResolutionRule(_ => rule)
+  def injectHintRule(
+      extensions: SparkSessionExtensions,
+      rule: SparkSession => Rule[LogicalPlan]): Unit =
+    extensions.injectHintResolutionRule(rule(_))
 
   /** The type of a request for a page of Spark's UI. */
   type HttpRequest = HttpServletRequest

@@ -1,6 +1,7 @@
 package io.github.skewext.join.exec
 
 import io.github.skewext.join.exec.grouping.JoinKeys
+import io.github.skewext.stable.EvaluatedInTurn
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeProjection, XXH64}
 

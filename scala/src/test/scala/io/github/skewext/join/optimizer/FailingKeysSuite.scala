@@ -46,6 +46,14 @@ class FailingKeysSuite extends RewriteTest {
       // Nothing drops rows before this cast.
       val pushed = checkRewritten(s"$FullJoins FULL JOIN e USING (k) WHERE k = 5", 4)
       assert(have(pushed, "= 5") === Seq(true, false, true, true))
+      // Spark pushes the predicate below the groups, and count(*) > 1 stays above.
+      val twice = "(SELECT s FROM raw UNION ALL SELECT s FROM valid)"
+      checkRewritten(
+        s"""SELECT * FROM a FULL JOIN d USING (k) FULL JOIN (
+           |  SELECT CAST(s AS INT) AS k, n FROM (
+           |    SELECT s, count(*) AS n FROM $twice GROUP BY s HAVING count(*) > 1)) USING (k)
+           |WHERE k = 5""".stripMargin,
+        3)
       // The predicate on the key goes to an input that must have it, if its key cannot fail.
       checkRewritten(s"$FullJoins WHERE vb > 0 AND k = 5", 3)
       // Spark makes inner joins of its full joins here, and fails.

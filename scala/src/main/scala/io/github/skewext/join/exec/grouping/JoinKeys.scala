@@ -2,9 +2,8 @@ package io.github.skewext.join.exec.grouping
 
 import java.util.Arrays
 
-import io.github.skewext.join.exec.EvaluatedInTurn
 import io.github.skewext.shuffle.{BlockColumn, ColumnBlockRows}
-import io.github.skewext.stable.ComparedByBytes
+import io.github.skewext.stable.{ComparedByBytes, EvaluatedInTurn}
 
 import org.apache.spark.sql.catalyst.expressions.{XXH64, _}
 import org.apache.spark.unsafe.array.ByteArrayMethods

@@ -2,9 +2,9 @@ package io.github.skewext.join.exec.grouping
 
 import scala.annotation.switch
 
-import io.github.skewext.join.exec.EvaluatedInTurn
 import io.github.skewext.shuffle.ColumnCell
 import io.github.skewext.shuffle.ColumnCell._
+import io.github.skewext.stable.EvaluatedInTurn
 
 import org.apache.spark.sql.catalyst.expressions.codegen.GenerateOrdering
 import org.apache.spark.sql.catalyst.expressions.{Ascending, BaseOrdering, BoundReference, Expression, SortOrder, UnsafeRow}

@@ -1,10 +1,9 @@
-package io.github.skewext.join.exec
+package io.github.skewext.stable
 
 import org.apache.spark.sql.catalyst.expressions.BindReferences.bindReference
 import org.apache.spark.sql.catalyst.expressions.Literal.FalseLiteral
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.{GeneratePredicate, GenerateUnsafeProjection}
-import org.apache.spark.sql.skewext.SparkShims
 
 /**
  * Compiles expressions so that no part is evaluated before its turn, as in the generated code of
@@ -23,7 +22,7 @@ private[skewext] object EvaluatedInTurn extends PredicateHelper {
       case _ => false
     }
     val (last, inOrder) = others.partition {
-      case IsNotNull(e) => SparkShims.isNullIntolerant(e)
+      case IsNotNull(e) => isNullIntolerant(e)
       case _ => false
     }
     val each = (ofColumns ++ inOrder ++ last).map { predicate =>
