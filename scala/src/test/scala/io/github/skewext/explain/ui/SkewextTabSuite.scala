@@ -210,8 +210,10 @@ class SkewextTabSuite extends SkewTest {
       val json = explained(id)
       assert(!json.contains("secret_word") && json.contains("*********(redacted)"))
       assert(json.length < 20000)
-      val filters = (0 until 90).map(i => s"s0 <> '${"x" * 800}$i'").mkString(" AND ")
-      assert(explained(run(split().where(filters))).length < 20000)
+      val lists = (0 until 4).map(i => (i until i + 400).mkString("k IN (", ", ", ")"))
+      val inputs = (0 until 20).map(i => spark.range(9).selectExpr("id AS k", s"id AS v$i"))
+      val wide = run(fullJoin("k")(inputs: _*).where(lists.mkString(" AND ")))
+      assert(explained(wide).length < 20000)
       val texts = seen(queryPage(id))
       assert(!texts.exists(_.contains("secret_word")) && texts.exists(_.contains("(redacted)")))
     }
