@@ -176,21 +176,14 @@ class RewriteJoinChainsSuite extends RewriteTest {
             4)
           // The second column has the id that the first one has below its alias.
           val sameName = aliased.replace("AS u", "AS w")
-          for (sides <- Seq(
-              s"$sameName x FULL JOIN computed y",
-              s"computed y FULL JOIN $sameName x"))
-            checkRewritten(
-              s"""SELECT x.w AS w1, y.w AS w2, z.v2 FROM $sides ON x.k = y.k
-                 |LEFT JOIN t2 z ON x.w = z.n2 AND y.w < 3""".stripMargin,
-              3)
-          // The second one's key has that id.
-          for (sides <- Seq(
-              s"$sameName x FULL JOIN computed y",
-              s"computed y FULL JOIN $sameName x"))
-            checkRewritten(
-              s"""SELECT x.w AS w1, y.w AS w2, z.v2 FROM $sides ON x.k = y.w
-                 |LEFT JOIN t2 z ON x.w = z.n2 AND y.w < 3""".stripMargin,
-              3)
+          // So has its key, if it is y.w.
+          for {
+            sides <- Seq(s"$sameName x FULL JOIN computed y", s"computed y FULL JOIN $sameName x")
+            key <- Seq("k", "w")
+          } checkRewritten(
+            s"""SELECT x.w AS w1, y.w AS w2, z.v2 FROM $sides ON x.k = y.$key
+               |LEFT JOIN t2 z ON x.w = z.n2 AND y.w < 3""".stripMargin,
+            3)
           // A key that each input shows as it is.
           val shown =
             "(SELECT coalesce(a.k, b.k) AS kk, a.k AS k FROM " +
