@@ -151,7 +151,7 @@ object Doctor {
     val rules = part.rules.map(Ours + _)
     lazy val absent =
       if (LoadedExtension.isIn(session) || part.isLate && LoadedExtension.canPlanIn(session)) None
-      else Some(NotLoaded)
+      else Some(LoadedExtension.Missing)
     lazy val misfit = rules.flatMap(rule => unfit(rule.stripPrefix(Ours))).headOption
     lazy val off = part.settings.find(!conf.getConfString(_).toBoolean).map(_ + " is false")
     lazy val excluded = rules.find(Origins.isExcluded(conf, _)).map { rule =>
@@ -163,8 +163,6 @@ object Doctor {
       .orElse(excluded)
       .orElse(part.why(session))
   }
-
-  private val NotLoaded = "the session was started without skewext"
 
   private def unfit(rule: String): Option[String] =
     Linkage.faultOf(s"$Ours$rule.").map("its classes do not fit this Spark: " + _)

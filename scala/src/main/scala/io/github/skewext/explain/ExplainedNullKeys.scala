@@ -40,7 +40,7 @@ private[skewext] object ExplainedNullKeys {
   private def whyTogether(join: SparkPlan, adaptive: Boolean, conf: SQLConf): String = {
     lazy val rule = excluded(join, conf)
     lazy val partitioned = partitionedInputs(join)
-    if (!LoadedExtension.isIn(join.session)) "the session was started without skewext"
+    if (!LoadedExtension.isIn(join.session)) LoadedExtension.Missing
     else if (ExtensionPoints.missing.isDefined) ExtensionPoints.missing.get
     else if (!adaptive) "the plan is not adaptive"
     else if (!conf.getConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS)) {

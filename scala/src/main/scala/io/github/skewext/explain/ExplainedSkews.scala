@@ -1,7 +1,7 @@
 package io.github.skewext.explain
 
 import io.github.skewext.join.exec.{MultiJoinExec, SpineJoinExec}
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.rules.{LoadedExtension, SkewConf}
 import io.github.skewext.skew.SkewReason
 import io.github.skewext.skew.exec.SplitOperator
 import io.github.skewext.stable.BuiltinShuffledJoin
@@ -64,7 +64,7 @@ private[skewext] object ExplainedSkews {
         val off = SkewConf.splitSwitches.find(!conf.getConf(_))
         SkewReason.of(join) match {
           case Some(reason) => whole(reason)
-          case None if !loaded => ignored("the session was started without skewext")
+          case None if !loaded => ignored(LoadedExtension.Missing)
           case None if adaptive.isEmpty => ignored("the plan is not adaptive")
           case None if off.isDefined => ignored(s"${off.get.key} is false")
           case None if adaptive.contains(true) => ignored("no rule has looked at it")

@@ -22,7 +22,7 @@ private[skewext] class JoinOutlines(session: SparkSession, plansAgain: Boolean) 
   /** The reason why no join of the session's queries is rewritten, if there is one. */
   val off: Option[String] =
     if (!SkewConf.enabled(conf)) Some(s"${SkewConf.ENABLED.key} is false")
-    else if (!loaded) Some("the session was started without skewext")
+    else if (!loaded) Some(LoadedExtension.Missing)
     else None
 
   private lazy val rewritesNothing = plansAgain && (off.isDefined ||

@@ -8,6 +8,9 @@ object LoadedExtension {
   /** The value of `spark.sql.extensions`. */
   val className = "io.github.skewext.SkewExtensions"
 
+  /** Why a session that registered skewext later, or never, lacks a part. */
+  val Missing = "the session was started without skewext"
+
   /** Whether the session was built with the extension. */
   def isIn(session: SparkSession): Boolean =
     session.sessionState.planner.extraPlanningStrategies.exists(_.isInstanceOf[GuardedStrategy])

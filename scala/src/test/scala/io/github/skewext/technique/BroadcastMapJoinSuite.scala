@@ -169,24 +169,7 @@ class BroadcastMapJoinSuite extends TechniqueTest {
   }
 
   test("ANSI: a cast of the key in a side is evaluated only for rows of the side") {
-    val (numbers, text) = numbersAndText
-    withSQLConf("spark.sql.ansi.enabled" -> "true") {
-      val cast = text.selectExpr("CAST(s AS INT) AS k", "id")
-      for (side <- Seq("left", "right")) {
-        for ((l, r) <- Seq(numbers -> cast, cast -> numbers))
-          assert(isKeptInPlace(check(l, r, "k", "full", Technique, onSide(side))))
-        // Spark's own joins infer predicates on the keys of a right side.
-        for (how <- Seq("left", "left_anti"))
-          check(cast, numbers, "k", how, Technique, onSide(side))
-      }
-      // Nothing drops rows before this cast.
-      val all = table("s, id", "('5', 1), ('7', 2)").selectExpr("CAST(s AS INT) AS k", "id")
-      assert(!isKeptInPlace(check(numbers, all, "k", "full", Technique, onSide("right"))))
-    }
-    withSQLConf("spark.sql.ansi.enabled" -> "false") {
-      val cast = text.selectExpr("CAST(s AS INT) AS k", "id")
-      assert(!isKeptInPlace(check(numbers, cast, "k", "full", Technique, onSide("right"))))
-    }
+    checkCastsInSides(Technique, onSide)
   }
 
   test("a predicate above changes the type of the join before the technique plans it") {

@@ -92,6 +92,30 @@ trait TechniqueTest extends SkewTest {
     df.queryExecution.optimizedPlan.exists(
       _.expressions.exists(_.exists(_.isInstanceOf[KeptInPlace])))
 
+  /** @param onSide the options of a technique for one side. */
+  protected def checkCastsInSides(
+      technique: String,
+      onSide: String => Map[String, String]): Unit = {
+    val (numbers, text) = numbersAndText
+    withSQLConf("spark.sql.ansi.enabled" -> "true") {
+      val cast = text.selectExpr("CAST(s AS INT) AS k", "id")
+      for (side <- Seq("left", "right")) {
+        for ((l, r) <- Seq(numbers -> cast, cast -> numbers))
+          assert(isKeptInPlace(check(l, r, "k", "full", technique, onSide(side))))
+        // Spark's own joins infer predicates on the keys of a right side.
+        for (how <- Seq("left", "left_anti"))
+          check(cast, numbers, "k", how, technique, onSide(side))
+      }
+      // Nothing drops rows before this cast.
+      val all = table("s, id", "('5', 1), ('7', 2)").selectExpr("CAST(s AS INT) AS k", "id")
+      assert(!isKeptInPlace(check(numbers, all, "k", "full", technique, onSide("right"))))
+    }
+    withSQLConf("spark.sql.ansi.enabled" -> "false") {
+      val cast = text.selectExpr("CAST(s AS INT) AS k", "id")
+      assert(!isKeptInPlace(check(numbers, cast, "k", "full", technique, onSide("right"))))
+    }
+  }
+
   protected def broadcasts(df: DataFrame): Int =
     collectWithSubqueries(df.queryExecution.executedPlan) { case b: BroadcastExchangeLike =>
       b

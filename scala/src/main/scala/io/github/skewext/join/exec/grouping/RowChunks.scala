@@ -206,8 +206,8 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
    * each page after its last row. Afterwards it is empty and accepts other rows.
    */
   def drain(take: (Int, Long, AnyRef, Long, Int) => Unit): Unit = {
-    // `take` may request memory, which must not start another drain.
     checkIntact()
+    // `take` may request memory, which must not start another drain.
     draining = true
     sealChunks()
     notePeak()
