@@ -100,13 +100,13 @@ test-all: $(CLIENT_VENV)/.stamp test ## The same and more: Spark's own suites, a
 # The newest line has more, where adaptive execution, sessions and writes differ from those of 3.5.
 LINE_SUITES := *SkewExtensionsSuite *KeyTypesSuite *LogicalLinksSuite *RepeatableOperatorsSuite \
   *StoragePartitionsSuite *MergeSuite \
-  $(if $(IS_NEWEST),*ExplainSuite *CollatedKeysSuite *NewTypesSuite *StableRowsSuite *WriteCheckSuite \
+  $(if $(IS_NEWEST),*Explain*Suite *CollatedKeysSuite *NewTypesSuite *StableRowsSuite *WriteCheckSuite \
   *ResultStageSuite *SkewedBroadcastCostSuite *JoinExplainProviderSuite *SplitSparkJoinSuite \
   *MultiFullJoinSuite *BadInputSuite *BulkExchangesSuite *OtherShuffleManagerSuite *TableFunctionsSuite \
   *RolledLogSuite *BarrierStagesSuite *UnionOfJoinsSuite *ReplanningSuite *OtherSessionsSuite \
-  *StoppedSessionSuite *ConcurrentAppendsSuite *AsOfJoinSuite *SparkAsOfJoinSuite *DoctorSuite \
-  *LinkageSuite *ScalaApiSuite *ScalaPageSuite *OutputSkewSuite *TechniqueHintsSuite *FailingKeysSuite \
-  *CollatedSortColumnsSuite *RowNumbersSuite)
+  *StoppedSessionSuite *ConcurrentAppendsSuite *AsOfJoinSuite *AsOfToleranceSuite *LatestRowsSuite \
+  *SparkAsOfJoinSuite *DoctorSuite *LinkageSuite *ScalaApiSuite *ScalaPageSuite *OutputSkewSuite \
+  *TechniqueHintsSuite *FailingKeysSuite *CollatedSortColumnsSuite *RowNumbersSuite)
 # Where no Scala suites run, Python tests run more of the functions.
 LINE_TESTS := tests/test_joins.py tests/test_asof.py tests/test_plans.py tests/test_other_sessions.py \
   tests/test_sessions.py::test_a_jar_of_another_line tests/smoke_wheel.py \

@@ -2,12 +2,11 @@ package io.github.skewext.explain
 
 import io.github.skewext.PythonApi
 import io.github.skewext.asof.AsOfTest
-import io.github.skewext.join.{MultiFullJoin, RewrittenJoins, SpreadNullKeys}
+import io.github.skewext.join.{MultiFullJoin, RewrittenJoins}
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.rules.{GuardedRule, SkewConf}
-import io.github.skewext.skew.{SkewReason, SkewTest}
+import io.github.skewext.skew.SkewReason
 
-import org.apache.spark.SparkConf
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Attribute
@@ -26,35 +25,13 @@ private case class PhotonScanExec(child: SparkPlan) extends UnaryExecNode {
 }
 
 /** What `explain` says of the joins of a query. */
-class ExplainSuite extends SkewTest with AsOfTest {
+class ExplainSuite extends ExplainTest with AsOfTest {
 
   private class FailingRule extends Rule[LogicalPlan] {
     override val ruleName: String = "a rule that fails"
     override def apply(plan: LogicalPlan): LogicalPlan =
       throw new IllegalStateException("such a plan\nwas never seen")
   }
-
-  override protected def generatesCode: Boolean = false
-
-  override protected def sparkConf: SparkConf =
-    super.sparkConf.set(SkewConf.MULTI_JOIN_REWRITE.key, "true")
-
-  private def explain(df: DataFrame): Explanation =
-    SqlInternals.withActive(df.sparkSession)(Explainer.explain(df.queryExecution))
-
-  private def one(df: DataFrame): ExplainedJoin = explain(df).joins match {
-    case Seq(join) => join
-    case several => fail(s"${several.size} joins in\n${explain(df)}")
-  }
-
-  private def three: DataFrame =
-    fullJoin("k")(skewed(0, 60), skewed(1, 60).where("v1 > 3"), skewed(2, 60))
-
-  private def left(hot: Int = 0) =
-    skewed(0, if (hot > 0) 800 else 60, hot).withColumnRenamed("k", "l")
-
-  private def stock(l: DataFrame, how: String): DataFrame =
-    l.join(skewed(1, 60), col("l") === col("k"), how)
 
   test("a join that was asked for: planned, not run") {
     val ran = udf((v: Long) => if (v >= 0) throw new IllegalStateException("run") else v)
@@ -248,88 +225,6 @@ class ExplainSuite extends SkewTest with AsOfTest {
     assert(joins.head.inputs.map(_.source).contains("aggregate of join 2"))
   }
 
-  test("skew: split, in ours and in Spark's joins") {
-    val ours = fullJoin("k")(skewed(0, 800, hot = 2), skewed(1, 60))
-    ours.count()
-    assert(
-      one(ours).skew.map(s => s.status -> s.text) ===
-        Seq(ExplainedSkew.NotRun -> ExplainedSkew.NotRunItself))
-    val split = checkSplit(ours).splits
-    val skew = one(ours).skew.head
-    assert(skew.status === ExplainedSkew.Split)
-    assert(skew.text.startsWith(split.describe))
-    assert(
-      (skew.partitions, skew.pieces, skew.residuals) ===
-        ((split.partitions.size, split.pieces, split.residuals)))
-    assert(one(ours).origin.status === Origin.AskedFor)
-
-    val sparks = stock(left(2), "full")
-    checkSplit(sparks)
-    val explained = one(sparks)
-    assert(explained.title === "SplitJoin full outer [l = k]")
-    assert(explained.skew.map(_.status) === Seq(ExplainedSkew.Split))
-    assert(explained.origin === Origin(Origin.LeftAlone, RewriteReason.TwoInputs.text))
-    assert(explained.execution.isEmpty)
-
-    val bySpark = stock(left(2), "inner")
-    bySpark.collect()
-    assert(
-      one(bySpark).skew.map(s => s.status -> s.text) ===
-        Seq(ExplainedSkew.Split -> SkewReason.SplitBySpark.text))
-  }
-
-  test("skew: left whole, for a reason") {
-    val grouped = fullJoin("k")(skewed(0, 800, hot = 2), skewed(1, 60)).groupBy("k").count()
-    grouped.collect()
-    val skew = one(grouped).skew.head
-    assert(skew.status === ExplainedSkew.Whole)
-    assert(skew.text === SkewReason.KeysTogether.text)
-    assert(skew.advice === Some(SkewReason.KeysTogether.advice))
-    def together(df: DataFrame) = one(df).execution.get.nullKeys
-    assert(together(grouped).startsWith("in one task (an operator above or another join"))
-    val byKey = skewed(1, 60).groupBy("k").agg(max("v1").as("v1"))
-    for (input <- Seq(byKey, skewed(1, 60).repartition(col("k")))) {
-      assert(
-        together(fullJoin("k")(skewed(0, 60), input)) ===
-          "in one task (already partitioned by the key: input 1)")
-    }
-    val even = three
-    even.collect()
-    assert(one(even).skew.head.text === SkewReason.NotSkewed.text)
-    assert(one(even).skew.head.advice.isEmpty)
-  }
-
-  test("not looked at: switched off, not adaptive") {
-    def why(df: DataFrame) = one(df).skew.map(s => s.status -> s.text)
-    withSQLConf("spark.sql.adaptive.enabled" -> "false") {
-      val df = three
-      df.collect()
-      assert(why(df) === Seq(ExplainedSkew.Ignored -> "the plan is not adaptive"))
-      assert(one(df).execution.get.nullKeys.endsWith("(the plan is not adaptive)"))
-      assert(one(df).execution.get.exchanges === 3)
-    }
-    withSQLConf(SkewConf.EXCLUDED_RULES.key -> SpreadNullKeys.ruleName) {
-      val df = three
-      df.collect()
-      assert(
-        one(df).execution.get.nullKeys
-          .endsWith(s"(${SpreadNullKeys.ruleName} is in ${SkewConf.EXCLUDED_RULES.key})"))
-    }
-    withSQLConf(SkewConf.SKEW_ENABLED.key -> "false") {
-      assert(why(three) === Seq(ExplainedSkew.Ignored -> s"${SkewConf.SKEW_ENABLED.key} is false"))
-    }
-    withSQLConf(Off) {
-      val explanation = explain(again(three))
-      assert(
-        explanation.notes === Seq(
-          s"${SkewConf.ENABLED.key} is false, so Spark plans all joins alone."))
-      val join = explanation.joins.head
-      assert(join.origin.status === Origin.SwitchedOff)
-      assert(join.origin.detail === Some("[k] full outer, 3 inputs"))
-      assert(join.operators === Seq("SortMergeJoin", "SortMergeJoin"))
-    }
-  }
-
   test("small inputs beside a large one are broadcast") {
     withSQLConf(
       SkewConf.MULTI_JOIN_BROADCAST.key -> "true",
@@ -350,53 +245,6 @@ class ExplainSuite extends SkewTest with AsOfTest {
     }
   }
 
-  test("joins in subqueries, unions, common table expressions and commands") {
-    left().createOrReplaceTempView("l")
-    skewed(1, 60).createOrReplaceTempView("r")
-    val places = explain(spark.sql("""WITH c AS (SELECT l, v1 FROM l FULL JOIN r ON l = k)
-        |SELECT l, (SELECT max(v1) FROM l JOIN r ON l = k) AS m FROM c
-        |UNION ALL SELECT l, 0 FROM l LEFT ANTI JOIN r ON l = k""".stripMargin)).joins
-    assert(places.map(_.place).sorted === Seq(Place.Query, Place.Query, Place.Subquery))
-    assert(
-      places.map(_.title.split(" \\[").head).toSet ===
-        Set("SortMergeJoin full outer", "SortMergeJoin left anti", "SortMergeJoin inner"))
-    assert(places.map(_.number) === Seq(1, 2, 3))
-    withTable("made", "into") {
-      spark.sql("CREATE TABLE into (l BIGINT, v1 BIGINT) USING parquet")
-      val insert = spark.sql("INSERT INTO into SELECT l, v1 FROM l FULL JOIN r ON l = k")
-      assert(one(insert).place === Place.Command)
-      assert(one(insert).skew.map(_.text) === Seq(SkewReason.NotSkewed.text))
-      val made =
-        spark.sql("CREATE TABLE made USING parquet AS SELECT l, v1 FROM l FULL JOIN r ON l = k")
-      assert(one(made).place === Place.Command)
-    }
-  }
-
-  test("a join that Spark takes out while the query runs") {
-    val df = stock(left().where("v0 < 0 or l is null and l is not null or v0 > 1000"), "inner")
-    assert(explain(df).joins.size === 1)
-    assert(explain(df).notes.isEmpty)
-    df.collect()
-    val explanation = explain(df)
-    assert(explanation.joins.isEmpty)
-    assert(explanation.notes.head.startsWith("A join is not in the plan any more"))
-  }
-
-  test("joins in cached data") {
-    val cached = three.cache()
-    try {
-      val above = cached.groupBy("k").count()
-      assert(one(above).place === Place.Cached)
-      assert(one(cached).place === Place.Cached)
-      assert(one(above).skew.map(_.status) === Seq(ExplainedSkew.NotRun))
-      above.collect()
-      assert(one(above).skew.map(_.text) === Seq(SkewReason.NotSkewed.text))
-      assert(explain(cached.union(cached)).joins.size === 1)
-    } finally {
-      cached.unpersist(blocking = true)
-    }
-  }
-
   test("columns that use other columns twice, again and again") {
     val stacked = (0 until 40).foldLeft(skewed(0, 60)) { (rows, i) =>
       rows.withColumn("s0", when(col("s0") === s"$i", "x").otherwise(col("s0")))
@@ -407,12 +255,6 @@ class ExplainSuite extends SkewTest with AsOfTest {
       assert(join.inputs.head.filters.exists(_.contains("s0 = 'x'")), join)
       assert(join.inputs.head.pushed.isEmpty)
     } finally cached.unpersist(blocking = true)
-  }
-
-  test("a join of joins: inputs are called by their number") {
-    val joins = explain(fullJoin("k")(three.drop("s0", "s1", "s2"), skewed(3, 60))).joins
-    assert(joins.size === 2 || joins.map(_.inputs.size) === Seq(4), joins)
-    if (joins.size == 2) assert(joins.head.inputs.map(_.source) === Seq("join 2", "Range"))
   }
 
   test("sessions without the extension, and such that registered late") {
@@ -474,14 +316,6 @@ class ExplainSuite extends SkewTest with AsOfTest {
     // What is wrong with the query itself is an error as ever.
     val stream = spark.readStream.format("rate").load()
     intercept[AnalysisException](explain(stream))
-  }
-
-  test("joins that Spark makes of EXISTS") {
-    skewed(0, 60).createOrReplaceTempView("a")
-    skewed(1, 60).createOrReplaceTempView("b")
-    val exists =
-      spark.sql("SELECT * FROM a WHERE EXISTS (SELECT 1 FROM b WHERE a.k = b.k) OR a.v0 = 1")
-    assert(one(exists).title.contains("existence"))
   }
 
   test("a rule that failed in the session, and in no other") {

@@ -1,0 +1,154 @@
+package io.github.skewext.asof
+
+import org.apache.spark.sql.functions.expr
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.{AnalysisException, Row}
+
+/** Tolerances of as-of joins, against exact distances. */
+class AsOfToleranceSuite extends AsOfTables {
+
+  /**
+   * Joins each time with each other one, under a key of their own, and compares with exact
+   * distances.
+   *
+   * @param value SQL of the number of a time `t` or `bt`
+   */
+  private def checkTolerances(times: Seq[String], value: String, tolerances: Seq[(String, String)])(
+      filters: String*): Unit = {
+    val pairs = table(
+      "k, t, bt",
+      (for {
+        (t, i) <- times.zipWithIndex
+        (bt, j) <- times.zipWithIndex
+      } yield s"(${i * times.size + j}, $t, $bt)").mkString(", "))
+    def number(time: String) = s"CAST(${value.replace("?", time)} AS DECIMAL(38, 10))"
+    for {
+      (tolerance, exact) <- tolerances
+      direction <- Seq("backward", "forward", "nearest")
+      filter <- "true" +: filters
+    } withClue(s"$tolerance, $direction, $filter: ") {
+      val side = direction match {
+        case "backward" => "bt <= t"
+        case "forward" => "bt >= t"
+        case _ => "true"
+      }
+      // Filters on the spine bound the versions.
+      val df = asOf(pairs.select("k", "t").where(filter), "t", "inner")(
+        Versions(pairs.select("k", "bt"), "bt", direction, tolerance))
+      assertSameRows(
+        df.select("k").collect().toSeq,
+        pairs
+          .where(filter)
+          .where(s"$side AND abs(${number("t")} - ${number("bt")}) <= $exact")
+          .select("k")
+          .collect()
+          .toSeq,
+        "exact distances")
+    }
+  }
+
+  test("a tolerance in days may be larger than the distance of any dates") {
+    val dates = Seq("1901-01-01", "1969-12-31", "1970-01-01", "2024-01-01", "2024-02-01")
+      .map(d => s"DATE'$d'") ++ Seq("2147483647", "-2147483648").map(d =>
+      s"date_from_unix_date($d)")
+    checkTolerances(
+      dates,
+      "unix_date(?)",
+      Seq("2147483647" -> "2147483647", "INTERVAL '100000000' DAY" -> "100000000", "31" -> "31"))(
+      "t >= DATE'1970-01-01'",
+      "t <= DATE'1970-01-01'")
+    for (ansi <- Seq("false", "true")) withSQLConf(SQLConf.ANSI_ENABLED.key -> ansi) {
+      val tolerances = Seq("3000000000L", "9223372036854775807L", "99999999999999999999BD")
+      checkTolerances(dates, "unix_date(?)", tolerances.map(t => t -> t))()
+    }
+  }
+
+  test("between dates, a tolerance counts whole days") {
+    val hours = Seq("INTERVAL '36' HOUR", "make_interval(0, 0, 0, 1, 12)")
+    checkTolerances(
+      (1 to 5).map(d => s"DATE'2024-01-0$d'"),
+      "unix_date(?)",
+      (hours :+ "1.5D").map(_ -> "1") :+ "INTERVAL '23' HOUR" -> "0")("t >= DATE'2024-01-03'")
+    // Versions have other times.
+    val day = table("k, t", "(1, DATE'2024-01-03')")
+    for {
+      tolerance <- hours
+      (at, expected) <- Seq("01 12:00:00" -> 1, "01 11:59:59" -> 0, "04 12:00:00" -> 1)
+      of <- Seq("TIMESTAMP", "TIMESTAMP_NTZ")
+    } withClue(s"$tolerance $of $at: ") {
+      val direction = if (at < "03") "backward" else "forward"
+      val versions = table("k, bt", s"(1, $of'2024-01-$at')")
+      val df = asOf(day, "t", "inner")(Versions(versions, "bt", direction, tolerance))
+      assert(df.count() === expected)
+    }
+    val endOfMonth = table("k, t", "(1, DATE'2024-03-31')")
+    for ((at, expected) <- Seq("27" -> 1, "26" -> 0)) {
+      val versions = table("k, bt", s"(1, DATE'2024-02-$at')")
+      val v = Versions(versions, "bt", tolerance = "make_interval(0, 1, 0, 1, 30)")
+      assert(asOf(endOfMonth, "t", "inner")(v).count() === expected, at)
+    }
+  }
+
+  test("a tolerance is added in the type in which times are compared") {
+    for {
+      (time, tolerance, near, far) <- Seq(
+        ("2147483647", "5", "2147483652L", "2147483653L"),
+        ("127Y", "5Y", "132", "133"),
+        ("32767S", "5", "32772L", "9000000000L"),
+        ("2147483647", "5", "2147483652D", "9e9D"),
+        ("float('3e38')", "float('1e38')", "3.5e38D", "9e38D"))
+      (version, expected) <- Seq(near -> 1, far -> 0)
+    } withClue(s"$time $version: ") {
+      val versions = table("k, bt", s"(1, $version)")
+      val df = asOf(table("k, t", s"(1, $time)"), "t", "inner")(
+        Versions(versions, "bt", "forward", tolerance))
+      assert(df.count() === expected)
+    }
+  }
+
+  test("a tolerance of decimals is exact") {
+    val times = Seq("0", "0.5", "-0.5", "1", "0.500000001", "99999999999999999999")
+    checkTolerances(
+      times.map(t => s"CAST($t AS DECIMAL(38, 18))"),
+      "?",
+      Seq("0.5BD", "1", "99999999999999999998BD").map(t => t -> t))()
+    // Spark's difference has the scale 17.
+    val nines = "0.999999999999999999BD"
+    def found(spineTime: String, time: String) =
+      asOf(table("k, t", s"(1, $spineTime)"), "t", "inner")(
+        Versions(table("k, bt", s"(1, $time)"), "bt", "nearest", nines)).count()
+    assert(found("1L", "0L") === 0)
+    def decimal(n: String) = s"CAST($n AS DECIMAL(38, 18))"
+    assert(found(decimal("1"), decimal("0")) === 0)
+    assert(found(decimal("1"), decimal("0.000000000000000001")) === 1)
+    assert(found(decimal("0"), decimal("0.999999999999999999")) === 1)
+    // No two times are so far apart.
+    val decimals = spine.withColumn("t", expr(decimal("t")))
+    def rows(versions: Versions) = asOf(decimals, "t")(versions).collect().toSet
+    assert(
+      rows(Versions(prices, "at", tolerance = "1" + "0" * 20 + "BD")) ===
+        rows(Versions(prices, "at")))
+  }
+
+  test("an infinite tolerance is none") {
+    for ((of, suffix) <- Seq("double" -> "D", "float" -> "F")) {
+      val infinity = s"$of('Infinity')"
+      val times = s"(1, 1$suffix), (2, $infinity), (3, $of('-Infinity')), (4, $of('NaN'))"
+      val versions = s"(1, $of('-Infinity')), (2, 0$suffix), (3, $of('-Infinity')), (4, 0$suffix)"
+      def joined(tolerance: String) = asOf(table("k, t", times), "t", "inner")(
+        Versions(table("k, bt", versions), "bt", "nearest", tolerance))
+      checkAnswer(joined(infinity).select("k"), (1 to 4).map(Row(_)))
+      checkAnswer(joined(s"1$suffix").select("k"), Row(3))
+      val wrong = intercept[AnalysisException](joined(s"$of('NaN')"))
+      assert(wrong.getMessage.contains("tolerance of input 1 (counting from 0) is NaN"))
+    }
+    assert(
+      intercept[AnalysisException](
+        asOf(spine.selectExpr("k", "DATE'2020-01-01' AS t"), "t")(
+          Versions(
+            prices.selectExpr("k", "DATE'2020-01-01' AS at"),
+            "at",
+            tolerance = "double('Infinity')"))).getMessage
+        .contains("does not fit times of type DATE"))
+  }
+}

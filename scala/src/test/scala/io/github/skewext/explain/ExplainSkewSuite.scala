@@ -1,0 +1,95 @@
+package io.github.skewext.explain
+
+import io.github.skewext.join.SpreadNullKeys
+import io.github.skewext.rewrite.RewriteReason
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.skew.SkewReason
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.functions._
+
+/** What `explain` says of splits, and of the partitions that stay whole. */
+class ExplainSkewSuite extends ExplainTest {
+
+  test("skew: split, in ours and in Spark's joins") {
+    val ours = fullJoin("k")(skewed(0, 800, hot = 2), skewed(1, 60))
+    ours.count()
+    assert(
+      one(ours).skew.map(s => s.status -> s.text) ===
+        Seq(ExplainedSkew.NotRun -> ExplainedSkew.NotRunItself))
+    val split = checkSplit(ours).splits
+    val skew = one(ours).skew.head
+    assert(skew.status === ExplainedSkew.Split)
+    assert(skew.text.startsWith(split.describe))
+    assert(
+      (skew.partitions, skew.pieces, skew.residuals) ===
+        ((split.partitions.size, split.pieces, split.residuals)))
+    assert(one(ours).origin.status === Origin.AskedFor)
+
+    val sparks = stock(left(2), "full")
+    checkSplit(sparks)
+    val explained = one(sparks)
+    assert(explained.title === "SplitJoin full outer [l = k]")
+    assert(explained.skew.map(_.status) === Seq(ExplainedSkew.Split))
+    assert(explained.origin === Origin(Origin.LeftAlone, RewriteReason.TwoInputs.text))
+    assert(explained.execution.isEmpty)
+
+    val bySpark = stock(left(2), "inner")
+    bySpark.collect()
+    assert(
+      one(bySpark).skew.map(s => s.status -> s.text) ===
+        Seq(ExplainedSkew.Split -> SkewReason.SplitBySpark.text))
+  }
+
+  test("skew: left whole, for a reason") {
+    val grouped = fullJoin("k")(skewed(0, 800, hot = 2), skewed(1, 60)).groupBy("k").count()
+    grouped.collect()
+    val skew = one(grouped).skew.head
+    assert(skew.status === ExplainedSkew.Whole)
+    assert(skew.text === SkewReason.KeysTogether.text)
+    assert(skew.advice === Some(SkewReason.KeysTogether.advice))
+    def together(df: DataFrame) = one(df).execution.get.nullKeys
+    assert(together(grouped).startsWith("in one task (an operator above or another join"))
+    val byKey = skewed(1, 60).groupBy("k").agg(max("v1").as("v1"))
+    for (input <- Seq(byKey, skewed(1, 60).repartition(col("k")))) {
+      assert(
+        together(fullJoin("k")(skewed(0, 60), input)) ===
+          "in one task (already partitioned by the key: input 1)")
+    }
+    val even = three
+    even.collect()
+    assert(one(even).skew.head.text === SkewReason.NotSkewed.text)
+    assert(one(even).skew.head.advice.isEmpty)
+  }
+
+  test("not looked at: switched off, not adaptive") {
+    def why(df: DataFrame) = one(df).skew.map(s => s.status -> s.text)
+    withSQLConf("spark.sql.adaptive.enabled" -> "false") {
+      val df = three
+      df.collect()
+      assert(why(df) === Seq(ExplainedSkew.Ignored -> "the plan is not adaptive"))
+      assert(one(df).execution.get.nullKeys.endsWith("(the plan is not adaptive)"))
+      assert(one(df).execution.get.exchanges === 3)
+    }
+    withSQLConf(SkewConf.EXCLUDED_RULES.key -> SpreadNullKeys.ruleName) {
+      val df = three
+      df.collect()
+      assert(
+        one(df).execution.get.nullKeys
+          .endsWith(s"(${SpreadNullKeys.ruleName} is in ${SkewConf.EXCLUDED_RULES.key})"))
+    }
+    withSQLConf(SkewConf.SKEW_ENABLED.key -> "false") {
+      assert(why(three) === Seq(ExplainedSkew.Ignored -> s"${SkewConf.SKEW_ENABLED.key} is false"))
+    }
+    withSQLConf(Off) {
+      val explanation = explain(again(three))
+      assert(
+        explanation.notes === Seq(
+          s"${SkewConf.ENABLED.key} is false, so Spark plans all joins alone."))
+      val join = explanation.joins.head
+      assert(join.origin.status === Origin.SwitchedOff)
+      assert(join.origin.detail === Some("[k] full outer, 3 inputs"))
+      assert(join.operators === Seq("SortMergeJoin", "SortMergeJoin"))
+    }
+  }
+}
