@@ -8,7 +8,7 @@ import scala.collection.JavaConverters._
 import io.github.skewext.Joins.listed
 import io.github.skewext.bucket.{BucketedWriter, WrittenBuckets}
 import io.github.skewext.explain.Doctor
-import io.github.skewext.explain.report.{QueryReport, SkewReport}
+import io.github.skewext.explain.report.{JoinStages, QueryReport, SkewReport}
 import io.github.skewext.rules.{LoadedExtension, SkewConf, SparkLine}
 import io.github.skewext.technique.SkewTechniques
 
@@ -191,7 +191,7 @@ object PythonApi {
    */
   def eventLog(session: SparkSession, path: String): EventLog = {
     Joins.requireSupportedSpark()
-    new EventLog(path, session.sessionState.newHadoopConf())
+    new EventLog(path, session.sessionState.newHadoopConf(), JoinStages.isJoin)
   }
 
   /** The report on a query in an event log; null for the longest finished query with a join. */

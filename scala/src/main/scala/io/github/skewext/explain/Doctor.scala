@@ -153,10 +153,8 @@ object Doctor {
       if (LoadedExtension.isIn(session) || part.isLate && LoadedExtension.canPlanIn(session)) None
       else Some(LoadedExtension.Missing)
     lazy val misfit = rules.flatMap(rule => unfit(rule.stripPrefix(Ours))).headOption
-    lazy val off = part.settings.find(!conf.getConfString(_).toBoolean).map(_ + " is false")
-    lazy val excluded = rules.find(Origins.isExcluded(conf, _)).map { rule =>
-      s"the rule ${rule.split('.').last} is excluded by a setting"
-    }
+    lazy val off = part.settings.find(!conf.getConfString(_).trim.toBoolean).map(_ + " is false")
+    lazy val excluded = rules.flatMap(Origins.whyExcluded(conf, _)).headOption
     absent
       .orElse(misfit)
       .orElse(off)
@@ -165,7 +163,7 @@ object Doctor {
   }
 
   private def unfit(rule: String): Option[String] =
-    Linkage.faultOf(s"$Ours$rule.").map("its classes do not fit this Spark: " + _)
+    Linkage.faultOf(s"$Ours$rule.").map(Origins.misfit)
 
   private def pointMissing: Option[String] = ExtensionPoints.missing
 

@@ -25,7 +25,7 @@ private[skewext] object ExplainedAsOf {
         s"${ExplainedInputs.sql(join.times.head)}: ${tables.mkString("; ")}"
       val grouping =
         if (join.groupsByHash) "hash, and a sort of each key by time" else "sort by key and time"
-      val nullKeys = if (isBroadcast) "not shuffled" else "in one task, unless it is split"
+      val nullKeys = if (isBroadcast) "not shuffled" else ExplainedNullKeys.OneTask
       Some((title, ExplainedExecution.of(plan, grouping, nullKeys)))
     case latest: LatestRowsExec =>
       val columns = latest.order.map(o => ExplainedInputs.sql(o.child))

@@ -6,6 +6,7 @@ import io.github.skewext.shuffle.{BulkShuffleExchangeExec, ColumnShuffleExchange
 import io.github.skewext.skew.exec.KeySketchExec
 
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.sql.internal.SQLConf
 
 /** The execution of our operator, read from its plan. */
@@ -23,7 +24,14 @@ private[skewext] object ExplainedExecution {
       bulk = exchanges.count(_.isInstanceOf[BulkShuffleExchangeExec]),
       columns = exchanges.count(_.isInstanceOf[ColumnShuffleExchangeExec]),
       byRow = exchanges.flatMap(_.getTagValue(BulkShuffleExchangeExec.WhyRows)).distinct,
-      counted = exchanges.count(_.exists(_.isInstanceOf[KeySketchExec])))
+      counted = exchanges.count(_.children.exists(isSampled)))
+  }
+
+  /** The exchanges of a join below have samples of their own keys. */
+  private def isSampled(plan: SparkPlan): Boolean = plan match {
+    case _: KeySketchExec => true
+    case _: Exchange => false
+    case other => other.children.exists(isSampled)
   }
 
   private def rows(join: MultiJoinExec, conf: SQLConf): String =

@@ -18,7 +18,10 @@ private[skewext] object ExplainedNullKeys {
   def of(join: MultiJoinExec, adaptive: Boolean, conf: SQLConf): String =
     if (join.spreadNullKeys) "spread over all tasks"
     else if (!SpreadNullKeys.canComeOut(join)) "none in the result"
-    else s"in one task (${whyTogether(join, adaptive, conf)})"
+    else s"$OneTask (${whyTogether(join, adaptive, conf)})"
+
+  /** Pieces of a split partition share the rows. */
+  val OneTask = "in one task, unless it is split"
 
   /**
    * The same for the source of a MERGE, if the source must not be split and the join returns its
@@ -46,7 +49,7 @@ private[skewext] object ExplainedNullKeys {
     else if (!conf.getConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS)) {
       s"${SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key} is false"
     } else if (rule.isDefined) {
-      s"${rule.get} is in ${SkewConf.EXCLUDED_RULES.key}"
+      rule.get
     } else if (join.children.forall(_.outputPartitioning == SinglePartition)) {
       "there is only one partition"
     } else if (partitioned.nonEmpty) {
@@ -68,13 +71,13 @@ private[skewext] object ExplainedNullKeys {
       }
     }
 
-  /** The excluded rule that would spread the rows. Both are for the source of a MERGE. */
+  /** Why a rule that would spread the rows does not run. Both are for the source of a MERGE. */
   private def excluded(join: SparkPlan, conf: SQLConf): Option[String] = {
     val ofSource = join match {
       case _: MultiJoinExec => Nil
       case _ => Seq(SpreadSourceNullKeys)
     }
-    (SpreadNullKeys +: ofSource).map(_.ruleName).find(SkewConf.excludes(conf, _))
+    (SpreadNullKeys +: ofSource).flatMap(rule => Origins.whyExcluded(conf, rule.ruleName)).headOption
   }
 
   def exchangeOf(input: SparkPlan): Option[ShuffleExchangeLike] = input match {

@@ -9,6 +9,7 @@ import io.github.skewext.rules.{ExtensionPoints, Guard, LoadedExtension, SkewCon
 
 import org.apache.spark.sql.catalyst.plans.logical.{AsOfJoin, Join, LogicalPlan}
 import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution, SparkPlan}
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 
 /**
@@ -28,7 +29,9 @@ object Explainer {
 
   private def explain(query: QueryExecution, plansCommands: Boolean): Explanation =
     if (SparkLine.isOurs) {
-      new Explainer(query, plansCommands).explanation
+      ExplanationJson.mapped(
+        new Explainer(query, plansCommands).explanation,
+        SqlInternals.redacted(query.sparkSession.sessionState.conf))
     } else {
       Explanation(Seq(SparkLine.unsupported), Nil)
     }

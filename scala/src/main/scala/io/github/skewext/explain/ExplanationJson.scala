@@ -11,12 +11,17 @@ object ExplanationJson {
 
   private implicit val formats: Formats = DefaultFormats
 
-  /** @param shown a function from each text to its written form. */
-  def of(explanation: Explanation, shown: String => String = identity): String =
-    Json.text(Json.tree(explanation).snakizeKeys.map {
-      case JString(text) => JString(shown(text))
-      case other => other
-    })
+  def of(explanation: Explanation): String = Json.text(Json.tree(explanation).snakizeKeys)
+
+  /** The same explanation with other texts. */
+  def mapped(explanation: Explanation, text: String => String): Explanation =
+    Json
+      .tree(explanation)
+      .map {
+        case JString(old) => JString(text(old))
+        case other => other
+      }
+      .extract[Explanation]
 
   /** Reads JSON that this version wrote, or a version with the same fields. */
   def read(json: String): Explanation = parse(json).camelizeKeys.extract[Explanation]

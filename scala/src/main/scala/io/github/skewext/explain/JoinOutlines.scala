@@ -25,9 +25,12 @@ private[skewext] class JoinOutlines(session: SparkSession, plansAgain: Boolean) 
     else if (!loaded) Some(LoadedExtension.Missing)
     else None
 
-  private lazy val rewritesNothing = plansAgain && (off.isDefined ||
-    !conf.getConf(SkewConf.MULTI_JOIN_REWRITE) ||
-    Origins.isExcluded(conf, RewriteJoinChains.ruleName))
+  /** The reason why no join is rewritten, of which the rewrite itself knows nothing. */
+  private lazy val noRewrite =
+    off.orElse(Origins.whyExcluded(conf, RewriteJoinChains.ruleName))
+
+  private lazy val rewritesNothing =
+    plansAgain && (noRewrite.isDefined || !conf.getConf(SkewConf.MULTI_JOIN_REWRITE))
 
   def of(found: PlannedJoin, number: Int): ExplainedJoin = {
     val adaptive = found.adaptive
@@ -53,7 +56,7 @@ private[skewext] class JoinOutlines(session: SparkSession, plansAgain: Boolean) 
           Some(ExplainedExecution.of(join, adaptive.isDefined, conf)))
       case (None, Some(join)) => outline(Operators.describe(join), Origins.ofBroadcast(join))
       case _ =>
-        val reason = Origins.ofSparks(found.joins.flatMap(_.logical), off, plansAgain)
+        val reason = Origins.ofSparks(found.joins.flatMap(_.logical), noRewrite, plansAgain)
         val gain =
           if (rewritesNothing && reason.status == Origin.LeftAlone) {
             PossibleRewrite.adviceOn(found, session)

@@ -4,7 +4,7 @@ import io.github.skewext.join.hint.TechniqueHint
 import io.github.skewext.join.optimizer.LowerMultiFullJoin
 import io.github.skewext.join.{MultiFullJoin, RewrittenJoins}
 import io.github.skewext.rewrite.{RewriteJoinChains, RewriteReason}
-import io.github.skewext.rules.{Guard, LogicalJoinRules, Reason, RuleName, SkewConf}
+import io.github.skewext.rules.{Guard, Linkage, LogicalJoinRules, Reason, RuleName, SkewConf}
 import io.github.skewext.technique.{PlanSkewJoins, TechniqueReason}
 
 import org.apache.spark.sql.catalyst.plans.LeftExistence
@@ -149,8 +149,20 @@ private[skewext] object Origins {
     case _ => 1
   }
 
-  def isExcluded(conf: SQLConf, rule: String): Boolean =
+  private def isExcluded(conf: SQLConf, rule: String): Boolean =
     SkewConf.excludes(conf, rule) || RuleName.isIn(LogicalJoinRules.excluded(conf), rule)
+
+  /** The reason why a rule does not run, if it is excluded or does not fit this Spark. */
+  def whyExcluded(conf: SQLConf, rule: String): Option[String] =
+    Linkage.faultOf(rule).map(misfit).orElse {
+      if (isExcluded(conf, rule)) {
+        Some(s"the rule ${rule.split('.').last} is excluded by a setting")
+      } else {
+        None
+      }
+    }
+
+  def misfit(fault: String): String = s"its classes do not fit this Spark: $fault"
 
   /** A copy of the query without the stages that adaptive execution has put into it. */
   def withoutStages(plan: LogicalPlan): LogicalPlan = plan.clone().transformUp {

@@ -8,7 +8,7 @@ import io.github.skewext.stable.{ComparedByBytes, StableRows}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.QueryPlan
-import org.apache.spark.sql.catalyst.plans.physical.{AllTuples, BroadcastDistribution, ClusteredDistribution, HashPartitioning, Partitioning, PartitioningCollection, RangePartitioning, SinglePartition, UnspecifiedDistribution}
+import org.apache.spark.sql.catalyst.plans.physical.{AllTuples, BroadcastDistribution, ClusteredDistribution, Distribution, HashPartitioning, OrderedDistribution, Partitioning, PartitioningCollection, RangePartitioning, SinglePartition, UnspecifiedDistribution}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange._
@@ -18,8 +18,8 @@ import org.apache.spark.sql.execution.exchange._
  * rows match nothing, so they may be in any partition. But then the output is no longer partitioned
  * by the key, nulls included. So a join stays unchanged
  *
- *  - below a node that requires a distribution (an aggregate, a window, another join), or below a
- *    shuffle of the user: the partitions of this join may save another shuffle there;
+ *  - below a node whose shuffle its partitions save: an aggregate, a window or another join by the
+ *    key, or `repartition` by the key;
  *  - if an input already has the distribution (a bucketed table, storage partitions), or gets it
  *    from a shuffle of its own (an input that is grouped by the key): it would need another one
  *    ([[NullKeySpreading.saves]]);
@@ -29,7 +29,10 @@ import org.apache.spark.sql.execution.exchange._
 private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
   import NullKeySpreading._
 
-  /** The join with spread rows, if the node is a join that the rule spreads. */
+  /** Whether the node is a join that can return rows with a null key, and one for the rule. */
+  protected def hasNullKeys(node: SparkPlan): Boolean
+
+  /** The join with spread rows, if the rule spreads them. */
   protected def spread(join: SparkPlan, query: Query): Option[SparkPlan]
 
   protected def isEnabled: Boolean =
@@ -40,22 +43,37 @@ private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
 
   private def visit(plan: SparkPlan, query: Query): SparkPlan =
     spread(plan, query).getOrElse(plan match {
-      // Spark never removes this shuffle, whatever the partitions below are.
-      case shuffle: ShuffleExchangeExec if isRebalance(shuffle) =>
-        shuffle.mapChildren(visit(_, query))
-      // Joins below this node stay unchanged, because it may rely on their partitions.
-      case _: ShuffleExchangeLike => plan
-      case node if node.requiredChildDistribution.forall(ignoresPartitioning(_)) =>
-        node.mapChildren(visit(_, query))
-      case node => node
+      // Spark removes a shuffle of the user if the partitions below are the same.
+      case shuffle: ShuffleExchangeLike =>
+        val replaces = shuffle.outputPartitioning match {
+          case HashPartitioning(by, _) if !isRebalance(shuffle) =>
+            shuffle.children.exists(usesPartitioning(_, ClusteredDistribution(by), query))
+          case _ => false
+        }
+        if (replaces) shuffle else shuffle.mapChildren(visit(_, query))
+      case node =>
+        val kept = node.children.zip(node.requiredChildDistribution).map {
+          case (child, distribution) if usesPartitioning(child, distribution, query) => child
+          case (child, _) => visit(child, query)
+        }
+        if (kept.size == node.children.size) node.withNewChildren(kept) else node
     })
 
-  private def ignoresPartitioning(distribution: Any): Boolean = distribution match {
-    case UnspecifiedDistribution | AllTuples | _: BroadcastDistribution => true
-    case _ => false
+  /** Whether the node above needs no shuffle because of the partitions of its child. */
+  private def usesPartitioning(
+      child: SparkPlan,
+      required: Distribution,
+      query: Query): Boolean = required match {
+    // Partitions by hash are in no order.
+    case UnspecifiedDistribution | AllTuples | _: BroadcastDistribution | _: OrderedDistribution =>
+      false
+    // To know the partitions takes long.
+    case by: ClusteredDistribution =>
+      !child.exists(hasNullKeys) || saves(query.partitioning(child), by)
+    case _ => true
   }
 
-  private def isRebalance(shuffle: ShuffleExchangeExec): Boolean = shuffle.shuffleOrigin match {
+  private def isRebalance(shuffle: ShuffleExchangeLike): Boolean = shuffle.shuffleOrigin match {
     case REBALANCE_PARTITIONS_BY_COL | REBALANCE_PARTITIONS_BY_NONE => true
     case _ => false
   }

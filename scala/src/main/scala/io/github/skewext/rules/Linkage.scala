@@ -58,7 +58,8 @@ private[skewext] object Linkage {
     else faults.get(packageOf(ruleName)).orElse(faults.get("join"))
 
   private def packageOf(className: String): String =
-    className.stripPrefix(Ours).split('.') match {
+    // A name may be a package, with a dot at its end.
+    className.stripPrefix(Ours).split("\\.", -1) match {
       case parts if className.startsWith(Ours) && parts.length > 1 => parts.head
       case _ => Shared
     }

@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, UnknownPartitioning}
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
 
 class SpreadNullKeysSuite extends MultiJoinTest {
@@ -55,6 +56,41 @@ class SpreadNullKeysSuite extends MultiJoinTest {
         val df = fullJoin("k")(withNulls, ranges)
         checkJoin(df)
         assert(operator(df).spreadNullKeys, df.queryExecution.executedPlan)
+      }
+    }
+  }
+
+  test("spreads null keys below operators that do not use the partitions by key") {
+    withSQLConf("spark.sql.adaptive.enabled" -> "true") {
+      def nulls(i: Int) = spark
+        .range(60)
+        .selectExpr("if(id % 2 = 0, null, id % 7) AS k", s"id AS v$i", s"id % 5 AS w$i")
+      def joined = fullJoin("k")(nulls(0), nulls(1), nulls(2))
+      val byAnother = Window.partitionBy("w0").orderBy("v0", "v1", "v2")
+      for ((name, build, spreads) <- Seq[(String, DataFrame => DataFrame, Boolean)](
+          ("order by", _.orderBy("v0", "v1", "v2"), true),
+          ("group by another column", _.groupBy("w0").agg(count("k"), sum("v1")), true),
+          ("group by the key", _.groupBy("k").agg(count("*"), sum("v1")), false),
+          ("group by the key and more", _.groupBy("k", "w0").agg(sum("v1")), false),
+          ("count of distinct values", _.agg(count_distinct(col("w1"))), true),
+          ("window by another column", _.withColumn("n", row_number().over(byAnother)), true),
+          (
+            "window by the key",
+            _.withColumn("n", count("*").over(Window.partitionBy("k"))),
+            false),
+          ("join by another column", _.join(nulls(3).drop("k").hint("merge"), col("w0") === col("w3")), true),
+          ("join by the key", _.join(nulls(3).hint("merge"), Seq("k"), "left"), false),
+          ("repartition", _.repartition(3), true),
+          ("repartition by another column", _.repartition(3, col("w0")), true),
+          ("repartition by the key", _.repartition(col("k")), false),
+          ("range", _.repartitionByRange(3, col("k")), true),
+          (
+            "group by another column of rows grouped by the key",
+            _.groupBy("k").agg(max("w0").as("w")).groupBy("w").count(),
+            false))) withClue(s"$name: ") {
+        val df = build(joined)
+        assertSameRows(df.collect().toSeq, rowsWhenOff(df), "the same query with skewext off")
+        assert(operator(df).spreadNullKeys === spreads, df.queryExecution.executedPlan)
       }
     }
   }

@@ -3,19 +3,33 @@ package io.github.skewext.explain.report
 import org.apache.spark.sql.execution.ui.SQLExecutionUIData
 import org.apache.spark.sql.skewext.QueryStatus
 
-/** A query that has run: the stages whose tasks are known, and the joins that they ran. */
+/**
+ * A query that has run: the joins of its stages. Only tasks of stages with a join are read, because
+ * each of the others may have 100,000.
+ */
 private[skewext] class ExecutedQuery(status: QueryStatus, query: SQLExecutionUIData) {
 
   private val plan = status.plan(query.executionId)
   private val values = status.metrics(query.executionId)
 
-  /** Each stage with its joins, the topmost first; empty for a stage without a join. */
-  val stages: Seq[(StageTasks, Seq[ExecutedJoin])] = {
+  private val (withJoins, others) = {
     val joins = new JoinStages(plan, values, status.operators)
-    query.stages.toSeq.sorted.flatMap(StageTasks.of(status, _)).map { stage =>
-      stage -> joins.joinsOf(stage.stage).map(ExecutedJoin.of(_, values))
+    val all = query.stages.toSeq.sorted.map { stage =>
+      stage -> joins.joinsOf(stage).map(ExecutedJoin.of(_, values))
     }
+    all.partition(_._2.nonEmpty)
   }
+
+  /** The stages with joins whose tasks are known, with their joins, the topmost first. */
+  val stages: Seq[(StageTasks, Seq[ExecutedJoin])] =
+    withJoins.flatMap { case (stage, joins) => StageTasks.of(status, stage).map(_ -> joins) }
+
+  /** The run time of the tasks of the other stages, in milliseconds. */
+  val otherMillis: Long =
+    others.flatMap { case (stage, _) => status.attempts(stage).map(_.executorRunTime) }.sum
+
+  /** Whether something is known of its tasks. */
+  def isKnown: Boolean = stages.nonEmpty || otherMillis > 0
 
   def numJoins: Int = plan.allNodes.count(JoinStages.isJoin(_))
 

@@ -25,7 +25,7 @@ object QueryReport {
    */
   def of(session: SparkSession, query: Option[Long]): String = {
     val status = QueryStatus.of(session)
-    val queries = status.queries
+    val queries = status.queries(JoinStages.isJoin)
     val from = "this application"
     val id = query.getOrElse(candidates(queries, from).maxBy(_.id).id)
     new QueryReport(status, checked(queries, id, from), queries).json
@@ -35,7 +35,7 @@ object QueryReport {
   def of(df: DataFrame): String = {
     val status = QueryStatus.of(df.sparkSession)
     val own = metricsOf(df.queryExecution.executedPlan)
-    val queries = status.queries
+    val queries = status.queries(JoinStages.isJoin)
     val ran = queries.filter { query =>
       status.query(query.id).exists(_.metrics.exists(m => own.contains(m.accumulatorId)))
     }
@@ -62,7 +62,7 @@ object QueryReport {
 
   private def candidates(queries: Seq[QuerySummary], from: String): Seq[QuerySummary] = {
     val found = queries.filter { query =>
-      query.completed.isDefined && joinsOf(query) > 0 && query.description != KeyPass.Name
+      query.completed.isDefined && query.joins > 0 && query.description != KeyPass.Name
     }
     if (found.isEmpty) {
       fail(
@@ -81,8 +81,6 @@ object QueryReport {
         val known = if (queries.isEmpty) "none" else s"${queries.head.id} to ${queries.last.id}"
         fail(s"There is no query $id in $from; known are $known.")
     }
-
-  private def joinsOf(query: QuerySummary): Int = query.operators.count(JoinStages.isJoin(_))
 
   private def durationOf(query: QuerySummary): Long =
     query.completed.fold(0L)(_ - query.submitted)
@@ -105,12 +103,11 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
   private val ran = new ExecutedQuery(status, query)
 
   def json: String = {
-    if (ran.stages.isEmpty) {
+    if (!ran.isKnown) {
       fail(
         s"No tasks are known of query $id (${query.description}): it ran none, or they are not " +
           "remembered any more (spark.ui.retainedStages, spark.ui.retainedTasks).")
     }
-    val (withJoins, others) = ran.stages.partition(_._2.nonEmpty)
     val failure = query.errorMessage.filter(_.nonEmpty)
     val summary = queries.find(_.id == id).get
     Json.text(
@@ -120,8 +117,8 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
         "milliseconds" -> durationOf(summary),
         "failure" -> failure,
         "joins" -> ran.numJoins,
-        "stages" -> withJoins.map { case (stage, joins) => of(stage, joins) },
-        "other_run_ms" -> others.map(_._1.total(_.run)).sum,
+        "stages" -> ran.stages.map { case (stage, joins) => of(stage, joins) },
+        "other_run_ms" -> ran.otherMillis,
         "rules" -> ran.rules,
         "settings" -> settings,
         "queries" -> queries.filter(_.completed.isDefined).map(of(_))))
@@ -162,7 +159,7 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
     "query" -> query.id,
     "description" -> query.description,
     "milliseconds" -> durationOf(query),
-    "joins" -> joinsOf(query))
+    "joins" -> query.joins)
 
   /** The settings of the query on which advice depends. */
   private def settings: Map[String, Any] = {

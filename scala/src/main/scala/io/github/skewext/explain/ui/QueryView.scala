@@ -101,7 +101,7 @@ object QueryView {
     </div>
 
   private def tasks(id: Long, ran: ExecutedQuery, link: String => String): NodeSeq = {
-    val stages = ran.stages.filter(_._2.nonEmpty)
+    val stages = ran.stages
     <div>
       <h4>Tasks of stages with a join</h4>
       {if (stages.isEmpty) <p>None that ended well are remembered.</p> else NodeSeq.Empty}

@@ -25,8 +25,10 @@ import org.apache.spark.util.kvstore.InMemoryStore
  *
  * A log may have many GBs. It is read line by line in two passes: one for the queries in it, and
  * one for the events of one query. Only these are stored. Lines of other events are not parsed.
+ *
+ * @param isJoin whether an operator of this name is a join.
  */
-final class EventLog(path: String, hadoop: Configuration) {
+final class EventLog(path: String, hadoop: Configuration, isJoin: String => Boolean) {
   import EventLog._
 
   private val reader: EventLogFileReader = readable {
@@ -48,7 +50,7 @@ final class EventLog(path: String, hadoop: Configuration) {
 
   /** The queries of the application, in the order in which they began. */
   lazy val queries: Seq[QuerySummary] = {
-    val summaries = new Summaries
+    val summaries = new Summaries(isJoin)
     var events = 0L
     replay(Seq(summaries)) { line =>
       val name = Begin.findPrefixMatchOf(line).map(_.group(1))
@@ -152,7 +154,7 @@ private object EventLog {
   private val SqlEvents = classOf[SparkListenerSQLExecutionStart].getPackage.getName + "."
 
   /** Collects the queries. */
-  class Summaries extends SparkListener {
+  class Summaries(isJoin: String => Boolean) extends SparkListener {
     private val seen = mutable.LinkedHashMap.empty[Long, QuerySummary]
 
     def queries: Seq[QuerySummary] = seen.values.toSeq
@@ -160,8 +162,8 @@ private object EventLog {
     override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
       case start: SparkListenerSQLExecutionStart =>
         val id = start.executionId
-        val operators = SparkPlanGraph(start.sparkPlanInfo).allNodes.map(_.name).toSeq
-        seen(id) = QuerySummary(id, start.description, start.time, None, operators)
+        val joins = SparkPlanGraph(start.sparkPlanInfo).allNodes.count(node => isJoin(node.name))
+        seen(id) = QuerySummary(id, start.description, start.time, None, joins)
       case end: SparkListenerSQLExecutionEnd =>
         seen.get(end.executionId).foreach { query =>
           seen(query.id) = query.copy(completed = Some(end.time))

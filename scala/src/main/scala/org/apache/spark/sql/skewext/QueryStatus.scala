@@ -16,14 +16,18 @@ import org.apache.spark.ui.scope.RDDOperationCluster
  */
 final class QueryStatus private[skewext] (app: AppStatusStore, sql: SQLAppStatusStore) {
 
-  /** The stored queries in the order of their start. */
-  def queries: Seq[QuerySummary] = sql.executionsList().sortBy(_.executionId).map { query =>
+  /**
+   * The stored queries in the order of their start.
+   *
+   * @param isJoin whether an operator of this name is a join.
+   */
+  def queries(isJoin: String => Boolean): Seq[QuerySummary] = sql.executionsList().sortBy(_.executionId).map { query =>
     QuerySummary(
       query.executionId,
       query.description,
       query.submissionTime,
       query.completionTime.map(_.getTime),
-      found(plan(query.executionId).allNodes.map(_.name).toSeq).getOrElse(Nil))
+      found(plan(query.executionId).allNodes.count(node => isJoin(node.name))).getOrElse(0))
   }
 
   def query(id: Long): Option[SQLExecutionUIData] = sql.execution(id)
@@ -68,14 +72,14 @@ final class QueryStatus private[skewext] (app: AppStatusStore, sql: SQLAppStatus
 /**
  * The summary of a query.
  *
- * @param operators the names of all nodes of its plan
+ * @param joins the number of joins in its plan
  */
 case class QuerySummary(
     id: Long,
     description: String,
     submitted: Long,
     completed: Option[Long],
-    operators: Seq[String])
+    joins: Int)
 
 object QueryStatus {
 

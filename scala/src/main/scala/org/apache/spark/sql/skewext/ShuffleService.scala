@@ -29,6 +29,11 @@ object ShuffleService {
   /** The reason why they may not. */
   def whyNoExchanges: Option[String] =
     if (SparkEnv.get == null) Some("no application is running")
-    else if (SparkEnv.get.conf.get(PLUGINS).nonEmpty) Some(s"${PLUGINS.key} is set")
-    else None
+    else {
+      // Spark's own plugin only starts the server of Spark Connect.
+      val others = SparkEnv.get.conf.get(PLUGINS).filterNot(_ == ConnectServer)
+      others.headOption.map(plugin => s"${PLUGINS.key} names $plugin")
+    }
+
+  private val ConnectServer = "org.apache.spark.sql.connect.SparkConnectPlugin"
 }

@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.datasources.v2.FileDataSourceV2
 import org.apache.spark.sql.execution.datasources.{DataSource, FileFormat}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
-import org.apache.spark.util.ThreadUtils
+import org.apache.spark.util.{ThreadUtils, Utils}
 import org.apache.spark.{PartitionIdPassthrough, Partitioner}
 
 /** Calls of `private[sql]` members that need no class of their own. */
@@ -68,6 +68,9 @@ object SqlInternals {
   /** The results of `f` in the same order. Separate threads compute several at a time. */
   def inThreads[A, B](all: Seq[A], name: String, threads: Int)(f: A => B): Seq[B] =
     ThreadUtils.parmap(all, name, threads)(f)
+
+  /** What Spark does with secrets in texts of plans. */
+  def redacted(conf: SQLConf): String => String = Utils.redact(conf.stringRedactionPattern, _)
 
   /**
    * The error that users know from a query that cannot be analyzed. It has an error class of

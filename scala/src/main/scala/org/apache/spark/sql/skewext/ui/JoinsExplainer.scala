@@ -9,7 +9,6 @@ import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 import org.apache.spark.sql.execution.{CommandResultExec, QueryExecution}
 import org.apache.spark.sql.skewext.SqlInternals
-import org.apache.spark.util.Utils
 
 /**
  * Explains the joins of each query when it has ended, from its plans.
@@ -45,16 +44,10 @@ private[spark] class JoinsExplainer(context: SparkContext, kept: ExplainedQuerie
         SqlInternals.withActive(query.sparkSession)(Explainer.explainRan(query))
       }
       found.filter(_.joins.nonEmpty).map { all =>
-        // Redacts secrets and limits the length, like Spark in plans.
-        def shown(text: String): String = {
-          val redacted = Utils.redact(conf.stringRedactionPattern, text)
-          if (redacted.length > MaxLength) redacted.take(MaxLength) + "..." else redacted
-        }
-        val outlines = all.joins.take(MaxJoins)
-        val json = ExplanationJson.of(all.copy(joins = outlines), shown(_))
+        val outlines = ExplanationJson.mapped(all.copy(joins = all.joins.take(MaxJoins)), cut(_))
+        val json = outlines.json
         if (json.length <= MaxQueryLength) json
-        else
-          ExplanationJson.of(Explanation(all.notes, outlines.map(_.copy(inputs = Nil))), shown(_))
+        else Explanation(outlines.notes, outlines.joins.map(_.copy(inputs = Nil))).json
       }
     } else {
       None
@@ -67,6 +60,11 @@ private[spark] class JoinsExplainer(context: SparkContext, kept: ExplainedQuerie
 }
 
 private object JoinsExplainer {
+
+  /** Like Spark in plans. */
+  private def cut(text: String): String =
+    if (text.length > MaxLength) text.take(MaxLength) + "..." else text
+
   val MaxJoins = 100
   val MaxLength = 1000
 
