@@ -99,12 +99,16 @@ case class MultiAsOfJoin(
    * Whether all tables of versions are broadcast, by their hints or sizes, so that the spine is not
    * shuffled. If one of them is large, the spine is shuffled anyway, and the small ones add little.
    */
-  private def broadcasts: Boolean = getTagValue(MultiAsOfJoin.Broadcasts).getOrElse {
-    // When adaptive execution plans again, shuffles have run.
-    val chosen = !exists(_.isInstanceOf[LogicalQueryStage]) && !asksForShuffle(0) &&
-      children.indices.tail.forall(isSmall)
-    setTagValue(MultiAsOfJoin.Broadcasts, chosen)
-    chosen
+  private def broadcasts: Boolean = {
+    val tables = children.indices.tail
+    val chosen = getTagValue(MultiAsOfJoin.Broadcasts).getOrElse {
+      // When adaptive execution plans again, shuffles have run.
+      val chosen = !exists(_.isInstanceOf[LogicalQueryStage]) && !asksForShuffle(0) &&
+        tables.forall(isSmall)
+      setTagValue(MultiAsOfJoin.Broadcasts, chosen)
+      chosen
+    }
+    chosen && keepsBroadcasts(tables)(isSmall)
   }
 
   private def isSmall(i: Int): Boolean = strategyHint(i) match {

@@ -25,17 +25,27 @@ object BroadcastSmallInputs {
   /** On Spark's joins that are planned for a multi-way join: the multi-way join. */
   private[skewext] val MadeFrom = TreeNodeTag[MultiFullJoin]("skewext.broadcastFrom")
 
-  def unapply(join: MultiFullJoin): Option[LogicalPlan] =
-    join.getTagValue(MultiFullJoin.LargeInput).orElse(choose(join)).map { large =>
+  def unapply(join: MultiFullJoin): Option[LogicalPlan] = {
+    val chosen = join.getTagValue(MultiFullJoin.LargeInput)
+    val large =
+      if (chosen.isEmpty) choose(join)
+      else {
+        chosen.filter { large =>
+          join.keepsBroadcasts(join.children.indices.filter(_ != large))(isSmall(join, _))
+        }
+      }
+    large.map { large =>
       join.setTagValue(MultiFullJoin.LargeInput, large)
       broadcastTo(large, join)
     }
+  }
+
+  /** As in Spark's own joins, a hint goes before sizes. */
+  private def isSmall(join: MultiFullJoin, i: Int): Boolean =
+    join.isBelowThreshold(i) && join.strategyHint(i).forall(_ == BROADCAST)
 
   private def choose(join: MultiFullJoin): Option[Int] = {
     val conf = SQLConf.get
-    // As in Spark's own joins, a hint goes before sizes.
-    def small(i: Int): Boolean =
-      join.isBelowThreshold(i) && join.strategyHint(i).forall(_ == BROADCAST)
     val required = join.roles.indices.filter(join.roles(_) == Required)
     if (conf.getConf(SkewConf.MULTI_JOIN_BROADCAST) && required.nonEmpty && showsLargesKeys(join) &&
       conf.getConf(SkewConf.MULTI_JOIN_ORDER) != MultiFullJoinExec.Natural.name &&
@@ -43,7 +53,7 @@ object BroadcastSmallInputs {
       !join.exists(_.isInstanceOf[LogicalQueryStage])) {
       val large = required.maxBy(join.children(_).stats.sizeInBytes)
       val others = join.children.indices.filter(_ != large)
-      if (others.nonEmpty && others.forall(small) && !join.asksForShuffle(large)) Some(large)
+      if (others.nonEmpty && others.forall(isSmall(join, _)) && !join.asksForShuffle(large)) Some(large)
       else None
     } else {
       None

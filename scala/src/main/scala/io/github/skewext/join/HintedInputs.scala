@@ -1,7 +1,7 @@
 package io.github.skewext.join
 
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
+import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
 import org.apache.spark.sql.internal.SQLConf
 
 /** A join with hints of its inputs. They are a part of the node, as in Spark's `Join`. */
@@ -25,9 +25,22 @@ private[skewext] trait HintedInputs extends LogicalPlan {
 
   /** Whether Spark broadcasts inputs of this size. */
   def isBelowThreshold(i: Int): Boolean = {
-    val size = children(i).stats.sizeInBytes
-    size >= 0 && size <= SQLConf.get.autoBroadcastJoinThreshold
+    val stats = children(i).stats
+    val conf = SQLConf.get
+    val atRunTime = conf.getConf(SQLConf.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD)
+    val threshold =
+      atRunTime.filter(_ => stats.isRuntime).getOrElse(conf.autoBroadcastJoinThreshold)
+    stats.sizeInBytes >= 0 && stats.sizeInBytes <= threshold
   }
+
+  /**
+   * Whether broadcasts that were chosen before remain when adaptive execution plans again. Before
+   * one has begun, a shuffle may have shown that its input is larger than it was estimated.
+   *
+   * @param inputs those that are broadcast.
+   */
+  def keepsBroadcasts(inputs: Seq[Int])(isSmall: Int => Boolean): Boolean =
+    inputs.exists(i => HintedInputs.isBroadcast(children(i))) || inputs.forall(isSmall)
 
   /** As Spark does for its own joins; once, and not each time that adaptive execution plans. */
   def warnOfHints(): Unit =
@@ -45,6 +58,11 @@ private[skewext] trait HintedInputs extends LogicalPlan {
 }
 
 private[skewext] object HintedInputs {
+
+  private def isBroadcast(input: LogicalPlan): Boolean = input match {
+    case LogicalQueryStage(_, plan) => plan.exists(_.isInstanceOf[BroadcastQueryStageExec])
+    case other => other.children.size == 1 && isBroadcast(other.children.head)
+  }
 
   /** The hints of a node, from those of its inputs. */
   def hints(ofInputs: Seq[Option[HintInfo]]): Seq[Option[HintInfo]] =

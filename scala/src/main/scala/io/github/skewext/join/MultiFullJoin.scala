@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.{Inner, LeftAnti, LeftOuter, LeftSemi}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
+import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, JOIN, TreePattern}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -218,6 +218,13 @@ case class MultiFullJoin(
     if (kept.exists(roles(_).isShown)) withOutputOf(joinOf(kept)) else empty
   }
 
+  /**
+   * Whether some of the inputs may replace the join. The aliases of a single one are redundant, so
+   * Spark removes them. In a CTE that it computes once, it would confuse columns then.
+   */
+  def mayBecome(kept: Seq[Int]): Boolean =
+    kept.size > 1 || getTagValue(MultiFullJoin.InCommonTable).isEmpty
+
   /** The join of some of the inputs: the key columns, then the others, without the indicator. */
   private[skewext] def joinOf(kept: Seq[Int]): LogicalPlan = kept match {
     case Seq(one) =>
@@ -275,6 +282,22 @@ object MultiFullJoin {
    * The input to which the others are broadcast. Adaptive execution keeps it when it plans again.
    */
   private[skewext] val LargeInput = TreeNodeTag[Int]("skewext.largeInput")
+
+  /** On joins in the definition of a CTE that several references read. */
+  private val InCommonTable = TreeNodeTag[Boolean]("skewext.inCommonTable")
+
+  /** Marks the joins that must not become a plan of one input ([[MultiFullJoin.mayBecome]]). */
+  private[join] def markCommonTables(plan: LogicalPlan): Unit =
+    if (plan.containsPattern(CTE)) {
+      plan.foreach {
+        case table: CTERelationDef =>
+          table.foreach {
+            case join: MultiFullJoin => join.setTagValue(InCommonTable, true)
+            case _ =>
+          }
+        case _ =>
+      }
+    }
 
   /** Tags that do not apply to a changed join. */
   private val ChosenByPlanner: Seq[TreeNodeTag[_]] = Seq(LargeInput, RuntimeFilters.Made)

@@ -20,7 +20,8 @@ private[skewext] object MultiJoinEstimation {
     val shown = join.children.indices.filter(join.roles(_).isShown)
     val inputs = shown.map(join.children(_).stats)
     val (once, repeated) = shown.partition(join.hasDistinctKeys)
-    def sizes(of: Seq[Int]) = of.map(join.children(_).stats.sizeInBytes)
+    // As in Spark's estimates, an input that turned out to be empty does not make the result small.
+    def sizes(of: Seq[Int]) = of.map(join.children(_).stats.sizeInBytes).filter(_ > 0)
     val size = (sizes(once).sum + (if (repeated.isEmpty) 0 else sizes(repeated).product)).max(1)
     val product = if (repeated.size > 1) productOf(join, repeated) else Some(BigInt(0))
     if (inputs.nonEmpty && inputs.forall(_.rowCount.isDefined) && product.isDefined) {

@@ -29,13 +29,14 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
  */
 object BroadcastHintedInputs extends Rule[LogicalPlan] {
 
-  override def apply(plan: LogicalPlan): LogicalPlan =
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    MultiFullJoin.markCommonTables(plan)
     plan.transformUpWithPruning(_.containsPattern(JOIN)) {
       case join: MultiFullJoin if join.hints.nonEmpty =>
         val inputs = join.children.indices.filter { i =>
           isHinted(join, i) && obstacle(join, i).isEmpty
         }
-        if (inputs.isEmpty) {
+        if (inputs.isEmpty || !join.mayBecome(join.children.indices.diff(inputs))) {
           join
         } else {
           val what = TechniqueHint.OfMultiJoin(
@@ -43,6 +44,7 @@ object BroadcastHintedInputs extends Rule[LogicalPlan] {
           broadcasting(join, inputs, TechniqueHint(what, Some(BROADCAST)))
         }
     }
+  }
 
   /**
    * The same rows by Spark's own joins of the other inputs with each of these, which is broadcast. One
@@ -73,7 +75,10 @@ object BroadcastHintedInputs extends Rule[LogicalPlan] {
 
   /** Why the hint of an input of the operator has no effect; none if there is no hint. */
   def unused(join: MultiFullJoin, i: Int): Option[String] = join.hint(i).map {
-    case _ if isHinted(join, i) => obstacle(join, i).getOrElse(s"the rule $ruleName did not run")
+    case _ if isHinted(join, i) =>
+      obstacle(join, i).getOrElse(
+        if (join.mayBecome(Nil)) s"the rule $ruleName did not run"
+        else "the join is in a CTE that several references read, and keeps its columns")
     case hint if hint.strategy.isDefined => "one operator joins all inputs, in its own way"
     case _ => "it is a hint for a join of two inputs"
   }

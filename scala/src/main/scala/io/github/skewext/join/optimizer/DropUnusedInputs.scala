@@ -21,7 +21,8 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
  */
 object DropUnusedInputs extends Rule[LogicalPlan] {
 
-  override def apply(plan: LogicalPlan): LogicalPlan =
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    MultiFullJoin.markCommonTables(plan)
     plan.transformWithPruning(_.containsPattern(JOIN)) {
       case a: Aggregate if ignoresDuplicates(a) =>
         dropped(a.child, a.references, countsRows = false).map(c => a.copy(child = c)).getOrElse(a)
@@ -31,6 +32,7 @@ object DropUnusedInputs extends Rule[LogicalPlan] {
       case join: MultiFullJoin =>
         dropped(join, join.outputSet, countsRows = true).getOrElse(join)
     }
+  }
 
   private def ignoresDuplicates(a: Aggregate): Boolean =
     a.aggregateExpressions.flatMap(_.collect { case e: AggregateExpression => e }).forall { e =>
@@ -53,7 +55,8 @@ object DropUnusedInputs extends Rule[LogicalPlan] {
         join.roles(i) == Optional && !join.valueColumns(i).exists(used.contains) &&
         (!countsRows || join.hasDistinctKeys(i))
       }
-      if (unused.isEmpty) None else Some(join.without(unused.toSet))
+      val kept = join.children.indices.diff(unused)
+      if (unused.isEmpty || !join.mayBecome(kept)) None else Some(join.without(unused.toSet))
     case _ => None
   }
 }

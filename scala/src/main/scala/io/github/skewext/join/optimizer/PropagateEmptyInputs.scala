@@ -17,17 +17,17 @@ object PropagateEmptyInputs extends Rule[LogicalPlan] {
 
   // When this rule runs, Spark has not yet propagated empty relations, but its nodes report their
   // maximum number of rows.
-  override def apply(plan: LogicalPlan): LogicalPlan =
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    MultiFullJoin.markCommonTables(plan)
     plan.transformUpWithPruning(_.containsPattern(JOIN)) { case join: MultiFullJoin =>
       val isEmpty = join.children.map(_.maxRows.contains(0L))
-      if (comesOutEmpty(join, isEmpty)) {
-        join.empty
-      } else if (isEmpty.contains(true) && join.indicator.isEmpty) {
-        join.without(isEmpty.indices.filter(isEmpty).toSet)
-      } else {
-        join
-      }
+      val (empty, others) = isEmpty.indices.partition(isEmpty)
+      if (comesOutEmpty(join, isEmpty)) join.empty
+      else if (empty.nonEmpty && join.indicator.isEmpty && join.mayBecome(others)) {
+        join.without(empty.toSet)
+      } else join
     }
+  }
 
   private def comesOutEmpty(join: MultiFullJoin, isEmpty: Seq[Boolean]): Boolean = {
     val shown = join.roles.indices.filter(join.roles(_).isShown)

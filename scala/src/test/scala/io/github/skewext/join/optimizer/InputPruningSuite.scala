@@ -6,6 +6,7 @@ import io.github.skewext.join.MultiFullJoin
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExpressionSet}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.FileSourceScanExec
+import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{DataFrame, Row}
 
@@ -207,6 +208,23 @@ class InputPruningSuite extends MultiJoinTest {
     assert(checkJoin(shown).forall(_.getSeq[Int](5) == Seq(1)))
     // The optimizer does not recognize this empty input.
     assert(node(join(input(0), input(1).where("w1 = 17"))("required", "required")).roles.size === 2)
+  }
+
+  test("an input that is empty at run time does not make the join small") {
+    val threshold = "spark.sql.autoBroadcastJoinThreshold"
+    withSQLConf("spark.sql.adaptive.enabled" -> "true", threshold -> "2000") {
+      val keys = spark.range(0, 400, 1, 2).selectExpr("id % 300 AS k", "id AS v0")
+      def optional(i: Int) = keys.selectExpr("k", s"v0 AS v$i")
+      val none = optional(2).where(udf((v: Long) => v < 0).apply(col("v2")))
+      val other = spark.range(0, 400, 1, 2).selectExpr("id AS v0", "id AS w")
+      val df = fullJoin("k")(keys, optional(1), none).join(other, "v0")
+      assertSameRows(df.collect().toSeq, rowsWhenOff(df), "the same query with skewext off")
+      assert(operators(df).size === 1)
+      val broadcasts = collect(df.queryExecution.executedPlan) { case e: BroadcastExchangeLike =>
+        e
+      }
+      assert(broadcasts.isEmpty, df.queryExecution.executedPlan)
+    }
   }
 
   test("skips the join if a required input is empty at run time") {
