@@ -339,20 +339,21 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
   }
 
   test("in a CTE that Spark computes once") {
-    // A regression: a value took the place of the random number.
-    val joined = join("required", "optional")(input(0), hinted(1)).withColumn("w", col("v0") * 2)
-    withTempView("j") {
-      joined.createOrReplaceTempView("j")
-      withAdaptive {
-        for (read <- Seq("y.r >= 0 AND y.r < 1", "y.w")) {
-          val df = sql(s"""WITH x AS (SELECT *, rand() AS r FROM j)
-            |SELECT x.k, $read AS read FROM x JOIN x y ON x.k = y.k WHERE x.k > 5 AND y.k > 5""".stripMargin)
-          assertSameRows(df.collect().toSeq, rowsWhenOff(df), "the same query with skewext off")
-          val Seq(one) = explained(df).filter(_.title.startsWith("join of 2 inputs"))
-          assert(one.inputs(1).hint.exists(_.contains("in a CTE")), one.inputs)
+    // A regression: another column took the place of the one that is read.
+    val rows = table("k, v0", "(1, 1), (7, 2), (8, 3)")
+    val once = table("k, v1", "(7, 5), (7, 6), (9, 6)").groupBy("k").agg(max("v1").as("v1"))
+    val reads = Seq("y.r >= 0 AND y.r < 1 AS read", "y.v1 AS read", "y.v0 AS read")
+    withSQLConf(SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> "")(withTempView("j")(withAdaptive {
+      for (second <- Seq(broadcast(once), once); read <- reads) {
+        join("required", "optional")(rows, second).createOrReplaceTempView("j")
+        val df = sql(s"""WITH x AS (SELECT *, rand() AS r FROM j)
+          |SELECT x.k, $read FROM x JOIN x y ON x.k = y.k WHERE x.k > 5 AND y.k > 5""".stripMargin)
+        assertSameRows(df.collect().toSeq, rowsWhenOff(df), "the same query with skewext off")
+        for (one <- explained(df).filter(_.title.startsWith("join of 2 inputs"))) {
+          assert(one.inputs(1).hint.forall(_.contains("in a CTE")), one.inputs)
         }
       }
-    }
+    }))
   }
 
   test("hints in the queries of a table function") {
