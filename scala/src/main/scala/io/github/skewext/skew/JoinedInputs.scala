@@ -223,20 +223,29 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
   }
 
   /**
-   * Spark's joins on one key whose result is a side of another one. They have no further condition:
-   * the operator would evaluate it on the product of all inputs, and Spark on the product of two.
+   * Spark's joins on one key whose result is a side of another one. They have no further condition,
+   * and no projection computes anything: the operator would evaluate it on the product of all
+   * inputs, and Spark on the product of two.
    *
    * These nodes disappear and the operator does their work, so fewer nodes are allowed than in
    * `MadeOf`.
    */
   private def chain(plan: SparkPlan): Option[Chain] = plan match {
-    case ProjectExec(list, child) if list.forall(_.deterministic) =>
-      chain(child).map(c => c.copy(output = list.map(replaceAliasButKeepName(_, c.aliases))))
+    case ProjectExec(list, child) if list.forall(isColumn) =>
+      chain(child).map { c =>
+        val known = c.aliases
+        c.copy(output = list.map(replaceAliasButKeepName(_, known)))
+      }
     case BuiltinShuffledJoin(join) =>
       ofShuffledJoin(join).toOption
         .filter(_.condition.isEmpty)
         .map(j => Chain(j.inputs, j.output))
     case _ => None
+  }
+
+  private def isColumn(e: NamedExpression): Boolean = e match {
+    case _: Attribute | Alias(_: Attribute | _: Literal, _) => true
+    case _ => false
   }
 
   private case class Chain(inputs: Seq[Input], output: Seq[NamedExpression]) {

@@ -60,9 +60,11 @@ case class SketchJoinKeys(isOfMerge: SparkPlan => Boolean) extends Rule[SparkPla
    */
   private def shufflesIn(plan: SparkPlan, ofSpark: Boolean): Seq[Shuffle] = plan match {
     case join @ (_: MultiFullJoinExec | BuiltinShuffledJoin(_)) =>
-      val isCounted = ofSpark || join.isInstanceOf[MultiFullJoinExec]
-      JoinedInputs.of(join) match {
-        case Right(joined) if isCounted && RequiredLayout.reasonToLeaveWhole(join).isEmpty =>
+      val isCounted = (ofSpark || join.isInstanceOf[MultiFullJoinExec]) &&
+        RequiredLayout.reasonToLeaveWhole(join).isEmpty
+      val inputs = if (isCounted) JoinedInputs.of(join).toOption else None
+      inputs match {
+        case Some(joined) =>
           joined.inputs.flatMap { input =>
             shuffleOf(input.plan)
               .filter(s => isBy(s.by, input.keys) && !s.plan.isInstanceOf[ShuffleQueryStageExec])

@@ -65,7 +65,7 @@ class SplitSparkJoinConditionsSuite extends SplitSparkJoinTest {
         inner.join(c.hint(hint), col("r") === col("c"), "left"),
         inner.join(c.hint(hint), col("l") === col("c"), "left_anti"),
         inner
-          .select(col("r").as("x"), (col("v0") * 2).as("y"))
+          .select(col("r").as("x"), col("v0").as("y"))
           .join(c.hint(hint), col("x") === col("c") && col("y") > col("v2"), "inner")
           .select("y", "x", "s2"),
         join(left(2), right(0), "left", hint)
@@ -82,13 +82,14 @@ class SplitSparkJoinConditionsSuite extends SplitSparkJoinTest {
     }
   }
 
-  test("conditions of a lower join, and filters above it, stay where they are") {
+  test("conditions of a lower join, and filters and computations above it, stay where they are") {
     val c = skewed(2, 60).withColumnRenamed("k", "c").hint("merge")
     val inner = join(left(2), right(0), "inner", "merge")
     for (lower <- Seq(
         left(2).join(right(0).hint("merge"), col("l") === col("r") && col("v0") > col("v1") + 9),
         inner.where("v0 + v1 > 30"),
-        inner.where("v0 + v1 > 30").select(col("l"), (col("v0") + col("v1")).as("v")))) {
+        inner.where("v0 + v1 > 30").select(col("l"), (col("v0") + col("v1")).as("v")),
+        inner.select(col("l"), (col("v0") * 2).as("v")))) {
       val df = lower.join(c, col("l") === col("c"), "left")
       val split = checkSplit(df)
       assert(split.children.size === 2)

@@ -185,6 +185,37 @@ class SplitSparkJoinQueriesSuite extends SplitSparkJoinTest {
     assert(splitJoins(whole).isEmpty)
   }
 
+  test("what is computed between joins is not computed for the product of all inputs") {
+    val calls = spark.sparkContext.longAccumulator
+    val counted = udf { (v: Long) =>
+      calls.add(1)
+      v
+    }
+    val dimension = skewed(1, 60)
+      .join(skewed(2, 60).hint("merge"), "k")
+      .select(col("k"), counted(col("v1")).as("c"))
+    val df = skewed(0, 800, hot = 2).join(dimension.hint("merge"), "k").select("v0", "c")
+    checkSplit(df)
+    calls.reset()
+    assert(df.collect().length > 4 * calls.value, calls)
+  }
+
+  test("expressions of a chain of joins do not grow with each join") {
+    val scored = skewed(0, 800, hot = 2).select(col("k"), lit(0L).as("score"))
+    val df = (1 to 8).foldLeft(scored) { (rows, i) =>
+      val (table, score) = (skewed(1, 20).select(col("k"), col("v1").as(s"t$i")), col("score"))
+      rows
+        .join(table.hint("merge"), Seq("k"), "left")
+        .withColumn("score", when(col(s"t$i").isNull, score).otherwise(score + col(s"t$i")))
+        .drop(s"t$i")
+    }
+    checkSplit(df)
+    val sizes = collect(df.queryExecution.executedPlan) { case node =>
+      node.expressions.map(_.collect { case e => e }.size)
+    }
+    assert(sizes.flatten.max < 100)
+  }
+
   test("rows are changed between shuffle and join") {
     val changed = left(2).repartition(col("l")).where("v0 % 7 < 5").withColumn("v0", col("v0") + 1)
     checkSplit(join(changed, right(0), "full", "shuffle_hash"))
