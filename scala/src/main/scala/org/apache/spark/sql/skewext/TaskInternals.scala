@@ -4,14 +4,21 @@ import org.apache.spark.executor.ShuffleWriteMetrics
 import org.apache.spark.memory.{MemoryConsumer, MemoryMode, TaskMemoryManager}
 import org.apache.spark.scheduler.TaskSchedulerImpl
 import org.apache.spark.util.collection.unsafe.sort.{RecordComparator, UnsafeSorterSpillReader, UnsafeSorterSpillWriter}
-import org.apache.spark.{SparkContext, SparkEnv, TaskContext}
+import org.apache.spark.{SparkContext, SparkEnv, TaskContext, TaskKilledException}
 
 /** Internals of Spark that a running task uses: its memory, its sorters and its metrics. */
 object TaskInternals {
 
   def memory(context: TaskContext): TaskMemoryManager = context.taskMemoryManager()
 
-  def endIfKilled(context: TaskContext): Unit = context.killTaskIfInterrupted()
+  /**
+   * Throws if the task was killed, or has ended: the thread that feeds a script may still ask for
+   * rows then.
+   */
+  def endIfKilled(context: TaskContext): Unit = {
+    context.killTaskIfInterrupted()
+    if (context.isCompleted()) throw new TaskKilledException("the task has ended")
+  }
 
   /**
    * Whether the task's work is useless by now: it was killed, or output of other tasks is missing.

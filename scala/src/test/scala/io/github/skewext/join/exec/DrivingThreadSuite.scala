@@ -11,6 +11,7 @@ import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.skewext.{SparkShims, TestConsumer, TestMemory, TestTask}
+import org.apache.spark.unsafe.Platform
 
 /**
  * A join whose rows are asked for by another thread than the task's own, which has opened it: so Spark
@@ -91,6 +92,38 @@ class DrivingThreadSuite extends MultiJoinTaskTest {
       val failed = inOtherThread(context)(joined.size).get
       assert(failed.failed.toOption.exists(e => NonFatal(e) && e.getMessage.contains("no memory")))
       other.release()
+    }
+  }
+
+  test("a thread that goes on after the end of the task writes to no page of others") {
+    val (begun, ended) = (new CountDownLatch(1), new CountDownLatch(1))
+    // Spark gives freed pages of this size to the next task.
+    val memory = TestMemory.shared(32L << 20, 1 << 20)
+    val result = TestTask.run(memory) { context =>
+      val joined = join(Optional, Optional)(
+        0,
+        Array(
+          () =>
+            at(20000, rows(numRows, numRows)) {
+              begun.countDown()
+              ended.await()
+            },
+          () => rows(numRows, numRows)))
+      val result = inOtherThread(context)(joined.size)
+      begun.await()
+      result
+    }
+    TestTask.run(memory) { context =>
+      val next = new TestConsumer(context)
+      val pages = Seq.fill(8)(next.page(1 << 20))
+      pages.foreach(_.fill(1))
+      ended.countDown()
+      val failed = result.get.failed.toOption
+      assert(failed.exists(_.getMessage.contains("task has ended")), failed)
+      for (page <- pages; at <- 0L until page.size) {
+        assert(Platform.getByte(page.getBaseObject, page.getBaseOffset + at) == 1)
+      }
+      pages.foreach(next.giveBack)
     }
   }
 }

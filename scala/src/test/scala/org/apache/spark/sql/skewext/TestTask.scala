@@ -4,6 +4,7 @@ import java.util.Properties
 
 import org.apache.spark.executor.TaskMetrics
 import org.apache.spark.memory.{MemoryConsumer, MemoryManager, MemoryMode, SparkOutOfMemoryError, TaskMemoryManager, TestMemoryManager, UnifiedMemoryManager}
+import org.apache.spark.unsafe.memory.MemoryBlock
 import org.apache.spark.{SparkConf, SparkEnv, TaskContext, TaskContextImpl}
 
 /**
@@ -56,6 +57,10 @@ class TestConsumer(context: TaskContext)
   def acquire(bytes: Long): Long = acquireMemory(bytes)
 
   def release(): Unit = freeMemory(getUsed)
+
+  def page(bytes: Long): MemoryBlock = allocatePage(bytes)
+
+  def giveBack(page: MemoryBlock): Unit = freePage(page)
 
   override def spill(size: Long, trigger: MemoryConsumer): Long = 0L
 }

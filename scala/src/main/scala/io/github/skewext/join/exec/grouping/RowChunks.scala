@@ -1,7 +1,8 @@
 package io.github.skewext.join.exec.grouping
 
 import java.io.IOException
-import java.util.concurrent.locks.ReentrantLock
+import java.util.concurrent.TimeUnit
+import java.util.concurrent.locks.{LockSupport, ReentrantLock}
 
 import io.github.skewext.shuffle.{ColumnBlockRows, RowBytes}
 
@@ -43,7 +44,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
   /** Takes the rows away by `drain` when other consumers need memory during the inserts. */
   private[this] var giveWay: () => Unit = _
   private[this] var draining = false
-  private[this] var failure: Throwable = _
+  private[this] var failure: IOException = _
 
   /**
    * Held by the thread that inserts rows. A request for memory from another thread gets none
@@ -51,6 +52,9 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
    * reads an input.
    */
   private[this] val busy = new ReentrantLock
+
+  /** The thread that has inserted rows. */
+  @volatile private[this] var inserting: Thread = _
 
   // The current chunk of each bucket of each input, at index input * NumBuckets + bucket.
   private[this] val bases = new Array[AnyRef](n * NumBuckets)
@@ -92,6 +96,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
    */
   def keeping[T](body: => T): T = {
     busy.lock()
+    inserting = Thread.currentThread()
     try body
     finally busy.unlock()
   }
@@ -215,7 +220,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
     catch {
       case e: Throwable =>
         // Another consumer asked for memory, and may go on without it. No row may follow the others.
-        failure = e
+        failure = new IOException("The rows of a join could not be spilled.", e)
         free()
         throw e
     } finally {
@@ -253,9 +258,23 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
     }
   }
 
-  /** Throws the error that lost rows while another consumer had asked for their memory. */
-  private def checkIntact(): Unit =
-    if (failure != null) throw new IOException("The rows of a join could not be spilled.", failure)
+  /** Throws the error after which there are no rows any more. */
+  private def checkIntact(): Unit = if (failure != null) throw failure
+
+  /**
+   * Stops the inserts when the task ends. The thread that feeds a script does not end with its task
+   * (`RDD.pipe`, TRANSFORM). It must not write to pages that have become another task's. Its next
+   * chunk fails, and an insert takes microseconds, so it has left the pages after a while.
+   */
+  def stopInserts(): Unit = {
+    if (failure == null) failure = new IOException("The task has ended.")
+    pageEnd = 0
+    java.util.Arrays.fill(ends, 0L)
+    val thread = inserting
+    if (thread != null && (thread ne Thread.currentThread()) && thread.isAlive) {
+      LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(MillisToLeave))
+    }
+  }
 
   private def clear(): Unit = {
     numPages = 0
@@ -273,6 +292,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
     var p = 0
     while (p < numPages) {
       if (pages(p) != null) freePage(pages(p))
+      pages(p) = null
       pageBases(p) = null
       p += 1
     }
@@ -295,6 +315,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
     }
 
   private def newChunk(c: Int, needed: Int): Boolean = {
+    checkIntact()
     val last = lastChunks(c)
     val grown = if (last == 0) FirstChunk else math.min(MaxChunk, 2 * sizeOfChunk(last))
     val size = math.max(grown, needed + ChunkHeader)
@@ -338,7 +359,6 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
   }
 
   private def newPage(needed: Int): Boolean = {
-    checkIntact()
     if (numPages == MaxPages) return false
     val page =
       try {
@@ -394,6 +414,8 @@ private[skewext] object RowChunks {
   private final val SmallPages = 1024
   private final val LargestPage = 1L << 26
   private final val PageHeader = 8
+
+  private final val MillisToLeave = 100L
 
   /** The address of no row, whether pages are on or off the heap. */
   private final val NoPlace = 0L

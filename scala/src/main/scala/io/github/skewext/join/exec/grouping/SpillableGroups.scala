@@ -74,7 +74,10 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
   private[this] val written = mutable.ArrayBuffer.empty[(Int, UnsafeSorterSpillWriter)]
   private[this] var bytesWritten = 0L
 
-  context.addTaskCompletionListener[Unit](_ => free())
+  context.addTaskCompletionListener[Unit] { _ =>
+    chunks.stopInserts()
+    free()
+  }
   keeping {
     chunks.whenAskedForMemory(() => write())
     if (settings.sortAlways || !chunks.reserve(reserve)) goOver()
