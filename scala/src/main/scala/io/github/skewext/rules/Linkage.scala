@@ -57,7 +57,7 @@ private[skewext] object Linkage {
     if (isApaches && !isChecked || faults.isEmpty || !ruleName.startsWith(Ours)) None
     else faults.get(packageOf(ruleName)).orElse(faults.get("join"))
 
-  private def packageOf(className: String): String =
+  private[rules] def packageOf(className: String): String =
     // A name may be a package, with a dot at its end.
     className.stripPrefix(Ours).split("\\.", -1) match {
       case parts if className.startsWith(Ours) && parts.length > 1 => parts.head

@@ -63,6 +63,12 @@ class DoctorSuite extends MultiJoinTest {
     }
   }
 
+  test("a setting with spaces around it, as Spark reads it") {
+    withSQLConf(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> " true ") {
+      assert(!off().contains("splits of skewed partitions"))
+    }
+  }
+
   test("the rules of parts exist") {
     val names = TestSessions.ruleNames(spark) { case group: RuleGroup[_] => group.names }
     assert(
@@ -72,11 +78,16 @@ class DoctorSuite extends MultiJoinTest {
 
   test("plugins replace shuffles") {
     val conf = SparkEnv.get.conf
-    conf.set("spark.plugins", "some.Plugin")
+    val server = "org.apache.spark.sql.connect.SparkConnectPlugin"
     try {
+      // It starts the server of Spark Connect, and replaces nothing.
+      conf.set("spark.plugins", server)
+      assert(!off().contains("columnar shuffle"))
+      conf.set("spark.plugins", s"$server,some.Plugin")
       val found = off()
       assert(
-        found("columnar shuffle") === "it needs Spark's own exchanges, and spark.plugins is set")
+        found("columnar shuffle") ===
+          "it needs Spark's own exchanges, and spark.plugins names some.Plugin")
       assert(found.contains("shuffle of bulk rows") && found.contains("key sampling for splits"))
     } finally conf.remove("spark.plugins")
   }

@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 
@@ -302,6 +303,30 @@ class ExplainSuite extends ExplainTest with AsOfTest {
     assert(Photon.note(plan).exists(_.contains("not split")))
     assert(Photon.note(plan.child) === None)
     assert(explain(three).notes === Nil)
+  }
+
+  test("the rule that rewrites is excluded") {
+    withSQLConf(SkewConf.EXCLUDED_RULES.key -> "RewriteJoinChains") {
+      val chain = skewed(0, 60).join(skewed(1, 60), Seq("k"), "full").join(skewed(2, 60), "k")
+      assert(one(chain).origin.text === "the rule RewriteJoinChains is excluded by a setting")
+    }
+  }
+
+  test("secrets are hidden as in Spark's own plans") {
+    withSQLConf(SQLConf.SQL_STRING_REDACTION_PATTERN.key -> "token[^)]*") {
+      val explained = explain(stock(left().where("s0 <> 'token 123'"), "inner"))
+      assert(!explained.toString.contains("123") && !explained.json.contains("123"))
+      assert(explained.json.contains("redacted"))
+    }
+  }
+
+  test("the samples of a join below are not those of the join above") {
+    val below = fullJoin("v1")(skewed(1, 60), skewed(2, 60).withColumnRenamed("v2", "v1").drop("k"))
+    // The one above must stay whole.
+    val samples = explain(fullJoin("k")(skewed(0, 60), below).repartition(col("k"))).joins
+      .flatMap(_.execution)
+      .map(_.counted)
+    assert(samples === Seq(0, 2))
   }
 
   test("a query that cannot be planned is explained as far as it came") {

@@ -27,6 +27,13 @@ class LinkageSuite extends AnyFunSuite {
     assert(faultOf("io.github.skewext.skew.SplitSkewedJoins").isEmpty)
   }
 
+  test("the package of a class, of a package, and of what all packages use") {
+    val names = Seq("io.github.skewext.skew.exec.KeyLookup", "io.github.skewext.asof.")
+    assert(names.map(Linkage.packageOf) === Seq("skew", "asof"))
+    val shared = Seq("io.github.skewext.Joins", "org.apache.spark.sql.skewext.SparkShims$")
+    assert(shared.map(Linkage.packageOf) === Seq.fill(2)(Linkage.Shared))
+  }
+
   test("finds the member that a class calls and Spark lacks") {
     val rule = bytesOf("io.github.skewext.shuffle.BulkExchanges$")
     assert(faults(rule).isEmpty)
