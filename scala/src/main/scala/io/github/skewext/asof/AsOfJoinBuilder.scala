@@ -2,7 +2,7 @@ package io.github.skewext.asof
 
 import io.github.skewext.asof.AsOfColumns.fail
 import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
-import io.github.skewext.join.{BatchInputs, HintedInputs, KeyColumn, KeyTypes, NewIds}
+import io.github.skewext.join.{BatchInputs, HintedInputs, KeyColumn, KeyTypes, NewIds, OutputNames}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
@@ -230,29 +230,17 @@ private[skewext] class AsOfJoinBuilder(
   private def noDifferences(i: Int, what: String, of: DataType): String =
     s"Input ${i + 1} (counting from 0) has $what, but times of type ${of.sql} have no differences."
 
-  /** The same for names that [[same]] does not distinguish. */
-  private def spelling(name: String): String =
-    if (SQLConf.get.caseSensitiveAnalysis) name
-    else name.map(c => Character.toLowerCase(Character.toUpperCase(c)))
-
   /** The columns of the spine, then those of each table, under their final names. */
   private def named(joined: LogicalPlan, shown: Seq[Seq[(Attribute, String)]]): LogicalPlan = {
-    // In one pass, because tables may be wide.
-    val inputsOf = (for {
-      (columns, i) <- shown.zipWithIndex
-      (_, name) <- columns
-    } yield spelling(name) -> i).groupBy(_._1).map { case (name, of) => name -> of.map(_._2).toSet }
+    val names = OutputNames
+      .suffixed(shown.map(_.map(_._2)), suffixes.getOrElse(shown.map(_ => null: String)))
     val outputOf = AttributeMap(joined.output.map(a => a -> a))
     val all = for {
-      (columns, i) <- shown.zipWithIndex
-      (column, name) <- columns
-    } yield {
-      val isShared = inputsOf(spelling(name)).size > 1
-      val suffix = suffixes.flatMap(given => Option(given(i))).getOrElse("")
-      (outputOf(column), if (isShared) name + suffix else name, i)
-    }
-    val first = all.reverse.map { case (_, name, i) => spelling(name) -> i }.toMap
-    for ((_, name, i) <- all; other = first(spelling(name)) if other != i) {
+      ((columns, named), i) <- shown.zip(names).zipWithIndex
+      ((column, _), name) <- columns.zip(named)
+    } yield (outputOf(column), name, i)
+    val first = all.reverse.map { case (_, name, i) => OutputNames.spelling(name) -> i }.toMap
+    for ((_, name, i) <- all; other = first(OutputNames.spelling(name)) if other != i) {
       fail(
         s"Inputs $other and $i (counting from 0) both have a column '$name'. Give them different " +
           "suffixes=, or rename one of the columns.")

@@ -77,7 +77,9 @@ private[skewext] object ExplainedNullKeys {
       case _: MultiJoinExec => Nil
       case _ => Seq(SpreadSourceNullKeys)
     }
-    (SpreadNullKeys +: ofSource).flatMap(rule => Origins.whyExcluded(conf, rule.ruleName)).headOption
+    (SpreadNullKeys +: ofSource)
+      .flatMap(rule => Origins.whyExcluded(conf, rule.ruleName))
+      .headOption
   }
 
   def exchangeOf(input: SparkPlan): Option[ShuffleExchangeLike] = input match {

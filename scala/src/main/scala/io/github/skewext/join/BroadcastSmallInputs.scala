@@ -53,7 +53,8 @@ object BroadcastSmallInputs {
       !join.exists(_.isInstanceOf[LogicalQueryStage])) {
       val large = required.maxBy(join.children(_).stats.sizeInBytes)
       val others = join.children.indices.filter(_ != large)
-      if (others.nonEmpty && others.forall(isSmall(join, _)) && !join.asksForShuffle(large)) Some(large)
+      if (others.nonEmpty && others.forall(isSmall(join, _)) && !join.asksForShuffle(large))
+        Some(large)
       else None
     } else {
       None

@@ -64,10 +64,8 @@ private[skewext] class MultiFullJoinBuilder(
       fail(s"A multi-way join needs at least two inputs, got ${inputs.size}.")
     }
     if (keyNames.isEmpty) fail("The list of key columns is empty; a multi-way join needs a key.")
-    keyNames.indices.foreach { j =>
-      if (keyNames.take(j).exists(same(_, keyNames(j)))) {
-        fail(s"The list of key columns contains '${keyNames(j)}' twice.")
-      }
+    OutputNames.repeated(keyNames).foreach { name =>
+      fail(s"The list of key columns contains '$name' twice.")
     }
     if (keys.size != inputs.size || roles.size != inputs.size ||
       suffixes.exists(_.size != inputs.size)) {
@@ -144,30 +142,21 @@ private[skewext] class MultiFullJoinBuilder(
     val shown = inputs.indices.filter(roles(_) != Excluded)
     // Matches columns by position: those of the children may have new ids, but the same order.
     val valueNames = shown.map { i =>
-      i -> MultiJoinOutput.valueColumns(inputs(i).output, keyColumns(i)).map(_.name)
+      MultiJoinOutput.valueColumns(inputs(i).output, keyColumns(i)).map(_.name)
     }
-    val all = keyNames.map(None -> _) ++ valueNames.flatMap { case (i, names) =>
-      names.map(Some(i) -> _)
+    val finalNames = suffixes match {
+      case Some(given) =>
+        OutputNames.suffixed(keyNames +: valueNames, null +: shown.map(given)).tail.flatten
+      case None => valueNames.flatten
     }
-    def occursElsewhere(i: Int, name: String) =
-      all.exists { case (other, n) => !other.contains(i) && same(n, name) }
-    val finalNames = valueNames.flatMap { case (i, names) =>
-      names.map { name =>
-        if (suffixes.isDefined && occursElsewhere(i, name)) name + suffixes.get(i) else name
-      }
+    val names = keyNames ++ finalNames
+    for (_ <- suffixes; name <- OutputNames.repeated(names)) {
+      fail(
+        s"With these suffixes the result would have two columns named '$name'; give " +
+          "the inputs that share a name different suffixes.")
     }
-    suffixes.foreach { _ =>
-      val names = keyNames ++ finalNames
-      names.indices.find(x => names.take(x).exists(same(_, names(x)))).foreach { x =>
-        fail(
-          s"With these suffixes the result would have two columns named '${names(x)}'; give " +
-            "the inputs that share a name different suffixes.")
-      }
-    }
-    indicator.foreach { name =>
-      if ((keyNames ++ finalNames).exists(same(_, name))) {
-        fail(s"The indicator '$name' has the name of a column of the result. Choose another name.")
-      }
+    for (name <- indicator if names.exists(same(_, name))) {
+      fail(s"The indicator '$name' has the name of a column of the result. Choose another name.")
     }
     val keyOutput = join.keyOutput.map(a => Alias(a, a.name)())
     val values = join.output.slice(keyOutput.size, keyOutput.size + finalNames.size)

@@ -60,18 +60,17 @@ private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
     })
 
   /** Whether the node above needs no shuffle because of the partitions of its child. */
-  private def usesPartitioning(
-      child: SparkPlan,
-      required: Distribution,
-      query: Query): Boolean = required match {
-    // Partitions by hash are in no order.
-    case UnspecifiedDistribution | AllTuples | _: BroadcastDistribution | _: OrderedDistribution =>
-      false
-    // To know the partitions takes long.
-    case by: ClusteredDistribution =>
-      !child.exists(hasNullKeys) || saves(query.partitioning(child), by)
-    case _ => true
-  }
+  private def usesPartitioning(child: SparkPlan, required: Distribution, query: Query): Boolean =
+    required match {
+      // Partitions by hash are in no order.
+      case UnspecifiedDistribution | AllTuples | _: BroadcastDistribution |
+          _: OrderedDistribution =>
+        false
+      // To know the partitions takes long.
+      case by: ClusteredDistribution =>
+        !child.exists(hasNullKeys) || saves(query.partitioning(child), by)
+      case _ => true
+    }
 
   private def isRebalance(shuffle: ShuffleExchangeLike): Boolean = shuffle.shuffleOrigin match {
     case REBALANCE_PARTITIONS_BY_COL | REBALANCE_PARTITIONS_BY_NONE => true

@@ -49,7 +49,9 @@ class ExplainSkewSuite extends ExplainTest {
     assert(skew.text === SkewReason.KeysTogether.text)
     assert(skew.advice === Some(SkewReason.KeysTogether.advice))
     def together(df: DataFrame) = one(df).execution.get.nullKeys
-    assert(together(grouped).startsWith("in one task, unless it is split (an operator above or another join"))
+    assert(
+      together(grouped).startsWith(
+        "in one task, unless it is split (an operator above or another join"))
     val byKey = skewed(1, 60).groupBy("k").agg(max("v1").as("v1"))
     for (input <- Seq(byKey, skewed(1, 60).repartition(col("k")))) {
       assert(

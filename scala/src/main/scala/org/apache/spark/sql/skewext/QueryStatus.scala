@@ -21,14 +21,15 @@ final class QueryStatus private[skewext] (app: AppStatusStore, sql: SQLAppStatus
    *
    * @param isJoin whether an operator of this name is a join.
    */
-  def queries(isJoin: String => Boolean): Seq[QuerySummary] = sql.executionsList().sortBy(_.executionId).map { query =>
-    QuerySummary(
-      query.executionId,
-      query.description,
-      query.submissionTime,
-      query.completionTime.map(_.getTime),
-      found(plan(query.executionId).allNodes.count(node => isJoin(node.name))).getOrElse(0))
-  }
+  def queries(isJoin: String => Boolean): Seq[QuerySummary] =
+    sql.executionsList().sortBy(_.executionId).map { query =>
+      QuerySummary(
+        query.executionId,
+        query.description,
+        query.submissionTime,
+        query.completionTime.map(_.getTime),
+        found(plan(query.executionId).allNodes.count(node => isJoin(node.name))).getOrElse(0))
+    }
 
   def query(id: Long): Option[SQLExecutionUIData] = sql.execution(id)
 
