@@ -98,7 +98,13 @@ def make(random: Random, tables: Sequence[Table], name: str) -> tuple[With, Rela
             if isinstance(col.expr, Ref)
         ),
     )
-    return With(name, block, FUNCTION, technique), given
+    return With(name, block, FUNCTION, technique, broadcast=_hinted(block, count)), given
+
+
+def _hinted(block: Block, inputs: int) -> tuple[int, ...]:
+    """The inputs that have a broadcast hint; one in ten, by chance that no other part shares."""
+    random = Random(str(block))
+    return tuple(each for each in range(inputs) if random.random() < 0.1)
 
 
 def _chain(
@@ -166,6 +172,7 @@ def call(each: With, table: Read) -> tuple[DataFrame | None, str]:
     if kind not in (FULL, LEFT, INNER):
         return None, ""
     frames = [table(str(leaf.source)) for leaf in inputs]
+    frames = [sf.broadcast(f) if i in each.broadcast else f for i, f in enumerate(frames)]
     suffixes = [f"_{leaf.alias}" for leaf in inputs]
     if select.where:
         joined = multi_join(*frames, on=list(on), how=roles, suffixes=suffixes)
@@ -176,6 +183,7 @@ def call(each: With, table: Read) -> tuple[DataFrame | None, str]:
     else:
         joined = multi_join(*frames, on=list(on), how=kind.lower(), suffixes=suffixes)
         name = f"multi_join, {kind.lower()}"
+    name += ", hints" if set(each.broadcast).intersection(range(len(inputs))) else ""
     given = [f for f, role in zip(frames, roles) if role != "excluded"]
     times = Counter(c for frame in given for c in frame.columns)
     shown = {

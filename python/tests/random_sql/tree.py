@@ -138,6 +138,8 @@ class With:
     technique: str = ""
     #: A call of `asof_join` or `latest`.
     versions: object = None
+    #: The inputs of a function that have a broadcast hint.
+    broadcast: tuple[int, ...] = ()
 
     @property
     def view(self) -> bool:
