@@ -161,7 +161,9 @@ private[asof] object SparkAsOfCondition extends PredicateHelper {
       .toRight(s"condition ${join.asOfCondition.sql}")
       .flatMap(by =>
         if (!hasExactDifferences(by.time.dataType)) Left(s"times of type ${by.time.dataType.sql}")
-        else if (by.time.dataType == TimestampType && changesClocks) {
+        else if (join.orderExpression.exists(isFloatingPoint)) {
+          Left("times that Spark subtracts as floating-point numbers")
+        } else if (by.time.dataType == TimestampType && changesClocks) {
           Left(
             s"Spark subtracts local times, and ${SQLConf.get.sessionLocalTimeZone} changes clocks")
         } else Right(by))
@@ -193,6 +195,10 @@ private[asof] object SparkAsOfCondition extends PredicateHelper {
       case _ => false
     })
   }
+
+  /** Without ANSI mode, Spark compares a string with an INT as INT, but subtracts both as DOUBLE. */
+  private def isFloatingPoint(e: Expression): Boolean =
+    e.dataType == DoubleType || e.dataType == FloatType
 
   private def changesClocks: Boolean =
     !DateTimeUtils.getZoneId(SQLConf.get.sessionLocalTimeZone).getRules.isFixedOffset

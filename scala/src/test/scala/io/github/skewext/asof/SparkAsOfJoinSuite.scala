@@ -131,6 +131,35 @@ class SparkAsOfJoinSuite extends AsOfTest {
     }))
   }
 
+  // Spark compares the strings as 3, and subtracts them as 3.9, 3.2 and 3.7.
+  test("leaves strings to Spark that it subtracts as floating-point numbers") {
+    withSQLConf(SQLConf.ANSI_ENABLED.key -> "false") {
+      val texts = table("k1, v, s", "(1, 'a', '3.9'), (1, 'b', '3.2')")
+      def ofNumber(t: Int, direction: String) =
+        sparks(table("k, t", s"(1, $t)"), texts, "t" -> "s", onKey, direction = direction)
+          .select("v")
+      def ofText = sparks(
+        table("k, t", "(1, '3.7')"),
+        table("k1, t1", "(1, 2), (1, 4)"),
+        "t" -> "t1",
+        onKey,
+        direction = "nearest").select("t1")
+      for ((joined, expected) <- Seq(
+          (() => ofNumber(5, "backward"), "a"),
+          (() => ofNumber(2, "forward"), "b"),
+          (() => ofText, 4))) {
+        checkAnswer(joined(), Row(expected))
+        check(0)(joined())
+        assert(
+          explained(joined()).notes === Seq(
+            "An as-of join of Spark's is not rewritten: times that Spark subtracts as " +
+              "floating-point numbers."))
+      }
+    }
+  }
+
+  private def onKey: Column = col("k") === col("k1")
+
   private def withoutClockChanges(body: => Unit): Unit =
     withSQLConf(SQLConf.SESSION_LOCAL_TIMEZONE.key -> "UTC")(body)
 
