@@ -1,5 +1,7 @@
 package io.github.skewext.asof
 
+import scala.util.Try
+
 import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
 import io.github.skewext.stable.SafeToPush
 
@@ -124,52 +126,53 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
     (lower ++ upper).toSeq
   }
 
-  /** The first or the last time of the spine. */
-  private trait EndOfSpine {
+  /**
+   * The first or the last time of the spine.
+   *
+   * @param slack how far the time moves in conditions, see [[Slack]]
+   */
+  private abstract class EndOfSpine(ofSpine: Attribute, end: Expression, slack: Long) {
 
     def time: Expression
 
+    /** An expression over the end as a value, unless it is none in its type. */
+    protected def value(bound: Expression): Option[Expression]
+
     /**
-     * A condition of a tolerance for this time in place of that of a row. Those of Spark's own joins
-     * give none: they may wrap around where a difference overflows.
+     * The condition of a tolerance for this time in place of that of a row. It compares a version's
+     * time with a value, because sources know no other filters. Conditions of Spark's own joins give
+     * none: they may wrap around where a difference overflows.
      */
-    def within(condition: Expression): Option[Expression]
+    def within(condition: Expression): Option[Expression] = condition match {
+      case Coalesce(Seq(TryEval(comparison: BinaryComparison), _))
+          if comparison.left.references.subsetOf(AttributeSet(ofSpine)) =>
+        val bound = comparison.left.transformUp {
+          case t: Attribute if t.semanticEquals(ofSpine) => moved(end, t.dataType, slack)
+        }
+        value(bound).map(known => comparison.withNewChildren(Seq(known, comparison.right)))
+      case _ => None
+    }
   }
 
-  /** @param slack how far the time moves in conditions, see [[Slack]] */
-  private case class KnownTime(ofSpine: Attribute, time: Literal, slack: Long) extends EndOfSpine {
+  private case class KnownTime(ofSpine: Attribute, time: Literal, slack: Long)
+      extends EndOfSpine(ofSpine, time, slack) {
 
-    override def within(condition: Expression): Option[Expression] =
-      Some(condition)
-        .filter(_.exists(_.isInstanceOf[TryEval]))
-        .map(_.transform {
-          case t: Attribute if t.semanticEquals(ofSpine) => moved(time, slack)
-        })
+    override protected def value(bound: Expression): Option[Expression] =
+      Try(bound.eval()).toOption.filter(_ != null).map(Literal(_, bound.dataType))
   }
 
-  /** The bound is computed in the aggregate, so that a version's time is compared with a value. */
+  /** The value is computed in the aggregate. */
   private case class ComputedTime(
       ofSpine: Attribute,
       function: AggregateFunction,
       slack: Long,
       computed: Expression => Expression)
-      extends EndOfSpine {
+      extends EndOfSpine(ofSpine, function.toAggregateExpression(), slack) {
 
     override def time: Expression = computed(function.toAggregateExpression())
 
-    override def within(condition: Expression): Option[Expression] = condition match {
-      case Coalesce(Seq(TryEval(comparison: BinaryComparison), _))
-          if comparison.left.references.subsetOf(AttributeSet(ofSpine)) =>
-        val bound = comparison.left.transformUp {
-          case t: Attribute if t.semanticEquals(ofSpine) =>
-            moved(function.toAggregateExpression(), t.dataType, slack)
-        }
-        limit(bound.dataType, slack).map { last =>
-          comparison.withNewChildren(
-            Seq(computed(Coalesce(Seq(TryEval(bound), last))), comparison.right))
-        }
-      case _ => None
-    }
+    override protected def value(bound: Expression): Option[Expression] =
+      limit(bound.dataType, slack).map(last => computed(Coalesce(Seq(TryEval(bound), last))))
   }
 
   /**
@@ -178,14 +181,6 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
    * and a bit more by the clock.
    */
   private val Slack = 4 * MICROS_PER_DAY
-
-  private def moved(at: Literal, slack: Long): Literal = (at.value, at.dataType) match {
-    case (micros: Long, TimestampType | TimestampNTZType) =>
-      val sum = micros + slack
-      // An overflow leaves the time as far as it can be.
-      if ((sum < micros) == (slack < 0)) Literal(sum, at.dataType) else at
-    case _ => at
-  }
 
   private def moved(at: Expression, of: DataType, slack: Long): Expression = of match {
     case TimestampType | TimestampNTZType =>

@@ -7,6 +7,7 @@ import io.github.skewext.StoredTables
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.IsNotNull
 import org.apache.spark.sql.catalyst.plans.logical.Filter
+import org.apache.spark.sql.execution.FileSourceScanExec
 
 /** Filters on the time of the spine that reach the versions, against a filter above the join. */
 class AsOfTimeBoundsSuite extends AsOfTest with StoredTables {
@@ -89,6 +90,37 @@ class AsOfTimeBoundsSuite extends AsOfTest with StoredTables {
         case _ => if (tolerance == null) 0 else lower + upper
       }
       assert(bounds(df, "t1") === expected, df.queryExecution.optimizedPlan)
+    }
+  }
+
+  test("filters with a tolerance are pushed into the scan of the versions") {
+    val expected = Seq(
+      ("int", "13", "60"),
+      ("date", "2020-01-20", "2020-03-31"),
+      // A month and the slack of four days before.
+      ("timestamp_ntz", "2020-01-25T01:00", "2020-03-01T00:00"))
+    for ((name, first, last) <- expected; of = times.find(_.name == name).get) {
+      val spine = rows(0, of).where(s"t0 BETWEEN ${of.from} AND ${of.to}")
+      val plan = joined(spine, of, "backward", of.tolerance).queryExecution.executedPlan
+      val pushed = collectWithSubqueries(plan) {
+        case scan: FileSourceScanExec if scan.output.exists(_.name == "t1") =>
+          scan.metadata("PushedFilters")
+      }
+      assert(pushed.size === 1)
+      assert(pushed.head.contains(s"GreaterThanOrEqual(t1,$first)"), name)
+      assert(pushed.head.contains(s"LessThanOrEqual(t1,$last)"), name)
+    }
+  }
+
+  test("a bound that overflows with the tolerance filters nothing") {
+    val ints = times.head
+    for ((direction, filter) <- Seq(
+        "backward" -> s"t0 > ${Int.MinValue + 3}",
+        "forward" -> s"t0 < ${Int.MaxValue - 3}")) {
+      val df = joined(rows(0, ints).where(filter), ints, direction, ints.tolerance)
+      val all = joined(rows(0, ints), ints, direction, ints.tolerance)
+      checkAnswer(df, all.collect().toSeq)
+      assert(bounds(df, "t1") === 0, direction)
     }
   }
 
