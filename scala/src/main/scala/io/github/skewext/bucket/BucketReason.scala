@@ -22,8 +22,8 @@ object BucketReason extends TaggedReasons[BucketReason]("skewext.bucketsNotPrune
 
   val HashUnknown = reason(
     "equal values of a bucket column may be in several buckets, because of its type",
-    "The column is a timestamp with time zone, a struct, an array or a map. Filters on columns " +
-      "of other types can prune buckets.")
+    "The column is a timestamp with time zone, a TIME, a struct, an array or a map. Filters on " +
+      "columns of other types can prune buckets.")
 
   val Format = reason(
     "only Parquet and ORC files keep the values that determined their buckets",

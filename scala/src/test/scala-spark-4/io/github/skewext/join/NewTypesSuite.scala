@@ -43,6 +43,33 @@ class NewTypesSuite extends MultiJoinTest {
     }
   }
 
+  // Parquet files do not store tenths of a microsecond. Spark does not read TIME from ORC files.
+  test("buckets and sorted files by TIME, which Parquet files store in microseconds") {
+    withTable("t0") {
+      sql(
+        "CREATE TABLE t0(k INT, at TIME, v INT) USING parquet " +
+          "CLUSTERED BY (k, at) INTO 4 BUCKETS")
+      for (seconds <- Seq("1", "1.0000001", "1.0000002", "1.0000003"))
+        sql(s"INSERT INTO t0 SELECT 1, time_from_seconds($seconds), ${seconds.length}")
+      assert(checkOff(sql("SELECT * FROM t0 WHERE k = 1 AND at = TIME'00:00:01'")).size === 4)
+    }
+    withTable("t0") {
+      sql(
+        "CREATE TABLE t0(k INT, at TIME, v INT) USING parquet " +
+          "CLUSTERED BY (k) SORTED BY (k, at, v) INTO 2 BUCKETS")
+      sql(
+        "INSERT INTO t0 SELECT /*+ COALESCE(1) */ 1, time_from_seconds(s), v " +
+          "FROM VALUES (1.0000001, 9), (1.0000002, 1) AS rows(s, v)")
+      checkOff(sql("SELECT *, rank() OVER (PARTITION BY k ORDER BY at, v) FROM t0"))
+    }
+  }
+
+  private def checkOff(df: DataFrame): Seq[Row] = {
+    val rows = df.collect().toSeq
+    assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
+    rows
+  }
+
   test("VARIANT as value, but not as key") {
     def variants(i: Int, rows: String*) = table(s"k, j", rows.mkString(", "))
       .selectExpr("k", s"parse_json(j) AS v$i")

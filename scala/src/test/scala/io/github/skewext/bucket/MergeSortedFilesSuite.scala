@@ -384,6 +384,26 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     }
   }
 
+  test("Parquet files with milliseconds are not in order of a struct or array of timestamps") {
+    withSQLConf("spark.sql.parquet.outputTimestampType" -> "TIMESTAMP_MILLIS") {
+      for (s <- Seq("named_struct('at', at, 'v', v)", "array(named_struct('at', at, 'v', v))"))
+        withTable("t0") {
+          spark
+            .sql(
+              s"SELECT 1 AS k, $s AS s, v FROM VALUES " +
+                "(TIMESTAMP'2024-01-01 00:00:00.000900', 1), " +
+                "(TIMESTAMP'2024-01-01 00:00:00.000100', 2) AS rows(at, v)")
+            .coalesce(1)
+            .write
+            .bucketBy(2, "k")
+            .sortBy("k", "s")
+            .saveAsTable("t0")
+          checkNotMerged(window("s"), SortedFileMergeReason.OtherOrder)
+          checkMerged(spark.sql("SELECT *, count(*) OVER (PARTITION BY k) FROM t0"), 1)
+        }
+    }
+  }
+
   test("ORC files that are read in another time zone are not in order of a timestamp") {
     withTable("t0") {
       spark.sql(

@@ -7,6 +7,7 @@ import io.github.skewext.stable.ComparedByBytes
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.types._
 
 /**
@@ -27,18 +28,30 @@ private[skewext] object StoredValues {
 
   /**
    * Whether the values of a type are read in the order in which they were written. Local times of
-   * ORC files are not: they repeat when clocks are set back.
+   * ORC files are not: they repeat when clocks are set back. Nor are structs and arrays if values
+   * inside may change: where these are equal then, the next ones decide.
    */
-  def keepOrder(scan: FileSourceScanExec, dataType: DataType): Boolean =
-    dataType != TimestampType || scan.relation.fileFormat.isInstanceOf[ParquetFileFormat]
+  def keepOrder(scan: FileSourceScanExec, dataType: DataType): Boolean = dataType match {
+    case TimestampType => scan.relation.fileFormat.isInstanceOf[ParquetFileFormat]
+    case _: StructType | _: ArrayType => areKeptIn(dataType)
+    case _ => true
+  }
+
+  private def areKeptIn(dataType: DataType): Boolean = dataType match {
+    case struct: StructType => struct.forall(field => areKeptIn(field.dataType))
+    case ArrayType(element, _) => areKeptIn(element)
+    case other => ofType(other)
+  }
 
   /**
    * Whether equal values of a type have equal hashes, and are read as they were written, except for
    * the values that `isExact` excludes. Timestamps are not: Parquet files may store milliseconds,
-   * and ORC files store local times, which are other instants in another time zone.
+   * and ORC files store local times, which are other instants in another time zone. Nor are values
+   * of TIME, which have nanoseconds: Parquet files store microseconds.
    */
   def ofType(dataType: DataType): Boolean = dataType match {
     case TimestampType => false
+    case time if SparkShims.isTime(time) => false
     case FloatType | DoubleType => true
     case other => ComparedByBytes(other)
   }
