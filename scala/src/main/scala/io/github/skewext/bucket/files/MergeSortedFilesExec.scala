@@ -14,8 +14,8 @@ import org.apache.spark.sql.execution.{FileSourceScanExec, SortExec, SparkPlan, 
  * Merges the sorted files of a scan. Each task reads its files side by side and returns their rows
  * in order. Nodes between the scan and this node run file by file.
  *
- * Each file's order is checked row by row. If a file is not sorted as its table declares, the query
- * fails, because rows have been returned too early.
+ * Each file's order is checked row by row. If a file is not sorted as its table declares, the task
+ * fails, because rows have been returned too early. Its next attempt sorts all rows.
  *
  * @param order the order of each file and of the output, ascending and nulls first
  * @param mostFiles the maximum number of files that one task merges

@@ -2,19 +2,26 @@ package io.github.skewext.bucket.files
 
 import scala.annotation.tailrec
 
-import io.github.skewext.join.exec.grouping.{KeyOrder, RowCursor}
+import io.github.skewext.join.exec.grouping.{KeyOrder, RowCursor, UnsafeInputs}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.execution.UnsafeExternalRowSorter
 import org.apache.spark.sql.execution.datasources.{FilePartition, FileScanRDD, PartitionedFile}
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.types.DataType
+import org.apache.spark.sql.skewext.TaskInternals
+import org.apache.spark.sql.types.{DataType, StructField, StructType}
+import org.apache.spark.util.collection.unsafe.sort.PrefixComparators
 import org.apache.spark.{OneToOneDependency, Partition, TaskContext}
 
 /**
  * The merged rows of each partition's files. It computes the parent for one file after the other.
  * The partitions of a `FileScanRDD`, and of RDDs over it, are lists of files, so that a partition
  * with one file is computed like one with several.
+ *
+ * Files may not be in order although Spark wrote them: if a sort column is constant, Spark does not
+ * see that a query sorts the next one in descending order or with nulls last. The first attempt of
+ * a task fails then, and later ones sort the partition's rows. Spark discards the rows of the first.
  *
  * @param description the order of the files, for the error if a file is not sorted
  */
@@ -31,19 +38,47 @@ private[skewext] class SortedFilesRDD(
 
   override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
     val FilePartition(index, files) = split
-    val opened = files.map { file =>
-      val rows = firstParent[InternalRow].iterator(FilePartition(index, Array(file)), context)
-      new RowFileCursor(rows, order, types, notSorted(file)): RowCursor
-    }
     numFiles += files.length
-    new MergedCursor(opened, order, numRows).rows
+    if (context.attemptNumber() == 0) {
+      val opened = files.map { file =>
+        val rows = firstParent[InternalRow].iterator(FilePartition(index, Array(file)), context)
+        new RowFileCursor(rows, order, types, notSorted(file)): RowCursor
+      }
+      new MergedCursor(opened, order, numRows).rows
+    } else {
+      sorted(firstParent[InternalRow].iterator(split, context), context)
+    }
+  }
+
+  /** The rows in the same order, by Spark's external sorter. */
+  private def sorted(rows: Iterator[InternalRow], context: TaskContext): Iterator[InternalRow] = {
+    val asUnsafe = new UnsafeInputs(Seq(types.toSeq))
+    val prefixes = new UnsafeExternalRowSorter.PrefixComputer {
+      private[this] val result = new UnsafeExternalRowSorter.PrefixComputer.Prefix
+      override def computePrefix(
+          row: InternalRow): UnsafeExternalRowSorter.PrefixComputer.Prefix = {
+        result.value = order.prefix(0, asUnsafe(0, row))
+        result
+      }
+    }
+    val sorter = UnsafeExternalRowSorter.create(
+      StructType(types.map(StructField("", _))),
+      (a: InternalRow, b: InternalRow) => order.compare(0, asUnsafe(0, a), 0, asUnsafe(0, b)),
+      PrefixComparators.LONG,
+      prefixes,
+      TaskInternals.memory(context).pageSizeBytes,
+      false)
+    sorter.sort(rows.map(asUnsafe(0, _))).map { row =>
+      numRows += 1
+      row
+    }
   }
 
   private def notSorted(file: PartitionedFile): () => Exception = () =>
     new IllegalStateException(
-      s"The rows of ${file.urlEncodedPath} are not in order, although $description. Spark can read " +
-        "the table as it is with spark.skewext.bucket.merge.enabled=false; a table that is written " +
-        "anew is sorted again.")
+      s"The rows of ${file.urlEncodedPath} are not in order, although $description. The next " +
+        "attempt of the task sorts them. If there is none, as in local mode, read the table with " +
+        "spark.skewext.bucket.merge.enabled=false, or write it anew.")
 }
 
 private[skewext] object SortedFilesRDD {
