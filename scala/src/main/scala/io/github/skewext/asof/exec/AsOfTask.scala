@@ -64,6 +64,16 @@ private[exec] trait SpineRows {
   def version(input: Int): UnsafeRow
 }
 
+/** Ends a killed task. Reads of a shuffle do so, too, but searching rows in memory may take long. */
+private[exec] final class KillCheck(context: TaskContext) {
+  private[this] var steps = 0
+
+  def check(): Unit = {
+    if ((steps & MultiJoinIterator.StepsUnchecked - 1) == 0) TaskInternals.endIfKilled(context)
+    steps += 1
+  }
+}
+
 /** The output rows of one partition. */
 private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[InternalRow]])
     extends TaskRows {
@@ -80,6 +90,7 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
   private[this] var outputRows = 0L
   private[this] var matched = 0L
   private[this] val context = TaskContext.get()
+  private[this] val killed = new KillCheck(context)
 
   context.addTaskCompletionListener[Unit] { _ =>
     task.metrics.outputRows.add(outputRows)
@@ -93,18 +104,18 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
   override def getRow: InternalRow = current
 
   override protected def advance(): Boolean = {
-    // Reads of a shuffle end a killed task, but returning rows from memory may take long.
-    if ((outputRows & MultiJoinIterator.StepsUnchecked - 1) == 0) TaskInternals.endIfKilled(context)
     if (spine == null) {
       val alone = gathered.get.nextAlone()
       if (alone != null) {
         java.util.Arrays.fill(combination.rows.asInstanceOf[Array[AnyRef]], null)
+        killed.check()
         show(alone)
         return true
       }
-      spine = gathered.get.spine()
+      spine = gathered.get.spine(killed)
     }
     while (spine.advance()) {
+      killed.check()
       val found = findVersions()
       if (!task.inner || found == n - 1) {
         matched += found

@@ -74,8 +74,8 @@ private[exec] final class GatheredInputs(
   }
 
   /** The other rows of the spine, after `nextAlone` has returned null. */
-  def spine(): SpineRows = rows.keeping(rows.collected()) match {
-    case Left(groups) => new GroupedSpine(task, groups)
+  def spine(killed: KillCheck): SpineRows = rows.keeping(rows.collected()) match {
+    case Left(groups) => new GroupedSpine(task, groups, killed)
     case Right(sorted) => new SortedSpine(task, sorted.rows)
   }
 

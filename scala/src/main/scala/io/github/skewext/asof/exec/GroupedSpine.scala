@@ -6,7 +6,8 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.util.collection.unsafe.sort.RadixSort
 
 /** The rows of the spine key by key, and in the order of time among those of a key. */
-private[exec] final class GroupedSpine(task: AsOfTask, groups: HashedGroups) extends SpineRows {
+private[exec] final class GroupedSpine(task: AsOfTask, groups: HashedGroups, killed: KillCheck)
+    extends SpineRows {
 
   private[this] val n = task.inputTypes.size
   private[this] val spine = new TimeSorted(task, 0, groups)
@@ -20,6 +21,7 @@ private[exec] final class GroupedSpine(task: AsOfTask, groups: HashedGroups) ext
     position += 1
     while (position >= spine.size) {
       if (!groups.nextGroup()) return false
+      killed.check()
       if (hasMatches) open() else spine.clear()
       position = 0
     }
