@@ -195,6 +195,8 @@ object StableRows {
   /** Whether the result is identical, bit by bit, for any order of the rows of the group. */
   private def isExact(function: AggregateFunction): Boolean = function match {
     case _: Count | _: BitAndAgg | _: BitOrAgg | _: BitXorAgg | _: HyperLogLogPlusPlus => true
+    // Spark filters a side of a join by it.
+    case _: BloomFilterAggregate => true
     // -0.0 equals 0.0, and the function returns whichever it sees first.
     case Min(child) => ComparedByBytes(child.dataType)
     case Max(child) => ComparedByBytes(child.dataType)

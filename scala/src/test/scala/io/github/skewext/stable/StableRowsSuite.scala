@@ -248,6 +248,21 @@ class StableRowsSuite extends MultiJoinTest {
         .areIn(spark, spark.sql(s"SELECT * FROM t WHERE v > $first").queryExecution.analyzed))
   }
 
+  test("a run-time Bloom filter of Spark's is stable") {
+    withTempPath { path =>
+      rows.write.parquet(path.toString)
+      withSQLConf(
+        SQLConf.RUNTIME_BLOOM_FILTER_ENABLED.key -> "true",
+        SQLConf.RUNTIME_BLOOM_FILTER_APPLICATION_SIDE_SCAN_SIZE_THRESHOLD.key -> "0",
+        SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1") {
+        def read = spark.read.parquet(path.toString)
+        val df = read.join(read.where("v > 12").select(col("k"), col("v").as("w")), "k")
+        assert(df.queryExecution.optimizedPlan.toString.contains("bloom_filter_agg"))
+        stable(df)
+      }
+    }
+  }
+
   test("an unknown operator is not stable") {
     assert(!StableRows.areIn(UnknownExec(rows.queryExecution.sparkPlan)))
     assert(!StableRows.areIn(ProjectExec(Nil, UnknownExec(rows.queryExecution.sparkPlan))))
