@@ -59,10 +59,10 @@ private[skewext] object Origins {
       case TechniqueHint.Refused(technique, Reason.Detailed(reason, detail)) =>
         refused(technique, reason, detail)
       // The only joins that Spark creates after it has run PlanSkewJoins.
-      case TechniqueHint.Wanted(technique, _, _, _)
+      case TechniqueHint.Wanted(technique, _, _, _, _)
           if plansTechniques(SQLConf.get) && joins.exists(mayBeSubquery) =>
         refused(technique, TechniqueReason.Subquery, None)
-      case TechniqueHint.Wanted(technique, _, _, _) =>
+      case TechniqueHint.Wanted(technique, _, _, _, _) =>
         Origin(
           Origin.SwitchedOff,
           s"asked for by skew_join ($technique), and planned as Spark's own join")

@@ -5,7 +5,8 @@ import org.apache.spark.sql.catalyst.plans._
 
 /**
  * Spark's hash join with a broadcast side. Spark cannot broadcast a side whose unmatched rows the
- * join returns. If that excludes both sides, [[BroadcastMapJoin]] plans the join.
+ * join returns. If that excludes both sides, [[BroadcastMapJoin]] plans the join, and chooses from
+ * both sides also where a predicate above has changed the type of the join.
  */
 object BroadcastJoin extends SkewTechnique {
 
@@ -14,11 +15,10 @@ object BroadcastJoin extends SkewTechnique {
   override def optionNames: Seq[String] = Seq(BroadcastSide.OptionName)
 
   override def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] = {
-    val sides = possible(request.joinType)
-    if (sides.isEmpty) {
+    if (possible(request.called.fold(request.joinType)(_.joinType)).isEmpty) {
       BroadcastMapJoin.plan(request)
     } else {
-      BroadcastSide.choose(request, sides).map(sparks(request, _))
+      BroadcastSide.choose(request, possible(request.joinType)).map(sparks(request, _))
     }
   }
 

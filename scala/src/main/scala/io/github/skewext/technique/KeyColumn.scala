@@ -11,6 +11,9 @@ import org.apache.spark.sql.types.DataType
  */
 private[skewext] case class KeyColumn(dataType: DataType, isNullSafe: Boolean) {
 
+  /** The number of values that the join compares for a value of the column. */
+  def numComparisons: Int = if (isNullSafe) 2 else 1
+
   /** The values that the join compares for a value of the column. */
   def compared(value: Literal): Seq[Literal] =
     if (!isNullSafe) Seq(value)
@@ -23,8 +26,10 @@ private[skewext] object KeyColumn {
   def apply(key: Expression): KeyColumn = KeyColumn(key.dataType, isNullSafe = false)
 
   /** The columns that the join compares, from the pairs of keys that Spark makes of them. */
-  def of(request: TechniqueRequest): Seq[KeyColumn] =
-    of(request.leftKeys.zip(request.rightKeys).toList)
+  def of(request: TechniqueRequest): Seq[KeyColumn] = of(request.leftKeys, request.rightKeys)
+
+  def of(leftKeys: Seq[Expression], rightKeys: Seq[Expression]): Seq[KeyColumn] =
+    of(leftKeys.zip(rightKeys).toList)
 
   private def of(keys: List[(Expression, Expression)]): Seq[KeyColumn] = keys match {
     case (left, right) :: (isLeftNull, isRightNull) :: more

@@ -115,7 +115,7 @@ object PlanSkewJoins {
         .toRight(TechniqueReason.WrongOption(s"there is no technique ${wanted.technique}"))
       request <- TechniqueRequest
         .of(session, join, technique.name, wanted.options)
-        .map(_.copy(inBarrierStage = wanted.inBarrierStage))
+        .map(_.copy(inBarrierStage = wanted.inBarrierStage, called = wanted.called))
       made <- request.asHinted.fold(
         technique.plan(if (wanted.prepared) request else prepared(technique, request)))(Right(_))
     } yield made

@@ -32,7 +32,23 @@ object ResolveSkewJoinHints extends Rule[LogicalPlan] with RunsIfDisabled {
       case hint: UnresolvedHint
           if hint.name.equalsIgnoreCase(Name) && !hint.exists(_.isInstanceOf[UnresolvedRelation]) =>
         resolve(hint)
+      case join: Join if join.resolved => join.mapChildren(knowing(_, join))
     }
+
+  /** Adds the join to the hints of its side: those that Spark will give to the join. */
+  private def knowing(side: LogicalPlan, join: Join): LogicalPlan = side match {
+    case ResolvedHint(child, hint: TechniqueHint) =>
+      hint.content match {
+        case wanted: TechniqueHint.Wanted if wanted.called.isEmpty =>
+          val content = wanted.copy(called = TechniqueRequest.called(join))
+          val known = ResolvedHint(child, TechniqueHint(content, hint.strategy))
+          known.copyTagsFrom(side)
+          known
+        case _ => side
+      }
+    case unary: UnaryNode => unary.mapChildren(knowing(_, join))
+    case other => other
+  }
 
   /**
    * Turns the names in hints into text, before Spark resolves those that are also names of columns.

@@ -69,7 +69,11 @@ private[skewext] object SkewJoinBuilder {
               if (request.asHinted.isDefined) given
               else if (runsJobs) named.prepared(request)
               else named.preparedForHint(request))
-        val wanted = TechniqueHint.Wanted(named.name, options, prepared = true)
+        val wanted = TechniqueHint.Wanted(
+          named.name,
+          options,
+          prepared = true,
+          called = TechniqueRequest.called(join))
         // Hot keys may be wrong.
         if (named.mayRefuse || options.hotKeys.isDefined) check(session, join, named, wanted)
         // A session that was started without us has no rule that would do it later.

@@ -29,6 +29,7 @@ import org.apache.spark.sql.skewext.SparkShims
  * @param technique the name of the technique, which the joins of its plan carry.
  * @param inBarrierStage whether the join may be in the stage of a barrier operator, where Spark
  *                       supports no union.
+ * @param called the join as the query has it, if predicates above may have changed it.
  */
 case class TechniqueRequest(
     session: SparkSession,
@@ -38,7 +39,8 @@ case class TechniqueRequest(
     condition: Option[Expression],
     technique: String,
     options: TechniqueOptions,
-    inBarrierStage: Boolean = false) {
+    inBarrierStage: Boolean = false,
+    called: Option[TechniqueHint.Call] = None) {
 
   def left: LogicalPlan = join.left
 
@@ -54,6 +56,24 @@ case class TechniqueRequest(
   def keys(side: BuildSide): Seq[Expression] = side match {
     case BuildLeft => leftKeys
     case BuildRight => rightKeys
+  }
+
+  /** The number of columns that the join of the query compares. */
+  def numKeyColumns: Int = called.fold(KeyColumn.of(this).size)(_.keyColumns)
+
+  /**
+   * The same request, with equalities of predicates above as a part of the condition. Spark makes
+   * them the first keys of an inner join.
+   */
+  def onKeysOfCall: TechniqueRequest = {
+    val added = leftKeys.size -
+      KeyColumn.of(this).takeRight(numKeyColumns).map(_.numComparisons).sum
+    val Seq(left, right) = Seq(leftKeys, rightKeys).map(_.splitAt(added))
+    if (added == 0) this
+    else {
+      val more = TechniqueRequest.equal(left._1, right._1) +: condition.toSeq
+      copy(leftKeys = left._2, rightKeys = right._2, condition = Some(more.reduce(And)))
+    }
   }
 
   /** Whether the join returns each row of a side, matched or not. */
@@ -168,6 +188,13 @@ case class TechniqueRequest(
 }
 
 object TechniqueRequest {
+
+  /** The join of an analyzed query, if it compares columns. */
+  def called(join: Join): Option[TechniqueHint.Call] = join match {
+    case ExtractEquiJoinKeys(joinType, leftKeys, rightKeys, _, _, _, _, _) =>
+      Some(TechniqueHint.Call(joinType, KeyColumn.of(leftKeys, rightKeys).size))
+    case _ => None
+  }
 
   /** Returns the request for a join, or the reason why no technique supports the join. */
   def of(

@@ -1,5 +1,7 @@
 package io.github.skewext.technique
 
+import io.github.skewext.join.hint.TechniqueHint
+
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{AnalysisException, DataFrame}
@@ -196,5 +198,42 @@ class BroadcastMapJoinSuite extends TechniqueTest {
       assertStock(unmatched, stockJoin(small, fact, "k", "left").where("v0 IS NULL"))
       assert(marked(unmatched).size === 1)
     }
+  }
+
+  test("a predicate above a full outer join leaves broadcast the choice of the side") {
+    withTempPath { path =>
+      large.write.parquet(path.getPath)
+      val fact = spark.read.parquet(path.getPath)
+      def checkSmallIsBroadcast(df: DataFrame, isMarked: Boolean): Unit = {
+        assert(made(df) === Seq("broadcast"))
+        assert(marked(df).size === (if (isMarked) 1 else 0))
+        val how = contents(df).collect { case TechniqueHint.Made(_, _, how, _) => how }
+        assert(how.map(_.takeWhile(_ != '(')) === Seq("the left side "))
+        assert(exchanges(df).isEmpty)
+      }
+      withTempView("dims", "facts") {
+        small.createOrReplaceTempView("dims")
+        fact.createOrReplaceTempView("facts")
+        for ((filter, isMarked) <- Seq("v30 > 4" -> true, "v0 > 7" -> false)) {
+          val stock = stockJoin(small, fact, "k", "full").where(filter)
+          for (options <- Seq(Map.empty[String, String], onSide("left"))) {
+            val df = skewJoin(small, fact, "k", "full", "broadcast", options).where(filter)
+            assertStock(df, stock)
+            checkSmallIsBroadcast(df, isMarked)
+          }
+          for (from <- Seq("dims FULL JOIN facts", "(SELECT * FROM dims) d FULL JOIN facts")) {
+            val name = if (from.contains(" d ")) "d" else "dims"
+            val hinted = spark.sql(
+              s"SELECT /*+ SKEW_JOIN($name, broadcast) */ * FROM $from USING (k) WHERE $filter")
+            assertStock(hinted, stock)
+            checkSmallIsBroadcast(hinted, isMarked)
+          }
+        }
+      }
+    }
+    // Spark can broadcast only the right side of a join that is written as a left outer join.
+    val df = skewJoin(large, small, "k", "left", "broadcast").where("v0 > 7")
+    assertStock(df, stockJoin(large, small, "k", "left").where("v0 > 7"))
+    assert(marked(df).isEmpty && broadcasts(df) === 1)
   }
 }

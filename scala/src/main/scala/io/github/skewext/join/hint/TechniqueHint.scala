@@ -2,6 +2,7 @@ package io.github.skewext.join.hint
 
 import io.github.skewext.rules.Reason
 
+import org.apache.spark.sql.catalyst.plans.JoinType
 import org.apache.spark.sql.catalyst.plans.logical._
 
 /**
@@ -46,15 +47,24 @@ object TechniqueHint {
    *
    * @param prepared whether the options already contain the results of jobs, such as hot keys.
    * @param inBarrierStage whether no shuffle is certain between the join and a barrier operator.
+   * @param called the join as the query has it, if it is known.
    */
   case class Wanted(
       technique: String,
       options: TechniqueOptions,
       prepared: Boolean,
-      inBarrierStage: Boolean = false)
+      inBarrierStage: Boolean = false,
+      called: Option[Call] = None)
       extends Content {
     override def toString: String = s"wants $technique"
   }
+
+  /**
+   * A join as the query has it. Predicates above may change its type, and add keys.
+   *
+   * @param keyColumns the number of columns that it compares.
+   */
+  case class Call(joinType: JoinType, keyColumns: Int)
 
   /**
    * A join that a technique has planned.
