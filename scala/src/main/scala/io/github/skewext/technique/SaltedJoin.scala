@@ -65,16 +65,18 @@ object SaltedJoin extends SkewTechnique {
   override def preparedForHint(request: TechniqueRequest): TechniqueOptions = {
     val options = request.options
     options.copy(hotKeys = options.hotKeys.orElse(options.text(TechniqueOptions.HotKeys).map {
-      keysIn(_, KeyColumn.of(request).size)
+      keysIn(_, request.numKeyColumns)
     }))
   }
 
   override def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] =
-    if (request.options.hotKeys.isDefined) {
-      withHotKeys(request)
-    } else {
+    if (request.options.hotKeys.isEmpty) {
       Left(TechniqueReason.WrongOption(
         s"${TechniqueOptions.HotKeys} is missing: a hint and skewext_skew_join run no job to find it"))
+    } else if (KeyColumn.of(request).size < request.numKeyColumns) {
+      Left(TechniqueReason.ConstantKey.given)
+    } else {
+      withHotKeys(request.onKeysOfCall)
     }
 
   private def withHotKeys(

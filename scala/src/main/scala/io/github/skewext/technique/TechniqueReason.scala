@@ -66,6 +66,10 @@ object TechniqueReason extends Reasons[TechniqueReason] {
       "in its stage, which the technique needs",
     "Repartition between the join and the barrier operator: then the technique applies.")
 
+  val ConstantKey = reason(
+    "a key column is constant, so Spark no longer compares it, and the hot keys have a value for it",
+    "Leave the column out of the key. Filter the other side by the constant instead.")
+
   val Failed = reason(
     "planning the technique failed",
     "The join is Spark's own. The list of failures has the error: report it as a bug.")

@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.expressions.UserDefinedFunction
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.{RetriedTasks, TestShims, TestShuffles}
-import org.apache.spark.sql.types.IntegerType
+import org.apache.spark.sql.types.{IntegerType, LongType}
 import org.apache.spark.sql.{AnalysisException, Column, DataFrame, Row}
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -268,6 +268,63 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     assert(PushThroughSaltKeys(onValue) eq onValue)
     val onKey = Filter(IsNotNull(rows.output.head), marked)
     assert(PushThroughSaltKeys(onKey).isInstanceOf[SaltKeys])
+  }
+
+  test("an equality above becomes a condition, and the hot keys stay those of the join") {
+    def salts(df: DataFrame): Seq[Int] =
+      df.queryExecution.optimizedPlan.collect { case s: SaltKeys => s.hot.size }
+    val options = Map("salts" -> "3")
+    val composite = Seq(3 -> 0, 9 -> 1).map { case (k, j) => Seq(lit(k), lit(j)) }
+    def above(df: DataFrame) = df.where("v0 % 10 = v1 % 10 AND v0 <=> v1")
+    for (how <- Seq("inner", "left", "full"); found <- Seq(true, false)) {
+      val df = above(skewJoin(left, right, "k", how, Technique, options, if (found) null else Hot))
+      assertStock(df, above(stockJoin(left, right, "k", how)))
+      assert(salts(df) === (if (found) Seq(1, 1) else Seq(5, 5)), refusals(df))
+      assert(salted(df).head.keys.map(_.dataType) === Seq(LongType))
+    }
+    val two = above(skewJoin(left, right, Seq("k", "j"), "inner", Technique, options, composite))
+    assertStock(two, above(stockJoin(left, right, Seq("k", "j"), "inner")))
+    assert(salts(two) === Seq(2, 2), refusals(two))
+    val auto = above(skewJoin(left, right, "k", "inner", "auto", Map.empty, Hot))
+    assertStock(auto, above(stockJoin(left, right, "k", "inner")))
+    withSQLConf("spark.sql.adaptive.enabled" -> "false") {
+      val auto = above(skewJoin(left, right, "k", "inner", "auto", Map.empty, Hot))
+      assertStock(auto, above(stockJoin(left, right, "k", "inner")))
+      assert(made(auto).distinct === Seq(Technique) && salts(auto) === Seq(5, 5))
+    }
+    withTempView("l", "r") {
+      left.createOrReplaceTempView("l")
+      right.createOrReplaceTempView("r")
+      for ((hot, on) <- Seq("3,9" -> "USING (k)", "0,3;1,9" -> "ON l.j = r.j AND l.k <=> r.k")) {
+        val from = s"FROM l JOIN r $on WHERE v0 % 10 = v1 % 10"
+        val df = spark.sql(s"SELECT /*+ SKEW_JOIN(l, salted, 'hot_keys=$hot') */ * $from")
+        assertStock(df, spark.sql(s"SELECT * $from"))
+        assert(salts(df) === Seq(2, 2), refusals(df))
+        assert(salted(df).map(metric(_, "numSaltedRows")).sum > 0)
+      }
+    }
+  }
+
+  test("a constant key column is refused where the hot keys have a value for it") {
+    val one = left.withColumn("j", lit(1))
+    val hot = Seq(Seq(lit(3), lit(1)), Seq(lit(9), lit(1)))
+    val on = Seq("k", "j")
+    val df = skewJoin(one, right, on, "inner", Technique, Map.empty, hot)
+    assertStock(df, stockJoin(one, right, on, "inner"))
+    assert(refusals(df) === Seq(TechniqueReason.ConstantKey))
+    withSQLConf("spark.sql.adaptive.enabled" -> "false") {
+      val auto = skewJoin(one, right, on, "inner", "auto", Map.empty, hot)
+      assertStock(auto, stockJoin(one, right, on, "inner"))
+      assert(made(auto) === Seq("none"))
+    }
+    withTempView("l", "r") {
+      one.createOrReplaceTempView("l")
+      right.createOrReplaceTempView("r")
+      val hinted = spark.sql(
+        "SELECT /*+ SKEW_JOIN(l, salted, 'hot_keys=3,1;9,1') */ * FROM l JOIN r USING (k, j)")
+      assertStock(hinted, df)
+      assert(refusals(hinted) === Seq(TechniqueReason.ConstantKey))
+    }
   }
 
   test("a condition besides the key") {
