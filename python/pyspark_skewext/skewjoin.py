@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Union
 
 from pyspark_skewext._engine import engine_of
-from pyspark_skewext._engine.calls import SkewJoin
+from pyspark_skewext._engine.calls import SkewJoin, identifier
 from pyspark_skewext._errors import value_error
 from pyspark_skewext._validate import check_type, checked_sides
 from pyspark_skewext.techniques import Technique, technique_of
@@ -98,8 +99,43 @@ def skew_join(
     spark = checked_sides(left, right, on).sparkSession
     _check_how(how)
     chosen = technique_of(technique, options)
-    call = SkewJoin(left, right, on, how, chosen.name, chosen.options(), chosen.keys())
+    keys = _keys_without_zone(left, right, on, chosen.keys())
+    call = SkewJoin(left, right, on, how, chosen.name, chosen.options(), keys)
     return engine_of(spark).skew_join(call)
+
+
+def _keys_without_zone(
+    left: DataFrame, right: DataFrame, on: On, keys: list[tuple[Any, ...]] | None
+) -> list[tuple[Any, ...]] | None:
+    """The hot keys, with times as text where the join compares times without a zone.
+
+    Python has one class for both types of times, and lit() takes a time without a zone as local.
+    """
+    from pyspark.sql.types import TimestampNTZType, TimestampType
+
+    def is_local(value: object) -> bool:
+        return isinstance(value, datetime) and value.tzinfo is None
+
+    names: list[Any] = [on] if isinstance(on, str) or not isinstance(on, Sequence) else list(on)
+    by_name = all(isinstance(name, str) for name in names)
+    if keys is None or not by_name or not any(is_local(value) for key in keys for value in key):
+        return keys
+    columns = [identifier(name) for name in names]
+    schemas = zip(left.select(*columns).schema, right.select(*columns).schema)
+    kinds = [{type(a.dataType), type(b.dataType)} for a, b in schemas]
+    # Spark compares a TIMESTAMP_NTZ with a TIMESTAMP as a TIMESTAMP.
+    zoneless = {
+        position
+        for position, both in enumerate(kinds)
+        if TimestampNTZType in both and TimestampType not in both
+    }
+    return [
+        tuple(
+            value.isoformat(" ") if position in zoneless and is_local(value) else value
+            for position, value in enumerate(key)
+        )
+        for key in keys
+    ]
 
 
 def _check_how(how: object) -> None:

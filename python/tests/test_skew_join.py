@@ -234,6 +234,42 @@ def test_hot_keys_of_a_report(spark: SparkSession) -> None:
             assert "hot key" in str(skewext.explain(joined))
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("TIMESTAMP_NTZ'2024-02-29 01:02:03.4'", "TIMESTAMP'2024-02-29 01:02:03.4'"),
+        *("TIMESTAMP_NTZ'0001-01-02'", "TIMESTAMP'0001-01-03'"),
+        *("array(1, 2)", "struct(1 AS x, 'a' AS y)"),
+    ],
+)
+def test_hot_keys_found_and_given(spark: SparkSession, key: str) -> None:
+    """The session has another time zone than Python."""
+    changed = {
+        "spark.sql.session.timeZone": "Asia/Tokyo",
+        "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    }
+    with ExitStack() as stack:
+        for name, value in changed.items():
+            stack.enter_context(setting(spark, name, value))
+        # Spark would not compare constants.
+        left = spark.range(60).selectExpr(f"if(id < 0, NULL, {key}) AS k", "id AS a", "id < 0 AS j")
+        right = spark.range(1).selectExpr(f"if(id < 0, NULL, {key}) AS k", "id AS b", "id < 0 AS j")
+        given = left.select("k").first()
+        assert given is not None
+        cases: list[tuple[Any, Salted]] = [("k", Salted(16))]
+        # lit() takes no structs, and has another calendar for times of old.
+        if not isinstance(given.k, tuple) and (is_connect(left) or "TIMESTAMP'0001" not in key):
+            cases += [
+                ("k", Salted(16, hot_keys=[given.k])),
+                (["j", "k"], Salted(16, hot_keys=[(False, given.k)])),
+            ]
+        for on, technique in cases:
+            joined = skew_join(left, right, on, "full", technique)
+            assert "1 hot key: each has its rows divided" in str(skewext.explain(joined))
+            assert joined.select(F.spark_partition_id()).distinct().count() > 1
+            assert joined.where("a IS NOT NULL AND b IS NOT NULL").count() == 60
+
+
 def test_hints(spark: SparkSession) -> None:
     left, right = CASES["hot on both sides"].frames(spark)
     left.createOrReplaceTempView("l")

@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import re
+import time
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -86,7 +87,10 @@ class ConnectEngine:
             hot_keys = self._frequent_keys(call.left, call.right, on)
         several = isinstance(on, Sequence) and not isinstance(on, str)
         joined = call.left.join(call.right, list(on) if several else on, call.how)
-        keys = hot_keys and [key[0] if len(key) == 1 else key for key in hot_keys]
+        # A tuple is a STRUCT: one of all key columns, or the value of one column.
+        keys = hot_keys and [
+            key[0] if len(key) == 1 and not isinstance(key[0], tuple) else key for key in hot_keys
+        ]
         arguments = {"technique": call.technique, "hot_keys": keys, **call.options}
         return self._call("skew_join", {"joined": joined, **arguments})
 
@@ -123,12 +127,25 @@ class ConnectEngine:
         """Count the keys: the figures, and the hot keys with their counts."""
         if call.progress is not None:
             raise value_error("A Spark Connect server reports no progress: leave progress out.")
+        return self._counted(call, times_as_text=False)
+
+    def _counted(self, call: KeyCount, times_as_text: bool) -> tuple[dict[str, Any], Sequence[Row]]:
+        from pyspark.sql.types import StringType, StructType, TimestampNTZType, TimestampType
+
         arguments = call._asdict()
         del arguments["progress"]
         found = self._call("skew_report", arguments)
-        fields = ", ".join(f"k{position}: string" for position in range(len(call.keys[0])))
-        texts = f"struct<{fields}>"
-        rows = fetched(found, lambda: found.withColumn("key", found["key"].cast(texts)))
+
+        def with_texts(*kinds: type) -> DataFrame:
+            key: Any = found.schema["key"].dataType
+            texts = StructType()
+            for position, field in enumerate(key):
+                is_text = isinstance(field.dataType, kinds)
+                texts.add(f"k{position}", StringType() if is_text else field.dataType)
+            return found.withColumn("key", found["key"].cast(texts))
+
+        shown = with_texts(TimestampType, TimestampNTZType) if times_as_text else found
+        rows = fetched(shown, lambda: with_texts(object))
         # One row has the figures. Each other row has a key, and bounds for all inputs.
         hot_rows: list[Any] = [
             [*key, partition, *(bound for pair in zip(least, most) for bound in pair)]
@@ -230,7 +247,8 @@ class ConnectEngine:
         average = 1 / int(partitions) if partitions.isdecimal() else _AUTO_SHARE
         share = min(max(average, LEAST_SHARE), LARGEST_SHARE)
         count = KeyCount([left, right], [list(names)] * 2, None, share, False, None)
-        figures, rows = self.skew_report(count)
+        # Python has a time without its zone, and it may be ambiguous or out of range.
+        figures, rows = self._counted(count, times_as_text=True)
         average = 1 / figures["shuffle_partitions"]
         least = average * sum(each["rows"] for each in figures["inputs"])
         return [
@@ -264,6 +282,16 @@ def _order(given: Any) -> str:
     return ".".join(parts) + str(ordered)[len(name) :]
 
 
+def _micros(value: datetime.datetime) -> int:
+    """Microseconds since 1970. As lit() has it, a time without a zone is local."""
+    offset = value.utcoffset()
+    if offset is None:
+        return int(time.mktime(value.timetuple())) * 1_000_000 + value.microsecond
+    # In UTC it may be before the year 1, or after 9999.
+    since = value.replace(tzinfo=None) - datetime.datetime(1970, 1, 1) - offset
+    return since // datetime.timedelta(microseconds=1)
+
+
 def _sql(value: Any) -> str:
     """A constant of SQL: lists become arrays, tuples structs, and dictionaries maps."""
     if value is None:
@@ -280,8 +308,7 @@ def _sql(value: Any) -> str:
     if isinstance(value, Decimal):
         return f"{value:f}BD"
     if isinstance(value, datetime.datetime):
-        # As lit() has it: without a zone it is local time.
-        return f"TIMESTAMP'{value.astimezone(datetime.timezone.utc).isoformat(' ')}'"
+        return f"timestamp_micros({_micros(value)})"
     if isinstance(value, datetime.date):
         return f"DATE'{value.isoformat()}'"
     if isinstance(value, datetime.time):

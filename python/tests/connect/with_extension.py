@@ -6,7 +6,7 @@ import os
 import re
 import runpy
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ def test_techniques_and_options_that_are_not(
     "key",
     [
         *("a,b; 'c' \\", " ", b"a\x00", Decimal("-1.50"), True, 2**40, 0.5),
-        *(date(2024, 2, 29), datetime(2024, 2, 29, 1, 2, 3, 4)),
+        *(date(2024, 2, 29), datetime(2024, 2, 29, 1, 2, 3, 4), [1, 2]),
         *(timedelta(days=400, seconds=3723, microseconds=4), timedelta(microseconds=-1)),
     ],
     ids=repr,
@@ -82,6 +82,21 @@ def test_hot_keys_of_any_type(spark: SparkSession, key: Any) -> None:
     joined = skewext.skew_join(left, right, "k", "full", skewext.Salted(2, hot_keys=[key]))
     assert "1 hot key: each has its rows divided" in str(skewext.explain(joined))
     assert_same_rows(joined, left.join(right, "k", "full"))
+
+
+@pytest.mark.parametrize("zone", [None, timezone(timedelta(hours=-1))], ids=str)
+def test_hot_keys_of_the_first_and_last_hours(spark: SparkSession, zone: timezone | None) -> None:
+    """Python cannot convert such times to UTC."""
+    times = [datetime(1, 1, 1, tzinfo=zone), datetime(9999, 12, 31, 23, 59, 59, tzinfo=zone)]
+    for key in times:
+        literal = f"TIMESTAMP'{key.isoformat(' ')}'"
+        left = spark.range(90).selectExpr(f"if(id < 0, NULL, {literal}) AS k", "id AS a")
+        right = spark.range(1).selectExpr(f"if(id < 0, NULL, {literal}) AS k", "id AS b")
+        for technique in (skewext.Salted(16), skewext.Salted(16, hot_keys=[key])):
+            joined = skewext.skew_join(left, right, "k", "full", technique)
+            assert joined.where("a >= 0 AND b >= 0").count() == 90
+            with setting(spark, "spark.sql.adaptive.coalescePartitions.enabled", False):
+                assert joined.select(sf.spark_partition_id()).distinct().count() > 1
 
 
 @pytest.mark.skipif(not hasattr(types, "TimeType"), reason="there is no TIME yet")
