@@ -1,15 +1,13 @@
 package io.github.skewext.function
 
 import scala.collection.mutable
-import scala.util.Try
 
-import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.expressions.{Expression, FunctionTableSubqueryArgumentExpression, Literal, NamedArgumentExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.catalyst.{CatalystTypeConverters, InternalRow}
 import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
-import org.apache.spark.sql.types.{ArrayType, StructType}
+import org.apache.spark.sql.types.{ArrayType, DataType, StructType}
 
 /**
  * The arguments of a table function: first tables, `TABLE(t)` or `TABLE(SELECT ...)`, then
@@ -121,13 +119,11 @@ private[function] class TableArguments(
   }
 
   /** An array that has for each row a value, or a struct of values, as literals. */
-  def rows(name: String): Option[Seq[Seq[Literal]]] = values.get(name).map {
-    case list: scala.collection.Seq[_] =>
-      list.toVector.map {
-        case row: Row => row.toSeq.map(literal(name, _))
-        case value => Seq(literal(name, value))
-      }
-    case other => wrong(name, "an array", other)
+  def rows(name: String): Option[Seq[Seq[Literal]]] = literals.get(name).map { literal =>
+    (literal.value, literal.dataType) match {
+      case (array: ArrayData, ArrayType(element, _)) => elements(array, element).map(fields)
+      case _ => wrong(name, "an array", values(name))
+    }
   }
 
   /** A map, with its keys and values as text, without keys whose value is null. */
@@ -164,18 +160,23 @@ private[function] class TableArguments(
   /** A constant of any type, or several: the elements of an array, or the fields of a struct. */
   def constants(name: String): Option[Seq[Literal]] = literals.get(name).map { literal =>
     (literal.value, literal.dataType) match {
-      case (array: ArrayData, ArrayType(element, _)) =>
-        array.toSeq[Any](element).map(Literal(_, element))
-      case (row: InternalRow, struct: StructType) =>
-        row.toSeq(struct).zip(struct.map(_.dataType)).map { case (value, t) => Literal(value, t) }
-      case _ => Seq(literal)
+      case (array: ArrayData, ArrayType(element, _)) => elements(array, element)
+      case _ => fields(literal)
     }
   }
 
-  def fail(problem: String): Nothing = throw SqlInternals.analysisError(s"$function: $problem")
+  private def elements(array: ArrayData, element: DataType): Seq[Literal] =
+    array.toSeq[Any](element).map(Literal(_, element))
 
-  private def literal(name: String, value: Any): Literal =
-    Try(Literal(value)).getOrElse(wrong(name, "an array of plain values, or of structs", value))
+  /** The fields of a struct, or else the constant itself. */
+  private def fields(constant: Literal): Seq[Literal] =
+    (constant.value, constant.dataType) match {
+      case (row: InternalRow, struct: StructType) =>
+        row.toSeq(struct).zip(struct.map(_.dataType)).map { case (value, t) => Literal(value, t) }
+      case _ => Seq(constant)
+    }
+
+  def fail(problem: String): Nothing = throw SqlInternals.analysisError(s"$function: $problem")
 
   private def strings(name: String, list: scala.collection.Seq[_]): Seq[String] =
     list.toVector.map {

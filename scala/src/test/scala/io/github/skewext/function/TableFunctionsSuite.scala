@@ -165,7 +165,10 @@ class TableFunctionsSuite extends MultiJoinTest {
         "1.50BD",
         "true",
         "'a; b, c'",
-        "double('NaN')")) {
+        "double('NaN')",
+        "array(1, 2)",
+        // The outer struct is the row.
+        "struct(named_struct('x', 1, 'y', array('a')))")) {
       val df = checkSkewJoin(query.format(value, value), "salted", s", array($value), salts => 2")
       assert(explainedText(df).contains("1 hot key"), value)
     }
@@ -203,7 +206,7 @@ class TableFunctionsSuite extends MultiJoinTest {
     fails(join(", 'adaptive', factor => true"))("'factor' must be a number, not true")
     fails(join(", 'salted'"))("hot_keys is missing: a hint and skewext_skew_join run no job")
     fails(join(", 'salted', 'x'"))("the argument 'hot_keys' must be an array, not x.")
-    fails(join(", 'salted', array(array(1))"))("an array of plain values, or of structs")
+    fails(join(", 'salted', array(array(1))"))("not a value of type")
     fails(join(", 'salted', array(struct(1, 2))"))("has 2 values, but the join compares 1 columns")
     fails(join("", "SELECT * FROM a"))("skew_join needs a join, not the operator")
     fails(join(", 'salted', array(1)", "SELECT * FROM a JOIN c ON a.k > c.k"))(
