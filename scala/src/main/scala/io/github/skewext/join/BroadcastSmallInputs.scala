@@ -70,7 +70,10 @@ object BroadcastSmallInputs {
     val others = join.children.indices.filter(_ != large)
     val filtered = RuntimeFilters.filtered(join, large, broadcastTo = Some(large))
     val joined = others.foldLeft(filtered) { (left, i) =>
-      val hint = HintInfo(strategy = Some(BROADCAST))
+      // Another broadcast may have begun before a shuffle has shown that this input is large.
+      val hint =
+        if (join.isBroadcast(i) || isSmall(join, i)) HintInfo(strategy = Some(BROADCAST))
+        else HintInfo()
       val two = join.broadcastTo(left, join.keys(large), i, hint)
       two.setTagValue(MadeFrom, join)
       two

@@ -40,7 +40,10 @@ private[skewext] trait HintedInputs extends LogicalPlan {
    * @param inputs those that are broadcast.
    */
   def keepsBroadcasts(inputs: Seq[Int])(isSmall: Int => Boolean): Boolean =
-    inputs.exists(i => HintedInputs.isBroadcast(children(i))) || inputs.forall(isSmall)
+    inputs.exists(isBroadcast) || inputs.forall(isSmall)
+
+  /** Whether adaptive execution has begun to broadcast the input. */
+  def isBroadcast(i: Int): Boolean = HintedInputs.isBroadcast(children(i))
 
   /** As Spark does for its own joins; once, and not each time that adaptive execution plans. */
   def warnOfHints(): Unit =

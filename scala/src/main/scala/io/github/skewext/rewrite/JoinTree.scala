@@ -97,7 +97,8 @@ private[skewext] case class JoinTree(
     case cast @ Cast(key: ChainKey, to, _, _) if JoinTree.keepsValues(cast) =>
       key.copy(dataType = to)
     case If(Presence(ids), key: ChainKey, Literal(null, _))
-        if alwaysPresent(key.inputs) && ChainKey.isExact(key.dataType) =>
+        if alwaysPresent(key.inputs) && ChainKey.isExact(key.dataType) &&
+          key.dataType == keyTypes(key.column) =>
       key.copy(inputs = ids)
     case other if keyExpressions.nonEmpty => keyExpressions.getOrElse(other.canonicalized, other)
     case other => other

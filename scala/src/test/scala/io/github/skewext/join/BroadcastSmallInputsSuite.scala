@@ -127,6 +127,10 @@ class BroadcastSmallInputsSuite extends MultiJoinTest {
         assertSameRows(df.collect().toSeq, rowsWhenOff(df), "the same query with skewext off")
         val isAdaptive = spark.conf.get("spark.sql.adaptive.enabled").toBoolean
         assert(operators(df).nonEmpty === isAdaptive, df.queryExecution.executedPlan)
+        // The third one is broadcast before the size of the second is known.
+        val three = join("required", "optional", "optional")(facts, grown, small(1))
+        assertSameRows(three.collect().toSeq, rowsWhenOff(three), "the same query with skewext off")
+        if (isAdaptive) assert(broadcasts(three) <= 1, three.queryExecution.executedPlan)
       }
     }
   }

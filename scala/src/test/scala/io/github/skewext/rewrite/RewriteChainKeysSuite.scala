@@ -105,6 +105,22 @@ class RewriteChainKeysSuite extends RewriteTest {
     }
   }
 
+  test("does not cast a wider key of another input to a narrower one") {
+    withTempView("wide") {
+      sql("SELECT * FROM VALUES (1L, true), (3000000000L, true) AS t(k, f)")
+        .createOrReplaceTempView("wide")
+      withSQLConf("spark.sql.ansi.enabled" -> "true", Mixed -> "true") {
+        val df = sql("""SELECT a.k, nvl2(y.f, a.k, NULL) AS found FROM t0 a
+          |LEFT JOIN (SELECT coalesce(b.k, c.k) AS k FROM t1 b FULL JOIN t2 c ON b.k = c.k) x
+          |  ON a.k = x.k
+          |LEFT JOIN (SELECT coalesce(d.k, e.k) AS k, d.f
+          |  FROM wide d FULL JOIN (SELECT bigint(k) AS k FROM t3) e ON d.k = e.k) y
+          |  ON a.k = y.k""".stripMargin)
+        assertSameRows(df.collect().toSeq, rowsWhenOff(df), "the same query with skewext off")
+      }
+    }
+  }
+
   test("recognizes casts that keep the key's values") {
     checkRewritten(
       """SELECT k, v0, v1, v2 FROM t0 FULL JOIN t1 USING (k)

@@ -1,9 +1,11 @@
 package io.github.skewext.skew
 
+import java.util.concurrent.FutureTask
+
 import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.{Column, DataFrame}
+import org.apache.spark.sql.{Column, DataFrame, SparkSession}
 
 /** Skew that sizes do not show: equal keys without other columns are compressed to nearly nothing. */
 class RowSkewSuite extends CompressedSkewTest {
@@ -50,6 +52,17 @@ class RowSkewSuite extends CompressedSkewTest {
         }
       }
     }
+  }
+
+  test("marking tasks of an RDD that a thread without a session uses") {
+    val df = join(few("l"), keys("r"), "semi", "merge")
+    assert(checkSplit(df).splits.partitions.exists(_.marking.nonEmpty))
+    val counted = new FutureTask(() => {
+      SparkSession.clearActiveSession()
+      df.rdd.count()
+    })
+    new Thread(counted).start()
+    assert(counted.get === df.count())
   }
 
   test("as many rows, of which no key has many") {

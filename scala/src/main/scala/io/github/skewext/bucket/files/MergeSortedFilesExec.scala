@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, Sor
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.execution.{FileSourceScanExec, SortExec, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * Merges the sorted files of a scan. Each task reads its files side by side and returns their rows
@@ -48,8 +49,8 @@ case class MergeSortedFilesExec(order: Seq[SortOrder], mostFiles: Int, child: Sp
         longMetric("numOutputRows"),
         longMetric("numFiles"))
     } else {
-      // A plugin reads the files instead of Spark.
-      SortExec(order, global = false, child).execute()
+      // A plugin reads the files instead of Spark. The thread may have no session for a new node.
+      SqlInternals.withActive(session)(SortExec(order, global = false, child).execute())
     }
   }
 

@@ -45,7 +45,9 @@ object PushKeyPredicates extends Rule[LogicalPlan] with PredicateHelper {
           join.children.indices.forall(join.mayFilter(_, p))
         }
         val owners = others.map { p =>
-          p -> join.children.indices.find(i => isOn(p, join.owned(i)) && join.mayReadKeys(i, p))
+          p -> join.children.indices.find { i =>
+            isOn(p, join.owned(i)) && join.mayReadKeys(i, p) && isApart(p, join.children(i))
+          }
         }
         val stay = owners.collect { case (p, None) => p }
         val children = join.children.indices.map { i =>
@@ -77,6 +79,15 @@ object PushKeyPredicates extends Rule[LogicalPlan] with PredicateHelper {
   private def isPlannedOnce(predicate: Expression): Boolean = !predicate.exists {
     case s: ScalarSubquery => s.isCorrelated
     case _: SubqueryExpression => true
+    case _ => false
+  }
+
+  /**
+   * Whether the plans of subqueries have other columns than the input. On Spark 3.5 both may have one
+   * alias of a view: above the join the input's key is hidden, and Spark sees no conflict.
+   */
+  private def isApart(predicate: Expression, input: LogicalPlan): Boolean = !predicate.exists {
+    case s: SubqueryExpression => s.plan.outputSet.intersect(input.outputSet).nonEmpty
     case _ => false
   }
 

@@ -116,7 +116,7 @@ private[skewext] object MarkKeys {
       case _ => Nil
     }
     def rdds = inputs.indices.map { i =>
-      SplitReads.execute(SplitReadSpecs.replacedIn(inputs(i), parts.map(_.reads(i))))
+      SplitReads.execute(inputs(i), parts.map(_.reads(i)))
     }
     Option(parts)
       .filter(_.nonEmpty)

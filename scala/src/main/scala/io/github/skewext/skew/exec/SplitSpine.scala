@@ -59,10 +59,9 @@ case class SplitSpine(splits: SkewSplits) extends SplitInputs {
       slice <- splits.of(p).toSeq.flatMap(_.marking)
     } yield (task, PartialReducerPartitionSpec(p, slice.startMap, slice.endMap, slice.bytesRead))
     val ofPart = parts.map(_._1)
-    def read(i: Int, specs: Seq[ShufflePartitionSpec]) =
-      SplitReads.execute(SplitReadSpecs.replacedIn(join.children(i), specs))
-    lazy val spine = read(0, ofPart.map(SplitReadSpecs.readsOf(join.children.head)))
-    lazy val slices = read(input, parts.map(_._2))
+    val spines = join.children.head
+    lazy val spine = SplitReads.execute(spines, ofPart.map(SplitReadSpecs.readsOf(spines)))
+    lazy val slices = SplitReads.execute(join.children(input), parts.map(_._2))
     // If the join may read other rows than these tasks, their candidates are not valid.
     if (parts.isEmpty || Seq(spine, slices).exists(MultiZipRDD.isIndeterminate)) {
       None

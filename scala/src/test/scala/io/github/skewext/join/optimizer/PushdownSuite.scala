@@ -3,6 +3,7 @@ package io.github.skewext.join.optimizer
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.join.InputRole.{Excluded, Optional, Required}
 import io.github.skewext.join.{InputRole, MultiFullJoin}
+import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join}
@@ -306,6 +307,30 @@ class PushdownSuite extends MultiJoinTest {
       val filtered = spark.sql(s"SELECT * FROM t WHERE $predicate")
       assert(!semiJoined(filtered).head)
       checkJoin(filtered)
+    }
+  }
+
+  test("a correlated subquery over the view of an input") {
+    // A regression on Spark 3.5: the view has one alias inside and outside of the subquery.
+    val (a, b) = (table("x, v", "(1, 1), (2, 2), (3, 3)"), table("x, w", "(1, 1), (2, 2)"))
+    val views = Seq(a, b).map(_.withColumn("k", col("x") + 1).drop("x"))
+    withTempView("a", "b", "c", "joined") {
+      for ((view, name) <- (views :+ views.last.withColumnRenamed("w", "u"))
+          .zip(Seq("a", "b", "c")))
+        view.createOrReplaceTempView(name)
+      multiJoin(views, Seq("k"), roles = Seq("required", "optional"))
+        .createOrReplaceTempView("joined")
+      val chain = """(SELECT a.k, a.v, x.w FROM a
+        |LEFT JOIN (SELECT k, w, u FROM b FULL JOIN c USING (k)) x ON a.k = x.k)""".stripMargin
+      withSQLConf(
+        SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> "",
+        SkewConf.MULTI_JOIN_REWRITE.key -> "true") {
+        for (source <- Seq("joined", chain); exists <- Seq("EXISTS", "NOT EXISTS")) {
+          val df = spark.sql(
+            s"SELECT * FROM $source s WHERE $exists (SELECT 1 FROM a WHERE a.k = s.k AND a.v > 2)")
+          assertSameRows(df.collect().toSeq, rowsWhenOff(df), s"$source, $exists")
+        }
+      }
     }
   }
 
