@@ -39,38 +39,47 @@ private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
     conf.getConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS)
 
   override def apply(plan: SparkPlan): SparkPlan =
-    if (isEnabled) visit(plan, new Query(plan)) else plan
+    if (isEnabled) visit(plan, areUsed = false, new Query(plan)) else plan
 
-  private def visit(plan: SparkPlan, query: Query): SparkPlan =
-    spread(plan, query).getOrElse(plan match {
-      // Spark removes a shuffle of the user if the partitions below are the same.
-      case shuffle: ShuffleExchangeLike =>
-        val replaces = shuffle.outputPartitioning match {
-          case HashPartitioning(by, _) if !isRebalance(shuffle) =>
-            shuffle.children.exists(usesPartitioning(_, ClusteredDistribution(by), query))
-          case _ => false
-        }
-        if (replaces) shuffle else shuffle.mapChildren(visit(_, query))
-      case node =>
-        val kept = node.children.zip(node.requiredChildDistribution).map {
-          case (child, distribution) if usesPartitioning(child, distribution, query) => child
-          case (child, _) => visit(child, query)
-        }
-        if (kept.size == node.children.size) node.withNewChildren(kept) else node
-    })
-
-  /** Whether the node above needs no shuffle because of the partitions of its child. */
-  private def usesPartitioning(child: SparkPlan, required: Distribution, query: Query): Boolean =
-    required match {
-      // Partitions by hash are in no order.
-      case UnspecifiedDistribution | AllTuples | _: BroadcastDistribution |
-          _: OrderedDistribution =>
-        false
-      // To know the partitions takes long.
-      case by: ClusteredDistribution =>
-        !child.exists(hasNullKeys) || saves(query.partitioning(child), by)
-      case _ => true
+  /**
+   * Visits all joins, also those below a shuffle of a join that stays unchanged. The plan of a CTE
+   * that Spark computes once occurs several times, and all of them must remain the same.
+   *
+   * @param areUsed whether a node above relies on the partitions of this one.
+   */
+  private def visit(plan: SparkPlan, areUsed: Boolean, query: Query): SparkPlan =
+    if (plan.exists(hasNullKeys)) {
+      val node = if (areUsed) plan else spread(plan, query).getOrElse(plan)
+      val children = node.children.zip(requirements(node)).map { case (child, required) =>
+        visit(child, uses(child, required, areUsed, query), query)
+      }
+      if (children.size == node.children.size) node.withNewChildren(children) else node
+    } else {
+      plan
     }
+
+  private def requirements(node: SparkPlan): Seq[Distribution] = node match {
+    case shuffle: ShuffleExchangeLike =>
+      shuffle.outputPartitioning match {
+        // Spark removes a shuffle of the user if the partitions below are the same.
+        case HashPartitioning(by, _) if !isRebalance(shuffle) => Seq(ClusteredDistribution(by))
+        case _ => Seq(AllTuples)
+      }
+    case other => other.requiredChildDistribution
+  }
+
+  /** Whether a child's partitions are used: by its parent, or by a node above that keeps them. */
+  private def uses(
+      child: SparkPlan,
+      required: Distribution,
+      areUsed: Boolean,
+      query: Query): Boolean = required match {
+    case UnspecifiedDistribution => areUsed
+    // Partitions by hash are in no order, so another shuffle follows.
+    case AllTuples | _: BroadcastDistribution | _: OrderedDistribution => false
+    case by: ClusteredDistribution => saves(query.partitioning(child), by)
+    case _ => true
+  }
 
   private def isRebalance(shuffle: ShuffleExchangeLike): Boolean = shuffle.shuffleOrigin match {
     case REBALANCE_PARTITIONS_BY_COL | REBALANCE_PARTITIONS_BY_NONE => true

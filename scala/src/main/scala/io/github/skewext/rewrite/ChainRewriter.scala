@@ -251,9 +251,8 @@ private[skewext] class ChainRewriter(
     found
       .map { found =>
         val group = found.group(join.withNewChildren(found.originals), Seq(NamedJoin))
-        val shown = group.shown.map(_.id)
-        group.copy(columns = group.columns ++ join.keyOutput.zipWithIndex.map { case (a, j) =>
-          a.exprId -> ChainKey(found.columnOf(j), shown, a.dataType)
+        group.copy(columns = group.columns ++ join.keyOutput.zip(found.columnOf).map {
+          case (a, column) => a.exprId -> ChainKey(column, found.inputsOfKey(column), a.dataType)
         })
       }
       .getOrElse(single(join.withNewChildren(children.map(planOf))))

@@ -52,6 +52,17 @@ private[skewext] class JoinTreeMerger private (
 
   def originals: Seq[LogicalPlan] = sides.map(_.group.original)
 
+  /**
+   * The inputs that give a key column its value: the first one that has the row. A side may have
+   * them in another order, such as `coalesce(b.k, a.k)`.
+   */
+  def inputsOfKey(column: Int): Seq[Int] = sides.filter(_.role.isShown).flatMap { side =>
+    side.keys(column) match {
+      case key: ChainKey if !side.group.isSingle => key.inputs
+      case _ => side.group.inputs.map(_.id)
+    }
+  }
+
   /** The tree of all inputs. `original` is the join as in the query, over `originals`. */
   def group(original: LogicalPlan, joins: Seq[String]): JoinTree = {
     val parts = apart(sides.map { side =>

@@ -39,6 +39,22 @@ class NegativeZeroSuite extends RewriteTest {
       }
     }
 
+  test("keeps the value of the table that a key names first, below multi_join") {
+    withTables("double") {
+      val others = Seq(
+        "SELECT coalesce(b.k, a.k) AS k, a.v, b.v AS w FROM za a FULL JOIN zb b ON a.k = b.k",
+        "SELECT c.k, a.v, b.v AS w FROM za a FULL JOIN zb b ON a.k = b.k RIGHT JOIN zc c ON b.k = c.k")
+      for (other <- others;
+        roles <- Seq(Seq("optional", "optional"), Seq("required", "required"))) {
+        val joined = multiJoin(
+          Seq(sql(other), spark.table("zc").withColumnRenamed("v", "u")),
+          Seq("k"),
+          roles = roles)
+        checkSame(joined.selectExpr("string(k)", "v", "w", "u"))
+      }
+    }
+  }
+
   test("keeps the values of keys that are <=> a constant, in every type of join") {
     withTables("double") {
       for (how <- some(2, Seq("FULL", "LEFT", "RIGHT", "INNER"))) {
