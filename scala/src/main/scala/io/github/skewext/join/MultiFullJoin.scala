@@ -42,7 +42,13 @@ case class MultiFullJoin(
     with HintedInputs {
 
   override lazy val output: Seq[Attribute] =
-    MultiJoinOutput.of(children.map(_.output), keyColumns, keyOutput, roles, indicator)
+    MultiJoinOutput.of(
+      children.map(_.output),
+      keyColumns,
+      keyOutput,
+      roles,
+      indicator,
+      isCanonicalizedPlan)
 
   override def producedAttributes: AttributeSet = AttributeSet(keyOutput ++ indicator)
 

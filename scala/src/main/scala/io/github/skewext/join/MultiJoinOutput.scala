@@ -10,15 +10,21 @@ object MultiJoinOutput {
   /**
    * The output of the logical and the physical node. Only this method defines order and
    * nullability.
+   *
+   * @param isCanonical whether the node is canonical. Its key columns have other ids than the columns
+   *                    of its inputs, and Spark only needs the number of columns.
    */
   def of(
       inputs: Seq[Seq[Attribute]],
       keyColumns: Seq[Seq[Attribute]],
       keyOutput: Seq[Attribute],
       roles: Seq[InputRole],
-      indicator: Option[Attribute]): Seq[Attribute] = {
+      indicator: Option[Attribute],
+      isCanonical: Boolean): Seq[Attribute] = {
     val values = inputs.indices.flatMap { i =>
-      val columns = valueColumns(inputs(i), keyColumns(i))
+      val columns =
+        if (isCanonical) inputs(i).drop(keyColumns(i).size)
+        else valueColumns(inputs(i), keyColumns(i))
       roles(i) match {
         case Required => columns
         case Optional => columns.map(_.withNullability(true))

@@ -2,10 +2,11 @@ package io.github.skewext.join
 
 import io.github.skewext.MultiJoinTest
 
+import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, Project}
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
-import org.apache.spark.sql.execution.{FileSourceScanExec, FormattedMode}
+import org.apache.spark.sql.execution.{FileSourceScanExec, FormattedMode, SparkPlan}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{DataFrame, Row}
 
@@ -173,6 +174,19 @@ class PlanNodesSuite extends MultiJoinTest {
     withSQLConf("spark.sql.cbo.enabled" -> "true") {
       assert(node(again(multiJoin(inputs, Seq("k")))).stats.rowCount.isEmpty)
     }
+  }
+
+  test("a canonical plan has as many columns") {
+    // Spark makes plans of subqueries canonical again, and then reads the columns of a union.
+    val keys = fullJoin("k")(a.select("k"), b.select("k"))
+    val most = keys.union(a.select("k")).agg(max("k"))
+    def sizes[P <: QueryPlan[P]](plan: P): Unit = {
+      val twice = plan.canonicalized.canonicalized
+      val all = plan.collect { case node => node }.zip(twice.collect { case node => node })
+      for ((node, same) <- all) assert(node.output.size === same.output.size)
+    }
+    sizes[LogicalPlan](most.queryExecution.optimizedPlan)
+    sizes[SparkPlan](most.queryExecution.sparkPlan)
   }
 
   test("every attribute is from an input or from the join") {

@@ -47,7 +47,13 @@ abstract class MultiJoinExec extends CombinationCodegen with KeepsStableRows wit
 
   /** All columns that the join can return. */
   protected def allColumns: Seq[Attribute] =
-    MultiJoinOutput.of(children.map(_.output), keyColumns, keyOutput, roles, indicator)
+    MultiJoinOutput.of(
+      children.map(_.output),
+      keyColumns,
+      keyOutput,
+      roles,
+      indicator,
+      isCanonicalizedPlan)
 
   override def producedAttributes: AttributeSet = AttributeSet(keyOutput ++ indicator)
 
