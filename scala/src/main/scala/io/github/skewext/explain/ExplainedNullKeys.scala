@@ -55,7 +55,7 @@ private[skewext] object ExplainedNullKeys {
     } else if (partitioned.nonEmpty) {
       s"already partitioned by the key: input ${partitioned.mkString(", ")}"
     } else {
-      "an operator above or another join uses the partitioning by the key"
+      "an operator above or another join may use the partitioning by the key"
     }
   }
 

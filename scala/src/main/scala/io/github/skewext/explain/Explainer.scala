@@ -29,9 +29,10 @@ object Explainer {
 
   private def explain(query: QueryExecution, plansCommands: Boolean): Explanation =
     if (SparkLine.isOurs) {
-      ExplanationJson.mapped(
-        new Explainer(query, plansCommands).explanation,
-        SqlInternals.redacted(query.sparkSession.sessionState.conf))
+      val explanation = new Explainer(query, plansCommands).explanation
+      val conf = query.sparkSession.sessionState.conf
+      if (conf.stringRedactionPattern.isEmpty) explanation
+      else ExplanationJson.mapped(explanation, SqlInternals.redacted(conf))
     } else {
       Explanation(Seq(SparkLine.unsupported), Nil)
     }

@@ -18,8 +18,8 @@ import org.apache.spark.sql.execution.exchange._
  * rows match nothing, so they may be in any partition. But then the output is no longer partitioned
  * by the key, nulls included. So a join stays unchanged
  *
- *  - below a node whose shuffle its partitions save: an aggregate, a window or another join by the
- *    key, or `repartition` by the key;
+ *  - below a node that may use its partitions: an aggregate, a window, another join, or a
+ *    `repartition` by columns. Adaptive execution may remove nodes in between;
  *  - if an input already has the distribution (a bucketed table, storage partitions), or gets it
  *    from a shuffle of its own (an input that is grouped by the key): it would need another one
  *    ([[NullKeySpreading.saves]]);
@@ -29,9 +29,6 @@ import org.apache.spark.sql.execution.exchange._
 private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
   import NullKeySpreading._
 
-  /** Whether the node is a join that can return rows with a null key, and one for the rule. */
-  protected def hasNullKeys(node: SparkPlan): Boolean
-
   /** The join with spread rows, if the rule spreads them. */
   protected def spread(join: SparkPlan, query: Query): Option[SparkPlan]
 
@@ -39,24 +36,12 @@ private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
     conf.getConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS)
 
   override def apply(plan: SparkPlan): SparkPlan =
-    if (isEnabled) visit(plan, areUsed = false, new Query(plan)) else plan
+    if (isEnabled) visit(plan, new Query(plan)) else plan
 
-  /**
-   * Visits all joins, also those below a shuffle of a join that stays unchanged. The plan of a CTE
-   * that Spark computes once occurs several times, and all of them must remain the same.
-   *
-   * @param areUsed whether a node above relies on the partitions of this one.
-   */
-  private def visit(plan: SparkPlan, areUsed: Boolean, query: Query): SparkPlan =
-    if (plan.exists(hasNullKeys)) {
-      val node = if (areUsed) plan else spread(plan, query).getOrElse(plan)
-      val children = node.children.zip(requirements(node)).map { case (child, required) =>
-        visit(child, uses(child, required, areUsed, query), query)
-      }
-      if (children.size == node.children.size) node.withNewChildren(children) else node
-    } else {
-      plan
-    }
+  private def visit(node: SparkPlan, query: Query): SparkPlan = {
+    val changed = if (query.isFree(node)) spread(node, query).getOrElse(node) else node
+    changed.mapChildren(visit(_, query))
+  }
 
   private def requirements(node: SparkPlan): Seq[Distribution] = node match {
     case shuffle: ShuffleExchangeLike =>
@@ -66,19 +51,6 @@ private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
         case _ => Seq(AllTuples)
       }
     case other => other.requiredChildDistribution
-  }
-
-  /** Whether a child's partitions are used: by its parent, or by a node above that keeps them. */
-  private def uses(
-      child: SparkPlan,
-      required: Distribution,
-      areUsed: Boolean,
-      query: Query): Boolean = required match {
-    case UnspecifiedDistribution => areUsed
-    // Partitions by hash are in no order, so another shuffle follows.
-    case AllTuples | _: BroadcastDistribution | _: OrderedDistribution => false
-    case by: ClusteredDistribution => saves(query.partitioning(child), by)
-    case _ => true
   }
 
   private def isRebalance(shuffle: ShuffleExchangeLike): Boolean = shuffle.shuffleOrigin match {
@@ -99,6 +71,27 @@ private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
 
   /** A query, and the partitioning of the inputs in it. */
   protected final class Query(whole: SparkPlan) {
+
+    /**
+     * The nodes whose partitions no node above uses, by identity. They include those below a shuffle
+     * of a join that stays unchanged: the plan of a CTE that Spark computes once occurs several
+     * times, and Spark finds the copies by their equality.
+     */
+    private val free = new IdentityHashMap[SparkPlan, Unit]
+    find(whole, areUsed = false)
+
+    private def find(node: SparkPlan, areUsed: Boolean): Unit = {
+      if (!areUsed) free.put(node, ())
+      node.children.zip(requirements(node)).foreach {
+        case (child, UnspecifiedDistribution) => find(child, areUsed)
+        // Partitions by hash are in no order, so another shuffle follows.
+        case (child, AllTuples | _: BroadcastDistribution | _: OrderedDistribution) =>
+          find(child, areUsed = false)
+        case (child, _) => find(child, areUsed = true)
+      }
+    }
+
+    def isFree(node: SparkPlan): Boolean = free.containsKey(node)
 
     /** By identity: it takes long to plan the exchanges of an input, and to compare plans. */
     private val partitionings = new IdentityHashMap[SparkPlan, Partitioning]
@@ -129,7 +122,7 @@ private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
       lazy val own = shuffles(join).toSet
       conf.exchangeReuseEnabled && whole.exists {
         case other if other eq join => false
-        case other: MultiFullJoinExec if canSpread(other) => false
+        case other: MultiFullJoinExec if isFree(other) && canSpread(other) => false
         case other => shuffles(other).exists(own.contains)
       }
     }

@@ -8,11 +8,6 @@ import org.apache.spark.sql.execution.SparkPlan
 /** Spreads the rows with a null key over all tasks of a multi-way join ([[NullKeySpreading]]). */
 object SpreadNullKeys extends NullKeySpreading {
 
-  override protected def hasNullKeys(node: SparkPlan): Boolean = node match {
-    case join: MultiFullJoinExec => canComeOut(join)
-    case _ => false
-  }
-
   override protected def spread(join: SparkPlan, query: Query): Option[SparkPlan] = join match {
     case multi: MultiFullJoinExec if query.canSpread(multi) && !query.sharesShuffle(multi) =>
       Some(

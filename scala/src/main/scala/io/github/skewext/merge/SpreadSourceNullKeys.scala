@@ -24,11 +24,6 @@ object SpreadSourceNullKeys extends NullKeySpreading {
   override protected def isEnabled: Boolean =
     super.isEnabled && !SkewConf.excludes(conf, SpreadNullKeys.ruleName)
 
-  override protected def hasNullKeys(node: SparkPlan): Boolean = node match {
-    case BuiltinShuffledJoin(join) => sourceWithoutKeys(join).isDefined
-    case _ => false
-  }
-
   override protected def spread(join: SparkPlan, query: Query): Option[SparkPlan] = join match {
     case BuiltinShuffledJoin(shuffled) =>
       sourceToSpread(shuffled, query)

@@ -15,10 +15,16 @@ object BroadcastJoin extends SkewTechnique {
   override def optionNames: Seq[String] = Seq(BroadcastSide.OptionName)
 
   override def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] = {
+    val sides = possible(request.joinType)
+    def ofSpark = BroadcastSide.choose(request, sides).map(sparks(request, _))
     if (possible(request.called.fold(request.joinType)(_.joinType)).isEmpty) {
-      BroadcastMapJoin.plan(request)
+      BroadcastMapJoin.plan(request) match {
+        // It refuses more joins than Spark.
+        case Left(why) if sides.nonEmpty => ofSpark.left.map(_ => why)
+        case other => other
+      }
     } else {
-      BroadcastSide.choose(request, possible(request.joinType)).map(sparks(request, _))
+      ofSpark
     }
   }
 

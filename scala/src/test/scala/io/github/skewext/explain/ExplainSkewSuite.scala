@@ -51,7 +51,7 @@ class ExplainSkewSuite extends ExplainTest {
     def together(df: DataFrame) = one(df).execution.get.nullKeys
     assert(
       together(grouped).startsWith(
-        "in one task, unless it is split (an operator above or another join"))
+        "in one task, unless it is split (an operator above or another join may"))
     val byKey = skewed(1, 60).groupBy("k").agg(max("v1").as("v1"))
     for (input <- Seq(byKey, skewed(1, 60).repartition(col("k")))) {
       assert(

@@ -10,7 +10,7 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Attribute
-import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, UnknownPartitioning}
+import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, Partitioning, UnknownPartitioning}
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
@@ -60,7 +60,7 @@ class SpreadNullKeysSuite extends MultiJoinTest {
     }
   }
 
-  test("spreads null keys below operators that do not use the partitions by key") {
+  test("spreads null keys below operators that cannot use the partitions by key") {
     withSQLConf("spark.sql.adaptive.enabled" -> "true") {
       def nulls(i: Int) = spark
         .range(60)
@@ -69,29 +69,43 @@ class SpreadNullKeysSuite extends MultiJoinTest {
       val byAnother = Window.partitionBy("w0").orderBy("v0", "v1", "v2")
       for ((name, build, spreads) <- Seq[(String, DataFrame => DataFrame, Boolean)](
           ("order by", _.orderBy("v0", "v1", "v2"), true),
-          ("group by another column", _.groupBy("w0").agg(count("k"), sum("v1")), true),
+          ("group by another column", _.groupBy("w0").agg(count("k"), sum("v1")), false),
           ("group by the key", _.groupBy("k").agg(count("*"), sum("v1")), false),
           ("group by the key and more", _.groupBy("k", "w0").agg(sum("v1")), false),
-          ("count of distinct values", _.agg(count_distinct(col("w1"))), true),
-          ("window by another column", _.withColumn("n", row_number().over(byAnother)), true),
+          ("count", _.agg(count("w1"), sum("v1")), true),
+          ("window by another column", _.withColumn("n", row_number().over(byAnother)), false),
           ("window by the key", _.withColumn("n", count("*").over(Window.partitionBy("k"))), false),
           (
             "join by another column",
             _.join(nulls(3).drop("k").hint("merge"), col("w0") === col("w3")),
-            true),
+            false),
           ("join by the key", _.join(nulls(3).hint("merge"), Seq("k"), "left"), false),
           ("repartition", _.repartition(3), true),
-          ("repartition by another column", _.repartition(3, col("w0")), true),
+          ("repartition by another column", _.repartition(3, col("w0")), false),
           ("repartition by the key", _.repartition(col("k")), false),
           ("range", _.repartitionByRange(3, col("k")), true),
           (
-            "group by another column of rows grouped by the key",
-            _.groupBy("k").agg(max("w0").as("w")).groupBy("w").count(),
-            false))) withClue(s"$name: ") {
+            "group by another column of rows in order",
+            _.repartitionByRange(3, col("k")).groupBy("w0").count(),
+            true))) withClue(s"$name: ") {
         val df = build(joined)
         assertSameRows(df.collect().toSeq, rowsWhenOff(df), "the same query with skewext off")
         assert(operator(df).spreadNullKeys === spreads, df.queryExecution.executedPlan)
       }
+    }
+  }
+
+  test("two uses of a join share their shuffles") {
+    withSQLConf("spark.sql.adaptive.enabled" -> "true") {
+      def nulls(i: Int) =
+        spark.range(60 + i).selectExpr("if(id % 2 = 0, null, id % 7) AS k", s"id % 5 AS v$i")
+      val joined = fullJoin("k")(nulls(0), nulls(1))
+      val grouped = joined.groupBy("k").agg(max("v0").as("m0"), max("v1").as("m1"))
+      val sorted = joined.select("v0", "v1", "k").sort("v0", "v1", "k")
+      val df = grouped.union(sorted)
+      assertSameRows(df.collect().toSeq, rowsWhenOff(df), "the same query with skewext off")
+      assert(operators(df).forall(!_.spreadNullKeys), df.queryExecution.executedPlan)
+      assert(exchanges(df).count(_.outputPartitioning.isInstanceOf[HashPartitioning]) === 2)
     }
   }
 

@@ -231,6 +231,15 @@ class BroadcastMapJoinSuite extends TechniqueTest {
         }
       }
     }
+    // With a condition, only Spark can broadcast, and only the other side.
+    withTempView("dims", "others") {
+      small.createOrReplaceTempView("dims")
+      small.toDF(small.columns.map(c => s"o$c"): _*).createOrReplaceTempView("others")
+      val from = "dims d FULL JOIN others ON k = ok AND d.v30 + 1 > ov30 WHERE d.v30 > 4"
+      val df = spark.sql(s"SELECT /*+ SKEW_JOIN(d, broadcast) */ * FROM $from")
+      assertStock(df, spark.sql(s"SELECT * FROM $from"))
+      assert(marked(df).isEmpty && broadcasts(df) === 1)
+    }
     // Spark can broadcast only the right side of a join that is written as a left outer join.
     val df = skewJoin(large, small, "k", "left", "broadcast").where("v0 > 7")
     assertStock(df, stockJoin(large, small, "k", "left").where("v0 > 7"))

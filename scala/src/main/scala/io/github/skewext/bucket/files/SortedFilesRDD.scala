@@ -39,7 +39,8 @@ private[skewext] class SortedFilesRDD(
   override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
     val FilePartition(index, files) = split
     numFiles += files.length
-    if (context.attemptNumber() == 0) {
+    // A failed barrier stage begins with first attempts again.
+    if (context.attemptNumber() == 0 && context.stageAttemptNumber() == 0) {
       val opened = files.map { file =>
         val rows = firstParent[InternalRow].iterator(FilePartition(index, Array(file)), context)
         new RowFileCursor(rows, order, types, notSorted(file)): RowCursor
