@@ -53,7 +53,12 @@ object MergeAsOfJoins extends Rule[LogicalPlan] with AliasHelper {
           on.map(_.references -- table.outputSet)
         }
         .forall(_.subsetOf(lower.spine.outputSet)) &&
-      !versions.exists(_.outputSet.exists(ids.contains))
+      !versions.exists(_.outputSet.exists(ids.contains)) &&
+      // Such a subquery must have other columns than the versions.
+      !list.exists(_.exists {
+        case subquery: SubqueryExpression => subquery.isCorrelated
+        case _ => false
+      })
     if (isSame) {
       val both = lower.copy(
         children = lower.children ++ versions,

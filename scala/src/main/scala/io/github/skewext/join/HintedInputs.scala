@@ -57,7 +57,9 @@ private[skewext] trait HintedInputs extends LogicalPlan {
 
   /** A hint changes nothing about the rows: a cached join without it is the same. */
   override protected def doCanonicalize(): LogicalPlan =
-    if (hints.isEmpty) super.doCanonicalize() else withoutHints.canonicalized
+    if (isCanonicalizedPlan) this
+    else if (hints.isEmpty) super.doCanonicalize()
+    else withoutHints.canonicalized
 }
 
 private[skewext] object HintedInputs {

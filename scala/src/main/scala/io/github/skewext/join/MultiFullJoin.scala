@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.{Inner, LeftAnti, LeftOuter, LeftSemi}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, JOIN, TreePattern}
+import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, JOIN, PLAN_EXPRESSION, TreePattern}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -226,10 +226,10 @@ case class MultiFullJoin(
 
   /**
    * Whether some of the inputs may replace the join. The aliases of a single one are redundant, so
-   * Spark removes them. In a CTE that it computes once, it would confuse columns then.
+   * Spark removes them ([[MultiFullJoin.markWithHiddenIds]]).
    */
   def mayBecome(kept: Seq[Int]): Boolean =
-    kept.size > 1 || getTagValue(MultiFullJoin.InCommonTable).isEmpty
+    kept.size > 1 || getTagValue(MultiFullJoin.HidesIds).isEmpty
 
   /** The join of some of the inputs: the key columns, then the others, without the indicator. */
   private[skewext] def joinOf(kept: Seq[Int]): LogicalPlan = kept match {
@@ -289,21 +289,39 @@ object MultiFullJoin {
    */
   private[skewext] val LargeInput = TreeNodeTag[Int]("skewext.largeInput")
 
-  /** On joins in the definition of a CTE that several references read. */
-  private val InCommonTable = TreeNodeTag[Boolean]("skewext.inCommonTable")
+  /** On joins whose key columns must hide those of their inputs. */
+  private val HidesIds = TreeNodeTag[Boolean]("skewext.hidesIds")
 
-  /** Marks the joins that must not become a plan of one input ([[MultiFullJoin.mayBecome]]). */
-  private[join] def markCommonTables(plan: LogicalPlan): Unit =
+  /**
+   * Marks the joins that must not become a plan of one input, because Spark would confuse columns if
+   * it removed the aliases:
+   *
+   *  - in the definition of a CTE that several references read;
+   *  - with columns that a correlated subquery has, too. On Spark 3.5 it may read the same view.
+   */
+  private[join] def markWithHiddenIds(plan: LogicalPlan): Unit = {
+    def mark(in: LogicalPlan)(where: MultiFullJoin => Boolean): Unit = in.foreach {
+      case join: MultiFullJoin if where(join) => join.setTagValue(HidesIds, true)
+      case _ =>
+    }
     if (plan.containsPattern(CTE)) {
       plan.foreach {
-        case table: CTERelationDef =>
-          table.foreach {
-            case join: MultiFullJoin => join.setTagValue(InCommonTable, true)
-            case _ =>
-          }
+        case table: CTERelationDef => mark(table)(_ => true)
         case _ =>
       }
     }
+    if (plan.containsPattern(PLAN_EXPRESSION)) {
+      val ofSubqueries = AttributeSet(
+        plan
+          .flatMap(_.expressions)
+          .flatMap(_.collect {
+            case subquery: SubqueryExpression if subquery.isCorrelated => subquery.plan.output
+          }.flatten))
+      if (ofSubqueries.nonEmpty) {
+        mark(plan)(_.children.exists(_.outputSet.intersect(ofSubqueries).nonEmpty))
+      }
+    }
+  }
 
   /** Tags that do not apply to a changed join. */
   private val ChosenByPlanner: Seq[TreeNodeTag[_]] = Seq(LargeInput, RuntimeFilters.Made)

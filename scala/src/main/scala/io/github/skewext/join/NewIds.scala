@@ -48,8 +48,8 @@ private[skewext] object NewIds {
    *  - inputs that have a column in common, anywhere in their plans. If one of them hides the
    *    column behind an alias and the optimizer removes the alias, two inputs return the same
    *    column. Plans below earlier new ids are skipped, because these aliases stay. They are not
-   *    skipped below a multi-way join, which may become a part of another one.
-   *  - inputs that refer to a CTE, if several do. The plans of CTEs are put there later.
+   *    skipped below a join: it may become a part of another one, or one of its inputs alone.
+   *  - inputs that refer to a CTE. The plans of CTEs are put there later.
    *  - inputs with two columns of one name. These could be aliases of one column. If one of them is
    *    the key and the optimizer removes the aliases, the other one is no longer a value column.
    *
@@ -66,7 +66,7 @@ private[skewext] object NewIds {
     def visible(plan: LogicalPlan, belowJoin: Boolean): Seq[LogicalPlan] =
       if (!belowJoin && plan.getTagValue(Renewed).isDefined) Seq(plan)
       else {
-        val joins = belowJoin || plan.isInstanceOf[MultiFullJoin]
+        val joins = belowJoin || plan.children.size > 1
         plan +: plan.children.flatMap(visible(_, joins))
       }
     for {
@@ -79,8 +79,7 @@ private[skewext] object NewIds {
       if (first != i) sharing ++= Seq(first, i)
       if (takenIds(column.exprId)) sharing += i
     }
-    val ofCtes = inputs.indices.filter(inputs(_).exists(_.isInstanceOf[CTERelationRef]))
-    if (ofCtes.size > 1) sharing ++= ofCtes
+    sharing ++= inputs.indices.filter(inputs(_).exists(_.isInstanceOf[CTERelationRef]))
     def repeatsName(input: LogicalPlan) =
       input.output.map(_.name).distinct.size < input.output.size
     inputs.zipWithIndex.map { case (input, i) =>

@@ -73,21 +73,24 @@ private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
   protected final class Query(whole: SparkPlan) {
 
     /**
-     * The nodes whose partitions no node above uses, by identity. They include those below a shuffle
-     * of a join that stays unchanged: the plan of a CTE that Spark computes once occurs several
-     * times, and Spark finds the copies by their equality.
+     * The nodes whose partitions no node above uses, by identity, each with the plan below the next
+     * planned shuffle above it. The plan of a CTE that Spark computes once has such a shuffle. It
+     * occurs several times, also in subqueries, and Spark finds the copies by their equality. So
+     * what is above or beside that shuffle decides nothing.
      */
-    private val free = new IdentityHashMap[SparkPlan, Unit]
-    find(whole, areUsed = false)
+    private val free = new IdentityHashMap[SparkPlan, SparkPlan]
+    find(whole, areUsed = false, whole)
 
-    private def find(node: SparkPlan, areUsed: Boolean): Unit = {
-      if (!areUsed) free.put(node, ())
-      node.children.zip(requirements(node)).foreach {
-        case (child, UnspecifiedDistribution) => find(child, areUsed)
-        // Partitions by hash are in no order, so another shuffle follows.
-        case (child, AllTuples | _: BroadcastDistribution | _: OrderedDistribution) =>
-          find(child, areUsed = false)
-        case (child, _) => find(child, areUsed = true)
+    private def find(node: SparkPlan, areUsed: Boolean, part: SparkPlan): Unit = {
+      if (!areUsed) free.put(node, part)
+      node.children.zip(requirements(node)).foreach { case (child, required) =>
+        val used = required match {
+          case UnspecifiedDistribution => areUsed
+          // Partitions by hash are in no order, so another shuffle follows.
+          case AllTuples | _: BroadcastDistribution | _: OrderedDistribution => false
+          case _ => true
+        }
+        find(child, used, if (node.isInstanceOf[ShuffleExchangeLike]) child else part)
       }
     }
 
@@ -120,7 +123,7 @@ private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
               by.clustering.map(QueryPlan.normalizeExpressions(_, child.output)))
         }
       lazy val own = shuffles(join).toSet
-      conf.exchangeReuseEnabled && whole.exists {
+      conf.exchangeReuseEnabled && free.get(join).exists {
         case other if other eq join => false
         case other: MultiFullJoinExec if isFree(other) && canSpread(other) => false
         case other => shuffles(other).exists(own.contains)

@@ -38,7 +38,13 @@ case class MarkedBroadcastJoin(
   override def children: Seq[LogicalPlan] = Seq(large, small, seen)
 
   override def output: Seq[Attribute] =
-    MarkedBroadcastJoin.output(large.output, small.output, rowId, joinType, smallSide)
+    MarkedBroadcastJoin.output(
+      large.output,
+      small.output,
+      rowId,
+      joinType,
+      smallSide,
+      isCanonicalizedPlan)
 
   // A row of the small side may match several rows of the large one, or none.
   override def maxRows: Option[Long] = None
@@ -70,14 +76,20 @@ case class MarkedBroadcastJoin(
 
 object MarkedBroadcastJoin {
 
-  /** The output of the logical and the physical node. */
+  /**
+   * The output of the logical and the physical node.
+   *
+   * @param isCanonical whether the node is canonical: `rowId` has the id of no input's column then,
+   *                    and Spark only needs the number of columns.
+   */
   def output(
       large: Seq[Attribute],
       small: Seq[Attribute],
       rowId: Attribute,
       joinType: JoinType,
-      smallSide: BuildSide): Seq[Attribute] = {
-    val shown = small.filter(_.exprId != rowId.exprId)
+      smallSide: BuildSide,
+      isCanonical: Boolean): Seq[Attribute] = {
+    val shown = if (isCanonical) small.drop(1) else small.filter(_.exprId != rowId.exprId)
     val (left, right) = if (smallSide == BuildLeft) (shown, large) else (large, shown)
     def optional(side: Seq[Attribute]) = side.map(_.withNullability(true))
     joinType match {

@@ -43,7 +43,13 @@ case class MarkedBroadcastJoinExec(
   override def children: Seq[SparkPlan] = Seq(large, small, seen)
 
   override def output: Seq[Attribute] =
-    MarkedBroadcastJoin.output(large.output, small.output, rowId, joinType, smallSide)
+    MarkedBroadcastJoin.output(
+      large.output,
+      small.output,
+      rowId,
+      joinType,
+      smallSide,
+      isCanonicalizedPlan)
 
   override lazy val metrics: Map[String, SQLMetric] = Map(
     "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),

@@ -7,13 +7,13 @@ import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.rules.Guard
 
 import org.apache.spark.rdd.RDD
-import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, Partitioning, UnknownPartitioning}
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.{DataFrame, Row}
 
 class SpreadNullKeysSuite extends MultiJoinTest {
 
@@ -93,6 +93,24 @@ class SpreadNullKeysSuite extends MultiJoinTest {
         assert(operator(df).spreadNullKeys === spreads, df.queryExecution.executedPlan)
       }
     }
+  }
+
+  test("a CTE that Spark computes once has one plan, in subqueries too") {
+    withSQLConf(
+      "spark.sql.adaptive.enabled" -> "true",
+      "spark.sql.autoBroadcastJoinThreshold" -> "-1",
+      "spark.skewext.multiJoin.rewrite.enabled" -> "true")(withTempView("a", "b", "c", "d") {
+      for ((name, i) <- Seq("a", "b", "c", "d").zipWithIndex)
+        spark
+          .range(40 + i)
+          .selectExpr("if(id % 2 = 0, null, id % 7) AS k")
+          .createOrReplaceTempView(name)
+      val df = sql("""WITH v AS (SELECT rand() r FROM a FULL JOIN b USING (k) FULL JOIN c USING (k))
+        |SELECT max(r) = (SELECT max(r) FROM v)
+        |FROM (SELECT r FROM v UNION ALL SELECT 0.0D FROM a LEFT JOIN d ON a.k = d.k)""".stripMargin)
+      assert(df.collect().toSeq === Seq(Row(true)), df.queryExecution.executedPlan)
+      assert(operators(df).nonEmpty)
+    })
   }
 
   test("two uses of a join share their shuffles") {

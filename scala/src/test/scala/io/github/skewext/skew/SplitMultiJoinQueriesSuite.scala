@@ -35,6 +35,20 @@ class SplitMultiJoinQueriesSuite extends SkewTest {
     checkSplit(joined.groupBy(col("v1") % 3).count())
   }
 
+  test("joins that show other key columns do not share a shuffle above") {
+    // A regression: Spark took the rows of the first shuffle for those of the second.
+    val inputs = Seq(skewed(0, 800, hot = 2), skewed(1, 60), skewed(2, 60))
+      .map(_.withColumn("k1", col("k")).withColumn("k2", col("k") * 2).drop("k"))
+    withTempView("j") {
+      fullJoin("k1", "k2")(inputs: _*).createOrReplaceTempView("j")
+      val df = sql("""SELECT 'k1' d, x, count(*) n FROM (SELECT k1 AS x FROM j) GROUP BY x
+        |UNION ALL SELECT 'k2', x, count(*) FROM (SELECT k2 AS x FROM j) GROUP BY x""".stripMargin)
+      val rows = df.collect().toSeq
+      assert(splitJoins(df).size === 2, df.queryExecution.executedPlan)
+      assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
+    }
+  }
+
   test("a repartition by the key above the join keeps its layout") {
     val joined = fullJoin("k")(hotFirst(2): _*)
     for (df <- Seq(joined.repartition(col("k")), joined.repartition(col("k")).where("v0 > 3"))) {

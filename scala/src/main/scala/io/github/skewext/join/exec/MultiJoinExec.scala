@@ -10,8 +10,8 @@ import io.github.skewext.stable.KeepsStableRows
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.execution.ExplainUtils
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.{ExplainUtils, SparkPlan}
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
@@ -42,6 +42,9 @@ abstract class MultiJoinExec extends CombinationCodegen with KeepsStableRows wit
   override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
 
   override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
+
+  override protected def doCanonicalize(): SparkPlan =
+    if (isCanonicalizedPlan) this else super.doCanonicalize()
 
   override def output: Seq[Attribute] = allColumns
 

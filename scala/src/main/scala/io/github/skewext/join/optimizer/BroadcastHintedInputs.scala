@@ -30,7 +30,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 object BroadcastHintedInputs extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
-    MultiFullJoin.markCommonTables(plan)
+    MultiFullJoin.markWithHiddenIds(plan)
     plan.transformUpWithPruning(_.containsPattern(JOIN)) {
       case join: MultiFullJoin if join.hints.nonEmpty =>
         val inputs = join.children.indices.filter { i =>
@@ -76,9 +76,9 @@ object BroadcastHintedInputs extends Rule[LogicalPlan] {
   /** Why the hint of an input of the operator has no effect; none if there is no hint. */
   def unused(join: MultiFullJoin, i: Int): Option[String] = join.hint(i).map {
     case _ if isHinted(join, i) =>
-      obstacle(join, i).getOrElse(
-        if (join.mayBecome(Nil)) s"the rule $ruleName did not run"
-        else "the join is in a CTE that several references read, and keeps its columns")
+      obstacle(join, i).getOrElse(if (join.mayBecome(Nil)) s"the rule $ruleName did not run"
+      else
+        "the join is in a CTE that several references read, or a subquery has a column of an input")
     case hint if hint.strategy.isDefined => "one operator joins all inputs, in its own way"
     case _ => "it is a hint for a join of two inputs"
   }

@@ -22,7 +22,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 object DropUnusedInputs extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
-    MultiFullJoin.markCommonTables(plan)
+    MultiFullJoin.markWithHiddenIds(plan)
     plan.transformWithPruning(_.containsPattern(JOIN)) {
       case a: Aggregate if ignoresDuplicates(a) =>
         dropped(a.child, a.references, countsRows = false).map(c => a.copy(child = c)).getOrElse(a)

@@ -18,7 +18,7 @@ object PropagateEmptyInputs extends Rule[LogicalPlan] {
   // When this rule runs, Spark has not yet propagated empty relations, but its nodes report their
   // maximum number of rows.
   override def apply(plan: LogicalPlan): LogicalPlan = {
-    MultiFullJoin.markCommonTables(plan)
+    MultiFullJoin.markWithHiddenIds(plan)
     plan.transformUpWithPruning(_.containsPattern(JOIN)) { case join: MultiFullJoin =>
       val isEmpty = join.children.map(_.maxRows.contains(0L))
       val (empty, others) = isEmpty.indices.partition(isEmpty)

@@ -41,6 +41,13 @@ case class SplitJoinExec(
     s"$kind (skew: ${splits.describe})"
   }
 
+  /**
+   * With those that the join itself makes, which `shown` may have. Otherwise joins that show other
+   * key columns would be equal, and Spark would reuse an exchange of one for the other.
+   */
+  override lazy val allAttributes: AttributeSeq =
+    children.flatMap(_.output) ++ keyOutput ++ indicator
+
   override def output: Seq[Attribute] = shown.map(_.map(_.toAttribute)).getOrElse(allColumns)
 
   override protected def ownMetrics: Seq[(String, SQLMetric)] =

@@ -313,25 +313,30 @@ class PushdownSuite extends MultiJoinTest {
   test("a correlated subquery over the view of an input") {
     // A regression on Spark 3.5: the view has one alias inside and outside of the subquery.
     val (a, b) = (table("x, v", "(1, 1), (2, 2), (3, 3)"), table("x, w", "(1, 1), (2, 2)"))
-    val views = Seq(a, b).map(_.withColumn("k", col("x") + 1).drop("x"))
-    withTempView("a", "b", "c", "joined") {
-      for ((view, name) <- (views :+ views.last.withColumnRenamed("w", "u"))
-          .zip(Seq("a", "b", "c")))
-        view.createOrReplaceTempView(name)
-      multiJoin(views, Seq("k"), roles = Seq("required", "optional"))
-        .createOrReplaceTempView("joined")
-      val chain = """(SELECT a.k, a.v, x.w FROM a
+    val computed = Seq(a, b).map(_.withColumn("k", col("x") + 1).drop("x"))
+    // An alias that Spark does not move.
+    val exploded =
+      Seq(a, b).map(_.withColumn("k", explode(array(col("x"), col("x") + 10))).drop("x"))
+    for ((views, hints) <- Seq((computed, false), (exploded, false), (exploded, true)))
+      withTempView("a", "b", "c", "joined") {
+        for ((view, name) <- (views :+ views.last.withColumnRenamed("w", "u"))
+            .zip(Seq("a", "b", "c")))
+          view.createOrReplaceTempView(name)
+        val inputs = if (hints) views.updated(1, broadcast(views(1))) else views
+        multiJoin(inputs, Seq("k"), roles = Seq("required", "optional"))
+          .createOrReplaceTempView("joined")
+        val chain = """(SELECT a.k, a.v, x.w FROM a
         |LEFT JOIN (SELECT k, w, u FROM b FULL JOIN c USING (k)) x ON a.k = x.k)""".stripMargin
-      withSQLConf(
-        SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> "",
-        SkewConf.MULTI_JOIN_REWRITE.key -> "true") {
-        for (source <- Seq("joined", chain); exists <- Seq("EXISTS", "NOT EXISTS")) {
-          val df = spark.sql(
-            s"SELECT * FROM $source s WHERE $exists (SELECT 1 FROM a WHERE a.k = s.k AND a.v > 2)")
-          assertSameRows(df.collect().toSeq, rowsWhenOff(df), s"$source, $exists")
+        withSQLConf(
+          SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> "",
+          SkewConf.MULTI_JOIN_REWRITE.key -> "true") {
+          for (source <- Seq("joined", chain); exists <- Seq("EXISTS", "NOT EXISTS")) {
+            val df = spark.sql(
+              s"SELECT * FROM $source s WHERE $exists (SELECT 1 FROM a WHERE a.k = s.k AND a.v > 2)")
+            assertSameRows(df.collect().toSeq, rowsWhenOff(df), s"$source, $exists")
+          }
         }
       }
-    }
   }
 
   private def scans(df: DataFrame): Seq[FileSourceScanExec] =
