@@ -41,8 +41,8 @@ class SplitMultiJoinQueriesSuite extends SkewTest {
       .map(_.withColumn("k1", col("k")).withColumn("k2", col("k") * 2).drop("k"))
     withTempView("j") {
       fullJoin("k1", "k2")(inputs: _*).createOrReplaceTempView("j")
-      val df = sql("""SELECT 'k1' d, x, count(*) n FROM (SELECT k1 AS x FROM j) GROUP BY x
-        |UNION ALL SELECT 'k2', x, count(*) FROM (SELECT k2 AS x FROM j) GROUP BY x""".stripMargin)
+      val df = sql("""SELECT 'k1' d, k1 AS x, count(*) n FROM j GROUP BY k1
+        |UNION ALL SELECT 'k2', k2 AS x, count(*) FROM j GROUP BY k2""".stripMargin)
       val rows = df.collect().toSeq
       assert(splitJoins(df).size === 2, df.queryExecution.executedPlan)
       assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
