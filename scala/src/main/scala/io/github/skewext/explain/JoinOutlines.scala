@@ -13,8 +13,12 @@ import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStag
  * no inputs.
  *
  * @param plansAgain whether to run the rewrite again for a join that lost its reason.
+ * @param namesExcluded whether an excluded rule is a reason, which Spark's own EXPLAIN does not show.
  */
-private[skewext] class JoinOutlines(session: SparkSession, plansAgain: Boolean) {
+private[skewext] class JoinOutlines(
+    session: SparkSession,
+    plansAgain: Boolean,
+    namesExcluded: Boolean = true) {
 
   private val conf = session.sessionState.conf
   private val loaded = LoadedExtension.isIn(session)
@@ -25,12 +29,13 @@ private[skewext] class JoinOutlines(session: SparkSession, plansAgain: Boolean) 
     else if (!loaded) Some(LoadedExtension.Missing)
     else None
 
-  /** The reason why no join is rewritten, of which the rewrite itself knows nothing. */
-  private lazy val noRewrite =
-    off.orElse(Origins.whyExcluded(conf, RewriteJoinChains.ruleName))
+  private lazy val excluded = Origins.whyExcluded(conf, RewriteJoinChains.ruleName)
 
-  private lazy val rewritesNothing =
-    plansAgain && (noRewrite.isDefined || !conf.getConf(SkewConf.MULTI_JOIN_REWRITE))
+  /** The reason why no join is rewritten, of which the rewrite itself knows nothing. */
+  private lazy val noRewrite = off.orElse(excluded.filter(_ => namesExcluded))
+
+  private lazy val rewritesNothing = plansAgain &&
+    (off.isDefined || excluded.isDefined || !conf.getConf(SkewConf.MULTI_JOIN_REWRITE))
 
   def of(found: PlannedJoin, number: Int): ExplainedJoin = {
     val adaptive = found.adaptive
@@ -81,7 +86,8 @@ private[skewext] object JoinOutlines {
    * adaptive plan after each of its changes, so a plan that is running is not rewritten again.
    */
   def of(plan: SparkPlan, session: SparkSession): Seq[ExplainedJoin] = {
-    val outlines = new JoinOutlines(session, plansAgain = !plan.exists(isRunning))
+    val outlines =
+      new JoinOutlines(session, plansAgain = !plan.exists(isRunning), namesExcluded = false)
     if (outlines.off.isDefined) {
       Nil
     } else {
