@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Union
 
 from pyspark_skewext._engine import engine_of
-from pyspark_skewext._engine.calls import SkewJoin, identifier
+from pyspark_skewext._engine.calls import SkewJoin, identifier, names_of
 from pyspark_skewext._errors import value_error
 from pyspark_skewext._validate import check_type, checked_sides
 from pyspark_skewext.techniques import Technique, technique_of
@@ -116,9 +116,8 @@ def _keys_without_zone(
     def is_local(value: object) -> bool:
         return isinstance(value, datetime) and value.tzinfo is None
 
-    names: list[Any] = [on] if isinstance(on, str) or not isinstance(on, Sequence) else list(on)
-    by_name = all(isinstance(name, str) for name in names)
-    if keys is None or not by_name or not any(is_local(value) for key in keys for value in key):
+    names = names_of(on)
+    if keys is None or names is None or not any(is_local(value) for key in keys for value in key):
         return keys
     columns = [identifier(name) for name in names]
     schemas = zip(left.select(*columns).schema, right.select(*columns).schema)

@@ -120,6 +120,13 @@ def quoted(text: str) -> str:
     return f"'{escaped}'"
 
 
+def names_of(on: Any) -> list[str] | None:
+    """The names of key columns; None for a condition."""
+    names = [on] if isinstance(on, str) else on
+    by_name = isinstance(names, Sequence) and all(isinstance(name, str) for name in names)
+    return list(names) if by_name else None
+
+
 def nothing_active(spark: str, reason: str) -> dict[str, Any]:
     """The figures of ``doctor`` without a JVM that lists the parts."""
     parts = [{"name": "all parts", "active": False, "reason": reason}]

@@ -26,6 +26,7 @@ from pyspark_skewext._engine.calls import (
     fetched,
     frames_of,
     identifier,
+    names_of,
     nothing_active,
 )
 from pyspark_skewext._errors import first_line, runtime_error, type_error, value_error
@@ -236,8 +237,8 @@ class ConnectEngine:
 
     def _frequent_keys(self, left: DataFrame, right: DataFrame, on: Any) -> list[tuple[Any, ...]]:
         """The keys with more rows than a partition has on average; runs two jobs."""
-        names = [on] if isinstance(on, str) else on
-        if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        names = names_of(on)
+        if names is None:
             raise value_error(
                 "With Spark Connect, salted needs hot_keys where on is a condition. "
                 "skew_report finds them."
@@ -246,7 +247,7 @@ class ConnectEngine:
         # Databricks has the value auto.
         average = 1 / int(partitions) if partitions.isdecimal() else _AUTO_SHARE
         share = min(max(average, LEAST_SHARE), LARGEST_SHARE)
-        count = KeyCount([left, right], [list(names)] * 2, None, share, False, None)
+        count = KeyCount([left, right], [names] * 2, None, share, False, None)
         # Python has a time without its zone, and it may be ambiguous or out of range.
         figures, rows = self._counted(count, times_as_text=True)
         average = 1 / figures["shuffle_partitions"]

@@ -24,7 +24,7 @@ import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 import org.apache.spark.sql.test.SharedSparkSession
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.QueryExecutionListener
-import org.apache.spark.sql.{DataFrame, QueryTest, Row}
+import org.apache.spark.sql.{Column, DataFrame, QueryTest, Row}
 
 /**
  * A session with the extension on, and the two oracles: the same logical plan with skewext switched
@@ -232,6 +232,13 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
     } finally spark.listenerManager.unregister(listener)
     plans.asScala.toSeq
   }
+
+  /** The keys 0 to 999 with a value. Spark expects ten of them until their shuffle has run. */
+  protected def underestimated(value: Column): DataFrame = spark
+    .range(10)
+    .selectExpr("explode(sequence(id * 100, id * 100 + 99)) AS k")
+    .groupBy("k")
+    .agg(value)
 
   private val oracles = mutable.Map.empty[Any, Seq[Row]]
 

@@ -299,29 +299,22 @@ object MultiFullJoin {
    *  - in the definition of a CTE that several references read;
    *  - with columns that a correlated subquery has, too. On Spark 3.5 it may read the same view.
    */
-  private[join] def markWithHiddenIds(plan: LogicalPlan): Unit = {
-    def mark(in: LogicalPlan)(where: MultiFullJoin => Boolean): Unit = in.foreach {
-      case join: MultiFullJoin if where(join) => join.setTagValue(HidesIds, true)
-      case _ =>
-    }
-    if (plan.containsPattern(CTE)) {
-      plan.foreach {
-        case table: CTERelationDef => mark(table)(_ => true)
-        case _ =>
-      }
-    }
-    if (plan.containsPattern(PLAN_EXPRESSION)) {
-      val ofSubqueries = AttributeSet(
+  private[join] def markWithHiddenIds(plan: LogicalPlan): Unit =
+    if (plan.containsAnyPattern(CTE, PLAN_EXPRESSION)) {
+      val inTables = plan.collect { case table: CTERelationDef => joinsIn(table) }.flatten
+      val others = joinsIn(plan).filterNot(_.getTagValue(HidesIds).isDefined)
+      lazy val ofSubqueries = AttributeSet(
         plan
           .flatMap(_.expressions)
           .flatMap(_.collect {
             case subquery: SubqueryExpression if subquery.isCorrelated => subquery.plan.output
           }.flatten))
-      if (ofSubqueries.nonEmpty) {
-        mark(plan)(_.children.exists(_.outputSet.intersect(ofSubqueries).nonEmpty))
-      }
+      val sharing = others.filter(_.children.exists(_.outputSet.exists(ofSubqueries.contains)))
+      (inTables ++ sharing).foreach(_.setTagValue(HidesIds, true))
     }
-  }
+
+  private def joinsIn(plan: LogicalPlan): Seq[MultiFullJoin] =
+    plan.collect { case join: MultiFullJoin => join }
 
   /** Tags that do not apply to a changed join. */
   private val ChosenByPlanner: Seq[TreeNodeTag[_]] = Seq(LargeInput, RuntimeFilters.Made)

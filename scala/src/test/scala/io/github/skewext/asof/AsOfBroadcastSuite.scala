@@ -59,11 +59,7 @@ class AsOfBroadcastSuite extends AsOfTest with StoredTables {
   test("versions that are more than they were estimated are shuffled") {
     withSQLConf(Threshold -> "10000") {
       val rows = spark.range(2000).selectExpr("id % 1000 AS k", "id").groupBy("k").agg(max("id"))
-      val grown = spark
-        .range(10)
-        .selectExpr("explode(sequence(id * 100, id * 100 + 99)) AS k")
-        .groupBy("k")
-        .agg(max("k").as("g_t"))
+      val grown = underestimated(max("k").as("g_t"))
       assert(!isBroadcast(asOf(rows.toDF("k", "t"), "t")(Versions(grown, "g_t", "nearest"))))
     }
   }

@@ -44,7 +44,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
   /** Takes the rows away by `drain` when other consumers need memory during the inserts. */
   private[this] var giveWay: () => Unit = _
   private[this] var draining = false
-  private[this] var failure: IOException = _
+  @volatile private[this] var failure: IOException = _
 
   /**
    * Held by the thread that inserts rows. A request for memory from another thread gets none
@@ -259,7 +259,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
   }
 
   /** Throws the error after which there are no rows any more. */
-  private def checkIntact(): Unit = if (failure != null) throw failure
+  def checkIntact(): Unit = if (failure != null) throw failure
 
   /**
    * Stops the inserts when the task ends. The thread that feeds a script does not end with its task

@@ -1,7 +1,5 @@
 package io.github.skewext.join.exec.grouping
 
-import java.io.IOException
-
 import scala.collection.mutable
 
 import io.github.skewext.join.exec.KeyFilter
@@ -76,10 +74,7 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
   private[this] val written = mutable.ArrayBuffer.empty[(Int, UnsafeSorterSpillWriter)]
   private[this] var bytesWritten = 0L
 
-  @volatile private[this] var hasEnded = false
-
   context.addTaskCompletionListener[Unit] { _ =>
-    hasEnded = true
     chunks.stopInserts()
     free()
   }
@@ -183,7 +178,7 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
     if (sorted.isEmpty) {
       chunks.insert(input, hash, row)
     } else {
-      if (hasEnded) throw new IOException("The task has ended.")
+      chunks.checkIntact()
       try {
         sorted.get.insert(input, hash, row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
         true
