@@ -79,7 +79,7 @@ private[skewext] final class BulkShuffledRows(
   private[this] var otherBuffer = BulkRowReader.newBuffer
 
   // The consumer of the rows may stop before their end.
-  context.addTaskCompletionListener[Unit](_ => report())
+  private[this] val end = TaskInternals.atEnd(context)(report())
 
   override def hasNext: Boolean = (reader != null && reader.hasNext) || nextBlock()
 
@@ -100,7 +100,9 @@ private[skewext] final class BulkShuffledRows(
       buffer = otherBuffer
       otherBuffer = used
     }
-    reader != null && reader.hasNext
+    val isMore = reader != null && reader.hasNext
+    if (!isMore) end.run()
+    isMore
   }
 
   private def report(): Unit = {

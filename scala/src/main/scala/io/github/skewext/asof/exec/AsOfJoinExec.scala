@@ -52,6 +52,9 @@ case class AsOfJoinExec(
   override protected def inputRows: Seq[RDD[InternalRow]] =
     split.fold(children.map(_.execute()))(_.rows(this))
 
+  override protected def isRead(input: Int): Boolean =
+    split.isDefined || MultiZipRDD.isRead(children(input))
+
   // Candidates come from several tasks, in any order.
   override protected def isSorted(input: Int): Boolean = split.isEmpty && super.isSorted(input)
 
@@ -62,6 +65,7 @@ case class AsOfJoinExec(
     new MultiZipRDD[InternalRow](
       sparkContext,
       Seq(sorted(spine, 0), sorted(part, input)),
+      areReads = Seq(false, false),
       CandidateTask(task(makesRows = true, byHash = false), input))
 
   override protected def withNewChildrenInternal(newChildren: IndexedSeq[SparkPlan]): AsOfJoinExec =

@@ -32,6 +32,9 @@ trait AsOfOperator extends CombinationCodegen with KeepsStableRows {
   /** The rows of each input, in partitions that are joined with each other. */
   protected def inputRows: Seq[RDD[InternalRow]]
 
+  /** Whether the rows of an input only come from a shuffle, see [[MultiZipRDD]]. */
+  protected def isRead(input: Int): Boolean
+
   override def output: Seq[Attribute] = MultiAsOfJoin.output(children.map(_.output), inner)
 
   protected def operatorMetrics: Map[String, SQLMetric] = Map(
@@ -53,7 +56,11 @@ trait AsOfOperator extends CombinationCodegen with KeepsStableRows {
     val byHash = groupsByHash
     val inputs =
       if (byHash) inputRows else inputRows.zipWithIndex.map((sorted _).tupled)
-    new MultiZipRDD[InternalRow](sparkContext, inputs, task(makesRows, byHash))
+    new MultiZipRDD[InternalRow](
+      sparkContext,
+      inputs,
+      inputs.indices.map(byHash && isRead(_)),
+      task(makesRows, byHash))
   }
 
   /**

@@ -69,9 +69,11 @@ private[exec] final class KillCheck(context: TaskContext) {
   private[this] var steps = 0
 
   def check(): Unit = {
-    if ((steps & MultiJoinIterator.StepsUnchecked - 1) == 0) TaskInternals.endIfKilled(context)
+    if ((steps & MultiJoinIterator.StepsUnchecked - 1) == 0) checkNow()
     steps += 1
   }
+
+  def checkNow(): Unit = TaskInternals.endIfKilled(context)
 }
 
 /** The output rows of one partition. */
@@ -79,7 +81,9 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
     extends TaskRows {
 
   private[this] val n = inputs.length
-  private[this] val gathered = task.grouping.map(new GatheredInputs(task, inputs, _))
+  private[this] val context = TaskContext.get()
+  private[this] val killed = new KillCheck(context)
+  private[this] val gathered = task.grouping.map(new GatheredInputs(task, inputs, _, killed))
   private[this] val combination =
     new InputRows(n, new RowAssembler(task.inputTypes, task.output))
 
@@ -89,10 +93,8 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
   private[this] var current: InternalRow = _
   private[this] var outputRows = 0L
   private[this] var matched = 0L
-  private[this] val context = TaskContext.get()
-  private[this] val killed = new KillCheck(context)
 
-  context.addTaskCompletionListener[Unit] { _ =>
+  private[this] val end = TaskInternals.atEnd(context) {
     task.metrics.outputRows.add(outputRows)
     task.metrics.matched.add(matched)
     gathered.foreach { each =>
@@ -112,7 +114,7 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
         show(alone)
         return true
       }
-      spine = gathered.get.spine(killed)
+      spine = gathered.get.spine()
     }
     while (spine.advance()) {
       killed.check()
@@ -123,9 +125,8 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
         return true
       }
     }
-    // Free it before the task ends, which may continue with other partitions, as in a coalesced
-    // RDD.
-    gathered.foreach(_.free())
+    gathered.foreach(_.close())
+    end.run()
     false
   }
 

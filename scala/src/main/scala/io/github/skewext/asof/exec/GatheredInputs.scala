@@ -16,7 +16,8 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 private[exec] final class GatheredInputs(
     task: AsOfTask,
     inputs: Array[() => Iterator[InternalRow]],
-    settings: GroupingSettings) {
+    settings: GroupingSettings,
+    killed: KillCheck) {
 
   private[this] val n = inputs.length
   private[this] val asUnsafe = new UnsafeInputs(task.inputTypes)
@@ -36,9 +37,14 @@ private[exec] final class GatheredInputs(
 
   openNext()
 
-  /** Opens the input that is read next, and the one after it. */
-  private def openNext(): Unit =
+  /**
+   * Opens the input that is read next, and the one after it. Not after the end of the task, as
+   * nothing would free their memory.
+   */
+  private def openNext(): Unit = {
+    killed.checkNow()
     for (i <- reading until math.min(n, reading + 2) if opened(i) == null) opened(i) = inputs(i)()
+  }
 
   /**
    * Reads on until a row of the spine can match nothing, because its key or time is null. Returns
@@ -53,6 +59,7 @@ private[exec] final class GatheredInputs(
       val (added, wanted) = if (reading == 0) (keysOfSpine, null) else (null, keysOfSpine)
       taken += rows.insertBlocks(reading, input, added, wanted)
       while (input.hasNext) {
+        killed.check()
         val row = asUnsafe(reading, input.next())
         taken += 1
         if (!task.present.hasNull(reading, row)) {
@@ -74,13 +81,13 @@ private[exec] final class GatheredInputs(
   }
 
   /** The other rows of the spine, after `nextAlone` has returned null. */
-  def spine(killed: KillCheck): SpineRows = rows.keeping(rows.collected()) match {
+  def spine(): SpineRows = rows.keeping(rows.collected()) match {
     case Left(groups) => new GroupedSpine(task, groups, killed)
     case Right(sorted) => new SortedSpine(task, sorted.rows)
   }
 
   /** Frees memory and files. */
-  def free(): Unit = rows.free()
+  def close(): Unit = rows.close()
 
   /** Bytes written to disk so far. */
   def spillSize: Long = rows.spillSize

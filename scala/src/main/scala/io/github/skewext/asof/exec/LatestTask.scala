@@ -90,7 +90,7 @@ private[exec] final class LatestRowsIterator(task: LatestTask, rows: Iterator[In
   private[this] var hasNulls, readsNulls = false
   private[this] var latest: RowIterator = _
 
-  context.addTaskCompletionListener[Unit] { _ =>
+  private[this] val end = TaskInternals.atEnd(context) {
     task.spillSize.add(gathered.spillSize)
     if (hasNulls) ofNulls.free()
     TaskInternals.reportPeakMemory(context, gathered.peakMemory)
@@ -102,13 +102,13 @@ private[exec] final class LatestRowsIterator(task: LatestTask, rows: Iterator[In
     if (latest == null) latest = ofKeys()
     var found = latest.advanceNext()
     if (!found) {
-      // Free it before the task ends, which may continue with other partitions.
-      gathered.free()
+      gathered.close()
       if (hasNulls && !readsNulls) {
         readsNulls = true
         latest = task.ofSorted(ofNulls.rows(0))
         found = latest.advanceNext()
       }
+      if (!found) end.run()
     }
     found
   }
@@ -123,7 +123,9 @@ private[exec] final class LatestRowsIterator(task: LatestTask, rows: Iterator[In
 
   private def ofKeys(): RowIterator = gathered.keeping {
     gathered.insertBlocks(0, rows)
+    val killed = new KillCheck(context)
     while (rows.hasNext) {
+      killed.check()
       val row = asUnsafe(0, rows.next())
       if (task.sameKey.hasNull(0, row)) {
         hasNulls = true

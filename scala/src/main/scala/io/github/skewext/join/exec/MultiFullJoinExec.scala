@@ -107,7 +107,11 @@ case class MultiFullJoinExec(
   }
 
   override protected def joined(makesRows: Boolean): RDD[InternalRow] =
-    new MultiZipRDD[InternalRow](sparkContext, children.map(_.execute()), task(makesRows))
+    new MultiZipRDD[InternalRow](
+      sparkContext,
+      children.map(_.execute()),
+      children.map(MultiZipRDD.isRead),
+      task(makesRows))
 
   override def simpleString(maxFields: Int): String = super.simpleString(maxFields) +
     WholeReason.suffix(this)

@@ -84,7 +84,7 @@ private[skewext] final class MultiJoinIterator(
   /** Steps since the last check whether the task was killed. */
   private[this] var unchecked = 0
 
-  context.addTaskCompletionListener[Unit](reportMetrics(_))
+  private[this] val end = TaskInternals.atEnd(context)(reportMetrics())
 
   // A merge needs the first row of each input.
   if (task.ordered.isDefined) inputs.indices.foreach(open) else openNext()
@@ -125,9 +125,8 @@ private[skewext] final class MultiJoinIterator(
       }
     }
     shown = false
-    // Free it before the task ends, which may continue with other partitions, as in a coalesced
-    // RDD.
-    if (gathered != null) gathered.free()
+    if (gathered != null) gathered.close()
+    end.run()
     false
   }
 
@@ -158,8 +157,14 @@ private[skewext] final class MultiJoinIterator(
 
   private def open(input: Int): Unit = if (opened(input) == null) opened(input) = inputs(input)()
 
-  /** Opens the input that is drained next, and the one after it. */
-  private def openNext(): Unit = drainOrder.slice(numDrained, numDrained + 2).foreach(open)
+  /**
+   * Opens the input that is drained next, and the one after it. Not after the end of the task, as
+   * nothing would free their memory.
+   */
+  private def openNext(): Unit = {
+    TaskInternals.endIfKilled(context)
+    drainOrder.slice(numDrained, numDrained + 2).foreach(open)
+  }
 
   /**
    * Reads on until a row with a null key is in the result (returns true), or until all inputs have
@@ -174,6 +179,7 @@ private[skewext] final class MultiJoinIterator(
       val (added, wanted) = if (draining == slice) (sliceKeys, null) else (null, sliceKeys)
       rows += gathered.insertBlocks(draining, input, added, wanted)
       while (input.hasNext) {
+        checkInterrupted()
         val row = asUnsafe(draining, input.next())
         rows += 1
         if (!keys.hasNull(draining, row)) {
@@ -243,7 +249,7 @@ private[skewext] final class MultiJoinIterator(
     outputRows += 1
   }
 
-  private def reportMetrics(context: TaskContext): Unit = {
+  private def reportMetrics(): Unit = {
     val metrics = task.metrics
     metrics.outputRows.add(outputRows)
     metrics.ofKind.foreach(_.add(outputRows))

@@ -127,7 +127,7 @@ private[skewext] object MarkKeys {
         StageName.named(sc, Name) {
           val types = inputs.map(_.output.map(_.dataType))
           val marking = MarkKeys(parts, types, keys, TaskInternals.lastAttempt(sc), time)
-          val marks = new MultiZipRDD(sc, slices, marking)
+          val marks = new MultiZipRDD(sc, slices, slices.map(_ => true), marking)
           new ShuffledRDD[Int, Array[Long], Array[Long]](marks, SqlInternals.byNumber(tasks.size))
             .map { case (_, longs) => MatchedKeys.row(longs) }
         }

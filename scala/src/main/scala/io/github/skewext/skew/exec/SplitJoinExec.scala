@@ -72,7 +72,11 @@ case class SplitJoinExec(
     val join = task(makesRows)
     val tasks = skewTasks
     val inputs = children.map(SplitReads.execute(_)) ++ marks
-    new MultiZipRDD[InternalRow](sparkContext, inputs, tasks.join(join, _, _))
+    new MultiZipRDD[InternalRow](
+      sparkContext,
+      inputs,
+      inputs.map(_ => true),
+      tasks.join(join, _, _))
   }
 
   @transient private lazy val skewTasks: SplitTasks = {

@@ -1,28 +1,30 @@
 package org.apache.spark.sql.skewext
 
-import scala.collection.mutable
 import scala.reflect.ClassTag
 
 import org.apache.spark.rdd.{DeterministicLevel, RDD, ZippedPartitionsBaseRDD, ZippedPartitionsPartition}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.{Partition, ShuffleDependency, SparkContext, TaskContext}
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
+import org.apache.spark.sql.execution.{FilterExec, InputAdapter, ProjectExec, SparkPlan, WholeStageCodegenExec}
+import org.apache.spark.{Partition, SparkContext, TaskContext}
 
 /**
  * `zipPartitions` for any number of RDDs, with the number of the partition. Spark's public method
  * stops at four. Lives here because the base class is `private[spark]`: it provides partitions,
  * preferred locations and the clearing of dependencies.
  *
- * @param zip receives unopened inputs that read shuffles, because opening one starts to fetch it.
- *            Others are open, as with Spark's: a scan that a Python worker's thread would open later
- *            would be closed before that thread has ended.
+ * @param areReads whether each input only reads a shuffle, without memory of its own.
+ * @param zip receives unopened inputs that are such reads, because opening one starts to fetch it.
+ *            Others are open, as with Spark's: what a Python worker's thread would open later, such as
+ *            a scan or a sort, would be closed before that thread has ended.
  */
 class MultiZipRDD[T: ClassTag](
     sc: SparkContext,
     inputs: Seq[RDD[InternalRow]],
+    areReads: Seq[Boolean],
     zip: (Int, Array[() => Iterator[InternalRow]]) => Iterator[T])
     extends ZippedPartitionsBaseRDD[T](sc, inputs) {
-
-  private val readShuffles = inputs.map(MultiZipRDD.readsShuffle)
 
   /** The order of the output rows depends on the memory that is available for them. */
   override protected def getOutputDeterministicLevel: DeterministicLevel.Value =
@@ -39,10 +41,10 @@ class MultiZipRDD[T: ClassTag](
       split.index,
       rdds
         .zip(partitions)
-        .zip(readShuffles)
-        .map { case ((rdd, partition), readsShuffle) =>
+        .zip(areReads)
+        .map { case ((rdd, partition), isRead) =>
           def open() = rdd.iterator(partition, context).asInstanceOf[Iterator[InternalRow]]
-          if (readsShuffle) { () =>
+          if (isRead) { () =>
             open()
           } else {
             val rows = open()
@@ -55,20 +57,13 @@ class MultiZipRDD[T: ClassTag](
 
 object MultiZipRDD {
 
-  /** Whether it reads nothing but shuffles. An RDD may be reached by very many ways. */
-  private def readsShuffle(rdd: RDD[_]): Boolean = {
-    val known = mutable.HashSet(rdd.id)
-    val waiting = mutable.ArrayBuffer[RDD[_]](rdd)
-    var onlyShuffles = true
-    while (onlyShuffles && waiting.nonEmpty) {
-      val dependencies = waiting.remove(waiting.size - 1).dependencies
-      onlyShuffles = dependencies.nonEmpty
-      dependencies.foreach {
-        case _: ShuffleDependency[_, _, _] =>
-        case narrow => if (known.add(narrow.rdd.id)) waiting += narrow.rdd
-      }
-    }
-    onlyShuffles
+  /** Whether a plan only reads a shuffle. Its projections and filters need no memory. */
+  def isRead(plan: SparkPlan): Boolean = plan match {
+    case _: ShuffleExchangeLike | _: ShuffleQueryStageExec | _: AQEShuffleReadExec => true
+    case ReusedExchangeExec(_, _: ShuffleExchangeLike) => true
+    case _: ProjectExec | _: FilterExec | _: WholeStageCodegenExec | _: InputAdapter =>
+      isRead(plan.children.head)
+    case _ => false
   }
 
   /** Whether an RDD may have other rows when it is recomputed after a failure. */

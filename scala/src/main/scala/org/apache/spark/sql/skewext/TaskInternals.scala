@@ -1,5 +1,7 @@
 package org.apache.spark.sql.skewext
 
+import java.util.concurrent.atomic.AtomicReference
+
 import org.apache.spark.executor.ShuffleWriteMetrics
 import org.apache.spark.memory.{MemoryConsumer, MemoryMode, TaskMemoryManager}
 import org.apache.spark.scheduler.TaskSchedulerImpl
@@ -34,6 +36,23 @@ object TaskInternals {
 
   def reportPeakMemory(context: TaskContext, bytes: Long): Unit =
     context.taskMetrics().incPeakExecutionMemory(bytes)
+
+  /**
+   * Runs an action once: when the task ends, or before. A task holds its listeners until it ends, and
+   * may go on with other partitions, as in a coalesced RDD. So it drops what the action refers to.
+   */
+  def atEnd(context: TaskContext)(action: => Unit): AtEnd = {
+    val end = new AtEnd(new AtomicReference(() => action))
+    context.addTaskCompletionListener[Unit](_ => end.run())
+    end
+  }
+
+  final class AtEnd private[TaskInternals] (pending: AtomicReference[() => Unit]) {
+    def run(): Unit = {
+      val last = pending.getAndSet(null)
+      if (last != null) last()
+    }
+  }
 
   /** Accounts for objects on the heap, whose memory no other operator of the task can reclaim. */
   final class HeapMemory(context: TaskContext)

@@ -57,12 +57,12 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
   @volatile private[this] var inserting: Thread = _
 
   // The current chunk of each bucket of each input, at index input * NumBuckets + bucket.
-  private[this] val bases = new Array[AnyRef](n * NumBuckets)
-  private[this] val positions = new Array[Long](n * NumBuckets)
-  private[this] val ends = new Array[Long](n * NumBuckets)
-  private[this] val firstChunks = new Array[Long](n * NumBuckets)
-  private[this] val lastChunks = new Array[Long](n * NumBuckets)
-  private[this] val counts = new Array[Int](n * NumBuckets)
+  private[this] var bases = new Array[AnyRef](n * NumBuckets)
+  private[this] var positions = new Array[Long](n * NumBuckets)
+  private[this] var ends = new Array[Long](n * NumBuckets)
+  private[this] var firstChunks = new Array[Long](n * NumBuckets)
+  private[this] var lastChunks = new Array[Long](n * NumBuckets)
+  private[this] var counts = new Array[Int](n * NumBuckets)
   private[this] var inserted = 0L
 
   // For rows that are copied together: the size, page and offset of each.
@@ -297,6 +297,23 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
       p += 1
     }
     numPages = 0
+  }
+
+  /**
+   * Drops the arrays of the buckets, after the last use: the memory manager of the task holds this
+   * object until the task ends.
+   */
+  def dropBuckets(): Unit = {
+    giveWay = null
+    bases = null
+    positions = null
+    ends = null
+    firstChunks = null
+    lastChunks = null
+    counts = null
+    pages = null
+    pageBases = null
+    pagesUsed = null
   }
 
   // It does not wait for the lock. The inserting thread may itself wait for the lock of Spark's

@@ -74,7 +74,7 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
   private[this] val written = mutable.ArrayBuffer.empty[(Int, UnsafeSorterSpillWriter)]
   private[this] var bytesWritten = 0L
 
-  context.addTaskCompletionListener[Unit] { _ =>
+  private[this] val end = TaskInternals.atEnd(context) {
     chunks.stopInserts()
     free()
   }
@@ -210,8 +210,17 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
     leaves
   }
 
+  /**
+   * Ends the use of the rows before the task ends, which may go on with other partitions, as in a
+   * coalesced RDD.
+   */
+  def close(): Unit = {
+    end.run()
+    chunks.dropBuckets()
+  }
+
   /** Frees memory and files, also if groups remain unread. */
-  def free(): Unit = {
+  private def free(): Unit = {
     hashed.free()
     sorted.foreach(_.free())
     written.foreach(_._2.getFile.delete())
