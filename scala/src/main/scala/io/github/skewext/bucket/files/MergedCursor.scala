@@ -14,7 +14,8 @@ import org.apache.spark.sql.execution.metric.SQLMetric
  * which are in one array. It compares rows only if their prefixes are equal and do not determine
  * the key.
  *
- * It starts before the first row, and so do the runs.
+ * Equal rows are returned in the order of their runs, as a stable sort of all rows returns them. It
+ * starts before the first row, and so do the runs.
  */
 private[skewext] final class MergedCursor(
     runs: Array[RowCursor],
@@ -83,7 +84,10 @@ private[skewext] final class MergedCursor(
     if (prefixA != prefixB) prefixA < prefixB
     else if (!runs(a).live) false
     else if (!runs(b).live) true
-    else !order.saysAll(prefixA) && order.compare(0, runs(a).row, 0, runs(b).row) < 0
+    else {
+      val c = if (order.saysAll(prefixA)) 0 else order.compare(0, runs(a).row, 0, runs(b).row)
+      c < 0 || (c == 0 && a < b)
+    }
   }
 }
 

@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.skewext.TaskInternals
 import org.apache.spark.sql.types.{DataType, StructField, StructType}
 import org.apache.spark.util.collection.unsafe.sort.PrefixComparators
-import org.apache.spark.{OneToOneDependency, Partition, TaskContext}
+import org.apache.spark.{BarrierTaskContext, OneToOneDependency, Partition, TaskContext}
 
 /**
  * The merged rows of each partition's files. It computes the parent for one file after the other.
@@ -39,8 +39,11 @@ private[skewext] class SortedFilesRDD(
   override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
     val FilePartition(index, files) = split
     numFiles += files.length
-    // A failed barrier stage begins with first attempts again.
-    if (context.attemptNumber() == 0 && context.stageAttemptNumber() == 0) {
+    // A failed barrier stage begins with first attempts again. Other stages that begin again compute
+    // lost partitions, and must return the same rows in the same order.
+    val isFailedBarrier =
+      context.isInstanceOf[BarrierTaskContext] && context.stageAttemptNumber() > 0
+    if (context.attemptNumber() == 0 && !isFailedBarrier) {
       val opened = files.map { file =>
         val rows = firstParent[InternalRow].iterator(FilePartition(index, Array(file)), context)
         new RowFileCursor(rows, order, types, notSorted(file)): RowCursor
