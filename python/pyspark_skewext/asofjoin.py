@@ -293,8 +293,10 @@ def _one_of(known: Sequence[str], given: object, what: str) -> str:
 
 def _tolerance(given: Any) -> Any:
     if isinstance(given, timedelta):
-        # Spark subtracts whole days from a date as days, and other intervals as hours.
-        unit, words = (timedelta(1), "days") if given % timedelta(1) == timedelta(0) else _MICROS
+        # Spark subtracts whole days from a date as days, and other intervals as hours. It has no
+        # interval of more than 292,000 years in microseconds, and no two times so far apart.
+        in_days = given % timedelta(1) == timedelta(0) or given > timedelta(100_000_000)
+        unit, words = (timedelta(1), "days") if in_days else _MICROS
         return Interval(f"{given // unit} {words}")
     if isinstance(given, str):
         return Interval(given)

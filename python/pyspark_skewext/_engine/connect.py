@@ -302,8 +302,10 @@ def _sql(value: Any) -> str:
     if isinstance(value, float):
         return f"double('{value}')"
     if isinstance(value, str):
-        # spark.sql.parser.escapedStringLiterals changes how a backslash is read.
-        return f"string(X'{value.encode().hex()}')" if set(value) & {"\\", "'"} else f"'{value}'"
+        # spark.sql.parser.escapedStringLiterals changes how a backslash is read, and Spark puts the
+        # values of variables such as ${a} into a statement.
+        is_plain = not set(value) & {"\\", "'", "$"}
+        return f"'{value}'" if is_plain else f"string(X'{value.encode().hex()}')"
     if isinstance(value, Interval):
         return value.sql()
     if isinstance(value, Decimal):

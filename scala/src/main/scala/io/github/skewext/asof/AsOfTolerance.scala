@@ -78,8 +78,7 @@ private[asof] object AsOfTolerance {
       case (micros: Long, _: DayTimeIntervalType) =>
         Some(Days(0, micros / MICROS_PER_DAY, micros % MICROS_PER_DAY == 0))
       case (_, _: NumericType) =>
-        val finite = floating(tolerance).filterNot(_.isInfinite).map(new BigDecimal(_))
-        finite.orElse(exact(tolerance)).map { number =>
+        exact(tolerance).map { number =>
           val days = number.setScale(0, RoundingMode.FLOOR)
           val most = days.min(BigDecimal.valueOf(Long.MaxValue))
           Days(0, most.longValueExact, days.compareTo(number) == 0)
@@ -89,8 +88,9 @@ private[asof] object AsOfTolerance {
 
   /**
    * The conditions on a version before and after a row of the spine, in decimals of the scale that
-   * the times have. Spark's own sums may have a smaller scale. None unless times or tolerance are
-   * decimals and both are exact, and empty if the tolerance is larger than each distance.
+   * the times have. Spark's own sums may have a smaller scale, and those of a floating-point
+   * tolerance are rounded. None unless the times are exact and either of both is no whole number, and
+   * empty if the tolerance is larger than each distance.
    */
   def decimals(
       spineTime: Expression,
@@ -118,13 +118,17 @@ private[asof] object AsOfTolerance {
 
   private def scaleOf(time: DataType, tolerance: DataType): Option[Int] = (time, tolerance) match {
     case (decimal: DecimalType, _) => Some(decimal.scale)
-    case (ByteType | ShortType | IntegerType | LongType, _: DecimalType) => Some(0)
+    case (ByteType | ShortType | IntegerType | LongType, _: DecimalType | FloatType | DoubleType) =>
+      Some(0)
     case _ => None
   }
 
   private def exact(tolerance: Literal): Option[BigDecimal] =
     (tolerance.value, tolerance.dataType) match {
       case (decimal: Decimal, _) => Some(decimal.toJavaBigDecimal)
+      // As it is written: 0.1 is no binary fraction.
+      case (number: Number, FloatType | DoubleType) if !isInfinite(tolerance) =>
+        Some(new BigDecimal(number.toString))
       case (number: Number, ByteType | ShortType | IntegerType | LongType) =>
         Some(BigDecimal.valueOf(number.longValue))
       case _ => None

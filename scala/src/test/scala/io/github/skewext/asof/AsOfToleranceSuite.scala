@@ -130,6 +130,27 @@ class AsOfToleranceSuite extends AsOfTables {
         rows(Versions(prices, "at")))
   }
 
+  test("a floating-point tolerance is taken as it is written") {
+    val epoch = 1700000000000000000L
+    for {
+      (spineTime, time, tolerance, isFound) <- Seq[(Any, Any, String, Boolean)](
+        ("0.4BD", "0.3BD", "0.1D", true),
+        ("0.4BD", "0.3BD", "float('0.1')", true),
+        ("0.4BD", "0.2BD", "0.1D", false),
+        (s"${epoch + 100}L", s"${epoch - 1000000000L}L", "1e9D", false),
+        (s"${epoch + 228}L", s"${epoch + 128}L", "100.0D", true),
+        ("9007199254740993L", "9007199254740990L", "2.5D", false),
+        ("16777217", "16777216", "float('0.5')", false),
+        ("16777217", "16777216", "float('1.5')", true))
+      (at, of, direction) <- Seq((spineTime, time, "backward"), (time, spineTime, "forward"))
+    } withClue(s"$spineTime, $time, $tolerance, $direction: ") {
+      val rows = asOf(table("k, t", s"(1, $at)"), "t", "inner")(
+        Versions(table("k, bt", s"(1, $of)"), "bt", direction, tolerance))
+      assert(rows.count() === (if (isFound) 1 else 0))
+      assert(rows.where(s"t = $at").count() === (if (isFound) 1 else 0))
+    }
+  }
+
   test("an infinite tolerance is none") {
     for ((of, suffix) <- Seq("double" -> "D", "float" -> "F")) {
       val infinity = s"$of('Infinity')"
