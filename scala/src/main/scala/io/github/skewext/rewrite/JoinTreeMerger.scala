@@ -10,7 +10,6 @@ import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.types.{ArrayType, DataType, StructType, UserDefinedType}
 
 /**
@@ -303,7 +302,7 @@ private[skewext] object JoinTreeMerger {
         Left(RewriteReason.KeyType(types.map(_.sql).distinct.mkString(", ")))
       case Some(t)
           if !KeyTypes.hasOrder(t) || types.exists(u => u != t && isNested(u)) ||
-            SparkShims.hasCollation(t) =>
+            KeyTypes.mayDifferInBytes(t) =>
         Left(RewriteReason.KeyType(t.sql))
       case Some(t) => Right(t)
     }

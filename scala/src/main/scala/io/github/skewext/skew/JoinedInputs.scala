@@ -3,7 +3,7 @@ package io.github.skewext.skew
 import io.github.skewext.bucket.files.MergeSortedFilesExec
 import io.github.skewext.join.InputRole.{Present, Required}
 import io.github.skewext.join.exec.{MultiFullJoinExec, SpineJoinExec}
-import io.github.skewext.join.{InputRole, SpreadNulls}
+import io.github.skewext.join.{InputRole, KeyTypes, SpreadNulls}
 import io.github.skewext.rules.LogicalLinks
 import io.github.skewext.skew.exec.{SplitJoinExec, SplitSpine}
 import io.github.skewext.stable.{BuiltinShuffledJoin, CannotFail, JoinHints}
@@ -12,7 +12,6 @@ import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkPlan}
-import org.apache.spark.sql.skewext.SparkShims
 
 /**
  * A join of Spark or skewext, described as inputs with roles, so that a join of split partitions
@@ -162,7 +161,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
     }
     InputRole.ofSides(join.joinType) match {
       case _ if join.isSkewJoin => Left(SkewReason.SplitBySpark)
-      case _ if leftKeys.exists(k => SparkShims.hasCollation(k.dataType)) =>
+      case _ if leftKeys.exists(k => KeyTypes.mayDifferInBytes(k.dataType)) =>
         Left(SkewReason.KeyType)
       case None => Left(SkewReason.JoinType)
       case Some((leftRole, rightRole)) if join.joinType.isInstanceOf[InnerLike] =>

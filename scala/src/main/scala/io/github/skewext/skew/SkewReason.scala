@@ -103,7 +103,7 @@ object SkewReason extends Reasons[SkewReason] {
       "Rewrite the query with a semi, anti or outer join.")
 
   val KeyType = reason(
-    "the key has a collation, so equal keys may differ in their bytes",
+    "the key has a collation, or a user-defined type, and equal keys may differ in their bytes",
     "Compare an expression without a collation, such as lower(k) COLLATE UTF8_BINARY.")
 
   val OuterCondition = reason(

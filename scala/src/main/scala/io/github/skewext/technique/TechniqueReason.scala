@@ -24,7 +24,7 @@ object TechniqueReason extends Reasons[TechniqueReason] {
       "side with a column of the other side by =.")
 
   val KeyType = reason(
-    "the key has a collation, so equal keys may differ in their bytes",
+    "the key has a collation, or a user-defined type, and equal keys may differ in their bytes",
     "Compare an expression without a collation, such as lower(k) COLLATE UTF8_BINARY.")
 
   val Condition = reason(

@@ -4,7 +4,8 @@ import scala.util.{Failure, Success, Try}
 
 import io.github.skewext.MultiJoinTest
 
-import org.apache.spark.sql.types.{DataType, DataTypes, DecimalType}
+import org.apache.spark.sql.catalyst.encoders.ExamplePointUDT
+import org.apache.spark.sql.types._
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
 
 /** Keys of every type, and of types that differ between the inputs. */
@@ -251,5 +252,13 @@ class KeyTypesSuite extends MultiJoinTest {
       val inputs = Seq(spark.table("s3"), spark.table("s5"))
       Try(fullJoin("k")(inputs: _*)).foreach(_ => checkFullJoin("k")(inputs: _*))
     }
+  }
+
+  test("user-defined types of floating-point numbers, in which Spark does not normalize -0.0") {
+    val point = new ExamplePointUDT
+    for (t <- Seq[DataType](point, ArrayType(point), new StructType().add("p", point)))
+      assert(KeyTypes.mayDifferInBytes(t), t)
+    for (t <- Seq[DataType](DoubleType, ArrayType(DoubleType), IntegerType))
+      assert(!KeyTypes.mayDifferInBytes(t), t)
   }
 }

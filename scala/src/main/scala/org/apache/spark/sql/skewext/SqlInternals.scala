@@ -11,6 +11,7 @@ import org.apache.spark.sql.connector.catalog.{CatalogManager, Identifier, V1Tab
 import org.apache.spark.sql.execution.datasources.v2.FileDataSourceV2
 import org.apache.spark.sql.execution.datasources.{DataSource, FileFormat}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.DataType
 import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 import org.apache.spark.util.{ThreadUtils, Utils}
 import org.apache.spark.{PartitionIdPassthrough, Partitioner}
@@ -27,6 +28,10 @@ object SqlInternals {
 
   /** Normalizes floating-point values as Spark's joins do: -0.0 = 0.0, and all NaNs are equal. */
   def normalizeFloats(expr: Expression): Expression = NormalizeFloatingNumbers.normalize(expr)
+
+  /** Whether a type, or one inside of it, is such a type. */
+  def contains(dataType: DataType)(isSuch: DataType => Boolean): Boolean =
+    dataType.existsRecursively(isSuch)
 
   /** The plan without the hints that Spark would apply to a join above, and these hints as one. */
   def withoutHints(plan: LogicalPlan): (LogicalPlan, Option[HintInfo]) = {
