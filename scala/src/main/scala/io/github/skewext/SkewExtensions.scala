@@ -10,7 +10,7 @@ import io.github.skewext.join.{MultiFullJoinStrategy, PhysicalJoinRules, SpreadN
 import io.github.skewext.merge.{MergeQuery, SpreadSourceNullKeys, UndoReplicatingSplits}
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.rules.Guard.{linked, linkedStrategy}
-import io.github.skewext.rules.{ExtensionPoints, Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, NonAdaptiveRules, OwnOperators, SparkLine}
+import io.github.skewext.rules.{ExtensionPoints, Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, NonAdaptiveRules, OwnOperators, RestoreBegunBroadcasts, SparkLine}
 import io.github.skewext.shuffle.BulkExchanges
 import io.github.skewext.skew.{ForceSkewedJoins, MarkWrittenJoins, RequiredLayout, SketchJoinKeys, SkewReason, SplitSkewedJoins}
 import io.github.skewext.technique.{CheckBroadcasts, PlanSkewJoins, PushThroughSaltKeys, ResolveSkewJoinHints}
@@ -60,6 +60,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         GuardedRule(linked(PropagateEmptyInputs.AtRuntime)))
       SkewExtensions.strategies.foreach(strategy => extensions.injectPlannerStrategy(_ => strategy))
       extensions.injectPlannerStrategy(_ => GuardedStrategy(linkedStrategy(RewriteRowNumbers)))
+      extensions.injectQueryStagePrepRule(_ => linked(RestoreBegunBroadcasts))
       extensions.injectQueryStagePrepRule(_ => linked(CheckBroadcasts))
       // Runs first, because the remaining sorts show the order that the query requires of a join.
       extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfScans)

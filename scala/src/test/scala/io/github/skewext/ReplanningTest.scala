@@ -1,7 +1,7 @@
 package io.github.skewext
 
 import io.github.skewext.asof.AsOfTest
-import io.github.skewext.asof.exec.{AsOfJoinExec, LatestRowsExec}
+import io.github.skewext.asof.exec.{AsOfJoinExec, BroadcastAsOfJoinExec, LatestRowsExec}
 import io.github.skewext.join.MultiFullJoinStrategy
 import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.rules.SkewConf
@@ -161,6 +161,10 @@ trait ReplanningTest extends TechniqueTest with AsOfTest with StoredTables {
         SQLConf.ADAPTIVE_CUSTOM_COST_EVALUATOR_CLASS.key -> classOf[
           SkewJoinCostEvaluator].getName)),
     Case("as-of join", _.isInstanceOf[AsOfJoinExec], asOfJoin, Seq(NotSplit)),
+    Case(
+      "as-of join with broadcast versions",
+      _.isInstanceOf[BroadcastAsOfJoinExec],
+      inputs => asOfJoin(inputs.head +: inputs.tail.map(broadcast(_)))),
     Case(
       "split of an as-of join",
       {

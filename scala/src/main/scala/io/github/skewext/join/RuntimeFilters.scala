@@ -81,7 +81,8 @@ object RuntimeFilters extends PredicateHelper {
   private def filters(join: PrunedByKeys, broadcastTo: Option[Int]): Map[Int, Seq[Expression]] =
     join.getTagValue(Made).getOrElse {
       val made = Guard.protect("making runtime filters", Map.empty[Int, Seq[Expression]]) {
-        make(join, broadcastTo)
+        // Adaptive execution knows the subqueries of its first plan only.
+        if (join.exists(_.isInstanceOf[LogicalQueryStage])) Map.empty else make(join, broadcastTo)
       }
       join.setTagValue(Made, made)
       made

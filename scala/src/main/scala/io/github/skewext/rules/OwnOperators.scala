@@ -1,7 +1,14 @@
 package io.github.skewext.rules
 
+import org.apache.spark.broadcast.Broadcast
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
+import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan, SparkStrategy}
 
 /** A logical node of skewext that nothing but its own operator can execute. */
 trait HasOperator extends LogicalPlan {
@@ -16,7 +23,32 @@ trait HasOperator extends LogicalPlan {
 /** Plans such nodes. */
 object OwnOperators extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-    case node: HasOperator => node.operator(node.plannedInputs(planLater)) :: Nil
+    case node: HasOperator => node.operator(node.plannedInputs(later)) :: Nil
     case _ => Nil
+  }
+
+  private def later(input: LogicalPlan): SparkPlan = input match {
+    case LogicalQueryStage(_, stage: BroadcastQueryStageExec) =>
+      stage.setLogicalLink(input)
+      LogicalLinks.wrapping(stage)(BegunBroadcast(stage))
+    case other => planLater(other)
+  }
+}
+
+/**
+ * Stands for a broadcast that has begun when adaptive execution plans again. To Spark, a plan with
+ * such a stage below another join than its own is invalid, and the whole query keeps its old plan.
+ */
+case class BegunBroadcast(stage: BroadcastQueryStageExec) extends LeafExecNode {
+  override def output: Seq[Attribute] = stage.output
+  override def outputPartitioning: Partitioning = stage.outputPartitioning
+  override protected def doExecute(): RDD[InternalRow] = stage.execute()
+  override def doExecuteBroadcast[T](): Broadcast[T] = stage.executeBroadcast()
+}
+
+/** Puts the broadcasts that have begun back into the plan, after Spark has validated it. */
+object RestoreBegunBroadcasts extends Rule[SparkPlan] {
+  override def apply(plan: SparkPlan): SparkPlan = plan.transform { case BegunBroadcast(stage) =>
+    stage
   }
 }

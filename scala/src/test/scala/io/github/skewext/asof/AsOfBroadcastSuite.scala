@@ -6,7 +6,8 @@ import io.github.skewext.explain.Explainer
 import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.SparkConf
-import org.apache.spark.sql.functions.{broadcast, col, count, max}
+import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
+import org.apache.spark.sql.functions.{broadcast, col, count, max, udf}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{DataFrame, Row}
@@ -101,6 +102,18 @@ class AsOfBroadcastSuite extends AsOfTest with StoredTables {
     withSQLConf(Threshold -> "100KB", SkewConf.MULTI_JOIN_BROADCAST.key -> "false") {
       assert(!isBroadcast(joined("left", events, a)))
       assert(isBroadcast(joined("left", events, broadcast(a))))
+    }
+  }
+
+  test("a broadcast of versions that has begun does not keep the rest of the plan as it was") {
+    val isFirst = udf((n: Long) => n < 40)
+    withSQLConf(Threshold -> "4KB") {
+      val few = large.where(isFirst(col("large"))).selectExpr("k", "large AS n")
+      val df = joined("left", events.join(few, "k"), a)
+      assert(isBroadcast(df))
+      val plan = df.queryExecution.executedPlan
+      assert(collect(plan) { case join: BroadcastHashJoinExec => join }.size === 1, plan)
+      assert(!plan.toString.contains("BegunBroadcast"))
     }
   }
 
