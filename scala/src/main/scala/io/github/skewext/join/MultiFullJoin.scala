@@ -52,6 +52,10 @@ case class MultiFullJoin(
 
   override def producedAttributes: AttributeSet = AttributeSet(keyOutput ++ indicator)
 
+  /** As in Spark's semi and anti joins, `_metadata` is that of the inputs whose rows are shown. */
+  override def metadataOutput: Seq[Attribute] =
+    children.indices.filter(roles(_).isShown).flatMap(children(_).metadataOutput)
+
   override lazy val resolved: Boolean = childrenResolved && expressions.forall(_.resolved)
 
   override def maxRows: Option[Long] = MultiJoinOutput.maxRows(children.map(_.maxRows), roles)

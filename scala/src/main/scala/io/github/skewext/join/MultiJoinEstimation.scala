@@ -5,6 +5,7 @@ import io.github.skewext.join.InputRole.{Optional, Required}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeMap}
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, Statistics}
+import org.apache.spark.sql.types._
 
 /**
  * Estimates the size and the statistics of a [[MultiFullJoin]].
@@ -97,17 +98,43 @@ private[skewext] object MultiJoinEstimation {
         join.roles(i) -> join.children(i).stats.attributeStats.get(join.keyColumns(i)(j))
       }
       if of.forall(_._2.exists(_.distinctCount.isDefined))
+      all = of.map(_._2.get)
+      required = of.collect { case (Required, stat) => stat.get }
+      counted =
+        if (required.isEmpty) all
+        else Seq(required.reduce((a, b) => if (keysOf(a) <= keysOf(b)) a else b))
+      (min, max) <- range(counted, join.keyOutput(j).dataType)
     } yield {
-      val required = of.collect { case (Required, stat) => stat.get }
-      val all = of.map(_._2.get)
-      val distinct =
-        if (required.nonEmpty) required.map(_.distinctCount.get).min
-        else all.map(_.distinctCount.get).sum
       val nulls = if (required.isEmpty) all.flatMap(_.nullCount).sum else BigInt(0)
       join.keyOutput(j) -> ColumnStat(
-        distinctCount = Some(distinct.min(rows)),
+        distinctCount = Some(counted.map(keysOf).sum.min(rows)),
+        min = min,
+        max = max,
         nullCount = Some(nulls.min(rows)),
         avgLen = all.flatMap(_.avgLen).reduceOption(_ max _),
         maxLen = all.flatMap(_.maxLen).reduceOption(_ max _))
     }
+
+  private def keysOf(stat: ColumnStat): BigInt = stat.distinctCount.get
+
+  /**
+   * The least and the greatest key of the inputs, or None if they are unknown. To Spark, a column with
+   * statistics and without these has only nulls, unless its values are text or binary.
+   */
+  private def range(of: Seq[ColumnStat], keyType: DataType): Option[(Option[Any], Option[Any])] = {
+    val filled = of.filter(keysOf(_) > 0)
+    val (least, greatest) = (filled.flatMap(_.min), filled.flatMap(_.max))
+    keyType match {
+      case _: StringType | BinaryType => Some((None, None))
+      case _: NumericType | DateType | TimestampType | BooleanType
+          if least.size == filled.size && greatest.size == filled.size =>
+        def isLess(a: Any, b: Any) =
+          EstimationUtils.toDouble(a, keyType) < EstimationUtils.toDouble(b, keyType)
+        Some(
+          (
+            least.reduceOption((a, b) => if (isLess(b, a)) b else a),
+            greatest.reduceOption((a, b) => if (isLess(a, b)) b else a)))
+      case _ => None
+    }
+  }
 }

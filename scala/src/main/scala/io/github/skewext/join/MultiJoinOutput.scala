@@ -11,8 +11,7 @@ object MultiJoinOutput {
    * The output of the logical and the physical node. Only this method defines order and
    * nullability.
    *
-   * @param isCanonical whether the node is canonical. Its key columns have other ids than the columns
-   *                    of its inputs, and Spark only needs the number of columns.
+   * @param isCanonical whether the node is canonical, see `without`.
    */
   def of(
       inputs: Seq[Seq[Attribute]],
@@ -21,10 +20,9 @@ object MultiJoinOutput {
       roles: Seq[InputRole],
       indicator: Option[Attribute],
       isCanonical: Boolean): Seq[Attribute] = {
+    val before = inputs.scanLeft(0)(_ + _.size)
     val values = inputs.indices.flatMap { i =>
-      val columns =
-        if (isCanonical) inputs(i).drop(keyColumns(i).size)
-        else valueColumns(inputs(i), keyColumns(i))
+      val columns = without(inputs(i), keyColumns(i), before(i), isCanonical)
       roles(i) match {
         case Required => columns
         case Optional => columns.map(_.withNullability(true))
@@ -40,6 +38,24 @@ object MultiJoinOutput {
     val keySet = AttributeSet(keyColumns)
     input.filterNot(keySet.contains)
   }
+
+  /**
+   * The columns of an input without some of them. In a canonical node, the ids of these are their
+   * positions among the columns of all inputs, and are not those of the canonical inputs.
+   *
+   * @param before the number of columns of the inputs before this one.
+   */
+  def without(
+      input: Seq[Attribute],
+      dropped: Seq[Attribute],
+      before: Int,
+      isCanonical: Boolean): Seq[Attribute] =
+    if (isCanonical) {
+      val positions = dropped.map(_.exprId.id - before).toSet
+      input.indices.filterNot(p => positions.contains(p.toLong)).map(input)
+    } else {
+      valueColumns(input, dropped)
+    }
 
   /** A key column is null only in rows with a null key, if the join returns such rows. */
   private def keyIsNullable(

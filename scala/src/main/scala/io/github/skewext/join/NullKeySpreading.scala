@@ -10,8 +10,8 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.physical.{AllTuples, BroadcastDistribution, ClusteredDistribution, Distribution, HashPartitioning, OrderedDistribution, Partitioning, PartitioningCollection, RangePartitioning, SinglePartition, UnspecifiedDistribution}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange._
+import org.apache.spark.sql.execution.{GlobalLimitExec, SparkPlan}
 
 /**
  * Spreads the rows with a null key over all tasks of a join, if that has no cost elsewhere. Such
@@ -86,6 +86,8 @@ private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
       node.children.zip(requirements(node)).foreach { case (child, required) =>
         val used = required match {
           case UnspecifiedDistribution => areUsed
+          // Adaptive execution removes the limit if there are fewer rows.
+          case AllTuples if node.isInstanceOf[GlobalLimitExec] => areUsed
           // Partitions by hash are in no order, so another shuffle follows.
           case AllTuples | _: BroadcastDistribution | _: OrderedDistribution => false
           case _ => true

@@ -1,5 +1,6 @@
 package io.github.skewext.technique
 
+import io.github.skewext.join.MultiJoinOutput
 import io.github.skewext.join.hint.{PlannedByTechnique, TechniqueHint}
 import io.github.skewext.rules.HasOperator
 
@@ -46,6 +47,10 @@ case class MarkedBroadcastJoin(
       smallSide,
       isCanonicalizedPlan)
 
+  /** A canonical node stays the same, as the id of `rowId` is its position in the original. */
+  override protected def doCanonicalize(): LogicalPlan =
+    if (isCanonicalizedPlan) this else super.doCanonicalize()
+
   // A row of the small side may match several rows of the large one, or none.
   override def maxRows: Option[Long] = None
 
@@ -79,8 +84,7 @@ object MarkedBroadcastJoin {
   /**
    * The output of the logical and the physical node.
    *
-   * @param isCanonical whether the node is canonical: `rowId` has the id of no input's column then,
-   *                    and Spark only needs the number of columns.
+   * @param isCanonical whether the node is canonical, see [[MultiJoinOutput.without]].
    */
   def output(
       large: Seq[Attribute],
@@ -89,7 +93,7 @@ object MarkedBroadcastJoin {
       joinType: JoinType,
       smallSide: BuildSide,
       isCanonical: Boolean): Seq[Attribute] = {
-    val shown = if (isCanonical) small.drop(1) else small.filter(_.exprId != rowId.exprId)
+    val shown = MultiJoinOutput.without(small, Seq(rowId), before = large.size, isCanonical)
     val (left, right) = if (smallSide == BuildLeft) (shown, large) else (large, shown)
     def optional(side: Seq[Attribute]) = side.map(_.withNullability(true))
     joinType match {

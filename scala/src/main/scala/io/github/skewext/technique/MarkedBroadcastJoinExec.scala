@@ -51,6 +51,9 @@ case class MarkedBroadcastJoinExec(
       smallSide,
       isCanonicalizedPlan)
 
+  override protected def doCanonicalize(): SparkPlan =
+    if (isCanonicalizedPlan) this else super.doCanonicalize()
+
   override lazy val metrics: Map[String, SQLMetric] = Map(
     "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
     "numUnmatchedRows" ->

@@ -176,17 +176,29 @@ class PlanNodesSuite extends MultiJoinTest {
     }
   }
 
-  test("a canonical plan has as many columns") {
+  test("a canonical plan has columns of the same types") {
     // Spark makes plans of subqueries canonical again, and then reads the columns of a union.
-    val keys = fullJoin("k")(a.select("k"), b.select("k"))
-    val most = keys.union(a.select("k")).agg(max("k"))
-    def sizes[P <: QueryPlan[P]](plan: P): Unit = {
+    val keysLast = Seq(table("v, k", "('x', 1), ('y', 2)"), table("w, x, k", "('z', true, 2)"))
+    val chain = keysLast.head.as("l").join(keysLast(1).as("r"), col("l.k") === col("r.k"), "full")
+    val small = table("k, s", "(CAST(1 AS INT), 'x'), (null, 'y')")
+    val marked = keysLast.head.join(
+      small.hint("skew_join", "broadcast_map"),
+      keysLast.head("k") === small("k"),
+      "full")
+    def types[P <: QueryPlan[P]](plan: P): Unit = {
       val twice = plan.canonicalized.canonicalized
       val all = plan.collect { case node => node }.zip(twice.collect { case node => node })
-      for ((node, same) <- all) assert(node.output.size === same.output.size)
+      for ((node, same) <- all) assert(node.output.map(_.dataType) === same.output.map(_.dataType))
     }
-    sizes[LogicalPlan](most.queryExecution.optimizedPlan)
-    sizes[SparkPlan](most.queryExecution.sparkPlan)
+    for (df <- Seq(
+        fullJoin("k")(a.select("k"), b.select("k")),
+        fullJoin("k")(keysLast: _*),
+        chain,
+        marked)) {
+      val all = df.union(df)
+      types[LogicalPlan](all.queryExecution.optimizedPlan)
+      types[SparkPlan](all.queryExecution.sparkPlan)
+    }
   }
 
   test("every attribute is from an input or from the join") {

@@ -73,6 +73,9 @@ class SpreadNullKeysSuite extends MultiJoinTest {
           ("group by the key", _.groupBy("k").agg(count("*"), sum("v1")), false),
           ("group by the key and more", _.groupBy("k", "w0").agg(sum("v1")), false),
           ("count", _.agg(count("w1"), sum("v1")), true),
+          ("limit", _.limit(1 << 30), true),
+          // Adaptive execution removes the limit.
+          ("group by the key above a limit", _.limit(1 << 30).groupBy("k").count(), false),
           ("window by another column", _.withColumn("n", row_number().over(byAnother)), false),
           ("window by the key", _.withColumn("n", count("*").over(Window.partitionBy("k"))), false),
           (

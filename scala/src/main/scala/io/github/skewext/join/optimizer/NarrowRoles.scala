@@ -5,7 +5,7 @@ import io.github.skewext.join.MultiFullJoin
 import io.github.skewext.join.PresenceFolding.{neverTrue, whenAbsent, whenPresent}
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{FILTER, JOIN}
 
@@ -23,10 +23,27 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{FILTER, JOIN}
  * A row with a null key in another input has no columns of this one, so it counts as a key that the
  * input lacks. The indicator does not change: either all or none of the remaining rows have the
  * input.
+ *
+ * It also removes the columns of hidden inputs that are not key columns. Spark prunes inputs only while
+ * a projection is directly above the join.
  */
 object NarrowRoles extends Rule[LogicalPlan] with PredicateHelper {
 
-  override def apply(plan: LogicalPlan): LogicalPlan =
+  override def apply(plan: LogicalPlan): LogicalPlan = pruned(narrowed(plan))
+
+  private def pruned(plan: LogicalPlan): LogicalPlan =
+    plan.transformWithPruning(_.containsPattern(JOIN)) {
+      case join: MultiFullJoin if !join.roles.forall(_.isShown) =>
+        val inputs = join.children.indices.map { i =>
+          val input = join.children(i)
+          lazy val used = AttributeSet(join.keys(i) ++ join.keyColumns(i))
+          if (join.roles(i).isShown || input.outputSet.subsetOf(used)) input
+          else Project(input.output.filter(used.contains), input)
+        }
+        join.withNewChildren(inputs)
+    }
+
+  private def narrowed(plan: LogicalPlan): LogicalPlan =
     plan.transformWithPruning(_.containsAllPatterns(FILTER, JOIN)) {
       case filter @ Filter(condition, join: MultiFullJoin) if join.roles.contains(Optional) =>
         val asked = splitConjunctivePredicates(condition).filter(_.deterministic)
