@@ -92,6 +92,18 @@ for name, (by, key, kind, is_known) in transforms.items():
         plan = joined._jdf.queryExecution().executedPlan().toString()
         assert ("Exchange" not in plan) == is_known, plan
         assert ("AlignPartitions" in plan) == is_known, plan
+
+# Broadcast versions below a join by storage partitions, whose values Spark applies to all scans.
+changes = spark.range(11).select(F.col("id").alias("k"), F.lit(0).alias("at"),
+    F.date_add(F.lit("2024-02-27").cast("date"), F.col("id").cast("int")).alias("c"))
+spark.sql("CREATE TABLE ice.db.changes (k BIGINT, at INT, c DATE) USING iceberg"
+    " PARTITIONED BY (days(c))")
+changes.writeTo("ice.db.changes").append()
+spine, other = spark.table("ice.db.bucket0"), spark.table("ice.db.bucket1").hint("merge")
+versions = skewext.asof(F.broadcast(spark.table("ice.db.changes")), time="at")
+found = skewext.asof_join(spine, versions, on="k", time="v0").join(other, "k")
+assert "BroadcastAsOfJoin" in found._jdf.queryExecution().executedPlan().toString()
+assert found.count() == found.where("c IS NOT NULL").count() > 0, found.collect()
 spark.stop()
 """
 

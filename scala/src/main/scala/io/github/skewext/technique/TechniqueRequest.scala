@@ -1,7 +1,7 @@
 package io.github.skewext.technique
 
 import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
-import io.github.skewext.join.{InputRole, JoinTypeName, NewIds}
+import io.github.skewext.join.{InputRole, JoinTypeName, KeyTypes, NewIds}
 import io.github.skewext.rules.LoadedExtension
 import io.github.skewext.stable.{JoinHints, OpaqueSubquery, StableRows}
 
@@ -15,7 +15,6 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.catalyst.trees.TreePattern.OUTER_REFERENCE
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
-import org.apache.spark.sql.skewext.SparkShims
 
 /**
  * A join for a technique to plan. Spark has put the projection of the result above the join, also
@@ -192,7 +191,16 @@ object TechniqueRequest {
   /** The join of an analyzed query, if it compares columns. */
   def called(join: Join): Option[TechniqueHint.Call] = join match {
     case ExtractEquiJoinKeys(joinType, leftKeys, rightKeys, _, _, _, _, _) =>
-      Some(TechniqueHint.Call(joinType, KeyColumn.of(leftKeys, rightKeys).size))
+      // Spark's optimizer removes repeated comparisons.
+      val (left, right) = leftKeys
+        .zip(rightKeys)
+        .foldLeft(List.empty[(Expression, Expression)]) { case (seen, (l, r)) =>
+          val isSeen = seen.exists { case (a, b) => a.semanticEquals(l) && b.semanticEquals(r) }
+          if (isSeen) seen else (l, r) :: seen
+        }
+        .reverse
+        .unzip
+      Some(TechniqueHint.Call(joinType, KeyColumn.of(left, right).size))
     case _ => None
   }
 
@@ -209,7 +217,7 @@ object TechniqueRequest {
       case _ if InputRole.ofSides(join.joinType).isEmpty =>
         Left(TechniqueReason.JoinType(JoinTypeName.lower(join.joinType)))
       case ExtractEquiJoinKeys(_, leftKeys, rightKeys, condition, _, _, _, _) =>
-        val collated = leftKeys.map(_.dataType).find(SparkShims.hasCollation)
+        val collated = leftKeys.map(_.dataType).find(KeyTypes.mayDifferInBytes)
         collated
           .map(keyType => TechniqueReason.KeyType(keyType.sql))
           .toLeft(

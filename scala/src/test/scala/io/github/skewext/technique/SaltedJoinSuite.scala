@@ -295,7 +295,10 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     withTempView("l", "r") {
       left.createOrReplaceTempView("l")
       right.createOrReplaceTempView("r")
-      for ((hot, on) <- Seq("3,9" -> "USING (k)", "0,3;1,9" -> "ON l.j = r.j AND l.k <=> r.k")) {
+      for ((hot, on) <- Seq(
+          "3,9" -> "USING (k)",
+          "3,9" -> "ON l.k = r.k AND l.k = r.k",
+          "0,3;1,9" -> "ON l.j = r.j AND l.k <=> r.k")) {
         val from = s"FROM l JOIN r $on WHERE v0 % 10 = v1 % 10"
         val df = spark.sql(s"SELECT /*+ SKEW_JOIN(l, salted, 'hot_keys=$hot') */ * $from")
         assertStock(df, spark.sql(s"SELECT * $from"))

@@ -1,6 +1,7 @@
 package io.github.skewext.asof.exec
 
 import io.github.skewext.asof.AsOfMatch
+import io.github.skewext.join.exec.KeysTogether
 
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
@@ -9,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.skewext.PartitionValues
 import org.apache.spark.{Partition, SparkContext, TaskContext}
 
 /**
@@ -30,7 +32,17 @@ case class BroadcastAsOfJoinExec(
   override def requiredChildDistribution: Seq[Distribution] =
     UnspecifiedDistribution +: children.tail.map(_ => BroadcastDistribution(IdentityBroadcastMode))
 
-  override def outputPartitioning: Partitioning = children.head.outputPartitioning
+  /**
+   * That of the spine. Spark would apply the partition values of a storage-partitioned join above to
+   * each scan below, those of versions included.
+   */
+  override def outputPartitioning: Partitioning = {
+    val ofSpine = children.head.outputPartitioning
+    PartitionValues
+      .of(children.head)
+      .map(of => KeysTogether(of.by.flatMap(_.references).distinct, ofSpine.numPartitions))
+      .getOrElse(ofSpine)
+  }
 
   override lazy val metrics: Map[String, SQLMetric] = operatorMetrics
 
@@ -46,6 +58,8 @@ case class BroadcastAsOfJoinExec(
         spine.getNumPartitions)
     }
   }
+
+  override protected def isRead(input: Int): Boolean = false
 
   override protected def withNewChildrenInternal(
       newChildren: IndexedSeq[SparkPlan]): BroadcastAsOfJoinExec = copy(children = newChildren)
