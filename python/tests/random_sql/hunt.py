@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import duckdb
+import pyspark
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
@@ -18,14 +19,16 @@ from random_sql.coverage import Tally
 from random_sql.decks import Deck
 from random_sql.engines import Answer, Engines
 from random_sql.formats import LAKE_SINKS, LAKE_SOURCES
+from random_sql.forms import PANDAS_FORMS
 from random_sql.found import Found
 from random_sql.generate import Generator
 from random_sql.reduce import Example, reduced
 from random_sql.report import report
 from random_sql.scope import tables_of
 from random_sql.settings import random_settings
-from random_sql.sinks import HAS_PANDAS, PANDAS_SINKS, SINKS, Rows, agree
-from random_sql.tables import TableMaker
+from random_sql.sinks import HAS_PANDAS, PANDAS_SINKS, PYTHON_SINKS, SINKS, Rows, agree
+from random_sql.tables import Table, TableMaker
+from random_sql.tree import Query
 
 #: Queries over the same tables.
 BATCH = 12
@@ -33,6 +36,8 @@ BATCH = 12
 MOST_ROWS = 3000
 #: Examples that are tried to make a failing one small.
 TRIES = 400
+
+IS_SINCE_42 = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
 
 #: How often progress is printed.
 TELL_SECONDS = 60
@@ -58,7 +63,7 @@ class Plan:
     @property
     def forms(self) -> dict[str, int]:
         """Where tables are stored, other than with Spark alone."""
-        pandas = forms.PANDAS_FORMS if self.pandas else {}
+        pandas = PANDAS_FORMS if self.pandas else {}
         return {**pandas, **(LAKE_SOURCES if self.lakehouse else {})}
 
     @property
@@ -112,11 +117,23 @@ def examples(
         generator = Generator(random, tables, plan.asof)
         for number in range(batch * BATCH, min(batch * BATCH + BATCH, last)):
             query = generator.query()
-            example = Example(query, tables, random_settings(random), sinks.card(number))
+            sink = _possible(sinks.card(number), query, tables)
+            example = Example(query, tables, random_settings(random), sink)
             if number >= plan.first:
                 extra = " --lakehouse" if plan.lakehouse else ""
                 extra += f" --asof {plan.asof}" if plan.asof else ""
                 yield example, f"--seed {plan.seed} --first {number} --count 1{extra}"
+
+
+def _possible(sink: str, query: Query, tables: Sequence[Table]) -> str:
+    """The sink. Since 4.2 two Python functions in one task can hang, in stock Spark, too."""
+    read = tables_of(query)
+    chained = sink in PYTHON_SINKS and any(
+        "python udf" in table.layers or table.form in PANDAS_FORMS
+        for table in tables
+        if table.name in read
+    )
+    return "collect" if chained and IS_SINCE_42 else sink
 
 
 def kinds_of(

@@ -41,6 +41,7 @@ SINKS = {
     "foreachBatch": 1,
 }
 PANDAS_SINKS = {"toPandas": 4, "mapInArrow": 1}
+PYTHON_SINKS = ("python udf", "mapInArrow")
 
 #: Rows that a limit above the result leaves.
 LIMIT = 3
@@ -78,7 +79,7 @@ class Sinks:
         if kind == "count":
             frame = frame.groupBy().count()
             return Counter({"rows": frame.collect()[0][0]}), frame
-        if kind in ("python udf", "mapInArrow"):
+        if kind in PYTHON_SINKS:
             frame = _by_python(kind, frame)
         if kind in ("checkpoint", "localCheckpoint"):
             # The rows are those of the query; what is read is the checkpoint.
