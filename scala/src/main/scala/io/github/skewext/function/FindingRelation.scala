@@ -5,11 +5,11 @@ import io.github.skewext.rules.{HasOperator, RunsIfDisabled}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
-import org.apache.spark.sql.catalyst.expressions.{Attribute, UnsafeProjection}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, SubqueryExpression, UnsafeProjection}
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.{CTERelationDef, CTERelationRef, LeafNode, LogicalPlan, Statistics, WithCTE}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.catalyst.trees.TreePattern.CTE
+import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, PLAN_EXPRESSION, TreePattern}
 import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan}
 import org.apache.spark.sql.skewext.SqlInternals
 
@@ -31,6 +31,19 @@ private[skewext] case class FindingRelation(
   override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))
 
   override def innerChildren: Seq[QueryPlan[_]] = inputs
+
+  // Lets KeepCommonTables skip plans without a common table expression.
+  override protected val nodePatterns: Seq[TreePattern] =
+    if (inputs.exists(_.containsPattern(CTE))) Seq(CTE) else Nil
+
+  def withInputs(newInputs: Seq[LogicalPlan]): FindingRelation =
+    if (newInputs.corresponds(inputs)(_ eq _)) {
+      this
+    } else {
+      val changed = copy(inputs = newInputs)
+      changed.copyTagsFrom(this)
+      changed
+    }
 
   /** False, so that a common table expression is not copied to each place that reads it. */
   override lazy val deterministic: Boolean = false
@@ -69,22 +82,37 @@ private[skewext] case class FindingExec(
 
 /**
  * Adds the common table expressions that the inputs of a [[FindingRelation]] reference to these
- * inputs.
+ * inputs, since each input is analyzed and run as a query of its own.
  */
 private[skewext] object KeepCommonTables extends Rule[LogicalPlan] with RunsIfDisabled {
-  override def apply(plan: LogicalPlan): LogicalPlan =
-    plan.resolveOperatorsUpWithPruning(_.containsPattern(CTE)) {
-      case tables: WithCTE if tables.cteDefs.forall(_.resolved) =>
-        tables.resolveOperatorsUp { case f: FindingRelation =>
-          val inputs = f.inputs.map {
-            case known: WithCTE => known
-            case input =>
-              val named = reached(input, tables.cteDefs)
-              if (named.isEmpty) input else WithCTE(input, named)
-          }
-          if (inputs == f.inputs) f else f.copy(inputs = inputs)
+  override def apply(plan: LogicalPlan): LogicalPlan = keep(plan, Nil)
+
+  /** @param known the definitions that the plan may reference. */
+  private def keep(plan: LogicalPlan, known: Seq[CTERelationDef]): LogicalPlan = plan match {
+    case _ if !plan.containsPattern(CTE) => plan
+    case tables: WithCTE if !tables.cteDefs.forall(_.resolved) => tables
+    case tables: WithCTE =>
+      val all = tables.cteDefs.foldLeft(known) { (before, table) =>
+        before :+ table.mapChildren(keep(_, before)).asInstanceOf[CTERelationDef]
+      }
+      tables.withNewChildren(all.drop(known.size) :+ keep(tables.plan, all))
+    case f: FindingRelation => f.withInputs(f.inputs.map(withTables(_, known)))
+    case other =>
+      other
+        .mapChildren(keep(_, known))
+        .transformExpressionsWithPruning(_.containsAllPatterns(PLAN_EXPRESSION, CTE)) {
+          case e: SubqueryExpression =>
+            val kept = keep(e.plan, known)
+            if (kept eq e.plan) e else e.withNewPlan(kept)
         }
-    }
+  }
+
+  private def withTables(input: LogicalPlan, known: Seq[CTERelationDef]): LogicalPlan = {
+    val kept = keep(input, known)
+    val own = kept.collectWithSubqueries { case table: CTERelationDef => table.id }.toSet
+    val missing = reached(kept, known.filterNot(table => own(table.id)))
+    if (missing.isEmpty) kept else WithCTE(kept, missing)
+  }
 
   /**
    * The definitions that the plan references, directly or through others, in the order of `all`.

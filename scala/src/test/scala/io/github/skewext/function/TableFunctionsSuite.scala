@@ -341,6 +341,60 @@ class TableFunctionsSuite extends MultiJoinTest {
     checkAnswer(counts, Seq(Row(2, 4L), Row(3, 0L)))
   }
 
+  private val report = "skewext_skew_report(TABLE(?), 'k', partitions => 3)"
+
+  /** The query reads a common table expression, or its table, in place of each `?`. */
+  private def checkReports(query: String): Unit = {
+    val expected = sql(query.replace("?", "b")).collect().toSeq
+    assert(expected.nonEmpty, query)
+    val named = sql(s"WITH unused AS (SELECT 1), t AS (SELECT * FROM b) ${query.replace("?", "t")}")
+    assertSameRows(named.collect().toSeq, expected, query)
+  }
+
+  test("reports on common table expressions, in subqueries") {
+    val hot = s"SELECT key.k FROM $report WHERE key IS NOT NULL"
+    checkReports(s"SELECT * FROM ? WHERE k IN ($hot)")
+    checkReports(s"SELECT * FROM a WHERE EXISTS ($hot)")
+    checkReports(s"SELECT *, (SELECT count(*) FROM $report) AS n FROM ?")
+    checkReports(s"SELECT * FROM (SELECT count(*) FROM ?), LATERAL ($hot)")
+    checkReports(s"SELECT * FROM a WHERE k IN (WITH u AS (SELECT * FROM ? WHERE k = 2) $hot)")
+    checkReports(
+      s"SELECT * FROM a WHERE k IN (WITH u AS (SELECT * FROM ? WHERE k = 2) " +
+        s"${hot.replace("?", "u")})")
+    checkReports(s"SELECT * FROM a WHERE k IN (SELECT k FROM b WHERE k IN ($hot))")
+  }
+
+  test("reports on common table expressions, in other ones") {
+    for (table <- Seq("?", "u", "v", "w")) {
+      checkReports(s"""SELECT * FROM (
+        WITH u AS (SELECT * FROM ?), v AS (SELECT key.k FROM $report WHERE key IS NOT NULL),
+          w AS (SELECT * FROM u JOIN v USING (k))
+        SELECT * FROM ${report.replace("?", table)})""")
+    }
+    checkReports(s"""SELECT * FROM ${report.replace(
+        "?",
+        "WITH x AS (SELECT * FROM ? WHERE k = 2) SELECT * FROM x JOIN b USING (k)")}""")
+    checkReports(
+      s"""SELECT * FROM ${report.replace("?", "SELECT * FROM a WHERE k IN (SELECT k FROM ?)")}""")
+  }
+
+  test("reports on reports on common table expressions") {
+    val keys = s"SELECT key.k AS k FROM $report WHERE key IS NOT NULL"
+    val once = report.replace("?", keys)
+    checkReports(s"SELECT * FROM $once")
+    checkReports(s"SELECT * FROM ${report.replace("?", s"SELECT key.k AS k FROM $once")}")
+    checkReports(s"SELECT * FROM ${report.replace("?", s"$keys AND key.k IN (SELECT k FROM ?)")}")
+    withTable("hot") {
+      val written = sql(s"""WITH t AS (SELECT * FROM b)
+        SELECT * FROM skewext_write_bucketed(TABLE(${keys.replace("?", "t")}), 'hot', 'k', 4)""")
+      assert(written.collect().length === 1)
+      checkAnswer(spark.table("hot"), Seq(Row(2), Row(3)))
+    }
+    val explained = sql("""WITH t AS (SELECT k FROM a) SELECT * FROM skewext_explain(
+      TABLE(WITH x AS (SELECT * FROM t) SELECT * FROM x JOIN b USING (k)))""")
+    assert(explained.collect().head.getString(0).contains("\"joins\":[{"))
+  }
+
   test("the page lists the arguments of each function in their order") {
     val page = Paths.get(sys.props("skewext.root"), "docs", "sql.md")
     val text = new String(Files.readAllBytes(page), UTF_8)
