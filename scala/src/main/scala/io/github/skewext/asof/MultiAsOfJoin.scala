@@ -3,7 +3,7 @@ package io.github.skewext.asof
 import io.github.skewext.asof.exec.{AsOfJoinExec, BroadcastAsOfJoinExec}
 import io.github.skewext.join.{HintedInputs, PrunedByKeys, RuntimeFilters}
 import io.github.skewext.rules.{HasOperator, SkewConf}
-import io.github.skewext.stable.ComparedByBytes
+import io.github.skewext.stable.{ComparedByBytes, KeptInPlace}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -49,6 +49,10 @@ case class MultiAsOfJoin(
   override def output: Seq[Attribute] = MultiAsOfJoin.output(children.map(_.output), inner)
 
   override lazy val resolved: Boolean = childrenResolved && expressions.forall(_.resolved)
+
+  // Spark refuses LATERAL over a plan that is not deterministic, and inlines no CTE with one.
+  override lazy val deterministic: Boolean =
+    expressions.forall(_.deterministic) && children.forall(KeptInPlace.isDeterministic)
 
   override def maxRows: Option[Long] = spine.maxRows
 

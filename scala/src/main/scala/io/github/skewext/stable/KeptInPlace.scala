@@ -1,7 +1,7 @@
 package io.github.skewext.stable
 
 import org.apache.spark.sql.catalyst.expressions.{Alias, Expression, TaggingExpression}
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
 
 /**
  * The value of its child, computed only for rows of the plan below. Spark pushes predicates and
@@ -32,4 +32,13 @@ private[skewext] object KeptInPlace {
     if (added.isEmpty) (plan, keys)
     else (Project(plan.output ++ added, plan), columns.map(_.fold(key => key, _.toAttribute)))
   }
+
+  /** Whether the plan is deterministic, apart from values that its upper nodes keep in place. */
+  def isDeterministic(plan: LogicalPlan): Boolean = plan.deterministic || (plan match {
+    case Project(list, child) =>
+      list.forall(_.transform { case KeptInPlace(value) => value }.deterministic) &&
+      isDeterministic(child)
+    case Filter(condition, child) => condition.deterministic && isDeterministic(child)
+    case _ => false
+  })
 }
