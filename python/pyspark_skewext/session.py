@@ -69,8 +69,6 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     >>> skewext.is_enabled(builder.getOrCreate())
     True
     """
-    from pyspark import SparkContext
-
     options = getattr(builder, "_options", None)
     if is_remote(builder, options):
         raise value_error(
@@ -79,6 +77,9 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
         )
     if not isinstance(options, dict):
         raise type_error(f"Expected a SparkSession.Builder, not {type(builder).__name__}.")
+    # pyspark-client lacks it.
+    from pyspark import SparkContext
+
     if SparkContext._jvm is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
         # spark-submit has started the JVM, or an earlier session has.
         SparkContext._ensure_initialized()

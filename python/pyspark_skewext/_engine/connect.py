@@ -61,6 +61,11 @@ def is_remote(builder: object, options: object) -> bool:
     """Tell whether a builder connects to a running server; PySpark 4 itself starts a local one."""
     if is_connect(builder) or not isinstance(options, dict):
         return is_connect(builder)
+    import pyspark.util
+
+    # pyspark-client starts no server. Spark 3.5 lacks the function.
+    if getattr(pyspark.util, "is_remote_only", bool)():
+        return True
     remote = options.get("spark.remote", os.environ.get("SPARK_REMOTE"))
     return remote is not None and (is_old_client() or not str(remote).startswith("local"))
 

@@ -177,6 +177,12 @@ def test_query_report(spark: SparkSession, sides: tuple[DataFrame, DataFrame]) -
         assert threads.submit(skewext.query_report).result().stages
 
 
+@pytest.mark.parametrize("remote", ["sc://localhost", "local[2]"])
+def test_the_client_starts_no_server(remote: str) -> None:
+    with pytest.raises(PySparkValueError, match="extensions are loaded by the server"):
+        skewext.configure(SparkSession.builder.remote(remote))
+
+
 def test_no_session(sides: tuple[DataFrame, DataFrame]) -> None:
     df: Any = sides[0]
     for call in (skewext.doctor, skewext.is_enabled, skewext.register):
