@@ -34,6 +34,7 @@ Order = Union[str, "Column", Sequence[Union[str, "Column"]]]
 
 _DIRECTIONS = ("backward", "forward", "nearest")
 _HOWS = ("left", "inner")
+_OTHER_KEYS = "on has the names of the spine, and asof(df, on=...) other ones of a table"
 _MICROS = (timedelta(microseconds=1), "microseconds")
 
 
@@ -183,18 +184,18 @@ def asof_join(
         check_type(given, AsOf, f"{label(position)} must be made by asof(df, time=...)")
     keys, pairs = _spine_columns(spine, on), []
     for position, each in enumerate(versions, 1):
-        names, own = keys, each.on or keys
-        if isinstance(own, Mapping):
-            names, own = list(own), list(own.values())
-        sides = [(spine, names), (each.df, own)]
-        pairs.append(checked_inputs(sides, names, partial(_side, position))[0])
+        names, table = keys, (each.df, each.on) if each.on else each.df
+        if isinstance(each.on, Mapping):
+            names, table = list(each.on), (each.df, list(each.on.values()))
+        sides = [(spine, names), table]
+        pairs.append(checked_inputs(sides, names, partial(_side, position), _OTHER_KEYS)[0])
     check_type(time, str, "time must be the name of a column")
     call = AsOfJoin(
         spine,
         [each.df for each in versions],
         [left.keys for left, _ in pairs],
         [right.keys for _, right in pairs],
-        _spine_columns(spine, time)[0],
+        _spine_columns((spine, time), time)[0],
         [each.time for each in versions],
         [each.direction for each in versions],
         [each.tolerance for each in versions],
@@ -280,8 +281,8 @@ def _side(position: int, side: int) -> str:
     return label(position) if side else "The spine"
 
 
-def _spine_columns(spine: DataFrame, names: str | Sequence[str]) -> list[str]:
-    (found,), _ = checked_inputs([spine], names, partial(_side, 0))
+def _spine_columns(spine: Any, names: str | Sequence[str]) -> list[str]:
+    (found,), _ = checked_inputs([spine], names, partial(_side, 0), _OTHER_KEYS)
     return found.keys
 
 

@@ -142,7 +142,9 @@ def _session(conf: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
 def _message_of(error: Exception) -> str | None:
     """One line for an error of the data or the installation; None for a fault of this program."""
     if isinstance(error, ImportError) and str(error.name).split(".")[0] == "pyspark":
-        return "PySpark is not installed, or only its client: pip install 'pyspark-skewext[pyspark]'"
+        return (
+            "PySpark is not installed, or only its client: pip install 'pyspark-skewext[pyspark]'"
+        )
     expected: tuple[type[Exception], ...] = (OSError, RuntimeError)
     if "pyspark" in sys.modules:
         from pyspark.errors import PySparkException

@@ -349,17 +349,17 @@ WRONG: list[tuple[type[PySparkException], str, Call]] = [
     ),
     (
         AnalysisException,
-        "The spine has no column 'id'",
+        "The spine has no column 'id'; its columns are 'k', 'at', 's'; on has the names of the spine",
         lambda s, v: join_of(s, asof(v, time="t"), on="id"),
     ),
     (
         AnalysisException,
-        "The spine has no column 'day'; its columns are 'k', 'at', 's'",
+        "The spine has no column 'day'; its columns are 'k', 'at', 's'.",
         lambda s, v: join_of(s, asof(v, time="t"), time="day"),
     ),
     (
         AnalysisException,
-        "Input 1 (counting from 0) has no column 's'",
+        "Input 1 (counting from 0) has no column 's'; its columns are 'k', 't', 'v'; on has the",
         lambda s, v: join_of(s, asof(v, time="t"), on="s"),
     ),
     (
