@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Latest:
     """An input of a join that takes part with the newest row of each key.
 
@@ -94,6 +94,27 @@ def checked_inputs(
         for position, (df, keys) in enumerate(split)
     ]
     return inputs, names
+
+
+def latest_inputs(given: Sequence[Any], on: Any) -> tuple[list[Input], list[str]]:
+    """The same, with the newest rows of inputs that are :class:`Latest`."""
+    newest, frames = zip(*map(_unwrapped, given))
+    inputs, names = checked_inputs(frames, on)
+    for position, (each, latest) in enumerate(zip(inputs, newest)):
+        if latest is not None:
+            # The engine would count from this input.
+            what = f"The key of input {position} (counting from 0)"
+            each.df = latest.rows(checked_columns(each.df, each.keys, what))
+    return inputs, names
+
+
+def _unwrapped(given: Any) -> tuple[Latest | None, Any]:
+    """The wrapper, if there is one, and the input without it."""
+    if isinstance(given, Latest):
+        return given, given.df
+    if isinstance(given, tuple) and given and isinstance(given[0], Latest):
+        return given[0], (given[0].df, *given[1:])
+    return None, given
 
 
 def check_type(given: object, kinds: Any, expected: str) -> None:

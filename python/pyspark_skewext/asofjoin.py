@@ -38,7 +38,7 @@ _OTHER_KEYS = "on has the names of the spine, and asof(df, on=...) other ones of
 _MICROS = (timedelta(microseconds=1), "microseconds")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AsOf:
     """A table of versions, and how :func:`asof_join` matches them. :func:`asof` makes it."""
 

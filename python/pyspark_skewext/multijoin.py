@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark_skewext._engine import engine_of
 from pyspark_skewext._engine.calls import MultiJoin
 from pyspark_skewext._validate import (
     JoinInput,
-    Latest,
     checked_indicator,
-    checked_inputs,
     checked_suffixes,
+    latest_inputs,
 )
 from pyspark_skewext.roles import How, roles_of
 
@@ -148,13 +147,9 @@ def multi_join(
     +---+----+-----+
     <BLANKLINE>
     """
-    newest, given = zip(*map(_unwrapped, (df, *others)))
-    inputs, names = checked_inputs(given, on)
+    inputs, names = latest_inputs((df, *others), on)
     call = MultiJoin(
-        [
-            each.df if latest is None else latest.rows(each.keys)
-            for each, latest in zip(inputs, newest)
-        ],
+        [each.df for each in inputs],
         [each.keys for each in inputs],
         names,
         [role.value for role in roles_of(how, len(inputs))],
@@ -162,12 +157,3 @@ def multi_join(
         checked_indicator(indicator),
     )
     return engine_of(inputs[0].df.sparkSession).multi_join(call)
-
-
-def _unwrapped(given: Any) -> tuple[Latest | None, Any]:
-    """The wrapper, if there is one, and the input without it."""
-    if isinstance(given, Latest):
-        return given, given.df
-    if isinstance(given, tuple) and given and isinstance(given[0], Latest):
-        return given[0], (given[0].df, *given[1:])
-    return None, given

@@ -299,6 +299,7 @@ def test_latest_as_an_input_of_a_join(spark: SparkSession) -> None:
         with setting(spark, REWRITES_ROW_NUMBERS, "false"):
             assert_same_rows(joined, multi_join(base, (first, "id"), on="k", how=how))
     named = df.withColumnRenamed("id", "k")
+    assert skewext.skew_report((latest(df, by="t"), "id"), "k", base).df.rows == first.count()
     both = multi_full_join(latest(named, by="t"), base, latest(named, by=["v", "t"]), on="k")
     assert both.columns == ["k", "t", "v", "name", "t", "v"]
     assert both.where("k = 1").count() == 1
@@ -349,7 +350,7 @@ WRONG: list[tuple[type[PySparkException], str, Call]] = [
     ),
     (
         AnalysisException,
-        "The spine has no column 'id'; its columns are 'k', 'at', 's'; on has the names of the spine",
+        "The spine has no column 'id'; its columns are 'k', 'at', 's'; on has the names of",
         lambda s, v: join_of(s, asof(v, time="t"), on="id"),
     ),
     (
@@ -415,6 +416,11 @@ WRONG: list[tuple[type[PySparkException], str, Call]] = [
     (AnalysisException, "by has the column 'x'", lambda _, v: latest(v, by="x")),
     (AnalysisException, "on has the column 'x'", lambda _, v: latest(v, "x", by="t")),
     (AnalysisException, "cannot be ordered by column 'm'", lambda _, v: latest(v, "k", by="m")),
+    (
+        AnalysisException,
+        "The key of input 1 (counting from 0) has the column 'k', which df has 2 times",
+        lambda s, v: multi_full_join(s, latest(v.select("k", "*"), by="t"), on="k"),
+    ),
     (PySparkTypeError, "not Latest", lambda s, v: skewext.skew_join(s, latest(v, by="t"), "k")),
 ]
 
@@ -430,6 +436,12 @@ def test_bad_input(
     with pytest.raises(kind) as caught:
         call(spine, versions)
     assert words in str(caught.value)
+
+
+def test_descriptions_with_columns_can_be_compared(spark: SparkSession) -> None:
+    df = spark.range(3)
+    first, second = (asof(df, time="id", ties=sf.asc("id")) for _ in range(2))
+    assert first != second and latest(df, by=sf.asc("id")) != latest(df, by=sf.asc("id"))
 
 
 def test_streams(spark: SparkSession) -> None:

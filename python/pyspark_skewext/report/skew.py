@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark_skewext._engine import engine_of
 from pyspark_skewext._engine.calls import LARGEST_SHARE, LEAST_SHARE, KeyCount
 from pyspark_skewext._errors import type_error, value_error
-from pyspark_skewext._validate import JoinInput, check_progress, check_type, checked_inputs
+from pyspark_skewext._validate import JoinInput, check_progress, check_type, latest_inputs
 from pyspark_skewext.render.page import Page
 from pyspark_skewext.render.shown import Report
 from pyspark_skewext.render.skew import page_of
@@ -67,6 +67,7 @@ def skew_report(
     ----------
     df : DataFrame or (DataFrame, str or list of str)
         The data. The tuple names the key columns if their names differ from `on`.
+        In place of any DataFrame, :func:`latest` takes its newest row of each key.
     on : str or list of str
         Names of the key columns.
     other : DataFrame or (DataFrame, str or list of str), optional
@@ -117,7 +118,7 @@ def skew_report(
     True
     """
     given = [df] if other is None else [df, other]
-    inputs, names = checked_inputs(given, on)
+    inputs, names = latest_inputs(given, on)
     _check(partitions, min_share, sizes, progress)
 
     keys = [each.keys for each in inputs]
