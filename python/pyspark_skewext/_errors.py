@@ -12,9 +12,17 @@ def first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0].rstrip(";") or type(error).__name__
 
 
-def type_error(message: str) -> Exception:
-    from pyspark.errors import PySparkTypeError as Error
+def type_name(thing: object) -> str:
+    """The name of its type; with the module, for a DataFrame that is not Spark's."""
+    kind = type(thing)
+    return f"{kind.__module__}.{kind.__name__}" if kind.__name__ == "DataFrame" else kind.__name__
 
+
+def type_error(message: str) -> Exception:
+    try:
+        from pyspark.errors import PySparkTypeError as Error
+    except ImportError:
+        return TypeError(message)
     return Error(message=message)
 
 

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from pyspark_skewext._errors import runtime_error
+from pyspark_skewext._errors import runtime_error, type_error
 from pyspark_skewext._version import __version__
 
 #: Environment variable that names another jar than those inside the package.
@@ -42,12 +42,16 @@ def jar_path(spark: str | None = None) -> str:
     ------
     PySparkRuntimeError
         If there is no such file (a plain ``RuntimeError`` without PySpark).
+    PySparkTypeError
+        If `spark` is not text (a plain ``TypeError`` without PySpark).
 
     Examples
     --------
     >>> skewext.jar_path().endswith(".jar")
     True
     """
+    if not isinstance(spark, (str, type(None))):
+        raise type_error(f"spark must be text such as '4.2', not {type(spark).__name__}.")
     override = os.environ.get(JAR_VARIABLE)
     if override:
         if not Path(override).is_file():

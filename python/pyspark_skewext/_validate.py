@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Union, cast
 from pyspark_skewext import _jvm
 from pyspark_skewext._engine import engine_of
 from pyspark_skewext._engine.calls import LatestRows
-from pyspark_skewext._errors import analysis_error, type_error, value_error
+from pyspark_skewext._errors import analysis_error, type_error, type_name, value_error
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -151,7 +151,7 @@ def checked_indicator(indicator: Any) -> str | None:
 def checked_frame(df: Any, what: str) -> None:
     """Refuse anything but a batch DataFrame."""
     if not _jvm.is_a(df, "DataFrame"):
-        raise type_error(f"{what} must be a DataFrame, not {type(df).__name__}.")
+        raise type_error(f"{what} must be a DataFrame, not {type_name(df)}.")
     if df.isStreaming:
         raise analysis_error(f"{what} is a streaming DataFrame; only batch data will do.")
 
@@ -188,7 +188,7 @@ def _split(
         hint = "; pass the inputs one by one, as in f(*inputs)" if isinstance(df, list) else ""
         raise type_error(
             f"{label(position)} must be a DataFrame or a tuple of a DataFrame and the names of "
-            f"its key columns, not {type(df).__name__}{hint}."
+            f"its key columns, not {type_name(df)}{hint}."
         )
     return df, keys
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark_skewext import _jvm
 from pyspark_skewext._engine import engine_of
-from pyspark_skewext._errors import type_error
+from pyspark_skewext._errors import type_error, type_name
 from pyspark_skewext.render.explanation import Listing, listing_of
 from pyspark_skewext.render.shown import Shown
 from pyspark_skewext.results import filled
@@ -83,5 +83,5 @@ def explain(df: DataFrame) -> Explanation:
       skew: not run: this plan has not ended; count(), show(), commands and Connect run others
     """
     if not _jvm.is_a(df, "DataFrame"):
-        raise type_error(f"Expected a DataFrame, not {type(df).__name__}.")
+        raise type_error(f"Expected a DataFrame, not {type_name(df)}.")
     return filled(Explanation, engine_of(df.sparkSession).explain(df))

@@ -127,6 +127,9 @@ def test_on_must_be_names_not_columns(t1: DataFrame, t2: DataFrame) -> None:
     refused(PySparkTypeError, "list with Column", t1, t2, on=[t1.k])
 
 
+NotOfSpark = type("DataFrame", (), {"__module__": "pandas"})
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -135,11 +138,18 @@ def test_on_must_be_names_not_columns(t1: DataFrame, t2: DataFrame) -> None:
         (("t2", "k"), "not str"),
         ((), "a tuple of 0"),
         ((1, 2, 3), "a tuple of 3"),
+        (NotOfSpark(), "not pandas.DataFrame"),
     ],
 )
 def test_type_of_an_input(t1: DataFrame, given: Any, words: str) -> None:
     message = refused(PySparkTypeError, words, t1, given, on="k")
     assert "Input 1 (counting from 0)" in message
+
+
+@pytest.mark.parametrize("call", [skewext.explain, lambda df: skewext.latest(df, by="k")])
+def test_a_frame_of_another_library(call: Any) -> None:
+    with pytest.raises(PySparkTypeError, match=r"a DataFrame, not pandas\.DataFrame"):
+        call(NotOfSpark())
 
 
 def test_inputs_in_a_list(t1: DataFrame, t2: DataFrame) -> None:
@@ -303,6 +313,8 @@ def test_jar_of_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert skewext.jar_path("4.1.2") == str(jars["4.1"])
     monkeypatch.setenv("SKEWEXT_SPARK_LINE", "3.5")
     assert skewext.jar_path() == str(jars["3.5"])
+    with pytest.raises(PySparkTypeError, match=r"must be text such as '4\.2', not float"):
+        skewext.jar_path(4.2)  # type: ignore[arg-type]
     with pytest.raises(
         PySparkRuntimeError,
         match=r"no jar for Spark 3\.4\.4; .* lines of Spark: 3\.5, 4\.1, 4\.2\.",

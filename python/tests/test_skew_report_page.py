@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from datetime import date
+from datetime import date, time
 from decimal import Decimal
 from typing import Any
 
@@ -206,13 +206,15 @@ def test_few_keys() -> None:
 
 
 def test_as_a_table() -> None:
-    lines = str(made(ONE_HOT, [*HOT_KEY, ("b" * 60, 1, 5, 9_000)])).splitlines()
+    others = [("b" * 60, 1, 5, 9_000), (time(12), 2, 5, 5)]
+    lines = str(made(ONE_HOT, [*HOT_KEY, *others])).splitlines()
     assert lines[0] == "Skew of k, 8 partitions"
     assert "slowest task partition 7, 900 times the median" in [" ".join(x.split()) for x in lines]
     table = lines[lines.index("Keys with the most rows") + 2 :]
     assert table[0].split() == ["key", "rows", "share", "partition"]
     assert table[2].split() == ["'a'", "8,990,000", "99.1%", "7"]
     assert table[3].split() == ["'" + "b" * 36 + "...", "5", "to", "9,000", "<", "0.1%", "1"]
+    assert table[4].split()[:2] == ["12:00:00", "5"]
     assert max(map(len, lines)) <= 96
     assert repr(made(EVEN, [])) == str(made(EVEN, []))
 

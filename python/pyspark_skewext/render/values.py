@@ -25,7 +25,7 @@ def shown(value: Any) -> str:
 def _plain(value: Any) -> str:
     if isinstance(value, (bytes, bytearray)):
         return f"x'{bytes(value).hex()}'"
-    if isinstance(value, (Decimal, datetime.date, datetime.timedelta)):
+    if isinstance(value, (Decimal, datetime.date, datetime.time, datetime.timedelta)):
         return str(value)
     if isinstance(value, tuple):
         names = getattr(value, "__fields__", None)
