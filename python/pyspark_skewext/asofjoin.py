@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Union, overload
 
 from pyspark_skewext import _jvm
 from pyspark_skewext._engine import engine_of
-from pyspark_skewext._engine.calls import AsOfJoin, Interval
+from pyspark_skewext._engine.calls import AsOfJoin, Interval, plain
 from pyspark_skewext._errors import type_error, value_error
 from pyspark_skewext._validate import (
     Latest,
@@ -105,7 +105,7 @@ def asof(
         checked_columns(df, time, "time")[0],
         keys,
         _one_of(_DIRECTIONS, direction, "direction"),
-        _tolerance(tolerance),
+        _tolerance(plain(tolerance)),
         allow_exact_matches,
         _ties(df, ties),
     )

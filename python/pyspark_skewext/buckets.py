@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark_skewext._engine import engine_of
-from pyspark_skewext._engine.calls import BucketedWrite
+from pyspark_skewext._engine.calls import BucketedWrite, plain
 from pyspark_skewext._errors import value_error
 from pyspark_skewext._validate import check_type, checked_columns, checked_frame
 from pyspark_skewext.render.page import Page
@@ -176,6 +176,7 @@ def write_bucketed(
     else:
         sort_names = checked_columns(df, sort, "sort")
     partitions = [] if partition_by is None else checked_columns(df, partition_by, "partition_by")
+    buckets = plain(buckets)
     _check(table, buckets, mode, format)
     for name in partitions:
         for what, others in (("by", by_names), ("sort", sort_names)):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, ClassVar, Literal, Union
 
+from pyspark_skewext._engine.calls import plain
 from pyspark_skewext._errors import analysis_error, type_error, value_error
 from pyspark_skewext._validate import check_type
 from pyspark_skewext.results.skew import HotKey
@@ -25,7 +26,7 @@ class Technique:
     def options(self) -> dict[str, str]:
         """The options that were given, as text."""
         names = [field.name for field in fields(self) if field.name != "hot_keys"]
-        given = {name: getattr(self, name) for name in names}
+        given = {name: plain(getattr(self, name)) for name in names}
         for name, value in given.items():
             kinds = (str, int, float, type(None))
             check_type(value, kinds, f"The option {name} must be a string or a number")

@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, Callable
 
 import duckdb
+import numpy
 import pytest
 from multisets import assert_same_rows
 from plans import plan_of
@@ -23,7 +24,7 @@ from pyspark_skewext import asof, asof_join, latest, multi_full_join, multi_join
 
 #: Types of time: the value of a number, and a tolerance.
 TIMES: dict[str, tuple[Callable[[int], Any], Any]] = {
-    "int": (lambda n: n, 4),
+    "int": (lambda n: n, numpy.int64(4)),
     "double": (lambda n: n / 4, 0.75),
     "date": (lambda n: date(1969, 12, 20) + timedelta(n), timedelta(3)),
     "timestamp": (lambda n: datetime(1969, 12, 31) + timedelta(hours=n), timedelta(hours=5)),

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 import duckdb
+import numpy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -66,7 +67,7 @@ def visits(spark: SparkSession, rows: int = 300) -> DataFrame:
 
 
 def test_one_file_a_bucket(spark: SparkSession) -> None:
-    written = skewext.write_bucketed(visits(spark), "t0", "user", 4)
+    written = skewext.write_bucketed(visits(spark), "t0", "user", numpy.int64(4))
     assert written.table == "spark_catalog.default.t0"
     assert (written.files, written.rows) == (4, 300)
     assert written.bytes == sum(os.path.getsize(path) for path in paths(spark, "t0"))

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 from pictures import svg_of
 from pyspark.errors import AnalysisException, PySparkTypeError, PySparkValueError
@@ -51,7 +52,7 @@ def test_a_dataframe_its_number_the_last_and_its_log_tell_the_same(
     assert len(joined.collect()) == 150
     last = skewext.query_report()
     assert str(last) == str(skewext.query_report(joined))
-    assert str(last) == str(skewext.query_report(last.query))
+    assert str(last) == str(skewext.query_report(numpy.int64(last.query)))
     join = last.stages[0].joins[0]
     assert (join.operator, join.keys, join.output_rows) == ("SortMergeJoin", ("id",), 150)
     assert last.stages[0].total.shuffle_rows == 200

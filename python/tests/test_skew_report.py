@@ -10,6 +10,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -66,7 +67,7 @@ def test_a_small_sketch_still_gives_bounds(spark: SparkSession) -> None:
     df = spark.range(0, 40000, 1, 12).selectExpr(
         "if(id % 20 = 0, 'hot', if(id % 40 = 1, 'warm', cast(id as string))) AS k"
     )
-    report = skew_report(df, "k", partitions=50, min_share=0.01)
+    report = skew_report(df, "k", partitions=numpy.int64(50), min_share=numpy.float32(0.01))
     assert report.df.max_error > 0
     hot, warm = report.hot_keys[:2]
     assert (hot.key, warm.key) == ("hot", "warm")

@@ -6,6 +6,7 @@ of those of the table functions.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -101,6 +102,13 @@ class BucketedWrite(NamedTuple):
     mode: str
     partition_by: Sequence[str]
     options: Mapping[str, str]
+
+
+def plain(value: Any) -> Any:
+    """A number or bool of numpy as one of Python."""
+    # None has it if nothing has imported numpy.
+    numpy: Any = sys.modules.get("numpy")
+    return value.item() if numpy and isinstance(value, (numpy.number, numpy.bool_)) else value
 
 
 def frames_of(arguments: Iterable[Any]) -> list[DataFrame]:

@@ -28,6 +28,7 @@ from pyspark_skewext._engine.calls import (
     identifier,
     names_of,
     nothing_active,
+    plain,
 )
 from pyspark_skewext._errors import first_line, runtime_error, type_error, value_error
 from pyspark_skewext._jvm import EXTENSION, is_connect
@@ -300,6 +301,7 @@ def _micros(value: datetime.datetime) -> int:
 
 def _sql(value: Any) -> str:
     """A constant of SQL: lists become arrays, tuples structs, and dictionaries maps."""
+    value = plain(value)
     if value is None:
         return "NULL"
     if isinstance(value, (bool, int)):

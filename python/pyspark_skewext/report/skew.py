@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyspark_skewext._engine import engine_of
-from pyspark_skewext._engine.calls import LARGEST_SHARE, LEAST_SHARE, KeyCount
+from pyspark_skewext._engine.calls import LARGEST_SHARE, LEAST_SHARE, KeyCount, plain
 from pyspark_skewext._errors import type_error, value_error
 from pyspark_skewext._validate import JoinInput, check_progress, check_type, latest_inputs
 from pyspark_skewext.render.page import Page
@@ -119,6 +119,7 @@ def skew_report(
     """
     given = [df] if other is None else [df, other]
     inputs, names = latest_inputs(given, on)
+    partitions, min_share = plain(partitions), plain(min_share)
     _check(partitions, min_share, sizes, progress)
 
     keys = [each.keys for each in inputs]

@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 from multisets import assert_same_rows
 from pyspark.errors import AnalysisException, PySparkTypeError, PySparkValueError
@@ -70,6 +71,7 @@ def test_techniques_and_options_that_are_not(
 @pytest.mark.parametrize(
     "key",
     [
+        *(numpy.int64(-7), numpy.uint8(3), numpy.float32(0.5), numpy.bool_(True)),
         *("a,b; 'c' \\", " ", b"a\x00", Decimal("-1.50"), True, 2**40, 0.5),
         *(date(2024, 2, 29), datetime(2024, 2, 29, 1, 2, 3, 4), [1, 2]),
         *(timedelta(days=400, seconds=3723, microseconds=4), timedelta(microseconds=-1)),
@@ -77,9 +79,11 @@ def test_techniques_and_options_that_are_not(
     ids=repr,
 )
 def test_hot_keys_of_any_type(spark: SparkSession, key: Any) -> None:
-    left = spark.createDataFrame([(key, n) for n in range(3)], ["k", "a"])
-    right = spark.createDataFrame([(key, 7)], ["k", "b"])
-    joined = skewext.skew_join(left, right, "k", "full", skewext.Salted(2, hot_keys=[key]))
+    value = key.item() if isinstance(key, numpy.generic) else key
+    left = spark.createDataFrame([(value, n) for n in range(3)], ["k", "a"])
+    right = spark.createDataFrame([(value, 7)], ["k", "b"])
+    salted = skewext.Salted(numpy.int64(2), hot_keys=[key])
+    joined = skewext.skew_join(left, right, "k", "full", salted)
     assert "1 hot key: each has its rows divided" in str(skewext.explain(joined))
     assert_same_rows(joined, left.join(right, "k", "full"))
 
