@@ -213,7 +213,8 @@ def is_enabled(spark: SparkSession) -> bool:
     Returns
     -------
     bool
-        False without the jar, without the extension, or if ``spark.skewext.enabled`` is false.
+        False without the jar, without the extension, or if ``spark.skewext.enabled`` is false. A
+        jar of another version counts, though the functions refuse it: :func:`doctor` names it.
 
     Examples
     --------

@@ -262,6 +262,7 @@ def test_jar_and_package_of_other_versions(
     monkeypatch.setattr(_jvm, "__version__", "9.9.9")
     message = refused(PySparkRuntimeError, "9.9.9", t1, t2, on="k")
     assert f"version {skewext.__version__} " in message
+    assert skewext.is_enabled(t1.sparkSession)
     monkeypatch.undo()
 
 

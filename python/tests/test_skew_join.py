@@ -270,6 +270,14 @@ def test_hot_keys_found_and_given(spark: SparkSession, key: str) -> None:
             assert joined.where("a IS NOT NULL AND b IS NOT NULL").count() == 60
 
 
+def test_salted_compares_a_string_with_a_number_as_spark_does(spark: SparkSession) -> None:
+    left = spark.range(9).selectExpr("id % 3 AS k", "id AS a")
+    right = spark.range(4).selectExpr("if(id = 0, 'x', '0' || id) AS k", "id AS b")
+    with setting(spark, "spark.sql.ansi.enabled", False):
+        joined = skew_join(left, right, "k", "inner", "salted")
+        assert_same_rows(joined, stock(spark, left, right, "k", "inner"))
+
+
 def test_hints(spark: SparkSession) -> None:
     left, right = CASES["hot on both sides"].frames(spark)
     left.createOrReplaceTempView("l")

@@ -90,7 +90,7 @@ class ConnectEngine:
         """Join two sides by a technique, by a table function over Spark's join."""
         self._require_extension("skew_join")
         hot_keys, on = call.hot_keys, call.on
-        if call.technique == "salted" and hot_keys is None:
+        if call.technique == "salted" and hot_keys is None and self._is_switched_on():
             hot_keys = self._frequent_keys(call.left, call.right, on)
         several = isinstance(on, Sequence) and not isinstance(on, str)
         joined = call.left.join(call.right, list(on) if several else on, call.how)
@@ -187,10 +187,12 @@ class ConnectEngine:
 
     def is_enabled(self) -> bool:
         """Tell whether the extension is on the server and switched on."""
-        enabled = str(self._spark.conf.get("spark.skewext.enabled", "true")).lower()
-        return enabled == "true" and self._has_extension()
+        return self._is_switched_on() and bool(self._version())
 
-    def _has_extension(self) -> bool:
+    def _is_switched_on(self) -> bool:
+        return str(self._spark.conf.get("spark.skewext.enabled", "true")).lower() == "true"
+
+    def _version(self) -> str:
         from pyspark.errors import AnalysisException
 
         if self._spark not in _versions:
@@ -202,7 +204,10 @@ class ConnectEngine:
                 if not any(name in str(missing) for name in _NO_FUNCTION):
                     raise
             _versions[self._spark] = version
-        version = _versions[self._spark]
+        return _versions[self._spark]
+
+    def _has_extension(self) -> bool:
+        version = self._version()
         if version not in ("", __version__):
             raise runtime_error(
                 f"The skewext jar of the Spark Connect server has version {version} but "

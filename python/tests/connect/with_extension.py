@@ -14,13 +14,19 @@ from typing import Any
 import numpy
 import pytest
 from multisets import assert_same_rows
-from pyspark.errors import AnalysisException, PySparkTypeError, PySparkValueError
+from pyspark.errors import (
+    AnalysisException,
+    PySparkRuntimeError,
+    PySparkTypeError,
+    PySparkValueError,
+)
 from pyspark.sql import DataFrame, SparkSession, types
 from pyspark.sql import functions as sf
 from stock import setting
 from test_skew_join import TECHNIQUES
 
 import pyspark_skewext as skewext
+from pyspark_skewext._engine import connect
 
 NOTEBOOK = Path(__file__).parents[3] / "examples" / "databricks_check.py"
 
@@ -214,10 +220,25 @@ def test_no_progress(sides: tuple[DataFrame, DataFrame]) -> None:
         skewext.skew_report(sides[0], "k", progress=print)
 
 
-def test_switched_off(spark: SparkSession) -> None:
+def test_switched_off(
+    spark: SparkSession, sides: tuple[DataFrame, DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert skewext.is_enabled(spark)
+    # Counting keys would be a job, of no use.
+    monkeypatch.delattr(connect.ConnectEngine, "_frequent_keys")
     with setting(spark, "spark.skewext.enabled", False):
         assert not skewext.is_enabled(spark)
+        joined = skewext.skew_join(*sides, "k", "inner", "salted")
+        assert_same_rows(joined, sides[0].join(sides[1], "k"))
+
+
+def test_a_jar_of_another_version(
+    sides: tuple[DataFrame, DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect, "__version__", "9.9.9")
+    assert skewext.is_enabled(sides[0].sparkSession)
+    with pytest.raises(PySparkRuntimeError, match=r"pyspark_skewext has version 9\.9\.9"):
+        skewext.multi_full_join(*sides, on="k")
 
 
 def test_the_check_for_databricks(spark: SparkSession) -> None:

@@ -40,7 +40,15 @@ private[skewext] case class KeyType(
  */
 private[skewext] object KeyTypes {
 
-  def common(session: SparkSession, name: String, columns: Seq[Attribute]): KeyType = {
+  /**
+   * @param isReturned whether the result has the key once, as `coalesce(k1, k2)`. The type of that
+   *                   may differ: equality of a string and a number compares numbers.
+   */
+  def common(
+      session: SparkSession,
+      name: String,
+      columns: Seq[Attribute],
+      isReturned: Boolean = true): KeyType = {
     requireOrder(columns)
     val attributes = columns.map(c => AttributeReference("k", c.dataType)())
     val (value, comparisons) =
@@ -48,8 +56,8 @@ private[skewext] object KeyTypes {
         case ((value, comparisons), next) =>
           (Coalesce(Seq(value, next)), comparisons :+ EqualTo(value, next))
       }
-    val project =
-      Project((value +: comparisons).map(e => Alias(e, "e")()), LocalRelation(attributes))
+    val results = if (isReturned) value +: comparisons else comparisons
+    val project = Project(results.map(e => Alias(e, "e")()), LocalRelation(attributes))
     val analyzed =
       try {
         session.sessionState.executePlan(project).analyzed
@@ -57,9 +65,12 @@ private[skewext] object KeyTypes {
         case e: AnalysisException => throw mismatch(name, columns, Some(e))
       }
     val result = analyzed.expressions.map { case a: Alias => a.child }
-    val dataType = result.head.dataType
+    val dataType = result.head match {
+      case EqualTo(compared, _) => compared.dataType
+      case key => key.dataType
+    }
     // The analyzer has added casts, so each comparison shows the type in which the chain compares.
-    val comparedAlike = result.tail.forall {
+    val comparedAlike = result.takeRight(comparisons.size).forall {
       case EqualTo(l, r) =>
         canHold(l.dataType, dataType) && canHold(r.dataType, dataType) &&
         (columns.size > 2 || DataTypeUtils.sameType(l.dataType, dataType))
@@ -73,12 +84,16 @@ private[skewext] object KeyTypes {
   }
 
   /** The key columns of one or two inputs, as a join compares them. */
-  def compared(session: SparkSession, name: String, columns: Seq[Attribute]): Seq[Expression] =
+  def compared(
+      session: SparkSession,
+      name: String,
+      columns: Seq[Attribute],
+      isReturned: Boolean = true): Seq[Expression] =
     if (columns.size < 2) {
       requireOrder(columns)
       columns.map(comparable)
     } else {
-      val keyType = common(session, name, columns)
+      val keyType = common(session, name, columns, isReturned)
       columns.zipWithIndex.map { case (c, i) =>
         comparable(
           keyType.padded

@@ -101,7 +101,7 @@ private[skewext] final class KeyPass(
 
 private[skewext] object KeyPass {
 
-  /** The name of its stages, by which the report shows progress. */
+  /** The name of its stages and queries. */
   val Name = "skew_report"
 
   /** The number of partitions in a sample. */
@@ -135,7 +135,7 @@ private[skewext] object KeyPass {
     val same = session.sessionState.conf.resolver
     val columns = plans.indices.map(i => names(i).map(KeyColumn.of(plans(i), i, _, same)))
     val expressions = names.head.indices.map { j =>
-      KeyTypes.compared(session, names.head(j), columns.map(_(j)))
+      KeyTypes.compared(session, names.head(j), columns.map(_(j)), isReturned = false)
     }
     val output = names.head.zip(expressions).map { case (name, ofEach) =>
       AttributeReference(name, ofEach.head.dataType)()

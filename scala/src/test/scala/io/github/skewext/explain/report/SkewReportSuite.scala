@@ -188,6 +188,16 @@ class SkewReportSuite extends MultiJoinTest {
     }
   }
 
+  test("keys are compared as in a join, which may return them in another type") {
+    withSQLConf("spark.sql.ansi.enabled" -> "false") {
+      val seen = report(Seq("k"))(table("k", "(1), (1), (2)"), table("k", "('1'), ('01'), ('x')"))
+      val found = seen.hotKeys.collect().map(r => r.getInt(0) -> r.getAs[Long]("low1"))
+      assert(found.toMap === Map(1 -> 2L, 2 -> 0L))
+      val truth = report(Seq("k"))(table("k", "(1), (0)"), table("k", "(true)"))
+      assert(truth.hotKeys.collect().map(_.getAs[Long]("low1")).toSet === Set(0L, 1L))
+    }
+  }
+
   test("what cannot be a key is refused") {
     def fails(message: String)(body: => Any): Unit = {
       val error = intercept[AnalysisException](body)
