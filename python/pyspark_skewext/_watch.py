@@ -6,13 +6,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SECONDS = 0.3
-# The name of the stages of a report, see KeyPass.scala.
-_STAGE = "skew_report"
 
 Progress = Callable[[int, int], None]
 
@@ -52,24 +51,37 @@ def polled(look: Callable[[], tuple[int, int]], progress: Progress | None) -> It
 
 @contextmanager
 def watched(spark: SparkSession, progress: Progress | None) -> Iterator[None]:
-    """While the block runs, call `progress` with the tasks done and known."""
-    tracker = spark.sparkContext.statusTracker()
+    """While the block runs, call `progress` with the tasks done and known of its jobs."""
+    if progress is None:
+        yield
+        return
+    context = spark.sparkContext
+    tracker = context.statusTracker()
+    # Other threads may run reports, too.
+    tag = f"skewext_{uuid4().hex}"
     # Stage -> (tasks done, tasks), kept after the tracker has forgotten the stage.
     stages: dict[int, tuple[int, int]] = {}
     # The tracker receives the last tasks a little later.
     over = threading.Event()
 
     def look() -> tuple[int, int]:
-        active = set() if over.is_set() else set(tracker.getActiveStageIds())
+        jobs = [] if over.is_set() else context._jsc.sc().statusTracker().getJobIdsForTag(tag)
+        infos = [info for info in map(tracker.getJobInfo, jobs) if info is not None]
+        active = {stage for info in infos for stage in info.stageIds}
+        active &= set(tracker.getActiveStageIds())
         for stage, (_, tasks) in list(stages.items()):
             if stage not in active:
                 stages[stage] = (tasks, tasks)
         for stage in active:
             info = tracker.getStageInfo(stage)
-            if info is not None and info.name == _STAGE:
+            if info is not None:
                 stages[stage] = (info.numCompletedTasks, info.numTasks)
         return sum(done for done, _ in stages.values()), sum(tasks for _, tasks in stages.values())
 
-    with polled(look, progress):
-        yield
-        over.set()
+    context.addJobTag(tag)
+    try:
+        with polled(look, progress):
+            yield
+            over.set()
+    finally:
+        context.removeJobTag(tag)
