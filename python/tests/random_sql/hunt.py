@@ -6,7 +6,7 @@ import random as chance
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import duckdb
@@ -25,10 +25,9 @@ from random_sql.generate import Generator
 from random_sql.reduce import Example, reduced
 from random_sql.report import report
 from random_sql.scope import tables_of
-from random_sql.settings import random_settings
+from random_sql.settings import PARQUET_BATCHES, random_settings
 from random_sql.sinks import HAS_PANDAS, PANDAS_SINKS, PYTHON_SINKS, SINKS, Rows, agree
-from random_sql.tables import Table, TableMaker
-from random_sql.tree import Query
+from random_sql.tables import TableMaker
 
 #: Queries over the same tables.
 BATCH = 12
@@ -117,23 +116,29 @@ def examples(
         generator = Generator(random, tables, plan.asof)
         for number in range(batch * BATCH, min(batch * BATCH + BATCH, last)):
             query = generator.query()
-            sink = _possible(sinks.card(number), query, tables)
-            example = Example(query, tables, random_settings(random), sink)
+            example = _possible(Example(query, tables, random_settings(random), sinks.card(number)))
             if number >= plan.first:
                 extra = " --lakehouse" if plan.lakehouse else ""
                 extra += f" --asof {plan.asof}" if plan.asof else ""
                 yield example, f"--seed {plan.seed} --first {number} --count 1{extra}"
 
 
-def _possible(sink: str, query: Query, tables: Sequence[Table]) -> str:
-    """The sink. Since 4.2 two Python functions in one task can hang, in stock Spark, too."""
-    read = tables_of(query)
-    chained = sink in PYTHON_SINKS and any(
-        "python udf" in table.layers or table.form in PANDAS_FORMS
-        for table in tables
-        if table.name in read
-    )
-    return "collect" if chained and IS_SINCE_42 else sink
+def _possible(example: Example) -> Example:
+    """The example, changed where stock Spark itself would fail or hang."""
+    read = tables_of(example.query)
+    tables = [table for table in example.tables if table.name in read]
+    # Since 4.2 two Python functions in one task can hang.
+    if (
+        IS_SINCE_42
+        and example.sink in PYTHON_SINKS
+        and any("python udf" in t.layers or t.form in PANDAS_FORMS for t in tables)
+    ):
+        example = replace(example, sink="collect")
+    # A cache that was planned for batches of a file, and is filled when there are none.
+    if any(layer in forms.CACHES for table in tables for layer in table.layers):
+        settings = {k: v for k, v in example.settings.items() if k != PARQUET_BATCHES}
+        example = replace(example, settings=settings)
+    return example
 
 
 def kinds_of(

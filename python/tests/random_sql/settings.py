@@ -16,6 +16,7 @@ ADAPTIVE_BROADCAST = "spark.sql.adaptive.autoBroadcastJoinThreshold"
 CODEGEN = "spark.sql.codegen.wholeStage"
 FACTORY = "spark.sql.codegen.factoryMode"
 SKEW_THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
+PARQUET_BATCHES = "spark.sql.parquet.enableVectorizedReader"
 ENABLED = "spark.skewext.enabled"
 REWRITE = "spark.skewext.multiJoin.rewrite"
 
@@ -34,7 +35,7 @@ _SELDOM = {
     "spark.sql.cbo.enabled": ("true", 0.1),
     "spark.sql.inMemoryColumnarStorage.batchSize": ("4", 0.15),
     "spark.sql.inMemoryColumnarStorage.enableVectorizedReader": ("false", 0.04),
-    "spark.sql.parquet.enableVectorizedReader": ("false", 0.04),
+    PARQUET_BATCHES: ("false", 0.04),
     "spark.sql.parquet.columnarReaderBatchSize": ("3", 0.15),
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": ("false", 0.1),
     "spark.sql.sources.bucketing.autoBucketedScan.enabled": ("false", 0.1),
