@@ -100,10 +100,12 @@ spark.sql("CREATE TABLE ice.db.changes (k BIGINT, at INT, c DATE) USING iceberg"
     " PARTITIONED BY (days(c))")
 changes.writeTo("ice.db.changes").append()
 spine, other = spark.table("ice.db.bucket0"), spark.table("ice.db.bucket1").hint("merge")
+renamed = spine.select(F.col("k").alias("l"), F.col("v0").alias("w"))
 versions = skewext.asof(F.broadcast(spark.table("ice.db.changes")), time="at")
-found = skewext.asof_join(spine, versions, on="k", time="v0").join(other, "k")
-assert "BroadcastAsOfJoin" in found._jdf.queryExecution().executedPlan().toString()
-assert found.count() == found.where("c IS NOT NULL").count() > 0, found.collect()
+for each in spine, spine.join(renamed.hint("merge"), F.col("k") == F.col("l")):
+    found = skewext.asof_join(each, versions, on="k", time="v0").join(other, "k")
+    assert "BroadcastAsOfJoin" in found._jdf.queryExecution().executedPlan().toString()
+    assert found.count() == found.where("c IS NOT NULL").count() > 0, found.collect()
 spark.stop()
 """
 

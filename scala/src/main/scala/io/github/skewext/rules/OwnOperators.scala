@@ -10,8 +10,11 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
 import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan, SparkStrategy}
 
+/** A logical node of skewext. */
+trait OwnNode extends LogicalPlan
+
 /** A logical node of skewext that nothing but its own operator can execute. */
-trait HasOperator extends LogicalPlan {
+trait HasOperator extends OwnNode {
 
   /** @param inputs the plans of the children */
   def operator(inputs: Seq[SparkPlan]): SparkPlan
@@ -28,7 +31,9 @@ object OwnOperators extends SparkStrategy {
   }
 
   private def later(input: LogicalPlan): SparkPlan = input match {
-    case LogicalQueryStage(_, stage: BroadcastQueryStageExec) =>
+    // Without the extension's rules nothing puts it back.
+    case LogicalQueryStage(_, stage: BroadcastQueryStageExec)
+        if LoadedExtension.isIn(stage.session) =>
       stage.setLogicalLink(input)
       LogicalLinks.wrapping(stage)(BegunBroadcast(stage))
     case other => planLater(other)
@@ -48,7 +53,7 @@ case class BegunBroadcast(stage: BroadcastQueryStageExec) extends LeafExecNode {
 
 /** Puts the broadcasts that have begun back into the plan, after Spark has validated it. */
 object RestoreBegunBroadcasts extends Rule[SparkPlan] {
-  override def apply(plan: SparkPlan): SparkPlan = plan.transform { case BegunBroadcast(stage) =>
-    stage
-  }
+  override def apply(plan: SparkPlan): SparkPlan =
+    if (SkewConf.excludes(conf, ruleName)) plan
+    else plan.transform { case BegunBroadcast(stage) => stage }
 }

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.skewext
 
-import org.apache.spark.sql.catalyst.expressions.{Expression, RowOrdering}
-import org.apache.spark.sql.catalyst.plans.physical.KeyGroupedPartitioning
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, RowOrdering}
+import org.apache.spark.sql.catalyst.plans.physical.{KeyGroupedPartitioning, Partitioning, PartitioningCollection}
 import org.apache.spark.sql.catalyst.util.InternalRowComparableWrapper
 import org.apache.spark.sql.execution.SparkPlan
 
@@ -27,6 +27,13 @@ object PartitionValues {
     case p: KeyGroupedPartitioning =>
       val values = p.partitionValues.map(InternalRowComparableWrapper(_, p.expressions))
       Some(PartitionValues(p.expressions, values.distinct))
+    case _ => None
+  }
+
+  /** The columns of the partition values that a partitioning has, be it one of several. */
+  def columns(partitioning: Partitioning): Option[Seq[Attribute]] = partitioning match {
+    case p: KeyGroupedPartitioning => Some(p.expressions.flatMap(_.references).distinct)
+    case PartitioningCollection(all) => all.flatMap(columns).headOption
     case _ => None
   }
 }

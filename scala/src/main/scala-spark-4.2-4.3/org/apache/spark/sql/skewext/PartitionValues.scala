@@ -2,7 +2,8 @@ package org.apache.spark.sql.skewext
 
 import scala.annotation.unused
 
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.catalyst.util.InternalRowComparableWrapper
 import org.apache.spark.sql.execution.SparkPlan
 
@@ -16,4 +17,6 @@ case class PartitionValues(by: Seq[Expression], values: Seq[InternalRowComparabl
 
 object PartitionValues {
   def of(@unused plan: SparkPlan): Option[PartitionValues] = None
+
+  def columns(@unused partitioning: Partitioning): Option[Seq[Attribute]] = None
 }

@@ -52,8 +52,7 @@ case class AsOfJoinExec(
   override protected def inputRows: Seq[RDD[InternalRow]] =
     split.fold(children.map(_.execute()))(_.rows(this))
 
-  override protected def isRead(input: Int): Boolean =
-    split.isDefined || MultiZipRDD.isRead(children(input))
+  override protected def isRead(input: Int): Boolean = MultiZipRDD.isRead(children(input))
 
   // Candidates come from several tasks, in any order.
   override protected def isSorted(input: Int): Boolean = split.isEmpty && super.isSorted(input)

@@ -38,10 +38,13 @@ case class BroadcastAsOfJoinExec(
    */
   override def outputPartitioning: Partitioning = {
     val ofSpine = children.head.outputPartitioning
-    PartitionValues
-      .of(children.head)
-      .map(of => KeysTogether(of.by.flatMap(_.references).distinct, ofSpine.numPartitions))
-      .getOrElse(ofSpine)
+    PartitionValues.columns(ofSpine) match {
+      case None => ofSpine
+      // Not if several partitions have one value.
+      case Some(columns) if ofSpine.satisfies(ClusteredDistribution(columns)) =>
+        KeysTogether(columns, ofSpine.numPartitions)
+      case _ => UnknownPartitioning(ofSpine.numPartitions)
+    }
   }
 
   override lazy val metrics: Map[String, SQLMetric] = operatorMetrics

@@ -37,10 +37,7 @@ private[exec] final class GatheredInputs(
 
   openNext()
 
-  /**
-   * Opens the input that is read next, and the one after it. Not after the end of the task, as
-   * nothing would free their memory.
-   */
+  /** Opens the input that is read next, and the one after it. Not after the end of the task. */
   private def openNext(): Unit = {
     killed.checkNow()
     for (i <- reading until math.min(n, reading + 2) if opened(i) == null) opened(i) = inputs(i)()

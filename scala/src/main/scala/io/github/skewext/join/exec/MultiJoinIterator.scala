@@ -157,10 +157,7 @@ private[skewext] final class MultiJoinIterator(
 
   private def open(input: Int): Unit = if (opened(input) == null) opened(input) = inputs(input)()
 
-  /**
-   * Opens the input that is drained next, and the one after it. Not after the end of the task, as
-   * nothing would free their memory.
-   */
+  /** Opens the input that is drained next, and the one after it. Not after the end of the task. */
   private def openNext(): Unit = {
     TaskInternals.endIfKilled(context)
     drainOrder.slice(numDrained, numDrained + 2).foreach(open)

@@ -75,7 +75,7 @@ case class SplitJoinExec(
     new MultiZipRDD[InternalRow](
       sparkContext,
       inputs,
-      inputs.map(_ => true),
+      children.map(MultiZipRDD.isRead) ++ marks.map(_ => true),
       tasks.join(join, _, _))
   }
 

@@ -34,7 +34,7 @@ case class SplitSpine(splits: SkewSplits) extends SplitInputs {
         new MultiZipRDD[InternalRow](
           join.session.sparkContext,
           Seq(all, found),
-          areReads = Seq(true, true),
+          areReads = Seq(MultiZipRDD.isRead(join.children(i)), true),
           (task, either) => either(if (ofTasks(task)) 1 else 0)())
       }
     }

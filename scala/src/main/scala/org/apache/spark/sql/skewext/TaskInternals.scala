@@ -1,7 +1,5 @@
 package org.apache.spark.sql.skewext
 
-import java.util.concurrent.atomic.AtomicReference
-
 import org.apache.spark.executor.ShuffleWriteMetrics
 import org.apache.spark.memory.{MemoryConsumer, MemoryMode, TaskMemoryManager}
 import org.apache.spark.scheduler.TaskSchedulerImpl
@@ -42,15 +40,22 @@ object TaskInternals {
    * may go on with other partitions, as in a coalesced RDD. So it drops what the action refers to.
    */
   def atEnd(context: TaskContext)(action: => Unit): AtEnd = {
-    val end = new AtEnd(new AtomicReference(() => action))
-    context.addTaskCompletionListener[Unit](_ => end.run())
+    val end = new AtEnd(() => action)
+    context.addTaskCompletionListener[Unit] { _ =>
+      end.run()
+      ()
+    }
     end
   }
 
-  final class AtEnd private[TaskInternals] (pending: AtomicReference[() => Unit]) {
-    def run(): Unit = {
-      val last = pending.getAndSet(null)
-      if (last != null) last()
+  final class AtEnd private[TaskInternals] (private[this] var action: () => Unit) {
+
+    /** Returns whether this call ran the action. If another thread runs it, it waits for the end. */
+    def run(): Boolean = synchronized {
+      val pending = action
+      action = null
+      if (pending != null) pending()
+      pending != null
     }
   }
 

@@ -2,7 +2,7 @@ package org.apache.spark.sql.skewext
 
 import org.apache.spark.rdd.{DeterministicLevel, RDD}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.{LocalSparkContext, SparkContext, SparkFunSuite}
+import org.apache.spark.{HashPartitioner, LocalSparkContext, SparkConf, SparkContext, SparkFunSuite}
 
 /** What Spark is told of the rows of a join when they are computed again. */
 class MultiZipRDDSuite extends SparkFunSuite with LocalSparkContext {
@@ -23,21 +23,36 @@ class MultiZipRDDSuite extends SparkFunSuite with LocalSparkContext {
   }
 
   test("inputs are open before the first row, but for those that only read a shuffle") {
-    sc = new SparkContext("local", getClass.getSimpleName)
-    val opened = sc.longAccumulator
-    def openAtFirst(areReads: Boolean*): Long = {
-      opened.reset()
-      val inputs = areReads.map { _ =>
-        sc.parallelize(Seq(1), 1).mapPartitions { _ =>
+    for (isOffHeap <- Seq(false, true)) {
+      val conf = new SparkConf()
+        .set("spark.memory.offHeap.enabled", isOffHeap.toString)
+        .set("spark.memory.offHeap.size", "1m")
+      sc = new SparkContext("local", getClass.getSimpleName, conf)
+      val opened = sc.longAccumulator
+      def input(shuffled: Boolean): RDD[InternalRow] = {
+        val rows = sc.parallelize(Seq.empty[(Int, Int)], 1)
+        (if (shuffled) rows.partitionBy(new HashPartitioner(1)) else rows).mapPartitions { _ =>
           opened.add(1)
           Iterator(InternalRow.empty)
         }
       }
-      new MultiZipRDD[InternalRow](sc, inputs, areReads, (_, _) => Iterator(InternalRow.empty))
-        .count()
-      opened.value
+      def openAtFirst(inputs: RDD[InternalRow]*)(areReads: Boolean*): Long = {
+        opened.reset()
+        new MultiZipRDD[InternalRow](sc, inputs, areReads, (_, _) => Iterator(InternalRow.empty))
+          .count()
+        opened.value
+      }
+      val (scan, shuffle) = (input(shuffled = false), input(shuffled = true))
+      assert(openAtFirst(scan, scan, scan)(false, false, false) === 3)
+      assert(openAtFirst(shuffle, scan, shuffle)(true, false, true) === 1)
+      // Such as an aggregate of what a shuffle has.
+      assert(openAtFirst(shuffle, scan)(false, false) === (if (isOffHeap) 2 else 1))
+      // An input that reads a shuffle and a scan.
+      assert(openAtFirst(shuffle.zipPartitions(scan)((a, _) => a))(false) === 2)
+      // A chain of RDDs that each read the one before twice.
+      val twice = (0 until 40).foldLeft(shuffle)((rdd, _) => rdd.zipPartitions(rdd)((a, _) => a))
+      new MultiZipRDD[InternalRow](sc, Seq(twice), Seq(false), (_, _) => Iterator.empty)
+      resetSparkContext()
     }
-    assert(openAtFirst(false, false, false) === 3)
-    assert(openAtFirst(true, false, true) === 1)
   }
 }

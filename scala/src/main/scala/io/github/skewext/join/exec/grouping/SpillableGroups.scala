@@ -61,6 +61,8 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
     longsPerRow: Int = 0) {
 
   private[this] val context = TaskContext.get()
+  // Nothing would free memory that is acquired after the end of the task.
+  TaskInternals.endIfKilled(context)
   private[this] val pageSize = TaskInternals.memory(context).pageSizeBytes
   // Memory that operators above find free after the last insert, because hash tables cannot be
   // spilled for them. It is enough to begin with; then these operators spill themselves. Spark
@@ -215,8 +217,7 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
    * coalesced RDD.
    */
   def close(): Unit = {
-    end.run()
-    chunks.dropBuckets()
+    if (end.run()) chunks.dropBuckets()
   }
 
   /** Frees memory and files, also if groups remain unread. */
