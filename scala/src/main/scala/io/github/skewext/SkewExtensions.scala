@@ -89,7 +89,7 @@ object SkewExtensions {
   /**
    * In this order: if skewext is disabled, the first rule leaves no multi-way join for the others.
    */
-  private val optimizerRules: Seq[Rule[LogicalPlan]] =
+  private val rulesOfOwnNodes: Seq[Rule[LogicalPlan]] =
     Seq(
       linked(LowerMultiFullJoin),
       linked(PropagateEmptyInputs),
@@ -108,19 +108,19 @@ object SkewExtensions {
       linked(MergeAsOfJoins),
       linked(PushAsOfPredicates),
       linked(BoundAsOfTimes),
-      linked(PruneAsOfInputs),
-      linked(MarkWrittenJoins))
+      linked(PruneAsOfInputs))
 
   private def loadedOptimizerRules(session: SparkSession): Rule[LogicalPlan] = {
-    val rules = optimizerRules.patch(1, Seq(linked(RewriteJoinChains)), 0) :+
-      linked(PlanSkewJoins(session))
-    new LogicalJoinRules(rules: _*)
+    val rules = rulesOfOwnNodes.patch(1, Seq(linked(RewriteJoinChains)), 0) ++
+      Seq(linked(MarkWrittenJoins), linked(PlanSkewJoins(session)))
+    new LogicalJoinRules(rules, rulesOfOwnNodes)
   }
 
   /**
    * For a session that registered late. It calls skewext's joins by name, and Spark's joins stay.
    */
-  private val lateOptimizerRules: Rule[LogicalPlan] = new LogicalJoinRules(optimizerRules: _*)
+  private val lateOptimizerRules: Rule[LogicalPlan] =
+    new LogicalJoinRules(rulesOfOwnNodes :+ linked(MarkWrittenJoins), rulesOfOwnNodes)
 
   private val rulesBeforeExchanges: Rule[SparkPlan] =
     new PhysicalJoinRules(

@@ -9,6 +9,7 @@ import io.github.skewext.asof.{RewriteRowNumbers, RewriteSparkAsOfJoins}
 import io.github.skewext.function.KeepCommonTables
 import io.github.skewext.join.optimizer.{LowerMultiFullJoin, PruneNestedColumns, PushKeyPredicates}
 import io.github.skewext.join.{MultiFullJoin, MultiFullJoinStrategy, PhysicalJoinRules}
+import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.rules.{Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, RuleGroup, SkewConf}
 import io.github.skewext.technique.ResolveSkewJoinHints
 import org.apache.logging.log4j.Level
@@ -146,8 +147,10 @@ class SkewExtensionsSuite extends MultiJoinTest {
       ResolveSkewJoinHints.ruleName,
       KeepCommonTables.ruleName)
     assert(ourRules(query) === asked)
-    // The group is asked in front of them, so with a join they run.
-    assert(ourRules(a.crossJoin(b)).contains(LowerMultiFullJoin.ruleName))
+    // The group is asked in front of them. With a join, those of our own nodes do not run either.
+    assert(ourRules(a.crossJoin(b)).contains(RewriteJoinChains.ruleName))
+    assert(!ourRules(a.crossJoin(b)).contains(LowerMultiFullJoin.ruleName))
+    assert(ourRules(fullJoin("k")(a, b)).contains(LowerMultiFullJoin.ruleName))
   }
 
   test("rules that change a plan are known by their names") {
@@ -226,12 +229,18 @@ class SkewExtensionsSuite extends MultiJoinTest {
         plan
       }
     }
-    val group = new LogicalJoinRules(Failing, Counting)
+    val group = new LogicalJoinRules(Seq(Failing, Counting), Nil)
     val join = fullJoin("k")(a, b).queryExecution.analyzed
     assert(group(join) eq join)
     assert(runs === 1)
     assert(group(LocalRelation()) === LocalRelation())
     assert(runs === 1)
+    // Rules of our own nodes do not run where there are none.
+    val ofOwn = new LogicalJoinRules(Seq(Counting), Seq(Counting))
+    ofOwn(a.join(b, "k").queryExecution.analyzed)
+    assert(runs === 1)
+    ofOwn(join)
+    assert(runs === 2)
   }
 
   test("a physical plan without a shuffled join runs none of our rules") {

@@ -2,13 +2,14 @@ package io.github.skewext.join
 
 import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.join.optimizer.BroadcastHintedInputs
+import io.github.skewext.rules.OwnNode
 import io.github.skewext.stable.{ComparedByBytes, KeptInPlace, SafeToPush}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.{Inner, LeftAnti, LeftOuter, LeftSemi}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, JOIN, PLAN_EXPRESSION, TreePattern}
+import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, FILTER, JOIN, PLAN_EXPRESSION, TreePattern}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -39,7 +40,8 @@ case class MultiFullJoin(
     indicator: Option[Attribute],
     hints: Seq[Option[HintInfo]] = Nil)
     extends PrunedByKeys
-    with HintedInputs {
+    with HintedInputs
+    with OwnNode {
 
   override lazy val output: Seq[Attribute] =
     MultiJoinOutput.of(
@@ -84,7 +86,10 @@ case class MultiFullJoin(
       val own = AttributeSet(keyColumns(i))
       overOutput(i, children(i).constraints.filter(_.references.subsetOf(own)))
     }
-    val ofAll = if (ofNeeded.isEmpty) ofEach.reduceOption(_ intersect _) else None
+    // Without a filter or a join below, an input has hardly a predicate on its key, and Spark takes
+    // long to compute the constraints of many columns.
+    def mayHold = shown.forall(children(_).containsAnyPattern(FILTER, JOIN))
+    val ofAll = if (ofNeeded.isEmpty && mayHold) ofEach.reduceOption(_ intersect _) else None
     ExpressionSet((ofNeeded ++ ofAll).flatten)
   }
 

@@ -21,27 +21,31 @@ private[skewext] object PresenceFolding {
     folded(e, _ => true) { case a: Attribute if own.contains(a) => Literal(null, a.dataType) }
   }
 
-  /**
-   * Simplifies an expression for rows whose key input `i` has. Constant columns of the input have
-   * their value, and others may never be null. A key column is not null if the input's column is
-   * not, or if the join does not return the input's rows with a null key.
-   */
-  def whenPresent(e: Expression, join: MultiFullJoin, i: Int): Expression = {
-    val constant = constants(join, i)
-    lazy val known = join.children(i).constraints
-    def neverNull(a: Attribute): Boolean = {
-      val j = join.keyOutput.indexWhere(_.exprId == a.exprId)
-      val column =
-        if (j >= 0) Some(join.keyColumns(i)(j))
-        else join.valueColumns(i).find(_.exprId == a.exprId)
-      column.exists(c =>
-        !c.nullable || known.contains(IsNotNull(c)) ||
-          (j >= 0 && !InputRole.emitsNullKeys(join.roles, i)))
-    }
-    folded(e, _.foldable) {
+  /** Simplifies expressions for rows whose key an input has. */
+  final class Present(join: MultiFullJoin, val input: Int) {
+    val valueColumns: Seq[Attribute] = join.valueColumns(input)
+
+    private lazy val constant = constants(join, input)
+    private lazy val known = join.children(input).constraints
+    private lazy val own = AttributeMap(valueColumns.map(a => a -> a))
+
+    /**
+     * Constant columns of the input have their value, and others may never be null. A key column is
+     * not null if the input's column is not, or if the join does not return the input's rows with a
+     * null key.
+     */
+    def folded(e: Expression): Expression = PresenceFolding.folded(e, _.foldable) {
       case a: Attribute if constant.contains(a) => constant(a)
       case IsNull(a: Attribute) if neverNull(a) => Literal.FalseLiteral
       case IsNotNull(a: Attribute) if neverNull(a) => Literal.TrueLiteral
+    }
+
+    private def neverNull(a: Attribute): Boolean = {
+      val j = join.keyOutput.indexWhere(_.exprId == a.exprId)
+      val column = if (j >= 0) Some(join.keyColumns(input)(j)) else own.get(a)
+      column.exists(c =>
+        !c.nullable || known.contains(IsNotNull(c)) ||
+          (j >= 0 && !InputRole.emitsNullKeys(join.roles, input)))
     }
   }
 

@@ -10,7 +10,14 @@ import org.apache.spark.sql.internal.SQLConf
  * Rules of the optimizer, for plans with joins of Spark or skewext. Both have the tree pattern
  * `JOIN`.
  */
-class LogicalJoinRules(rules: Rule[LogicalPlan]*) extends RuleGroup[LogicalPlan](rules) {
+class LogicalJoinRules(rules: Seq[Rule[LogicalPlan]], ofOwnNodes: Seq[Rule[LogicalPlan]])
+    extends RuleGroup[LogicalPlan](rules) {
+
+  override protected val onlyForOwnNodes: Set[String] = ofOwnNodes.map(_.ruleName).toSet
+
+  override protected def hasOwnNodes(plan: LogicalPlan): Boolean =
+    plan.containsPattern(JOIN) &&
+      (plan.isInstanceOf[OwnNode] || plan.children.exists(hasOwnNodes))
 
   override protected def concerns(plan: LogicalPlan): Boolean = plan match {
     // Its query is not one of its children.

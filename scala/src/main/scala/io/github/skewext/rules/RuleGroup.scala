@@ -1,5 +1,7 @@
 package io.github.skewext.rules
 
+import scala.annotation.unused
+
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.rules.{PlanChangeLogger, Rule}
@@ -22,6 +24,11 @@ abstract class RuleGroup[P <: QueryPlan[P]](rules: Seq[Rule[P]]) extends Rule[P]
   /** Whether the plan contains a node to which one of the rules may apply. */
   protected def concerns(plan: P): Boolean
 
+  /** The names of rules that change nothing but nodes of skewext. */
+  protected def onlyForOwnNodes: Set[String] = Set.empty
+
+  protected def hasOwnNodes(@unused plan: P): Boolean = true
+
   /** The names of the rules that the session excludes. */
   protected def excluded: Set[String] = Set.empty
 
@@ -29,8 +36,13 @@ abstract class RuleGroup[P <: QueryPlan[P]](rules: Seq[Rule[P]]) extends Rule[P]
     if (concerns(plan)) {
       OldSettings.warnOnce(conf)
       val unwanted = excluded
+      var hasOwn = hasOwnNodes(plan)
       guarded.foldLeft(plan) { (before, rule) =>
-        if (RuleName.isIn(unwanted, rule.ruleName)) before else run(rule, before)
+        val applies = hasOwn || !onlyForOwnNodes.contains(rule.ruleName)
+        val after =
+          if (applies && !RuleName.isIn(unwanted, rule.ruleName)) run(rule, before) else before
+        if (!hasOwn && (after ne before)) hasOwn = hasOwnNodes(after)
+        after
       }
     } else {
       plan

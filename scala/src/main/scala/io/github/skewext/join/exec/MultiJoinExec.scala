@@ -111,16 +111,15 @@ abstract class MultiJoinExec extends CombinationCodegen with KeepsStableRows wit
   override protected def outputColumns: Seq[Expression] = allColumnExpressions
 
   protected def allColumnExpressions: Seq[Expression] = {
-    def ordinal(input: Int, a: Attribute): Int =
-      children(input).output.indexWhere(_.exprId == a.exprId)
-    val keyColumnsOut = keyOutput.indices.map { j =>
-      val ordinals = children.indices.map(i => ordinal(i, keyColumns(i)(j)))
-      FirstPresentColumn(ordinals, keyOutput(j).dataType, allColumns(j).nullable)
+    val ordinals = children.map(child => AttributeMap(child.output.zipWithIndex))
+    val keyColumnsOut = keyOutput.zip(allColumns).zipWithIndex.map { case ((key, shown), j) =>
+      val ofKey = children.indices.map(i => ordinals(i)(keyColumns(i)(j)))
+      FirstPresentColumn(ofKey, key.dataType, shown.nullable)
     }
     val values = for {
       i <- children.indices if roles(i).isShown
       a <- MultiJoinOutput.valueColumns(children(i).output, keyColumns(i))
-    } yield InputColumn(i, ordinal(i, a), a.dataType, nullable = true)
+    } yield InputColumn(i, ordinals(i)(a), a.dataType, nullable = true)
     keyColumnsOut ++ values ++ indicator.map(a => IndicatorColumn(a.dataType))
   }
 

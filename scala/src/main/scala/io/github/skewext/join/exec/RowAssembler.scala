@@ -44,11 +44,10 @@ final class RowAssembler(inputTypes: Seq[Seq[DataType]], output: Seq[Expression]
   /**
    * The key columns in the rows of each input. The key is read from the first input that has it.
    */
-  private[this] val keys: Array[Columns] = inputTypes.indices.map { i =>
-    columns(
-      i,
-      output.zipWithIndex.collect { case (c: FirstPresentColumn, to) => c.ordinals(i) -> to })
-  }.toArray
+  private[this] val keys: Array[Columns] = {
+    val shown = output.zipWithIndex.collect { case (c: FirstPresentColumn, to) => c -> to }
+    Array.tabulate(n)(i => columns(i, shown.map { case (c, to) => c.ordinals(i) -> to }))
+  }
 
   private[this] val coalesced: Array[Coalesced] = output.zipWithIndex.collect {
     case (Coalesce(columns), to) =>
@@ -59,13 +58,14 @@ final class RowAssembler(inputTypes: Seq[Seq[DataType]], output: Seq[Expression]
         to)
   }.toArray
 
-  private[this] val values: Array[Columns] = inputTypes.indices.map { i =>
-    columns(
-      i,
-      output.zipWithIndex.collect { case (InputColumn(`i`, ordinal, _, _), to) =>
-        ordinal -> to
-      })
-  }.toArray
+  private[this] val values: Array[Columns] = {
+    val byInput = output.zipWithIndex
+      .collect { case (c: InputColumn, to) => c -> to }
+      .groupBy(_._1.input)
+    Array.tabulate(n) { i =>
+      columns(i, byInput.getOrElse(i, Nil).map { case (c, to) => c.ordinal -> to })
+    }
+  }
 
   private[this] val indicator = output.indexWhere(_.isInstanceOf[IndicatorColumn])
 

@@ -22,19 +22,20 @@ object FoldPresentColumns extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan =
     plan.transformWithPruning(_.containsPattern(JOIN)) {
       case project @ Project(list, Below(join)) =>
+        val folded = new Folding(join)
         val newList = list.map {
           case a: Attribute =>
-            folded(a, join) match {
+            folded(a) match {
               case same: Attribute => same
               case value => MultiFullJoin.aliasFor(value, a)
             }
           case alias: Alias =>
-            alias.withNewChildren(Seq(folded(alias.child, join))).asInstanceOf[Alias]
+            alias.withNewChildren(Seq(folded(alias.child))).asInstanceOf[Alias]
           case other => other
         }
         if (newList == list) project else project.copy(projectList = newList)
       case filter @ Filter(condition, join: MultiFullJoin) =>
-        val newCondition = folded(condition, join)
+        val newCondition = new Folding(join)(condition)
         if (newCondition == condition) filter else filter.copy(condition = newCondition)
     }
 
@@ -46,12 +47,15 @@ object FoldPresentColumns extends Rule[LogicalPlan] {
     }
   }
 
-  private def folded(e: Expression, join: MultiFullJoin): Expression =
-    join.roles.indices.filter(join.roles(_) == Required).foldLeft(e) { (known, i) =>
-      if (join.valueColumns(i).exists(known.references.contains)) {
-        PresenceFolding.whenPresent(known, join, i)
-      } else {
-        known
+  /** Simplifies expressions above a join. Its facts are found once, as inputs may be wide and many. */
+  private final class Folding(join: MultiFullJoin) {
+    private val present =
+      join.roles.indices.filter(join.roles(_) == Required).map(new PresenceFolding.Present(join, _))
+    private val inputOf = AttributeMap(present.flatMap(p => p.valueColumns.map(_ -> p)))
+
+    def apply(e: Expression): Expression =
+      e.references.flatMap(inputOf.get).toSeq.distinct.sortBy(_.input).foldLeft(e) { (known, of) =>
+        if (known.references.exists(inputOf.get(_).contains(of))) of.folded(known) else known
       }
-    }
+  }
 }

@@ -3,7 +3,7 @@ package io.github.skewext.join.optimizer
 import io.github.skewext.join.InputRole.Required
 import io.github.skewext.join.MultiFullJoin
 
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{CollectMetrics, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 import org.apache.spark.sql.execution.adaptive.{AQEPropagateEmptyRelation, LogicalQueryStage, QueryStageExec}
@@ -20,7 +20,10 @@ object PropagateEmptyInputs extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     MultiFullJoin.markWithHiddenIds(plan)
     plan.transformUpWithPruning(_.containsPattern(JOIN)) { case join: MultiFullJoin =>
-      val isEmpty = join.children.map(_.maxRows.contains(0L))
+      // An empty input that the query observes stays, as in Spark.
+      val isEmpty = join.children.map { input =>
+        input.maxRows.contains(0L) && !input.exists(_.isInstanceOf[CollectMetrics])
+      }
       val (empty, others) = isEmpty.indices.partition(isEmpty)
       if (comesOutEmpty(join, isEmpty)) join.empty
       else if (empty.nonEmpty && join.indicator.isEmpty && join.mayBecome(others)) {
