@@ -1,6 +1,7 @@
 package io.github.skewext.stable
 
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 
 /**
@@ -38,6 +39,27 @@ private[skewext] object CannotFail {
       !isPlain(from) || !isPlain(to) ||
       (cast.evalMode == EvalMode.ANSI && !Cast.canUpCast(from, to))
     case _ => true
+  }
+
+  /**
+   * Whether an expression may fail outside of ANSI mode. One of a view or an earlier query may be in
+   * ANSI mode though the session is not.
+   */
+  def failsInEachMode(e: Expression): Boolean = e match {
+    case _: ToNumber | _: Sequence | _: CreateMap | _: MapFromArrays | _: MapFromEntries |
+        _: MapConcat | _: TransformKeys | _: UTCTimestamp =>
+      true
+    // Spark 3.5 refuses texts that its older parser reads otherwise.
+    case _: GetTimestamp | _: UnixTime | _: DateFormatClass | _: FromUnixTime =>
+      SQLConf.get.legacyTimeParserPolicy.toString == "EXCEPTION"
+    case ElementAt(of, index, _, _) if of.dataType.isInstanceOf[ArrayType] =>
+      !index.foldable || index.eval() == 0 || isAnsi(e)
+    case other => isAnsi(other)
+  }
+
+  private def isAnsi(e: Expression): Boolean = e match {
+    case e: SupportQueryContext => e.initQueryContext().isDefined
+    case _ => false
   }
 
   private def fails(arithmetic: Expression, mode: EvalMode.Value): Boolean =

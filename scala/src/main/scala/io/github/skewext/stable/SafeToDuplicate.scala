@@ -10,11 +10,12 @@ import org.apache.spark.sql.internal.SQLConf
  *
  *  - A user-defined function may be arbitrarily slow, and would run on every row of every input.
  *  - A predicate that may fail would be evaluated for keys that other inputs or predicates drop.
- *    Outside of ANSI mode, expressions return null in place of an error, with few exceptions.
+ *    Outside of ANSI mode, most expressions return null in place of an error.
  */
 private[skewext] object SafeToDuplicate {
   def apply(predicate: Expression): Boolean =
     !predicate.containsPattern(INVOKE) &&
       !predicate.exists(e => e.isInstanceOf[UserDefinedExpression] || e.isInstanceOf[RaiseError]) &&
-      (!SQLConf.get.ansiEnabled || CannotFail(predicate))
+      (CannotFail(predicate) ||
+        (!SQLConf.get.ansiEnabled && !predicate.exists(CannotFail.failsInEachMode)))
 }

@@ -65,6 +65,33 @@ class FailingKeysSuite extends RewriteTest {
     }
   }
 
+  test("functions that fail outside of ANSI mode, and casts of a view that is in ANSI mode") {
+    withSQLConf("spark.sql.ansi.enabled" -> "false") {
+      for (key <- Seq(
+          "to_number(raw.s, '999')",
+          "element_at(array(5, 7), CAST(raw.s = '5' AS INT))")) {
+        val b = s"(SELECT CAST($key AS INT) AS k, v AS vb FROM raw JOIN valid ON raw.s = valid.s " +
+          "WHERE raw.s = '5')"
+        val df = checkRewritten(
+          s"SELECT * FROM a FULL JOIN $b USING (k) FULL JOIN d USING (k) WHERE k = 5",
+          3)
+        assert(have(df, "= 5") === Seq(true, false, true))
+      }
+    }
+    // The casts of `b` were analyzed in ANSI mode.
+    val ofView = spark.table("b")
+    withSQLConf("spark.sql.ansi.enabled" -> "false") {
+      val df = checkRewritten(
+        spark
+          .table("a")
+          .join(ofView, Seq("k"), "full")
+          .join(spark.table("d"), Seq("k"), "full")
+          .where("k = 5"),
+        3)
+      assert(have(df, "= 5") === Seq(true, false, true))
+    }
+  }
+
   test("null keys are filtered in the other inputs") {
     withAnsi {
       val joined = "SELECT * FROM c LEFT JOIN (SELECT * FROM a FULL JOIN b USING (k)) USING (k)"
