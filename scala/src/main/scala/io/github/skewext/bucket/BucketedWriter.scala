@@ -207,7 +207,8 @@ final class BucketedWriter(
 
   /** A column with the type in the table, for which Spark computes the bucket. */
   private def stored(name: String, appended: Option[CatalogTable]): Column = {
-    val column = df.col(BucketedWriter.quoted(name))
+    // Dataset.col may read a quoted name as a regular expression.
+    val column = col(BucketedWriter.quoted(name))
     columnOf(name, appended) match {
       case Some(f) =>
         val wanted = CharVarcharUtils.getRawType(f.metadata).getOrElse(f.dataType)
@@ -292,7 +293,9 @@ final class BucketedWriter(
         .option(DataSource.GLOB_PATHS_KEY, "false")
         .load(written.map(_.getPath.toString): _*)
         .groupBy(input_file_name())
-        .count()
+        // Spark may leave out grouping columns.
+        .agg(min(input_file_name()).as("file"), count(lit(1)).as("rows"))
+        .select("file", "rows")
         .collect()
         .map(row => (row.getString(0).split('/').last, row.getLong(1)))
         .groupBy { case (name, _) => name }
