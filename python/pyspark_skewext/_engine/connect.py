@@ -7,7 +7,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -239,7 +239,7 @@ class ConnectEngine:
                 texts.append(f"{name} => {text}")
         query = f"SELECT * FROM skewext_{function}({', '.join(texts)})"
         if not is_old_client():
-            return self._spark.sql(query, **frames)
+            return _observed(self._spark.sql(query, **frames), frames.values())
         # The result needs these views as long as the session runs.
         views = {name: f"skewext_{uuid4().hex}" for name in frames}
         for name, df in frames.items():
@@ -302,6 +302,16 @@ def _micros(value: datetime.datetime) -> int:
     # In UTC it may be before the year 1, or after 9999.
     since = value.replace(tzinfo=None) - datetime.datetime(1970, 1, 1) - offset
     return since // datetime.timedelta(microseconds=1)
+
+
+def _observed(result: DataFrame, inputs: Iterable[Any]) -> DataFrame:
+    """The result, which passes on the observations of its inputs, as Spark's own joins do."""
+    found = {name: o for df in inputs for name, o in df._plan.observations.items()}
+    plan: Any = result._plan
+    if found:
+        made = {"observations": property(lambda _: found)}
+        plan.__class__ = type(type(plan).__name__, (type(plan),), made)
+    return result
 
 
 def _sql(value: Any) -> str:

@@ -20,7 +20,7 @@ from pyspark.errors import (
     PySparkTypeError,
     PySparkValueError,
 )
-from pyspark.sql import DataFrame, SparkSession, types
+from pyspark.sql import DataFrame, Observation, SparkSession, types
 from pyspark.sql import functions as sf
 from stock import setting
 from test_skew_join import TECHNIQUES
@@ -174,6 +174,16 @@ def test_orders_by_any_column(sides: tuple[DataFrame, DataFrame], name: str) -> 
         assert_same_rows(
             newest.select("k", "s"), skewext.latest(left, "k", by="a.b").select("k", "s")
         )
+
+
+def test_observations_of_inputs(sides: tuple[DataFrame, DataFrame]) -> None:
+    left, right = sides
+    for join in (skewext.multi_full_join, skewext.skew_join):
+        seen = Observation()
+        join(left.observe(seen, sf.count(sf.lit(1)).alias("n")), right, on="k").where(
+            "k > 3"
+        ).collect()
+        assert seen.get == {"n": 60}
 
 
 def test_query_report(spark: SparkSession, sides: tuple[DataFrame, DataFrame]) -> None:
