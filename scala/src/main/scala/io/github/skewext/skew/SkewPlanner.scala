@@ -59,11 +59,15 @@ object SkewPlanner {
       settings: SkewSettings,
       output: IndexedSeq[PartitionOutput] = IndexedSeq.empty)
       : Either[SkewReason, Seq[PartitionSplit]] =
-    decide(inputs.map(_.weighed), settings, output, FileLimit.mostTasks(inputs, settings, output))
+    decide(
+      inputs.map(_.weighed).toIndexedSeq,
+      settings,
+      output,
+      FileLimit.mostTasks(inputs, settings, output))
       .map(_.map(inBytesOf(_, inputs)))
 
   private def decide(
-      inputs: Seq[SkewInput],
+      inputs: IndexedSeq[SkewInput],
       settings: SkewSettings,
       output: IndexedSeq[PartitionOutput],
       mostTasks: Int => Int): Either[SkewReason, Seq[PartitionSplit]] = {

@@ -124,20 +124,64 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
       case SplitOperator(_) =>
       case join @ (_: MultiFullJoinExec | _: SpineJoinExec | BuiltinShuffledJoin(_))
           if !isSplitBySpark(join) =>
-        split(join, placeIn(plan)).flatMap(put(whole, join, _)) match {
+        val described = for {
+          joined <- describe(join)
+          inputs <- partitionedInputs(joined)
+        } yield (joined, inputs)
+        val splits = described.flatMap { case (joined, inputs) =>
+          split(join, joined, inputs, placeIn(plan))
+        }
+        splits.flatMap(put(whole, join, _)) match {
           case Right(newPlan) =>
             logDebug(s"Splits skewed partitions of ${join.simpleStringWithNodeId()}")
             whole = newPlan
           case Left(reason) =>
-            // Without its shuffles, nothing is known of the join yet.
-            if (!join.exists(_.isInstanceOf[Exchange])) SkewReason.set(join, reason)
-            logDebug(s"Leaves ${join.simpleStringWithNodeId()} whole: ${reason.text}")
-            join.children.foreach(visit)
+            leaveWhole(join, reason)
+            described match {
+              case Right((_, inputs)) if isNoneSkewed(splits, inputs) =>
+                join.children.foreach(visitBelow(join, inputs.map(_.plan), _))
+              case _ => join.children.foreach(visit)
+            }
         }
       case _ => node.children.foreach(visit)
     }
+    // The joins of a chain without skew have the same inputs, so they are not described again: a
+    // chain of N joins would be described N times.
+    def visitBelow(chain: SparkPlan, inputs: Seq[SparkPlan], node: SparkPlan): Unit = node match {
+      case input if inputs.exists(_ eq input) => visit(input)
+      case join @ BuiltinShuffledJoin(_) if thresholds(join) != thresholds(chain) => visit(join)
+      case other =>
+        if (BuiltinShuffledJoin.unapply(other).isDefined) {
+          leaveWhole(other, SkewReason.NotSkewed)
+        }
+        other.children.foreach(visitBelow(chain, inputs, _))
+    }
     visit(plan)
     whole
+  }
+
+  protected def describe(join: SparkPlan): Either[SkewReason, JoinedInputs] = JoinedInputs.of(join)
+
+  private def leaveWhole(join: SparkPlan, reason: SkewReason): Unit = {
+    // Without its shuffles, nothing is known of the join yet.
+    if (!join.exists(_.isInstanceOf[Exchange])) SkewReason.set(join, reason)
+    logDebug(s"Leaves ${join.simpleStringWithNodeId()} whole: ${reason.text}")
+  }
+
+  /**
+   * Whether no join of some of these inputs is skewed, either. The size of an input is compared
+   * with a threshold of that input alone. An estimated output is not: that of fewer inputs may be
+   * skewed though that of all is not.
+   */
+  private def isNoneSkewed(
+      splits: Either[SkewReason, Seq[SparkPlan]],
+      inputs: Seq[PartitionedInput]): Boolean =
+    splits == Left(SkewReason.NotSkewed) && inputs.forall(_.sketch.isEmpty)
+
+  /** The settings that decide whether an input is skewed. A hint may change them for one join. */
+  private def thresholds(join: SparkPlan): (Double, Long) = {
+    val own = settings(join)
+    (own.factor, own.thresholdBytes)
   }
 
   private def isSplitBySpark(join: SparkPlan): Boolean = join match {
@@ -146,9 +190,11 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
   }
 
   /** The possible replacements of the join, the best first. */
-  private def split(join: SparkPlan, place: SplitPlace): Either[SkewReason, Seq[SparkPlan]] = for {
-    joined <- JoinedInputs.of(join)
-    inputs <- partitionedInputs(joined)
+  private def split(
+      join: SparkPlan,
+      joined: JoinedInputs,
+      inputs: Seq[PartitionedInput],
+      place: SplitPlace): Either[SkewReason, Seq[SparkPlan]] = for {
     splits <- SkewPlanner
       .plan(
         joined.inputs.zip(inputs).map { case (i, input) => i.toSkewInput(input, inputs.head) },
