@@ -90,6 +90,15 @@ class PartitionOutputSuite extends AnyFunSuite {
     assert(KeyCounts.OfTask(0, new Array[Int](60000)).size === 0)
   }
 
+  test("a counter takes a byte at most, however full the table is") {
+    val cells = 1 << 16
+    for (every <- Seq(1, 2, 3, 7, 1000); count <- Seq(1, 100, 127)) {
+      val counts = Array.tabulate(cells)(cell => if (cell % every == 0) count else 0)
+      assert(KeyCounts.OfTask(0, counts).size <= cells)
+    }
+    assert(KeyCounts.OfTask(0, Array.tabulate(cells)(_ % 2)).size === cells)
+  }
+
   test("a map task that ran twice counts once") {
     val small = SketchLayout(2, 4)
     def ofTask(mapTask: Int, count: Int): KeyCounts = {
@@ -102,6 +111,8 @@ class PartitionOutputSuite extends AnyFunSuite {
     Seq(ofTask(0, 1), ofTask(5, 10), ofTask(0, 1), ofTask(5, 10), ofTask(64, 100)).foreach { task =>
       assert(!task.isZero)
       sums.merge(task)
+      // Listeners keep the other one for some time.
+      assert(task.isZero)
     }
     assert(sums.value.toSeq === Seq.fill(small.size)(111))
     // What is sent to a task has nothing in it.

@@ -31,8 +31,14 @@ final class KeyCounts(val layout: SketchLayout)
 
   override def add(counts: KeyCounts.OfTask): Unit = ofTask = Some(counts)
 
+  /**
+   * Also drops the counters of the other accumulator. Spark keeps that one in the event of the task's
+   * end, until each listener has processed the event.
+   */
   override def merge(other: AccumulatorV2[KeyCounts.OfTask, Array[Int]]): Unit = other match {
-    case counts: KeyCounts => counts.ofTask.foreach(addUp)
+    case counts: KeyCounts =>
+      counts.ofTask.foreach(addUp)
+      counts.ofTask = None
     case _ => throw new IllegalArgumentException(s"Not counts of keys: ${other.getClass.getName}")
   }
 
@@ -73,8 +79,8 @@ object KeyCounts {
   /**
    * The counters of one map task.
    *
-   * @param bytes for each counter that is not 0, its distance to the previous one, and its value, in
-   *              Hadoop's variable length: one byte for most of them.
+   * @param bytes the counters in Hadoop's variable length: one byte up to 127. A run of zeros is its
+   *              length, negated. Zeros at the end are left out.
    */
   final class OfTask(val mapTask: Int, bytes: Array[Byte]) extends Serializable {
 
@@ -82,10 +88,15 @@ object KeyCounts {
 
     def addTo(sums: Array[Int]): Unit = {
       val in = new DataInputStream(new ByteArrayInputStream(bytes))
-      var cell = -1
+      var cell = 0
       while (in.available() > 0) {
-        cell += WritableUtils.readVInt(in)
-        sums(cell) += WritableUtils.readVInt(in)
+        val next = WritableUtils.readVInt(in)
+        if (next < 0) {
+          cell -= next
+        } else {
+          sums(cell) += next
+          cell += 1
+        }
       }
     }
   }
@@ -94,13 +105,15 @@ object KeyCounts {
     def apply(mapTask: Int, counts: Array[Int]): OfTask = {
       val bytes = new ByteArrayOutputStream(1024)
       val out = new DataOutputStream(bytes)
-      var last = -1
+      var zeros = 0
       var cell = 0
       while (cell < counts.length) {
-        if (counts(cell) != 0) {
-          WritableUtils.writeVInt(out, cell - last)
+        if (counts(cell) == 0) {
+          zeros += 1
+        } else {
+          if (zeros > 0) WritableUtils.writeVInt(out, -zeros)
           WritableUtils.writeVInt(out, counts(cell))
-          last = cell
+          zeros = 0
         }
         cell += 1
       }
