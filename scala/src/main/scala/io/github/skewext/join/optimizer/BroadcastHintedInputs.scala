@@ -25,7 +25,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
  * A required input is joined below instead, where Spark's chain would join it before it shuffles.
  *
  * All keys of the result must be keys of the other inputs, so one of those must be required. Where all
- * required inputs have the hint, the largest of them is not broadcast.
+ * required inputs have the hint, the [[LargestInput largest]] of them is not broadcast.
  */
 object BroadcastHintedInputs extends Rule[LogicalPlan] {
 
@@ -89,7 +89,7 @@ object BroadcastHintedInputs extends Rule[LogicalPlan] {
   /** Why the input cannot be broadcast. */
   private def obstacle(join: MultiFullJoin, i: Int): Option[String] = {
     val required = join.roles.indices.filter(join.roles(_) == Required)
-    lazy val largest = required.maxBy(join.children(_).stats.sizeInBytes)
+    lazy val largest = LargestInput.of(join, required)
     if (required.forall(_ == i)) {
       Some("no other input is required, so its keys without a match are in the result")
     } else if (required.forall(isHinted(join, _)) && i == largest) {

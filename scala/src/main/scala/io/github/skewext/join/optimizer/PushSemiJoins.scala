@@ -21,7 +21,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, LEFT_SEMI_OR_ANTI_
  * :  +- b (v2, optional)                   :  +- c
  * +- c (x)                                 +- b
  * }}}
- * If several inputs qualify, the largest is chosen.
+ * If several inputs qualify, the [[LargestInput largest]] is chosen.
  */
 object PushSemiJoins extends Rule[LogicalPlan] {
 
@@ -49,8 +49,7 @@ object PushSemiJoins extends Rule[LogicalPlan] {
       join.children(i).outputSet.intersect(right.outputSet).isEmpty &&
       join.mayReadKeys(i, condition)
     }
-    // A table that Spark has not scanned yet does not tell its size without some work.
-    if (owners.size < 2) owners.headOption
-    else Some(owners.maxBy(join.children(_).stats.sizeInBytes))
+    // The size of a single input is not needed, and may take time to compute.
+    if (owners.size < 2) owners.headOption else Some(LargestInput.of(join, owners))
   }
 }

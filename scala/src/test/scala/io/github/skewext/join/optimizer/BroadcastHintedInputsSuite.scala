@@ -8,6 +8,7 @@ import io.github.skewext.{MultiJoinTest, PythonApi}
 import org.apache.logging.log4j.Level
 
 import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, NO_BROADCAST_HASH, ResolvedHint}
+import org.apache.spark.sql.connector.catalog.InMemoryTableCatalog
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.functions._
@@ -261,6 +262,21 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
       check(three, broadcast = 1, shuffled = 2)
       val operator = explained(three).find(_.operators == Seq("MultiFullJoin")).get
       assert(operator.inputs.head.hint.exists(_.contains("no other input is required")))
+    }
+  }
+
+  test("of hinted tables whose sizes are not known yet, the first is not broadcast") {
+    withSQLConf("spark.sql.catalog.v2" -> classOf[InMemoryTableCatalog].getName) {
+      // In tests, Spark rejects a request for the size of such a table.
+      input(1, 200).writeTo("v2.t1").create()
+      withAdaptive {
+        val df = join("required", "required")(hinted(0), broadcast(spark.table("v2.t1")))
+        check(df, broadcast = 1, shuffled = 0)
+        val Seq(built) = collect(df.queryExecution.executedPlan) { case j: BroadcastHashJoinExec =>
+          j.right.output.map(_.name)
+        }
+        assert(built.contains("v1"))
+      }
     }
   }
 

@@ -8,6 +8,7 @@ import io.github.skewext.rules.SkewConf
 import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join}
 import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
+import org.apache.spark.sql.connector.catalog.InMemoryTableCatalog
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
@@ -283,6 +284,24 @@ class PushdownSuite extends MultiJoinTest {
     val semi = two.join(other, expr("k = y"), "left_semi")
     assert(semiJoined(semi) === Seq(false, true))
     assert(checkJoin(semi).nonEmpty)
+  }
+
+  test("pushes a semi join without the sizes of tables that are not scanned yet") {
+    withSQLConf("spark.sql.catalog.v2" -> classOf[InMemoryTableCatalog].getName) {
+      // In tests, Spark rejects a request for the size of such a table.
+      for (i <- Seq(0, 1)) {
+        input(i).writeTo(s"v2.t$i").create()
+      }
+      val other = input(3).selectExpr("w3 AS y")
+      for (sources <- Seq(
+          Seq(spark.table("v2.t0"), input(1)),
+          Seq(input(0), spark.table("v2.t1")))) {
+        val two = multiJoin(sources, Seq("k", "l"), roles = Seq("required", "required"))
+        val semi = two.join(other, expr("k = y"), "left_semi")
+        assert(semiJoined(semi) === Seq(true, false))
+        assert(checkJoin(semi).nonEmpty)
+      }
+    }
   }
 
   test("pushes a predicate with a subquery into one required input") {
