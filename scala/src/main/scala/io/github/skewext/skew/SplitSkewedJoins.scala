@@ -145,16 +145,15 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
         }
       case _ => node.children.foreach(visit)
     }
-    // The joins of a chain without skew have the same inputs, so they are not described again: a
+    // The joins of a chain without skew have some of its inputs, so they are not described again: a
     // chain of N joins would be described N times.
     def visitBelow(chain: SparkPlan, inputs: Seq[SparkPlan], node: SparkPlan): Unit = node match {
       case input if inputs.exists(_ eq input) => visit(input)
       case join @ BuiltinShuffledJoin(_) if thresholds(join) != thresholds(chain) => visit(join)
-      case other =>
-        if (BuiltinShuffledJoin.unapply(other).isDefined) {
-          leaveWhole(other, SkewReason.NotSkewed)
-        }
-        other.children.foreach(visitBelow(chain, inputs, _))
+      case join @ BuiltinShuffledJoin(_) =>
+        leaveWhole(join, SkewReason.NotSkewed)
+        join.children.foreach(visitBelow(chain, inputs, _))
+      case other => other.children.foreach(visitBelow(chain, inputs, _))
     }
     visit(plan)
     whole
