@@ -42,7 +42,7 @@ class ChainsWithoutSkewSuite extends SkewTest {
     l.join(right.hint("merge"), col("k0") === col(s"k$i"), how)
 
   test("a chain without skew is described once, and each of its joins has the reason") {
-    val n = 60
+    val n = 30
     // Generated code hides the chain in the executed plan.
     withSQLConf("spark.sql.codegen.wholeStage" -> "false") {
       val one = skewed(0, 20, maps = 2)
