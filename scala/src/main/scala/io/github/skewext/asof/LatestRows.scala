@@ -5,7 +5,6 @@ import io.github.skewext.rules.HasOperator
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
-import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
 import org.apache.spark.sql.execution.SparkPlan
 
 /**
@@ -21,9 +20,6 @@ case class LatestRows(keys: Seq[Expression], order: Seq[SortOrder], child: Logic
   override def output: Seq[Attribute] = child.output
 
   override def maxRows: Option[Long] = child.maxRows
-
-  // Lets skewext's rules run, which skip plans without a join.
-  override protected val nodePatterns: Seq[TreePattern] = Seq(JOIN)
 
   override protected lazy val validConstraints: ExpressionSet = child.constraints
 

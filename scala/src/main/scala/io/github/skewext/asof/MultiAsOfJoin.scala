@@ -8,7 +8,6 @@ import io.github.skewext.stable.{ComparedByBytes, KeptInPlace}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.internal.SQLConf
@@ -55,9 +54,6 @@ case class MultiAsOfJoin(
     expressions.forall(_.deterministic) && children.forall(KeptInPlace.isDeterministic)
 
   override def maxRows: Option[Long] = spine.maxRows
-
-  // Lets skewext's rules run, which skip plans without a join.
-  override protected val nodePatterns: Seq[TreePattern] = Seq(JOIN)
 
   override protected lazy val validConstraints: ExpressionSet = spine.constraints
 

@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.{Inner, LeftAnti, LeftOuter, LeftSemi}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, FILTER, JOIN, PLAN_EXPRESSION, TreePattern}
+import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, FILTER, JOIN, PLAN_EXPRESSION}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -67,10 +67,6 @@ case class MultiFullJoin(
     if (statsCache.isEmpty) statsCache = Some(MultiJoinEstimation(this))
     statsCache.get
   }
-
-  // Spark's rules for joins match the class of Spark's join, so the pattern does not activate them
-  // here. It lets skewext's rules skip plans without a join.
-  override protected val nodePatterns: Seq[TreePattern] = Seq(JOIN)
 
   /**
    * Predicates that hold for every output row: those of required inputs. Without a required input,

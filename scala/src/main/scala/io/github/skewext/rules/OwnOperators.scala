@@ -7,11 +7,19 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
 import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
 import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan, SparkStrategy}
 
 /** A logical node of skewext. */
-trait OwnNode extends LogicalPlan
+trait OwnNode extends LogicalPlan {
+
+  /**
+   * By it the rules of skewext find the node, and skip plans without one. It activates no rule of
+   * Spark's, as they match the classes of Spark's joins.
+   */
+  override protected val nodePatterns: Seq[TreePattern] = Seq(JOIN)
+}
 
 /** A logical node of skewext that nothing but its own operator can execute. */
 trait HasOperator extends OwnNode {

@@ -1,6 +1,7 @@
 package io.github.skewext.stable
 
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.xml.XPathExtract
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 
@@ -46,11 +47,15 @@ private[skewext] object CannotFail {
    * ANSI mode though the session is not.
    */
   def failsInEachMode(e: Expression): Boolean = e match {
-    case _: ToNumber | _: Sequence | _: CreateMap | _: MapFromArrays | _: MapFromEntries |
-        _: MapConcat | _: TransformKeys | _: UTCTimestamp =>
+    case _: ToNumber | _: Sequence | _: Slice | _: CreateMap | _: MapFromArrays |
+        _: MapFromEntries | _: MapConcat | _: StringToMap | _: TransformKeys | _: UTCTimestamp |
+        _: SecondsToTimestamp | _: MillisToTimestamp | _: FormatString | _: BitwiseGet |
+        _: XPathExtract | _: JsonToStructs | _: CsvToStructs =>
       true
+    case e @ (_: RLike | _: RegExpExtractBase | _: RegExpReplace) =>
+      !e.children.tail.forall(_.foldable)
     // Spark 3.5 refuses texts that its older parser reads otherwise.
-    case _: GetTimestamp | _: UnixTime | _: DateFormatClass | _: FromUnixTime =>
+    case _: GetTimestamp | _: UnixTime =>
       SQLConf.get.legacyTimeParserPolicy.toString == "EXCEPTION"
     case ElementAt(of, index, _, _) if of.dataType.isInstanceOf[ArrayType] =>
       !index.foldable || index.eval() == 0 || isAnsi(e)

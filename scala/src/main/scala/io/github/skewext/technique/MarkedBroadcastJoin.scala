@@ -8,7 +8,6 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Statistics}
 import org.apache.spark.sql.catalyst.plans.{FullOuter, JoinType, LeftOuter, RightOuter}
-import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
 import org.apache.spark.sql.execution.SparkPlan
 
 /**
@@ -57,8 +56,6 @@ case class MarkedBroadcastJoin(
   /** Both sides. Spark's default is the product of all three inputs. */
   override def stats: Statistics =
     Statistics(sizeInBytes = large.stats.sizeInBytes + small.stats.sizeInBytes)
-
-  override protected val nodePatterns: Seq[TreePattern] = Seq(JOIN)
 
   override protected def stringArgs: Iterator[Any] =
     Iterator(largeKeys, smallKeys, joinType, smallSide)

@@ -20,10 +20,7 @@ object PropagateEmptyInputs extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     MultiFullJoin.markWithHiddenIds(plan)
     plan.transformUpWithPruning(_.containsPattern(JOIN)) { case join: MultiFullJoin =>
-      // An empty input that the query observes stays, as in Spark.
-      val isEmpty = join.children.map { input =>
-        input.maxRows.contains(0L) && !input.exists(_.isInstanceOf[CollectMetrics])
-      }
+      val isEmpty = join.children.map(hasNoRows)
       val (empty, others) = isEmpty.indices.partition(isEmpty)
       if (comesOutEmpty(join, isEmpty)) join.empty
       else if (empty.nonEmpty && join.indicator.isEmpty && join.mayBecome(others)) {
@@ -31,6 +28,10 @@ object PropagateEmptyInputs extends Rule[LogicalPlan] {
       } else join
     }
   }
+
+  /** An empty input that the query observes stays, as in Spark. */
+  private def hasNoRows(input: LogicalPlan): Boolean =
+    input.maxRows.contains(0L) && !input.exists(_.isInstanceOf[CollectMetrics])
 
   private def comesOutEmpty(join: MultiFullJoin, isEmpty: Seq[Boolean]): Boolean = {
     val shown = join.roles.indices.filter(join.roles(_).isShown)
@@ -56,7 +57,7 @@ object PropagateEmptyInputs extends Rule[LogicalPlan] {
     private def wroteNothing(plan: LogicalPlan): Boolean = plan match {
       case LogicalQueryStage(_, stage: QueryStageExec) =>
         stage.isMaterialized && stage.getRuntimeStatistics.rowCount.contains(BigInt(0))
-      case other => other.maxRows.contains(0L) && !other.exists(_.isInstanceOf[LogicalQueryStage])
+      case other => hasNoRows(other) && !other.exists(_.isInstanceOf[LogicalQueryStage])
     }
   }
 }

@@ -34,7 +34,8 @@ case class SplitSpine(splits: SkewSplits) extends SplitInputs {
         new MultiZipRDD[InternalRow](
           join.session.sparkContext,
           Seq(all, found),
-          areReads = Seq(MultiZipRDD.isRead(join.children(i)), true),
+          // One of them is opened, and at once.
+          areReads = Seq(true, true),
           (task, either) => either(if (ofTasks(task)) 1 else 0)())
       }
     }

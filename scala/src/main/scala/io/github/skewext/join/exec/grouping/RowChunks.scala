@@ -106,6 +106,8 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
    * Returns false if it cannot get all of it.
    */
   def reserve(bytes: Long): Boolean = {
+    // After the end of the task nothing would free it.
+    checkIntact()
     reserved += acquireMemory(bytes)
     reserved >= bytes
   }
