@@ -211,6 +211,7 @@ class RepeatableOperatorsSuite extends TechniqueTest with AsOfTest {
     "FlatMapGroupsInRWithArrowExec MapPartitionsInRWithArrowExec MapPartitionsExternalUDFExec",
     // The end of a plan, or a part of a command or of planning.
     "CollectTailExec DataWritingCommandExec ExecutedCommandExec WriteFilesExec MultiResultExec",
+    "BegunBroadcast",
     "MergeRowsExec ExplainOnlySparkPlan PlanLater DebugExec SkewJoinChildWrapper",
     "WriteToContinuousDataSourceExec",
     // Of streams, of sessions, of storage partitions; reports and parts of ours; new in Spark 4.3.
