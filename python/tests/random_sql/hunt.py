@@ -19,7 +19,6 @@ from random_sql.coverage import Tally
 from random_sql.decks import Deck
 from random_sql.engines import Answer, Engines
 from random_sql.formats import LAKE_SINKS, LAKE_SOURCES
-from random_sql.forms import PANDAS_FORMS
 from random_sql.found import Found
 from random_sql.generate import Generator
 from random_sql.reduce import Example, reduced
@@ -27,7 +26,7 @@ from random_sql.report import report
 from random_sql.scope import tables_of
 from random_sql.settings import PARQUET_BATCHES, random_settings
 from random_sql.sinks import HAS_PANDAS, PANDAS_SINKS, PYTHON_SINKS, SINKS, Rows, agree
-from random_sql.tables import TableMaker
+from random_sql.tables import Table, TableMaker
 
 #: Queries over the same tables.
 BATCH = 12
@@ -62,7 +61,7 @@ class Plan:
     @property
     def forms(self) -> dict[str, int]:
         """Where tables are stored, other than with Spark alone."""
-        pandas = PANDAS_FORMS if self.pandas else {}
+        pandas = forms.PANDAS_FORMS if self.pandas else {}
         return {**pandas, **(LAKE_SOURCES if self.lakehouse else {})}
 
     @property
@@ -123,15 +122,19 @@ def examples(
                 yield example, f"--seed {plan.seed} --first {number} --count 1{extra}"
 
 
+def _tables_read(example: Example) -> list[Table]:
+    names = tables_of(example.query)
+    return [table for table in example.tables if table.name in names]
+
+
 def _possible(example: Example) -> Example:
     """The example, changed where stock Spark itself would fail or hang."""
-    read = tables_of(example.query)
-    tables = [table for table in example.tables if table.name in read]
+    tables = _tables_read(example)
     # Since 4.2 two Python functions in one task can hang.
     if (
         IS_SINCE_42
         and example.sink in PYTHON_SINKS
-        and any("python udf" in t.layers or t.form in PANDAS_FORMS for t in tables)
+        and any("python udf" in t.layers or t.form in forms.PANDAS_FORMS for t in tables)
     ):
         example = replace(example, sink="collect")
     # A cache that was planned for batches of a file, and is filled when there are none.
@@ -145,8 +148,7 @@ def kinds_of(
     example: Example, answer: Answer | None = None
 ) -> Mapping[str, Sequence[str] | set[str] | frozenset[str]]:
     """The kinds of a query, by dimension."""
-    read = tables_of(example.query)
-    tables = [table for table in example.tables if table.name in read]
+    tables = _tables_read(example)
     found = {
         coverage.SOURCES: {kind for t in tables for kind in forms.kinds(t.form, t.layers)},
         coverage.SURROUNDINGS: surroundings.kinds_of(example.query),

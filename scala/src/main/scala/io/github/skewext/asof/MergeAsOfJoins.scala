@@ -55,10 +55,7 @@ object MergeAsOfJoins extends Rule[LogicalPlan] with AliasHelper {
         .forall(_.subsetOf(lower.spine.outputSet)) &&
       !versions.exists(_.outputSet.exists(ids.contains)) &&
       // Such a subquery must have other columns than the versions.
-      !list.exists(_.exists {
-        case subquery: SubqueryExpression => subquery.isCorrelated
-        case _ => false
-      })
+      !list.exists(SubqueryExpression.hasCorrelatedSubquery)
     if (isSame) {
       val both = lower.copy(
         children = lower.children ++ versions,

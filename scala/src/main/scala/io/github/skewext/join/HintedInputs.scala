@@ -1,11 +1,13 @@
 package io.github.skewext.join
 
+import io.github.skewext.rules.CanonicalOnce
+
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
 import org.apache.spark.sql.internal.SQLConf
 
 /** A join with hints of its inputs. They are a part of the node, as in Spark's `Join`. */
-private[skewext] trait HintedInputs extends LogicalPlan {
+private[skewext] trait HintedInputs extends LogicalPlan with CanonicalOnce[LogicalPlan] {
 
   /** The join hint of each input, or empty. */
   def hints: Seq[Option[HintInfo]]
@@ -57,9 +59,7 @@ private[skewext] trait HintedInputs extends LogicalPlan {
 
   /** A hint changes nothing about the rows: a cached join without it is the same. */
   override protected def doCanonicalize(): LogicalPlan =
-    if (isCanonicalizedPlan) this
-    else if (hints.isEmpty) super.doCanonicalize()
-    else withoutHints.canonicalized
+    if (hints.isEmpty || isCanonicalizedPlan) super.doCanonicalize() else withoutHints.canonicalized
 }
 
 private[skewext] object HintedInputs {

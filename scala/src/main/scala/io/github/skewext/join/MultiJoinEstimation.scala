@@ -100,9 +100,7 @@ private[skewext] object MultiJoinEstimation {
       if of.forall(_._2.exists(_.distinctCount.isDefined))
       all = of.map(_._2.get)
       required = of.collect { case (Required, stat) => stat.get }
-      counted =
-        if (required.isEmpty) all
-        else Seq(required.reduce((a, b) => if (keysOf(a) <= keysOf(b)) a else b))
+      counted = if (required.isEmpty) all else Seq(required.minBy(keysOf))
       (min, max) <- range(counted, join.keyOutput(j).dataType)
     } yield {
       val nulls = if (required.isEmpty) all.flatMap(_.nullCount).sum else BigInt(0)
@@ -128,12 +126,8 @@ private[skewext] object MultiJoinEstimation {
       case _: StringType | BinaryType => Some((None, None))
       case _: NumericType | DateType | TimestampType | BooleanType
           if least.size == filled.size && greatest.size == filled.size =>
-        def isLess(a: Any, b: Any) =
-          EstimationUtils.toDouble(a, keyType) < EstimationUtils.toDouble(b, keyType)
-        Some(
-          (
-            least.reduceOption((a, b) => if (isLess(b, a)) b else a),
-            greatest.reduceOption((a, b) => if (isLess(a, b)) b else a)))
+        val order = Ordering.by((key: Any) => Double.box(EstimationUtils.toDouble(key, keyType)))
+        Some((least.reduceOption(order.min(_, _)), greatest.reduceOption(order.max(_, _))))
       case _ => None
     }
   }

@@ -2,7 +2,7 @@ package io.github.skewext.technique
 
 import io.github.skewext.join.MultiJoinOutput
 import io.github.skewext.join.hint.{PlannedByTechnique, TechniqueHint}
-import io.github.skewext.rules.HasOperator
+import io.github.skewext.rules.{CanonicalOnce, HasOperator}
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
@@ -33,7 +33,8 @@ case class MarkedBroadcastJoin(
     smallSide: BuildSide,
     made: TechniqueHint.Made)
     extends PlannedByTechnique
-    with HasOperator {
+    with HasOperator
+    with CanonicalOnce[LogicalPlan] {
 
   override def children: Seq[LogicalPlan] = Seq(large, small, seen)
 
@@ -45,10 +46,6 @@ case class MarkedBroadcastJoin(
       joinType,
       smallSide,
       isCanonicalizedPlan)
-
-  /** A canonical node stays the same, as the id of `rowId` is its position in the original. */
-  override protected def doCanonicalize(): LogicalPlan =
-    if (isCanonicalizedPlan) this else super.doCanonicalize()
 
   // A row of the small side may match several rows of the large one, or none.
   override def maxRows: Option[Long] = None

@@ -2,6 +2,7 @@ package io.github.skewext.technique
 
 import java.util.concurrent.TimeUnit
 
+import io.github.skewext.rules.CanonicalOnce
 import io.github.skewext.stable.KeepsStableRows
 
 import org.apache.spark.broadcast.Broadcast
@@ -36,7 +37,8 @@ case class MarkedBroadcastJoinExec(
     rowId: Attribute,
     joinType: JoinType,
     smallSide: BuildSide)
-    extends KeepsStableRows {
+    extends KeepsStableRows
+    with CanonicalOnce[SparkPlan] {
 
   import MarkedBroadcastJoinExec._
 
@@ -50,9 +52,6 @@ case class MarkedBroadcastJoinExec(
       joinType,
       smallSide,
       isCanonicalizedPlan)
-
-  override protected def doCanonicalize(): SparkPlan =
-    if (isCanonicalizedPlan) this else super.doCanonicalize()
 
   override lazy val metrics: Map[String, SQLMetric] = Map(
     "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),

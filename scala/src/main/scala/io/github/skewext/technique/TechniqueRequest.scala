@@ -192,14 +192,8 @@ object TechniqueRequest {
   def called(join: Join): Option[TechniqueHint.Call] = join match {
     case ExtractEquiJoinKeys(joinType, leftKeys, rightKeys, _, _, _, _, _) =>
       // Spark's optimizer removes repeated comparisons.
-      val (left, right) = leftKeys
-        .zip(rightKeys)
-        .foldLeft(List.empty[(Expression, Expression)]) { case (seen, (l, r)) =>
-          val isSeen = seen.exists { case (a, b) => a.semanticEquals(l) && b.semanticEquals(r) }
-          if (isSeen) seen else (l, r) :: seen
-        }
-        .reverse
-        .unzip
+      val comparisons = ExpressionSet(leftKeys.zip(rightKeys).map { case (l, r) => EqualTo(l, r) })
+      val (left, right) = comparisons.toSeq.collect { case EqualTo(l, r) => (l, r) }.unzip
       Some(TechniqueHint.Call(joinType, KeyColumn.of(left, right).size))
     case _ => None
   }

@@ -2,7 +2,7 @@ package io.github.skewext.asof.exec
 
 import io.github.skewext.asof.AsOfMatch
 import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys, KeyOrder, UnsafeInputs}
-import io.github.skewext.join.exec.{InputRows, MultiJoinIterator, RowAssembler, TaskRows}
+import io.github.skewext.join.exec.{InputRows, KillCheck, RowAssembler, TaskRows}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
@@ -62,18 +62,6 @@ private[exec] trait SpineRows {
 
   /** The version that the row gets of a table, or null. Requested for one table after the other. */
   def version(input: Int): UnsafeRow
-}
-
-/** Ends a killed task. Reads of a shuffle do so, too, but searching rows in memory may take long. */
-private[exec] final class KillCheck(context: TaskContext) {
-  private[this] var steps = 0
-
-  def check(): Unit = {
-    if ((steps & MultiJoinIterator.StepsUnchecked - 1) == 0) checkNow()
-    steps += 1
-  }
-
-  def checkNow(): Unit = TaskInternals.endIfKilled(context)
 }
 
 /** The output rows of one partition. */

@@ -1,7 +1,7 @@
 package io.github.skewext.asof.exec
 
-import io.github.skewext.join.exec.KeyFilter
 import io.github.skewext.join.exec.grouping.{GroupingSettings, SpillableRows, UnsafeInputs}
+import io.github.skewext.join.exec.{KeyFilter, KillCheck}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow

@@ -1,5 +1,6 @@
 package io.github.skewext.asof.exec
 
+import io.github.skewext.join.exec.KillCheck
 import io.github.skewext.join.exec.grouping.{HashedGroups, KeyOrder}
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow

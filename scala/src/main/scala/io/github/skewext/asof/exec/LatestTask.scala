@@ -1,7 +1,7 @@
 package io.github.skewext.asof.exec
 
-import io.github.skewext.join.exec.TaskRows
 import io.github.skewext.join.exec.grouping.{GroupingSettings, HashedGroups, JoinKeys, KeyOrder, RowChunks, SpillableRows, UnsafeInputs}
+import io.github.skewext.join.exec.{KillCheck, TaskRows}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError

@@ -3,7 +3,7 @@ package io.github.skewext.join.exec
 import io.github.skewext.join.exec.MultiFullJoinExec.NoOrder
 import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys, KeyOrder}
 import io.github.skewext.join.{InputRole, MultiFullJoin, MultiJoinOutput, RewrittenJoins}
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.rules.{CanonicalOnce, SkewConf}
 import io.github.skewext.shuffle.ReadsBulkRows
 import io.github.skewext.stable.KeepsStableRows
 
@@ -19,7 +19,11 @@ import org.apache.spark.sql.skewext.SqlInternals
  * and build columns from them. [[MultiFullJoin]] describes the parameters. Each operator declares
  * all of them, because Spark would not find expressions in a common parameter object.
  */
-abstract class MultiJoinExec extends CombinationCodegen with KeepsStableRows with ReadsBulkRows {
+abstract class MultiJoinExec
+    extends CombinationCodegen
+    with KeepsStableRows
+    with CanonicalOnce[SparkPlan]
+    with ReadsBulkRows {
 
   def keys: Seq[Seq[Expression]]
   def keyColumns: Seq[Seq[Attribute]]
@@ -42,9 +46,6 @@ abstract class MultiJoinExec extends CombinationCodegen with KeepsStableRows wit
   override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
 
   override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
-
-  override protected def doCanonicalize(): SparkPlan =
-    if (isCanonicalizedPlan) this else super.doCanonicalize()
 
   override def output: Seq[Attribute] = allColumns
 

@@ -81,8 +81,7 @@ private[skewext] final class MultiJoinIterator(
 
   private[this] val context = TaskContext.get()
 
-  /** Steps since the last check whether the task was killed. */
-  private[this] var unchecked = 0
+  private[this] val killed = new KillCheck(context)
 
   private[this] val end = TaskInternals.atEnd(context)(reportMetrics())
 
@@ -92,7 +91,7 @@ private[skewext] final class MultiJoinIterator(
   override def getRow: InternalRow = current
 
   override protected def advance(): Boolean = {
-    checkInterrupted()
+    killed.check()
     if (groups == null) {
       groups = task.ordered match {
         case Some(order) => orderedGroups(order)
@@ -113,7 +112,7 @@ private[skewext] final class MultiJoinIterator(
       return true
     }
     while (groups.nextGroup()) {
-      checkInterrupted()
+      killed.check()
       if (!groups.keyHasNull) numGroups += 1
       if (comesOut()) {
         combination.first = firstPresent()
@@ -128,18 +127,6 @@ private[skewext] final class MultiJoinIterator(
     if (gathered != null) gathered.close()
     end.run()
     false
-  }
-
-  /**
-   * Ends a killed task. Reads of a shuffle check this themselves, but returning rows from memory
-   * may take long.
-   */
-  private def checkInterrupted(): Unit = {
-    unchecked += 1
-    if (unchecked == MultiJoinIterator.StepsUnchecked) {
-      unchecked = 0
-      TaskInternals.endIfKilled(context)
-    }
   }
 
   private def orderedGroups(order: KeyOrder): KeySortedGroups = {
@@ -159,7 +146,7 @@ private[skewext] final class MultiJoinIterator(
 
   /** Opens the input that is drained next, and the one after it. Not after the end of the task. */
   private def openNext(): Unit = {
-    TaskInternals.endIfKilled(context)
+    killed.checkNow()
     drainOrder.slice(numDrained, numDrained + 2).foreach(open)
   }
 
@@ -176,7 +163,7 @@ private[skewext] final class MultiJoinIterator(
       val (added, wanted) = if (draining == slice) (sliceKeys, null) else (null, sliceKeys)
       rows += gathered.insertBlocks(draining, input, added, wanted)
       while (input.hasNext) {
-        checkInterrupted()
+        killed.check()
         val row = asUnsafe(draining, input.next())
         rows += 1
         if (!keys.hasNull(draining, row)) {
@@ -261,10 +248,6 @@ private[skewext] final class MultiJoinIterator(
     metrics.peakMemory.add(peakMemory)
     TaskInternals.reportPeakMemory(context, peakMemory)
   }
-}
-
-private[skewext] object MultiJoinIterator {
-  final val StepsUnchecked = 4096
 }
 
 /**

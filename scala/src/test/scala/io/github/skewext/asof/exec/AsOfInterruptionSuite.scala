@@ -2,7 +2,7 @@ package io.github.skewext.asof.exec
 
 import io.github.skewext.asof.{AsOfDirection, AsOfMatch}
 import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys, KeyOrder}
-import io.github.skewext.join.exec.{InputColumn, MultiJoinIterator, MultiJoinTaskTest}
+import io.github.skewext.join.exec.{InputColumn, KillCheck, MultiJoinTaskTest}
 
 import org.apache.spark.TaskKilledException
 import org.apache.spark.sql.skewext.{TestMemory, TestTask}
@@ -37,7 +37,7 @@ class AsOfInterruptionSuite extends MultiJoinTaskTest {
       "grouped" -> Some(GroupingSettings(sortAlways = false, Long.MaxValue, 4096)),
       "sorted" -> None)
   } test(s"a killed task ends while no row of the spine matches: $name inputs") {
-    val n = 2 * MultiJoinIterator.StepsUnchecked
+    val n = 2 * KillCheck.StepsUnchecked
     TestTask.run(TestMemory.limited(1 << 26)) { context =>
       var read = 0
       def spine = rows(Iterator.range(0, n).map { i =>
@@ -48,7 +48,7 @@ class AsOfInterruptionSuite extends MultiJoinTaskTest {
       })
       val joined = asOf(grouping)(0, Array(() => spine, () => rows(Iterator(-1L))))
       intercept[TaskKilledException](joined.hasNext)
-      if (grouping.isEmpty) assert(read <= MultiJoinIterator.StepsUnchecked + 1)
+      if (grouping.isEmpty) assert(read <= KillCheck.StepsUnchecked + 1)
     }
   }
 }

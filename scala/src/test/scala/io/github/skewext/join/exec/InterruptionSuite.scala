@@ -17,12 +17,12 @@ class InterruptionSuite extends MultiJoinTaskTest {
       val more = joined.map(_ => 1).take(1000000)
       var seen = 0
       intercept[TaskKilledException](more.foreach(seen += _))
-      assert(seen <= MultiJoinIterator.StepsUnchecked)
+      assert(seen <= KillCheck.StepsUnchecked)
     }
   }
 
   test("a killed task ends where no key comes out") {
-    val n = 4 * MultiJoinIterator.StepsUnchecked
+    val n = 4 * KillCheck.StepsUnchecked
     TestTask.run(TestMemory.limited(1 << 26)) { context =>
       val joined =
         join(Required, Excluded)(0, Array(() => rows(n, keys = n), () => rows(n, keys = n)))
