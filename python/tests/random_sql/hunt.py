@@ -21,6 +21,7 @@ from random_sql.engines import Answer, Engines
 from random_sql.formats import LAKE_SINKS, LAKE_SOURCES
 from random_sql.found import Found
 from random_sql.generate import Generator
+from random_sql.lakehouse import has
 from random_sql.reduce import Example, reduced
 from random_sql.report import report
 from random_sql.scope import tables_of
@@ -62,13 +63,16 @@ class Plan:
     def forms(self) -> dict[str, int]:
         """Where tables are stored, other than with Spark alone."""
         pandas = forms.PANDAS_FORMS if self.pandas else {}
-        return {**pandas, **(LAKE_SOURCES if self.lakehouse else {})}
+        return {**pandas, **self._of_lakehouse(LAKE_SOURCES)}
 
     @property
     def sinks(self) -> dict[str, int]:
         """All sinks there are."""
         pandas = PANDAS_SINKS if self.pandas else {}
-        return {**SINKS, **pandas, **(LAKE_SINKS if self.lakehouse else {})}
+        return {**SINKS, **pandas, **self._of_lakehouse(LAKE_SINKS)}
+
+    def _of_lakehouse(self, kinds: Mapping[str, int]) -> dict[str, int]:
+        return {kind: often for kind, often in kinds.items() if self.lakehouse and has(kind)}
 
 
 def hunt(engines: Engines, plan: Plan, tell: Callable[[str], None] = lambda _: None) -> Found:

@@ -170,7 +170,10 @@ class Sources:
             name = f"ice.db.{name}"
             writer = frame.writeTo(name).using("iceberg")
             if form in BY_FOLDER:
-                writer = writer.partitionedBy(sf.bucket(2, sf.col(rows.key)))
+                # Iceberg has no buckets of floating-point numbers.
+                family = rows.columns[0].kind.family
+                by = _folder(rows) if family == "double" else 0
+                writer = writer.partitionedBy(sf.bucket(2, sf.col(rows.columns[by].name)))
             writer.create()
         elif form.startswith("delta"):
             self._delta(form, rows, name, frame)
