@@ -286,10 +286,12 @@ wheel: jars $(WHEEL) ## The wheel, with the jars of all lines inside, in python/
 	@ls $(WHEEL)
 
 # The version and the changelog are changed by it, last of all; DRY_RUN=1 changes nothing.
+RELEASED := $(if $(DRY_RUN),$(if $(ALL_LINES),$(LINES),$(SPARK)),$(LINES))
 release: $(RELEASE_VENV)/.stamp $(VENV_STAMP) ## A release in target/release: VERSION=x.y.z, or DRY_RUN=1
+	for line in $(filter $(FROM_PYSPARK),$(RELEASED)); do \
+	  $(MAKE) --no-print-directory environment SPARK=$$line || exit; done
 	$(RELEASE_VENV)/bin/python build-tools/release/release.py \
-	  $(if $(DRY_RUN),--dry-run,$(NEW_VERSION)) $(if $(SKIP_TESTS),--skip-tests) \
-	  --lines $(if $(DRY_RUN),$(if $(ALL_LINES),$(LINES),$(SPARK)),$(LINES))
+	  $(if $(DRY_RUN),--dry-run,$(NEW_VERSION)) $(if $(SKIP_TESTS),--skip-tests) --lines $(RELEASED)
 
 # The steps of docker/Dockerfile and compose.yaml outside a container, with the wheel of WHEELS.
 docker-check: $(VENV_STAMP) ## Does the image work? Tried without Docker; WHEELS=python/dist

@@ -1,4 +1,4 @@
-"""The changelog of a release: a section made of what stands under "Unreleased"."""
+"""Texts of a release: a section made of what stands under "Unreleased", and who gets fixes."""
 
 from __future__ import annotations
 
@@ -25,6 +25,16 @@ def released(text: str, version: str, day: str) -> str:
     if f"## [{version}]" in text:
         raise ValueError(f"CHANGELOG.md has a section [{version}] already")
     return text.replace(_UNRELEASED, f"{_UNRELEASED}\n\n## [{version}] - {day}", 1)
+
+
+def supported(text: str, version: str) -> str:
+    """SECURITY.md with the minor version of a release as the one that gets fixes."""
+    major, minor, _ = parsed(version)
+    row = f"| {major}.{minor}.x | yes |"
+    changed, rows = re.subn(r"^\| \d+\.\d+\.x \| yes \|$", row, text, flags=re.M)
+    if rows != 1:
+        raise ValueError("SECURITY.md does not have one supported version")
+    return changed
 
 
 def notes(text: str, version: str, files: dict[str, str]) -> str:

@@ -23,7 +23,7 @@ from time import gmtime
 from xml.etree import ElementTree
 
 from bom import bill, sha256
-from changelog import notes, released
+from changelog import notes, released, supported
 from release_options import parse
 from versions import development_after, parsed, release_of
 
@@ -165,11 +165,14 @@ def dry_run(lines: list[str]) -> None:
 def release(version: str, lines: list[str], tests: bool) -> None:
     """Make the files, the commit and the tag; then begin the development of the next release."""
     check_tree(version)
-    texts = {name: (ROOT / name).read_text("utf-8") for name in ("version.txt", "CHANGELOG.md")}
+    names = ("version.txt", "CHANGELOG.md", "SECURITY.md")
+    texts = {name: (ROOT / name).read_text("utf-8") for name in names}
     changelog = released(texts["CHANGELOG.md"], version, datetime.date.today().isoformat())
+    security = supported(texts["SECURITY.md"], version)
     try:
         (ROOT / "version.txt").write_text(f"{version}\n", "utf-8")
         (ROOT / "CHANGELOG.md").write_text(changelog, "utf-8")
+        (ROOT / "SECURITY.md").write_text(security, "utf-8")
         if tests:
             run("make", "check", "test-ci")
         out = ROOT / "target" / "release"

@@ -11,7 +11,7 @@ from types import ModuleType
 from unittest.mock import Mock
 
 import pytest
-from changelog import notes, released, section
+from changelog import notes, released, section, supported
 from release_options import parse
 from versions import development_after, parsed, release_of
 
@@ -55,6 +55,11 @@ def test_unreleased_becomes_the_section_of_the_version() -> None:
 def test_what_is_refused(text: str, version: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         released(text, version, "2025-02-03")
+
+
+def test_one_supported_version_is_replaced() -> None:
+    with pytest.raises(ValueError, match="SECURITY.md"):
+        supported("| 0.1.x | yes |\n| 0.2.x | yes |\n", "0.3.0")
 
 
 def test_versions_are_compared_by_numbers() -> None:
@@ -114,6 +119,7 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setattr(release, "ROOT", tmp_path)
     (tmp_path / "version.txt").write_text("0.2.0.dev0\n")
     (tmp_path / "CHANGELOG.md").write_text(BEFORE)
+    (tmp_path / "SECURITY.md").write_text("| Version | Supported |\n|---|---|\n| 0.1.x | yes |\n")
     release.git("init", "--quiet")
     release.git("add", ".")
     release.git("commit", "--quiet", "-m", "All")
@@ -136,6 +142,7 @@ def test_a_release_is_followed_by_a_development_version(
     assert subjects == ["Begin 0.3.0.dev0", "Release 0.2.0", "All"]
     assert release.git("show", "v0.2.0:version.txt") == "0.2.0"
     assert "## [0.2.0] - " in release.git("show", "v0.2.0:CHANGELOG.md")
+    assert release.git("show", "v0.2.0:SECURITY.md").endswith("|---|---|\n| 0.2.x | yes |")
     assert (tmp_path / "version.txt").read_text() == "0.3.0.dev0\n"
     assert release.git("status", "--porcelain") == ""
 
@@ -206,3 +213,7 @@ def test_what_make_asks_for(
     options = parse(line.split("release.py", 1)[1].split())
     assert (options.version, options.dry_run, options.skip_tests) == (version, dry, skips)
     assert (len(options.lines) > 1) == several
+    # Those that are compiled by an environment's PySpark have it first.
+    before, _, _ = command.partition("release.py")
+    assert "environment SPARK=$line" in before
+    assert ("for line in ; do" in before) != several

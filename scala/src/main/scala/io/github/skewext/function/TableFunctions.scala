@@ -77,7 +77,7 @@ object TableFunctions {
     function(
       "skewext_write_bucketed",
       "TABLE(query), table, by, buckets, [sort, mode, partition_by, format, options]",
-      "Writes a bucketed table with one file per bucket, each time that its row is read.")(
+      "Writes a bucketed table with one file per bucket, once for each execution plan.")(
       Seq("table", "by", "buckets", "sort", "mode", "partition_by", "format", "options"))(
       writeBucketed),
     function(

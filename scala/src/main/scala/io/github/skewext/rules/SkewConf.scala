@@ -148,22 +148,22 @@ object SkewConf {
   val SHUFFLE_ENABLED = buildConf("spark.skewext.shuffle.enabled")
     .withAlternative(SHUFFLE_BULK_ROWS.key)
     .doc(
-      "When true, the exchanges directly below a multi-way join write and read columns or whole " +
-        "buffers of rows, and split joins read Spark's own exchanges by the buffer. Both take " +
-        "less CPU time per row. Whole buffers need Spark's own shuffle manager. If spark.plugins " +
-        "is set, Spark's own exchanges run.")
+      "When true, the exchanges directly below a multi-way join, an as-of join or latest write " +
+        "and read columns or whole buffers of rows, and split joins read Spark's own exchanges " +
+        "by the buffer. Both take less CPU time per row. Whole buffers need Spark's own shuffle " +
+        "manager. If spark.plugins is set, Spark's own exchanges run.")
     .version("0.3.0")
     .booleanConf
     .createWithDefault(true)
 
   val SHUFFLE_COLUMNS = switch(
     "spark.skewext.shuffle.columns.enabled",
-    "When true, the exchanges directly below a multi-way join write columns instead of rows, " +
-      "which takes less time and fewer bytes. It needs spark.skewext.shuffle.enabled, hash " +
-      "partitioning, and a vectorized scan or cached table with only filters and selected " +
-      "columns above it. Columns must be strings, binaries or values of up to eight bytes, and " +
-      "columns times partitions must not exceed 16384. Other exchanges write rows, and explain " +
-      "shows the reason.")
+    "When true, the exchanges directly below a multi-way join, an as-of join or latest write " +
+      "columns instead of rows, which takes less time and fewer bytes. It needs " +
+      "spark.skewext.shuffle.enabled, hash partitioning, and a vectorized scan or cached table " +
+      "with only filters and selected columns above it. Columns must be strings, binaries or " +
+      "values of up to eight bytes, and columns times partitions must not exceed 16384. Other " +
+      "exchanges write rows, and explain shows the reason.")
 
   val MULTI_JOIN_HASH_BITS = buildConf("spark.skewext.multiJoin.hashBits")
     .internal()
