@@ -16,6 +16,7 @@ from stock import QUICK_JVM
 import pyspark_skewext as skewext
 from random_sql.coverage import Coverage, merged
 from random_sql.engines import Engines
+from random_sql.found import Found
 from random_sql.hunt import Plan, hunt
 from random_sql.lakehouse import lakehouse
 
@@ -60,9 +61,13 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as home:
         spark = _session(Path(home), options.lakehouse)
         engines = Engines(spark, Path(home))
-        found = hunt(engines, plan, tell)
-        tell(str(found))
-        _print(found.to_dict(spark.version, options.seed), options.json)
+        found, version = Found(), spark.version
+        try:
+            hunt(engines, plan, tell, found)
+        finally:
+            # What ran counts, however the run ends.
+            tell(str(found))
+            _print(found.to_dict(version, options.seed), options.json)
         engines.close()
         spark.stop()
     return 1 if found.failures else 0

@@ -75,9 +75,14 @@ class Plan:
         return {kind: often for kind, often in kinds.items() if self.lakehouse and has(kind)}
 
 
-def hunt(engines: Engines, plan: Plan, tell: Callable[[str], None] = lambda _: None) -> Found:
-    """Run the queries of a plan; ends early after failures, or time."""
-    found = Found()
+def hunt(
+    engines: Engines,
+    plan: Plan,
+    tell: Callable[[str], None] = lambda _: None,
+    found: Found | None = None,
+) -> Found:
+    """Run the queries of a plan; ends early after failures, or time. Returns the counts given."""
+    found = found or Found()
     begin = told = time.monotonic()
     for number, (example, label) in enumerate(examples(engines, plan, found), 1):
         before, found.error = Counter(found.skipped), ""

@@ -23,6 +23,9 @@ from random_sql.tree import DUCK
 #: Rows of a file at most.
 ROWS_OF_FILE = 20
 
+#: The name of a folder whose rows have a null.
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
 #: Says which filter removes a row: none, or the one with this number.
 MARK = "z"
 JUNK = "junk"
@@ -285,11 +288,12 @@ def _parts(form: str, rows: Stored) -> Iterator[tuple[str, str]]:
         column = rows.columns[place].name
         for value in dict.fromkeys(each[place] for each in rows.rows):
             text = "NULL" if value is None else f"'{value}'"
-            folder = "__HIVE_DEFAULT_PARTITION__" if value is None else value
+            folder = NO_VALUE if value is None else value
             select = f"SELECT * EXCLUDE {column} FROM stored"
             yield f"{column}={folder}", f"{select} WHERE {column} IS NOT DISTINCT FROM {text}"
         if not rows.rows:
-            yield f"{column}=0", f"SELECT * EXCLUDE {column} FROM stored"
+            # A folder whose name fits each type.
+            yield f"{column}={NO_VALUE}", f"SELECT * EXCLUDE {column} FROM stored"
         return
     if form == "parquet, columns missing":
         # The second column that a value can be missing of: not the key that joins use most.

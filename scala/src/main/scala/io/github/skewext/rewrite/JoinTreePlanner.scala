@@ -9,8 +9,9 @@ import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.sql.catalyst.util.{METADATA_COL_ATTR_KEY, MetadataColumnHelper}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.DataType
+import org.apache.spark.sql.types.{DataType, Metadata, MetadataBuilder}
 
 /**
  * Plans a tree as one multi-way join, with the output columns of the tree.
@@ -104,6 +105,16 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
         throw new IllegalStateException(s"${a.sql} is no column of the multi-way join"))
     }
 
+  /**
+   * The metadata of a column without the marks of one that USING hides. Spark keeps aliases with
+   * such marks, also one of a column for itself, which a scan of a cached table takes for a column.
+   */
+  private def withoutMarks(column: Attribute): Metadata =
+    new MetadataBuilder()
+      .withMetadata(column.markAsAllowAnyAccess().metadata)
+      .remove(METADATA_COL_ATTR_KEY)
+      .build()
+
   private def named(out: Attribute, e: Expression): NamedExpression = {
     if (!DataTypeUtils.sameType(out.dataType, e.dataType)) {
       throw new IllegalStateException(
@@ -114,7 +125,7 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
       case _ =>
         // The original plan may know this, for example from `WHERE a.k IS NOT NULL`.
         val value = if (e.nullable && !out.nullable) KnownNotNull(e) else e
-        Alias(value, out.name)(out.exprId, out.qualifier, Some(out.metadata))
+        Alias(value, out.name)(out.exprId, out.qualifier, Some(withoutMarks(out)))
     }
   }
 

@@ -29,6 +29,22 @@ class RewriteChainRolesSuite extends RewriteTest {
     checkRewritten(s"SELECT * FROM $full JOIN t2 USING (k)")
   }
 
+  test("a cached table that remains alone has its own columns") {
+    withSQLConf(MinInputs -> "2") {
+      val cached = sql("SELECT k, l, v0 FROM t0").persist()
+      try {
+        cached.createOrReplaceTempView("cached")
+        sql("SELECT * FROM VALUES (1, 'x') AS b(k, l)").createOrReplaceTempView("one")
+        val df = checkRewritten(
+          """SELECT count(DISTINCT a.l) AS n FROM cached a FULL JOIN one b USING (k, l)
+            |WHERE a.k <> 5 GROUP BY k""".stripMargin)
+        assert(df.collect().nonEmpty)
+        assert(joins(df).isEmpty)
+        df.queryExecution.executedPlan.canonicalized
+      } finally cached.unpersist()
+    }
+  }
+
   test("rewrites inner, left and anti joins on one key") {
     withSQLConf(Mixed -> "true", "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
       def check(query: String, expected: String*): Unit = withClue(query) {
