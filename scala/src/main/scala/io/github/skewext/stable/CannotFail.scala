@@ -50,7 +50,11 @@ private[skewext] object CannotFail {
     case _: ToNumber | _: Sequence | _: Slice | _: CreateMap | _: MapFromArrays |
         _: MapFromEntries | _: MapConcat | _: StringToMap | _: TransformKeys | _: UTCTimestamp |
         _: SecondsToTimestamp | _: MillisToTimestamp | _: FormatString | _: BitwiseGet |
-        _: XPathExtract | _: JsonToStructs | _: CsvToStructs =>
+        _: XPathExtract | _: JsonToStructs | _: CsvToStructs | _: UnBase64 =>
+      true
+    case hex: Unhex => hex.failOnError
+    case Cast(text, _: DayTimeIntervalType | _: YearMonthIntervalType, _, _)
+        if text.dataType.isInstanceOf[StringType] =>
       true
     case e @ (_: RLike | _: RegExpExtractBase | _: RegExpReplace) =>
       !e.children.tail.forall(_.foldable)

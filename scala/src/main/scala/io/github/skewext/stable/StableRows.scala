@@ -2,6 +2,8 @@ package io.github.skewext.stable
 
 import scala.util.Try
 
+import io.github.skewext.rules.BegunBroadcast
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
@@ -41,6 +43,7 @@ object StableRows {
    */
   def areIn(plan: SparkPlan, columns: AttributeSet): Boolean = plan match {
     case stage: QueryStageExec => areIn(stage.plan, columns)
+    case BegunBroadcast(stage) => areIn(stage, columns)
     case ReusedExchangeExec(output, child) => areIn(child, sameColumns(output, child, columns))
     case adaptive: AdaptiveSparkPlanExec => areIn(adaptive.executedPlan, columns)
     // A cached block may be lost, and is then recomputed.

@@ -3,9 +3,11 @@ package io.github.skewext.asof
 import io.github.skewext.StoredTables
 import io.github.skewext.asof.exec.BroadcastAsOfJoinExec
 import io.github.skewext.explain.Explainer
+import io.github.skewext.join.SpreadNulls
 import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.SparkConf
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.functions.{broadcast, col, count, max, udf}
 import org.apache.spark.sql.internal.SQLConf
@@ -114,6 +116,19 @@ class AsOfBroadcastSuite extends AsOfTest with StoredTables {
       val plan = df.queryExecution.executedPlan
       assert(collect(plan) { case join: BroadcastHashJoinExec => join }.size === 1, plan)
       assert(!plan.toString.contains("BegunBroadcast"))
+    }
+  }
+
+  test("above a begun broadcast, rows with a null key are spread by their values") {
+    withSQLConf(Threshold -> "4KB", SkewConf.MULTI_JOIN_BROADCAST.key -> "false") {
+      val df = fullJoin("k")(joined("left", events, broadcast(a)), large, b)
+      checkJoin(df)
+      val plan = df.queryExecution.executedPlan
+      assert(collect(plan) { case join: BroadcastAsOfJoinExec => join }.size === 1, plan)
+      val values = exchanges(df).map(_.outputPartitioning).collect { case keys: Expression =>
+        keys.collect { case spread: SpreadNulls => spread.values }
+      }
+      assert(values.flatten.nonEmpty && values.flatten.forall(_.nonEmpty), plan)
     }
   }
 

@@ -69,6 +69,8 @@ class FailingKeysSuite extends RewriteTest {
     withSQLConf("spark.sql.ansi.enabled" -> "false") {
       for (key <- Seq(
           "to_number(raw.s, '999')",
+          "if(raw.s = '5', 5, length(unbase64(raw.s)))",
+          "extract(DAY FROM CAST(raw.s AS INTERVAL DAY))",
           "element_at(array(5, 7), CAST(raw.s = '5' AS INT))")) {
         val b = s"(SELECT CAST($key AS INT) AS k, v AS vb FROM raw JOIN valid ON raw.s = valid.s " +
           "WHERE raw.s = '5')"
