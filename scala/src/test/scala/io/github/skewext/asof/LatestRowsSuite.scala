@@ -4,18 +4,12 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter
 import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.{AnalysisException, DataFrame, Encoders, Row}
+import org.apache.spark.sql.{AnalysisException, DataFrame, Encoders}
 
 /** `latest`, against `row_number`. */
 class LatestRowsSuite extends AsOfTables {
 
   private val Ints = "array(-5, -3, 0, 1, 2, 7, 8, 11)"
-
-  test("DISTINCT of floating-point keys shows -0.0 as 0.0") {
-    val data = spark.sql("SELECT -0.0D AS d, 1 AS t")
-    val df = latest(data, "d")(col("t"))().select("d").distinct().selectExpr("string(d)")
-    checkAnswer(df, Row("0.0"))
-  }
 
   test("the latest row of each key, as by row_number") {
     val data = rows(1, 200, 5, Ints, "t")
