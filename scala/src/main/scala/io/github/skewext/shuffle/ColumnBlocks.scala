@@ -29,7 +29,7 @@ private final class ColumnBlocks(
 
   private[this] var batch: ColumnarBatch = _
   private[this] var batchRow = 0
-  private[this] var rowsAtOnce = ColumnBlocks.FewRows
+  private[this] var rowsAtOnce = 1
   private[this] var blocks: Iterator[(Int, Int, ByteBuilder)] = Iterator.empty
 
   override def hasNext: Boolean = {
@@ -84,8 +84,8 @@ private object ColumnBlocks {
   /** With fewer bytes, blocks save little. With more, the next batch is no longer in a cache. */
   private val Most = 32L << 20
 
-  // Rows and bytes of a batch that are added before the next check of the memory.
-  private val FewRows = 16
+  // Rows and bytes of a batch that are added before the next check of the memory. The first step
+  // has one row, because values may have any size.
   private val ManyRows = 1024
   private val AtOnce = 1L << 20
 }

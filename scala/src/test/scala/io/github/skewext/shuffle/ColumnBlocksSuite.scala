@@ -14,7 +14,7 @@ class ColumnBlocksSuite extends SharedSparkSession {
   private val numRows = 256
 
   /** The same text in each row, of which the batch has one copy. */
-  private def batchOf(text: UTF8String): ColumnarBatch = {
+  private def batchOf(text: UTF8String, numRows: Int = numRows): ColumnarBatch = {
     val texts = new ConstantColumnVector(numRows, StringType)
     texts.setUtf8String(text)
     val numbers = new OnHeapColumnVector(numRows, IntegerType)
@@ -43,6 +43,13 @@ class ColumnBlocksSuite extends SharedSparkSession {
     assert(rows === 2 * numRows)
     assert(sizes.map(_.toLong).sum > 2L * numRows * (1 << 20))
     // As much as is kept, what has come last, and a column's description.
+    assert(sizes.max < (32 << 20) + (16 << 20) + 1024)
+  }
+
+  test("the first rows of a task may have long strings") {
+    val text = UTF8String.fromBytes(Array.tabulate(8 << 20)(i => (32 + i % 95).toByte))
+    val (sizes, rows) = blocksOf(Iterator(batchOf(text, numRows = 16)))
+    assert(rows === 16)
     assert(sizes.max < (32 << 20) + (16 << 20) + 1024)
   }
 
