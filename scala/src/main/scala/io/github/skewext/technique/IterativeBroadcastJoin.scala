@@ -115,7 +115,7 @@ object IterativeBroadcastJoin extends SkewTechnique {
       val context = request.session.sparkContext
       val memory =
         if (context.isLocal) Runtime.getRuntime.maxMemory
-        else context.getConf.getSizeAsBytes("spark.executor.memory", "1g")
+        else SqlInternals.executorMemory(context.getConf)
       val needed = size / (memory * MemoryShare).toLong.max(1) + 1
       if (BroadcastLimit.isKnown(size)) needed.min(chunks).toInt else 1
     }

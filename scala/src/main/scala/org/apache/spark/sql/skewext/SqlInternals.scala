@@ -2,6 +2,7 @@ package org.apache.spark.sql.skewext
 
 import scala.util.Try
 
+import org.apache.spark.internal.config.EXECUTOR_MEMORY
 import org.apache.spark.sql.catalyst.analysis.{NoSuchDatabaseException, NoSuchNamespaceException, NoSuchTableException}
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.optimizer.{EliminateResolvedHint, NormalizeFloatingNumbers}
@@ -14,7 +15,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 import org.apache.spark.util.{ThreadUtils, Utils}
-import org.apache.spark.{PartitionIdPassthrough, Partitioner}
+import org.apache.spark.{PartitionIdPassthrough, Partitioner, SparkConf}
 
 /** Calls of `private[sql]` members that need no class of their own. */
 object SqlInternals {
@@ -73,6 +74,9 @@ object SqlInternals {
   /** The results of `f` in the same order. Separate threads compute several at a time. */
   def inThreads[A, B](all: Seq[A], name: String, threads: Int)(f: A => B): Seq[B] =
     ThreadUtils.parmap(all, name, threads)(f)
+
+  /** The memory of an executor in bytes. The setting is in MiB if it has no unit. */
+  def executorMemory(conf: SparkConf): Long = conf.get(EXECUTOR_MEMORY) << 20
 
   /** What Spark does with secrets in texts of plans. */
   def redacted(conf: SQLConf): String => String = Utils.redact(conf.stringRedactionPattern, _)
