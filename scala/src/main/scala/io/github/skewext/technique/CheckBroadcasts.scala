@@ -2,10 +2,13 @@ package io.github.skewext.technique
 
 import io.github.skewext.rules.SkewConf
 
+import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.ExchangeQueryStageExec
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
+import org.apache.spark.sql.skewext.QueryStages
 
 /**
  * Fails a query whose broadcast side is too large, after the driver has built it and before an
@@ -16,20 +19,31 @@ import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
  * query that Spark would run.
  *
  * The rule runs each time adaptive execution plans the rest of a query. It is the only rule that
- * may throw, so it is not guarded.
+ * may throw, so it is not guarded. It fails the stages first: Spark would wait for ever for those
+ * that still run, or take all that are done, if the same plan is executed again.
  */
 object CheckBroadcasts extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = {
     if (SkewConf.enabled(conf) && !SkewConf.excludes(conf, ruleName)) {
-      plan.foreach {
-        case join: BroadcastHashJoinExec if join.buildSide == BuildLeft =>
-          BroadcastLimit.check(join, join.left)
-        case join: BroadcastHashJoinExec => BroadcastLimit.check(join, join.right)
-        case join: MarkedBroadcastJoinExec => BroadcastLimit.check(join, join.small)
-        case _ =>
+      try check(plan)
+      catch {
+        case e: AnalysisException =>
+          plan.foreach {
+            case stage: ExchangeQueryStageExec => QueryStages.fail(stage, e)
+            case _ =>
+          }
+          throw e
       }
     }
     plan
+  }
+
+  private def check(plan: SparkPlan): Unit = plan.foreach {
+    case join: BroadcastHashJoinExec if join.buildSide == BuildLeft =>
+      BroadcastLimit.check(join, join.left)
+    case join: BroadcastHashJoinExec => BroadcastLimit.check(join, join.right)
+    case join: MarkedBroadcastJoinExec => BroadcastLimit.check(join, join.small)
+    case _ =>
   }
 }

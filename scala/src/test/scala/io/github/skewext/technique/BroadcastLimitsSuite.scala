@@ -1,5 +1,7 @@
 package io.github.skewext.technique
 
+import java.util.concurrent.{FutureTask, TimeUnit}
+
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.skewext.TestSessions
@@ -117,11 +119,32 @@ class BroadcastLimitsSuite extends TechniqueTest {
   test("what turns out to be too large is refused when the driver has built it") {
     withSQLConf(Limit -> "100") {
       joins.foreach { join =>
-        val message = error(join.of(unknown).collect())
-        assert(message.contains("has built a broadcast of") && message.contains(Limit), join)
+        val df = join.of(unknown)
+        // All stages are done when the plan is executed again.
+        for (_ <- 1 to 2) {
+          val message = error(df.collect())
+          assert(message.contains("has built a broadcast of") && message.contains(Limit), join)
+        }
       }
     }
     joins.foreach(join => assertStock(join.of(unknown), stockJoin(large, unknown, "k", join.how)))
+  }
+
+  test("a refused query does not wait for stages that it has left, when it is collected again") {
+    val slow = functions.udf { (v: Long) =>
+      Thread.sleep(50)
+      v
+    }
+    val left = large
+      .select(functions.col("k"), slow(functions.col("v0").cast("long")).as("v"))
+      .repartition(2, functions.col("v"))
+    withSQLConf(Limit -> "100") {
+      val df = skewJoin(left, unknown, "k", "left", "broadcast")
+      assert(error(df.collect()).contains("has built a broadcast of"))
+      val again = new FutureTask(() => intercept[Exception](df.collect()))
+      new Thread(again).start()
+      again.get(60, TimeUnit.SECONDS)
+    }
   }
 
   test("the limit does not apply to broadcasts that Spark or its hint chooses") {

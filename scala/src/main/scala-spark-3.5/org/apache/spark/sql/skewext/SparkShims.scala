@@ -10,6 +10,7 @@ import org.apache.spark.shuffle.ShuffleManager
 import org.apache.spark.sql.catalyst.expressions.{DynamicPruningSubquery, Expression, FunctionTableSubqueryArgumentExpression, NullIntolerant}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, MapInPandas, PythonMapInArrow}
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.adaptive.ExchangeQueryStageExec
 import org.apache.spark.sql.execution.python.{MapInPandasExec, PythonMapInArrowExec}
 import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan}
 import org.apache.spark.sql.types.DataType
@@ -72,6 +73,9 @@ object SparkShims extends Until40Shims {
     case map: PythonMapInArrow => map.isBarrier
     case _ => false
   }
+
+  /** Cancels the jobs of a stage that is not done. */
+  def cancel(stage: ExchangeQueryStageExec, @unused reason: String): Unit = stage.cancel()
 
   def outOfMemory(message: String): SparkOutOfMemoryError = new SparkOutOfMemoryError(message)
 }

@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.{CollationKey, Expression, Func
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, MapInArrow, MapInPandas}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.UnsafeRowUtils
+import org.apache.spark.sql.execution.adaptive.ExchangeQueryStageExec
 import org.apache.spark.sql.execution.python.{MapInArrowExec, MapInPandasExec}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.types.{DataType, StringType}
@@ -51,6 +52,9 @@ private[skewext] trait Spark4Shims {
 
   /** Whether an expression is null if one of its children is. */
   def isNullIntolerant(e: Expression): Boolean = e.nullIntolerant
+
+  /** Cancels the jobs of a stage that is not done. */
+  def cancel(stage: ExchangeQueryStageExec, reason: String): Unit = stage.cancel(reason)
 
   /** Whether a table argument is partitioned or ordered. */
   def isArranged(table: FunctionTableSubqueryArgumentExpression): Boolean =
