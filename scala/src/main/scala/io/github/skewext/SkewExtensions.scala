@@ -39,8 +39,11 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 class SkewExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit =
     // The guard itself may fail to load with another version of Scala.
-    if (SparkLine.isOurs) Guard.protect("loading the extension", ())(load(extensions))
-    else SparkLine.warnOnce()
+    if (SparkLine.isOurs) {
+      Guard.protect("loading the extension", ())(load(extensions))
+      // A builder that creates the session of a second application has the extension already.
+      Guard.protect("loading the tab", ())(SkewextTab.attachToActive())
+    } else SparkLine.warnOnce()
 
   private def load(extensions: SparkSessionExtensions): Unit =
     if (SkewExtensions.applied.add(extensions)) {
@@ -76,7 +79,6 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         ExtensionPoints.warnOnce()
         extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfBulkExchanges)
       }
-      SkewextTab.attachToActive()
     }
 }
 

@@ -5,6 +5,7 @@ import java.util.{Arrays, Collections}
 import scala.collection.JavaConverters._
 
 import org.apache.spark.SparkFunSuite
+import org.apache.spark.sql.skewext.ui.SkewextTab
 import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 
 /** In a suite of its own: a JVM has one SparkContext at a time. */
@@ -16,6 +17,20 @@ class StoppedSessionSuite extends SparkFunSuite {
     .config("spark.ui.enabled", "false")
     .config("spark.sql.extensions", classOf[SkewExtensions].getName)
     .getOrCreate()
+
+  test("a builder that is used again attaches the tab to the second application") {
+    val builder = SparkSession
+      .builder()
+      .master("local[1]")
+      .config("spark.ui.enabled", "true")
+      .config("spark.ui.port", "0")
+      .config("spark.sql.extensions", classOf[SkewExtensions].getName)
+    for (_ <- 1 to 2) {
+      val session = builder.getOrCreate()
+      try assert(SkewextTab.isAttachedTo(session.sparkContext))
+      finally session.stop()
+    }
+  }
 
   test("an input of a stopped session is refused in a sentence") {
     val before = session()
