@@ -13,7 +13,7 @@ import io.github.skewext.rules.Guard.{linked, linkedStrategy}
 import io.github.skewext.rules.{ExtensionPoints, Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, NonAdaptiveRules, OwnOperators, RestoreBegunBroadcasts, SparkLine}
 import io.github.skewext.shuffle.BulkExchanges
 import io.github.skewext.skew.{ForceSkewedJoins, MarkWrittenJoins, RequiredLayout, SketchJoinKeys, SkewReason, SplitSkewedJoins}
-import io.github.skewext.technique.{CheckBroadcasts, PlanSkewJoins, PushThroughSaltKeys, ResolveSkewJoinHints}
+import io.github.skewext.technique.{CheckBroadcasts, ListFilesOnce, PlanSkewJoins, PushThroughSaltKeys, ResolveSkewJoinHints}
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -59,6 +59,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         TableFunctions.all.foreach(extensions.injectTableFunction)
       }
       extensions.injectOptimizerRule(SkewExtensions.loadedOptimizerRules)
+      extensions.injectPreCBORule(_ => SkewExtensions.rulesOfPrunedTables)
       extensions.injectRuntimeOptimizerRule(_ =>
         GuardedRule(linked(PropagateEmptyInputs.AtRuntime)))
       SkewExtensions.strategies.foreach(strategy => extensions.injectPlannerStrategy(_ => strategy))
@@ -118,11 +119,17 @@ object SkewExtensions {
     new LogicalJoinRules(rules, rulesOfOwnNodes)
   }
 
+  private val rulesOfPrunedTables: Rule[LogicalPlan] =
+    new LogicalJoinRules(Seq(linked(ListFilesOnce)), Nil)
+
   /**
    * For a session that registered late. It calls skewext's joins by name, and Spark's joins stay.
+   * Spark runs these rules after it has pruned tables.
    */
   private val lateOptimizerRules: Rule[LogicalPlan] =
-    new LogicalJoinRules(rulesOfOwnNodes :+ linked(MarkWrittenJoins), rulesOfOwnNodes)
+    new LogicalJoinRules(
+      rulesOfOwnNodes ++ Seq(linked(MarkWrittenJoins), linked(ListFilesOnce)),
+      rulesOfOwnNodes)
 
   private val rulesBeforeExchanges: Rule[SparkPlan] =
     new PhysicalJoinRules(

@@ -46,7 +46,7 @@ object TestSessions {
   def ruleNames(session: SparkSession)(namesOf: PartialFunction[Any, Seq[String]]): Seq[String] = {
     val e = TestShims.extensions(session)
     val rules = e.buildResolutionRules(session) ++ e.buildPostHocResolutionRules(session) ++
-      e.buildOptimizerRules(session) ++
+      e.buildOptimizerRules(session) ++ e.buildPreCBORules(session) ++
       e.buildRuntimeOptimizerRules(session)
     names(rules, namesOf) ++ physicalRuleNames(session)(namesOf)
   }
