@@ -6,7 +6,7 @@ import org.apache.commons.io.FileUtils
 
 import org.apache.spark.sql.DataFrame
 
-/** Tables of Parquet files in a folder that is deleted after the suite. Their scans return columns. */
+/** Tables of files in a folder that is deleted after the suite. Their scans return columns. */
 trait StoredTables extends MultiJoinTest {
 
   // Scans return columns only if Spark generates code.
@@ -19,10 +19,13 @@ trait StoredTables extends MultiJoinTest {
     finally FileUtils.deleteDirectory(folder.toFile)
 
   /** A table that is written once. */
-  protected def stored(name: String, df: => DataFrame): DataFrame = {
+  protected def stored(
+      name: String,
+      df: => DataFrame,
+      format: String = "parquet"): DataFrame = {
     val path = folder.resolve(name)
-    if (!Files.exists(path)) df.write.parquet(path.toString)
-    spark.read.parquet(path.toString)
+    if (!Files.exists(path)) df.write.format(format).save(path.toString)
+    spark.read.format(format).load(path.toString)
   }
 
   /** A table of which most rows have one key, in files of four tasks. */

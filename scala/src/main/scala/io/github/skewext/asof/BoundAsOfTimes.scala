@@ -5,6 +5,7 @@ import scala.util.Try
 import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
 import io.github.skewext.stable.SafeToPush
 
+import org.apache.spark.sql.catalyst.CatalystTypeConverters
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateFunction, Max, Min}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
@@ -65,7 +66,7 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
   private def known(join: MultiAsOfJoin, time: Attribute): (Option[Literal], Option[Literal]) = {
     val constraints = join.spine.constraints.toSeq
     def first(found: PartialFunction[Expression, Literal]) =
-      constraints.collectFirst(found).filter(_.value != null)
+      constraints.collectFirst(found).filter(isConvertible)
     val latest = first {
       case LessThanOrEqual(t, at: Literal) if t.semanticEquals(time) => at
       case LessThan(t, at: Literal) if t.semanticEquals(time) => at
@@ -113,17 +114,18 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
     val direction = join.matches(i - 1).direction
     val lower = earliest.flatMap { first =>
       direction match {
-        case Forward => Some(GreaterThanOrEqual(own, first.time))
+        case Forward => Some(own -> first.time)
         case Backward | Nearest => within.headOption.flatMap(first.within)
       }
     }
     val upper = latest.flatMap { last =>
       direction match {
-        case Backward => Some(LessThanOrEqual(own, last.time))
+        case Backward => Some(own -> last.time)
         case Forward | Nearest => within.lastOption.flatMap(last.within)
       }
     }
-    (lower ++ upper).toSeq
+    (lower.map { case (time, end) => from(time, end) } ++
+      upper.map { case (time, end) => LessThanOrEqual(time, end) }).toSeq
   }
 
   /**
@@ -139,17 +141,17 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
     protected def value(bound: Expression): Option[Expression]
 
     /**
-     * The condition of a tolerance for this time in place of that of a row. It compares a version's
-     * time with a value, because sources know no other filters. Conditions of Spark's own joins give
-     * none: they may wrap around where a difference overflows.
+     * The two sides of a condition of a tolerance, for this time in place of that of a row: a
+     * version's time, and a value, because sources know no other filters. Conditions of Spark's own
+     * joins give none: they may wrap around where a difference overflows.
      */
-    def within(condition: Expression): Option[Expression] = condition match {
+    def within(condition: Expression): Option[(Expression, Expression)] = condition match {
       case Coalesce(Seq(TryEval(comparison: BinaryComparison), _))
           if comparison.left.references.subsetOf(AttributeSet(ofSpine)) =>
         val bound = comparison.left.transformUp {
           case t: Attribute if t.semanticEquals(ofSpine) => moved(end, t.dataType, slack)
         }
-        value(bound).map(known => comparison.withNewChildren(Seq(known, comparison.right)))
+        value(bound).map(comparison.right -> _)
       case _ => None
     }
   }
@@ -158,7 +160,7 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
       extends EndOfSpine(ofSpine, time, slack) {
 
     override protected def value(bound: Expression): Option[Expression] =
-      Try(bound.eval()).toOption.filter(_ != null).map(Literal(_, bound.dataType))
+      Try(Literal(bound.eval(), bound.dataType)).toOption.filter(isConvertible)
   }
 
   /** The value is computed in the aggregate. */
@@ -169,10 +171,39 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
       computed: Expression => Expression)
       extends EndOfSpine(ofSpine, function.toAggregateExpression(), slack) {
 
-    override def time: Expression = computed(function.toAggregateExpression())
+    override def time: Expression = computed(convertible(function.toAggregateExpression()))
 
     override protected def value(bound: Expression): Option[Expression] =
-      limit(bound.dataType, slack).map(last => computed(Coalesce(Seq(TryEval(bound), last))))
+      limit(bound.dataType, slack).map { last =>
+        computed(convertible(Coalesce(Seq(TryEval(bound), last))))
+      }
+  }
+
+  /** Whether Spark can convert the value for the filters of sources. */
+  private def isConvertible(value: Literal): Boolean = value.value != null &&
+    Try(CatalystTypeConverters.convertToScala(value.value, value.dataType)).isSuccess
+
+  /**
+   * A value that Spark can convert for the filters of sources, which fails the query otherwise: not
+   * null, as of a spine without a time, and a later one in place of the first dates and timestamps.
+   */
+  private def convertible(value: Expression): Expression = firstConvertible(value.dataType)
+    .fold[Expression](Coalesce(Seq(value, Literal.default(value.dataType)))) { first =>
+      Greatest(Seq(value, first))
+    }
+
+  /** The classes of `java.sql` have another calendar, in which the first values overflow. */
+  private def firstConvertible(of: DataType): Option[Literal] = of match {
+    case DateType => Some(Literal(Int.MinValue + 50000, of))
+    case TimestampType => Some(Literal(Long.MinValue + 3000 * MICROS_PER_DAY, of))
+    case _ => None
+  }
+
+  /** Versions from a time on, and those before the first time that is [[convertible]]. */
+  private def from(time: Expression, end: Expression): Expression = {
+    val after = GreaterThanOrEqual(time, end)
+    if (end.foldable) after
+    else firstConvertible(end.dataType).fold[Expression](after)(t => Or(after, LessThan(time, t)))
   }
 
   /**

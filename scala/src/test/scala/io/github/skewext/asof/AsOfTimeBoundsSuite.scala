@@ -124,6 +124,18 @@ class AsOfTimeBoundsSuite extends AsOfTest with StoredTables {
     }
   }
 
+  test("a bound that sources cannot convert filters nothing") {
+    for ((name, filter, tolerance) <- Seq(
+        ("date", "t0 > DATE'2020-02-20'", "2147483647"),
+        ("timestamp", "t0 > TIMESTAMP'1971-01-01 00:00:00'", "INTERVAL '106751991' DAY"))) {
+      val of = times.find(_.name == name).get
+      val df = joined(rows(0, of).where(filter), of, "backward", tolerance)
+      val all = joined(rows(0, of), of, "backward", null)
+      checkAnswer(df, all.where(filter).collect().toSeq)
+      assert(bounds(df, "t1") === 0, name)
+    }
+  }
+
   test("versions are filtered by months of different lengths") {
     // The 28th to the 31st of March are the 28th of February, a month before.
     val hours = stored(
