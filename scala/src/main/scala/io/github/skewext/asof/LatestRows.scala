@@ -1,6 +1,7 @@
 package io.github.skewext.asof
 
 import io.github.skewext.asof.exec.LatestRowsExec
+import io.github.skewext.join.UnorderedInputs
 import io.github.skewext.rules.HasOperator
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -15,7 +16,8 @@ import org.apache.spark.sql.execution.SparkPlan
  */
 case class LatestRows(keys: Seq[Expression], order: Seq[SortOrder], child: LogicalPlan)
     extends UnaryNode
-    with HasOperator {
+    with HasOperator
+    with UnorderedInputs {
 
   override def output: Seq[Attribute] = child.output
 

@@ -3,7 +3,7 @@ package io.github.skewext.asof
 import io.github.skewext.join.{HintedInputs, RewrittenJoins}
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{LocalLimit, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 
@@ -23,13 +23,19 @@ object MergeAsOfJoins extends Rule[LogicalPlan] with AliasHelper {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     plan.transformUpWithPruning(_.containsPattern(JOIN)) { case upper: MultiAsOfJoin =>
-      upper.spine match {
+      withoutLimit(upper.spine) match {
         case lower: MultiAsOfJoin => merged(upper, lower.output, lower).getOrElse(upper)
         case Project(list, lower: MultiAsOfJoin) if list.forall(_.deterministic) =>
           merged(upper, list, lower).getOrElse(upper)
         case _ => upper
       }
     }
+
+  /** A limit that is the lower join's spine's, too: see `LimitRequiredInput`. */
+  private def withoutLimit(spine: LogicalPlan): LogicalPlan = spine match {
+    case LocalLimit(_, below) => below
+    case other => other
+  }
 
   /** @param list the columns of the upper join's spine, computed from the lower join */
   private def merged(

@@ -1,7 +1,7 @@
 package io.github.skewext.asof
 
 import io.github.skewext.asof.exec.{AsOfJoinExec, BroadcastAsOfJoinExec}
-import io.github.skewext.join.{HintedInputs, PrunedByKeys, RuntimeFilters}
+import io.github.skewext.join.{HintedInputs, PrunedByKeys, RuntimeFilters, UnorderedInputs}
 import io.github.skewext.rules.{HasOperator, SkewConf}
 import io.github.skewext.stable.{ComparedByBytes, KeptInPlace}
 
@@ -41,7 +41,8 @@ case class MultiAsOfJoin(
     hints: Seq[Option[HintInfo]] = Nil)
     extends HasOperator
     with PrunedByKeys
-    with HintedInputs {
+    with HintedInputs
+    with UnorderedInputs {
 
   def spine: LogicalPlan = children.head
 
@@ -77,6 +78,8 @@ case class MultiAsOfJoin(
     keys.head.indices.filter(j => keys.forall(key => ComparedByBytes(key(j))))
 
   override def isNeeded(input: Int): Boolean = input == 0 || inner
+
+  override def keptInput: Option[Int] = if (inner) None else Some(0)
 
   override def bounds(
       input: Int,

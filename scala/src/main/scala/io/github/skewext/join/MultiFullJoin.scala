@@ -41,6 +41,7 @@ case class MultiFullJoin(
     hints: Seq[Option[HintInfo]] = Nil)
     extends PrunedByKeys
     with HintedInputs
+    with UnorderedInputs
     with OwnNode {
 
   override lazy val output: Seq[Attribute] =
@@ -120,6 +121,11 @@ case class MultiFullJoin(
   }
 
   override def isNeeded(input: Int): Boolean = roles(input) == Required
+
+  override def keptInput: Option[Int] = roles.partition(_ == Required) match {
+    case (Seq(_), others) if others.forall(_ == Optional) => Some(roles.indexOf(Required))
+    case _ => None
+  }
 
   /** Equal keys say nothing about other columns. */
   override def bounds(

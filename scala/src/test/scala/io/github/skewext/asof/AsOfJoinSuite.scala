@@ -5,7 +5,7 @@ import java.lang.management.ManagementFactory
 import scala.util.Random
 
 import org.apache.spark.sql.catalyst.expressions.AttributeReference
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalLimit, LocalRelation, Project, Sort}
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.types.{DoubleType, IntegerType}
@@ -257,6 +257,55 @@ class AsOfJoinSuite extends AsOfTables {
       assert(read(df("inner").select("id")).last === Set("k", "at"))
       assert(read(latestOf.select("k", "a")) === Seq(Set("k", "at", "a")))
     }
+  }
+
+  private def join(df: DataFrame): MultiAsOfJoin =
+    df.queryExecution.optimizedPlan.collectFirst { case join: MultiAsOfJoin => join }.get
+
+  private val Hours = types.find(_.name == "timestamp_ntz").get.values
+
+  test("the ORDER BY of an input is removed") {
+    def sorts(df: DataFrame): Int =
+      df.queryExecution.optimizedPlan.collect { case s: Sort => s }.size
+    val spine = rows(1, 60, 3, Hours, "t")
+    val versions = rows(2, 40, 4, Hours, "bt")
+    val unsorted = asOf(spine, "t")(Versions(versions, "bt"))
+    val sorted = asOf(spine.orderBy("t"), "t")(
+      Versions(versions.orderBy("x2").where("id2 >= 0"), "bt"))
+    assert(sorts(sorted) === 0)
+    assertSameRows(sorted.collect().toSeq, unsorted.collect().toSeq, "unsorted inputs")
+    for (kept <- Seq(spine.orderBy("t", "id1").limit(9), spine.sortWithinPartitions("k", "t"))) {
+      val df = asOf(kept, "t")(Versions(versions, "bt"))
+      assert(sorts(df) === 1)
+      val expected = unsorted.join(kept.select("id1"), Seq("id1"), "left_semi")
+      assertSameRows(df.collect().toSeq, expected.collect().toSeq, "unsorted inputs")
+    }
+    assert(sorts(unsorted.orderBy("t")) === 1)
+  }
+
+  test("a limit above a left join limits the spine") {
+    val spine = rows(1, 60, 3, Hours, "t")
+    val versions = rows(2, 40, 4, Hours, "bt")
+    def limits(df: DataFrame): Seq[Boolean] =
+      join(df).children.map(_.exists(_.isInstanceOf[LocalLimit]))
+    for ((how, isLimited) <- Seq("left" -> true, "inner" -> false)) {
+      val df = asOf(spine, "t", how)(Versions(versions, "bt"))
+      val all = df.collect().toSet
+      val some = df.limit(7)
+      assert(limits(some) === Seq(isLimited, false))
+      val rows = some.collect()
+      assert(rows.length === 7 && rows.toSet.subsetOf(all))
+    }
+    // Chains are one operator as before.
+    val others = rows(3, 40, 4, Hours, "ct")
+    val chain = asOf(asOf(spine, "t")(Versions(versions, "bt")), "t")(Versions(others, "ct"))
+    val someOfChain = chain.limit(7)
+    assert(limits(someOfChain) === Seq(true, false, false))
+    val rowsOfChain = someOfChain.collect()
+    assert(rowsOfChain.length === 7 && rowsOfChain.toSet.subsetOf(chain.collect().toSet))
+    val filtered = asOf(spine, "t")(Versions(versions, "bt")).where("id2 > 3").limit(7)
+    assert(limits(filtered) === Seq(false, false))
+    assert(filtered.collect().length === 7)
   }
 
   test("unread columns of an order decide where equal values differ") {

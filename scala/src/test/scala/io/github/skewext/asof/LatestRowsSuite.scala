@@ -1,6 +1,6 @@
 package io.github.skewext.asof
 
-import org.apache.spark.sql.catalyst.plans.logical.Filter
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, Sort}
 import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
@@ -45,6 +45,25 @@ class LatestRowsSuite extends AsOfTables {
     assert(below.map(_.contains("> 1")) === Seq(true, false) && !below.head.contains("x1"), below)
     assert(
       intercept[AnalysisException](latest(data, "k")()()).getMessage.contains("list 'by' is empty"))
+  }
+
+  test("the ORDER BY of the rows is removed") {
+    val data = rows(1, 200, 5, Ints, "t")
+    def sorts(df: DataFrame): Int =
+      df.queryExecution.optimizedPlan.collect { case s: Sort => s }.size
+    val sorted = latest(data.orderBy("x1"), "k")(col("t"))(col("id1"))
+    assert(sorts(sorted) === 0)
+    assertSameRows(
+      sorted.collect().toSeq,
+      latest(data, "k")(col("t"))(col("id1")).collect().toSeq,
+      "unsorted rows")
+    val few = data.orderBy("id1").limit(50)
+    val ofFew = latest(few, "k")(col("t"))(col("id1"))
+    assert(sorts(ofFew) === 1)
+    assertSameRows(
+      ofFew.collect().toSeq,
+      latest(data.where("id1 < 50"), "k")(col("t"))(col("id1")).collect().toSeq,
+      "the rows of the limit")
   }
 
   test("the latest rows of sorted rows are sorted") {

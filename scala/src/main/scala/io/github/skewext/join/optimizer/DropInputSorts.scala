@@ -1,6 +1,6 @@
 package io.github.skewext.join.optimizer
 
-import io.github.skewext.join.MultiFullJoin
+import io.github.skewext.join.UnorderedInputs
 
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project, Sort}
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -15,8 +15,8 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, SORT}
 object DropInputSorts extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    plan.transformWithPruning(_.containsAllPatterns(SORT, JOIN)) { case join: MultiFullJoin =>
-      join.withInputs(join.children.map(withoutSort))
+    plan.transformWithPruning(_.containsAllPatterns(SORT, JOIN)) { case node: UnorderedInputs =>
+      node.withNewChildren(node.children.map(withoutSort))
     }
 
   private def withoutSort(input: LogicalPlan): LogicalPlan = input match {

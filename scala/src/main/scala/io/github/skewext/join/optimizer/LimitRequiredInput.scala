@@ -1,7 +1,6 @@
 package io.github.skewext.join.optimizer
 
-import io.github.skewext.join.InputRole.{Optional, Required}
-import io.github.skewext.join.MultiFullJoin
+import io.github.skewext.join.UnorderedInputs
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, IntegerLiteral}
 import org.apache.spark.sql.catalyst.plans.logical.{LocalLimit, LogicalPlan, Project}
@@ -9,9 +8,10 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, LIMIT}
 
 /**
- * Pushes a LIMIT into the required input of a join whose other inputs are optional, as Spark does
- * for the left side of a left join. The join returns each row of that input at least once, whatever
- * the others contain, so n of its rows are sufficient for `LIMIT n`.
+ * Pushes a LIMIT into the required input of a join whose other inputs are optional, and into the
+ * spine of a left as-of join, as Spark does for the left side of a left join. The join returns each
+ * row of that input at least once, whatever the others contain, so n of its rows are sufficient for
+ * `LIMIT n`.
  *
  * The rule does not apply if all inputs are optional. A row that is cut from one input would be
  * missing in rows of the others, and the join has no such rows. Nor does it apply to two required
@@ -21,25 +21,22 @@ object LimitRequiredInput extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     plan.transformWithPruning(_.containsAllPatterns(LIMIT, JOIN)) {
-      case limit @ LocalLimit(rows, join: MultiFullJoin) =>
+      case limit @ LocalLimit(rows, join: UnorderedInputs) =>
         limited(rows, join).map(j => limit.copy(child = j)).getOrElse(limit)
-      case limit @ LocalLimit(rows, project @ Project(_, join: MultiFullJoin)) =>
+      case limit @ LocalLimit(rows, project @ Project(_, join: UnorderedInputs)) =>
         limited(rows, join)
           .map(j => limit.copy(child = project.copy(child = j)))
           .getOrElse(limit)
     }
 
-  private def limited(rows: Expression, join: MultiFullJoin): Option[MultiFullJoin] =
-    join.roles.partition(_ == Required) match {
-      case (Seq(_), others) if others.forall(_ == Optional) =>
-        val i = join.roles.indexOf(Required)
-        val input = join.children(i)
-        val few = (rows, input.maxRowsPerPartition) match {
-          case (IntegerLiteral(n), Some(most)) => most <= n
-          case (_, most) => most.isDefined
-        }
-        if (few) None
-        else Some(join.withInputs(join.children.updated(i, LocalLimit(rows, input))))
-      case _ => None
+  private def limited(rows: Expression, join: UnorderedInputs): Option[LogicalPlan] =
+    join.keptInput.flatMap { i =>
+      val input = join.children(i)
+      val few = (rows, input.maxRowsPerPartition) match {
+        case (IntegerLiteral(n), Some(most)) => most <= n
+        case (_, most) => most.isDefined
+      }
+      if (few) None
+      else Some(join.withNewChildren(join.children.updated(i, LocalLimit(rows, input))))
     }
 }
