@@ -98,6 +98,10 @@ private[asof] object AsOfColumns {
     if (kept.isEmpty) withOthers else Project(versions.output, notNull(kept, withOthers))
   }
 
+  /** The rows of a spine that can match a version, as far as a filter can select them. */
+  def matchable(spine: LogicalPlan, compared: Seq[Expression]): LogicalPlan =
+    notNull(compared.filter(e => e.nullable && SafeToPush(spine, e)), spine)
+
   private def notNull(compared: Seq[Expression], versions: LogicalPlan): LogicalPlan =
     compared.map(IsNotNull(_): Expression).reduceOption(And).fold(versions)(Filter(_, versions))
 

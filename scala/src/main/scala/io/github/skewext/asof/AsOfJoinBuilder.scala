@@ -73,16 +73,18 @@ private[skewext] class AsOfJoinBuilder(
     named(joined, base.output.zip(spine.output.map(_.name)) +: parts.map(_.shown))
   }
 
-  private def join(below: LogicalPlan, parts: Seq[Part], inner: Boolean): LogicalPlan =
+  private def join(below: LogicalPlan, parts: Seq[Part], inner: Boolean): LogicalPlan = {
+    val (keys, time) = (parts.head.spineKeys, parts.head.spineTime)
     MultiAsOfJoin(
-      below +: parts.map(_.plan),
-      parts.head.spineKeys +: parts.map(_.keys),
-      parts.head.spineTime +: parts.map(_.time),
+      (if (inner) AsOfColumns.matchable(below, keys :+ time) else below) +: parts.map(_.plan),
+      keys +: parts.map(_.keys),
+      time +: parts.map(_.time),
       parts.map(_.matches),
       parts.map(_.ties),
       parts.map(_.within),
       inner,
       HintedInputs.hints(hints.head +: parts.map(p => hints(p.table + 1))))
+  }
 
   /**
    * A table with its resolved arguments.

@@ -94,15 +94,17 @@ object RewriteSparkAsOfJoins extends Rule[LogicalPlan] {
     val ofBoth = keys.map { case (l, r) =>
       (KeyTypes.comparable(renewed(l)), KeyTypes.comparable(renewed(r)))
     }
-    val time = renewed(by.time)
+    val (spineTime, time) = (renewed(by.spineTime), renewed(by.time))
     val compared = ofBoth.map(_._2) :+ time
     val decided = AttributeSet(compared.collect { case a: Attribute => a })
     // Spark compares each version with both bounds, and one that has wrapped around excludes all.
     val within = by.within.map(_ => renewed(by.within.reduce(And(_, _))))
     val multi = MultiAsOfJoin(
-      Seq(spine, AsOfColumns.comparable(versions, compared)),
+      Seq(
+        if (inner) AsOfColumns.matchable(spine, ofBoth.map(_._1) :+ spineTime) else spine,
+        AsOfColumns.comparable(versions, compared)),
       Seq(ofBoth.map(_._1), ofBoth.map(_._2)),
-      Seq(renewed(by.spineTime), time),
+      Seq(spineTime, time),
       Seq(by.matches),
       Seq(
         versions.output

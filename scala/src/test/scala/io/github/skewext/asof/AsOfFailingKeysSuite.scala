@@ -36,6 +36,14 @@ class AsOfFailingKeysSuite extends AsOfTest {
     }
   }
 
+  test("a key and a time that the spine casts") {
+    withAnsi {
+      val rows = raw.join(valid, "s").selectExpr("INT(s) AS k", "INT(at) AS t", "v")
+      val df = asOf(rows, "t", "inner")(Versions(table("k, at, w", "(5, 7, 'a')"), "at"))
+      checkAnswer(df.select("t", "v", "w"), Seq(Row(8, "x", "a"), Row(11, "y", "a")))
+    }
+  }
+
   test("a time that the versions cast") {
     withAnsi {
       val versions = raw.join(valid, "s").selectExpr("INT(s) AS k", "INT(at) AS at", "v")

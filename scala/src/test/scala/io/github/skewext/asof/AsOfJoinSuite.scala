@@ -283,6 +283,36 @@ class AsOfJoinSuite extends AsOfTables {
     assert(sorts(unsorted.orderBy("t")) === 1)
   }
 
+  test("an inner join shuffles no row of the spine without a key or a time") {
+    val spine = stored(rows(1, 60, 3, Hours, "t"))
+    val versions = rows(2, 40, 4, Hours, "bt")
+    def checked(df: DataFrame): Set[String] =
+      join(df).spine
+        .collect { case Filter(condition, _) => SparkAsOfCondition.conjuncts(condition) }
+        .flatten
+        .map(_.sql)
+        .toSet
+    val ofInner = asOf(spine, "t", "inner")(Versions(versions, "bt"))
+    val ofLeft = asOf(spine, "t")(Versions(versions, "bt"))
+    assert(checked(ofInner) === Set("(k IS NOT NULL)", "(t IS NOT NULL)"))
+    assert(checked(ofLeft).isEmpty)
+    assertSameRows(
+      ofInner.collect().toSeq,
+      ofLeft.where("id2 IS NOT NULL").collect().toSeq,
+      "a left join")
+    // Chains are one operator as before.
+    val others = rows(3, 40, 4, Hours, "ct")
+    val chain = asOf(ofInner, "t", "inner")(Versions(others, "ct", "forward"))
+    assert(join(chain).children.size === 3)
+    assertSameRows(
+      chain.collect().toSeq,
+      asOf(ofLeft, "t")(Versions(others, "ct", "forward"))
+        .where("id2 IS NOT NULL AND id3 IS NOT NULL")
+        .collect()
+        .toSeq,
+      "left joins")
+  }
+
   test("a limit above a left join limits the spine") {
     val spine = rows(1, 60, 3, Hours, "t")
     val versions = rows(2, 40, 4, Hours, "bt")
