@@ -121,7 +121,7 @@ private[skewext] class AsOfJoinBuilder(
     val spineKeys = table.spineKeys.map(KeyColumn.of(spine, 0, _, same))
     val keys = table.keys.map(KeyColumn.of(table.plan, i + 1, _, same))
     val compared = spineKeys.zip(keys).map { case (l, r) =>
-      KeyTypes.compared(session, r.name, Seq(ofSpine(l), newColumn(r)))
+      KeyTypes.compared(session, r.name, Seq(ofSpine(l), newColumn(r)), isReturned = false)
     }
     val timeOfSpine = ofSpine(KeyColumn.of(spine, 0, spineTime, same))
     val time = KeyColumn.of(table.plan, i + 1, table.time, same)

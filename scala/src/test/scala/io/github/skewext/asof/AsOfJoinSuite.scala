@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.AttributeReference
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalLimit, LocalRelation, Project, Sort}
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DoubleType, IntegerType}
 import org.apache.spark.sql.{AnalysisException, Column, DataFrame, Row}
 
@@ -192,6 +193,23 @@ class AsOfJoinSuite extends AsOfTables {
     // The order decides nothing here, and still the row is always the same.
     val rows = (1 to 4).map(i => found(Seq(col("k"))).repartition(i).collect().toSeq)
     assert(rows.distinct.size === 1)
+  }
+
+  test("keys of strings and numbers are compared as Spark compares them") {
+    withSQLConf(SQLConf.ANSI_ENABLED.key -> "false") {
+      val names = table("k, at, price", "('1', 1, 10), ('01', 2, 20), ('x', 3, 30), (null, 4, 40)")
+      val numbers = table("k, at, price", "(1, 2, 20), (2, 3, 30)")
+      for ((spine, versions, matches) <- Seq(
+          (numbers.selectExpr("k", "9 AS t"), names, 1),
+          (names.selectExpr("k", "9 AS t"), numbers, 2))) {
+        val isEqual = spine("k") === versions("k")
+        val pairs = spine.join(versions, isEqual).groupBy(spine("k"), spine("t")).agg(max("price"))
+        checkAnswer(
+          asOf(spine, "t", "inner")(Versions(versions, "at")).select("k", "t", "price"),
+          pairs.collect().toSeq)
+        assert(pairs.count() === matches)
+      }
+    }
   }
 
   test("a map does not decide which version counts") {
