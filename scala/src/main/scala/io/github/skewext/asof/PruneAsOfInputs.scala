@@ -4,7 +4,7 @@ import io.github.skewext.join.HintedInputs
 import io.github.skewext.stable.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, Expression, SortOrder}
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{CollectMetrics, Filter, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 
@@ -30,11 +30,15 @@ object PruneAsOfInputs extends Rule[LogicalPlan] {
       latest.copy(order = shortened(latest.order, latest.child, read, latest.keys))
     case join: MultiAsOfJoin =>
       val tables = join.children.indices.tail.filter { i =>
-        join.inner || join.children(i).outputSet.exists(read.contains)
+        join.inner || join.children(i).outputSet.exists(read.contains) ||
+        isObserved(join.children(i))
       }
       if (tables.isEmpty) join.spine else withTables(join, tables, read)
     case other => other
   }
+
+  /** The query reports metrics of such a table. */
+  private def isObserved(table: LogicalPlan): Boolean = table.exists(_.isInstanceOf[CollectMetrics])
 
   private def withTables(
       join: MultiAsOfJoin,

@@ -277,6 +277,15 @@ class AsOfJoinSuite extends AsOfTables {
     }
   }
 
+  test("a table that the query observes is read") {
+    val observed = prices.observe("seen", count(lit(1)).as("n"))
+    for ((versions, isRead) <- Seq(prices -> false, observed -> true)) {
+      val df = asOf(spine, "t")(Versions(versions, "at")).select("id")
+      checkAnswer(df, spine.select("id"))
+      assert(joins(df).nonEmpty === isRead, df.queryExecution.executedPlan)
+    }
+  }
+
   private def join(df: DataFrame): MultiAsOfJoin =
     df.queryExecution.optimizedPlan.collectFirst { case join: MultiAsOfJoin => join }.get
 
