@@ -8,7 +8,7 @@ import io.github.skewext.stable.{ComparedByBytes, KeptInPlace}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{ProjectExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.internal.SQLConf
 
@@ -88,21 +88,46 @@ case class MultiAsOfJoin(
     if (creator == 0) BoundAsOfTimes.atRunTime(this, input, computed) else Nil
 
   override def plannedInputs(later: LogicalPlan => SparkPlan): Seq[SparkPlan] =
-    if (broadcasts) children.map(later)
+    if (broadcasts.nonEmpty) children.map(later)
     else children.indices.map(RuntimeFilters.planned(this, _, now = false, later))
 
-  override def operator(inputs: Seq[SparkPlan]): SparkPlan =
-    if (broadcasts) BroadcastAsOfJoinExec(inputs, keys, times, matches, ties, within, inner)
+  override def operator(inputs: Seq[SparkPlan]): SparkPlan = {
+    val (broadcast, shuffled) = children.indices.tail.partition(broadcasts.contains)
+    def of[T](ofTables: Seq[T], tables: Seq[Int]) = tables.map(i => ofTables(i - 1))
+    val spine =
+      if (broadcast.isEmpty) inputs.head
+      else {
+        BroadcastAsOfJoinExec(
+          inputs.head +: broadcast.map(inputs),
+          keys.head +: broadcast.map(keys),
+          times.head +: broadcast.map(times),
+          of(matches, broadcast),
+          of(ties, broadcast),
+          of(within, broadcast),
+          inner)
+      }
+    if (shuffled.isEmpty) spine
     else {
       warnOfHints()
-      AsOfJoinExec(inputs, keys, times, matches, ties, within, inner)
+      val joined = AsOfJoinExec(
+        spine +: shuffled.map(inputs),
+        keys.head +: shuffled.map(keys),
+        times.head +: shuffled.map(times),
+        of(matches, shuffled),
+        of(ties, shuffled),
+        of(within, shuffled),
+        inner)
+      if (broadcast.isEmpty) joined else ProjectExec(output, joined)
     }
+  }
 
   /**
-   * Whether all tables of versions are broadcast, by their hints or sizes, so that the spine is not
-   * shuffled. If one of them is large, the spine is shuffled anyway, and the small ones add little.
+   * The tables of versions that are broadcast. They are all tables, by their hints or sizes, so that
+   * the spine is not shuffled. If one of them is large, the spine is shuffled anyway, and the small
+   * ones add little. Some are broadcast if a shuffle shows that another one is large only after a
+   * broadcast has begun.
    */
-  private def broadcasts: Boolean = {
+  private def broadcasts: Seq[Int] = {
     val tables = children.indices.tail
     val chosen = getTagValue(MultiAsOfJoin.Broadcasts).getOrElse {
       // When adaptive execution plans again, shuffles have run.
@@ -111,7 +136,8 @@ case class MultiAsOfJoin(
       setTagValue(MultiAsOfJoin.Broadcasts, chosen)
       chosen
     }
-    chosen && keepsBroadcasts(tables)(isSmall)
+    if (chosen && keepsBroadcasts(tables)(isSmall)) tables.filter(i => isBroadcast(i) || isSmall(i))
+    else Nil
   }
 
   private def isSmall(i: Int): Boolean = strategyHint(i) match {
@@ -121,7 +147,7 @@ case class MultiAsOfJoin(
   }
 
   override def unusedHint(i: Int): Option[String] =
-    strategyHint(i).filter(_ == BROADCAST && !broadcasts).map {
+    strategyHint(i).filter(_ == BROADCAST && !broadcasts.contains(i)).map {
       case _ if i == 0 => "the spine gives the rows of the result"
       case _ if asksForShuffle(0) => "the spine has a hint against it"
       case _ => "another table is not broadcast, so the spine is shuffled anyway"

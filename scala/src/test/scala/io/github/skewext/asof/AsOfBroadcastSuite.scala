@@ -1,7 +1,7 @@
 package io.github.skewext.asof
 
 import io.github.skewext.StoredTables
-import io.github.skewext.asof.exec.BroadcastAsOfJoinExec
+import io.github.skewext.asof.exec.{AsOfJoinExec, BroadcastAsOfJoinExec}
 import io.github.skewext.explain.Explainer
 import io.github.skewext.join.SpreadNulls
 import io.github.skewext.rules.SkewConf
@@ -53,7 +53,7 @@ class AsOfBroadcastSuite extends AsOfTest with StoredTables {
     }
     asOfOperators(df).toList match {
       case List(_: BroadcastAsOfJoinExec) => true
-      case List(_) => false
+      case List(_: AsOfJoinExec, _*) => false
       // Of an empty spine nothing is left.
       case Nil => true
     }
@@ -64,6 +64,23 @@ class AsOfBroadcastSuite extends AsOfTest with StoredTables {
       val rows = spark.range(2000).selectExpr("id % 1000 AS k", "id").groupBy("k").agg(max("id"))
       val grown = underestimated(max("k").as("g_t"))
       assert(!isBroadcast(asOf(rows.toDF("k", "t"), "t")(Versions(grown, "g_t", "nearest"))))
+    }
+  }
+
+  test("versions that are more than estimated are shuffled when another broadcast has begun") {
+    withSQLConf(Threshold -> "10000") {
+      val rows = spark.range(2000).selectExpr("id % 1000 AS k", "id").groupBy("k").agg(max("id"))
+      val grown = underestimated(max("k").as("g_t"))
+      for (how <- Seq("left", "inner")) {
+        val df = asOf(rows.toDF("k", "t"), "t", how)(
+          Versions(a, "a_t", "nearest"),
+          Versions(grown, "g_t", "nearest"),
+          Versions(b, "b_t", "backward"))
+        assert(!isBroadcast(df))
+        assert(joins(df).map(_.children.size) === Seq(2), df.queryExecution.executedPlan)
+        val broadcast = asOfOperators(df).collect { case join: BroadcastAsOfJoinExec => join }
+        assert(broadcast.map(_.children.size) === Seq(3), df.queryExecution.executedPlan)
+      }
     }
   }
 
