@@ -58,7 +58,7 @@ def test_what_is_refused(text: str, version: str, says: str) -> None:
 
 
 def test_one_supported_version_is_replaced() -> None:
-    with pytest.raises(ValueError, match="SECURITY.md"):
+    with pytest.raises(ValueError, match=r"SECURITY\.md"):
         supported("| 0.1.x | yes |\n| 0.2.x | yes |\n", "0.3.0")
 
 

@@ -156,7 +156,8 @@ class ClassicEngine:
             "skewext was registered in a running session: multi_join, multi_full_join, asof_join, "
             "latest and skew_join work, but the hint SKEW_JOIN, the table functions, rewritten "
             "joins and row numbers, splits of skewed partitions, spreading of null keys, bucket "
-            "pruning and merging, and columnar shuffles are missing; to have them, start the session with pyspark_skewext.configure(builder) or with "
+            "pruning and merging, and columnar shuffles are missing; to have them, start the "
+            "session with pyspark_skewext.configure(builder) or with "
             f"spark.sql.extensions={EXTENSION}.",
             stacklevel=3,
         )

@@ -19,10 +19,7 @@ trait StoredTables extends MultiJoinTest {
     finally FileUtils.deleteDirectory(folder.toFile)
 
   /** A table that is written once. */
-  protected def stored(
-      name: String,
-      df: => DataFrame,
-      format: String = "parquet"): DataFrame = {
+  protected def stored(name: String, df: => DataFrame, format: String = "parquet"): DataFrame = {
     val path = folder.resolve(name)
     if (!Files.exists(path)) df.write.format(format).save(path.toString)
     spark.read.format(format).load(path.toString)

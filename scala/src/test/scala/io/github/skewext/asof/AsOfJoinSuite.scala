@@ -297,8 +297,8 @@ class AsOfJoinSuite extends AsOfTables {
     val spine = rows(1, 60, 3, Hours, "t")
     val versions = rows(2, 40, 4, Hours, "bt")
     val unsorted = asOf(spine, "t")(Versions(versions, "bt"))
-    val sorted = asOf(spine.orderBy("t"), "t")(
-      Versions(versions.orderBy("x2").where("id2 >= 0"), "bt"))
+    val sorted =
+      asOf(spine.orderBy("t"), "t")(Versions(versions.orderBy("x2").where("id2 >= 0"), "bt"))
     assert(sorts(sorted) === 0)
     assertSameRows(sorted.collect().toSeq, unsorted.collect().toSeq, "unsorted inputs")
     for (kept <- Seq(spine.orderBy("t", "id1").limit(9), spine.sortWithinPartitions("k", "t"))) {
