@@ -98,8 +98,6 @@ def _session(home: Path, with_lakehouse: bool) -> SparkSession:
         .config("spark.ui.retainedJobs", 50)
         .config("spark.ui.retainedStages", 50)
         .config("spark.ui.retainedTasks", 500)
-        # In stock Spark 4.2 a Python function that gets columns may hang.
-        .config("spark.sql.execution.arrow.pythonUDF.columnarInput.enabled", False)
         # Much of the code runs only some thousand times.
         .config("spark.driver.extraJavaOptions", " ".join(QUICK_JVM))
     )
