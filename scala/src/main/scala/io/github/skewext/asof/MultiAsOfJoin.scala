@@ -77,6 +77,19 @@ case class MultiAsOfJoin(
   override def exactKeys: Seq[Int] =
     keys.head.indices.filter(j => keys.forall(key => ComparedByBytes(key(j))))
 
+  /** The join with some of its tables of versions. */
+  def only(tables: Seq[Int]): MultiAsOfJoin = {
+    val (kept, places) = (0 +: tables, tables.map(_ - 1))
+    copy(
+      children = kept.map(children),
+      keys = kept.map(keys),
+      times = kept.map(times),
+      matches = places.map(matches),
+      ties = places.map(ties),
+      within = places.map(within),
+      hints = HintedInputs.hints(kept.map(hint)))
+  }
+
   override def isNeeded(input: Int): Boolean = input == 0 || inner
 
   override def keptInput: Option[Int] = if (inner) None else Some(0)
@@ -93,30 +106,20 @@ case class MultiAsOfJoin(
 
   override def operator(inputs: Seq[SparkPlan]): SparkPlan = {
     val (broadcast, shuffled) = children.indices.tail.partition(broadcasts.contains)
-    def of[T](ofTables: Seq[T], tables: Seq[Int]) = tables.map(i => ofTables(i - 1))
     val spine =
       if (broadcast.isEmpty) inputs.head
       else {
-        BroadcastAsOfJoinExec(
-          inputs.head +: broadcast.map(inputs),
-          keys.head +: broadcast.map(keys),
-          times.head +: broadcast.map(times),
-          of(matches, broadcast),
-          of(ties, broadcast),
-          of(within, broadcast),
-          inner)
+        val few = only(broadcast)
+        val read = inputs.head +: broadcast.map(inputs)
+        BroadcastAsOfJoinExec(read, few.keys, few.times, few.matches, few.ties, few.within, inner)
       }
     if (shuffled.isEmpty) spine
     else {
       warnOfHints()
-      val joined = AsOfJoinExec(
-        spine +: shuffled.map(inputs),
-        keys.head +: shuffled.map(keys),
-        times.head +: shuffled.map(times),
-        of(matches, shuffled),
-        of(ties, shuffled),
-        of(within, shuffled),
-        inner)
+      val rest = only(shuffled)
+      val read = spine +: shuffled.map(inputs)
+      val joined =
+        AsOfJoinExec(read, rest.keys, rest.times, rest.matches, rest.ties, rest.within, inner)
       if (broadcast.isEmpty) joined else ProjectExec(output, joined)
     }
   }

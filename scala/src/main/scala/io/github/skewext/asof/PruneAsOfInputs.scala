@@ -1,6 +1,5 @@
 package io.github.skewext.asof
 
-import io.github.skewext.join.HintedInputs
 import io.github.skewext.stable.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, Expression, SortOrder}
@@ -44,18 +43,11 @@ object PruneAsOfInputs extends Rule[LogicalPlan] {
       join: MultiAsOfJoin,
       tables: Seq[Int],
       read: AttributeSet): MultiAsOfJoin = {
-    val kept = 0 +: tables
-    val of = tables.map(_ - 1)
-    val pruned = join.copy(
-      children = kept.map(join.children),
-      keys = kept.map(join.keys),
-      times = kept.map(join.times),
-      matches = of.map(join.matches),
-      ties = tables.map { i =>
-        shortened(join.ties(i - 1), join.children(i), read, join.keys(i) :+ join.times(i))
-      },
-      within = of.map(join.within),
-      hints = HintedInputs.hints(kept.map(join.hint)))
+    val kept = join.only(tables)
+    val pruned = kept.copy(ties = kept.ties.indices.map { i =>
+      val same = kept.keys(i + 1) :+ kept.times(i + 1)
+      shortened(kept.ties(i), kept.children(i + 1), read, same)
+    })
     pruned.copyTagsFrom(join)
     pruned
   }
