@@ -3,7 +3,7 @@ package io.github.skewext.join
 import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.join.optimizer.BroadcastHintedInputs
 import io.github.skewext.rules.OwnNode
-import io.github.skewext.stable.{ComparedByBytes, KeptInPlace, SafeToPush}
+import io.github.skewext.stable.{ComparedByBytes, ComputedByPython, KeptInPlace, SafeToPush}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -161,7 +161,8 @@ case class MultiFullJoin(
 
   /**
    * Adds predicates on the output to inputs, unless the constraints of an input already contain
-   * them, or it may not have them. Each predicate is added once. The optimizer may simplify it beyond
+   * them, or it may not have them. Null keys stay if a Python function computes the key, because the
+   * filter would call it once more. Each predicate is added once. The optimizer may simplify it beyond
    * recognition, and the next run of a rule would add it again, and again.
    */
   def withFilters(predicates: Int => Seq[Expression]): MultiFullJoin = {
@@ -169,7 +170,7 @@ case class MultiFullJoin(
     val missing = children.indices.map { i =>
       val before = asked.getOrElse(i, ExpressionSet())
       predicates(i).filterNot(before.contains).filterNot { p =>
-        children(i).constraints.contains(overInput(i, p)) || !mayFilter(i, p)
+        children(i).constraints.contains(overInput(i, p)) || !mayFilter(i, p) || callsPython(i, p)
       }
     }
     if (missing.forall(_.isEmpty)) {
@@ -186,6 +187,10 @@ case class MultiFullJoin(
       join
     }
   }
+
+  private def callsPython(i: Int, predicate: Expression): Boolean =
+    predicate.isInstanceOf[IsNotNull] &&
+      ComputedByPython(children(i), overInput(i, predicate).references)
 
   /**
    * Translates predicates on an input into predicates on the output. If a column is several keys,

@@ -5,13 +5,15 @@ import io.github.skewext.join.InputRole.{Excluded, Optional, Required}
 import io.github.skewext.join.{InputRole, MultiFullJoin}
 import io.github.skewext.rules.SkewConf
 
-import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join}
+import org.apache.spark.sql.catalyst.expressions.{Expression, PythonUDF, SubqueryExpression}
+import org.apache.spark.sql.catalyst.plans.logical.{BaseEvalPython, Filter, Join}
 import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
 import org.apache.spark.sql.connector.catalog.InMemoryTableCatalog
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.{SparkShims, TestShims}
+import org.apache.spark.sql.types.LongType
 import org.apache.spark.sql.{DataFrame, QueryTest, Row}
 
 /**
@@ -421,5 +423,30 @@ class PushdownSuite extends MultiJoinTest {
     val above = fullJoin("k")(input(0), input(1)).join(input(2), expr("v0 + 200 = v2"))
     assert(roles(above) === Seq(Required, Optional))
     checkJoin(above)
+  }
+
+  test("evaluates a Python function once, if it computes a key that must not be null") {
+    val batched = 100
+    def f(column: String) = {
+      val arguments = Seq(SparkShims.expression(col(column)))
+      TestShims.column(PythonUDF("f", null, LongType, arguments, batched, udfDeterministic = true))
+    }
+    def inner(first: DataFrame) =
+      multiJoin(Seq(first, input(1)), Seq("k"), roles = Seq("required", "required"))
+    val computed = input(0).select(f("l").as("k"), col("v0"))
+    val cases = Seq(
+      computed,
+      computed.where("v0 > 1"),
+      computed.groupBy("k").agg(max("v0").as("v0")),
+      computed.select(col("k").as("j"), col("v0")).select(col("j").as("k"), col("v0")))
+    cases.foreach { first =>
+      val joined = inner(first)
+      val below = node(joined).children.head
+      assert(below.collect { case e: BaseEvalPython => e.udfs.size } === Seq(1), below)
+      assert(!asked(joined).head.contains("IS NOT NULL"), below)
+      assert(asked(joined).last === "(t.k IS NOT NULL)")
+    }
+    val beside = inner(input(0).select(col("k"), f("l").as("v0")))
+    assert(asked(beside) === Seq.fill(2)("(t.k IS NOT NULL)"))
   }
 }
