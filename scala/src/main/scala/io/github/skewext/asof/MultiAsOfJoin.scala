@@ -128,7 +128,8 @@ case class MultiAsOfJoin(
    * The tables of versions that are broadcast. They are all tables, by their hints or sizes, so that
    * the spine is not shuffled. If one of them is large, the spine is shuffled anyway, and the small
    * ones add little. Some are broadcast if a shuffle shows that another one is large only after a
-   * broadcast has begun.
+   * broadcast has begun. Adaptive execution prefers the plan with fewer shuffles, so this requires a
+   * spine that is shuffled in either plan.
    */
   private def broadcasts: Seq[Int] = {
     val tables = children.indices.tail

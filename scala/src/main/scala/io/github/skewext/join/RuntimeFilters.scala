@@ -91,7 +91,7 @@ object RuntimeFilters extends PredicateHelper {
   private def make(join: PrunedByKeys, broadcastTo: Option[Int]): Map[Int, Seq[Expression]] = {
     val conf = SQLConf.get
     val creators = join.children.indices
-      .filter(i => join.isNeeded(i) && isCreator(join.children(i), join.keys(i)))
+      .filter(i => join.isNeeded(i) && isCreator(creatorOf(join, i), join.keys(i)))
       .sortBy(size(join, _))
     if (creators.isEmpty || !conf.getConf(SkewConf.MULTI_JOIN_RUNTIME_FILTER)) {
       Map.empty
@@ -112,7 +112,7 @@ object RuntimeFilters extends PredicateHelper {
       } yield (i, j, filter)
       val isPruned = ofPartitions.map { case (i, j, _) => (i, j) }.toSet
       val aggregated =
-        if (broadcastTo.isEmpty) creators.filter(i => isSmall(join.children(i))) else Nil
+        if (broadcastTo.isEmpty) creators.filter(i => isSmall(creatorOf(join, i))) else Nil
       val asked = for {
         creator <- aggregated
         j <- join.exactKeys
@@ -121,13 +121,13 @@ object RuntimeFilters extends PredicateHelper {
       } yield (creator, j, large)
       val ofRows = for {
         (creator, j, large) <- asked.take(conf.getConf(SQLConf.RUNTIME_FILTER_NUMBER_THRESHOLD))
-        bloom = bloomFilter(join.children(creator), join.keys(creator)(j))
+        bloom = bloomFilter(creatorOf(join, creator), join.keys(creator)(j))
         i <- large
       } yield (i, BloomFilterMightContain(bloom, new XxHash64(Seq(join.keys(i)(j)))))
       val ofBounds = for {
         creator <- aggregated
         i <- larger(creator) if isLarge(join.children(i))
-        filter <- join.bounds(i, creator, computed(join.children(creator), _))
+        filter <- join.bounds(i, creator, computed(creatorOf(join, creator), _))
       } yield (i, filter)
       (ofPartitions.map { case (i, _, filter) => (i, filter) } ++ ofRows ++ ofBounds)
         .groupBy(_._1)
@@ -135,7 +135,13 @@ object RuntimeFilters extends PredicateHelper {
     }
   }
 
-  private def size(join: PrunedByKeys, i: Int): BigInt = join.children(i).stats.sizeInBytes
+  private def size(join: PrunedByKeys, i: Int): BigInt = creatorOf(join, i).stats.sizeInBytes
+
+  /** The input without a limit that was pushed into it. It has the keys of more rows. */
+  private def creatorOf(join: PrunedByKeys, i: Int): LogicalPlan = join.children(i) match {
+    case LocalLimit(_, all) => all
+    case input => input
+  }
 
   /** Whether the plan reads one table, with filters and computed columns. */
   private def isScan(plan: LogicalPlan): Boolean = plan match {
@@ -219,11 +225,11 @@ object RuntimeFilters extends PredicateHelper {
       _ <- Some(()) if conf.dynamicPartitionPruningEnabled
       scan <- PartitionPruning.getFilterableTableScan(key, join.children(i))
       isWorthIt = !conf.dynamicPartitionPruningReuseBroadcastOnly &&
-        savesMore(join.children(creator), join.keys(creator)(j), scan, key)
+        savesMore(creatorOf(join, creator), join.keys(creator)(j), scan, key)
       if isWorthIt || (isBroadcast && conf.exchangeReuseEnabled)
     } yield SparkShims.dynamicPruning(
       key,
-      join.children(creator),
+      creatorOf(join, creator),
       join.keys(creator),
       j,
       onlyInBroadcast = !isWorthIt)

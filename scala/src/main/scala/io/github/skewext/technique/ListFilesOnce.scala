@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.{And, Attribute, BoundReference
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.datasources._
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types.StructType
 
 /**
@@ -15,13 +16,14 @@ import org.apache.spark.sql.types.StructType
  * technique reads twice has several scans. Spark lists the files of each one when it starts, and an
  * INSERT may come in between. Then a row of the other side would be matched and also unmatched.
  *
- * Spark has pruned partitions before this rule runs. Adaptive execution plans the rest of a query
- * again from its logical plan, so the list is in that plan.
+ * Partitions are pruned first, because Spark does not prune those of a list. Adaptive execution plans
+ * the rest of a query again from its logical plan, so the list is in that plan.
  */
 object ListFilesOnce extends Rule[LogicalPlan] with RunsIfDisabled {
 
-  override def apply(plan: LogicalPlan): LogicalPlan =
-    if (plan.exists(TechniqueHint.of(_).exists(_.isInstanceOf[TechniqueHint.Made]))) {
+  override def apply(query: LogicalPlan): LogicalPlan =
+    if (query.exists(TechniqueHint.of(_).exists(_.isInstanceOf[TechniqueHint.Made]))) {
+      val plan = SqlInternals.prunePartitions(query)
       val lists = plan
         .collectWithSubqueries { case scan: LogicalRelation => scan }
         .flatMap(scan => tableOf(scan).map(_ -> filesOf(scan)))
@@ -37,7 +39,7 @@ object ListFilesOnce extends Rule[LogicalPlan] with RunsIfDisabled {
         }
       }
     } else {
-      plan
+      query
     }
 
   private def filesOf(scan: LogicalRelation): HadoopFsRelation =
@@ -99,7 +101,8 @@ private[skewext] final class FixedFiles(
 
   override def inputFiles: Array[String] = indexes.flatMap(_.inputFiles).distinct.toArray
 
-  override def sizeInBytes: Long = indexes.head.sizeInBytes
+  /** Of a table without statistics. A pruned scan has statistics of its own. */
+  override def sizeInBytes: Long = indexes.map(_.sizeInBytes).max
 
   override def refresh(): Unit = ()
 }

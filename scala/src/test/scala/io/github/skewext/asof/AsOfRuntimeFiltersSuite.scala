@@ -6,6 +6,7 @@ import io.github.skewext.rules.SkewConf
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.{BloomFilterMightContain, DynamicPruningExpression, Expression, Literal}
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit
 import org.apache.spark.sql.execution.{FileSourceScanExec, FilterExec, ScalarSubquery}
 import org.apache.spark.sql.functions.expr
 import org.apache.spark.sql.internal.SQLConf
@@ -61,6 +62,16 @@ class AsOfRuntimeFiltersSuite extends AsOfTest with StoredTables {
       assert(filters.size === 2, df.queryExecution.executedPlan)
       filters.foreach(f => assert(f.metrics("numOutputRows").value < 100))
     }
+  }
+
+  test("a limit that is pushed into the spine does not end the filters of versions") {
+    val df = joined(spine.where("n = 3"))(a, b).limit(3)
+    assert(df.queryExecution.optimizedPlan.exists {
+      case join: MultiAsOfJoin => join.children.head.isInstanceOf[LocalLimit]
+      case _ => false
+    })
+    assert(df.collect().length === 3)
+    assert(blooms(df).size === 2, df.queryExecution.executedPlan)
   }
 
   test("a filtered table of versions filters the spine of an inner join only") {

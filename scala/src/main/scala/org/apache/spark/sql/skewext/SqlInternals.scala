@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, LogicalPlan}
 import org.apache.spark.sql.connector.catalog.CatalogV2Implicits._
 import org.apache.spark.sql.connector.catalog.{CatalogManager, Identifier, V1Table}
 import org.apache.spark.sql.execution.datasources.v2.FileDataSourceV2
-import org.apache.spark.sql.execution.datasources.{DataSource, FileFormat}
+import org.apache.spark.sql.execution.datasources.{DataSource, FileFormat, PruneFileSourcePartitions}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
@@ -29,6 +29,9 @@ object SqlInternals {
 
   /** Normalizes floating-point values as Spark's joins do: -0.0 = 0.0, and all NaNs are equal. */
   def normalizeFloats(expr: Expression): Expression = NormalizeFloatingNumbers.normalize(expr)
+
+  /** Prunes partitions of tables in the catalog, as Spark does later in the optimizer. */
+  def prunePartitions(plan: LogicalPlan): LogicalPlan = PruneFileSourcePartitions(plan)
 
   /** Whether a type, or one inside of it, is such a type. */
   def contains(dataType: DataType)(isSuch: DataType => Boolean): Boolean =
