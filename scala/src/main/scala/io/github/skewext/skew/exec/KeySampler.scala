@@ -83,7 +83,7 @@ private[skewext] final class CountingSampler(
   /** Allocated for the first sampled row: among many small tasks, most sample no row. */
   private[this] lazy val counts = new Array[Int](layout.size)
   private[this] var sampled = 0L
-  private[this] var random = new SplittableRandom(mapTask).nextLong() | 1L
+  private[this] val random = new SplittableRandom(mapTask)
 
   /**
    * The hash of the key, or null if the key has a null. It is interpreted, because generating code
@@ -116,14 +116,6 @@ private[skewext] final class CountingSampler(
     nextGap()
   }
 
-  /**
-   * A random gap from 1 to `2 * every - 1`, `every` on average. The generator is Marsaglia's
-   * xorshift.
-   */
-  private def nextGap(): Int = {
-    random ^= random << 13
-    random ^= random >>> 7
-    random ^= random << 17
-    1 + ((random >>> 32) * (2 * every - 1) >>> 32).toInt
-  }
+  /** A random gap, `every` on average. */
+  private def nextGap(): Int = random.nextInt(1, 2 * every)
 }

@@ -3,11 +3,18 @@ package org.apache.spark.sql.skewext
 import org.apache.spark.executor.ShuffleWriteMetrics
 import org.apache.spark.memory.{MemoryConsumer, MemoryMode, TaskMemoryManager}
 import org.apache.spark.scheduler.TaskSchedulerImpl
+import org.apache.spark.sql.execution.ExternalAppendOnlyUnsafeRowArray
 import org.apache.spark.util.collection.unsafe.sort.{RecordComparator, UnsafeSorterSpillReader, UnsafeSorterSpillWriter}
 import org.apache.spark.{SparkContext, SparkEnv, TaskContext, TaskKilledException}
 
 /** Internals of Spark that a running task uses: its memory, its sorters and its metrics. */
 object TaskInternals {
+
+  /**
+   * An array of rows that can be read repeatedly. It holds some rows on the heap, and more in pages
+   * that Spark accounts for and spills.
+   */
+  type RowArray = ExternalAppendOnlyUnsafeRowArray
 
   def memory(context: TaskContext): TaskMemoryManager = context.taskMemoryManager()
 

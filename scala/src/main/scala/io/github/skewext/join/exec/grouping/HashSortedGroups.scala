@@ -1,6 +1,6 @@
 package io.github.skewext.join.exec.grouping
 
-import org.apache.spark.sql.skewext.SpillableRowArray
+import org.apache.spark.sql.skewext.{SparkShims, TaskInternals}
 
 /**
  * Groups rows by an external merge sort. It sorts every input by the hash of its key with Spark's
@@ -33,8 +33,8 @@ private[skewext] final class HashSortedGroups(
   private[this] var reference = 0
 
   // Two sets: grouping the rows of one set adds the remaining collisions to the other.
-  private[this] var leftovers = new Array[SpillableRowArray](n)
-  private[this] var nextLeftovers = new Array[SpillableRowArray](n)
+  private[this] var leftovers = new Array[TaskInternals.RowArray](n)
+  private[this] var nextLeftovers = new Array[TaskInternals.RowArray](n)
   private[this] var anyLeftover = false
 
   override def insert(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit =
@@ -78,7 +78,7 @@ private[skewext] final class HashSortedGroups(
     leftovers.foreach(array => if (array != null) array.clear())
     anyLeftover = false
     sources = opened.map { array =>
-      if (array == null || array.isEmpty) RowCursor.empty else RowCursor.sameRun(array.iterator)
+      if (array == null || array.isEmpty) RowCursor.empty else RowCursor.sameRun(array.generateIterator())
     }
   }
 
@@ -122,7 +122,7 @@ private[skewext] final class HashSortedGroups(
         return true
       }
       if (leftovers(input) == null) {
-        leftovers(input) = new SpillableRowArray(groupRowsInMemory)
+        leftovers(input) = SparkShims.rowArray(groupRowsInMemory)
       }
       leftovers(input).add(source.row)
       anyLeftover = true

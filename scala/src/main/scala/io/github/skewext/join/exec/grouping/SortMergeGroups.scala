@@ -1,7 +1,7 @@
 package io.github.skewext.join.exec.grouping
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.skewext.SpillableRowArray
+import org.apache.spark.sql.skewext.{SparkShims, TaskInternals}
 
 /**
  * Groups rows by merging sorted inputs. A subclass defines their order and the rows of a group. It
@@ -40,7 +40,7 @@ private[skewext] abstract class SortMergeGroups(
 
   /** Whether the streamed row of the current combination is the current row of its source. */
   private[this] var shownInSource = false
-  private[this] val buffers = new Array[SpillableRowArray](n)
+  private[this] val buffers = new Array[TaskInternals.RowArray](n)
 
   /** The inputs with several rows, without the streamed one, and the position in their product. */
   private[this] val repeated = new Array[Int](n)
@@ -156,7 +156,7 @@ private[skewext] abstract class SortMergeGroups(
     var i = 0
     while (i < n) {
       if (more(i) && !single(i)) {
-        if (buffers(i) == null) buffers(i) = new SpillableRowArray(groupRowsInMemory)
+        if (buffers(i) == null) buffers(i) = SparkShims.rowArray(groupRowsInMemory)
         buffers(i).add(first(i))
         repeated(numRepeated) = i
         numRepeated += 1
@@ -196,7 +196,7 @@ private[skewext] abstract class SortMergeGroups(
       r += 1
     }
     numRepeated = kept
-    streamedBuffer = buffers(streamed).iterator
+    streamedBuffer = buffers(streamed).generateIterator()
     shownInSource = false
     rows(streamed) = streamedBuffer.next()
     r = 0
@@ -207,7 +207,7 @@ private[skewext] abstract class SortMergeGroups(
   }
 
   private def restart(r: Int): Unit = {
-    repeatedRows(r) = buffers(repeated(r)).iterator
+    repeatedRows(r) = buffers(repeated(r)).generateIterator()
     rows(repeated(r)) = repeatedRows(r).next()
   }
 
