@@ -11,6 +11,7 @@ import io.github.skewext.technique.{AutoJoin, SkewJoinBuilder, SkewTechniques}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.FunctionIdentifier
+import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedRegex}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{AnalysisHelper, LogicalPlan, OneRowRelation, Project}
 import org.apache.spark.sql.types.StructField
@@ -127,7 +128,7 @@ object TableFunctions {
       SparkSession.active,
       inputs,
       keys,
-      arguments.texts("names").getOrElse(keys.headOption.getOrElse(Nil)),
+      arguments.names("names").getOrElse(keys.headOption.getOrElse(Nil)),
       rolesOf(arguments),
       arguments.texts("suffixes").map(_.map(Option(_).getOrElse(""))),
       arguments.text("indicator")).build()
@@ -218,7 +219,11 @@ object TableFunctions {
   /** A column, or an order as in ORDER BY. */
   private def order(arguments: TableArguments, text: String): Expression = text match {
     case Order(column, direction, nulls) =>
-      val e = SparkSession.active.sessionState.sqlParser.parseExpression(column)
+      val e = SparkSession.active.sessionState.sqlParser.parseExpression(column).transform {
+        // With quotedRegexColumnNames, a quoted name is a pattern, which selects no column to order by.
+        case UnresolvedRegex(name, table, _) =>
+          UnresolvedAttribute(table.toSeq :+ name.replace("``", "`"))
+      }
       if (direction == null && nulls == null) {
         e
       } else {

@@ -3,7 +3,7 @@ package io.github.skewext.join
 import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.join.optimizer.BroadcastHintedInputs
 import io.github.skewext.rules.OwnNode
-import io.github.skewext.stable.{ComparedByBytes, ComputedByPython, KeptInPlace, SafeToPush}
+import io.github.skewext.stable.{ComparedByBytes, ComputedBelow, KeptInPlace, SafeToPush}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -190,7 +190,7 @@ case class MultiFullJoin(
 
   private def callsPython(i: Int, predicate: Expression): Boolean =
     predicate.isInstanceOf[IsNotNull] &&
-      ComputedByPython(children(i), overInput(i, predicate).references)
+      ComputedBelow.byPython(children(i), overInput(i, predicate).references)
 
   /**
    * Translates predicates on an input into predicates on the output. If a column is several keys,

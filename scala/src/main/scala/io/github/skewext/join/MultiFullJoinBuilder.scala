@@ -1,13 +1,13 @@
 package io.github.skewext.join
 
-import io.github.skewext.join.InputRole.Excluded
+import io.github.skewext.join.InputRole.{Excluded, Required}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SqlInternals
-import org.apache.spark.sql.types.{ArrayType, IntegerType}
+import org.apache.spark.sql.types.{ArrayType, IntegerType, Metadata}
 
 /**
  * Builds the logical plan of a multi-way join from its arguments. It checks the arguments, casts
@@ -41,8 +41,11 @@ private[skewext] class MultiFullJoinBuilder(
     }
     val (cast, castKeys) = inputs.indices.map(i => castKeysOf(i, columns(i), keyTypes)).unzip
     val (children, childKeys) = separate(cast, castKeys)
-    val keyOutput = keyNames.zip(keyTypes).map { case (name, keyType) =>
-      AttributeReference(name, keyType.dataType)()
+    val keyOutput = keyNames.zip(keyTypes).zip(columns.head).map { case ((name, keyType), first) =>
+      // Spark's left and inner joins return the key of the left side.
+      val isOfFirst = roles.head == Required && first.dataType == keyType.dataType
+      val metadata = if (isOfFirst) first.metadata else Metadata.empty
+      AttributeReference(name, keyType.dataType, nullable = true, metadata)()
     }
     val join = MultiFullJoin(
       children,

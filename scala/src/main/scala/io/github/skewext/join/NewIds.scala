@@ -31,12 +31,13 @@ private[skewext] object NewIds {
   /**
    * A name for an alias of a column, so that the alias is not redundant.
    *
-   * @param of the number of an input, or `key`
+   * @param of the number of an input, or `key` or `part` with a number. No two aliases of one column
+   *           have one name: the optimizer may remove what is between them.
    */
   def newName(name: String, of: String): String = s"$name@$of"
 
   /** The name of the column, from that of such an alias. */
-  def shownName(name: String): String = name.replaceFirst("@(\\d+|key)$", "")
+  def shownName(name: String): String = name.replaceFirst("@(\\d+|(key|part)\\d*)$", "")
 
   def shownNames(columns: Seq[Attribute]): Seq[String] = columns.map(c => shownName(c.name))
 

@@ -2,6 +2,7 @@ package io.github.skewext.stable
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.xml.XPathExtract
+import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 
@@ -21,7 +22,7 @@ private[skewext] object CannotFail {
         _: String2TrimExpression | _: GetDateField | _: GetTimeField | _: TruncDate |
         _: TruncTimestamp | _: Greatest | _: Least | _: Murmur3Hash | _: XxHash64 | _: Md5 |
         _: Sha1 | _: Sha2 | _: Crc32 | _: ConcatWs | _: CreateNamedStruct | _: ScalarSubquery |
-        _: TaggingExpression =>
+        _: TaggingExpression | _: NormalizeNaNAndZero =>
       false
     // A pattern with an escape at its end is an error.
     case Like(_, Literal(pattern, _: StringType), escape) =>

@@ -34,12 +34,12 @@ private[skewext] object SafeToPush {
   }
 
   /** Whether Spark evaluates the condition before predicates that it pushes down to it. */
-  private def isFirst(condition: Expression): Boolean = !condition.exists {
+  private def isFirst(condition: Expression, child: LogicalPlan): Boolean = !condition.exists {
     // Subqueries may become joins above the other predicates, and Python's functions are computed
     // above them.
     case _: SubqueryExpression | _: UserDefinedExpression => true
     case _ => false
-  }
+  } && !ComputedBelow.isExpensive(child, condition.references)
 }
 
 /** @param tables the plans of common table expressions by id */
@@ -59,7 +59,7 @@ private class SafeToPush(tables: Map[Long, LogicalPlan]) {
     case groups: Aggregate =>
       val list = groups.aggregateExpressions
       isSafeBelow(list, groups.child, columns, anywhere, filtered, staysAbove = filtered)
-    case Filter(condition, child) if SafeToPush.isFirst(condition) =>
+    case Filter(condition, child) if SafeToPush.isFirst(condition, child) =>
       isSafe(child, columns, anywhere, filtered = true)
     case window: Window =>
       (anywhere || !filtered) && isSafe(window.child, columns, anywhere, filtered)

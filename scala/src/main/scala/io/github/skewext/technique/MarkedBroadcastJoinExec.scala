@@ -9,6 +9,7 @@ import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.physical._
@@ -17,6 +18,7 @@ import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.execution.skewext.BroadcastTable
 import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.types.StructType
 
 /**
  * Executes a [[MarkedBroadcastJoin]]. Rows of the large side look up their matches in the broadcast
@@ -75,10 +77,18 @@ case class MarkedBroadcastJoinExec(
   private def bound(keys: Seq[Expression], input: SparkPlan): Seq[Expression] =
     BindReferences.bindReferences(HashJoin.rewriteKeyExpr(keys), input.output)
 
+  /** Whether Spark generates code for such a join. */
+  private def isCompiled: Boolean = {
+    val columns = StructType(large.schema ++ small.schema)
+    conf.wholeStageEnabled && !WholeStageCodegenExec.isTooManyFields(conf, columns) &&
+    !largeKeys.exists(_.exists {
+      case e: CodegenFallback => !e.isInstanceOf[LeafExpression]
+      case _ => false
+    })
+  }
+
   /** Spark's own join, which returns the matches and the unmatched rows of the large side. */
   private def matched: SparkPlan = {
-    val isCompiled =
-      conf.wholeStageEnabled && !WholeStageCodegenExec.isTooManyFields(conf, large.schema)
     def input(plan: SparkPlan) = if (isCompiled) InputAdapter(plan) else plan
     val ofLarge = (joinType, smallSide) match {
       case (FullOuter, BuildRight) => LeftOuter

@@ -39,7 +39,8 @@ object TechniqueReason extends Reasons[TechniqueReason] {
   val NotStable = reason(
     "a side is read twice, and recomputing it may return different rows",
     "The side has rand(), limit, a sum of floating-point numbers or the like, or it is an RDD, " +
-      "a Python list or another system. Checkpoint it, write it to a table first, or use a " +
+      "a Python list or another system, or files whose reader drops records (DROPMALFORMED, " +
+      "ignoreCorruptFiles, ignoreMissingFiles). Checkpoint it, write it to a table first, or use a " +
       "technique that reads each side once: adaptive or broadcast.")
 
   val MergeTarget = reason(

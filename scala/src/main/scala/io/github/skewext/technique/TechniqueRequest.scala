@@ -3,7 +3,7 @@ package io.github.skewext.technique
 import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
 import io.github.skewext.join.{InputRole, JoinTypeName, KeyTypes, NewIds}
 import io.github.skewext.rules.LoadedExtension
-import io.github.skewext.stable.{JoinHints, OpaqueSubquery, StableRows}
+import io.github.skewext.stable.{DropsRecords, JoinHints, OpaqueSubquery, StableRows}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.DeduplicateRelations
@@ -113,7 +113,7 @@ case class TechniqueRequest(
   /** Refuses sides that are read twice but may return other rows the second time. */
   def checkStable(sides: Seq[BuildSide]): Either[TechniqueReason.Detailed, Unit] =
     sides
-      .find(side => !StableRows.areIn(session, plan(side)))
+      .find(side => DropsRecords(plan(side)) || !StableRows.areIn(session, plan(side)))
       .map { side =>
         TechniqueReason.NotStable(
           s"the ${BroadcastSide.nameOf(side)} side; write it to a table first")
@@ -233,7 +233,7 @@ object TechniqueRequest {
     val shown = parts.zipWithIndex.map { case (part, i) =>
       val values = distinct.map(j => (part.output(j), columns(j))).map { case (value, column) =>
         def known = if (column.nullable) KnownNullable(value) else KnownNotNull(value)
-        if (i > 0) Alias(known, NewIds.newName(column.name, i.toString))()
+        if (i > 0) Alias(known, NewIds.newName(column.name, s"part$i"))()
         else if (value.exprId == column.exprId) value
         else {
           Alias(if (value.nullable && !column.nullable) known else value, column.name)(

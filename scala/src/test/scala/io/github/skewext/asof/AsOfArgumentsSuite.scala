@@ -59,6 +59,12 @@ class AsOfArgumentsSuite extends AsOfTables {
       checkAnswer(
         sql("SELECT * FROM skewext_latest(TABLE(p), 'k', array('at ASC NULLS LAST', 'price'))"),
         latest(prices, "k")(col("at").asc_nulls_last, col("price"))())
+      withSQLConf("spark.sql.parser.quotedRegexColumnNames" -> "true") {
+        prices.withColumnRenamed("price", "a `price`").createOrReplaceTempView("q")
+        checkAnswer(
+          sql("SELECT * FROM skewext_latest(TABLE(q), 'k', '`a ``price``` DESC', ties => 'at')"),
+          latest(prices, "k")(col("price").desc)(col("at")))
+      }
       assert(
         intercept[AnalysisException](
           sql("SELECT * FROM skewext_asof_join(TABLE(s), TABLE(p), 'k', 't', array('at', 'at'))")).getMessage

@@ -285,6 +285,7 @@ class TableFunctionsSuite extends MultiJoinTest {
     fails(join(", 'nope'"))("Input 0 (counting from 0) has no column 'nope'")
     fails(join(", 3"))("the argument 'keys' must be a string or an array of strings, not 3.")
     fails(join(", array('k', NULL)"))("a name in 'keys' is NULL.")
+    fails(join(", 'k', names => array('a', NULL)"))("a name in 'names' is NULL.")
     fails(join(", 'k', keys => 'k'"))("the argument 'keys' is given twice.")
     fails(join(", kies => 'k'"))("there is no argument 'kies'; they are keys, roles")
     fails(join(", 'k', 'right'"))("there is no role 'right'")

@@ -212,6 +212,24 @@ class KeyTypesSuite extends MultiJoinTest {
     }
   }
 
+  test("the key of a required first input has its type and comment") {
+    charTable("c3", "char(3) COMMENT 'a code'", "a", "abc") { c3 =>
+      charTable("d3", "char(3)", "a", "xyz") { d3 =>
+        for (how <- Seq("left", "inner")) {
+          val joined = multiJoin(Seq(c3, d3), Seq("k"), roles = Seq(how))
+          val stock = c3.join(d3, Seq("k"), how)
+          assert(joined.schema("k").metadata === stock.schema("k").metadata)
+          // Spark pads the literal, if it knows the type.
+          checkSame(joined.where("k = 'a'"))
+          assert(joined.where("k = 'a'").count() === stock.where("k = 'a'").count())
+          assert(joined.where("k = 'a'").count() === 1)
+        }
+        assert(
+          multiJoin(Seq(c3, d3), Seq("k"), roles = Seq("full")).schema("k").getComment().isEmpty)
+      }
+    }
+  }
+
   test("compares char(n) of two lengths with padding, and returns it without") {
     charTable("c3", "char(3)", "a", "abc", "b") { c3 =>
       charTable("c5", "char(5)", "a", "abc", "abcde") { c5 =>

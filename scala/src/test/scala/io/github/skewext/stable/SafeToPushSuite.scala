@@ -43,6 +43,16 @@ class SafeToPushSuite extends MultiJoinTest {
     }
   }
 
+  test("a filter by a column that is expensive to compute, which Spark 4.2 evaluates last") {
+    withSQLConf("spark.sql.ansi.enabled" -> "true") {
+      val numbers = "SELECT *, s RLIKE '[0-9]+' AS num, i > 1 AS large FROM raw"
+      for ((column, safe) <- Seq("num" -> false, "large" -> true)) {
+        val plan = sql(s"SELECT $cast FROM ($numbers) WHERE $column").queryExecution.analyzed
+        assert(SafeToPush(plan, plan.output.head) === safe, column)
+      }
+    }
+  }
+
   test("plain columns, and casts of all rows") {
     withSQLConf("spark.sql.ansi.enabled" -> "true") {
       for (safe <- Seq(

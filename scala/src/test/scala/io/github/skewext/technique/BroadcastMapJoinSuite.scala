@@ -134,6 +134,38 @@ class BroadcastMapJoinSuite extends TechniqueTest {
     assert(exchanges(above(full)).isEmpty)
   }
 
+  test("a side whose reader drops records, which depends on the columns that are read") {
+    withTempPath { path =>
+      table("s", "('1,10'), ('2,none'), ('3,30')").coalesce(1).write.text(path.getPath)
+      def left = spark.read.schema("k INT, v INT").option("mode", "dropMalformed").csv(path.getPath)
+      val right = table("k, w", "(1, 1), (2, 2), (4, 4)")
+      for (technique <- Seq("broadcast_map", "iterative_broadcast")) {
+        def join() = skewJoin(left, right, "k", "full", technique, Map("side" -> "right"))
+        val error = intercept[AnalysisException](join())
+        assert(error.getMessage.contains(TechniqueReason.NotStable.text))
+      }
+      check(left, right, "k", "full", "auto")
+      val parquet = s"${path.getPath}-parquet"
+      table("k, v", "(1, 10), (2, 20)").write.parquet(parquet)
+      for (key <- Seq("ignoreCorruptFiles", "ignoreMissingFiles")) {
+        val some = spark.read.option(key, "true").parquet(parquet)
+        val error =
+          intercept[AnalysisException](skewJoin(some, right, "k", "full", "broadcast_map"))
+        assert(error.getMessage.contains(TechniqueReason.NotStable.text))
+      }
+      check(spark.read.parquet(parquet), right, "k", "full", "broadcast_map")
+    }
+  }
+
+  test("keys for which Spark generates no code") {
+    val left = table("xs, v", "(array(1L), 1), (array(2L, 3L), 2), (array(7L), 3)")
+    val right = table("k, w", "(1L, 1), (5L, 2), (6L, 3)")
+    val on = expr("aggregate(xs, 0L, (s, x) -> s + x)") === right("k")
+    for (codegen <- Seq("true", "false")) withSQLConf("spark.sql.codegen.wholeStage" -> codegen) {
+      check(left, right, on, "full", "broadcast_map", Map("side" -> "right"))
+    }
+  }
+
   test("a side that may be another one when it is read again is refused") {
     val random = large.where(rand(3) < 0.5)
     for (unstable <- Seq(random, large.limit(50), large.sample(0.5, 1))) {

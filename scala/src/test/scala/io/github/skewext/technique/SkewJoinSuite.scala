@@ -2,6 +2,8 @@ package io.github.skewext.technique
 
 import io.github.skewext.SkewExtensions
 import io.github.skewext.explain.Origin
+import io.github.skewext.join.MultiFullJoin
+import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -72,6 +74,26 @@ class SkewJoinSuite extends SkewJoinTest {
       val df = skewJoin(l, r, on, how, technique, given + ("side" -> side)).selectExpr(columns: _*)
       assertStock(df, stockJoin(l, r, on, how).selectExpr(columns: _*))
       assert(made(df).contains(technique), s"$technique $side $how")
+    }
+  }
+
+  test("columns of one name of a side, below a chain that gives them new names") {
+    val rows = "SELECT * FROM VALUES"
+    for (technique <- Seq("broadcast", "broadcast_map", "iterative_broadcast")) {
+      def query(hint: String) =
+        s"""SELECT $hint k, v, r.k AS j, x FROM (SELECT id AS k, id AS x FROM range(1, 8)) a
+           |NATURAL FULL JOIN (($rows (1L, 2), (3L, 4), (null, 5) AS t(k, v))
+           |  NATURAL FULL JOIN ($rows (1L), (9L), (null) AS r(k)) r)""".stripMargin
+      withSQLConf(
+        // Rows of values are computed by the optimizer, which leaves the new names only.
+        SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> "",
+        SkewConf.MULTI_JOIN_REWRITE.key -> "true",
+        SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS.key -> "2") {
+        val df = sql(query(s"/*+ SKEW_JOIN(r, $technique) */"))
+        assertStock(df, sql(query("")))
+        assert(made(df).contains(technique))
+        assert(df.queryExecution.optimizedPlan.exists(_.isInstanceOf[MultiFullJoin]))
+      }
     }
   }
 

@@ -43,7 +43,8 @@ private[skewext] object SplitReadSpecs {
       s"The sources of an input of a split join are not read alike:\n$input")
     val specs = all(input)
     if (specs.map(_.size).distinct.size != 1) unexpected()
-    specs.transpose.map { ofTask =>
+    // Tasks look up theirs by their number.
+    specs.transpose.toIndexedSeq.map { ofTask =>
       val parts = ofTask.collect { case part: PartialReducerPartitionSpec => part }
       val partitions = ofTask.map {
         case CoalescedPartitionSpec(start, end, _) => (start, end)

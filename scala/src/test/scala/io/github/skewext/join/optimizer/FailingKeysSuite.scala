@@ -54,6 +54,12 @@ class FailingKeysSuite extends RewriteTest {
            |    SELECT s, count(*) AS n FROM $twice GROUP BY s HAVING count(*) > 1)) USING (k)
            |WHERE k = 5""".stripMargin,
         3)
+      // From 4.2 on, Spark evaluates a predicate on the key first, and the filter by RLIKE above.
+      val numbers = "(SELECT *, s RLIKE '^[0-9]+$' AS num FROM raw)"
+      checkRewritten(
+        s"""SELECT * FROM a FULL JOIN (SELECT CAST(s AS INT) AS k, v FROM $numbers WHERE num) USING (k)
+           |FULL JOIN d USING (k) WHERE k = 5""".stripMargin,
+        3)
       // The predicate on the key goes to an input that must have it, if its key cannot fail.
       checkRewritten(s"$FullJoins WHERE vb > 0 AND k = 5", 3)
       // Spark makes inner joins of its full joins here, and fails.

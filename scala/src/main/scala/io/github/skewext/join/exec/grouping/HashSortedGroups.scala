@@ -78,7 +78,8 @@ private[skewext] final class HashSortedGroups(
     leftovers.foreach(array => if (array != null) array.clear())
     anyLeftover = false
     sources = opened.map { array =>
-      if (array == null || array.isEmpty) RowCursor.empty else RowCursor.sameRun(array.generateIterator())
+      if (array == null || array.isEmpty) RowCursor.empty
+      else RowCursor.sameRun(array.generateIterator())
     }
   }
 

@@ -1,0 +1,38 @@
+package io.github.skewext.stable
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF
+
+/** How the columns of a plan are computed. */
+private[skewext] object ComputedBelow {
+
+  /**
+   * Whether a Python function computes one of the columns. Spark pushes a filter on such a column
+   * below the projection, and the task calls the function twice. Spark 4.2 can hang there.
+   */
+  def byPython(plan: LogicalPlan, columns: AttributeSet): Boolean =
+    plan.containsPattern(PYTHON_UDF) && exists(plan, columns)(_.containsPattern(PYTHON_UDF))
+
+  /**
+   * Whether one of the columns is computed by an expression that Spark calls expensive. From Spark
+   * 4.2 on, a filter on such a column stays above the projection, and others are pushed below.
+   */
+  def isExpensive(plan: LogicalPlan, columns: AttributeSet): Boolean = exists(plan, columns) {
+    _.exists {
+      case _: StringRegexExpression | _: ArrayJoin | _: CallMethodViaReflection | _: ScalaUDF =>
+        true
+      case _ => false
+    }
+  }
+
+  private def exists(
+      plan: LogicalPlan,
+      columns: AttributeSet)(is: Expression => Boolean): Boolean = {
+    val computed = plan.expressions.collect {
+      case a: Alias if columns.contains(a.toAttribute) => a
+    }
+    val below = columns ++ AttributeSet.fromAttributeSets(computed.map(_.references))
+    computed.exists(is) || plan.children.exists(exists(_, below)(is))
+  }
+}
