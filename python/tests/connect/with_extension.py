@@ -56,6 +56,16 @@ def test_columns_of_either_side_are_told_apart(sides: tuple[DataFrame, DataFrame
     assert_same_rows(joined.select(left.v, right.v), stock.select(left.v, right.v))
 
 
+def test_aliases_and_hidden_keys_of_sides(sides: tuple[DataFrame, DataFrame]) -> None:
+    left, right = sides
+    a, b = left.alias("a"), right.alias("b")
+    on = sf.expr("a.k = b.k")
+    joined = skewext.skew_join(a, b, on, "left", "adaptive").select("a.k", "b.v")
+    assert_same_rows(joined, a.join(b, on, "left").select("a.k", "b.v"))
+    unmatched = skewext.skew_join(left, right, "k", "left", "adaptive").where(right["k"].isNull())
+    assert_same_rows(unmatched, left.join(right, "k", "left").where(right["k"].isNull()))
+
+
 @pytest.mark.parametrize(
     ("kind", "words", "arguments"),
     [

@@ -13,7 +13,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedRegex}
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.{AnalysisHelper, LogicalPlan, OneRowRelation, Project}
+import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.types.StructField
 
 /**
@@ -220,7 +220,7 @@ object TableFunctions {
   private def order(arguments: TableArguments, text: String): Expression = text match {
     case Order(column, direction, nulls) =>
       val e = SparkSession.active.sessionState.sqlParser.parseExpression(column).transform {
-        // With quotedRegexColumnNames, a quoted name is a pattern, which selects no column to order by.
+        // With quotedRegexColumnNames, a quoted name is a pattern. No pattern is an order.
         case UnresolvedRegex(name, table, _) =>
           UnresolvedAttribute(table.toSeq :+ name.replace("``", "`"))
       }
@@ -255,10 +255,15 @@ object TableFunctions {
     val given = TechniqueOptions(
       words.flatMap(name => arguments.word(name).map(name -> _)).toMap,
       arguments.rows(TechniqueOptions.HotKeys).map(_.map(HotKey(_))))
+    val joined = arguments.tables.head match {
+      // A DataFrame, of which Connect makes a view. A view hides the aliases of the sides.
+      case SubqueryAlias(_, view: View) if view.isTempViewStoringAnalyzedPlan => view.child
+      case table => table
+    }
     AnalysisHelper.allowInvokingTransformsInAnalyzer {
       SkewJoinBuilder.byTechnique(
         SparkSession.active,
-        arguments.tables.head,
+        joined,
         arguments.text("technique").getOrElse(AutoJoin.name),
         given,
         runsJobs = false)

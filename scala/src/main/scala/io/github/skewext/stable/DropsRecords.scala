@@ -4,7 +4,7 @@ import scala.collection.JavaConverters._
 
 import org.apache.spark.sql.catalyst.FileSourceOptions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.catalyst.util.{CaseInsensitiveMap, DropMalformedMode, ParseMode}
+import org.apache.spark.sql.catalyst.util.{CaseInsensitiveMap, DropMalformedMode}
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, FileTable}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
@@ -29,6 +29,6 @@ private[skewext] object DropsRecords {
     val given = CaseInsensitiveMap(options)
     val ofFiles = new FileSourceOptions(given)
     ofFiles.ignoreCorruptFiles || ofFiles.ignoreMissingFiles ||
-    given.get("mode").exists(ParseMode.fromString(_) == DropMalformedMode)
+    given.get("mode").exists(_.equalsIgnoreCase(DropMalformedMode.name))
   }
 }
