@@ -1,8 +1,11 @@
 package io.github.skewext.asof
 
-import java.nio.file.Files
+import java.nio.file.{Files, Path}
+
+import scala.collection.mutable.ArrayBuffer
 
 import io.github.skewext.rules.SkewConf
+import org.apache.commons.io.FileUtils
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions._
@@ -38,10 +41,17 @@ trait AsOfTables extends AsOfTest {
 
   /** The same rows in two files. */
   protected def stored(df: DataFrame): DataFrame = {
-    val path = Files.createTempDirectory("as-of").toString
+    folders += Files.createTempDirectory("as-of")
+    val path = folders.last.toString
     df.write.mode("overwrite").parquet(path)
     spark.read.parquet(path)
   }
+
+  private val folders = ArrayBuffer.empty[Path]
+
+  override protected def afterAll(): Unit =
+    try super.afterAll()
+    finally folders.foreach(folder => FileUtils.deleteDirectory(folder.toFile))
 
   /** Hash tables, sorts, hash tables for which there is too little memory, and one hash for all. */
   protected val groupings = Seq(
