@@ -157,6 +157,24 @@ class BroadcastMapJoinSuite extends TechniqueTest {
     }
   }
 
+  test("a side that selects records by the column of malformed ones") {
+    withTempPath { path =>
+      table("s", "('1,10'), ('2,none'), ('3,30')").coalesce(1).write.text(path.getPath)
+      val rows = spark.read.schema("k INT, v INT, _corrupt_record STRING").csv(path.getPath)
+      val right = table("k, w", "(1, 1), (2, 2), (4, 4)")
+      val passedOn = rows.select("k", "v", "_corrupt_record")
+      check(passedOn, right, "k", "full", "broadcast_map", Map("side" -> "right"))
+      for (left <- Seq(
+          rows.where("_corrupt_record IS NULL").drop("_corrupt_record"),
+          rows.withColumnRenamed("_corrupt_record", "bad").where("bad IS NULL"))) {
+        val error = intercept[AnalysisException](
+          skewJoin(left, right, "k", "full", "broadcast_map", Map("side" -> "right")))
+        assert(error.getMessage.contains(TechniqueReason.NotStable.text))
+        check(left, right, "k", "full", "auto")
+      }
+    }
+  }
+
   test("keys for which Spark generates no code") {
     val left = table("xs, v", "(array(1L), 1), (array(2L, 3L), 2), (array(7L), 3)")
     val right = table("k, w", "(1L, 1), (5L, 2), (6L, 3)")
