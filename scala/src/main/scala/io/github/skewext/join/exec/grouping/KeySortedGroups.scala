@@ -8,8 +8,9 @@ package io.github.skewext.join.exec.grouping
  * compared only if their prefixes are equal. For a few dozen inputs the scan is cheaper than a
  * tree.
  *
- * There are no groups after the last row of a needed input. A row with a null in its key keeps its
- * place in the order and forms a group of its own.
+ * Keys that a needed input lacks are skipped, because a group with several rows of two inputs is
+ * copied. A row with a null in its key keeps its place in the
+ * order and forms a group of its own.
  */
 private[skewext] final class KeySortedGroups(
     keys: JoinKeys,
@@ -30,6 +31,8 @@ private[skewext] final class KeySortedGroups(
   private[this] var groupPrefix = 0L
   private[this] var groupHasNull = false
 
+  private[this] val numNeeded = needed.count(identity)
+
   sources = inputs
   inputs.indices.foreach(notePrefix)
 
@@ -39,7 +42,16 @@ private[skewext] final class KeySortedGroups(
 
   override protected[this] def openGroup(): Boolean = {
     findLowest()
-    if (numMembers == 0 || anyNeededEnded) return false
+    if (numNeeded > 0) {
+      if (anyNeededEnded) return false
+      // Skip keys that a needed input lacks.
+      while (numMembers > 0 && !hasNeeded) {
+        passMembers()
+        if (anyNeededEnded) return false
+        findLowest()
+      }
+    }
+    if (numMembers == 0) return false
     val reference = members(0)
     groupHasNull = order.mayHaveNull(groupPrefix) && keys.hasNull(reference, sources(reference).row)
     // A null key equals no other key.
@@ -83,6 +95,29 @@ private[skewext] final class KeySortedGroups(
     var i = 0
     while (i < n && (!needed(i) || sources(i).live)) i += 1
     i < n
+  }
+
+  private def hasNeeded: Boolean = {
+    var found = 0
+    var m = 0
+    while (m < numMembers) {
+      if (needed(members(m))) found += 1
+      m += 1
+    }
+    found == numNeeded
+  }
+
+  /**
+   * Advances each input at the lowest key by one row. The next row may have the same key. Inputs
+   * that lack the key still lack it then.
+   */
+  private def passMembers(): Unit = {
+    var m = 0
+    while (m < numMembers) {
+      sources(members(m)).advance()
+      notePrefix(members(m))
+      m += 1
+    }
   }
 
   private def compareToLowest(input: Int): Int =

@@ -63,7 +63,11 @@ class GroupsSuite extends GroupsTest {
   }
 
   /** Of inputs whose rows are one object each, as those of a scan are. */
-  private def merged(inputs: Seq[Input], bits: Int, groupRows: Int): KeySortedGroups = {
+  private def merged(
+      inputs: Seq[Input],
+      bits: Int,
+      groupRows: Int,
+      needed: Set[Int] = Set.empty): KeySortedGroups = {
     val key = Seq.fill(inputs.size)(Seq(BoundReference(0, IntegerType, nullable = true)))
     val order = new ShortPrefixes(KeyOrder(key), bits)
     val counts = new Array[Long](inputs.size)
@@ -79,7 +83,7 @@ class GroupsSuite extends GroupsTest {
       groupRows,
       order,
       sources,
-      needed = inputs.map(_ => false).toArray)
+      needed = inputs.indices.map(needed).toArray)
   }
 
   for ((name, inputs) <- samples) {
@@ -97,6 +101,20 @@ class GroupsSuite extends GroupsTest {
             assert(keysInOrder === inputs.flatMap(_.map(_._1)).distinct.sorted)
           }
         }
+    }
+  }
+
+  test("a key that a needed input lacks is skipped, before its rows are copied") {
+    val many = Seq.fill(5000)(7 -> "many")
+    val inputs = Seq(Seq(3 -> "a", 9 -> "b"), many :+ (9 -> "c"), many :+ (9 -> "d"))
+    for (needed <- Seq(Set.empty[Int], Set(0))) {
+      TestTask.run(TestMemory.limited(Long.MaxValue)) { _ =>
+        val groups = merged(inputs, 64, groupRows = 1, needed)
+        var keys = Seq.empty[Int]
+        while (groups.nextGroup()) keys :+= groups.rows.find(_ != null).get.getInt(0)
+        assert(keys === (if (needed.isEmpty) Seq(3, 7, 9) else Seq(3, 9)))
+        groups.free()
+      }
     }
   }
 
