@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, Sort}
 import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.TestTask
 import org.apache.spark.sql.{AnalysisException, DataFrame, Encoders}
 
 /** `latest`, against `row_number`. */
@@ -45,6 +46,14 @@ class LatestRowsSuite extends AsOfTables {
     assert(below.map(_.contains("> 1")) === Seq(true, false) && !below.head.contains("x1"), below)
     assert(
       intercept[AnalysisException](latest(data, "k")()()).getMessage.contains("list 'by' is empty"))
+  }
+
+  test("the order of the rows depends on memory, and Spark knows it") {
+    val df = latest(stored(rows(1, 200, 5, Ints, "t")).coalesce(1), "k")(col("t"))(col("id1"))
+    withSQLConf("spark.sql.adaptive.enabled" -> "false") {
+      assert(exchanges(again(df)).isEmpty)
+      assert(TestTask.level(again(df).queryExecution.toRdd) === "UNORDERED")
+    }
   }
 
   test("the ORDER BY of the rows is removed") {

@@ -43,7 +43,11 @@ private[skewext] case class AsOfTask(
   override def apply(
       partition: Int,
       inputs: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] =
-    new AsOfIterator(this, inputs).toScala
+    new AsOfIterator(own, inputs).toScala
+
+  /** The same task for one iterator, see [[JoinKeys.own]]. */
+  private[exec] def own: AsOfTask =
+    copy(sameKey = sameKey.own, present = present.own, order = order.own, timeOrder = timeOrder.own)
 }
 
 /** The operator's SQL metrics. A task adds to them once, at its end. */
@@ -169,15 +173,17 @@ private final class SortedSpine(task: AsOfTask, inputs: Array[Iterator[InternalR
  * row of the spine, and the first one after it. The version that matches a row is always found in
  * the slice that contains it.
  *
+ * @param shared the task of the join, which iterators must not share.
  * @param input the number of the table.
  */
-private[exec] case class CandidateTask(task: AsOfTask, input: Int)
+private[exec] case class CandidateTask(shared: AsOfTask, input: Int)
     extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[InternalRow]) {
 
   /** @param zipped the spine, and the part of the versions. */
   override def apply(
       partition: Int,
       zipped: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] = {
+    val task = shared.own
     val asUnsafe = new UnsafeInputs(task.inputTypes)
     val versions = new SortedVersions(task, input, zipped(1)(), asUnsafe)
     var earlier, later: UnsafeRow = null

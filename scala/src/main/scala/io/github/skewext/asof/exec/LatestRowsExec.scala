@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical.{ClusteredDistribution, Distribution, Partitioning}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
-import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
 
 /**
  * Executes [[io.github.skewext.asof.LatestRows]]. It groups rows by key in hash tables and keeps the
@@ -54,8 +54,8 @@ case class LatestRowsExec(keys: Seq[Expression], order: Seq[SortOrder], child: S
       GroupingSettings.of(conf),
       longMetric("numOutputRows"),
       longMetric("spillSize"))
-    if (isSorted) child.execute().mapPartitions(task.ofSorted(_).toScala)
-    else child.execute().mapPartitions(new LatestRowsIterator(task, _).toScala)
+    if (isSorted) child.execute().mapPartitions(task.own.ofSorted(_).toScala)
+    else new MultiZipRDD(sparkContext, Seq(child.execute()), areReads = Seq(false), task)
   }
 
   /** Whether the input is sorted by key. Otherwise rows are grouped by hash. */

@@ -26,7 +26,16 @@ private[exec] case class LatestTask(
     ties: Seq[SortOrder],
     grouping: GroupingSettings,
     outputRows: SQLMetric,
-    spillSize: SQLMetric) {
+    spillSize: SQLMetric)
+    extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[InternalRow]) {
+
+  override def apply(
+      partition: Int,
+      inputs: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] =
+    new LatestRowsIterator(own, inputs.head()).toScala
+
+  /** The same task for one iterator, see [[JoinKeys.own]]. */
+  def own: LatestTask = copy(sameKey = sameKey.own, byKey = byKey.own)
 
   /** The latest rows of rows that are sorted by key. */
   def ofSorted(rows: Iterator[InternalRow]): RowIterator = new RowIterator {

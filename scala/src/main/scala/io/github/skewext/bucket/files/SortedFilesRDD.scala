@@ -39,6 +39,7 @@ private[skewext] class SortedFilesRDD(
   override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
     val FilePartition(index, files) = split
     numFiles += files.length
+    val ownOrder = order.own
     // A failed barrier stage begins with first attempts again. Other stages that begin again compute
     // lost partitions, and must return the same rows in the same order.
     val isFailedBarrier =
@@ -46,16 +47,19 @@ private[skewext] class SortedFilesRDD(
     if (context.attemptNumber() == 0 && !isFailedBarrier) {
       val opened = files.map { file =>
         val rows = firstParent[InternalRow].iterator(FilePartition(index, Array(file)), context)
-        new RowFileCursor(rows, order, types, notSorted(file)): RowCursor
+        new RowFileCursor(rows, ownOrder, types, notSorted(file)): RowCursor
       }
-      new MergedCursor(opened, order, numRows).rows
+      new MergedCursor(opened, ownOrder, numRows).rows
     } else {
-      sorted(firstParent[InternalRow].iterator(split, context), context)
+      sorted(firstParent[InternalRow].iterator(split, context), ownOrder, context)
     }
   }
 
   /** The rows in the same order, by Spark's external sorter. */
-  private def sorted(rows: Iterator[InternalRow], context: TaskContext): Iterator[InternalRow] = {
+  private def sorted(
+      rows: Iterator[InternalRow],
+      order: KeyOrder,
+      context: TaskContext): Iterator[InternalRow] = {
     val asUnsafe = new UnsafeInputs(Seq(types.toSeq))
     val prefixes = new UnsafeExternalRowSorter.PrefixComputer {
       private[this] val result = new UnsafeExternalRowSorter.PrefixComputer.Prefix

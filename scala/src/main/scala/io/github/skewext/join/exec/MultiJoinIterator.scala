@@ -40,7 +40,7 @@ private[skewext] final class MultiJoinIterator(
     extends TaskRows {
 
   private[this] val n = inputs.length
-  private[this] val keys = task.keys
+  private[this] val keys = task.keys.own
   private[this] val roles = task.roles.toArray
   private[this] val emitsNullKeys = Array.tabulate(n)(InputRole.emitsNullKeys(task.roles, _))
   private[this] val ownNullKeys = nullKeys.orNull
@@ -94,7 +94,7 @@ private[skewext] final class MultiJoinIterator(
     killed.check()
     if (groups == null) {
       groups = task.ordered match {
-        case Some(order) => orderedGroups(order)
+        case Some(order) => orderedGroups(order.own)
         case None =>
           val drained = gathered.keeping {
             if (drain()) {

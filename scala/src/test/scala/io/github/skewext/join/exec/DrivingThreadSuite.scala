@@ -6,10 +6,12 @@ import scala.util.Try
 import scala.util.control.NonFatal
 
 import io.github.skewext.join.InputRole.Optional
+import io.github.skewext.join.exec.grouping.JoinKeys
 
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Abs
 import org.apache.spark.sql.skewext.{SparkShims, TestConsumer, TestMemory, TestTask}
 import org.apache.spark.unsafe.Platform
 
@@ -92,6 +94,20 @@ class DrivingThreadSuite extends MultiJoinTaskTest {
       val failed = inOtherThread(context)(joined.size).get
       assert(failed.failed.toOption.exists(e => NonFatal(e) && e.getMessage.contains("no memory")))
       other.release()
+    }
+  }
+
+  test("two threads of a task read the join, as the sides of a zip") {
+    TestTask.run(TestMemory.shared(64L << 20, pageSize)) { context =>
+      // The keys are computed, so that an iterator needs buffers for them.
+      val task = join(Optional, Optional).copy(keys = JoinKeys(Seq.fill(2)(Seq(Abs(key.head))), 64))
+      def sum(): Long =
+        task(0, Array.fill(2)(() => rows(numRows, numRows)))
+          .map(row => if (row.isNullAt(0)) -1000000L else row.getLong(0))
+          .sum
+      val other = inOtherThread(context)(sum())
+      val all = numRows.toLong * (numRows - 1) / 2
+      assert((sum(), other.get.get) === ((all, all)))
     }
   }
 

@@ -4,6 +4,7 @@ import java.util.Properties
 
 import org.apache.spark.executor.TaskMetrics
 import org.apache.spark.memory.{MemoryConsumer, MemoryManager, MemoryMode, SparkOutOfMemoryError, TaskMemoryManager, TestMemoryManager, UnifiedMemoryManager}
+import org.apache.spark.rdd.RDD
 import org.apache.spark.unsafe.memory.MemoryBlock
 import org.apache.spark.{SparkConf, SparkEnv, TaskContext, TaskContextImpl}
 
@@ -12,6 +13,9 @@ import org.apache.spark.{SparkConf, SparkEnv, TaskContext, TaskContextImpl}
  * because `TaskContextImpl` and the memory managers are `private[spark]`.
  */
 object TestTask {
+
+  /** Whether Spark expects rows in another order, or other rows, if the RDD is computed again. */
+  def level(rdd: RDD[_]): String = rdd.outputDeterministicLevel.toString
 
   /** What Spark does to a task whose query is cancelled. */
   def kill(context: TaskContext): Unit =

@@ -14,6 +14,9 @@ import org.apache.spark.unsafe.array.ByteArrayMethods
  */
 abstract class JoinKeys extends Serializable {
 
+  /** The same keys for one iterator. Two threads of a task may each read an iterator of one RDD. */
+  def own: JoinKeys = this
+
   /** Whether a key column is null. Such a key equals no key, not even itself. */
   def hasNull(input: Int, row: UnsafeRow): Boolean
 
@@ -188,6 +191,8 @@ private final class ComputedKeys(keys: Seq[Seq[Expression]], hashBits: Int) exte
   @transient private[this] lazy val projections = keys.map(EvaluatedInTurn.projection).toArray
   // A projection reuses its result row, so comparing two rows of one input needs two projections.
   @transient private[this] lazy val others = keys.map(EvaluatedInTurn.projection).toArray
+
+  override def own: JoinKeys = new ComputedKeys(keys, hashBits)
 
   override def hasNull(input: Int, row: UnsafeRow): Boolean = projections(input)(row).anyNull()
 

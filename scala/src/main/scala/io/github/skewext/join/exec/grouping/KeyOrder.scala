@@ -20,6 +20,9 @@ import org.apache.spark.util.collection.unsafe.sort.PrefixComparators.{DoublePre
  */
 private[skewext] abstract class KeyOrder extends Serializable {
 
+  /** The same order for one iterator, as with [[JoinKeys]]. */
+  def own: KeyOrder = this
+
   /**
    * The sort prefix of the row's key, a signed number. It is `NullPrefix` if the first key column
    * is null.
@@ -139,6 +142,8 @@ private final class ComputedOrder(keys: Seq[Seq[Expression]], ofKeys: KeyOrder) 
   // A projection reuses its result row, so comparing two rows of one input needs two projections.
   @transient private[this] lazy val others = keys.map(EvaluatedInTurn.projection).toArray
 
+  override def own: KeyOrder = new ComputedOrder(keys, ofKeys.own)
+
   override def prefixIsKey: Boolean = ofKeys.prefixIsKey
 
   override def mayHaveNull(prefix: Long): Boolean = ofKeys.mayHaveNull(prefix)
@@ -157,6 +162,8 @@ private final class GeneratedOrder(types: Seq[DataType]) extends KeyOrder {
     GenerateOrdering.generate(types.zipWithIndex.map { case (dataType, j) =>
       SortOrder(BoundReference(j, dataType, nullable = true), Ascending)
     })
+
+  override def own: KeyOrder = new GeneratedOrder(types)
 
   override def prefixIsKey: Boolean = false
 
