@@ -1,7 +1,7 @@
 package io.github.skewext.asof
 
 import io.github.skewext.join.KeyTypes
-import io.github.skewext.stable.{KeptInPlace, SafeToPush}
+import io.github.skewext.stable.{ComputedBelow, KeptInPlace, SafeToPush}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan, Project}
@@ -93,14 +93,18 @@ private[asof] object AsOfColumns {
 
   /** The versions that can match a row: a null key or time matches nothing. */
   def comparable(versions: LogicalPlan, compared: Seq[Expression]): LogicalPlan = {
-    val (safe, others) = compared.filter(_.nullable).partition(SafeToPush(versions, _))
-    val (withOthers, kept) = KeptInPlace.keys(notNull(safe, versions), others)
+    val (safe, others) = compared.filter(_.nullable).partition(mayFilter(versions, _))
+    val (withOthers, kept) = KeptInPlace.all(notNull(safe, versions), others)
     if (kept.isEmpty) withOthers else Project(versions.output, notNull(kept, withOthers))
   }
 
   /** The rows of a spine that can match a version, as far as a filter can select them. */
   def matchable(spine: LogicalPlan, compared: Seq[Expression]): LogicalPlan =
-    notNull(compared.filter(e => e.nullable && SafeToPush(spine, e)), spine)
+    notNull(compared.filter(e => e.nullable && mayFilter(spine, e)), spine)
+
+  /** Whether a filter above the rows neither fails nor calls a Python function once more. */
+  private def mayFilter(rows: LogicalPlan, e: Expression): Boolean =
+    SafeToPush(rows, e) && !ComputedBelow.byPython(rows, e.references)
 
   private def notNull(compared: Seq[Expression], versions: LogicalPlan): LogicalPlan =
     compared.map(IsNotNull(_): Expression).reduceOption(And).fold(versions)(Filter(_, versions))

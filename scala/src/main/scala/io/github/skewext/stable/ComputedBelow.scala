@@ -1,7 +1,7 @@
 package io.github.skewext.stable
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{CTERelationRef, LogicalPlan, Union}
 import org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF
 
 /** How the columns of a plan are computed. */
@@ -15,24 +15,32 @@ private[skewext] object ComputedBelow {
     plan.containsPattern(PYTHON_UDF) && exists(plan, columns)(_.containsPattern(PYTHON_UDF))
 
   /**
-   * Whether one of the columns is computed by an expression that Spark calls expensive. From Spark
-   * 4.2 on, a filter on such a column stays above the projection, and others are pushed below.
+   * Whether one of the columns is computed by a user-defined function, or by an expression that Spark
+   * calls expensive. Other filters are pushed below the computation of a Python function. From Spark
+   * 4.2 on, a filter on an expensive column stays above the projection, and others are pushed below.
    */
   def isExpensive(plan: LogicalPlan, columns: AttributeSet): Boolean = exists(plan, columns) {
     _.exists {
-      case _: StringRegexExpression | _: ArrayJoin | _: CallMethodViaReflection | _: ScalaUDF =>
+      case _: StringRegexExpression | _: ArrayJoin | _: CallMethodViaReflection |
+          _: UserDefinedExpression =>
         true
       case _ => false
     }
   }
 
-  private def exists(
-      plan: LogicalPlan,
-      columns: AttributeSet)(is: Expression => Boolean): Boolean = {
-    val computed = plan.expressions.collect {
-      case a: Alias if columns.contains(a.toAttribute) => a
+  private def exists(plan: LogicalPlan, columns: AttributeSet)(is: Expression => Boolean): Boolean =
+    plan match {
+      case union: Union =>
+        union.children.exists { child =>
+          exists(child, SafeToPush.sameColumns(union, child, columns))(is)
+        }
+      // The definition of the table is elsewhere.
+      case _: CTERelationRef => true
+      case _ =>
+        val computed = plan.expressions.collect {
+          case a: Alias if columns.contains(a.toAttribute) => a
+        }
+        val below = columns ++ AttributeSet.fromAttributeSets(computed.map(_.references))
+        computed.exists(is) || plan.children.exists(exists(_, below)(is))
     }
-    val below = columns ++ AttributeSet.fromAttributeSets(computed.map(_.references))
-    computed.exists(is) || plan.children.exists(exists(_, below)(is))
-  }
 }

@@ -24,13 +24,16 @@ private[skewext] object KeptInPlace {
    * of the plan.
    */
   def keys(plan: LogicalPlan, keys: Seq[Expression]): (LogicalPlan, Seq[Expression]) = {
-    val columns = keys.zipWithIndex.map { case (key, i) =>
-      if (SafeToDuplicate(key) && SafeToPush(plan, key)) Left(key)
-      else Right(Alias(KeptInPlace(key), s"key$i")())
-    }
-    val added = columns.collect { case Right(alias) => alias }
-    if (added.isEmpty) (plan, keys)
-    else (Project(plan.output ++ added, plan), columns.map(_.fold(key => key, _.toAttribute)))
+    val kept = keys.filterNot(key => SafeToDuplicate(key) && SafeToPush(plan, key))
+    val (below, columns) = all(plan, kept)
+    val columnOf = kept.zip(columns).toMap
+    (below, keys.map(key => columnOf.getOrElse(key, key)))
+  }
+
+  /** Adds a column for each key. */
+  def all(plan: LogicalPlan, keys: Seq[Expression]): (LogicalPlan, Seq[Expression]) = {
+    val added = keys.zipWithIndex.map { case (key, i) => Alias(KeptInPlace(key), s"key$i")() }
+    (if (added.isEmpty) plan else Project(plan.output ++ added, plan), added.map(_.toAttribute))
   }
 
   /** Whether the plan is deterministic, apart from values that its upper nodes keep in place. */

@@ -33,6 +33,12 @@ private[skewext] object SafeToPush {
     new SafeToPush(tables).isSafe(plan, e.references, SafeToDuplicate(e), filtered = false)
   }
 
+  /** The columns of a child that are the columns of a plan, by their positions. */
+  def sameColumns(plan: LogicalPlan, child: LogicalPlan, columns: AttributeSet): AttributeSet =
+    AttributeSet(plan.output.zip(child.output).collect {
+      case (column, same) if columns.contains(column) => same
+    })
+
   /** Whether Spark evaluates the condition before predicates that it pushes down to it. */
   private def isFirst(condition: Expression, child: LogicalPlan): Boolean = !condition.exists {
     // Subqueries may become joins above the other predicates, and Python's functions are computed
@@ -44,6 +50,7 @@ private[skewext] object SafeToPush {
 
 /** @param tables the plans of common table expressions by id */
 private class SafeToPush(tables: Map[Long, LogicalPlan]) {
+  import SafeToPush.sameColumns
 
   /**
    * @param columns the columns of the plan that the expressions above it read.
@@ -102,12 +109,4 @@ private class SafeToPush(tables: Map[Long, LogicalPlan]) {
     val safe = anywhere && values.forall(SafeToDuplicate(_))
     (safe || !staysAbove) && isSafe(child, below, safe, filtered)
   }
-
-  private def sameColumns(
-      plan: LogicalPlan,
-      child: LogicalPlan,
-      columns: AttributeSet): AttributeSet =
-    AttributeSet(plan.output.zip(child.output).collect {
-      case (column, same) if columns.contains(column) => same
-    })
 }

@@ -45,11 +45,19 @@ class SafeToPushSuite extends MultiJoinTest {
 
   test("a filter by a column that is expensive to compute, which Spark 4.2 evaluates last") {
     withSQLConf("spark.sql.ansi.enabled" -> "true") {
-      val numbers = "SELECT *, s RLIKE '[0-9]+' AS num, i > 1 AS large FROM raw"
-      for ((column, safe) <- Seq("num" -> false, "large" -> true)) {
-        val plan = sql(s"SELECT $cast FROM ($numbers) WHERE $column").queryExecution.analyzed
-        assert(SafeToPush(plan, plan.output.head) === safe, column)
+      val numbers =
+        "SELECT *, s RLIKE '[0-9]+' AS num, slow(i) = 1 AS own, i > 1 AS large FROM raw"
+      val plain = "SELECT *, true AS num, true AS own, true AS large FROM valid"
+      for {
+        (column, safe) <- Seq("num" -> false, "own" -> false, "large" -> true)
+        from <- Seq(s"($numbers)", s"($plain UNION ALL $numbers)")
+      } {
+        val plan = sql(s"SELECT $cast FROM $from WHERE $column").queryExecution.analyzed
+        assert(SafeToPush(plan, plan.output.head) === safe, s"$column, $from")
       }
+      val named = s"WITH n AS ($numbers) SELECT $cast FROM n WHERE num"
+      val plan = sql(named).queryExecution.analyzed
+      assert(!SafeToPush(plan, plan.output.head))
     }
   }
 

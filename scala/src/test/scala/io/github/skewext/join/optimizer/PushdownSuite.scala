@@ -1,9 +1,9 @@
 package io.github.skewext.join.optimizer
 
-import io.github.skewext.MultiJoinTest
 import io.github.skewext.join.InputRole.{Excluded, Optional, Required}
 import io.github.skewext.join.{InputRole, MultiFullJoin}
 import io.github.skewext.rules.SkewConf
+import io.github.skewext.{AsOf, Joins, MultiJoinTest}
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, PythonUDF, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{BaseEvalPython, Filter, Join}
@@ -446,6 +446,10 @@ class PushdownSuite extends MultiJoinTest {
       assert(!asked(joined).head.contains("IS NOT NULL"), below)
       assert(asked(joined).last === "(t.k IS NOT NULL)")
     }
+    val versions = computed.select(col("k"), col("v0").as("at"))
+    val asOf = Joins.asOfJoin(input(1), Seq(AsOf.of(versions, "at")), Seq("k"), "v1", "left", None)
+    val plan = asOf.queryExecution.optimizedPlan
+    assert(plan.collect { case e: BaseEvalPython => e.udfs.size } === Seq(1), plan)
     val beside = inner(input(0).select(col("k"), f("l").as("v0")))
     assert(asked(beside) === Seq.fill(2)("(t.k IS NOT NULL)"))
   }
