@@ -25,63 +25,35 @@ private[skewext] final class KeySampling(keys: Seq[Expression], every: Int, numS
    */
   @volatile var counts: Option[KeyCounts] = None
 
-  def start(mapTask: Int): KeySampler = counts match {
-    case None => KeySampler.Idle
-    case Some(sums) =>
-      val counting = new CountingSampler(keys, sums.layout, every, mapTask)
+  def start(mapTask: Int): KeySampler = {
+    val sampler = new KeySampler(keys, counts.map(_.layout), every, mapTask)
+    counts.foreach { sums =>
       TaskContext.get().addTaskCompletionListener[Unit] { _ =>
-        numSampled.add(counting.numSampled)
-        sums.add(counting.result)
+        numSampled.add(sampler.numSampled)
+        sums.add(sampler.result)
       }
-      counting
-  }
-}
-
-/** Samples the rows of one map task. Generated code calls it. */
-private[skewext] abstract class KeySampler {
-
-  /** The number of the first sampled row, counted from 1. */
-  def first: Int
-
-  /** Samples a row, and returns the distance to the next sampled row. */
-  def sample(row: InternalRow): Int
-
-  final def watch(rows: Iterator[InternalRow]): Iterator[InternalRow] = new Iterator[InternalRow] {
-    private[this] var untilNext = first
-
-    override def hasNext: Boolean = rows.hasNext
-
-    override def next(): InternalRow = {
-      val row = rows.next()
-      untilNext -= 1
-      if (untilNext == 0) untilNext = sample(row)
-      row
     }
-  }
-}
-
-private[skewext] object KeySampler {
-  object Idle extends KeySampler {
-    override def first: Int = Int.MaxValue
-    override def sample(row: InternalRow): Int = Int.MaxValue
+    sampler
   }
 }
 
 /**
- * Counts the keys of the sampled rows. A key with a null matches no row, so it is not counted.
+ * Samples the rows of one map task, and counts their keys. A key with a null matches no row, so it
+ * is not counted. Generated code calls it.
  *
  * The sampled rows are random, because every tenth row, for example, may be of one kind. If the
  * task runs again, it samples the same rows.
+ *
+ * @param layout the counters; None if it samples no row.
  */
-private[skewext] final class CountingSampler(
+private[skewext] final class KeySampler(
     keys: Seq[Expression],
-    layout: SketchLayout,
+    layout: Option[SketchLayout],
     every: Int,
-    mapTask: Int)
-    extends KeySampler {
+    mapTask: Int) {
 
   /** Allocated for the first sampled row: among many small tasks, most sample no row. */
-  private[this] lazy val counts = new Array[Int](layout.size)
+  private[this] lazy val counts = new Array[Int](layout.get.size)
   private[this] var sampled = 0L
   private[this] val random = new SplittableRandom(mapTask)
 
@@ -99,17 +71,19 @@ private[skewext] final class CountingSampler(
   def result: KeyCounts.OfTask =
     KeyCounts.OfTask(mapTask, if (sampled == 0) Array.emptyIntArray else counts)
 
-  override def first: Int = nextGap()
+  /** The number of the first sampled row, counted from 1. */
+  def first: Int = nextGap()
 
-  override def sample(row: InternalRow): Int = {
+  /** Samples a row, and returns the distance to the next sampled row. */
+  def sample(row: InternalRow): Int = {
     sampled += 1
-    val hashed = hash.eval(row)
+    val hashed = if (layout.isEmpty) null else hash.eval(row)
     if (hashed != null) {
       val key = hashed.asInstanceOf[Int]
-      val partition = Math.floorMod(key, layout.partitions)
+      val partition = Math.floorMod(key, layout.get.partitions)
       var table = 0
       while (table < SketchLayout.Tables) {
-        counts(layout.cell(table, key, partition)) += 1
+        counts(layout.get.cell(table, key, partition)) += 1
         table += 1
       }
     }
@@ -117,5 +91,18 @@ private[skewext] final class CountingSampler(
   }
 
   /** A random gap, `every` on average. */
-  private def nextGap(): Int = random.nextInt(1, 2 * every)
+  private def nextGap(): Int = if (layout.isEmpty) Int.MaxValue else random.nextInt(1, 2 * every)
+
+  def watch(rows: Iterator[InternalRow]): Iterator[InternalRow] = new Iterator[InternalRow] {
+    private[this] var untilNext = first
+
+    override def hasNext: Boolean = rows.hasNext
+
+    override def next(): InternalRow = {
+      val row = rows.next()
+      untilNext -= 1
+      if (untilNext == 0) untilNext = sample(row)
+      row
+    }
+  }
 }

@@ -25,7 +25,7 @@ class KeySamplerSuite extends AnyFunSuite {
       val keys = ordinals.map(i => BoundReference(i, types(i), nullable = true))
       val partition = UnsafeProjection.create(Seq(HashPartitioning(keys, 7).partitionIdExpression))
       for (n <- 0 until 50) {
-        val sampler = new CountingSampler(keys, layout, every = 1, mapTask = 3)
+        val sampler = new KeySampler(keys, Some(layout), every = 1, mapTask = 3)
         assert(sampler.sample(row(n)) === 1)
         val sums = new Array[Int](layout.size)
         sampler.result.addTo(sums)
@@ -43,6 +43,6 @@ class KeySamplerSuite extends AnyFunSuite {
     val layout = SketchLayout(1 << 22, 256)
     assert(layout.size < 0)
     val key = BoundReference(0, LongType, nullable = false)
-    assert(new CountingSampler(Seq(key), layout, every = 64, mapTask = 0).result.size === 0)
+    assert(new KeySampler(Seq(key), Some(layout), every = 64, mapTask = 0).result.size === 0)
   }
 }
