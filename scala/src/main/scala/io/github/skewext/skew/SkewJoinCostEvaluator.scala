@@ -5,8 +5,8 @@ import io.github.skewext.skew.exec.SplitOperator
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{Cost, CostEvaluator}
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
+import org.apache.spark.sql.execution.joins.BaseJoinExec
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.skewext.SparkShims
 
 /**
  * A cost evaluator for `spark.sql.adaptive.customCostEvaluatorClass`, needed for forced splits of
@@ -22,7 +22,8 @@ class SkewJoinCostEvaluator extends CostEvaluator {
 
   private def splitJoins(plan: SparkPlan): Int = plan.collect {
     case join @ SplitOperator(_) => join
-    case join if SparkShims.isSkewJoin(join) => join
+    // From Spark 4.2 on, also a broadcast join, which has no trait in common with the others.
+    case join: BaseJoinExec if join.nodeName.endsWith("(skew=true)") => join
   }.size
 }
 

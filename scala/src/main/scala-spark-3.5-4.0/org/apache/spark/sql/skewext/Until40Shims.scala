@@ -12,7 +12,7 @@ import org.apache.spark.util.collection.unsafe.sort.{PrefixComparators, RecordCo
 import org.apache.spark.{SparkEnv, TaskContext}
 
 /** Code that Spark 4.1 has changed. */
-private[skewext] trait Until40Shims extends Until41Shims {
+private[skewext] trait Until40Shims {
 
   /** Whether values are times of day. There are none yet. */
   def isTime(@unused dataType: DataType): Boolean = false

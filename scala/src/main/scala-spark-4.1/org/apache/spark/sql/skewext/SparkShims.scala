@@ -5,7 +5,7 @@ import org.apache.spark.util.collection.unsafe.sort.{PrefixComparators, RecordCo
 import org.apache.spark.{SparkEnv, TaskContext}
 
 /** Code that differs between lines of Spark. Each line has its own object. */
-object SparkShims extends Spark4Shims with Since41Shims with Until41Shims with Until42Shims {
+object SparkShims extends Spark4Shims with Since41Shims with Until42Shims {
 
   /** Sorts records by their 64-bit prefix, and those of one prefix in an order, if there is one. */
   def prefixSorter(

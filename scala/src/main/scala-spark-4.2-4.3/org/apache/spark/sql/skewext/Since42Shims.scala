@@ -1,20 +1,11 @@
 package org.apache.spark.sql.skewext
 
 import org.apache.spark.internal.config.{SHUFFLE_SPILL_MAX_SIZE_FORCE_SPILL_THRESHOLD, SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD, UNSAFE_SORTER_SPILL_MERGE_FACTOR}
-import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledJoin}
 import org.apache.spark.util.collection.unsafe.sort.{PrefixComparators, RecordComparator, UnsafeExternalSorter}
 import org.apache.spark.{SparkEnv, TaskContext}
 
 /** Code that differs between Spark 4.1 and later lines. */
 private[skewext] trait Since42Shims {
-
-  /** Whether the plan is a join whose partitions Spark has split. */
-  def isSkewJoin(plan: SparkPlan): Boolean = plan match {
-    case join: ShuffledJoin => join.isSkewJoin
-    case join: BroadcastHashJoinExec => join.isSkewJoin
-    case _ => false
-  }
 
   /** Sorts records by their 64-bit prefix, and those of one prefix in an order, if there is one. */
   def prefixSorter(
