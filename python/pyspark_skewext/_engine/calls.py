@@ -6,6 +6,7 @@ of those of the table functions.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyspark_skewext._jvm import is_a
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame
 
 
 class MultiJoin(NamedTuple):
@@ -141,10 +142,29 @@ def nothing_active(spark: str, reason: str) -> dict[str, Any]:
     return {"spark": spark, "parts": parts, "notes": []}
 
 
-def fetched(found: DataFrame, with_texts: Callable[[], DataFrame]) -> list[Row]:
-    """Fetch rows; with keys as text if Python has no type for a value, such as a date before 1."""
+def counted(
+    found: DataFrame, times_as_text: bool = False
+) -> tuple[dict[str, Any], Sequence[tuple[Any, ...]]]:
+    """Fetch the figures, and the hot keys: values, partition, least and most rows of each input.
+
+    Values are text if Python has no type for one, such as a date before 1.
+    """
+    from pyspark.sql.types import StringType, StructType, TimestampNTZType, TimestampType
+
+    def with_texts(*kinds: type) -> DataFrame:
+        key: Any = found.schema["key"].dataType
+        texts = StructType()
+        for position, field in enumerate(key):
+            is_text = isinstance(field.dataType, kinds)
+            texts.add(f"k{position}", StringType() if is_text else field.dataType)
+        return found.withColumn("key", found["key"].cast(texts))
+
     try:
-        return found.collect()
+        shown = with_texts(TimestampType, TimestampNTZType) if times_as_text else found
+        rows = shown.collect()
     except (ValueError, OverflowError, TypeError, NotImplementedError):
         # PySpark raises these for values without a type.
-        return with_texts().collect()
+        rows = with_texts(object).collect()
+    # One row has the figures. Each other row has a key.
+    figures = json.loads(next(row[4] for row in rows if row[4] is not None))
+    return figures, [row[:4] for row in rows if row[4] is None]

@@ -20,7 +20,7 @@ from pyspark_skewext._engine.calls import (
     LatestRows,
     MultiJoin,
     SkewJoin,
-    fetched,
+    counted,
     frames_of,
     identifier,
     nothing_active,
@@ -31,7 +31,7 @@ from pyspark_skewext._jvm import EXTENSION, api_of
 from pyspark_skewext._watch import polled, watched
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class ClassicEngine:
@@ -103,20 +103,11 @@ class ClassicEngine:
         except Exception as error:
             return nothing_active(version, first_line(error))
 
-    def skew_report(self, call: KeyCount) -> tuple[dict[str, Any], Sequence[Row]]:
+    def skew_report(self, call: KeyCount) -> tuple[dict[str, Any], Sequence[tuple[Any, ...]]]:
         """Count the keys: the figures, and the hot keys with their counts."""
-        from pyspark.sql.functions import col
-
         with watched(self._spark, call.progress):
             seen = self._call("skewReport", call[:-1])
-        found = self._frame(seen.hotKeys())
-        # A key column may have the name of another column.
-        found = found.toDF(*(f"c{position}" for position in range(len(found.columns))))
-        number = len(call.keys[0])
-        texts = [col(name).cast("string").alias(name) for name in found.columns[:number]]
-        return _json(seen.figures()), fetched(
-            found, lambda: found.select(*texts, *found.columns[number:])
-        )
+        return counted(self._frame(seen.frame()))
 
     def query_report(
         self,

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from operator import add
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -23,7 +24,7 @@ from pyspark_skewext._engine.calls import (
     LatestRows,
     MultiJoin,
     SkewJoin,
-    fetched,
+    counted,
     frames_of,
     identifier,
     names_of,
@@ -35,7 +36,7 @@ from pyspark_skewext._jvm import EXTENSION, is_connect
 from pyspark_skewext._version import __version__
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 # How a server says that it does not know a function.
@@ -130,36 +131,16 @@ class ConnectEngine:
             reason = first_line(error)
         return nothing_active(version, reason)
 
-    def skew_report(self, call: KeyCount) -> tuple[dict[str, Any], Sequence[Row]]:
+    def skew_report(self, call: KeyCount) -> tuple[dict[str, Any], Sequence[tuple[Any, ...]]]:
         """Count the keys: the figures, and the hot keys with their counts."""
         if call.progress is not None:
             raise value_error("A Spark Connect server reports no progress: leave progress out.")
-        return self._counted(call, times_as_text=False)
+        return counted(self._key_counts(call))
 
-    def _counted(self, call: KeyCount, times_as_text: bool) -> tuple[dict[str, Any], Sequence[Row]]:
-        from pyspark.sql.types import StringType, StructType, TimestampNTZType, TimestampType
-
+    def _key_counts(self, call: KeyCount) -> DataFrame:
         arguments = call._asdict()
         del arguments["progress"]
-        found = self._call("skew_report", arguments)
-
-        def with_texts(*kinds: type) -> DataFrame:
-            key: Any = found.schema["key"].dataType
-            texts = StructType()
-            for position, field in enumerate(key):
-                is_text = isinstance(field.dataType, kinds)
-                texts.add(f"k{position}", StringType() if is_text else field.dataType)
-            return found.withColumn("key", found["key"].cast(texts))
-
-        shown = with_texts(TimestampType, TimestampNTZType) if times_as_text else found
-        rows = fetched(shown, lambda: with_texts(object))
-        # One row has the figures. Each other row has a key, and bounds for all inputs.
-        hot_rows: list[Any] = [
-            [*key, partition, *(bound for pair in zip(least, most) for bound in pair)]
-            for key, partition, least, most, figures in rows
-            if figures is None
-        ]
-        return json.loads(next(row[4] for row in rows if row[4] is not None)), hot_rows
+        return self._call("skew_report", arguments)
 
     def query_report(
         self, query: DataFrame | int | None, event_log: str | None, progress: object
@@ -260,13 +241,11 @@ class ConnectEngine:
         share = min(max(average, LEAST_SHARE), LARGEST_SHARE)
         count = KeyCount([left, right], [names] * 2, None, share, False, None)
         # Python has a time without its zone, and it may be ambiguous or out of range.
-        figures, rows = self._counted(count, times_as_text=True)
+        figures, hot_rows = counted(self._key_counts(count), times_as_text=True)
         average = 1 / figures["shuffle_partitions"]
         least = average * sum(each["rows"] for each in figures["inputs"])
         return [
-            tuple(row[: len(names)])
-            for row in rows
-            if max(sum(row[-4:-2]), sum(row[-2:])) / 2 > least
+            tuple(key) for key, _, low, high in hot_rows if max(map(add, low, high)) / 2 > least
         ]
 
 

@@ -6,12 +6,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import mul
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pyspark_skewext.results import filled
-
-if TYPE_CHECKING:
-    from pyspark.sql import Row
 
 F = TypeVar("F", bound="SkewFigures")
 
@@ -179,13 +176,13 @@ class SkewFigures:
         names: Sequence[str],
         keys: Sequence[Sequence[str]],
         figures: dict[str, Any],
-        hot_rows: Sequence[Row],
+        hot_rows: Sequence[tuple[Any, ...]],
     ) -> F:
         """Read the figures and the hot keys of the JVM."""
         df, *others = (KeySkew.of(*each) for each in zip(keys, figures["inputs"]))
         other = others[0] if others else None
         output = OutputSkew.of(figures["output"]) if figures["output"] else None
-        hot_keys = [_hot_key(names, row, df) for row in hot_rows]
+        hot_keys = [_hot_key(names, df, *row) for row in hot_rows]
         hot_keys.sort(key=lambda key: _weight(key, df, other, output), reverse=True)
         return cls(
             on=tuple(names),
@@ -199,13 +196,17 @@ class SkewFigures:
         )
 
 
-def _hot_key(names: Sequence[str], row: Row, df: KeySkew) -> HotKey:
+def _hot_key(
+    names: Sequence[str],
+    df: KeySkew,
+    key: Sequence[Any],
+    partition: int,
+    least: Sequence[int],
+    most: Sequence[int],
+) -> HotKey:
     from pyspark.sql import Row
 
-    values = list(row)
-    key = values[: len(names)]
-    partition, *counts = values[len(names) :]
-    bounds = [Bounds(low, high) for low, high in zip(counts[::2], counts[1::2])]
+    bounds = list(map(Bounds, least, most))
     return HotKey(
         key=key[0] if len(names) == 1 else Row(*names)(*key),
         partition=partition,

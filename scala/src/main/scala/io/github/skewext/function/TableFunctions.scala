@@ -4,9 +4,11 @@ import java.util.Locale
 
 import io.github.skewext.asof.AsOfDirection.Backward
 import io.github.skewext.asof.{AsOfJoinBuilder, AsOfTable, LatestRowsBuilder}
+import io.github.skewext.explain.report.SkewReport
 import io.github.skewext.internal.BuildInfo
 import io.github.skewext.join.hint.{HotKey, TechniqueOptions}
 import io.github.skewext.join.{InputRole, MultiFullJoinBuilder}
+import io.github.skewext.sketch.KeyPass
 import io.github.skewext.technique.{AutoJoin, SkewJoinBuilder, SkewTechniques}
 
 import org.apache.spark.sql.SparkSession
@@ -14,7 +16,8 @@ import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedRegex}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.types.StructField
+import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes
+import org.apache.spark.sql.types.StructType
 
 /**
  * Table-valued functions for SQL clients: functions in FROM that take tables as arguments. Each one
@@ -118,8 +121,8 @@ object TableFunctions {
   private def relation(
       finding: Finding,
       arguments: TableArguments,
-      columns: Seq[StructField]): LogicalPlan =
-    FindingRelation(finding, arguments.tables, Finding.attributes(columns))
+      columns: StructType): LogicalPlan =
+    FindingRelation(finding, arguments.tables, toAttributes(columns))
 
   private def multiJoin(arguments: TableArguments): LogicalPlan = {
     val inputs = arguments.tables
@@ -298,6 +301,7 @@ object TableFunctions {
       arguments.whole("partitions", 1, 1000000).map(_.toInt),
       share.toDouble,
       arguments.flag("sizes").getOrElse(false))
-    relation(finding, arguments, SkewFinding.output(SparkSession.active, arguments.tables, keys))
+    val compared = KeyPass.compared(SparkSession.active, arguments.tables, keys)._1
+    relation(finding, arguments, SkewReport.schema(compared))
   }
 }

@@ -6,12 +6,15 @@ import io.github.skewext.sketch.{KeyPass, KeyProfile, ReportedKey}
 import io.github.skewext.skew.{SkewPlanner, SkewSettings}
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
+import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes
+import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SqlInternals
-import org.apache.spark.sql.types.LongType
+import org.apache.spark.sql.types._
 import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * The skew of a key, in one DataFrame or in a join of two.
@@ -27,24 +30,29 @@ final class SkewReport private (
     settings: SkewSettings) {
 
   /**
-   * The keys with many rows in at least one input, in their own types. The columns after the key
-   * are the partition and, for each input, a lower and an upper bound of the key's rows. Reading
-   * this DataFrame reads no input.
+   * The first row has the figures as JSON. Each other row has a key with many rows in at least one
+   * input, in its own types, its partition, and for each input a lower and an upper bound of the
+   * key's rows.
    */
-  def hotKeys: DataFrame = SqlInternals.withActive(session) {
-    val counts = "partition" +: passes.indices.flatMap(i => Seq(s"low$i", s"high$i"))
-    val output = keys ++ counts.map(AttributeReference(_, LongType)())
-    val whole = UnsafeProjection.create(output.map(_.dataType).toArray)
-    val rows = hot.map { key =>
-      val numbers = key.partition.toLong +: key.bounds.flatMap { case (low, high) =>
-        Seq(low, high)
-      }
-      whole(new JoinedRow(key.key.row(keys.size), InternalRow.fromSeq(numbers))).copy()
+  def rows: Seq[InternalRow] = {
+    val all = InternalRow(null, null, null, null, UTF8String.fromString(figures))
+    all +: hot.map { key =>
+      val (least, most) = key.bounds.unzip
+      InternalRow(
+        key.key.row(keys.size),
+        key.partition.toLong,
+        ArrayData.toArrayData(least.toArray),
+        ArrayData.toArrayData(most.toArray),
+        null)
     }
-    SqlInternals.dataFrame(session, LocalRelation(output, rows))
   }
 
-  /** All other figures, as JSON. */
+  /** The rows as a DataFrame. Reading it reads no input. */
+  def frame: DataFrame = SqlInternals.withActive(session) {
+    SqlInternals.dataFrame(session, LocalRelation(toAttributes(SkewReport.schema(keys)), rows))
+  }
+
+  /** All figures but those of keys, as JSON. */
   def figures: String = {
     val inputs = passes.map { seen =>
       val profile = seen.profile
@@ -115,6 +123,17 @@ final class SkewReport private (
 }
 
 object SkewReport {
+
+  /** The columns of [[SkewReport.rows]]. */
+  private[skewext] def schema(keys: Seq[Attribute]): StructType = {
+    val ofInputs = ArrayType(LongType, containsNull = false)
+    new StructType()
+      .add("key", StructType(keys.map(a => StructField(a.name, a.dataType))))
+      .add("partition", LongType)
+      .add("least_rows", ofInputs)
+      .add("most_rows", ofInputs)
+      .add("figures", StringType)
+  }
 
   private[skewext] case class Seen(profile: KeyProfile, typicalRowBytes: Long) {
     val rowBytes: Long =

@@ -26,6 +26,12 @@ class SkewReportSuite extends MultiJoinTest {
       0.001,
       withBytes)
 
+  /** The hot keys: their values, and the bounds of their rows in each input. */
+  private def hotKeys(report: SkewReport): Seq[(Row, Seq[Long], Seq[Long])] =
+    report.frame.where("key IS NOT NULL").collect().toSeq.map { r =>
+      (r.getStruct(0), r.getSeq[Long](2), r.getSeq[Long](3))
+    }
+
   private def figures(report: SkewReport): JValue = JsonMethods.parse(report.figures)
 
   private def input(report: SkewReport, i: Int): JValue = (figures(report) \ "inputs")(i)
@@ -53,12 +59,12 @@ class SkewReportSuite extends MultiJoinTest {
     assert(all.map(_._2).sum === df.where(!noNull).count())
     // Grouping takes -0.0 for 0.0 and all NaNs for one, as joins do.
     val counted = df.where(noNull).groupBy(on.map(col): _*).count().collect().toSeq
-    val found = seen.hotKeys.collect().toSeq
+    val found = hotKeys(seen)
     assertSameRows(
-      found.map(r => Row.fromSeq(r.toSeq.take(on.size) :+ r.getAs[Long]("low0"))),
+      found.map { case (key, least, _) => Row.fromSeq(key.toSeq :+ least.head) },
       counted,
       "a group-by")
-    found.foreach(r => assert(r.getAs[Long]("low0") === r.getAs[Long]("high0")))
+    found.foreach { case (_, least, most) => assert(least === most) }
   }
 
   /** A key such that equal ones are equal in Scala, too. */
@@ -108,7 +114,7 @@ class SkewReportSuite extends MultiJoinTest {
           val expected = rows.map(_.get(i)).filter(_ != null).groupBy(plain).map { case (k, same) =>
             k -> same.length
           }
-          val found = seen.hotKeys.collect().map(r => plain(r.get(0)) -> r.getAs[Long]("low0"))
+          val found = hotKeys(seen).map { case (key, least, _) => plain(key.get(0)) -> least.head }
           assert(found.toMap === expected.toMap, name)
           assert(found.length === expected.size, name)
         }
@@ -126,11 +132,10 @@ class SkewReportSuite extends MultiJoinTest {
       .range(0, 4000, 1, 3)
       .select(when(col("id") < 500, 7).otherwise(col("id")).cast("int").as("k"))
     val seen = report(Seq("k"))(left, right)
-    val hot = seen.hotKeys.collect()
-    val seven = hot.find(_.getAs[Long]("k") == 7L).get
-    assert(seven.getAs[Long]("low0") <= 3001 && seven.getAs[Long]("high0") >= 3001)
-    assert(seven.getAs[Long]("low1") === 500)
-    assert(seven.getAs[Long]("high1") === 500)
+    val (_, least, most) = hotKeys(seen).find(_._1.getAs[Long]("k") == 7L).get
+    assert(least.head <= 3001 && most.head >= 3001)
+    assert(least(1) === 500)
+    assert(most(1) === 500)
     val output = figures(seen) \ "output"
     val rows = left.join(right, "k").count()
     assert((output \ "hot_low").extract[Long] <= 3001L * 500)
@@ -142,7 +147,7 @@ class SkewReportSuite extends MultiJoinTest {
 
   test("one job, in which nothing is shuffled") {
     val df = spark.range(0, 1000, 1, 4).select((col("id") % 7).as("k"), col("id").as("v"))
-    assert(report(Seq("k"))(df).hotKeys.queryExecution.executedPlan.collect {
+    assert(report(Seq("k"))(df).frame.queryExecution.executedPlan.collect {
       case e: ShuffleExchangeLike => e
     }.isEmpty)
     @volatile var stages = Seq.empty[(String, Int)]
@@ -153,7 +158,7 @@ class SkewReportSuite extends MultiJoinTest {
     }
     sparkContext.addSparkListener(listener)
     try {
-      report(Seq("k"))(df).hotKeys.collect()
+      report(Seq("k"))(df).frame.collect()
       // Stages are told about in their order, so that this one comes after all others.
       spark.range(0, 3, 1, 3).foreach(_ => ())
       eventually(timeout(20.seconds)) {
@@ -181,7 +186,7 @@ class SkewReportSuite extends MultiJoinTest {
       spark.createDataFrame(sparkContext.emptyRDD[Row], frame("k int")().schema),
       table("k", "(1)").where("k > 1")).foreach { empty =>
       val seen = report(Seq("k"))(empty)
-      assert(seen.hotKeys.count() === 0)
+      assert(hotKeys(seen).isEmpty)
       assert((input(seen, 0) \ "rows").extract[Long] === 0)
       val both = report(Seq("k"))(table("k", "(1), (1)"), empty)
       assert((figures(both) \ "output" \ "rows").extract[Long] === 0)
@@ -191,10 +196,10 @@ class SkewReportSuite extends MultiJoinTest {
   test("keys are compared as in a join, which may return them in another type") {
     withSQLConf("spark.sql.ansi.enabled" -> "false") {
       val seen = report(Seq("k"))(table("k", "(1), (1), (2)"), table("k", "('1'), ('01'), ('x')"))
-      val found = seen.hotKeys.collect().map(r => r.getInt(0) -> r.getAs[Long]("low1"))
+      val found = hotKeys(seen).map { case (key, least, _) => key.getInt(0) -> least(1) }
       assert(found.toMap === Map(1 -> 2L, 2 -> 0L))
       val truth = report(Seq("k"))(table("k", "(1), (0)"), table("k", "(true)"))
-      assert(truth.hotKeys.collect().map(_.getAs[Long]("low1")).toSet === Set(0L, 1L))
+      assert(hotKeys(truth).map(_._2(1)).toSet === Set(0L, 1L))
     }
   }
 
