@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyspark_skewext import _jvm
 from pyspark_skewext._engine import engine_of
 from pyspark_skewext._errors import type_error, type_name
-from pyspark_skewext.render.explanation import Listing, listing_of
+from pyspark_skewext.render.explanation import Listing
 from pyspark_skewext.render.shown import Shown
 from pyspark_skewext.results import filled
 from pyspark_skewext.results.explanation import ExplainedJoin, ExplainedScan
@@ -27,10 +27,11 @@ class Explanation(Shown):
     notes: list[str]
     joins: list[ExplainedJoin]
     scans: list[ExplainedScan]
+    _entries: list[list[str]]
     _parts: ClassVar[Any] = {"joins": ExplainedJoin, "scans": ExplainedScan}
 
     def _page(self) -> Listing:
-        return listing_of(self.notes, self.joins, self.scans)
+        return Listing([(title, lines) for title, *lines in self._entries])
 
 
 def explain(df: DataFrame) -> Explanation:
@@ -84,4 +85,5 @@ def explain(df: DataFrame) -> Explanation:
     """
     if not _jvm.is_a(df, "DataFrame"):
         raise type_error(f"Expected a DataFrame, not {type_name(df)}.")
-    return filled(Explanation, engine_of(df.sparkSession).explain(df))
+    figures = engine_of(df.sparkSession).explain(df)
+    return filled(Explanation, figures, _entries=figures["entries"])

@@ -14,7 +14,6 @@ from pyspark.sql import functions as sf
 from stock import setting
 
 from pyspark_skewext import Explanation, _jvm, explain, multi_full_join
-from pyspark_skewext.results import filled
 from pyspark_skewext.results.explanation import Origin
 
 
@@ -113,153 +112,17 @@ def test_session_without_the_jar(joined: DataFrame, monkeypatch: pytest.MonkeyPa
     assert "skewext is not loaded in this session" in str(explanation)
 
 
-def origin(status: str = "asked for", **more: Any) -> dict[str, Any]:
-    return {"status": status, "text": "one operator", "detail": None, "advice": None, **more}
-
-
-def an_input(position: int, source: str, **more: Any) -> dict[str, Any]:
-    none: dict[str, Any] = {"key": [], "filters": [], "pushed": [], "read": []}
-    nameless = {"position": position, "role": None, "narrowed_from": None, "source": source}
-    return {**nameless, **none, **more}
-
-
-def skew(status: str, text: str, **more: Any) -> dict[str, Any]:
-    return {"operator": "MultiFullJoin", "status": status, "text": text, "advice": None, **more}
-
-
-def a_join(number: int, title: str, **more: Any) -> dict[str, Any]:
-    join = {"number": number, "place": "query", "title": title, "operators": ["MultiFullJoin"]}
-    return {**join, "origin": origin(), "inputs": [], "execution": None, "skew": [], **more}
-
-
-def a_scan(number: int, **more: Any) -> dict[str, Any]:
-    scan = {"number": number, "place": "query", "source": "parquet t", "by": ["a", "b"]}
-    why = {"why": "no condition", "advice": None}
-    return {**scan, "buckets": 8, "read": 2, "partitions": None, **why, **more}
-
-
-CONTENT: dict[str, Any] = {
-    "notes": ["A note.", "Another one."],
-    "joins": [
-        a_join(
-            1,
-            "full outer join of 3 inputs on [k]",
-            inputs=[
-                an_input(0, "parquet t0", role="optional", key=["k", "l"]),
-                an_input(
-                    *(1, "t1"),
-                    role="required",
-                    narrowed_from="optional",
-                    key=["x"],
-                    filters=["x > 5", "y = '<b>'"],
-                    pushed=["x > 5"],
-                    read=["partitions: 3 of 8"],
-                ),
-                an_input(2, "join 2", role="excluded", filters=["z"]),
-            ],
-            execution={
-                **{"rows": "hash", "null_keys": "spread"},
-                **{"exchanges": 1, "bulk": 1, "columns": 0, "by_row": [], "counted": 0},
-            },
-            skew=[skew("split", "1 partition in 4 pieces")],
-        ),
-        a_join(
-            2,
-            "SortMergeJoin inner [a = b]",
-            place="cached data",
-            operators=["SortMergeJoin", "MultiFullJoin"],
-            origin=origin("not rewritten", detail="2 inputs", advice="Do that."),
-            inputs=[an_input(0, "t"), an_input(1, "t2")],
-            skew=[
-                skew("whole", "it streams", advice="Do this."),
-                skew("whole", "it streams", advice="Do this."),
-                skew("not run", "not yet", operator="SortMergeJoin"),
-            ],
-        ),
-        a_join(
-            3,
-            "no shuffle",
-            place="subquery",
-            execution={
-                **{"rows": "merged", "null_keys": "none"},
-                **{"exchanges": 0, "bulk": 0, "columns": 0, "by_row": ["from rows"], "counted": 0},
-            },
-            skew=[skew("not looked at", "off")],
-        ),
-        a_join(
-            4,
-            "in a command",
-            place="command",
-            execution={
-                **{"rows": "merged", "null_keys": "none"},
-                **{
-                    "exchanges": 2,
-                    "bulk": 1,
-                    "columns": 1,
-                    "by_row": ["from rows", "Coalesce below"],
-                    "counted": 1,
-                },
-            },
-        ),
-    ],
-    "scans": [
-        a_scan(1, partitions=2, advice="Write it anew."),
-        a_scan(2, place="cached data"),
-    ],
-}
-
-TEXT = """
-A note.
-
-Another one.
-
-Join 1: full outer join of 3 inputs on [k]
-  asked for: one operator
-  input 0  optional  parquet t0 [k, l]
-  input 1  required  t1 [x]             was optional; pushed: x > 5; filter: y = '<b>'; read by: \
-partitions: 3 of 8
-  input 2  excluded  join 2             filter: z
-  grouping: hash; exchanges: 1 (bulk rows 1); key sampling: 0
-  null keys: spread
-  skew: split, 1 partition in 4 pieces
-
-Join 2 (in a cached table): SortMergeJoin inner [a = b]
-  not rewritten: one operator (2 inputs)
-    Do that.
-  input 0  t
-  input 1  t2
-  skew of MultiFullJoin: not split: it streams
-    Do this.
-  skew of SortMergeJoin: not run: not yet
-
-Join 3 (in a subquery): no shuffle
-  asked for: one operator
-  grouping: merged; exchanges: none
-  null keys: none
-  skew: not looked at: off
-
-Join 4 (in a command): in a command
-  asked for: one operator
-  grouping: merged; exchanges: 2 (bulk rows 1, columnar 1; by row: Coalesce below); key sampling: 1
-  null keys: none
-
-Scan 1: parquet t, 8 buckets by [a, b]
-  reads 2 of 8 buckets, in 2 partitions: no condition
-    Write it anew.
-
-Scan 2 (in a cached table): parquet t, 8 buckets by [a, b]
-  reads 2 of 8 buckets: no condition
-"""
-
-
-def test_all_that_the_text_can_say() -> None:
-    assert str(filled(Explanation, CONTENT)) == TEXT.strip()
-
-
 def test_the_page_is_the_text() -> None:
-    page = filled(Explanation, CONTENT)._repr_html_()
-    assert page.startswith("<div><p><b>A note.</b></p><p><b>Another one.</b></p><p><b>Join 1:")
+    join = ["Join 1: [k]", "input 0  t  filter: y = '<b>'", "  Do that."]
+    entries = [["A note."], join, ["Scan"]]
+    explanation = Explanation([], [], [], entries)
+    assert str(explanation) == (
+        "A note.\n\nJoin 1: [k]\n  input 0  t  filter: y = '<b>'\n    Do that.\n\nScan"
+    )
+    page = explanation._repr_html_()
+    assert page.startswith("<div><p><b>A note.</b></p><p><b>Join 1: [k]</b></p><pre ")
     plain = re.sub("<[^>]*>", "\n", page)
     words = [" ".join(html.unescape(line).split()) for line in plain.splitlines()]
-    expected = [" ".join(line.split()) for line in TEXT.splitlines()]
+    expected = [" ".join(line.split()) for line in str(explanation).splitlines()]
     assert [line for line in words if line] == [line for line in expected if line]
+    assert explanation.to_dict() == {"notes": [], "joins": [], "scans": []}

@@ -85,7 +85,7 @@ class ClassicEngine:
             _jvm.check_versions(self._jvm)
             note = _jvm.other_line(self._jvm, self._spark.version)
         if note is not None:
-            return {"notes": [note], "joins": [], "scans": []}
+            return {"notes": [note], "joins": [], "scans": [], "entries": [[note]]}
         return _json(api.explain(df._jdf))
 
     def doctor(self) -> dict[str, Any]:

@@ -49,7 +49,8 @@ def bytes_shown(size: float) -> str:
 def jsonable(value: Any) -> Any:
     """Convert a value to types of JSON."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = [field.name for field in dataclasses.fields(value)]
+        fields = dataclasses.fields(value)
+        names = [field.name for field in fields if not field.name.startswith("_")]
         names += getattr(value, "_derived", ())
         return {name: jsonable(getattr(value, name)) for name in names}
     if isinstance(value, tuple):

@@ -7,8 +7,8 @@ import scala.collection.JavaConverters._
 
 import io.github.skewext.Joins.listed
 import io.github.skewext.bucket.{BucketedWriter, WrittenBuckets}
-import io.github.skewext.explain.Doctor
 import io.github.skewext.explain.report.{JoinStages, QueryReport, SkewReport}
+import io.github.skewext.explain.{Doctor, ExplanationJson}
 import io.github.skewext.rules.{LoadedExtension, SkewConf, SparkLine}
 import io.github.skewext.technique.SkewTechniques
 
@@ -139,7 +139,7 @@ object PythonApi {
 
   /** The explanation of the joins of `df`, as JSON. */
   def explain(df: DataFrame): String =
-    Joins.explain(df).json
+    ExplanationJson.withEntries(Joins.explain(df))
 
   /** The parts of skewext in a session, as JSON: which are active, and why others are off. */
   def doctor(session: SparkSession): String = Doctor.json(session)

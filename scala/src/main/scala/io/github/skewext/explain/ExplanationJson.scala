@@ -1,7 +1,7 @@
 package io.github.skewext.explain
 
 import org.json4s.jackson.JsonMethods.parse
-import org.json4s.{DefaultFormats, Formats, JString}
+import org.json4s.{DefaultFormats, Formats, JObject, JString}
 
 /**
  * An explanation as JSON, for programs: the fields of [[Explanation]] in snake case. Python returns
@@ -12,6 +12,12 @@ object ExplanationJson {
   private implicit val formats: Formats = DefaultFormats
 
   def of(explanation: Explanation): String = Json.text(Json.tree(explanation).snakizeKeys)
+
+  /** The same with the entries of the text, which Python prints. */
+  def withEntries(explanation: Explanation): String = {
+    val entries = JObject("entries" -> Json.tree(ExplanationText.detailed(explanation)))
+    Json.text(Json.tree(explanation).snakizeKeys.merge(entries))
+  }
 
   /** The same explanation with other texts. */
   def mapped(explanation: Explanation, text: String => String): Explanation =

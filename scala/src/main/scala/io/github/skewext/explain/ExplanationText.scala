@@ -1,43 +1,58 @@
 package io.github.skewext.explain
 
+import io.github.skewext.shuffle.ColumnShuffleExchangeExec
+
 /**
- * Explanations as text: of joins for Spark's own EXPLAIN, and of queries for Scala and Java. The
- * lines are those that Python prints.
+ * Explanations as text: of joins for Spark's own EXPLAIN, and of queries for Scala, Java, Python. An
+ * entry is a title and its lines. An indented line belongs to the line above.
  */
 private[skewext] object ExplanationText {
 
   /** The notes, and an entry for each join and each scan. */
-  def of(explanation: Explanation): String = {
-    val nothing =
-      if (explanation.notes.isEmpty && explanation.joins.isEmpty) Seq("No joins.") else Nil
-    val entries =
-      explanation.joins.map(entry(_, showsAll = true)) ++ explanation.scans.map(entry(_))
-    (explanation.notes ++ nothing ++ entries).mkString("\n")
-  }
+  def of(explanation: Explanation): String = entries(explanation, _ => Nil).map(text).mkString("\n")
+
+  /** The same for Python, with the inputs of each join, and how its operator works. */
+  def detailed(explanation: Explanation): Seq[Seq[String]] =
+    entries(explanation, join => inputs(join.inputs) ++ join.execution.toSeq.flatMap(work))
 
   /** Entries for the joins that skewext changed, or left alone for a reason. */
   def of(joins: Seq[ExplainedJoin]): String =
-    joins.filter(concerns).map(entry(_, showsAll = false)).mkString("\n")
+    joins
+      .filter(concerns)
+      .map(join => text(entry(join, skews(join, showsAll = false))))
+      .mkString("\n")
+
+  private def text(entry: Seq[String]): String = entry.mkString("\n  ")
+
+  private def entries(
+      explanation: Explanation,
+      details: ExplainedJoin => Seq[String]): Seq[Seq[String]] = {
+    // A note may say that the query was not looked at.
+    val nothing =
+      if (explanation.notes.isEmpty && explanation.joins.isEmpty) Seq("No joins.") else Nil
+    (explanation.notes ++ nothing).map(Seq(_)) ++
+      explanation.joins.map(join => entry(join, details(join) ++ skews(join, showsAll = true))) ++
+      explanation.scans.map(entry(_))
+  }
 
   private def concerns(join: ExplainedJoin): Boolean =
     join.origin.status != Origin.LeftAlone || join.origin.text != Origins.NoChain ||
-      lines(join, showsAll = false).nonEmpty
+      skews(join, showsAll = false).nonEmpty
 
-  private def entry(join: ExplainedJoin, showsAll: Boolean): String = {
+  private def entry(join: ExplainedJoin, more: Seq[String]): Seq[String] = {
     val origin = join.origin
     val detail = origin.detail.fold("")(text => s" ($text)")
     val why = s"${origin.status}: ${origin.text}$detail" +: advice(origin.advice)
-    val title = s"Join ${join.number}${shown(join.place)}: ${join.title}"
-    (title +: (why ++ lines(join, showsAll))).mkString("\n  ")
+    s"Join ${join.number}${shown(join.place)}: ${join.title}" +: (why ++ more)
   }
 
-  private def entry(scan: ExplainedScan): String = {
+  private def entry(scan: ExplainedScan): Seq[String] = {
     val title =
       s"Scan ${scan.number}${shown(scan.place)}: ${scan.source}, ${scan.buckets} buckets " +
         s"by [${scan.by.mkString(", ")}]"
     val partitions = scan.partitions.fold("")(n => s", in $n partitions")
     val read = s"reads ${scan.read} of ${scan.buckets} buckets$partitions: ${scan.why}"
-    (Seq(title, read) ++ advice(scan.advice)).mkString("\n  ")
+    Seq(title, read) ++ advice(scan.advice)
   }
 
   private def shown(place: String): String = place match {
@@ -46,8 +61,50 @@ private[skewext] object ExplanationText {
     case other => s" (in a $other)"
   }
 
+  /** A line for each input, with its first three columns aligned. */
+  private def inputs(all: Seq[ExplainedInput]): Seq[String] = {
+    val cells = all.map { input =>
+      Seq(s"input ${input.position}", input.role.getOrElse(""), input.source + key(input))
+    }
+    def width(cell: String) = cell.codePointCount(0, cell.length)
+    val widths = cells.transpose.map(_.map(width).max)
+    all.zip(cells).map { case (input, row) =>
+      val columns = row.zip(widths).collect {
+        case (cell, most) if most > 0 => cell + " " * (most - width(cell))
+      }
+      val notes = input.narrowedFrom.map(from => s"was $from") ++ conditions(input) ++
+        input.hint.map(hint => s"hint: $hint")
+      (columns :+ notes.mkString("; ")).mkString("  ").replaceAll("\\s+$", "")
+    }
+  }
+
+  def key(input: ExplainedInput): String =
+    if (input.key.isEmpty) "" else input.key.mkString(" [", ", ", "]")
+
+  /** The conditions of an input: those that were pushed into it, its own, and those of its scan. */
+  def conditions(input: ExplainedInput): Seq[String] = {
+    val own = input.filters.filterNot(input.pushed.contains)
+    Seq("pushed" -> input.pushed, "filter" -> own, "read by" -> input.read).collect {
+      case (name, items) if items.nonEmpty => s"$name: ${items.mkString(", ")}"
+    }
+  }
+
+  private def work(work: Execution): Seq[String] = {
+    val exchanges = if (work.exchanges == 0) {
+      "exchanges: none"
+    } else {
+      val columns = if (work.columns > 0) s", columnar ${work.columns}" else ""
+      // Rows of a source without columns are no news.
+      val why = work.byRow.filterNot(_ == ColumnShuffleExchangeExec.FromRows)
+      val byRow = if (why.isEmpty) "" else why.mkString("; by row: ", ", ", "")
+      s"exchanges: ${work.exchanges} (bulk rows ${work.bulk}$columns$byRow); " +
+        s"key sampling: ${work.counted}"
+    }
+    Seq(s"grouping: ${work.rows}; $exchanges", s"null keys: ${work.nullKeys}")
+  }
+
   /** The splits, and the reasons against splits. A plan that has not run has neither. */
-  private def lines(join: ExplainedJoin, showsAll: Boolean): Seq[String] =
+  private def skews(join: ExplainedJoin, showsAll: Boolean): Seq[String] =
     join.skew.distinct.flatMap { skew =>
       val of = if (join.operators.distinct.size > 1) s" of ${skew.operator}" else ""
       skew.status match {

@@ -2,7 +2,7 @@ package io.github.skewext.function
 
 import io.github.skewext.bucket.BucketedWriter
 import io.github.skewext.explain.report.{QueryReport, SkewReport}
-import io.github.skewext.explain.{Doctor, Explainer}
+import io.github.skewext.explain.{Doctor, Explainer, ExplanationJson}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.{StringType, StructType}
@@ -30,7 +30,7 @@ private[function] abstract class JsonFinding(column: String) extends Finding {
 /** The explanation of a query's joins. */
 private[function] case object ExplanationFinding extends JsonFinding("explanation") {
   override protected def json(session: SparkSession, inputs: Seq[DataFrame]): String =
-    Explainer.explain(inputs.head.queryExecution).json
+    ExplanationJson.withEntries(Explainer.explain(inputs.head.queryExecution))
 }
 
 /** The parts of skewext in the session. */

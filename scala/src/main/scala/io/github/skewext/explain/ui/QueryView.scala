@@ -3,7 +3,7 @@ package io.github.skewext.explain.ui
 import scala.xml.{Node, NodeSeq}
 
 import io.github.skewext.explain.report.{ExecutedJoin, ExecutedQuery, StageTasks}
-import io.github.skewext.explain.{ExplainedInput, ExplainedJoin, ExplainedScan, ExplainedSkew, Explanation, Place}
+import io.github.skewext.explain.{ExplainedInput, ExplainedJoin, ExplainedScan, ExplainedSkew, Explanation, ExplanationText, Place}
 
 import org.apache.spark.sql.execution.ui.SQLExecutionUIData
 import org.apache.spark.sql.skewext.{QueryStatus, UiFormats}
@@ -76,13 +76,9 @@ object QueryView {
   }
 
   private def input(input: ExplainedInput): String = {
-    val own = input.filters.diff(input.pushed)
-    val notes = Seq("pushed" -> input.pushed, "filter" -> own, "read by" -> input.read).collect {
-      case (name, items) if items.nonEmpty => s"; $name: ${items.mkString(", ")}"
-    }
+    val notes = ExplanationText.conditions(input).map("; " + _)
     val role = input.role.fold("")(_ + " ") + input.narrowedFrom.fold("")(from => s"(was $from) ")
-    val key = if (input.key.isEmpty) "" else input.key.mkString(" [", ", ", "]")
-    s"${input.position}: $role${input.source}$key${notes.mkString}"
+    s"${input.position}: $role${input.source}${ExplanationText.key(input)}${notes.mkString}"
   }
 
   private def scans(scans: Seq[ExplainedScan]): Node =
