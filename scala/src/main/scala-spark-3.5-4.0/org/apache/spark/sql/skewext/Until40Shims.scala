@@ -5,7 +5,6 @@ import scala.annotation.unused
 import org.apache.spark.internal.config.SHUFFLE_SPILL_NUM_ELEMENTS_FORCE_SPILL_THRESHOLD
 import org.apache.spark.sql.catalyst.expressions.EvalMode
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum
-import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.ExternalAppendOnlyUnsafeRowArray
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.util.collection.unsafe.sort.{PrefixComparators, RecordComparator, UnsafeExternalSorter}
@@ -16,9 +15,6 @@ private[skewext] trait Until40Shims {
 
   /** Whether values are times of day. There are none yet. */
   def isTime(@unused dataType: DataType): Boolean = false
-
-  /** Whether a column has the number of each row's partition: `repartitionById` does not exist yet. */
-  def isPartitionId(@unused partitioning: Partitioning): Boolean = false
 
   def evalMode(sum: Sum): EvalMode.Value = sum.evalMode
 

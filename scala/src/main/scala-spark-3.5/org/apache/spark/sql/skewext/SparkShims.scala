@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, MapInPandas, Py
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.adaptive.ExchangeQueryStageExec
 import org.apache.spark.sql.execution.python.{MapInPandasExec, PythonMapInArrowExec}
-import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan}
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.sql.{Column, DataFrame, Dataset, SparkSession, SparkSessionExtensions}
 import org.apache.spark.unsafe.types.UTF8String
@@ -57,9 +57,6 @@ object SparkShims extends Until40Shims {
 
   /** Whether a table argument is partitioned or ordered. Spark 3.5 has no syntax for it. */
   def isArranged(@unused table: FunctionTableSubqueryArgumentExpression): Boolean = false
-
-  /** Whether the node holds its rows: a query without FROM is an RDD of one row. */
-  def hasFixedRows(leaf: LeafExecNode): Boolean = leaf.nodeName == "Scan OneRowRelation"
 
   /** Whether all tasks of its stage must run at the same time. */
   def isBarrier(plan: SparkPlan): Boolean = plan match {
