@@ -259,8 +259,10 @@ object TableFunctions {
       words.flatMap(name => arguments.word(name).map(name -> _)).toMap,
       arguments.rows(TechniqueOptions.HotKeys).map(_.map(HotKey(_))))
     val joined = arguments.tables.head match {
-      // A DataFrame, of which Connect makes a view. A view hides the aliases of the sides.
-      case SubqueryAlias(_, view: View) if view.isTempViewStoringAnalyzedPlan => view.child
+      // A view hides the aliases of the sides. The query cannot name the view of a client.
+      case SubqueryAlias(alias, view: View)
+          if view.isTempViewStoringAnalyzedPlan && isOfClient(alias.name) =>
+        view.child
       case table => table
     }
     AnalysisHelper.allowInvokingTransformsInAnalyzer {
@@ -272,6 +274,11 @@ object TableFunctions {
         runsJobs = false)
     }
   }
+
+  /** The views that clients of Connect make of DataFrames: PySpark 4 or later, and our package. */
+  private val ViewOfClient = "(?i)(?:_pyspark_connect_temp_view_|skewext_)[0-9a-f]{32}".r.pattern
+
+  private def isOfClient(view: String): Boolean = ViewOfClient.matcher(view).matches()
 
   private def writeBucketed(arguments: TableArguments): LogicalPlan = {
     requireTables(arguments, 1, 1)

@@ -196,6 +196,22 @@ class TableFunctionsSuite extends MultiJoinTest {
     assert(jobsOf(sql(s"SELECT * FROM $join").queryExecution.executedPlan) === 0)
   }
 
+  test("skewext_skew_join: views of DataFrames have their names, those of clients have not") {
+    def call(columns: String, view: String): DataFrame =
+      sql(s"SELECT $columns FROM skewext_skew_join(TABLE($view), 'broadcast')")
+    val joined = sql("SELECT * FROM a JOIN b USING (k)")
+    val digits = "0123456789abcdef" * 2
+    val ofClients = Seq(s"_pyspark_connect_temp_view_$digits", s"skewext_$digits")
+    withTempView("v" +: ofClients: _*) {
+      joined.createTempView("v")
+      checkAnswer(call("v.k", "v"), joined.select("k"))
+      for (view <- ofClients) {
+        joined.createTempView(view)
+        checkAnswer(call("b.v", view), joined.select("b.v"))
+      }
+    }
+  }
+
   test("skewext_skew_join: wrong arguments and joins that a technique cannot do") {
     def join(rest: String, query: String = "SELECT * FROM a FULL JOIN c USING (k)") =
       s"skewext_skew_join(TABLE($query)$rest)"
