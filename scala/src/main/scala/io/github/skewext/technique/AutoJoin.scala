@@ -1,7 +1,7 @@
 package io.github.skewext.technique
 
 import io.github.skewext.join.hint.{HotKey, TechniqueOptions}
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.rules.{Guard, SkewConf}
 import io.github.skewext.sketch.FrequentKeys
 import io.github.skewext.technique.TechniqueReason.Detailed
 
@@ -37,12 +37,15 @@ object AutoJoin extends SkewTechnique {
     if (given.hotKeys.isDefined || rows == 0 || AdaptiveJoin.isOn(request.session)) {
       given
     } else {
-      def optimized(side: LogicalPlan) = state.executePlan(side).optimizedPlan
-      val join = request.join
-      val asPlanned =
-        request.copy(join = join.copy(left = optimized(join.left), right = optimized(join.right)))
-      if (broadcasts(asPlanned).nonEmpty) given
-      else given.copy(hotKeys = lookedAt(asPlanned, rows))
+      // Alone, a side may have rows that the query does not read, and whose key fails in ANSI mode.
+      Guard.protect("sampling rows for hot keys", given) {
+        def optimized(side: LogicalPlan) = state.executePlan(side).optimizedPlan
+        val join = request.join
+        val asPlanned =
+          request.copy(join = join.copy(left = optimized(join.left), right = optimized(join.right)))
+        if (broadcasts(asPlanned).nonEmpty) given
+        else given.copy(hotKeys = lookedAt(asPlanned, rows))
+      }
     }
   }
 

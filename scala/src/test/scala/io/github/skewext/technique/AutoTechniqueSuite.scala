@@ -1,6 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.rules.{Guard, SkewConf}
 
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{AnalysisException, DataFrame}
@@ -120,5 +120,18 @@ class AutoTechniqueSuite extends SkewJoinTest {
     }
     // What the shuffle tells is better than what a look would.
     assert(!how(skewJoin(large, small, "k", "full", "auto")).contains("hot key"))
+  }
+
+  test("auto goes on without hot keys if the look fails") {
+    withSQLConf("spark.sql.adaptive.enabled" -> "false", "spark.sql.ansi.enabled" -> "true") {
+      // The query reads no text that is no number, and the sample does.
+      val failing = spark
+        .range(0, 800, 1, 2)
+        .selectExpr("id", "CAST(IF(id < 700, string(id % 40), 'none') AS BIGINT) AS k")
+      val df = skewJoin(failing, small, "k", "inner", "auto").where("id < 700")
+      assertStock(df, failing.join(small, "k").where("id < 700"))
+      assert(made(df) === Seq("none"))
+      assert(Guard.failuresIn(spark).exists(_._1 == "sampling rows for hot keys"))
+    }
   }
 }
