@@ -64,6 +64,9 @@ object SaltedJoin extends SkewTechnique {
 
   override def preparedForHint(request: TechniqueRequest): TechniqueOptions = {
     val options = request.options
+    // Find wrong options before jobs look for hot keys.
+    saltsIn(options)
+    sideIn(options)
     options.copy(hotKeys = options.hotKeys.orElse(options.text(TechniqueOptions.HotKeys).map {
       keysIn(_, request.numKeyColumns)
     }))
@@ -168,11 +171,15 @@ object SaltedJoin extends SkewTechnique {
     keys.groupBy(_.key).values.map(_.head).toSeq
   }
 
+  private def saltsIn(options: TechniqueOptions): Option[Int] = options.int(Salts, 2, MaxSalts)
+
+  private def sideIn(options: TechniqueOptions): Option[String] =
+    options.oneOf(Side, Seq("left", "right", "both"))
+
   /** The number of parts of a key's rows on the left and on the right. */
   private def salts(request: TechniqueRequest, key: HotKey): (Int, Int) = {
-    val options = request.options
-    val given = options.int(Salts, 2, MaxSalts)
-    val side = options.oneOf(Side, Seq("left", "right", "both"))
+    val given = saltsIn(request.options)
+    val side = sideIn(request.options)
     def of(share: Double, repeated: Double): Int = {
       val parts = math.ceil(share * numPartitions(request)).toInt
       if (parts > 1) given.getOrElse(math.min(finer(parts, repeated), MaxSalts)) else 1

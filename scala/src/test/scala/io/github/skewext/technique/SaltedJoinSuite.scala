@@ -415,6 +415,13 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     assert(
       error(Map("salts" -> "1"), Seq(lit(3))).contains("salts must be a whole number between 2"))
     assert(error(Map("side" -> "top"), Seq(lit(3))).contains("one of left, right, both"))
+    // The error does not depend on a hot key, or on the jobs that look for one.
+    val even = spark.range(100).toDF("k")
+    for ((name, value) <- Seq("salts" -> "1", "side" -> "top")) {
+      val wrong = intercept[AnalysisException](
+        skewJoin(even, even, "k", "inner", Technique, Map(name -> value)))
+      assert(wrong.getMessage.contains(s"The option $name must be"))
+    }
     assert(error(Map.empty, Seq(lit(3), lit(4))).contains("has 2 values, but the join compares 1"))
     assert(error(Map.empty, Seq(lit("x"))).contains("not a value of type BIGINT"))
     assert(error(Map.empty, Seq(lit(null))).contains("null"))
