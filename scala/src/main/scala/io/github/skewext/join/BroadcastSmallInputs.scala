@@ -1,7 +1,6 @@
 package io.github.skewext.join
 
 import io.github.skewext.join.InputRole.Required
-import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.rules.SkewConf
 import io.github.skewext.stable.ComparedByBytes
 
@@ -48,7 +47,7 @@ object BroadcastSmallInputs {
     val conf = SQLConf.get
     val required = join.roles.indices.filter(join.roles(_) == Required)
     if (conf.getConf(SkewConf.MULTI_JOIN_BROADCAST) && required.nonEmpty && showsLargesKeys(join) &&
-      conf.getConf(SkewConf.MULTI_JOIN_ORDER) != MultiFullJoinExec.Natural.name &&
+      !join.mustBeSorted &&
       // Broadcasts would waste the shuffles that have already run.
       !join.exists(_.isInstanceOf[LogicalQueryStage])) {
       val large = required.maxBy(join.children(_).stats.sizeInBytes)

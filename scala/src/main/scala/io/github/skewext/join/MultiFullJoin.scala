@@ -1,8 +1,9 @@
 package io.github.skewext.join
 
 import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
+import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.join.optimizer.BroadcastHintedInputs
-import io.github.skewext.rules.OwnNode
+import io.github.skewext.rules.{OwnNode, SkewConf}
 import io.github.skewext.stable.{ComparedByBytes, ComputedBelow, KeptInPlace, SafeToPush}
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -242,10 +243,14 @@ case class MultiFullJoin(
 
   /**
    * Whether some of the inputs may replace the join. The aliases of a single one are redundant, so
-   * Spark removes them ([[MultiFullJoin.markWithHiddenIds]]).
+   * Spark removes them ([[MultiFullJoin.markWithHiddenIds]]), and its rows have no order.
    */
   def mayBecome(kept: Seq[Int]): Boolean =
-    kept.size > 1 || getTagValue(MultiFullJoin.HidesIds).isEmpty
+    kept.size > 1 || (getTagValue(MultiFullJoin.HidesIds).isEmpty && !mustBeSorted)
+
+  /** Whether the rows of each partition must be in the order of the key, as the operator has them. */
+  def mustBeSorted: Boolean =
+    conf.getConf(SkewConf.MULTI_JOIN_ORDER) == MultiFullJoinExec.Natural.name
 
   /** The join of some of the inputs: the key columns, then the others, without the indicator. */
   private[skewext] def joinOf(kept: Seq[Int]): LogicalPlan = kept match {

@@ -98,7 +98,7 @@ object BroadcastHintedInputs extends Rule[LogicalPlan] {
       Some("the indicator needs all inputs in one operator")
     } else if (!join.hasExactKeys) {
       Some("keys that are equal may differ, as -0.0 and 0.0")
-    } else if (conf.getConf(SkewConf.MULTI_JOIN_ORDER) == MultiFullJoinExec.Natural.name) {
+    } else if (join.mustBeSorted) {
       Some(s"${SkewConf.MULTI_JOIN_ORDER.key} is ${MultiFullJoinExec.Natural.name}")
     } else {
       None
