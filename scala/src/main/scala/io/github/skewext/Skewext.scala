@@ -19,7 +19,7 @@ object Skewext {
    * Join of all inputs on one key, in one pass.
    *
    * @param how `full`, `left` or `inner`; or a role for each input: `optional`, `required` or
-   *            `excluded`.
+   *            `excluded`. Null is `full`.
    * @param suffixes null, or one for each input, which may be null: appended to names of its columns
    *                 that another input has, too.
    * @param indicator null, or the name of a last column with the positions of the inputs that have
@@ -34,33 +34,51 @@ object Skewext {
     Joins.multiJoin(
       inputs.asScala.toSeq,
       on.asScala.toSeq,
-      how.asScala.toSeq,
+      listed(how).getOrElse(Seq("full")),
       listed(suffixes),
       Option(indicator))
 
-  /** Join on columns with the same names, by a technique against skewed keys. */
+  /**
+   * Join on columns with the same names, by a technique against skewed keys.
+   *
+   * @param how null is `inner`.
+   * @param technique null is `auto`.
+   */
   def skewJoin(
       left: Dataset[_],
       right: Dataset[_],
       on: JList[String],
       how: String,
       technique: Technique): DataFrame =
-    Joins.skewJoin(left.toDF(), right.toDF(), Left(on.asScala.toSeq), how, technique)
+    skewJoin(left, right, Left(on.asScala.toSeq), how, technique)
 
-  /** Join on a condition, by a technique against skewed keys. */
+  /** The same on a condition. */
   def skewJoin(
       left: Dataset[_],
       right: Dataset[_],
       on: Column,
       how: String,
       technique: Technique): DataFrame =
-    Joins.skewJoin(left.toDF(), right.toDF(), Right(on), how, technique)
+    skewJoin(left, right, Right(on), how, technique)
+
+  private def skewJoin(
+      left: Dataset[_],
+      right: Dataset[_],
+      on: Either[Seq[String], Column],
+      how: String,
+      technique: Technique): DataFrame =
+    Joins.skewJoin(
+      left.toDF(),
+      right.toDF(),
+      on,
+      Option(how).getOrElse("inner"),
+      Option(technique).getOrElse(Technique("auto")))
 
   /**
    * Join of each row of the spine with one version of each other table: the one that was valid at
    * its time.
    *
-   * @param how `left` keeps rows without a match, `inner` does not.
+   * @param how `left` keeps rows without a match, `inner` does not. Null is `left`.
    * @param suffixes null, or one for the spine and for each table; without it, duplicate names are an
    *                 error.
    */
@@ -76,7 +94,7 @@ object Skewext {
       versions.asScala.toSeq,
       on.asScala.toSeq,
       time,
-      how,
+      Option(how).getOrElse("left"),
       listed(suffixes))
 
   /**

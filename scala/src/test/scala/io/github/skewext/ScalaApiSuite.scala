@@ -98,6 +98,19 @@ class ScalaApiSuite extends MultiJoinTest {
     assert(error.getMessage.contains("has no option 'salt'"))
   }
 
+  test("null stands for an argument of Java that is missing") {
+    assertSame(
+      Skewext.multiJoin(list(JoinInput.of(a), JoinInput.of(c, "id")), list("k"), null, null, null),
+      a.multiFullJoin(Seq(c -> "id"), Seq("k")))
+    assertSame(Skewext.skewJoin(a, b, list("k", "day"), null, null), a.join(b, Seq("k", "day")))
+    val condition = a("k") === c("id")
+    assertSame(Skewext.skewJoin(a, c, condition, null, null), a.join(c, condition))
+    val versions = list(AsOf.of(c, "date").on("id"))
+    assertSame(
+      Skewext.asOfJoin(a, versions, list("k"), "day", null, null),
+      a.asOfJoin(Seq(AsOf.of(c, "date").on("id")), Seq("k"), "day"))
+  }
+
   test("explanations as text, of queries with joins and without") {
     assert(a.explainJoins.toString === "No joins.")
     val joined = a.multiFullJoin(Seq(b, c -> "id"), Seq("k"))
