@@ -227,7 +227,11 @@ object TableFunctions {
         case UnresolvedRegex(name, table, _) =>
           UnresolvedAttribute(table.toSeq :+ name.replace("``", "`"))
       }
-      if (direction == null && nulls == null) {
+      // ORDER BY reads a column as ascending, and here the greatest value comes first.
+      if (direction == null && nulls != null) {
+        arguments.fail(s"the order '$text' has NULLS, but neither ASC nor DESC.")
+      }
+      if (direction == null) {
         e
       } else {
         val by = if ("asc".equalsIgnoreCase(direction)) Ascending else Descending

@@ -320,6 +320,9 @@ class TableFunctionsSuite extends MultiJoinTest {
     fails("skewext_skew_report(TABLE(a), 'k', min_share => 0.7)")("between 0.00001 and 0.5")
     fails("skewext_skew_report(TABLE(a), 'k', sizes => 'yes')")("must be true or false, not yes.")
     fails("skewext_skew_report(TABLE(a), 'x')")("has no column 'x'")
+    for (text <- Seq("v NULLS LAST", "v nulls first"))
+      fails(s"skewext_latest(TABLE(a), 'k', '$text')")(
+        s"the order '$text' has NULLS, but neither ASC nor DESC.")
     fails("skewext_query_report('x')")("the argument 'query' must be a number, not x.")
   }
 
