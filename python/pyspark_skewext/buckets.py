@@ -153,7 +153,8 @@ def write_bucketed(
         If `buckets` is not positive, `mode` is unknown, or a list of columns is empty, repeats a
         column, or shares one with `partition_by`.
     QueryExecutionException
-        If the table lacks rows after the write, because another write has removed them.
+        If the table lacks rows after the write, because another write has removed them. For CSV
+        and text files only a warning is logged, and `known` is False.
 
     Notes
     -----
