@@ -107,7 +107,8 @@ def multi_join(
     ------
     AnalysisException
         If an input lacks a key column, if Spark cannot join on the key, or if the number of keys,
-        roles or suffixes is wrong.
+        roles or suffixes is wrong. If the result would have a name twice because of `suffixes` or
+        `indicator`, or if an input is a stream.
     PySparkTypeError
         If an argument has a wrong type.
     PySparkValueError

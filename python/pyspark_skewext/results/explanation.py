@@ -71,7 +71,7 @@ class Execution(_Record):
 class ExplainedSkew(_Record):
     """The split of skewed partitions of an operator: a status, the reason, and advice.
 
-    The `status` is "split", or "whole" if no partition is split.
+    The `status` is "split", "whole" if no partition is split, or "not run".
     It counts the split `partitions`, the tasks for slices (`pieces`), and the tasks for unmatched
     rows (`residuals`).
     """

@@ -10,9 +10,9 @@ import org.apache.spark.shuffle.ShuffleManager
 import org.apache.spark.sql.catalyst.expressions.{DynamicPruningSubquery, Expression, FunctionTableSubqueryArgumentExpression, NullIntolerant}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, MapInPandas, PythonMapInArrow}
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.ExchangeQueryStageExec
 import org.apache.spark.sql.execution.python.{MapInPandasExec, PythonMapInArrowExec}
-import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.sql.{Column, DataFrame, Dataset, SparkSession, SparkSessionExtensions}
 import org.apache.spark.unsafe.types.UTF8String
