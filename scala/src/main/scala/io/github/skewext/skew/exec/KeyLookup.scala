@@ -52,10 +52,13 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
 
   private[this] val hashMemory = new TaskInternals.HeapMemory(context)
 
-  context.addTaskCompletionListener[Unit] { _ =>
+  private[this] val end = TaskInternals.atEnd(context) {
     free()
     hashMemory.release()
   }
+
+  /** Frees all memory, when what [[knownFrom]] has returned is no longer used. */
+  def close(): Unit = end.run()
 
   /** Drops the set. From now on all rows are returned, and no key is known. */
   def giveUp(): Unit = free()

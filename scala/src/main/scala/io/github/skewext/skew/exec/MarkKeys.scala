@@ -72,7 +72,9 @@ private[skewext] case class MarkKeys(
     val asUnsafe = new UnsafeInputs(inputTypes)
     val wanted = new KeyLookup(keys, context)
     part.wantedOf.foreach(i => inputs(i)().foreach(row => wanted.add(i, asUnsafe(i, row))))
-    wanted.metBy(part.input, asUnsafe.all(part.input, inputs(part.input)()), MarkKeys.MaxKeys)
+    val rows = asUnsafe.all(part.input, inputs(part.input)())
+    try wanted.metBy(part.input, rows, MarkKeys.MaxKeys)
+    finally wanted.close()
   }
 }
 

@@ -103,13 +103,18 @@ private[skewext] case class SplitTasks(
       def noted = rows.map { row => wanted.add(i, row.asInstanceOf[UnsafeRow]); row }
       () => if (i == input) unlessKnown else if (asked.contains(i)) noted else rows
     }
-    new MultiJoinIterator(
+    val joined = new MultiJoinIterator(
       task,
       wrapped.toArray,
       drainedLast = input,
       known = () => known,
       giveUpRest = () => wanted.giveUp(),
       nullKeys = nullKeys.map(own => (i: Int, row: UnsafeRow) => i != input && own(i, row))).toScala
+    // The Spark task may go on with other partitions, as in a coalesced RDD.
+    joined ++ {
+      wanted.close()
+      Iterator.empty
+    }
   }
 }
 

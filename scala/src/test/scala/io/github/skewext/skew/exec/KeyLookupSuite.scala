@@ -5,9 +5,10 @@ import scala.util.Random
 import io.github.skewext.join.exec.NormalizedKeys
 import io.github.skewext.shuffle.{BlocksOf, ShuffledColumns}
 
+import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
-import org.apache.spark.sql.skewext.{TestMemory, TestTask}
+import org.apache.spark.sql.skewext.{TaskInternals, TestMemory, TestTask}
 import org.apache.spark.sql.test.SharedSparkSession
 import org.apache.spark.sql.types.{DataType, IntegerType, LongType}
 
@@ -177,6 +178,25 @@ class KeyLookupSuite extends SharedSparkSession {
       set(asking)(_.knownFrom(met).map { known =>
         asking.flatten.distinct.filter(k => known.contains(0, row(of.head)(Some(k), 0)))
       }).map { case keys: Seq[_] => keys.map { case k: Long => k } }
+    }
+  }
+
+  test("all memory is free when the join has ended, and not only when the task has") {
+    val of = UnsafeProjection.create(types)
+    def used(context: TaskContext) = TaskInternals.memory(context).getMemoryConsumptionForThisTask
+    def lookup(context: TaskContext): KeyLookup = {
+      val wanted = new KeyLookup(keys, context)
+      (0L until 100L).foreach(k => wanted.add(0, row(of)(Some(k), 0)))
+      wanted
+    }
+    val met = TestTask.run(plenty) { context =>
+      lookup(context).metBy(1, Iterator(row(of)(Some(5L), 0)), Int.MaxValue).get
+    }
+    TestTask.run(plenty) { context =>
+      val wanted = lookup(context)
+      assert(wanted.knownFrom(met).isDefined && used(context) === 800)
+      wanted.close()
+      assert(used(context) === 0)
     }
   }
 
