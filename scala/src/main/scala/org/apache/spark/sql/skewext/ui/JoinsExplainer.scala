@@ -32,9 +32,9 @@ private[spark] class JoinsExplainer(context: SparkContext, kept: ExplainedQuerie
     case start: SparkListenerSQLExecutionStart =>
       modified(start.executionId) = start.modifiedConfigs
     case end: SparkListenerSQLExecutionEnd =>
-      val conf = modified.remove(end.executionId).map(settings(_))
+      val own = modified.remove(end.executionId).getOrElse(Map.empty)
       if (end.qe != null) Guard.protect("explaining a query for Spark's UI", ()) {
-        explanation(end.qe, conf.getOrElse(end.qe.sparkSession.sessionState.conf)).foreach { json =>
+        explanation(end.qe, settings(end.qe, own)).foreach { json =>
           val explained = SparkListenerJoinsExplained(end.executionId, json)
           kept.onOtherEvent(explained)
           context.eventLogger.foreach(_.onOtherEvent(explained))
@@ -43,10 +43,10 @@ private[spark] class JoinsExplainer(context: SparkContext, kept: ExplainedQuerie
     case _ =>
   }
 
-  private def settings(modified: Map[String, String]): SQLConf = {
+  private def settings(query: QueryExecution, modified: Map[String, String]): SQLConf = {
     val conf = new SQLConf
     // Spark redacts some values, which then may be invalid.
-    (context.getConf.getAll ++ modified).foreach { case (key, value) =>
+    (query.sparkSession.sharedState.conf.getAll ++ modified).foreach { case (key, value) =>
       Try(conf.setConfString(key, value))
     }
     conf
