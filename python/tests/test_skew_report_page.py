@@ -68,7 +68,8 @@ def made(
             "split_above_bytes": 256 * 1024**2,
         }
     figures.update(changes)
-    return SkewReport.of(["k"], [["k"], [other_key]], figures, hot)
+    rows = [([key], partition, counts[::2], counts[1::2]) for key, partition, *counts in hot]
+    return SkewReport.of(["k"], [["k"], [other_key]], figures, rows)
 
 
 def advice(*args: Any, **kwargs: Any) -> str:
