@@ -9,7 +9,6 @@ import io.github.skewext.rules.{ExtensionPoints, Guard, LoadedExtension, SkewCon
 
 import org.apache.spark.sql.catalyst.plans.logical.{AsOfJoin, Join, LogicalPlan}
 import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution, SparkPlan}
-import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 
@@ -23,19 +22,14 @@ import org.apache.spark.sql.{AnalysisException, SparkSession}
  */
 object Explainer {
 
-  def explain(query: QueryExecution): Explanation =
-    explain(query, query.sparkSession.sessionState.conf, plansCommands = true)
+  def explain(query: QueryExecution): Explanation = explain(query, plansCommands = true)
 
-  /**
-   * Explains a query that has run, from its existing plans and the settings it ran with. It plans
-   * nothing.
-   */
-  def explainRan(query: QueryExecution, conf: SQLConf): Explanation =
-    SQLConf.withExistingConf(conf)(explain(query, conf, plansCommands = false))
+  /** Explains a query that has run, from its existing plans. It plans nothing. */
+  def explainRan(query: QueryExecution): Explanation = explain(query, plansCommands = false)
 
-  private def explain(query: QueryExecution, own: SQLConf, plansCommands: Boolean): Explanation =
+  private def explain(query: QueryExecution, plansCommands: Boolean): Explanation =
     if (SparkLine.isOurs) {
-      val explanation = new Explainer(query, own, plansCommands).explanation
+      val explanation = new Explainer(query, plansCommands).explanation
       val conf = query.sparkSession.sessionState.conf
       if (conf.stringRedactionPattern.isEmpty) explanation
       else ExplanationJson.mapped(explanation, SqlInternals.redacted(conf))
@@ -52,14 +46,15 @@ object Explainer {
 }
 
 /** @param plansCommands whether to plan queries in commands, as Spark does when a command runs. */
-private class Explainer(query: QueryExecution, conf: SQLConf, plansCommands: Boolean) {
+private class Explainer(query: QueryExecution, plansCommands: Boolean) {
 
   private val session = query.sparkSession
+  private val conf = session.sessionState.conf
   private val loaded = LoadedExtension.isIn(session)
 
   private def failureNotes = Explainer.failureNotes(session)
 
-  private val outlines = new JoinOutlines(session, conf, plansAgain = true)
+  private val outlines = new JoinOutlines(session, plansAgain = true)
 
   // Queries in commands. Spark plans them when the command runs.
   private var commandQueries = Seq.empty[QueryExecution]

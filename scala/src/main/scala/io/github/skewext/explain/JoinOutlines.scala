@@ -7,7 +7,6 @@ import io.github.skewext.rules.{LoadedExtension, SkewConf}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
-import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Outlines of joins: their operators, the reasons for their plans and their splits. An outline has
@@ -18,10 +17,10 @@ import org.apache.spark.sql.internal.SQLConf
  */
 private[skewext] class JoinOutlines(
     session: SparkSession,
-    conf: SQLConf,
     plansAgain: Boolean,
     namesExcluded: Boolean = true) {
 
+  private val conf = session.sessionState.conf
   private val loaded = LoadedExtension.isIn(session)
 
   /** The reason why no join of the session's queries is rewritten, if there is one. */
@@ -65,7 +64,7 @@ private[skewext] class JoinOutlines(
         val reason = Origins.ofSparks(found.joins.flatMap(_.logical), noRewrite, plansAgain)
         val gain =
           if (rewritesNothing && reason.status == Origin.LeftAlone) {
-            PossibleRewrite.adviceOn(found, conf)
+            PossibleRewrite.adviceOn(found, session)
           } else {
             None
           }
@@ -87,11 +86,8 @@ private[skewext] object JoinOutlines {
    * adaptive plan after each of its changes, so a plan that is running is not rewritten again.
    */
   def of(plan: SparkPlan, session: SparkSession): Seq[ExplainedJoin] = {
-    val outlines = new JoinOutlines(
-      session,
-      session.sessionState.conf,
-      plansAgain = !plan.exists(isRunning),
-      namesExcluded = false)
+    val outlines =
+      new JoinOutlines(session, plansAgain = !plan.exists(isRunning), namesExcluded = false)
     if (outlines.off.isDefined) {
       Nil
     } else {

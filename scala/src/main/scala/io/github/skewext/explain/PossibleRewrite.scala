@@ -4,6 +4,7 @@ import io.github.skewext.join.{MultiFullJoin, NewIds, RewrittenJoins}
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.rules.{Guard, SkewConf}
 
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.internal.SQLConf
@@ -11,11 +12,11 @@ import org.apache.spark.sql.internal.SQLConf
 /** The exchanges that a rewrite would save, for joins of a session in which it is off. */
 private[explain] object PossibleRewrite {
 
-  def adviceOn(found: PlannedJoin, settings: SQLConf): Option[String] =
+  def adviceOn(found: PlannedJoin, session: SparkSession): Option[String] =
     Guard.protect("looking for a rewrite", Option.empty[String]) {
       val (now, fewer) = exchangesOf(found)
       if (fewer < now) {
-        rewritten(found, settings).map { case (joins, join) =>
+        rewritten(found, session).map { case (joins, join) =>
           s"$joins on ${NewIds.shownNames(join.keyOutput).mkString("[", ", ", "]")} take $now exchanges; " +
             s"as one operator of skewext they would take $fewer."
         }
@@ -25,8 +26,10 @@ private[explain] object PossibleRewrite {
     }
 
   /** The joins as one operator, if the rewrite would apply to all of them. */
-  private def rewritten(found: PlannedJoin, settings: SQLConf): Option[(String, MultiFullJoin)] = {
-    val conf = settings.clone()
+  private def rewritten(
+      found: PlannedJoin,
+      session: SparkSession): Option[(String, MultiFullJoin)] = {
+    val conf = session.sessionState.conf.clone()
     conf.setConf(SkewConf.MULTI_JOIN_REWRITE, true)
     found.joins.head.logical
       .flatMap { top =>

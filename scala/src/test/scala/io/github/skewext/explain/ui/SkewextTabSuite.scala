@@ -271,19 +271,6 @@ class SkewextTabSuite extends SkewTest {
     assert(seen(queryPage(ids.head)).contains("No joins of such a query are remembered."))
   }
 
-  test("a query is explained by its own settings, not by those of its session at the end") {
-    val query = split()
-    query.collect()
-    TestSessions.drainEvents(spark)
-    val id = TestExplained.lastQuery(spark) + 2000
-    val off = Map(SkewConf.UI_ENABLED.key -> "false")
-    TestExplained.explain(spark, query.queryExecution, id, off)
-    withSQLConf(off.toSeq: _*) {
-      TestExplained.explain(spark, query.queryExecution, id + 1, Map.empty)
-    }
-    assert(!explained.contains(id) && explained.contains(id + 1))
-  }
-
   test("what has failed is left out, and said once") {
     assert(Guard.failures.filter(_.contains("Spark's UI")) === Set.empty)
   }

@@ -2,7 +2,7 @@ package org.apache.spark.sql.skewext
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.QueryExecution
-import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 import org.apache.spark.sql.skewext.ui.{ExplainedQuery, JoinsExplainer}
 import org.apache.spark.status.KVUtils
 
@@ -30,20 +30,6 @@ object TestExplained {
     thread.start()
     thread.join()
     thrown.foreach(throw _)
-  }
-
-  /** Explains a query as one that ran with these settings. */
-  def explain(
-      session: SparkSession,
-      query: QueryExecution,
-      id: Long,
-      settings: Map[String, String]): Unit = {
-    val end = SparkListenerSQLExecutionEnd(id, 0)
-    end.qe = query
-    val Seq(explainer) = session.sparkContext.listenerBus.findListenersByClass[JoinsExplainer]()
-    explainer.onOtherEvent(
-      SparkListenerSQLExecutionStart(id, Some(id), "", "", "", null, 0, settings))
-    explainer.onOtherEvent(end)
   }
 
   def lastQuery(session: SparkSession): Long =

@@ -1,17 +1,13 @@
 package org.apache.spark.sql.skewext.ui
 
-import scala.collection.concurrent.TrieMap
-import scala.util.Try
-
 import io.github.skewext.explain.{Explainer, Explanation, ExplanationJson}
 import io.github.skewext.rules.{Guard, SkewConf}
 
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
-import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 import org.apache.spark.sql.execution.{CommandResultExec, QueryExecution}
-import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
@@ -25,16 +21,10 @@ private[spark] class JoinsExplainer(context: SparkContext, kept: ExplainedQuerie
     extends SparkListener {
   import JoinsExplainer._
 
-  /** The settings of queries that run. The session may change before they are explained. */
-  private val modified = TrieMap.empty[Long, Map[String, String]]
-
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-    case start: SparkListenerSQLExecutionStart =>
-      modified(start.executionId) = start.modifiedConfigs
-    case end: SparkListenerSQLExecutionEnd =>
-      val own = modified.remove(end.executionId).getOrElse(Map.empty)
-      if (end.qe != null) Guard.protect("explaining a query for Spark's UI", ()) {
-        explanation(end.qe, settings(end.qe, own)).foreach { json =>
+    case end: SparkListenerSQLExecutionEnd if end.qe != null =>
+      Guard.protect("explaining a query for Spark's UI", ()) {
+        explanation(end.qe).foreach { json =>
           val explained = SparkListenerJoinsExplained(end.executionId, json)
           kept.onOtherEvent(explained)
           context.eventLogger.foreach(_.onOtherEvent(explained))
@@ -43,23 +33,15 @@ private[spark] class JoinsExplainer(context: SparkContext, kept: ExplainedQuerie
     case _ =>
   }
 
-  private def settings(query: QueryExecution, modified: Map[String, String]): SQLConf = {
-    val conf = new SQLConf
-    // Spark redacts some values, which then may be invalid.
-    (query.sparkSession.sharedState.conf.getAll ++ modified).foreach { case (key, value) =>
-      Try(conf.setConfString(key, value))
-    }
-    conf
-  }
-
-  private def explanation(query: QueryExecution, conf: SQLConf): Option[String] = {
+  private def explanation(query: QueryExecution): Option[String] = {
+    val conf = query.sparkSession.sessionState.conf
     // A query that failed early is not planned. Do not plan it for this.
     val wanted = conf.getConf(SkewConf.UI_ENABLED) && SkewConf.enabled(conf) &&
       query.tracker.phases.contains(QueryPlanningTracker.PLANNING)
     if (wanted && !isResultOfCommand(query)) {
       // An error in this thread would stop the application.
       val found = Guard.shallow("the tab in Spark's UI") {
-        SqlInternals.withActive(query.sparkSession)(Explainer.explainRan(query, conf))
+        SqlInternals.withActive(query.sparkSession)(Explainer.explainRan(query))
       }
       found.filter(_.joins.nonEmpty).map { all =>
         val outlines = ExplanationJson.mapped(all.copy(joins = all.joins.take(MaxJoins)), cut(_))
