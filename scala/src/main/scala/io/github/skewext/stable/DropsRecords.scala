@@ -38,12 +38,9 @@ private[skewext] object DropsRecords {
   private def evaluates(plan: LogicalPlan, columns: AttributeSet): Boolean =
     columns.nonEmpty && plan.exists {
       case Project(list, _) =>
-        list.exists(e => !e.isInstanceOf[Attribute] && uses(e.references, columns))
-      case other => uses(other.references, columns)
+        list.exists(e => !e.isInstanceOf[Attribute] && e.references.intersect(columns).nonEmpty)
+      case other => other.references.intersect(columns).nonEmpty
     }
-
-  private def uses(read: AttributeSet, columns: AttributeSet): Boolean =
-    read.exists(columns.contains)
 
   private case class Scan(plan: LogicalPlan, format: Class[_], options: Map[String, String]) {
 

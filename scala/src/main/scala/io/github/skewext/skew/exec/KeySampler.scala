@@ -61,7 +61,7 @@ private[skewext] final class KeySampler(
    * The hash of the key, or null if the key has a null. It is interpreted, because generating code
    * in each task takes longer than the sample.
    */
-  private[this] val hash = If(
+  private[this] lazy val hash = If(
     keys.map(k => IsNull(k): Expression).reduce(Or),
     Literal(null, IntegerType),
     new Murmur3Hash(keys))

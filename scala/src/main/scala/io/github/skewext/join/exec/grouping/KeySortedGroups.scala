@@ -9,8 +9,7 @@ package io.github.skewext.join.exec.grouping
  * tree.
  *
  * Keys that a needed input lacks are skipped, because a group with several rows of two inputs is
- * copied. A row with a null in its key keeps its place in the
- * order and forms a group of its own.
+ * copied. A row with a null in its key keeps its place in the order and forms a group of its own.
  */
 private[skewext] final class KeySortedGroups(
     keys: JoinKeys,
