@@ -37,7 +37,7 @@ MANY_TABLES = (
         "4 tables, Spark's defaults: 200 partitions that adaptive execution coalesces",
         replace(_STRING, partitions=200, coalesce=True),
     ),
-    _case("n4-long", "4 tables, long keys", Point("N=4", kind="long")),
+    _case("n4-long", "4 tables, long keys", Point("N=4", kind="long"), _WITH_COMET),
     _case("n8-long", "8 tables, long keys", Point("N=8", kind="long", tables=8)),
     _case("n2", "2 tables, for which stock Spark has one operator", Point("N=2", tables=2)),
     _case(
@@ -213,7 +213,7 @@ VERSIONS = (
             Point(f"N={n}", kind="versions", tables=n + 1, share=share)
             for n, share in ((1, 0.25), (4, 0.25), (8, 0.0625))
         ),
-        ("asof-pairs", *_ASOF),
+        ("asof-pairs", *_ASOF, "floor", "scan"),
     ),
     _case(
         "asof-feast",
