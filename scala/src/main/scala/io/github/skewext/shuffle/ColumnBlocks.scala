@@ -58,13 +58,16 @@ private final class ColumnBlocks(
         else math.min(ColumnBlocks.ManyRows, 2 * rowsAtOnce)
       // The rows just added are in memory in any case. The factor is 2 because arrays grow in
       // advance, and blocks are a copy.
-      isFull = runs.size >= ColumnBlocks.Most || !memory.reserve(2 * runs.size + forWriter)
+      isFull = isEnough(runs.size) || !memory.reserve(2 * runs.size + forWriter)
     }
     memory.release(forWriter)
     dataSize.add(runs.rowBytes)
     runs.rowBytes = 0
     blocks = runs.drain()
   }
+
+  private def isEnough(size: Long): Boolean =
+    size >= ColumnBlocks.Most || (size >= ColumnBlocks.Few && runs.fillsBlocks)
 
   /** What Spark's writer needs for the blocks. It fails if it does not get its first page. */
   private def forWriter: Long = runs.size + pageSize
@@ -81,11 +84,14 @@ private final class ColumnBlocks(
 
 private object ColumnBlocks {
 
-  /** With fewer bytes, blocks save little. With more, the next batch is no longer in a cache. */
+  /** With more bytes, the arrays of all tasks of an executor are in no cache. */
   private val Most = 32L << 20
+
+  /** With fewer bytes, Spark's writer handles many small blocks. */
+  private val Few = 4L << 20
 
   // Rows and bytes of a batch that are added before the next check of the memory. The first step
   // has one row, because values may have any size.
-  private val ManyRows = 1024
+  private val ManyRows = 128
   private val AtOnce = 1L << 20
 }

@@ -51,6 +51,10 @@ final class PartitionedColumnBuffer(
 
   def isEmpty: Boolean = numRows == 0
 
+  /** Whether each partition has an almost full block, if all have about as many rows. */
+  def fillsBlocks: Boolean =
+    numRows >= PartitionedColumnBuffer.BlockRows * 15L / 16 * numPartitions
+
   /** Bytes of the collected rows, including the memory for ordering them. */
   def size: Long = {
     var sum = numRows * PartitionedColumnBuffer.RowOverhead

@@ -73,6 +73,43 @@ class ColumnBlocksSuite extends SharedSparkSession {
     }
   }
 
+  test("long strings of a dictionary after short ones") {
+    val short = Seq.fill(4096)("x".getBytes)
+    val long = Seq.fill(512)(Array.tabulate(1 << 20)(i => (32 + i % 95).toByte))
+    val batches = Seq(short, long).map { texts =>
+      val numbers = new OnHeapColumnVector(texts.size, IntegerType)
+      texts.indices.foreach(i => numbers.putInt(i, i))
+      val shared = new OnHeapColumnVector(texts.size, StringType)
+      DictionaryVectors.fill(shared, texts)
+      new ColumnarBatch(Array(numbers, shared), texts.size)
+    }
+    val (sizes, rows) = blocksOf(batches.iterator)
+    assert(rows === 4096 + 512)
+    assert(sizes.max < (32 << 20) + (128 << 20) + 1024 * 1024)
+  }
+
+  test("as many rows as fill a block of each partition") {
+    for (numPartitions <- Seq(2, 16)) {
+      var rows = 0L
+      val partitions = TestTask.run(TestMemory.limited(Long.MaxValue)) { context =>
+        val runs = new PartitionedColumnBuffer(
+          Seq(IntegerType, StringType),
+          numPartitions,
+          BatchPartitioner.byRow(_.getInt(0) % numPartitions))
+        val text = UTF8String.fromString("x" * 100)
+        val batches = Iterator.fill(numPartitions * 64)(batchOf(text))
+        new ColumnBlocks(batches, runs, rows += _, new SQLMetric("size"), copies = false, context)
+          .map(_._1)
+          .toList
+      }
+      val flushes = partitions.sliding(2).count { case Seq(a, b) => b < a } + 1
+      // 64 batches of 256 rows a partition are more than four blocks.
+      val expected = if (numPartitions == 16) 5 else 2
+      assert(flushes === expected, s"$numPartitions partitions")
+      assert(rows + partitions.size === numPartitions * 64L * numRows)
+    }
+  }
+
   test("short ones are put into as few blocks as readers take") {
     val (sizes, rows) = blocksOf(Iterator.fill(32)(batchOf(UTF8String.fromString("x"))))
     assert(rows === 32 * numRows)
