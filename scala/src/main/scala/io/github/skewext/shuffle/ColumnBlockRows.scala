@@ -98,9 +98,7 @@ final class ColumnBlockRows(types: Seq[DataType]) {
       buffer = java.util.Arrays.copyOf(buffer, RowBytes.grown(Math.addExact(size, rounded)))
     }
     val at = Platform.BYTE_ARRAY_OFFSET.toLong
-    // Rows are compared by all their bytes, including the padding after a string.
-    if (rounded > length) Platform.putLong(buffer, at + size + rounded - 8, 0L)
-    RowBytes.copyShort(column.bytes, column.starts(current), buffer, at + size, length)
+    RowBytes.copyPadded(column.bytes, column.starts(current), buffer, at + size, length)
     Platform.putLong(buffer, cell, (size.toLong << 32) | length)
     size + rounded
   }
@@ -191,8 +189,7 @@ final class ColumnBlockRows(types: Seq[DataType]) {
         val rounded = roundNumberOfBytesToNearestWord(length)
         val end = ends(i)
         val to = offsets(i) + end
-        if (rounded > length) Platform.putLong(base, to + rounded - 8, 0L)
-        RowBytes.copyShort(bytes, starts(from + i), base, to, length)
+        RowBytes.copyPadded(bytes, starts(from + i), base, to, length)
         Platform.putLong(base, offsets(i) + cell, (end.toLong << 32) | length)
         ends(i) = end + rounded
       }

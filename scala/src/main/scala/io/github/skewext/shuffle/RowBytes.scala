@@ -39,6 +39,19 @@ object RowBytes {
       }
     }
 
+  /**
+   * Copies bytes and fills their last word with zeros, because rows are compared by all their bytes,
+   * including the padding after a string. It reads whole words, of a little-endian machine.
+   */
+  def copyPadded(from: AnyRef, fromOffset: Long, to: AnyRef, toOffset: Long, size: Int): Unit = {
+    val whole = size & ~7
+    copy(from, fromOffset, to, toOffset, whole)
+    if (size > whole) {
+      val last = Platform.getLong(from, fromOffset + whole) & (-1L >>> (64 - 8 * (size - whole)))
+      Platform.putLong(to, toOffset + whole, last)
+    }
+  }
+
   /** The largest array size that every JVM supports. */
   val MostBytes: Long = Int.MaxValue - 15L
 
