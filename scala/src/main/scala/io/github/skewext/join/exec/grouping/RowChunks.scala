@@ -27,7 +27,11 @@ import org.apache.spark.unsafe.memory.MemoryBlock
  * }}}
  * A pointer is a page number and an offset in the page, in words of 8 bytes.
  */
-private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSize: Long)
+private[skewext] final class RowChunks(
+    n: Int,
+    memory: TaskMemoryManager,
+    pageSize: Long,
+    mostRows: Int = RowChunks.MostRows)
     extends MemoryConsumer(memory, pageSize, memory.getTungstenMemoryMode) {
 
   import RowChunks._
@@ -137,24 +141,25 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
    * hashes. Returns the number of copied rows.
    */
   def insert(input: Int, rows: ColumnBlockRows, hashes: Array[Long]): Int = {
+    val (sizes, places, pagesOf) = (rowSizes, rowPlaces, rowPages)
     var first = 0
     while (first < rows.numRows) {
       val count = math.min(ColumnBlockRows.AtOnce, rows.numRows - first)
-      rows.sizes(first, count, rowSizes)
+      rows.sizes(first, count, sizes)
       var i = 0
       while (i < count) {
         val hash = hashes(first + i)
-        val at = place(input, hash, rowSizes(i))
+        val at = place(input, hash, sizes(i))
         if (at == NoPlace) {
-          rows.copyTo(first, i, pageBases, rowPages, rowPlaces)
+          rows.copyTo(first, i, pageBases, pagesOf, places)
           return first + i
         }
-        rowPlaces(i) = at
-        rowPages(i) =
+        places(i) = at
+        pagesOf(i) =
           (lastChunks(input * NumBuckets + (hash >>> BucketShift).toInt) >>> OffsetBits).toInt
         i += 1
       }
-      rows.copyTo(first, count, pageBases, rowPages, rowPlaces)
+      rows.copyTo(first, count, pageBases, pagesOf, places)
       first += count
     }
     first
@@ -335,6 +340,7 @@ private[skewext] final class RowChunks(n: Int, memory: TaskMemoryManager, pageSi
 
   private def newChunk(c: Int, needed: Int): Boolean = {
     checkIntact()
+    if (inserted > mostRows) return false
     val last = lastChunks(c)
     val grown = if (last == 0) FirstChunk else math.min(MaxChunk, 2 * sizeOfChunk(last))
     val size = math.max(grown, needed + ChunkHeader)
@@ -433,6 +439,9 @@ private[skewext] object RowChunks {
   private final val SmallPages = 1024
   private final val LargestPage = 1L << 26
   private final val PageHeader = 8
+
+  /** Rows have numbers of type Int. Each bucket's last chunk gets some more. */
+  private val MostRows = 1 << 30
 
   private final val MillisToLeave = 100L
 

@@ -5,7 +5,7 @@ import java.io.IOException
 import scala.collection.JavaConverters._
 import scala.concurrent.duration._
 
-import org.apache.spark.sql.skewext.{TestConsumer, TestMemory, TestTask}
+import org.apache.spark.sql.skewext.{TaskInternals, TestConsumer, TestMemory, TestTask}
 
 /** The parts that bring rows together by key: where memory is short. */
 class GroupsMemorySuite extends GroupsTest {
@@ -122,6 +122,18 @@ class GroupsMemorySuite extends GroupsTest {
       assert(above.acquire(1 << 16) === (1 << 16))
       above.release()
       assert(totals(result).head === 5000)
+    }
+  }
+
+  test("rows beyond those that have a number are spilled") {
+    TestTask.run(TestMemory.limited(Long.MaxValue)) { context =>
+      val chunks = new RowChunks(1, TaskInternals.memory(context), 1 << 16, mostRows = 1000)
+      val row = rowsOf(Seq(1 -> "a")).next()
+      val inserted = Iterator.from(0).takeWhile(_ => chunks.insert(0, 1L, row)).size
+      assert(inserted > 1000 && inserted < 2000)
+      chunks.drain((_, _, _, _, _) => ())
+      assert(chunks.insert(0, 1L, row))
+      chunks.free()
     }
   }
 
