@@ -1,5 +1,7 @@
 package io.github.skewext.asof
 
+import java.time.LocalDate
+
 import scala.util.Try
 
 import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
@@ -179,9 +181,22 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
       }
   }
 
-  /** Whether Spark can convert the value for the filters of sources. */
+  /**
+   * Whether sources get the value right in a filter. Spark writes dates and timestamps with four
+   * digits of the year to the SQL of JDBC, so 10000-01-07 would become 0000-01-07.
+   */
   private def isConvertible(value: Literal): Boolean = value.value != null &&
-    Try(CatalystTypeConverters.convertToScala(value.value, value.dataType)).isSuccess
+    Try(CatalystTypeConverters.convertToScala(value.value, value.dataType)).isSuccess &&
+    ((value.value, value.dataType) match {
+      case (days: Int, DateType) => FourDigits.contains(days)
+      case (micros: Long, TimestampType | TimestampNTZType) =>
+        FourDigits.contains(Math.floorDiv(micros, MICROS_PER_DAY).toInt)
+      case _ => true
+    })
+
+  /** The days from 0001-01-02 to 9999-12-30, whose years have four digits in each time zone. */
+  private val FourDigits =
+    LocalDate.of(1, 1, 2).toEpochDay.toInt to LocalDate.of(9999, 12, 30).toEpochDay.toInt
 
   /**
    * A value that Spark can convert for the filters of sources, which fails the query otherwise: not

@@ -125,13 +125,21 @@ class AsOfTimeBoundsSuite extends AsOfTest with StoredTables {
   }
 
   test("a bound that sources cannot convert filters nothing") {
-    for ((name, filter, tolerance) <- Seq(
-        ("date", "t0 > DATE'2020-02-20'", "2147483647"),
-        ("timestamp", "t0 > TIMESTAMP'1971-01-01 00:00:00'", "INTERVAL '106751991' DAY"))) {
+    for ((name, filter, direction, tolerance) <- Seq(
+        ("date", "t0 > DATE'2020-02-20'", "backward", "2147483647"),
+        ("date", "t0 >= DATE'0001-01-01'", "backward", "7"),
+        ("date", "t0 <= DATE'9999-12-31'", "forward", "7"),
+        ("timestamp", "t0 <= TIMESTAMP'9999-12-31 00:00:00'", "forward", "INTERVAL '7' DAY"),
+        (
+          "timestamp",
+          "t0 > TIMESTAMP'1971-01-01 00:00:00'",
+          "backward",
+          "INTERVAL '106751991' DAY"))) {
       val of = times.find(_.name == name).get
-      val df = joined(rows(0, of).where(filter), of, "backward", tolerance)
-      val all = joined(rows(0, of), of, "backward", null)
-      checkAnswer(df, all.where(filter).collect().toSeq)
+      val df = joined(rows(0, of).where(filter), of, direction, tolerance)
+      val ids = rows(0, of).where(filter).select("x0").collect().map(_.getLong(0)).toSet
+      val all = joined(rows(0, of), of, direction, tolerance).collect()
+      checkAnswer(df, all.filter(row => ids(row.getAs[Long]("x0"))).toSeq)
       assert(bounds(df, "t1") === 0, name)
     }
   }
