@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -35,7 +36,8 @@ Order = Union[str, "Column", Sequence[Union[str, "Column"]]]
 _DIRECTIONS = ("backward", "forward", "nearest")
 _HOWS = ("left", "inner")
 _OTHER_KEYS = "on has the names of the spine, and asof(df, on=...) other ones of a table"
-_MICROS = (timedelta(microseconds=1), "microseconds")
+# Spark has no interval much longer, and Python no times so far apart.
+_MOST_DAYS = 100_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +107,7 @@ def asof(
         checked_columns(df, time, "time")[0],
         keys,
         _one_of(_DIRECTIONS, direction, "direction"),
-        _tolerance(plain(tolerance)),
+        _tolerance(tolerance),
         allow_exact_matches,
         _ties(df, ties),
     )
@@ -293,18 +295,32 @@ def _one_of(known: Sequence[str], given: object, what: str) -> str:
 
 
 def _tolerance(given: Any) -> Any:
+    given = plain(_duration(given))
     if isinstance(given, timedelta):
-        # Spark subtracts whole days from a date as days, and other intervals as hours. It has no
-        # interval of more than 292,000 years in microseconds, and no two times so far apart.
-        in_days = given % timedelta(1) == timedelta(0) or given > timedelta(100_000_000)
-        unit, words = (timedelta(1), "days") if in_days else _MICROS
-        return Interval(f"{given // unit} {words}")
+        # Spark subtracts whole days from a date as days, and other intervals as hours.
+        if given % timedelta(1) and given.days < _MOST_DAYS:
+            return Interval(f"{given // timedelta(microseconds=1)} microseconds")
+        return Interval(f"{min(given.days, _MOST_DAYS)} days")
     if isinstance(given, str):
         return Interval(given)
     if given is not None and not _jvm.is_a(given, "Column"):
         expected = "tolerance must be a number, an interval like '7 days', a timedelta or a Column"
         check_type(given, (int, float, Decimal), expected)
     return given
+
+
+def _duration(given: Any) -> Any:
+    """A numpy.timedelta64 as a timedelta: numpy itself makes a number of most of them."""
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is None or not isinstance(given, numpy.timedelta64):
+        return given
+    found = given.astype("timedelta64[us]").item()
+    # One month has no fixed length, and a number without a unit is no duration.
+    if numpy.datetime_data(given.dtype)[0] in ("Y", "M", "generic") or type(found) is not timedelta:
+        raise value_error(
+            f"tolerance must be a duration in weeks, days, hours or smaller units, not {given!r}."
+        )
+    return found
 
 
 def _ties(df: DataFrame, given: Any) -> list[str | Column] | None:

@@ -198,10 +198,24 @@ def test_ties_do_not_depend_on_the_order_of_rows(spark: SparkSession) -> None:
         assert_same_rows(newest, [(1, 5, *expected)])
 
 
+class OfPandas1(timedelta):
+    """A duration that cannot be compared with a long one, like `Timedelta` of pandas 1."""
+
+    def __gt__(self, other: timedelta) -> bool:
+        if other.days > 106_751:
+            raise OverflowError(other)
+        return super().__gt__(other)
+
+
 def test_forms_of_a_tolerance(spark: SparkSession) -> None:
     labels = spark.sql("SELECT 1 AS k, TIMESTAMP'2024-03-31 12:00:00' AS at, 10 AS n")
     forms: list[tuple[str, Any, bool]] = [
         *(("2024-03-29 12:00:00", given, True) for given in ("2 days", "48 hours", timedelta(2))),
+        ("2024-03-29 12:00:00", numpy.timedelta64(48 * 3600 * 10**9, "ns"), True),
+        ("2024-03-29 11:59:59", numpy.timedelta64(48 * 3600 * 10**9, "ns"), False),
+        ("2024-03-30 00:00:00", OfPandas1(hours=36), True),
+        ("2024-03-29 23:59:59", OfPandas1(hours=36), False),
+        ("1900-01-01 00:00:00", timedelta.max, True),
         ("2024-03-29 11:59:59", "2 days", False),
         ("2024-02-29 12:00:00", "1 month", True),
         ("2024-02-28 12:00:00", "1 month", False),
@@ -338,6 +352,10 @@ WRONG: list[tuple[type[PySparkException], str, Call]] = [
     (PySparkValueError, "'nearest', not 'up'", lambda _, v: asof(v, time="t", direction="up")),
     (PySparkTypeError, "a Column, not list", lambda _, v: asof(v, time="t", tolerance=[1])),
     (PySparkTypeError, "a Column, not bool", lambda _, v: asof(v, time="t", tolerance=True)),
+    *(
+        (PySparkValueError, "a duration in", lambda _, v, t=t: asof(v, time="t", tolerance=t))
+        for t in (numpy.timedelta64(1, "M"), numpy.timedelta64("NaT"), numpy.timedelta64(7))
+    ),
     (PySparkTypeError, "must be True or", lambda _, v: asof(v, time="t", allow_exact_matches=1)),
     (PySparkValueError, "ties must not be empty", lambda _, v: asof(v, time="t", ties=[])),
     (PySparkTypeError, "ties must be the", lambda _, v: asof(v, time="t", ties=[["v"]])),
