@@ -2,7 +2,7 @@ package io.github.skewext
 
 import java.util.{Collections, WeakHashMap}
 
-import io.github.skewext.asof.{BoundAsOfTimes, DropGroupLimits, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteRowNumbers, RewriteSparkAsOfJoins}
+import io.github.skewext.asof.{BoundAsOfTimes, DropGroupLimits, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteRowNumbers, RewriteSparkAsOfJoins, SelectAsOfColumns}
 import io.github.skewext.bucket.{BucketedScanRules, MergeSortedFiles, PruneBuckets, PruneBucketsByKeys}
 import io.github.skewext.function.{KeepCommonTables, TableFunctions}
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
@@ -75,6 +75,8 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
         extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
         extensions.injectQueryStageOptimizerRule(_ => GuardedRule(linked(SplitSkewedJoins)))
+        // After it, because it may replace the join.
+        extensions.injectQueryStageOptimizerRule(_ => GuardedRule(linked(SelectAsOfColumns)))
       } else {
         // Without RequiredLayout it is unknown what relies on the partitions of a join.
         ExtensionPoints.warnOnce()

@@ -5,7 +5,7 @@ import io.github.skewext.stable.{EvaluatedInTurn, KeepsStableRows, MadeOf, Parti
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, SortOrder}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, IsNotNull, PredicateHelper, SortOrder}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
@@ -49,13 +49,15 @@ case class ColumnarFilterProjectExec(
     // The closure must not contain the plan.
     val (input, filter, numOutputRows) = (child.output, condition, longMetric("numOutputRows"))
     val places = output.map(column => input.indexWhere(_.exprId == column.exprId)).toArray
+    val required = filter.flatMap(ColumnarFilterProjectExec.required(_, input))
     child.executeColumnar().mapPartitionsWithIndex { (task, batches) =>
       val predicate = filter.map(EvaluatedInTurn.predicate(_, input))
       predicate.foreach(_.initialize(task))
       var rows = new Array[Int](0)
       batches.map { batch =>
         var count = batch.numRows
-        predicate.foreach { p =>
+        val selectsAll = required.exists(_.forall(!batch.column(_).hasNull))
+        predicate.filterNot(_ => selectsAll).foreach { p =>
           if (rows.length < batch.numRows) rows = new Array[Int](batch.numRows)
           count = ColumnarFilterProjectExec.select(batch, p.eval, rows)
         }
@@ -73,7 +75,7 @@ case class ColumnarFilterProjectExec(
     copy(child = newChild)
 }
 
-object ColumnarFilterProjectExec {
+object ColumnarFilterProjectExec extends PredicateHelper {
 
   /** Replaces a node that only drops rows or columns. */
   def insteadOf(node: SparkPlan): Option[ColumnarFilterProjectExec] = {
@@ -85,6 +87,15 @@ object ColumnarFilterProjectExec {
       case _ => None
     }
     select.map(LogicalLinks.replacing(node)(_))
+  }
+
+  /** The columns of which a condition requires that they are not null, if it requires nothing else. */
+  private def required(condition: Expression, input: Seq[Attribute]): Option[Seq[Int]] = {
+    val each = splitConjunctivePredicates(condition).map {
+      case IsNotNull(column: Attribute) => input.indexWhere(_.exprId == column.exprId)
+      case _ => -1
+    }
+    if (each.contains(-1)) None else Some(each)
   }
 
   /** Stores the indices of the selected rows in an array. Returns their number. */

@@ -180,6 +180,60 @@ class AsOfJoinSuite extends AsOfTables {
     }
   }
 
+  test("the join selects the columns of a projection, but not below generated code") {
+    val df = asOf(spine, "t")(Versions(prices, "at"))
+    val all = Some(df.columns.toSeq)
+    val cases = Seq(
+      df -> all,
+      df.select("price", "id") -> Some(Seq("price", "id")),
+      df.repartition(3, col("at")) -> all,
+      df.union(df) -> all,
+      df.groupBy("k").agg(sum("price")) -> None,
+      df.selectExpr("id + price AS sum") -> None)
+    for ((query, columns) <- cases) withClue(s"${query.columns.mkString(", ")}: ") {
+      val expected = withoutSelection(query.collect().toSeq)
+      inGeneratedCode(withSQLConf("spark.sql.adaptive.enabled" -> "true") {
+        val again = query.where(lit(true))
+        assertSameRows(again.collect().toSeq, expected, "the rows of Spark's projection")
+        assert(joins(again).map(_.shown.map(_.map(_.name))).distinct === Seq(columns))
+      })
+    }
+  }
+
+  /** Without adaptive execution, a projection stays. */
+  private def withoutSelection[T](body: => T): T = {
+    var result: Option[T] = None
+    withSQLConf("spark.sql.adaptive.enabled" -> "false") { result = Some(body) }
+    result.get
+  }
+
+  test("few and many rows of a key, in any order of time") {
+    for (size <- Seq(1, 2, 47, 48, 49); of <- Seq(1, 7, 60)) {
+      // 11 and 13 have no common factor with the sizes, so times come in no order, some twice.
+      val rows = spark.range(size).selectExpr("1 AS k", "id", s"id * 11 % $size div 2 * 3 AS t")
+      val v = spark.range(of).selectExpr("1 AS k", "id AS n", s"id * 13 % $of * 2 AS at")
+      for (direction <- Seq("backward", "forward", "nearest"); exact <- Seq(true, false)) {
+        val found = asOf(rows, "t")(Versions(v, "at", direction, exact = exact))
+          .select("t", "at")
+          .collect()
+          .map(row => row.getLong(0) -> Option(row.get(1)).map(_.asInstanceOf[Long]))
+        val times = (0 until of).map(_ * 2L)
+        for ((t, at) <- found) {
+          val before = times.filter(o => o < t || (exact && o == t)).lastOption
+          val after = times.find(o => o > t || (exact && o == t))
+          val nearest = (before ++ after).toSeq.sortBy(o => (math.abs(o - t), o)).headOption
+          val expected = direction match {
+            case "backward" => before
+            case "forward" => after
+            case _ => nearest
+          }
+          assert(at === expected, s"$direction, exact $exact, $size rows, $of versions, at $t")
+        }
+        assert(found.length === size)
+      }
+    }
+  }
+
   test("ties: the greatest of the named columns, or else of all, whatever order rows arrive in") {
     val versions = Random.shuffle(
       Seq(Row(1, 3, null, 9), Row(1, 3, 2, 1), Row(1, 3, 2, 7), Row(1, 3, 1, 8), Row(1, 2, 5, 5)))

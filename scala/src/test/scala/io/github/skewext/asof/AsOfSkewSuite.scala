@@ -73,6 +73,7 @@ class AsOfSkewSuite extends SkewTest with AsOfTest with RetriedTasks {
         assert(join.metrics("numPieces").value === splits.pieces)
         assert(join.metrics("rereadSize").value === splits.rereadBytes)
         assert(join.children.size === 3 && exchangesBelow(join) === 3)
+        assert(join.shown.isDefined)
       }
   }
 

@@ -13,7 +13,11 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.skewext.MultiZipRDD
 
-/** An [[AsOfOperator]] whose inputs are shuffled by their keys. The exchanges are its children. */
+/**
+ * An [[AsOfOperator]] whose inputs are shuffled by their keys. The exchanges are its children.
+ *
+ * @param shown if defined, the columns that it returns, see [[io.github.skewext.asof.SelectAsOfColumns]]
+ */
 case class AsOfJoinExec(
     children: Seq[SparkPlan],
     keys: Seq[Seq[Expression]],
@@ -22,13 +26,24 @@ case class AsOfJoinExec(
     ties: Seq[Seq[SortOrder]],
     within: Seq[Seq[Expression]],
     inner: Boolean,
-    split: Option[SplitInputs] = None)
+    split: Option[SplitInputs] = None,
+    shown: Option[Seq[Attribute]] = None)
     extends AsOfOperator
     with ReadsBulkRows
     with SpineJoinExec {
 
   override def nodeName: String =
     AsOfJoinExec.Name + split.fold("")(how => s" (skew: ${how.describe})")
+
+  override def output: Seq[Attribute] = shown.getOrElse(super.output)
+
+  override protected def outputColumns: Seq[Expression] = shown.fold(super.outputColumns) { list =>
+    val columns = super.output.map(_.exprId).zip(super.outputColumns).toMap
+    list.map(column => columns(column.exprId))
+  }
+
+  /** Code that has no other operator would build the rows more slowly. */
+  override def supportCodegen: Boolean = shown.isEmpty && super.supportCodegen
 
   override def requiredChildDistribution: Seq[Distribution] = keys.map { key =>
     if (split.isDefined) UnspecifiedDistribution

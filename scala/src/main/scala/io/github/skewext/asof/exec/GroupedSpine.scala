@@ -83,15 +83,17 @@ private final class GroupedVersions(task: AsOfTask, input: Int, groups: HashedGr
 
   override def seek(row: UnsafeRow): Unit = {
     val size = sorted.size
-    while (passed < size && (sorted.time(passed) < time || (skipsEqual && isAt(passed)))) {
-      passed += 1
-    }
+    while (passed < size && isBefore(passed)) passed += 1
+    while (passed > 0 && !isBefore(passed - 1)) passed -= 1
     earlier = if (looksBack) candidate(passed - 1, earlierRow, row, 0) else null
     later =
       if (isNearest) candidate(if (isAt(passed)) passed + 1 else passed, laterRow, row, 1)
       else if (looksAhead) candidate(passed, laterRow, row, 0)
       else null
   }
+
+  private def isBefore(position: Int): Boolean =
+    sorted.time(position) < time || (skipsEqual && isAt(position))
 
   private def isAt(position: Int): Boolean =
     position < sorted.size && sorted.time(position) == time
@@ -149,7 +151,7 @@ private final class TimeSorted(task: AsOfTask, input: Int, groups: HashedGroups)
     }
     if (size > MaxInserted) {
       begin = RadixSort.sortKeyPrefixArray(space, at, size, 0, 7, false, true)
-    } else if (size > 1) {
+    } else if (input > 0) {
       insertionSort()
     }
     begin + 2 * size

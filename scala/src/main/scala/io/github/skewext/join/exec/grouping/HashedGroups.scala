@@ -47,6 +47,9 @@ private[skewext] final class HashedGroups(
   private[this] var head = 0
   private[this] var touched = 0L
 
+  /** Whether the rows of the bucket are in the cache, because there are few. */
+  private[this] var isInCache = false
+
   /**
    * The first row with the current group's hash and another key, or 0. It starts the next group.
    */
@@ -145,7 +148,7 @@ private[skewext] final class HashedGroups(
     numHeads = found
     head = 0
     var sum = 0L
-    var h = 0
+    var h = if (isInCache) found else 0
     while (h < found) {
       var row = heads(h)
       var left = LookAhead
@@ -226,7 +229,9 @@ private[skewext] final class HashedGroups(
    * compares them when it reads the records anyway.
    */
   private def buildTable(): Unit = {
-    numSlots = slotsFor(rowsOf(bucket)).toInt
+    val numRows = rowsOf(bucket)
+    isInCache = numRows <= CachedRows
+    numSlots = slotsFor(numRows).toInt
     slot = 0
     val tableBase = table.memoryBlock().getBaseObject
     val tableOffset = table.memoryBlock().getBaseOffset
@@ -340,6 +345,9 @@ private object HashedGroups {
 
   // About the number of cache misses that a processor handles at once.
   private final val LookAhead = 16
+
+  /** So many rows of usual sizes are in the cache of a core after the table was built. */
+  private final val CachedRows = 4096
 
   /** A power of two, so that at most two thirds of the slots are used. */
   private def slotsFor(rows: Long): Long =

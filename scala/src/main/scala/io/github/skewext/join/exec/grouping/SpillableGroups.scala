@@ -153,13 +153,14 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
 
   /** Whether so few rows are wanted that building them one by one takes less than a block's copy. */
   private def areFew(numRows: Int, wanted: KeyFilter): Boolean = {
+    val many = numRows / 2
     var found = 0
     var i = 0
-    while (i < numRows) {
+    while (i < numRows && found < many) {
       if (wanted.mayHave(hashes(i))) found += 1
       i += 1
     }
-    found < numRows / 2
+    found < many
   }
 
   /** Builds and inserts only the rows that are wanted. */
