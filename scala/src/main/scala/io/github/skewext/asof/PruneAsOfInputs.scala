@@ -67,7 +67,8 @@ object PruneAsOfInputs extends Rule[LogicalPlan] {
     val open = input.outputSet.filter(read.contains) -- decided
     // In one pass, because a wide table's order has all its columns.
     val left = order.scanLeft(open.map(_.exprId).toSet) {
-      case (ids, SortOrder(a: Attribute, _, _, _)) if ComparedByBytes(a) => ids - a.exprId
+      case (ids, SortOrder(a: Attribute, _, _, _)) if ComparedByBytes.isExact(a.dataType) =>
+        ids - a.exprId
       case (ids, _) => ids
     }
     order.take(left.takeWhile(_.nonEmpty).size)

@@ -1,7 +1,5 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.stable.ComparedByBytes
-
 import org.apache.spark.sql.catalyst.expressions.{LeafExpression, Unevaluable}
 import org.apache.spark.sql.types._
 
@@ -18,16 +16,6 @@ private[skewext] case class ChainKey(column: Int, inputs: Seq[Int], dataType: Da
     extends LeafExpression
     with Unevaluable {
   override def nullable: Boolean = true
-}
-
-private[skewext] object ChainKey {
-
-  /** Whether equal values of the type are identical, unlike -0.0 and 0.0. */
-  def isExact(dataType: DataType): Boolean = dataType match {
-    case ArrayType(element, _) => isExact(element)
-    case struct: StructType => struct.forall(field => isExact(field.dataType))
-    case other => ComparedByBytes(other)
-  }
 }
 
 /** Whether one of these inputs has the row. Like [[ChainKey]], it occurs in no plan. */

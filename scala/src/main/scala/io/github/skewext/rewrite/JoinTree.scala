@@ -3,6 +3,7 @@ package io.github.skewext.rewrite
 import io.github.skewext.join.InputRole.{Optional, Required}
 import io.github.skewext.join.{InputRole, KeyTypes}
 import io.github.skewext.rewrite.RewriteReason.Detailed
+import io.github.skewext.stable.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -97,7 +98,7 @@ private[skewext] case class JoinTree(
     case cast @ Cast(key: ChainKey, to, _, _) if JoinTree.keepsValues(cast) =>
       key.copy(dataType = to)
     case If(Presence(ids), key: ChainKey, Literal(null, _))
-        if alwaysPresent(key.inputs) && ChainKey.isExact(key.dataType) &&
+        if alwaysPresent(key.inputs) && ComparedByBytes.isExact(key.dataType) &&
           key.dataType == keyTypes(key.column) =>
       key.copy(inputs = ids)
     case other if keyExpressions.nonEmpty => keyExpressions.getOrElse(other.canonicalized, other)

@@ -4,6 +4,7 @@ import scala.collection.concurrent.TrieMap
 import scala.collection.mutable
 
 import io.github.skewext.join.{KeyTypes, MultiFullJoin, NewIds}
+import io.github.skewext.stable.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
@@ -141,7 +142,7 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
   private def shown(key: ChainKey): Expression = {
     val whole = keyOutput(key.column)
     val isWhole = group.alwaysPresent(key.inputs)
-    val showsFirst = ChainKey.isExact(whole.dataType) || (isWhole && key.inputs == shownIds)
+    val showsFirst = ComparedByBytes.isExact(whole.dataType) || (isWhole && key.inputs == shownIds)
     if (showsFirst && KeyTypes.canHold(whole.dataType, key.dataType)) {
       val value =
         if (whole.dataType == key.dataType) whole else Cast(whole, key.dataType, timeZone)

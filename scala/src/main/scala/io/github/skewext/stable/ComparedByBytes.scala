@@ -22,4 +22,11 @@ private[skewext] object ComparedByBytes {
     case _: DecimalType | _: YearMonthIntervalType | _: DayTimeIntervalType => true
     case other => SparkShims.isTime(other)
   }
+
+  /** Whether equal values of the type, which may have parts, are identical, unlike -0.0 and 0.0. */
+  def isExact(dataType: DataType): Boolean = dataType match {
+    case ArrayType(element, _) => isExact(element)
+    case struct: StructType => struct.forall(field => isExact(field.dataType))
+    case other => apply(other)
+  }
 }

@@ -328,6 +328,12 @@ class AsOfJoinSuite extends AsOfTables {
       assert(read(df("left").select("id")) === Seq(Set("id")))
       assert(read(df("inner").select("id")).last === Set("k", "at"))
       assert(read(latestOf.select("k", "a")) === Seq(Set("k", "at", "a")))
+      // Equal arrays and structs of integers are identical, but 0.0 and -0.0 are not.
+      val nested = sql("SELECT k, at, struct(a) AS s, array(b) AS l, c / 2 AS d, c AS z FROM p")
+      def latestOfNested = latest(nested, "k")(col("at"))()
+      assert(read(latestOfNested.select("k", "s")) === Seq(Set("k", "at", "a")))
+      assert(read(latestOfNested.select("k", "l")) === Seq(Set("k", "at", "a", "b")))
+      assert(read(latestOfNested.select("k", "d")) === Seq(Set("k", "at", "a", "b", "c")))
     }
   }
 
