@@ -108,6 +108,10 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
     }
   }
 
+  /** The rows, with some that take a while. */
+  protected def slowly(df: DataFrame, id: String): DataFrame =
+    df.selectExpr("*", s"if($id % 100 = 0, reflect('java.lang.Thread', 'sleep', 300L), null) AS w")
+
   /**
    * Whether queries are compiled, which takes longer than such small queries run. Suites about
    * generated code always do it, and `make test-all` does it everywhere.

@@ -8,7 +8,6 @@ import io.github.skewext.stable.{ComparedByBytes, KeptInPlace}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.execution.{ProjectExec, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -133,14 +132,11 @@ case class MultiAsOfJoin(
    */
   private def broadcasts: Seq[Int] = {
     val tables = children.indices.tail
-    val chosen = getTagValue(MultiAsOfJoin.Broadcasts).getOrElse {
-      // When adaptive execution plans again, shuffles have run.
-      val chosen = !exists(_.isInstanceOf[LogicalQueryStage]) && !asksForShuffle(0) &&
-        tables.forall(isSmall)
-      setTagValue(MultiAsOfJoin.Broadcasts, chosen)
-      chosen
-    }
-    if (chosen && keepsBroadcasts(tables)(isSmall)) tables.filter(i => isBroadcast(i) || isSmall(i))
+    val isChosen = getTagValue(MultiAsOfJoin.Broadcasts).isDefined ||
+      (!hasBegun && !asksForShuffle(0) && tables.forall(isSmall))
+    if (isChosen) setTagValue(MultiAsOfJoin.Broadcasts, ())
+    if (isChosen && keepsBroadcasts(tables)(isSmall))
+      tables.filter(i => isBroadcast(i) || isSmall(i))
     else Nil
   }
 
@@ -165,8 +161,8 @@ case class MultiAsOfJoin(
 
 object MultiAsOfJoin {
 
-  /** Whether versions are broadcast. Adaptive execution keeps it when it plans again. */
-  private val Broadcasts = TreeNodeTag[Boolean]("skewext.broadcastsVersions")
+  /** Versions are broadcast. Adaptive execution keeps it when it plans again. */
+  private val Broadcasts = TreeNodeTag[Unit]("skewext.broadcastsVersions")
 
   private[asof] def output(children: Seq[Seq[Attribute]], inner: Boolean): Seq[Attribute] =
     children.head ++ children.tail.flatten.map { a =>

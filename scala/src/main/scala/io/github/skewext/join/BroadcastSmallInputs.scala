@@ -7,7 +7,6 @@ import io.github.skewext.stable.ComparedByBytes
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -49,7 +48,7 @@ object BroadcastSmallInputs {
     if (conf.getConf(SkewConf.MULTI_JOIN_BROADCAST) && required.nonEmpty && showsLargesKeys(join) &&
       !join.mustBeSorted &&
       // Broadcasts would waste the shuffles that have already run.
-      !join.exists(_.isInstanceOf[LogicalQueryStage])) {
+      !join.hasBegun) {
       val large = required.maxBy(join.children(_).stats.sizeInBytes)
       val others = join.children.indices.filter(_ != large)
       if (others.nonEmpty && others.forall(isSmall(join, _)) && !join.asksForShuffle(large))

@@ -3,7 +3,7 @@ package io.github.skewext.join
 import io.github.skewext.rules.CanonicalOnce
 
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
+import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage, TableCacheQueryStageExec}
 import org.apache.spark.sql.internal.SQLConf
 
 /** A join with hints of its inputs. They are a part of the node, as in Spark's `Join`. */
@@ -46,6 +46,16 @@ private[skewext] trait HintedInputs extends LogicalPlan with CanonicalOnce[Logic
 
   /** Whether adaptive execution has begun to broadcast the input. */
   def isBroadcast(i: Int): Boolean = HintedInputs.isBroadcast(children(i))
+
+  /**
+   * Whether adaptive execution has shuffled or broadcast an input. It computes cached tables before
+   * it plans an exchange above them again.
+   */
+  def hasBegun: Boolean = exists {
+    case LogicalQueryStage(_, plan) =>
+      !plan.collectLeaves().forall(_.isInstanceOf[TableCacheQueryStageExec])
+    case _ => false
+  }
 
   /** As Spark does for its own joins; once, and not each time that adaptive execution plans. */
   def warnOfHints(): Unit =

@@ -84,6 +84,14 @@ class AsOfBroadcastSuite extends AsOfTest with StoredTables {
     }
   }
 
+  test("versions that the query caches first are broadcast if they are few") {
+    withSQLConf("spark.sql.adaptive.enabled" -> "true", Threshold -> "2000") {
+      val cached = Seq(slowly(events, "t"), large.where("large % 200 = 7")).map(_.cache())
+      try assert(isBroadcast(joined("left", cached.head, cached.last)))
+      finally cached.foreach(_.unpersist(blocking = true))
+    }
+  }
+
   private def explained(df: DataFrame): String = {
     val found = SqlInternals.withActive(spark)(Explainer.explain(df.queryExecution))
     (found.toString +: found.joins.flatMap(_.inputs).flatMap(_.hint)).mkString("\n")

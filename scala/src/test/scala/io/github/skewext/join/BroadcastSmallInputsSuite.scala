@@ -99,6 +99,18 @@ class BroadcastSmallInputsSuite extends MultiJoinTest {
     }
   }
 
+  test("broadcasts a small input that the query caches first") {
+    withSQLConf(
+      "spark.sql.adaptive.enabled" -> "true",
+      SkewConf.MULTI_JOIN_BROADCAST.key -> "true",
+      Threshold -> "2000") {
+      val few = spark.range(5000).selectExpr("id AS k", "id AS d1").where("d1 % 200 = 7")
+      val cached = Seq(few, slowly(large, "fact")).map(_.cache())
+      try check(join("optional", "required")(cached: _*), broadcast = true)
+      finally cached.foreach(_.unpersist(blocking = true))
+    }
+  }
+
   test("broadcasts a small input whose own shuffle adaptive execution runs first") {
     withAdaptive {
       withSQLConf(Threshold -> "100000") {
