@@ -58,7 +58,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
       Guard.protect("loading the table functions", ()) {
         TableFunctions.all.foreach(extensions.injectTableFunction)
       }
-      extensions.injectOptimizerRule(SkewExtensions.loadedOptimizerRules)
+      extensions.injectOptimizerRule(_ => SkewExtensions.loadedOptimizerRules)
       extensions.injectPreCBORule(_ => SkewExtensions.rulesOfPrunedTables)
       extensions.injectRuntimeOptimizerRule(_ =>
         GuardedRule(linked(PropagateEmptyInputs.AtRuntime)))
@@ -115,9 +115,10 @@ object SkewExtensions {
       linked(BoundAsOfTimes),
       linked(PruneAsOfInputs))
 
-  private def loadedOptimizerRules(session: SparkSession): Rule[LogicalPlan] = {
+  /** A value, because Spark asks for its rules each time that it optimizes a plan. */
+  private val loadedOptimizerRules: Rule[LogicalPlan] = {
     val rules = rulesOfOwnNodes.patch(1, Seq(linked(RewriteJoinChains)), 0) ++
-      Seq(linked(MarkWrittenJoins), linked(PlanSkewJoins(session)))
+      Seq(linked(MarkWrittenJoins), linked(PlanSkewJoins))
     new LogicalJoinRules(rules, rulesOfOwnNodes)
   }
 

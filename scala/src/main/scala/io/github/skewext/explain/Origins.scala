@@ -87,7 +87,7 @@ private[skewext] object Origins {
   }
 
   private def plansTechniques(conf: SQLConf): Boolean =
-    SkewConf.enabled(conf) && !isExcluded(conf, classOf[PlanSkewJoins].getName)
+    SkewConf.enabled(conf) && !isExcluded(conf, PlanSkewJoins.ruleName)
 
   private def ofChain(joins: Seq[LogicalPlan], off: Option[String], plansAgain: Boolean): Origin = {
     val lowered = joins.flatMap(_.getTagValue(LowerMultiFullJoin.MadeFrom)).headOption

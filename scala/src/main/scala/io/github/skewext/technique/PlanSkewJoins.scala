@@ -16,7 +16,7 @@ import org.apache.spark.sql.{AnalysisException, SparkSession}
  * Spark has pushed the predicates above it, and has replaced outer joins whose unmatched rows they
  * drop. Spark needs several iterations for that, and calls this rule at the end of each.
  */
-case class PlanSkewJoins(session: SparkSession) extends Rule[LogicalPlan] {
+object PlanSkewJoins extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (plan.exists(isWanted)) {
@@ -75,17 +75,14 @@ case class PlanSkewJoins(session: SparkSession) extends Rule[LogicalPlan] {
       TechniqueHint.Refused(wanted.technique, TechniqueReason.CommonTable.given))
 
   private def planned(join: Join, wanted: TechniqueHint.Wanted): LogicalPlan =
-    PlanSkewJoins.plan(session, join, wanted) match {
-      case Right(made) => PlanSkewJoins.saying(made)
+    plan(SparkSession.active, join, wanted) match {
+      case Right(made) => saying(made)
       case Left(reason) =>
         // Without its details, which may be others in each batch of a stream.
         Guard.logOnce(
           s"skew_join by ${wanted.technique} is Spark's own join: ${reason.reason.text}.")
         TechniqueHint.on(join, TechniqueHint.Refused(wanted.technique, reason))
     }
-}
-
-object PlanSkewJoins {
 
   /**
    * The plan of a join by the requested technique, or the reason for refusal. A failure affects only

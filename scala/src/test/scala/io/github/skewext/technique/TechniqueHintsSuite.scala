@@ -255,7 +255,7 @@ class TechniqueHintsSuite extends SkewJoinTest {
       Seq(
         hinted(large.select("k"), small.select("k").queryExecution.analyzed),
         hinted(large.select("k"), failing)))
-    val planned = SqlInternals.withActive(spark)(PlanSkewJoins(spark)(plan))
+    val planned = SqlInternals.withActive(spark)(PlanSkewJoins(plan))
     val Seq(first, second) = planned.children.map(_.collect { case node =>
       TechniqueHint.of(node)
     }.flatten)
