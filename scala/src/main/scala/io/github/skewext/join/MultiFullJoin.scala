@@ -284,10 +284,13 @@ case class MultiFullJoin(
       case Excluded => LeftAnti
       case Present => LeftSemi
     }
-    // Spark infers predicates on the keys of its own joins, such as that they are not null.
+    // Spark infers predicates on the keys of its own joins, such as that they are not null. On the
+    // left side it does so if each row needs a match.
     val (input, inputKeys) = KeptInPlace.keys(children(i), keys(i))
-    val condition = leftKeys.zip(inputKeys).map { case (l, r) => EqualTo(l, r): Expression }
-    Join(left, input, joinType, Some(condition.reduce(And)), JoinHint(None, Some(hint)))
+    val (others, otherKeys) =
+      if (roles(i).isNeeded) KeptInPlace.keys(left, leftKeys) else (left, leftKeys)
+    val condition = otherKeys.zip(inputKeys).map { case (l, r) => EqualTo(l, r): Expression }
+    Join(others, input, joinType, Some(condition.reduce(And)), JoinHint(None, Some(hint)))
   }
 
   override protected def withoutHints: LogicalPlan = copy(hints = Nil)
