@@ -24,7 +24,14 @@ private[skewext] object MultiJoinEstimation {
     // As in Spark's estimates, an input that turned out to be empty does not make the result small.
     def sizes(of: Seq[Int]) = of.map(join.children(_).stats.sizeInBytes).filter(_ > 0)
     val size = (sizes(once).sum + (if (repeated.isEmpty) 0 else sizes(repeated).product)).max(1)
-    val product = if (repeated.size > 1) productOf(join, repeated) else Some(BigInt(0))
+    val product = repeated match {
+      case Seq() => Some(BigInt(0))
+      case Seq(one) =>
+        // It may have more rows than the required inputs, or other keys.
+        val required = once.filter(join.roles(_) == Required)
+        productOf(join, required :+ one).orElse(join.children(one).stats.rowCount)
+      case several => productOf(join, several)
+    }
     if (inputs.nonEmpty && inputs.forall(_.rowCount.isDefined) && product.isDefined) {
       val sum =
         rowCount(join, shown.map(i => join.roles(i) -> join.children(i).stats.rowCount.get))
@@ -44,7 +51,7 @@ private[skewext] object MultiJoinEstimation {
     }
   }
 
-  /** The number of rows from inputs with duplicate keys; None if the number of keys is unknown. */
+  /** The number of rows that match in all inputs; None if the number of keys is unknown. */
   private def productOf(join: MultiFullJoin, inputs: Seq[Int]): Option[BigInt] = {
     val keys = inputs.map { i =>
       val stats = join.children(i).stats

@@ -414,6 +414,13 @@ class InputPruningSuite extends MultiJoinTest {
           stats(
             join(tables(0), unique(1), unique(2))("required", "optional", "optional")).rowCount ===
             Some(24))
+        // The required input has each key once, and the other one several times.
+        val repeats = stats(join(unique(0), tables(1))("required", "optional")).rowCount
+        assert(repeats.exists(n => n > 15 && n < 30), repeats)
+        // Most rows of the other one have no match.
+        val one = unique(0).where("k = 1")
+        val matched = stats(join(one, tables(1))("required", "optional")).rowCount
+        assert(matched.exists(_ < 10), matched)
         // One input has each of the 7 keys once, so the join has the rows of the other.
         assert(stats(join(unique(1), tables(0))("required", "required")).rowCount.get > 10)
         val few = join(tables: _*)("optional", "required", "excluded")
