@@ -5,10 +5,10 @@ import scala.collection.mutable
 import io.github.skewext.join.InputRole.{Excluded, Optional, Required}
 import io.github.skewext.join.{InputRole, KeyTypes, NewIds}
 import io.github.skewext.rewrite.RewriteReason.Detailed
+import io.github.skewext.stable.ComputedBelow
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{ArrayType, DataType, StructType, UserDefinedType}
 
@@ -246,7 +246,14 @@ private[skewext] object JoinTreeMerger {
         RewriteReason.DifferentKeys(e.sql)
     }
     lazy val columns = keys.collect { case key: ChainKey => key }
-    if (group.conditions.nonEmpty) {
+    // The operator would evaluate it for each row of the result, and Spark does for each of the side.
+    lazy val slow = group.original.output.find { a =>
+      group.computed(a.exprId) && ComputedBelow.isSlow(group.columns(a.exprId))
+    }
+    // Spark adds a filter of null keys between joins that stay its own.
+    if (side.role.isShown && slow.isDefined) {
+      Left(RewriteReason.SlowExpression(slow.get.sql))
+    } else if (group.conditions.nonEmpty) {
       Left(RewriteReason.FilterBetween.given)
     } else if (notWhole.isDefined) {
       Left(notWhole.get)
@@ -254,9 +261,6 @@ private[skewext] object JoinTreeMerger {
       Left(RewriteReason.DifferentKeys.given)
     } else if (!fits) {
       Left(RewriteReason.RolesDiffer.given)
-    } else if (side.role == Optional &&
-      group.computed.exists(id => group.columns(id).containsPattern(PYTHON_UDF))) {
-      Left(RewriteReason.PythonFunction.given)
     } else {
       Right(columns)
     }

@@ -97,9 +97,10 @@ object RewriteReason extends TaggedReasons[RewriteReason]("skewext.notRewritten"
     "an expression between its joins is not deterministic",
     "Compute it in one of the inputs, or above all joins.")
 
-  val PythonFunction = reason(
-    "a Python function between its joins would also run on rows that it does not receive now",
-    "Call it in one of the inputs, or above all joins.")
+  val SlowExpression = reason(
+    "an expression between its joins is slow, such as a user-defined function",
+    "One operator would evaluate it for each row of the result. Compute it in one of the inputs, " +
+      "or above all joins.")
 
   val RepeatedExpression = reason(
     "an expression between the joins of the chain would be computed several times",

@@ -1,6 +1,8 @@
 package io.github.skewext.stable
 
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
+import org.apache.spark.sql.catalyst.expressions.objects.InvokeLike
 import org.apache.spark.sql.catalyst.plans.logical.{CTERelationRef, LogicalPlan, Union}
 import org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF
 
@@ -19,13 +21,26 @@ private[skewext] object ComputedBelow {
    * calls expensive. Other filters are pushed below the computation of a Python function. From Spark
    * 4.2 on, a filter on an expensive column stays above the projection, and others are pushed below.
    */
-  def isExpensive(plan: LogicalPlan, columns: AttributeSet): Boolean = exists(plan, columns) {
-    _.exists {
-      case _: StringRegexExpression | _: ArrayJoin | _: CallMethodViaReflection |
-          _: UserDefinedExpression =>
-        true
-      case _ => false
-    }
+  def isExpensive(plan: LogicalPlan, columns: AttributeSet): Boolean =
+    exists(plan, columns)(_.exists(isExpensive))
+
+  private def isExpensive(node: Expression): Boolean = node match {
+    case _: StringRegexExpression | _: ArrayJoin | _: CallMethodViaReflection |
+        _: UserDefinedExpression =>
+      true
+    case _ => false
+  }
+
+  /**
+   * Whether the expression may take longer than a join takes for a row: those that are expensive for
+   * Spark, other regular expressions, hashes, parsers, and loops over arrays. Spark 3.5 generates no
+   * code for many of these, and Spark 4 calls methods instead.
+   */
+  def isSlow(e: Expression): Boolean = e.exists {
+    case _: InvokeLike | _: CodegenFallback | _: RegExpReplace | _: RegExpExtractBase |
+        _: StringSplit | _: GetJsonObject | _: Md5 | _: Sha1 | _: Sha2 =>
+      true
+    case node => isExpensive(node)
   }
 
   private def exists(plan: LogicalPlan, columns: AttributeSet)(is: Expression => Boolean): Boolean =

@@ -13,7 +13,7 @@ import org.apache.spark.sql.catalyst.expressions.{Coalesce, EqualTo, OuterRefere
 import org.apache.spark.sql.catalyst.plans.FullOuter
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, JoinHint, LogicalPlan}
 import org.apache.spark.sql.execution.FileSourceScanExec
-import org.apache.spark.sql.functions.{broadcast, col}
+import org.apache.spark.sql.functions.{broadcast, col, expr, udf}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SparkShims, TestShims}
 import org.apache.spark.sql.types.StringType
@@ -113,12 +113,51 @@ class RewriteReasonSuite extends RewriteTest {
     val pair = frames(0).join(frames(1), Seq("k"), "full")
     checkLeft(
       pair.withColumn("p", python).join(frames(2), Seq("k"), "full").queryExecution.analyzed,
-      PythonFunction)
+      SlowExpression)
     // Above all joins, the function is called for the same rows as before.
     val above = pair.join(frames(2), Seq("k"), "full").withColumn("p", python)
     assert(
       RewriteJoinChains(EliminateSubqueryAliases(above.queryExecution.analyzed))
         .exists(_.isInstanceOf[MultiFullJoin]))
+  }
+
+  test("a slow expression between joins is not evaluated for each row of the whole result") {
+    val calls = spark.sparkContext.longAccumulator
+    val counted = udf { (x: Long) =>
+      calls.add(1)
+      x
+    }
+    val a = spark.range(20).select(col("id").as("k"), col("id").as("x"))
+    val b = spark.range(10, 30).toDF("k")
+    val c = spark.range(200).select((col("id") % 20).as("k"), col("id").as("z"))
+    val pair = a.join(b, Seq("k"), "full")
+    val computed = pair.withColumn("y", counted(col("x")))
+    for (df <- Seq(
+        computed.join(c, Seq("k"), "full"),
+        c.join(computed, Seq("k"), "left"),
+        a.join(b, Seq("k")).withColumn("y", counted(col("x"))).join(c, Seq("k")))) {
+      withSQLConf(Mixed -> "true", SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1") {
+        checkLeft(df, SlowExpression)
+      }
+      calls.reset()
+      df.collect()
+      assert(calls.value <= 20)
+    }
+    for (e <- Seq(
+        "x RLIKE '^1+$'",
+        "regexp_extract(x, '([0-9])')",
+        "from_json(concat('[', x, ']'), 'array<int>')",
+        "url_encode(x)",
+        "sha2(string(x), 256)"))
+      checkLeft(pair.withColumn("y", expr(e)).join(c, Seq("k"), "full"), SlowExpression)
+    // Cheap ones move above all joins, where a slow one is evaluated for each row anyway.
+    checkRewritten(pair.withColumn("y", expr("x + 1")).join(c, Seq("k"), "full"), 3)
+    checkRewritten(pair.join(c, Seq("k"), "full").withColumn("y", counted(col("x"))), 3)
+    checkRewritten(
+      a.withColumn("y", counted(col("x"))).join(b, Seq("k"), "full").join(c, Seq("k"), "full"),
+      3)
+    // Nothing evaluates columns of an excluded input.
+    checkRewritten(c.join(computed, Seq("k"), "left_anti"), 3)
   }
 
   test("does not rewrite joins if hints or settings exclude them") {
