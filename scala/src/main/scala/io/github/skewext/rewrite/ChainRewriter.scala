@@ -91,19 +91,16 @@ private[skewext] class ChainRewriter(
   /**
    * Refuses to repeat a large expression that is computed once, because plans would grow like 2^N.
    */
-  private def repeated(group: JoinTree, expressions: Seq[Expression]): Option[Detailed] = {
-    lazy val uses = expressions.flatMap(_.collect {
-      case a: Attribute if group.computed.contains(a.exprId) => a
-    })
-    if (group.computed.isEmpty) {
-      None
-    } else {
-      uses.groupBy(_.exprId).collectFirst {
-        case (id, several) if several.size > 1 && isLarge(group.columns(id)) =>
+  private def repeated(group: JoinTree, expressions: Seq[Expression]): Option[Detailed] =
+    expressions
+      .flatMap(_.collect {
+        case a: Attribute if group.columns.get(a.exprId).exists(isLarge) => a
+      })
+      .groupBy(_.exprId)
+      .collectFirst {
+        case (_, several) if several.size > 1 =>
           RewriteReason.RepeatedExpression(several.head.sql)
       }
-    }
-  }
 
   private def isLarge(e: Expression): Boolean = e.collect { case node => node }.size > 8
 

@@ -13,7 +13,7 @@ import org.apache.spark.sql.catalyst.expressions.{Coalesce, EqualTo, OuterRefere
 import org.apache.spark.sql.catalyst.plans.FullOuter
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, JoinHint, LogicalPlan}
 import org.apache.spark.sql.execution.FileSourceScanExec
-import org.apache.spark.sql.functions.{broadcast, col, expr, udf}
+import org.apache.spark.sql.functions.{broadcast, col, expr, lit, udf, when}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SparkShims, TestShims}
 import org.apache.spark.sql.types.StringType
@@ -158,6 +158,21 @@ class RewriteReasonSuite extends RewriteTest {
       3)
     // Nothing evaluates columns of an excluded input.
     checkRewritten(c.join(computed, Seq("k"), "left_anti"), 3)
+  }
+
+  test("expressions of a chain do not grow with each join") {
+    val scored = spark.table("t0").select(col("k"), lit(0L).as("score"))
+    val df = (1 to 7).foldLeft(scored) { (rows, i) =>
+      val (table, score) = (spark.table(s"t$i").select(col("k"), col(s"n$i")), col("score"))
+      rows
+        .join(table, Seq("k"), "full")
+        .withColumn("score", when(col(s"n$i").isNull, score).otherwise(score + col(s"n$i")))
+        .drop(s"n$i")
+    }
+    val sizes = again(df).queryExecution.optimizedPlan.collect { case node =>
+      node.expressions.map(_.collect { case e => e }.size)
+    }
+    assert(sizes.flatten.max < 100)
   }
 
   test("does not rewrite joins if hints or settings exclude them") {
