@@ -314,9 +314,10 @@ def _duration(given: Any) -> Any:
     numpy: Any = sys.modules.get("numpy")
     if numpy is None or not isinstance(given, numpy.timedelta64):
         return given
-    found = given.astype("timedelta64[us]").item()
-    # One month has no fixed length, and a number without a unit is no duration.
-    if numpy.datetime_data(given.dtype)[0] in ("Y", "M", "generic") or type(found) is not timedelta:
+    # One of nanoseconds is a number to numpy, as is one of months, which have no fixed length.
+    is_fine = numpy.datetime_data(given.dtype)[0] in ("ns", "ps", "fs", "as")
+    found = (given.astype("timedelta64[us]") if is_fine else given).item()
+    if type(found) is not timedelta:
         raise value_error(
             f"tolerance must be a duration in weeks, days, hours or smaller units, not {given!r}."
         )

@@ -2,7 +2,7 @@ package io.github.skewext.stable
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
-import org.apache.spark.sql.catalyst.expressions.objects.InvokeLike
+import org.apache.spark.sql.catalyst.expressions.objects.Invoke
 import org.apache.spark.sql.catalyst.plans.logical.{CTERelationRef, LogicalPlan, Union}
 import org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF
 
@@ -34,11 +34,12 @@ private[skewext] object ComputedBelow {
   /**
    * Whether the expression may take longer than a join takes for a row: those that are expensive for
    * Spark, other regular expressions, hashes, parsers, and loops over arrays. Spark 3.5 generates no
-   * code for many of these, and Spark 4 calls methods instead.
+   * code for many of these, and Spark 4 calls methods of their evaluators. It calls static methods for
+   * cheap ones, such as `base64`.
    */
   def isSlow(e: Expression): Boolean = e.exists {
-    case _: InvokeLike | _: CodegenFallback | _: RegExpReplace | _: RegExpExtractBase |
-        _: StringSplit | _: GetJsonObject | _: Md5 | _: Sha1 | _: Sha2 =>
+    case _: Invoke | _: CodegenFallback | _: RegExpReplace | _: RegExpExtractBase | _: StringSplit |
+        _: GetJsonObject | _: Md5 | _: Sha1 | _: Sha2 =>
       true
     case node => isExpensive(node)
   }

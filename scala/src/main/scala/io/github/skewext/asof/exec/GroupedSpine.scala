@@ -6,7 +6,7 @@ import io.github.skewext.join.exec.grouping.{HashedGroups, KeyOrder}
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.util.collection.unsafe.sort.RadixSort
 
-/** The rows of the spine key by key, and in the order of time among those of a key. */
+/** The rows of the spine key by key. Few rows of a key that has few versions are in any order. */
 private[exec] final class GroupedSpine(task: AsOfTask, groups: HashedGroups, killed: KillCheck)
     extends SpineRows {
 
@@ -14,6 +14,9 @@ private[exec] final class GroupedSpine(task: AsOfTask, groups: HashedGroups, kil
   private[this] val spine = new TimeSorted(task, 0, groups)
   private[this] val versions = Array.tabulate(n - 1)(i => new GroupedVersions(task, i + 1, groups))
   private[this] var position = -1
+
+  /** A search from any of so few versions takes less time than a sort of the spine. */
+  private[this] val FewVersions = 32
   private[this] var mayMatch = false
 
   override val row = new UnsafeRow(task.inputTypes.head.size)
@@ -43,11 +46,14 @@ private[exec] final class GroupedSpine(task: AsOfTask, groups: HashedGroups, kil
 
   private def open(): Unit = {
     var free = spine.load(0)
+    var areFew = true
     var i = 0
     while (i < n - 1) {
       free = versions(i).load(free)
+      areFew &&= versions(i).size <= FewVersions
       i += 1
     }
+    if (!areFew) spine.sortIfFew()
   }
 
   override def version(input: Int): UnsafeRow =
@@ -72,6 +78,8 @@ private final class GroupedVersions(task: AsOfTask, input: Int, groups: HashedGr
 
   /** The time of the row of the spine. */
   var time: Long = _
+
+  def size: Int = sorted.size
 
   /** Sorts the versions. Takes space from `at` on, and returns where it ends. */
   def load(at: Int): Int = {
@@ -108,8 +116,8 @@ private final class GroupedVersions(task: AsOfTask, input: Int, groups: HashedGr
 }
 
 /**
- * The rows that one input has with the current key, sorted by time. They are pairs of a place and a
- * time in the space of the groups.
+ * The rows that one input has with the current key, sorted by time, or few rows of the spine. They are
+ * pairs of a place and a time in the space of the groups.
  */
 private final class TimeSorted(task: AsOfTask, input: Int, groups: HashedGroups) {
 
@@ -156,6 +164,9 @@ private final class TimeSorted(task: AsOfTask, input: Int, groups: HashedGroups)
     }
     begin + 2 * size
   }
+
+  /** Sorts the rows of the spine that `load` leaves in any order. */
+  def sortIfFew(): Unit = if (size <= MaxInserted) insertionSort()
 
   /** Rows often arrive in the order of time, and groups return them in reverse. */
   private def insertionSort(): Unit = {
