@@ -60,8 +60,8 @@ private[skewext] object CannotFail {
     case e @ (_: RLike | _: RegExpExtractBase | _: RegExpReplace) =>
       !e.children.tail.forall(_.foldable)
     // Spark 3.5 refuses texts that its older parser reads otherwise.
-    case _: GetTimestamp | _: UnixTime =>
-      SQLConf.get.legacyTimeParserPolicy.toString == "EXCEPTION"
+    case t: ToTimestamp =>
+      t.failOnError || SQLConf.get.legacyTimeParserPolicy.toString == "EXCEPTION"
     case ElementAt(of, index, _, _) if of.dataType.isInstanceOf[ArrayType] =>
       !index.foldable || index.eval() == 0 || isAnsi(e)
     case other => isAnsi(other)
@@ -69,6 +69,13 @@ private[skewext] object CannotFail {
 
   private def isAnsi(e: Expression): Boolean = e match {
     case e: SupportQueryContext => e.initQueryContext().isDefined
+    case e: MakeDate => e.failOnError
+    case e: MakeTimestamp => e.failOnError
+    case e: MakeInterval => e.failOnError
+    case e: NextDay => e.failOnError
+    case e: UnaryMinus => e.failOnError
+    case e: Abs => e.failOnError
+    case e: DateAddInterval => e.ansiEnabled
     case _ => false
   }
 

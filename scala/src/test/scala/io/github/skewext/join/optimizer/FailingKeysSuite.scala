@@ -98,6 +98,30 @@ class FailingKeysSuite extends RewriteTest {
     }
   }
 
+  test("functions of a view that is in ANSI mode") {
+    table("n, v", "(5, 10), (30, 20)").createOrReplaceTempView("numbers")
+    table("n", "(5)").createOrReplaceTempView("few")
+    for ((key, value) <- Seq(
+        "day(make_date(2024, 2, n))" -> 5,
+        "day(next_day(DATE'2024-01-28', if(n = 5, 'MON', 'x')))" -> 29,
+        "unix_timestamp(if(n = 5, '5', 'x'), 's')" -> 5,
+        "abs(if(n = 5, -5, -2147483648))" -> 5,
+        "-if(n = 5, -5, -2147483648)" -> 5,
+        "round(if(n = 5, 5, 2147483647), -1)" -> 10)) withClue(key) {
+      withAnsi {
+        sql(s"SELECT $key AS k, v AS vb FROM numbers JOIN few USING (n)").createOrReplaceTempView(
+          "f")
+      }
+      val ofView = spark.table("f")
+      withSQLConf("spark.sql.ansi.enabled" -> "false") {
+        val full =
+          Seq(ofView, spark.table("d")).foldLeft(spark.table("a"))(_.join(_, Seq("k"), "full"))
+        val df = checkRewritten(full.where(s"k = $value"), 3)
+        assert(have(df, s"= $value") === Seq(true, false, true))
+      }
+    }
+  }
+
   test("a predicate that fails outside of ANSI mode does not reach rows that another join drops") {
     withSQLConf("spark.sql.ansi.enabled" -> "false") {
       table("k, va", "('5555', 1), (null, 1)").createOrReplaceTempView("encoded")
