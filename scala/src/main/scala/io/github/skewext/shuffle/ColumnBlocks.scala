@@ -57,8 +57,9 @@ private final class ColumnBlocks(
         if (runs.size - before > ColumnBlocks.AtOnce) math.max(1, rowsAtOnce / 2)
         else math.min(ColumnBlocks.ManyRows, 2 * rowsAtOnce)
       // The rows just added are in memory in any case. The factor is 2 because arrays grow in
-      // advance, and blocks are a copy.
-      isFull = isEnough(runs.size) || !memory.reserve(2 * runs.size + forWriter)
+      // advance, and blocks are a copy. A request takes the lock of all tasks, so there are few.
+      val wanted = (2 * runs.size + forWriter) / ColumnBlocks.Reserved + 1
+      isFull = isEnough(runs.size) || !memory.reserve(wanted * ColumnBlocks.Reserved)
     }
     memory.release(forWriter)
     dataSize.add(runs.rowBytes)
@@ -89,6 +90,9 @@ private object ColumnBlocks {
 
   /** With fewer bytes, Spark's writer handles many small blocks. */
   private val Few = 4L << 20
+
+  /** Memory is reserved in steps of so many bytes. */
+  private val Reserved = 256L << 10
 
   // Rows and bytes of a batch that are added before the next check of the memory. The first step
   // has one row, because values may have any size.

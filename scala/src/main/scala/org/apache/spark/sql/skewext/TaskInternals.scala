@@ -74,7 +74,7 @@ object TaskInternals {
     def reserve(bytes: Long): Boolean = {
       val more = math.max(0L, bytes - getUsed)
       // Spark asserts that a request is larger than 0.
-      more == 0 || acquireMemory(math.max(more, AtOnce)) >= more
+      more == 0 || acquireMemory(more) == more
     }
 
     def release(): Unit = freeMemory(getUsed)
@@ -100,9 +100,6 @@ object TaskInternals {
   }
 
   private val SpillBuffer = 32 * 1024
-
-  /** A request takes the lock of all tasks. */
-  private val AtOnce = 256L << 10
 
   def spillReader(written: UnsafeSorterSpillWriter): UnsafeSorterSpillReader =
     written.getReader(SparkEnv.get.serializerManager)
