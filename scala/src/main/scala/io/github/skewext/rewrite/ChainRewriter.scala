@@ -94,11 +94,11 @@ private[skewext] class ChainRewriter(
   private def repeated(group: JoinTree, expressions: Seq[Expression]): Option[Detailed] =
     expressions
       .flatMap(_.collect {
-        case a: Attribute if group.columns.get(a.exprId).exists(isLarge) => a
+        case a: Attribute if group.columns.contains(a.exprId) => a
       })
       .groupBy(_.exprId)
       .collectFirst {
-        case (_, several) if several.size > 1 =>
+        case (id, several) if several.size > 1 && isLarge(group.columns(id)) =>
           RewriteReason.RepeatedExpression(several.head.sql)
       }
 

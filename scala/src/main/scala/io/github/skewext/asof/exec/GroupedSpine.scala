@@ -14,9 +14,6 @@ private[exec] final class GroupedSpine(task: AsOfTask, groups: HashedGroups, kil
   private[this] val spine = new TimeSorted(task, 0, groups)
   private[this] val versions = Array.tabulate(n - 1)(i => new GroupedVersions(task, i + 1, groups))
   private[this] var position = -1
-
-  /** A search from any of so few versions takes less time than a sort of the spine. */
-  private[this] val FewVersions = 32
   private[this] var mayMatch = false
 
   override val row = new UnsafeRow(task.inputTypes.head.size)
@@ -50,7 +47,7 @@ private[exec] final class GroupedSpine(task: AsOfTask, groups: HashedGroups, kil
     var i = 0
     while (i < n - 1) {
       free = versions(i).load(free)
-      areFew &&= versions(i).size <= FewVersions
+      areFew &&= versions(i).size <= TimeSorted.FewVersions
       i += 1
     }
     if (!areFew) spine.sortIfFew()
@@ -227,4 +224,7 @@ private object TimeSorted {
 
   /** More rows than this are sorted by radix. */
   private final val MaxInserted = 48
+
+  /** A search from any of so few versions takes less time than a sort of few rows of the spine. */
+  final val FewVersions = 32
 }
