@@ -6,6 +6,7 @@ import io.github.skewext.asof.{BoundAsOfTimes, DropGroupLimits, MergeAsOfJoins, 
 import io.github.skewext.bucket.{BucketedScanRules, MergeSortedFiles, PruneBuckets, PruneBucketsByKeys}
 import io.github.skewext.function.{KeepCommonTables, TableFunctions}
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
+import io.github.skewext.join.probe.PlanShuffledJoins
 import io.github.skewext.join.{MultiFullJoinStrategy, PhysicalJoinRules, SpreadNullKeys}
 import io.github.skewext.merge.{MergeQuery, SpreadSourceNullKeys, UndoReplicatingSplits}
 import io.github.skewext.rewrite.RewriteJoinChains
@@ -64,6 +65,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         GuardedRule(linked(PropagateEmptyInputs.AtRuntime)))
       SkewExtensions.strategies.foreach(strategy => extensions.injectPlannerStrategy(_ => strategy))
       extensions.injectPlannerStrategy(_ => GuardedStrategy(linkedStrategy(RewriteRowNumbers)))
+      extensions.injectPlannerStrategy(_ => GuardedStrategy(linkedStrategy(PlanShuffledJoins)))
       extensions.injectQueryStagePrepRule(_ => linked(RestoreBegunBroadcasts))
       extensions.injectQueryStagePrepRule(_ => linked(CheckBroadcasts))
       // Runs first, because the remaining sorts show the order that the query requires of a join.

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical.{ClusteredDistribution, HashPartitioning}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange._
-import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, ShuffledJoin, SortMergeJoinExec}
+import org.apache.spark.sql.execution.joins.ShuffledJoin
 
 /**
  * Spreads the source rows of a MERGE that have a null key, if the source must not be split
@@ -69,12 +69,8 @@ object SpreadSourceNullKeys extends NullKeySpreading {
       }
     val (left, leftKeys) = side(0, join.left, join.leftKeys)
     val (right, rightKeys) = side(1, join.right, join.rightKeys)
-    LogicalLinks.replacing[SparkPlan](join)(join match {
-      case j: SortMergeJoinExec =>
-        j.copy(leftKeys = leftKeys, rightKeys = rightKeys, left = left, right = right)
-      case j: ShuffledHashJoinExec =>
-        j.copy(leftKeys = leftKeys, rightKeys = rightKeys, left = left, right = right)
-    })
+    LogicalLinks.replacing[SparkPlan](join)(
+      BuiltinShuffledJoin.withParts(join)(leftKeys, rightKeys, left, right))
   }
 
   private def shuffled(input: SparkPlan, by: Seq[Expression], query: Query): SparkPlan =

@@ -6,7 +6,7 @@ import io.github.skewext.stable.{BuiltinShuffledJoin, JoinHints}
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
-import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, ShuffledJoin, SortMergeJoinExec}
+import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.{PartialReducerPartitionSpec, SparkPlan}
 
 /**
@@ -37,10 +37,7 @@ case class UndoReplicatingSplits(because: WholeReason) extends Rule[SparkPlan] {
 
   /** Removes the reads that Spark adds directly above whole shuffles when it splits a join. */
   private def whole(join: ShuffledJoin): SparkPlan = {
-    val unsplit = join match {
-      case j: SortMergeJoinExec => j.copy(isSkewJoin = false)
-      case j: ShuffledHashJoinExec => j.copy(isSkewJoin = false)
-    }
+    val unsplit = BuiltinShuffledJoin.withParts(join)(isSkewJoin = false)
     // Copy the tags before adding one: Spark copies tags to a replacement only if that has none.
     val reading =
       LogicalLinks.replacing(join)(unsplit.withNewChildren(unsplit.children.map(_.transform {

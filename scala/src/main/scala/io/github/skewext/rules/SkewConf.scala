@@ -41,6 +41,12 @@ object SkewConf {
     .toSequence
     .createWithDefault(Nil)
 
+  val JOIN_ENABLED = switch(
+    "spark.skewext.join.enabled",
+    "When true, joins of two sides that Spark would shuffle and sort, or shuffle and hash, run as " +
+      "a join that builds the smaller side of each task in memory and streams the other one. " +
+      "Joins with a hint of the user remain Spark's.")
+
   val MULTI_JOIN_SPREAD_NULL_KEYS = switch(
     "spark.skewext.multiJoin.spreadNullKeys.enabled",
     "When true, rows with a null in the key, which match nothing, are spread over all tasks of " +

@@ -5,7 +5,7 @@ import io.github.skewext.skew.exec.{SplitOperator, SplitReadSpecs}
 import io.github.skewext.stable.{BuiltinShuffledJoin, MadeOf}
 
 import org.apache.spark.sql.execution._
-import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, ShuffledJoin, SortMergeJoinExec}
+import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -81,9 +81,7 @@ private[skewext] object JoinsAbove {
   }
 
   private def inParts(join: ShuffledJoin, left: SparkPlan, right: SparkPlan): SparkPlan = {
-    LogicalLinks.replacing[SparkPlan](join)(join match {
-      case j: SortMergeJoinExec => j.copy(left = left, right = right, isSkewJoin = true)
-      case j: ShuffledHashJoinExec => j.copy(left = left, right = right, isSkewJoin = true)
-    })
+    LogicalLinks.replacing[SparkPlan](join)(
+      BuiltinShuffledJoin.withParts(join)(left = left, right = right, isSkewJoin = true))
   }
 }

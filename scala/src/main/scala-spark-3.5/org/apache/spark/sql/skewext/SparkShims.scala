@@ -32,6 +32,10 @@ object SparkShims extends Until40Shims {
 
   def expression(column: Column): Expression = column.expr
 
+  /** The operators that Spark's own strategy plans for a join. */
+  def joinSelection(join: LogicalPlan): Seq[SparkPlan] =
+    SparkSession.active.sessionState.planner.JoinSelection(join)
+
   /** Whether a type has strings that are equal with different bytes. Spark 3.5 has none. */
   def hasCollation(@unused dataType: DataType): Boolean = false
 

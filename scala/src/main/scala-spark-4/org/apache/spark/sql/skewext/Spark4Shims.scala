@@ -34,6 +34,10 @@ private[skewext] trait Spark4Shims {
   def expression(column: Column): Expression =
     classic.ColumnNodeToExpressionConverter(column.node)
 
+  /** The operators that Spark's own strategy plans for a join. */
+  def joinSelection(join: LogicalPlan): Seq[SparkPlan] =
+    classic.SparkSession.active.sessionState.planner.JoinSelection(join)
+
   /** Whether a type has strings that are equal with different bytes. */
   def hasCollation(dataType: DataType): Boolean = !UnsafeRowUtils.isBinaryStable(dataType)
 

@@ -17,6 +17,9 @@ private[skewext] trait CombinationCodegen extends SparkPlan with CodegenSupport 
   /** The join's output, as an RDD of [[InputRows]]. */
   protected def combinations: RDD[InternalRow]
 
+  /** The class of the rows in that RDD. */
+  protected def combinationClass: Class[_ <: InputRows] = classOf[InputRows]
+
   /** The output's columns, over [[InputRows]]. */
   protected def outputColumns: Seq[Expression]
 
@@ -47,7 +50,7 @@ private[skewext] trait CombinationCodegen extends SparkPlan with CodegenSupport 
       variable => s"$variable = inputs[0];",
       forceInline = true)
     val combination = ctx.freshName("combination")
-    val inputRows = classOf[InputRows].getName
+    val inputRows = combinationClass.getName
     val consumed = parent match {
       case _: WholeStageCodegenExec =>
         // No operator reads a column, and the parent needs only a row.

@@ -2,16 +2,16 @@ package io.github.skewext.join.exec
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.codegen.Block._
-import org.apache.spark.sql.catalyst.expressions.codegen.{CodeGenerator, CodegenContext, ExprCode}
+import org.apache.spark.sql.catalyst.expressions.codegen.{CodeGenerator, CodegenContext, ExprCode, FalseLiteral}
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, LeafExpression, UnsafeRow}
 import org.apache.spark.sql.catalyst.util.ArrayData
-import org.apache.spark.sql.types.DataType
+import org.apache.spark.sql.types.{BooleanType, DataType}
 
 /**
  * One combination: a row of every input, or null. The output's projection reads it. It is a row
  * only because projections take rows. The expressions below read its fields.
  */
-final class InputRows(numInputs: Int, assembler: RowAssembler)
+class InputRows(numInputs: Int, assembler: RowAssembler)
     extends GenericInternalRow(Array.empty[Any]) {
 
   /** The first input whose row differs from the one in the last output row. */
@@ -35,6 +35,9 @@ final class InputRows(numInputs: Int, assembler: RowAssembler)
 
   /** The positions of the inputs that have the key; set only if the output contains them. */
   var indicator: ArrayData = _
+
+  /** Of an existence join: whether the row of the left side has a match. */
+  var exists = false
 }
 
 /** Column `ordinal` of one input's row; null if the input lacks the key. */
@@ -112,6 +115,19 @@ case class IndicatorColumn(dataType: DataType) extends LeafExpression {
       code = code"""
         ArrayData ${ev.value} = (($combination) ${ctx.INPUT_ROW}).indicator();
         """,
-      isNull = org.apache.spark.sql.catalyst.expressions.codegen.FalseLiteral)
+      isNull = FalseLiteral)
   }
+}
+
+/** Whether the left row of an existence join has a match. */
+case object ExistsColumn extends LeafExpression {
+  override def dataType: DataType = BooleanType
+  override def nullable: Boolean = false
+  override def eval(row: InternalRow): Any = row.asInstanceOf[InputRows].exists
+
+  override def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = ev.copy(
+    code = code"""
+      boolean ${ev.value} = ((${classOf[InputRows].getName}) ${ctx.INPUT_ROW}).exists();
+      """,
+    isNull = FalseLiteral)
 }

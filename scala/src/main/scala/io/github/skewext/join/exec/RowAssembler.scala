@@ -68,6 +68,7 @@ final class RowAssembler(inputTypes: Seq[Seq[DataType]], output: Seq[Expression]
   }
 
   private[this] val indicator = output.indexWhere(_.isInstanceOf[IndicatorColumn])
+  private[this] val exists = output.indexOf(ExistsColumn)
 
   private def columnsOf(input: Int, ordinal: Int, to: Int) = columns(input, Seq(ordinal -> to))
 
@@ -119,6 +120,7 @@ final class RowAssembler(inputTypes: Seq[Seq[DataType]], output: Seq[Expression]
       coalesce(rows, coalesced(c))
       c += 1
     }
+    if (exists >= 0) putWord(exists, if (combination.exists) 1L else 0L)
     if (indicator >= 0) {
       val array = combination.indicator.asInstanceOf[UnsafeArrayData]
       putBytes(indicator, array.getBaseObject, array.getBaseOffset, array.getSizeInBytes)

@@ -33,10 +33,22 @@ abstract class JoinKeys extends Serializable {
   def equal(inputA: Int, a: UnsafeRow, inputB: Int, b: UnsafeRow): Boolean
 
   /**
-   * Whether a row and the row at `i` of a block of the same input have equal keys. Valid for blocks
-   * whose hashes could be computed.
+   * The same for blocks whose keys may contain nulls. The hash of such a key has no meaning. Returns
+   * false if the keys are not columns of the block.
    */
-  def equal(input: Int, row: UnsafeRow, rows: ColumnBlockRows, i: Int): Boolean
+  def hashAll(input: Int, rows: ColumnBlockRows, hashes: Array[Long]): Boolean
+
+  /** Whether keys of a block may contain a null. Valid for blocks whose hashes could be computed. */
+  def mayHaveNull(input: Int, rows: ColumnBlockRows): Boolean
+
+  /** Whether the key of the row at `i` of a block contains a null. */
+  def hasNull(input: Int, rows: ColumnBlockRows, i: Int): Boolean
+
+  /**
+   * Whether a row of one input and the row at `i` of a block of another, or of the same input, have
+   * equal keys. Valid for blocks whose hashes could be computed.
+   */
+  def equal(inputA: Int, a: UnsafeRow, inputB: Int, b: ColumnBlockRows, i: Int): Boolean
 }
 
 object JoinKeys {
@@ -103,8 +115,25 @@ private final class ColumnKeys(ordinals: Array[Array[Int]], fixed: Array[Boolean
   }
 
   override def hash(input: Int, rows: ColumnBlockRows, hashes: Array[Long]): Boolean = {
+    if (mayHaveNull(input, rows)) false else hashAll(input, rows, hashes)
+  }
+
+  override def mayHaveNull(input: Int, rows: ColumnBlockRows): Boolean =
+    ordinals(input).exists(rows.column(_).hasNulls)
+
+  override def hasNull(input: Int, rows: ColumnBlockRows, i: Int): Boolean = {
     val columns = ordinals(input)
-    if (columns.exists(rows.column(_).hasNulls)) return false
+    var k = 0
+    while (k < numKeys) {
+      val column = rows.column(columns(k))
+      if (column.hasNulls && column.nulls(i) != 0) return true
+      k += 1
+    }
+    false
+  }
+
+  override def hashAll(input: Int, rows: ColumnBlockRows, hashes: Array[Long]): Boolean = {
+    val columns = ordinals(input)
     Arrays.fill(hashes, 0, rows.numRows, JoinKeys.Seed)
     columns.foreach(k => hash(rows.column(k), rows.numRows, hashes))
     if (hashBits < 64) {
@@ -160,17 +189,23 @@ private final class ColumnKeys(ordinals: Array[Array[Int]], fixed: Array[Boolean
     true
   }
 
-  override def equal(input: Int, row: UnsafeRow, rows: ColumnBlockRows, i: Int): Boolean = {
-    val columns = ordinals(input)
+  override def equal(
+      inputA: Int,
+      a: UnsafeRow,
+      inputB: Int,
+      b: ColumnBlockRows,
+      i: Int): Boolean = {
+    val columnsA = ordinals(inputA)
+    val columnsB = ordinals(inputB)
     var k = 0
     while (k < numKeys) {
-      val column = rows.column(columns(k))
-      val word = row.getLong(columns(k))
+      val column = b.column(columnsB(k))
+      val word = a.getLong(columnsA(k))
       if (fixed(k)) {
         if (word != column.words(i)) return false
       } else if (word.toInt != column.words(i).toInt || !ByteArrayMethods.arrayEquals(
-          row.getBaseObject,
-          row.getBaseOffset + (word >>> 32),
+          a.getBaseObject,
+          a.getBaseOffset + (word >>> 32),
           column.bytes,
           column.starts(i),
           word.toInt)) {
@@ -205,7 +240,20 @@ private final class ComputedKeys(keys: Seq[Seq[Expression]], hashBits: Int) exte
 
   override def hash(input: Int, rows: ColumnBlockRows, hashes: Array[Long]): Boolean = false
 
-  override def equal(input: Int, row: UnsafeRow, rows: ColumnBlockRows, i: Int): Boolean =
+  override def hashAll(input: Int, rows: ColumnBlockRows, hashes: Array[Long]): Boolean = false
+
+  override def mayHaveNull(input: Int, rows: ColumnBlockRows): Boolean = notInBlock
+
+  override def hasNull(input: Int, rows: ColumnBlockRows, i: Int): Boolean = notInBlock
+
+  override def equal(
+      inputA: Int,
+      a: UnsafeRow,
+      inputB: Int,
+      b: ColumnBlockRows,
+      i: Int): Boolean = notInBlock
+
+  private def notInBlock: Nothing =
     throw new UnsupportedOperationException("The keys are not columns of a block.")
 
   override def equal(inputA: Int, a: UnsafeRow, inputB: Int, b: UnsafeRow): Boolean =

@@ -47,6 +47,7 @@ private[skewext] abstract class SortMergeGroups(
   private[this] var numRepeated = 0
   private[this] val repeatedRows = new Array[Iterator[UnsafeRow]](n)
   private[this] var changed = 0
+  private[this] var moved = false
 
   /**
    * Moves to the next group and takes the first row of each of its inputs. Returns false after the
@@ -75,11 +76,12 @@ private[skewext] abstract class SortMergeGroups(
   override def nextCombination(): Boolean = {
     // Any input may be the streamed one, and the others restart for each of its rows.
     changed = 0
+    moved = false
     if (streamed < 0) {
       false
     } else if (advanceRepeated()) {
       true
-    } else if (streamedBuffer.hasNext) {
+    } else if ({ moved = true; streamedBuffer.hasNext }) {
       rows(streamed) = streamedBuffer.next()
       true
     } else {
@@ -96,6 +98,15 @@ private[skewext] abstract class SortMergeGroups(
   }
 
   override def firstChanged: Int = changed
+
+  override def outer: Int = math.max(0, streamed)
+
+  override def outerMoved: Boolean = moved
+
+  override def innerRows: Iterator[UnsafeRow] = {
+    val inner = 1 - outer
+    if (numRepeated > 0) buffers(inner).generateIterator() else Iterator(first(inner))
+  }
 
   override def spillSize: Long = buffers.iterator.filter(_ != null).map(_.spillSize).sum
 

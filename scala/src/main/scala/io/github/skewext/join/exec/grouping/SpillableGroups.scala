@@ -73,6 +73,7 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
   private[this] val chunks = RowChunks(numFields.length, context)
   private[this] val hashed = new HashedGroups(keys, numFields, single, chunks, longsPerRow)
   private[this] var sorted: Option[S] = None
+  private[this] var built: BuildTable = _
   private[this] val written = mutable.ArrayBuffer.empty[(Int, UnsafeSorterSpillWriter)]
   private[this] var bytesWritten = 0L
 
@@ -205,6 +206,32 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
     sorted.toRight(hashed)
   }
 
+  /**
+   * Ends the inserts if all rows, which are of one input, are in memory, and returns a table of
+   * them. If there is no memory for the table, it returns none, the rows are sorted, and the rows
+   * of other inputs can be inserted.
+   */
+  def tableOf(input: Int): Option[BuildTable] = {
+    val table = new BuildTable(input, chunks)
+    if (sorted.isDefined || written.nonEmpty) {
+      None
+    } else {
+      chunks.seal()
+      if (table.allocate() && leavesMemory()) {
+        table.fill(() => TaskInternals.endIfKilled(context))
+        built = table
+        Some(table)
+      } else {
+        table.free()
+        sortAll()
+        None
+      }
+    }
+  }
+
+  /** Number of bytes of the rows in memory. */
+  def bytesInMemory: Long = chunks.getUsed
+
   /** Whether others of the task can have the reserve. Not if it has got a smaller share since. */
   private def leavesMemory(): Boolean = {
     chunks.releaseReserve()
@@ -223,6 +250,8 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
 
   /** Frees memory and files, also if groups remain unread. */
   private def free(): Unit = {
+    if (built != null) built.free()
+    built = null
     hashed.free()
     sorted.foreach(_.free())
     written.foreach(_._2.getFile.delete())

@@ -1,0 +1,136 @@
+package io.github.skewext.join.probe
+
+import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys}
+import io.github.skewext.join.exec.{CombinationCodegen, ExistsColumn, InputColumn, InputRows}
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.shuffle.ReadsBulkRows
+import io.github.skewext.stable.{KeepsStableRows, OwnShuffledJoin}
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, JoinType}
+import org.apache.spark.sql.execution.joins.ShuffledJoin
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.{ScalarSubquery, SparkPlan}
+import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
+import org.apache.spark.sql.types.DataType
+
+/**
+ * Joins two sides that are partitioned by their keys. In each task, the rows of the smaller side are
+ * built into a table in memory, and the other side streams through. Either side can be built for
+ * any join type. If the build side does not fit into memory, both sides are sorted.
+ *
+ * In contrast to Spark's sort-merge join, no side is sorted. In contrast to its shuffled hash join,
+ * memory is accounted for, the build side is chosen by each task, and a side that is too large
+ * spills.
+ */
+case class BuildProbeJoinExec(
+    leftKeys: Seq[Expression],
+    rightKeys: Seq[Expression],
+    joinType: JoinType,
+    condition: Option[Expression],
+    left: SparkPlan,
+    right: SparkPlan,
+    isSkewJoin: Boolean = false)
+    extends OwnShuffledJoin
+    with CombinationCodegen
+    with KeepsStableRows
+    with ReadsBulkRows {
+
+  override def nodeName: String =
+    if (isSkewJoin) s"${BuildProbeJoinExec.Name}(skew=true)" else BuildProbeJoinExec.Name
+
+  override def withParts(
+      leftKeys: Seq[Expression],
+      rightKeys: Seq[Expression],
+      left: SparkPlan,
+      right: SparkPlan,
+      isSkewJoin: Boolean): ShuffledJoin =
+    copy(leftKeys, rightKeys, joinType, condition, left, right, isSkewJoin)
+
+  override lazy val metrics: Map[String, SQLMetric] = Map(
+    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
+    "numBuildRows" -> SQLMetrics.createMetric(sparkContext, "number of build rows"),
+    "buildDataSize" -> SQLMetrics.createSizeMetric(sparkContext, "data size of build side"),
+    "numProbeRows" -> SQLMetrics.createMetric(sparkContext, "number of probe rows"),
+    "numBuiltLeft" -> SQLMetrics.createMetric(sparkContext, "tasks that built the left side"),
+    "numBuiltRight" -> SQLMetrics.createMetric(sparkContext, "tasks that built the right side"),
+    "numSorted" -> SQLMetrics.createMetric(sparkContext, "tasks that sorted both sides"),
+    "spillSize" -> SQLMetrics.createSizeMetric(sparkContext, "spill size"),
+    "peakMemory" -> SQLMetrics.createSizeMetric(sparkContext, "peak memory"))
+
+  private def kind: PairKind = PairKind.of(joinType).get
+
+  private def sides = Seq(left, right)
+
+  override protected def combinationClass: Class[_ <: InputRows] = classOf[PairRows]
+
+  override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
+
+  override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
+
+  private def joined(makesRows: Boolean): RDD[InternalRow] = {
+    val inputs = sides.map(_.execute())
+    new MultiZipRDD[InternalRow](
+      sparkContext,
+      inputs,
+      sides.map(MultiZipRDD.isRead),
+      task(makesRows, inputs.head.getNumPartitions))
+  }
+
+  private def task(makesRows: Boolean, tasks: Int) = ProbeJoinTask(
+    inputTypes = sides.map(_.output.map(_.dataType)),
+    keys = JoinKeys(
+      Seq(leftKeys, rightKeys).zip(sides).map { case (keys, side) =>
+        keys.map(k => BindReferences.bindReference(SqlInternals.normalizeFloats(k), side.output))
+      },
+      conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
+    kind = kind,
+    condition = condition.map(boundCondition),
+    output = columns(InputColumn(_, _, _, _)),
+    makesRows = makesRows,
+    buildSides = BuildSides.of(left, right, tasks),
+    grouping = GroupingSettings.of(conf),
+    metrics = ProbeJoinMetrics(
+      outputRows = longMetric("numOutputRows"),
+      buildRows = longMetric("numBuildRows"),
+      buildSize = longMetric("buildDataSize"),
+      probeRows = longMetric("numProbeRows"),
+      builtSides = Seq(longMetric("numBuiltLeft"), longMetric("numBuiltRight")),
+      sortedTasks = longMetric("numSorted"),
+      spillSize = longMetric("spillSize"),
+      peakMemory = longMetric("peakMemory")))
+
+  private def boundCondition(condition: Expression): Expression = {
+    // A subquery has its plan, and its value by now.
+    val known = condition.transform { case s: ScalarSubquery => Literal(s.eval(), s.dataType) }
+    val bound = BindReferences.bindReference(known, left.output ++ right.output)
+    PairColumn.in(bound, left.output.size)
+  }
+
+  override protected def outputColumns: Seq[Expression] = columns(PairColumn(_, _, _, _))
+
+  private def columns(column: (Int, Int, DataType, Boolean) => Expression): Seq[Expression] = {
+    val shown = if (kind.onlyLeft) sides.take(1) else sides
+    val ofSides = shown.zipWithIndex.flatMap { case (side, i) =>
+      side.output.zipWithIndex.map { case (a, ordinal) =>
+        column(i, ordinal, a.dataType, true)
+      }
+    }
+    joinType match {
+      case _: ExistenceJoin => ofSides :+ ExistsColumn
+      case _ => ofSides
+    }
+  }
+
+  override protected def withNewChildrenInternal(
+      newLeft: SparkPlan,
+      newRight: SparkPlan): BuildProbeJoinExec = copy(left = newLeft, right = newRight)
+}
+
+object BuildProbeJoinExec {
+
+  /** The name in plans. */
+  val Name = "BuildProbeJoin"
+}

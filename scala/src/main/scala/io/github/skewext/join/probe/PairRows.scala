@@ -1,0 +1,171 @@
+package io.github.skewext.join.probe
+
+import io.github.skewext.join.exec.{InputRows, RowAssembler}
+import io.github.skewext.shuffle.{BlockColumn, ColumnBlockRows, ColumnCell}
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.codegen.Block._
+import org.apache.spark.sql.catalyst.expressions.codegen.{CodeGenerator, CodegenContext, ExprCode}
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression, LeafExpression, UnsafeRow}
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+/**
+ * A row of the left side and one of the right side, either of which may be null. The row of the
+ * probe side may be in a block of columns; then its columns are read there, and a row is built only
+ * if the output needs one.
+ */
+final class PairRows(assembler: RowAssembler) extends InputRows(2, assembler) {
+
+  private[this] var block: ColumnBlockRows = _
+  private[this] var built = -1
+
+  /** The side whose row is in a block, or -1. */
+  var inBlock: Int = -1
+
+  /** The number of the row in its block. */
+  var index: Int = 0
+
+  def column(ordinal: Int): BlockColumn = block.column(ordinal)
+
+  /** Sets the block that `show` refers to. */
+  def open(rows: ColumnBlockRows): Unit = {
+    block = rows
+    built = -1
+  }
+
+  /** Takes the row of a side from the block. */
+  def show(side: Int, row: Int): Unit = {
+    inBlock = side
+    index = row
+    changedFrom(side)
+  }
+
+  /** Sets the row of a side that has no row in the block. */
+  def show(side: Int, row: UnsafeRow): Unit = {
+    rows(side) = row
+    if (side == inBlock) inBlock = -1
+    changedFrom(side)
+  }
+
+  /** Sets the row of one side, and none of the other. */
+  def showAlone(side: Int, row: UnsafeRow, matched: Boolean): Unit = {
+    show(side, row)
+    show(1 - side, null: UnsafeRow)
+    exists = matched
+  }
+
+  override def toUnsafeRow: UnsafeRow = {
+    if (inBlock >= 0) {
+      if (index != built) {
+        block.takeUntil(index)
+        block.next()
+        built = index
+      }
+      rows(inBlock) = block.row
+    }
+    first = if (rows(0) ne null) 0 else 1
+    super.toUnsafeRow
+  }
+}
+
+/** Column `ordinal` of the row of a side; null if there is no row. */
+case class PairColumn(side: Int, ordinal: Int, dataType: DataType, nullable: Boolean)
+    extends LeafExpression {
+
+  @transient private lazy val accessor = InternalRow.getAccessor(dataType)
+
+  override def eval(row: InternalRow): Any = {
+    val pair = row.asInstanceOf[PairRows]
+    if (pair.inBlock == side) {
+      val column = pair.column(ordinal)
+      if (column.hasNulls && column.nulls(pair.index) != 0) null
+      else BlockValue(dataType, column, pair.index)
+    } else {
+      val row = pair.rows(side)
+      if ((row eq null) || row.isNullAt(ordinal)) null else accessor(row, ordinal)
+    }
+  }
+
+  override def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
+    val javaType = CodeGenerator.javaType(dataType)
+    val pairs = classOf[PairRows].getName
+    val pair = ctx.freshName("pair")
+    val row = ctx.freshName("row")
+    val column = ctx.freshName("column")
+    val ofRow = CodeGenerator.getValue(row, dataType, ordinal.toString)
+    val inBlock = BlockValue.code(dataType, column, s"$pair.index()").map { value =>
+      s"""
+        if ($pair.inBlock() == $side) {
+          ${classOf[BlockColumn].getName} $column = $pair.column($ordinal);
+          ${ev.isNull} = $column.hasNulls() && $column.nulls()[$pair.index()] != 0L;
+          if (!${ev.isNull}) ${ev.value} = $value;
+        } else """
+    }
+    ev.copy(code = code"""
+      $pairs $pair = ($pairs) ${ctx.INPUT_ROW};
+      boolean ${ev.isNull};
+      $javaType ${ev.value} = ${CodeGenerator.defaultValue(dataType)};
+      ${inBlock.getOrElse("")} {
+        UnsafeRow $row = $pair.rows()[$side];
+        ${ev.isNull} = $row == null || $row.isNullAt($ordinal);
+        if (!${ev.isNull}) ${ev.value} = $ofRow;
+      }
+      """)
+  }
+
+  override def toString: String = s"side[$side].column[$ordinal]"
+}
+
+object PairColumn {
+
+  /** An expression that is bound to the columns of both sides, over [[PairRows]]. */
+  def in(bound: Expression, leftColumns: Int): Expression = bound.transform {
+    case BoundReference(i, dataType, nullable) =>
+      val side = if (i < leftColumns) 0 else 1
+      PairColumn(side, i - side * leftColumns, dataType, nullable)
+  }
+}
+
+/** Reads values in a column of a block. */
+private[probe] object BlockValue {
+
+  def apply(dataType: DataType, column: BlockColumn, row: Int): Any = {
+    def word = column.words(row)
+    dataType match {
+      case BooleanType => word != 0
+      case ByteType => word.toByte
+      case ShortType => word.toShort
+      case IntegerType | DateType | _: YearMonthIntervalType => word.toInt
+      case FloatType => java.lang.Float.intBitsToFloat(word.toInt)
+      case DoubleType => java.lang.Double.longBitsToDouble(word)
+      case d: DecimalType => Decimal.createUnsafe(word, d.precision, d.scale)
+      case BinaryType => string(column, row).getBytes
+      case _: StringType => string(column, row)
+      case _ => word
+    }
+  }
+
+  private def string(column: BlockColumn, row: Int): UTF8String =
+    UTF8String.fromAddress(column.bytes, column.starts(row), column.words(row).toInt)
+
+  /** The same as code; None for types that no block has. */
+  def code(dataType: DataType, column: String, row: String): Option[String] = {
+    val word = s"$column.words()[$row]"
+    def string = s"UTF8String.fromAddress($column.bytes(), $column.starts()[$row], (int) $word)"
+    ColumnCell.kindOf(dataType).map { _ =>
+      dataType match {
+        case BooleanType => s"$word != 0L"
+        case ByteType => s"(byte) $word"
+        case ShortType => s"(short) $word"
+        case IntegerType | DateType | _: YearMonthIntervalType => s"(int) $word"
+        case FloatType => s"Float.intBitsToFloat((int) $word)"
+        case DoubleType => s"Double.longBitsToDouble($word)"
+        case d: DecimalType => s"Decimal.createUnsafe($word, ${d.precision}, ${d.scale})"
+        case BinaryType => s"$string.getBytes()"
+        case _: StringType => string
+        case _ => word
+      }
+    }
+  }
+}

@@ -1,0 +1,316 @@
+package io.github.skewext.join.probe
+
+import io.github.skewext.join.exec.grouping.{BuildTable, SpillableGroups, UnsafeInputs}
+import io.github.skewext.join.exec.{KillCheck, RowAssembler, TaskRows}
+import io.github.skewext.shuffle.{ColumnBlockRows, ShuffledColumns}
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.skewext.TaskInternals
+
+/**
+ * The output rows of one partition of a [[BuildProbeJoinExec]].
+ *
+ *  1. All rows of the build side go into memory, and a table of them is built.
+ *  1. Rows of the probe side are looked up in it one after the other, in blocks of columns if they
+ *     arrive in such blocks. Records that have a match get a mark, if the join must know.
+ *  1. Rows of the build side follow that the output has by themselves: those of an outer or anti
+ *     join without a mark, or all of an existence join.
+ *
+ * If the build side does not fit into memory, the rows of both sides are grouped by key with
+ * Spark's external sorters ([[GroupedPairs]]).
+ *
+ * A row with a null in its key matches nothing, so it is returned (or dropped) when it is read.
+ *
+ * @param inputs not opened, because opening a shuffle starts to fetch it. The probe side is opened
+ *               before the build side is read, so that its first blocks are there by then.
+ */
+private[skewext] final class ProbeJoinIterator(
+    task: ProbeJoinTask,
+    inputs: Array[() => Iterator[InternalRow]],
+    build: Int)
+    extends TaskRows {
+
+  import ProbeJoinIterator._
+
+  private[this] val probe = 1 - build
+  private[this] val kind = task.kind
+  private[this] val keys = task.keys.own
+  private[this] val condition = task.predicate
+  private[this] val asUnsafe = new UnsafeInputs(task.inputTypes)
+  private[this] val numFields = task.inputTypes.map(_.size).toArray
+  private[this] val pair = new PairRows(new RowAssembler(task.inputTypes, task.output))
+  private[this] val context = TaskContext.get()
+  private[this] val killed = new KillCheck(context)
+
+  // Without a condition, one row of the right side decides.
+  private[this] val rows = new SpillableGroups(
+    keys,
+    numFields,
+    Array(false, !kind.pairs && condition == null),
+    task.grouping)
+  private[this] var step = Build
+  private[this] var table: BuildTable = _
+  private[this] var grouped: GroupedPairs = _
+
+  private[this] val built = inputs(build)()
+  private[this] var probed: Iterator[InternalRow] = _
+  private[this] val buildRow = new UnsafeRow(numFields(build))
+  private[this] var numBuild = 0L
+  private[this] var numProbe = 0L
+  private[this] var buildSize = 0L
+  private[this] var outputRows = 0L
+  private[this] var isSorted = false
+
+  private[this] val marks = kind.alone(build) || kind.once(build) || (kind.flagged && build == 0)
+
+  // The probe side: the current row, and the next record of its chain. Its row is either in `block`
+  // at `index`, or in `probeRow`.
+  private[this] var block: ColumnBlockRows = _
+  private[this] var index = 0
+  private[this] var probeRow: UnsafeRow = _
+  private[this] var pending = false
+  private[this] var matched = false
+  private[this] var record = 0L
+  private[this] var hashes = Array.emptyLongArray
+  private[this] val found = new Array[Long](AtOnce)
+  private[this] var foundFrom = 0
+  private[this] var foundUntil = 0
+  private[this] var blockHasNulls = false
+
+  private[this] val end = TaskInternals.atEnd(context)(reportMetrics())
+
+  override def getRow: InternalRow = if (task.makesRows) pair.toUnsafeRow else pair
+
+  override protected def advance(): Boolean = {
+    var shown = false
+    while (!shown && step != Done) {
+      step match {
+        case Build => shown = rows.keeping(buildSide())
+        case Probe => shown = probeSide()
+        case Unmatched => shown = unmatched()
+        case Gather => shown = rows.keeping(gather())
+        case Grouped => if (grouped.advance()) shown = true else step = Done
+      }
+    }
+    if (shown) {
+      outputRows += 1
+    } else {
+      rows.close()
+      end.run()
+    }
+    shown
+  }
+
+  /** Reads the build side until a row with a null key is in the output, or to its end. */
+  private def buildSide(): Boolean = {
+    // Without rows to build, most joins return nothing, and the probe side is not fetched.
+    if (probed == null && (built.hasNext || kind.showsUnmatched(probe))) probed = inputs(probe)()
+    if (insert(build, built)) return true
+    buildSize = rows.bytesInMemory
+    val found = rows.tableOf(build)
+    rows.finishInput(build)
+    if (probed == null) {
+      step = Done
+    } else if (found.isDefined) {
+      table = found.get
+      step = Probe
+    } else {
+      isSorted = true
+      step = Gather
+    }
+    false
+  }
+
+  /** Inserts the rows of a side. Returns true at a row with a null key that is in the output. */
+  private def insert(side: Int, input: Iterator[InternalRow]): Boolean = {
+    val isBuild = side == build
+    var taken = rows.insertBlocks(side, input)
+    var shown = false
+    while (!shown && input.hasNext) {
+      killed.check()
+      val row = asUnsafe(side, input.next())
+      taken += 1
+      if (keys.hasNull(side, row)) {
+        shown = kind.showsUnmatched(side)
+        if (shown) pair.showAlone(side, row, matched = false)
+      } else {
+        rows.insert(side, keys.hash(side, row), row)
+      }
+      if (!shown) taken += rows.insertBlocks(side, input)
+    }
+    if (isBuild) numBuild += taken else numProbe += taken
+    shown
+  }
+
+  private def gather(): Boolean =
+    insert(probe, probed) || {
+      rows.finishInput(probe)
+      grouped = new GroupedPairs(rows.result(), kind, condition, numFields, pair, killed)
+      step = Grouped
+      false
+    }
+
+  /** Looks up rows of the probe side until one of the output is found. */
+  private def probeSide(): Boolean = {
+    while (true) {
+      while (record != 0) {
+        if (testRecord()) return true
+      }
+      if (pending) {
+        pending = false
+        if (showProbeAlone()) return true
+      }
+      killed.check()
+      if (!nextProbeRow()) {
+        step = if (marks && !kind.once(build)) Unmatched else Done
+        return false
+      }
+    }
+    false
+  }
+
+  /** Tests the current probe row with a record. Returns whether the output has a row for them. */
+  private def testRecord(): Boolean = {
+    val current = record
+    record = table.next(current)
+    table.pointTo(buildRow, current)
+    isMatch && {
+      matched = true
+      if (kind.pairs) {
+        if (marks) table.mark(current)
+        if (condition == null) showPair()
+        true
+      } else if (marks) {
+        // All records of a key get their marks together if there is no condition.
+        val isNew = table.mark(current)
+        if (!isNew && condition == null) record = 0
+        isNew && kind.once(build) && {
+          pair.showAlone(build, buildRow, matched = true)
+          true
+        }
+      } else {
+        record = 0
+        false
+      }
+    }
+  }
+
+  private def isMatch: Boolean = {
+    val sameKey =
+      if (block != null) keys.equal(build, buildRow, probe, block, index)
+      else keys.equal(build, buildRow, probe, probeRow)
+    sameKey && (condition == null || {
+      killed.check()
+      showPair()
+      condition.eval(pair)
+    })
+  }
+
+  private def showPair(): Unit = {
+    showProbe()
+    pair.show(build, buildRow)
+  }
+
+  private def showProbe(): Unit =
+    if (block != null) pair.show(probe, index) else pair.show(probe, probeRow)
+
+  private def showProbeAlone(): Boolean = {
+    val shown = kind.shows(probe, matched)
+    if (shown) {
+      showProbe()
+      pair.show(build, null: UnsafeRow)
+      pair.exists = matched
+    }
+    shown
+  }
+
+  /** Moves to the next row of the probe side and finds its first record. */
+  private def nextProbeRow(): Boolean = {
+    matched = false
+    if (block != null && index + 1 < block.numRows) {
+      index += 1
+    } else if (!nextBlock()) {
+      return nextSingleRow()
+    }
+    pending = true
+    if (index >= foundUntil) {
+      foundFrom = index
+      foundUntil = math.min(index + AtOnce, block.numRows)
+      table.first(hashes, foundFrom, foundUntil - foundFrom, found)
+    }
+    record = if (blockHasNulls && keys.hasNull(probe, block, index)) 0 else found(index - foundFrom)
+    true
+  }
+
+  private def nextBlock(): Boolean = {
+    if (block != null) block.takeUntil(block.numRows)
+    block = probed match {
+      case columns: ShuffledColumns => columns.block
+      case _ => null
+    }
+    if (block != null) {
+      if (hashes.length < block.numRows) hashes = new Array[Long](2 * block.numRows)
+      if (keys.hashAll(probe, block, hashes)) {
+        numProbe += block.numRows
+        blockHasNulls = keys.mayHaveNull(probe, block)
+        pair.open(block)
+        index = 0
+        foundUntil = 0
+      } else {
+        block = null
+      }
+    }
+    block != null
+  }
+
+  private def nextSingleRow(): Boolean = {
+    val is = probed.hasNext
+    if (is) {
+      numProbe += 1
+      probeRow = asUnsafe(probe, probed.next())
+      pending = true
+      record = if (keys.hasNull(probe, probeRow)) 0 else table.first(keys.hash(probe, probeRow))
+    }
+    is
+  }
+
+  /** The rows of the build side that the output has by themselves. */
+  private def unmatched(): Boolean = {
+    while (table.nextRow(buildRow)) {
+      killed.check()
+      if (kind.shows(build, table.isMarked)) {
+        pair.showAlone(build, buildRow, table.isMarked)
+        return true
+      }
+    }
+    step = Done
+    false
+  }
+
+  private def reportMetrics(): Unit = {
+    val metrics = task.metrics
+    metrics.outputRows.add(outputRows)
+    metrics.buildRows.add(numBuild)
+    metrics.buildSize.add(buildSize)
+    metrics.probeRows.add(numProbe)
+    metrics.builtSides(build).add(1)
+    if (isSorted) metrics.sortedTasks.add(1)
+    metrics.spillSize.add(rows.spillSize)
+    metrics.peakMemory.add(rows.peakMemory)
+    TaskInternals.reportPeakMemory(context, rows.peakMemory)
+  }
+}
+
+private object ProbeJoinIterator {
+  private final val Build = 0
+  private final val Probe = 1
+  private final val Unmatched = 2
+  private final val Gather = 3
+  private final val Grouped = 4
+  private final val Done = 5
+
+  /** Number of rows that are looked up together: about as many cache misses as a core overlaps. */
+  private final val AtOnce = 64
+}
