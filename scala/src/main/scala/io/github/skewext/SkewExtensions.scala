@@ -6,7 +6,7 @@ import io.github.skewext.asof.{BoundAsOfTimes, DropGroupLimits, MergeAsOfJoins, 
 import io.github.skewext.bucket.{BucketedScanRules, MergeSortedFiles, PruneBuckets, PruneBucketsByKeys}
 import io.github.skewext.function.{KeepCommonTables, TableFunctions}
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
-import io.github.skewext.join.probe.PlanShuffledJoins
+import io.github.skewext.join.probe.{PlanShuffledJoins, SeparateInputs}
 import io.github.skewext.join.{MultiFullJoinStrategy, PhysicalJoinRules, SpreadNullKeys}
 import io.github.skewext.merge.{MergeQuery, SpreadSourceNullKeys, UndoReplicatingSplits}
 import io.github.skewext.rewrite.RewriteJoinChains
@@ -79,6 +79,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         extensions.injectQueryStageOptimizerRule(_ => GuardedRule(linked(SplitSkewedJoins)))
         // After it, because it may replace the join.
         extensions.injectQueryStageOptimizerRule(_ => GuardedRule(linked(SelectAsOfColumns)))
+        extensions.injectQueryStageOptimizerRule(_ => GuardedRule(linked(SeparateInputs)))
       } else {
         // Without RequiredLayout it is unknown what relies on the partitions of a join.
         ExtensionPoints.warnOnce()
@@ -152,7 +153,7 @@ object SkewExtensions {
       linked(BulkExchanges))
 
   private val rulesOfBulkExchanges: Rule[SparkPlan] =
-    new PhysicalJoinRules(linked(DropGroupLimits), linked(BulkExchanges))
+    new PhysicalJoinRules(linked(DropGroupLimits), linked(BulkExchanges), linked(SeparateInputs))
 
   /** In this order: the files of pruned buckets need no merge. */
   private val rulesOfScans: Rule[SparkPlan] =

@@ -49,6 +49,7 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
       .set(SkewConf.MULTI_JOIN_BROADCAST.key, "false")
       // Joins are tested as they are written, also one of Spark's above ours, or ours above ours.
       .set(SkewConf.MULTI_JOIN_REWRITE.key, "false")
+      .set(SkewConf.JOIN_ENABLED.key, "false")
       .set(SkewConf.LATEST_REWRITE.key, "false")
       .setAll(if (generatesCode) Nil else Interpreted)
 

@@ -1,6 +1,7 @@
 package io.github.skewext
 
 import io.github.skewext.bucket.{BucketReason, SortedFileMergeReason}
+import io.github.skewext.join.probe.ProbeReason
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.rules.{Reason, Reasons}
 import io.github.skewext.skew.SkewReason
@@ -32,6 +33,7 @@ object ReasonsDoc extends GeneratedPage("the reasons in the code") {
   private val End = "<!-- end of reasons -->"
 
   def tables: Map[String, String] = Map(
+    "join" -> table(ProbeReason),
     "rewrite" -> table(RewriteReason),
     "skew" -> table(SkewReason),
     "technique" -> table(TechniqueReason),

@@ -1,6 +1,7 @@
 package io.github.skewext
 
 import io.github.skewext.bucket.{BucketReason, SortedFileMergeReason}
+import io.github.skewext.join.probe.ProbeReason
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.rules.{Reason, Reasons}
 import io.github.skewext.skew.SkewReason
@@ -17,15 +18,21 @@ class ReasonsDocSuite extends AnyFunSuite {
       .toSet
 
   test("the lists of reasons are complete") {
-    Seq(SkewReason, RewriteReason, SortedFileMergeReason, TechniqueReason, BucketReason).foreach {
-      reasons =>
-        assert(reasons.all.nonEmpty && reasons.all.toSet[AnyRef] === declaredIn(reasons))
+    Seq(
+      ProbeReason,
+      SkewReason,
+      RewriteReason,
+      SortedFileMergeReason,
+      TechniqueReason,
+      BucketReason).foreach { reasons =>
+      assert(reasons.all.nonEmpty && reasons.all.toSet[AnyRef] === declaredIn(reasons))
     }
   }
 
   test("every reason has a row of its own") {
     val tables = ReasonsDoc.tables
     val texts = Map(
+      "join" -> ProbeReason.all.map(_.text),
       "rewrite" -> RewriteReason.all.map(_.text),
       "skew" -> SkewReason.all.map(_.text),
       "merge" -> SortedFileMergeReason.all.map(_.text),
@@ -41,6 +48,8 @@ class ReasonsDocSuite extends AnyFunSuite {
   test("tables are put between their marks, and nothing else changes") {
     val page = Seq(
       "a",
+      "<!-- reasons: join -->",
+      "<!-- end of reasons -->",
       "<!-- reasons: rewrite -->",
       "as it was",
       "<!-- end of reasons -->",

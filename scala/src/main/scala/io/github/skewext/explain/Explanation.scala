@@ -68,6 +68,9 @@ object Origin {
   /** Rewritten from other joins of the query. */
   val Rewritten = "rewritten"
 
+  /** Spark plans the join, and skewext's operator runs it. */
+  val Replaced = "run by skewext"
+
   /** Planned by Spark, for a reason. */
   val LeftAlone = "not rewritten"
 

@@ -61,7 +61,9 @@ private[skewext] class JoinOutlines(
           Some(ExplainedExecution.of(join, adaptive.isDefined, conf)))
       case (None, Some(join)) => outline(Operators.describe(join), Origins.ofBroadcast(join))
       case _ =>
-        val reason = Origins.ofSparks(found.joins.flatMap(_.logical), noRewrite, plansAgain)
+        val reason = ExplainedProbes
+          .originOf(found, off)
+          .getOrElse(Origins.ofSparks(found.joins.flatMap(_.logical), noRewrite, plansAgain))
         val gain =
           if (rewritesNothing && reason.status == Origin.LeftAlone) {
             PossibleRewrite.adviceOn(found, session)

@@ -1,10 +1,9 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.join.KeyTypes
+import io.github.skewext.join.{KeyTypes, StoragePartitions}
 import io.github.skewext.rules.SkewConf
 
-import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.catalyst.plans.JoinType
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, LogicalPlan}
 import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, SortMergeJoinExec}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
@@ -30,16 +29,25 @@ object PlanShuffledJoins extends SparkStrategy {
     case _ => Nil
   }
 
-  private def isOn(conf: SQLConf): Boolean = SkewConf.enabled(conf) &&
-    conf.getConf(SkewConf.JOIN_ENABLED) && !SkewConf.excludes(conf, ruleName)
+  private def isOn(conf: SQLConf): Boolean =
+    SkewConf.enabled(conf) && !SkewConf.excludes(conf, ruleName)
 
-  /** The reason why a join stays Spark's, whichever operator Spark chooses. */
-  private[skewext] def whyNot(join: Join): Option[String] = {
-    val reasons: Seq[(Boolean, String)] = Seq(
-      Seq(join.hint.leftHint, join.hint.rightHint).flatten.exists(isOfUser) -> "a hint of the user",
-      join.isStreaming -> "streaming input",
-      (!join.condition.forall(_.deterministic)) -> "the condition is not deterministic")
-    reasons.collectFirst { case (true, why) => why }
+  /** The reason why a join stays Spark's if Spark shuffles it. */
+  private[skewext] def whyNot(join: Join): Option[ProbeReason] = {
+    val conf = SQLConf.get
+    def ofUser = Seq(join.hint.leftHint, join.hint.rightHint).flatten.exists(isOfUser)
+    def keys = join match {
+      case ExtractEquiJoinKeys(_, leftKeys, _, _, _, _, _, _) => leftKeys
+      case _ => Nil
+    }
+    if (!conf.getConf(SkewConf.JOIN_ENABLED)) Some(ProbeReason.SwitchedOff)
+    else if (ofUser) Some(ProbeReason.Hint)
+    else if (join.isStreaming) Some(ProbeReason.Streaming)
+    else if (!join.condition.forall(_.deterministic)) Some(ProbeReason.NonDeterministic)
+    else if (keys.exists(k => KeyTypes.mayDifferInBytes(k.dataType))) Some(ProbeReason.KeyType)
+    else if (StoragePartitions.areIn(join.children, conf).forall(identity)) {
+      Some(ProbeReason.StoragePartitions)
+    } else None
   }
 
   /** Adaptive execution sets hints, too. A user cannot write these. */
@@ -49,14 +57,13 @@ object PlanShuffledJoins extends SparkStrategy {
   private val OfSpark =
     Set("no_broadcast_hash", "prefer_shuffle_hash", "no_broadcast_and_replication")
 
-  private def planned(join: Join): Option[SparkPlan] = SparkShims.joinSelection(join).collect {
-    case j: SortMergeJoinExec if areSupported(j.joinType, j.leftKeys) =>
-      BuildProbeJoinExec(j.leftKeys, j.rightKeys, j.joinType, j.condition, j.left, j.right)
-    case j: ShuffledHashJoinExec if areSupported(j.joinType, j.leftKeys) =>
-      BuildProbeJoinExec(j.leftKeys, j.rightKeys, j.joinType, j.condition, j.left, j.right)
-  }.headOption
-
-  private def areSupported(joinType: JoinType, keys: Seq[Expression]): Boolean =
-    PairKind.of(joinType).isDefined && keys.nonEmpty &&
-      !keys.exists(k => KeyTypes.mayDifferInBytes(k.dataType))
+  private def planned(join: Join): Option[SparkPlan] = SparkShims
+    .joinSelection(join)
+    .collect {
+      case j: SortMergeJoinExec if PairKind.of(j.joinType).isDefined =>
+        BuildProbeJoinExec(j.leftKeys, j.rightKeys, j.joinType, j.condition, j.left, j.right)
+      case j: ShuffledHashJoinExec if PairKind.of(j.joinType).isDefined =>
+        BuildProbeJoinExec(j.leftKeys, j.rightKeys, j.joinType, j.condition, j.left, j.right)
+    }
+    .headOption
 }

@@ -223,7 +223,12 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
 
     private def isCandidate(i: Int): Boolean = {
       val hash = ofBlock(i)
-      if (frequent == null || hash != frequentHash || !inRows.equal(input, frequent, input, block, i)) {
+      if (frequent == null || hash != frequentHash || !inRows.equal(
+          input,
+          frequent,
+          input,
+          block,
+          i)) {
         hashes.mayHave(hash)
       } else {
         votes += 1

@@ -246,12 +246,8 @@ private final class ComputedKeys(keys: Seq[Seq[Expression]], hashBits: Int) exte
 
   override def hasNull(input: Int, rows: ColumnBlockRows, i: Int): Boolean = notInBlock
 
-  override def equal(
-      inputA: Int,
-      a: UnsafeRow,
-      inputB: Int,
-      b: ColumnBlockRows,
-      i: Int): Boolean = notInBlock
+  override def equal(inputA: Int, a: UnsafeRow, inputB: Int, b: ColumnBlockRows, i: Int): Boolean =
+    notInBlock
 
   private def notInBlock: Nothing =
     throw new UnsupportedOperationException("The keys are not columns of a block.")

@@ -1,0 +1,130 @@
+package io.github.skewext.join.probe
+
+import io.github.skewext.Skewext
+import io.github.skewext.rules.SkewConf
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.execution.joins._
+import org.apache.spark.sql.execution.streaming.MemoryStream
+import org.apache.spark.sql.internal.SQLConf
+
+/** Which joins the operator runs, and which stay Spark's. */
+class PlanShuffledJoinsSuite extends BuildProbeTest {
+
+  private val query = "SELECT * FROM large a JOIN small b ON a.k = b.k"
+
+  private def sparks(df: DataFrame): Seq[BaseJoinExec] = {
+    df.collect()
+    collect(df.queryExecution.executedPlan) {
+      case join: BaseJoinExec if !join.isInstanceOf[BuildProbeJoinExec] => join
+    }
+  }
+
+  private def explained(df: DataFrame): String = Skewext.explain(df)
+
+  test("replaces sort-merge joins and shuffled hash joins") {
+    for (prefersSort <- Seq("true", "false"); adaptive <- Seq("true", "false")) {
+      withSQLConf(
+        SQLConf.PREFER_SORTMERGEJOIN.key -> prefersSort,
+        SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> adaptive) {
+        val df = probe(query)
+        assert(sparks(df).isEmpty && probes(df).size === 1)
+        assert(explained(df).contains("run by skewext: each task builds its smaller side"))
+      }
+    }
+  }
+
+  test("the explanation has the sides that tasks built") {
+    val df = probe(query)
+    df.collect()
+    assert(explained(df).contains("(right in "))
+    withSQLConf(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY.key -> "3") {
+      val sorted = probe(query)
+      sorted.collect()
+      assert(explained(sorted).contains("sorted both sides"))
+    }
+  }
+
+  test("joins with a hint of the user stay Spark's") {
+    val operators = Seq(
+      "MERGE" -> classOf[SortMergeJoinExec],
+      "SHUFFLE_HASH" -> classOf[ShuffledHashJoinExec],
+      "BROADCAST" -> classOf[BroadcastHashJoinExec],
+      "SHUFFLE_REPLICATE_NL" -> classOf[CartesianProductExec])
+    for ((hint, operator) <- operators) {
+      val df = probe(query.replace("SELECT", s"SELECT /*+ $hint(b) */"))
+      assert(sparks(df).map(_.getClass) === Seq(operator))
+      assert(probes(df).isEmpty)
+      if (hint == "MERGE") assert(explained(df).contains(ProbeReason.Hint.text))
+    }
+  }
+
+  test("a switch turns the operator off") {
+    withSQLConf(SkewConf.JOIN_ENABLED.key -> "false") {
+      val df = probe(query)
+      assert(sparks(df).map(_.getClass) === Seq(classOf[SortMergeJoinExec]))
+      assert(explained(df).contains(ProbeReason.SwitchedOff.text))
+    }
+    withSQLConf(SkewConf.EXCLUDED_RULES.key -> PlanShuffledJoins.ruleName) {
+      assert(sparks(probe(query)).map(_.getClass) === Seq(classOf[SortMergeJoinExec]))
+    }
+  }
+
+  test("a side that is small enough is broadcast, also if that is known only at run time") {
+    withSQLConf(SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "10MB") {
+      assert(sparks(probe(query)).map(_.getClass) === Seq(classOf[BroadcastHashJoinExec]))
+    }
+    withSQLConf(
+      SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "1",
+      SQLConf.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD.key -> "10MB",
+      SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "true") {
+      val df = probe(query)
+      assert(sparks(df).map(_.getClass) === Seq(classOf[BroadcastHashJoinExec]))
+      assertSameRows(df.collect().toSeq, rowsWhenOff(df), "Spark")
+    }
+  }
+
+  test("joins without equal keys stay Spark's") {
+    val df = probe("SELECT * FROM large a JOIN small b ON a.v < b.v AND b.v < 3")
+    assert(sparks(df).size === 1 && probes(df).isEmpty)
+  }
+
+  test("streams stay Spark's") {
+    import testImplicits._
+    val input = MemoryStream[Long]
+    val joined = input.toDF().toDF("k").join(spark.table("small"), "k")
+    val stream = joined.writeStream.format("memory").queryName("joined").start()
+    try {
+      input.addData(1L, 2L, 3L)
+      stream.processAllAvailable()
+      assert(spark.table("joined").count() > 0)
+    } finally stream.stop()
+    val reasons = joined.queryExecution.analyzed.collect {
+      case join: org.apache.spark.sql.catalyst.plans.logical.Join => PlanShuffledJoins.whyNot(join)
+    }
+    assert(reasons === Seq(Some(ProbeReason.Streaming)))
+  }
+
+  test("metrics count what tasks built and looked up") {
+    val df = probe(query)
+    val rows = df.collect().length
+    val Seq(join) = probes(df)
+    val counted = join.metrics.map { case (name, metric) => name -> metric.value }
+    assert(counted("numOutputRows") === rows)
+    assert(counted("numBuildRows") === 54)
+    assert(counted("numProbeRows") === 221)
+    assert(counted("buildDataSize") > 0 && counted("numBuiltRight") > 0)
+    assert(counted("numSorted") === 0)
+  }
+
+  test("Spark replans a query above, below and beside the join") {
+    withSQLConf(
+      SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "true",
+      SQLConf.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD.key -> "10MB",
+      SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "1") {
+      val joins = "SELECT a.k, count(*) AS n FROM large a FULL JOIN small b ON a.k = b.k GROUP BY a.k"
+      val df = probe(s"SELECT * FROM ($joins) j JOIN large c ON j.n = c.v AND c.w > 1")
+      assertSameRows(df.collect().toSeq, rowsWhenOff(df), "Spark")
+    }
+  }
+}
