@@ -1,12 +1,13 @@
 package io.github.skewext.explain
 
 import io.github.skewext.join.exec.{MultiJoinExec, SpineJoinExec}
+import io.github.skewext.join.probe.BuildProbeJoinExec
 import io.github.skewext.rules.{LoadedExtension, SkewConf}
 import io.github.skewext.skew.SkewReason
-import io.github.skewext.skew.exec.SplitOperator
+import io.github.skewext.skew.exec.{SplitOperator, SplitReadSpecs}
 import io.github.skewext.stable.BuiltinShuffledJoin
 
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.{PartialReducerPartitionSpec, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
 
 /** Whether the partitions of an operator were split, and the reason if they were not. */
@@ -24,6 +25,12 @@ private[skewext] object ExplainedSkews {
     ofKeys(join, adaptive, loaded, conf).map { skew =>
       val nulls = if (loaded) ExplainedNullKeys.ofSource(join, adaptive.isDefined, conf) else None
       skew.copy(text = (skew.text +: nulls.toSeq).mkString("; "))
+    }
+
+  /** The reads of parts of partitions of a join that remains itself when it is split. */
+  private def slices(join: BuildProbeJoinExec): Seq[PartialReducerPartitionSpec] =
+    join.children.flatMap(SplitReadSpecs.readsOf(_)).collect {
+      case part: PartialReducerPartitionSpec => part
     }
 
   private def ofKeys(
@@ -54,6 +61,17 @@ private[skewext] object ExplainedSkews {
             splits.partitions.size,
             splits.pieces,
             splits.residuals))
+      case join: BuildProbeJoinExec if join.isSkewJoin && slices(join).nonEmpty =>
+        val split = slices(join)
+        val partitions = split.map(_.reducerIndex).distinct.size
+        val what = if (partitions == 1) "1 partition" else s"$partitions partitions"
+        Some(
+          ExplainedSkew(
+            name,
+            ExplainedSkew.Split,
+            s"$what in ${split.size} pieces",
+            partitions,
+            split.size))
       case BuiltinShuffledJoin(join) if join.isSkewJoin =>
         // Such a join has the same tasks as the split join below it.
         val how =

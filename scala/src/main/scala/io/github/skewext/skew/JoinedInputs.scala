@@ -6,7 +6,7 @@ import io.github.skewext.join.exec.{MultiFullJoinExec, SpineJoinExec}
 import io.github.skewext.join.{InputRole, KeyTypes, SpreadNulls}
 import io.github.skewext.rules.LogicalLinks
 import io.github.skewext.skew.exec.{SplitJoinExec, SplitSpine}
-import io.github.skewext.stable.{BuiltinShuffledJoin, CannotFail, JoinHints}
+import io.github.skewext.stable.{BuiltinShuffledJoin, CannotFail, JoinHints, OwnShuffledJoin}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans._
@@ -68,6 +68,8 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
 
   /**
    * @param replicable whether several tasks may join the same rows of it.
+   * @param sliceable whether tasks may share its rows. If not, other inputs may still be sliced.
+   * @param cuttable whether a block of its shuffle may be divided.
    * @param byKey whether equal keys alone decide which of its rows match. If not, all its columns
    *              must be stable, and tasks sort its rows even if they then drop them.
    */
@@ -76,6 +78,8 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
       keys: Seq[Expression],
       role: InputRole,
       replicable: Boolean = true,
+      sliceable: Boolean = true,
+      cuttable: Boolean = true,
       byKey: Boolean = true) {
 
     /**
@@ -84,7 +88,11 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
      * @param first the first input of the join, such as the spine.
      */
     def toSkewInput(from: PartitionedInput, first: PartitionedInput): SkewInput = {
-      val found = from.toSkewInput(role, keys).copy(replicable = replicable)
+      val all = from.toSkewInput(role, keys)
+      val found = all.copy(
+        replicable = replicable,
+        sliceable = all.sliceable && sliceable,
+        cuttable = () => cuttable && all.cuttable())
       if (byKey) {
         found
       } else if (role.isShown) {
@@ -163,7 +171,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
       case _ if join.isSkewJoin => Left(SkewReason.SplitBySpark)
       case _ if leftKeys.exists(k => KeyTypes.mayDifferInBytes(k.dataType)) =>
         Left(SkewReason.KeyType)
-      case None => Left(SkewReason.JoinType)
+      case None => ofStreamedSide(join).toRight(SkewReason.JoinType)
       case Some((leftRole, rightRole)) if join.joinType.isInstanceOf[InnerLike] =>
         val left = side(join.left, leftKeys, leftRole)(_)
         val right = side(join.right, rightKeys, rightRole)(_)
@@ -172,7 +180,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
         val (ofLeft, others) = conditions(join).partition(isOver(join.left))
         val (ofRight, ofBoth) = others.partition(isOver(join.right))
         if (ofBoth.nonEmpty) {
-          Left(SkewReason.OuterCondition)
+          ofStreamedSide(join).toRight(SkewReason.OuterCondition)
         } else if (!(ofLeft ++ ofRight).forall(CannotFail(_))) {
           Left(SkewReason.ConditionMayFail)
         } else {
@@ -181,6 +189,39 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
           Right(both(left, right).joined(join, None, isSpread))
         }
     }
+  }
+
+  /**
+   * A join of skewext that returns, or drops, each row of one side by itself. Tasks may share these
+   * rows, and the operator remains. No other task returns rows of the other side.
+   */
+  private def ofStreamedSide(join: ShuffledJoin): Option[JoinedInputs] = join match {
+    case own: OwnShuffledJoin =>
+      val roles = join.joinType match {
+        case ExistenceJoin(_) => Some((Required, Present))
+        case other => InputRole.ofSides(other)
+      }
+      roles.filter { case (left, right) => left == Required || right == Required }.map {
+        case (leftRole, rightRole) =>
+          val (leftReplicable, rightReplicable) = JoinHints.mayReplicate(join)
+          def input(plan: SparkPlan, keys: Seq[Expression], role: InputRole, many: Boolean) =
+            Input(plan, keys, role, many, sliceable = role == Required, cuttable = false)
+          JoinedInputs(
+            join,
+            Seq(
+              input(join.left, join.leftKeys, leftRole, leftReplicable),
+              input(join.right, join.rightKeys, rightRole, rightReplicable)),
+            None,
+            join.output,
+            (children, _) =>
+              own.withParts(
+                join.leftKeys,
+                join.rightKeys,
+                children.head,
+                children(1),
+                isSkewJoin = true))
+      }
+    case _ => None
   }
 
   private def conditions(join: ShuffledJoin): Seq[Expression] =

@@ -1,0 +1,68 @@
+package io.github.skewext.join.probe
+
+import io.github.skewext.Skewext
+
+import org.apache.spark.SparkConf
+import org.apache.spark.sql.execution.PartialReducerPartitionSpec
+import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
+import org.apache.spark.sql.internal.SQLConf
+
+/** Skewed partitions of joins that remain the same operator when they are split. */
+class BuildProbeSkewSuite extends BuildProbeTest {
+
+  override protected def sparkConf: SparkConf = super.sparkConf
+    .set(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key, "true")
+    .set(SQLConf.COALESCE_PARTITIONS_ENABLED.key, "false")
+    .set(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR.key, "1.5")
+    .set(SQLConf.SKEW_JOIN_SKEWED_PARTITION_THRESHOLD.key, "2KB")
+    .set(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES.key, "2KB")
+
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    // Two thirds of the rows have one key. Eight tasks write them.
+    spark
+      .range(0, 3000, 1, 8)
+      .selectExpr("if(id % 3 < 2, 7, id % 50) AS k", "id AS v", "hash(id) AS x")
+      .write
+      .mode("overwrite")
+      .saveAsTable("skewed")
+  }
+
+  override protected def afterAll(): Unit = {
+    spark.sql("DROP TABLE IF EXISTS skewed")
+    super.afterAll()
+  }
+
+  private def slices(query: String): Int = {
+    val df = probe(query)
+    val rows = df.collect().toSeq
+    assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
+    assert(probes(df).size === 1)
+    collect(df.queryExecution.executedPlan) { case read: AQEShuffleReadExec =>
+      read.partitionSpecs.count(_.isInstanceOf[PartialReducerPartitionSpec])
+    }.sum
+  }
+
+  private val on = "a.k = b.k AND a.v < b.v + 40"
+
+  test("splits joins with a condition on both sides, on the side whose rows are independent") {
+    for (joinType <- Seq("LEFT", "LEFT SEMI", "LEFT ANTI")) {
+      assert(slices(s"SELECT a.* FROM skewed a $joinType JOIN small b ON $on") >= 2, joinType)
+    }
+    assert(slices(s"SELECT b.*, a.x FROM small a RIGHT JOIN skewed b ON $on") >= 2)
+  }
+
+  test("splits existence joins") {
+    val exists = "EXISTS (SELECT 1 FROM small b WHERE a.k = b.k)"
+    val query = s"SELECT * FROM skewed a WHERE v < 5 OR $exists"
+    assert(slices(query) >= 2)
+    val df = probe(query)
+    df.collect()
+    assert(Skewext.explain(df).contains("skew: split, 1 partition in "))
+  }
+
+  test("leaves partitions whole whose rows decide about rows of the other side") {
+    assert(slices(s"SELECT * FROM small a LEFT JOIN skewed b ON $on") === 0)
+    assert(slices(s"SELECT * FROM skewed a FULL JOIN small b ON $on") === 0)
+  }
+}
