@@ -13,6 +13,7 @@ from random_sql.sinks import writes
 #: Names of operators for counters, and how plans show them.
 OPERATORS = {
     "multi-way join": "MultiFullJoin [",
+    "join of two sides": "BuildProbeJoin",
     "as-of join": "AsOfJoin ",
     "split as-of join": "AsOfJoin (skew: ",
     "latest rows": "LatestRows ",
@@ -29,16 +30,20 @@ OPERATORS = {
 }
 
 #: Those that stand where stock Spark joins or numbers rows.
-JOINS = ("multi-way join", "as-of join", "latest rows")
+JOINS = ("multi-way join", "as-of join", "latest rows", "join of two sides")
 
 _JOIN = re.compile(
     r"MultiFullJoin (?:\(skew: [^\n]*?\) )?\[[^\n]*?\] (?:full outer, )?(\d+) inputs"
 )
 
 
+_TWO_SIDES = re.compile(r"BuildProbeJoin(?:\(skew=true\))? \[[^\n]*?\], \[[^\n]*?\], (\w+)")
+
+
 def operators_of(plan: str) -> frozenset[str]:
-    """Which of our operators there are in the text of a plan."""
-    return frozenset(name for name, text in OPERATORS.items() if text in plan)
+    """Which of our operators there are in the text of a plan, also by the type of the join."""
+    types = (f"join of two sides, {name}" for name in _TWO_SIDES.findall(plan))
+    return frozenset((*(name for name, text in OPERATORS.items() if text in plan), *types))
 
 
 def inputs_of(plan: str) -> list[int]:

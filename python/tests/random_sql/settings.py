@@ -51,8 +51,8 @@ def random_settings(random: Random) -> dict[str, str]:
         return str(random.random() < chance).lower()
 
     found = {
-        f"{REWRITE}.minInputs": "2" if random.random() < 0.85 else "3",
-        f"{REWRITE}.mixed.enabled": true(0.5),
+        f"{REWRITE}.minInputs": "2" if random.random() < 0.3 else "3",
+        f"{REWRITE}.mixed.enabled": true(0.25),
         ADAPTIVE: true(0.5),
         PARTITIONS: random.choices(("1", "2", "4", "200"), (20, 50, 29, 0.5))[0],
     }

@@ -17,11 +17,22 @@ object SeparateInputs extends Rule[SparkPlan] {
       plan.transformUp { case join: BuildProbeJoinExec =>
         join.mapChildren {
           case input: InputAdapter => input
-          case input: CodegenSupport if input.supportCodegen => InputAdapter(input)
+          case input: CodegenSupport if input.supportCodegen => new SeparateInput(input)
           case other => other
         }
       }
     } else {
       plan
     }
+}
+
+/**
+ * Spark's adapter between generated code and an input, that generates no code itself. So Spark also
+ * collapses the operators below it.
+ */
+private[probe] final class SeparateInput(input: SparkPlan) extends InputAdapter(input) {
+  override def supportCodegen: Boolean = false
+
+  override protected def withNewChildInternal(newChild: SparkPlan): InputAdapter =
+    new SeparateInput(newChild)
 }
