@@ -3,6 +3,7 @@ package io.github.skewext.explain
 import io.github.skewext.join.hint.TechniqueHint
 import io.github.skewext.join.probe.{BuildProbeJoinExec, PlanShuffledJoins}
 
+import org.apache.spark.sql.catalyst.plans.FullOuter
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, SortMergeJoinExec}
 
@@ -11,20 +12,29 @@ private[explain] object ExplainedProbes {
 
   /**
    * The origin of consecutive joins, if skewext's operator runs one of them, or if there is a reason
-   * why it does not.
+   * why it does not. None for a join by a technique, which has a reason of its own.
    *
    * @param off the reason why skewext changes no join, if there is one.
+   * @param chain the reason why the joins are not one operator.
    */
-  def originOf(found: PlannedJoin, off: Option[String]): Option[Origin] = {
+  def originOf(found: PlannedJoin, off: Option[String], chain: => Origin): Option[Origin] = {
     val ours = found.joins.collect { case PlannedJoin.Operator(j: BuildProbeJoinExec, _) => j }
     val lefts = found.joins.collect {
-      case PlannedJoin.Operator(_: SortMergeJoinExec | _: ShuffledHashJoinExec, Some(join: Join))
-          if TechniqueHint.of(join).isEmpty =>
+      case PlannedJoin.Operator(_: SortMergeJoinExec | _: ShuffledHashJoinExec, Some(join: Join)) =>
         PlanShuffledJoins.whyNot(join)
     }.flatten
-    if (ours.nonEmpty) {
+    if (found.joins.flatMap(_.logical).exists(TechniqueHint.of(_).isDefined)) {
+      None
+    } else if (ours.nonEmpty) {
       val reasons = lefts.map(reason => s"; another one stays Spark's: ${reason.text}").distinct
-      Some(Origin(Origin.Replaced, ours.map(execution).distinct.mkString("; ") + reasons.mkString))
+      val text = ours.map(execution).distinct.mkString("; ") + reasons.mkString
+      // Of other chains, one operator would save no exchange.
+      val isFull = ours.size > 1 && ours.exists(_.joinType == FullOuter)
+      Some(chain match {
+        case Origin(Origin.LeftAlone, why, detail, advice) if isFull && why != Origins.NoChain =>
+          Origin(Origin.Replaced, s"$text; not one operator: $why", detail, advice)
+        case _ => Origin(Origin.Replaced, text)
+      })
     } else {
       lefts.headOption
         .filter(_ => off.isEmpty)

@@ -61,9 +61,8 @@ private[skewext] class JoinOutlines(
           Some(ExplainedExecution.of(join, adaptive.isDefined, conf)))
       case (None, Some(join)) => outline(Operators.describe(join), Origins.ofBroadcast(join))
       case _ =>
-        val reason = ExplainedProbes
-          .originOf(found, off)
-          .getOrElse(Origins.ofSparks(found.joins.flatMap(_.logical), noRewrite, plansAgain))
+        lazy val chain = Origins.ofSparks(found.joins.flatMap(_.logical), noRewrite, plansAgain)
+        val reason = ExplainedProbes.originOf(found, off, chain).getOrElse(chain)
         val gain =
           if (rewritesNothing && reason.status == Origin.LeftAlone) {
             PossibleRewrite.adviceOn(found, session)

@@ -91,6 +91,7 @@ case class BuildProbeJoinExec(
     output = columns(InputColumn(_, _, _, _)),
     makesRows = makesRows,
     buildSides = BuildSides.of(left, right, tasks),
+    opensEarly = sides.map(MultiZipRDD.isRead),
     grouping = GroupingSettings.of(conf),
     metrics = ProbeJoinMetrics(
       outputRows = longMetric("numOutputRows"),

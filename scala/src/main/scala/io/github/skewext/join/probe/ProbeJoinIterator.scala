@@ -23,8 +23,9 @@ import org.apache.spark.sql.skewext.TaskInternals
  *
  * A row with a null in its key matches nothing, so it is returned (or dropped) when it is read.
  *
- * @param inputs not opened, because opening a shuffle starts to fetch it. The probe side is opened
- *               before the build side is read, so that its first blocks are there by then.
+ * @param inputs not opened, because opening a shuffle starts to fetch it. If the probe side is one,
+ *               it is opened before the build side is read, so that its first blocks are there by
+ *               then.
  */
 private[skewext] final class ProbeJoinIterator(
     task: ProbeJoinTask,
@@ -106,11 +107,15 @@ private[skewext] final class ProbeJoinIterator(
   /** Reads the build side until a row with a null key is in the output, or to its end. */
   private def buildSide(): Boolean = {
     // Without rows to build, most joins return nothing, and the probe side is not fetched.
-    if (probed == null && (built.hasNext || kind.showsUnmatched(probe))) probed = inputs(probe)()
+    def isNeeded = built.hasNext || numBuild > 0 || kind.showsUnmatched(probe)
+    if (probed == null && task.opensEarly(probe) && isNeeded) probed = inputs(probe)()
     if (insert(build, built)) return true
+    val opens = probed == null && isNeeded
     buildSize = rows.bytesInMemory
     val found = rows.tableOf(build)
     rows.finishInput(build)
+    // A join below begins to collect rows when this one has ended that.
+    if (opens) probed = inputs(probe)()
     if (probed == null) {
       step = Done
     } else if (found.isDefined) {

@@ -17,6 +17,7 @@ import org.apache.spark.sql.types.DataType
  * @param output the output's columns, as `RowAssembler` builds them.
  * @param makesRows whether the output is UnsafeRows, or the [[PairRows]] from which they are built.
  * @param buildSides for each task, the side that is built: 0 or 1.
+ * @param opensEarly whether each side only reads a shuffle, without memory of its own.
  */
 private[skewext] case class ProbeJoinTask(
     inputTypes: Seq[Seq[DataType]],
@@ -26,6 +27,7 @@ private[skewext] case class ProbeJoinTask(
     output: Seq[Expression],
     makesRows: Boolean,
     buildSides: Array[Byte],
+    opensEarly: Seq[Boolean],
     grouping: GroupingSettings,
     metrics: ProbeJoinMetrics)
     extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[InternalRow]) {
