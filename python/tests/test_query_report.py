@@ -54,7 +54,7 @@ def test_a_dataframe_its_number_the_last_and_its_log_tell_the_same(
     assert str(last) == str(skewext.query_report(joined))
     assert str(last) == str(skewext.query_report(numpy.int64(last.query)))
     join = last.stages[0].joins[0]
-    assert (join.operator, join.keys, join.output_rows) == ("SortMergeJoin", ("id",), 150)
+    assert (join.operator, join.keys, join.output_rows) == ("BuildProbeJoin", ("id",), 150)
     assert last.stages[0].total.shuffle_rows == 200
 
     seen: list[tuple[int, int]] = []

@@ -104,7 +104,7 @@ def query_report(
     >>> rows = spark.range(100).join(spark.range(50, 150), "id", "full").collect()
     >>> report = skewext.query_report()
     >>> [join.operator for stage in report.stages for join in stage.joins]
-    ['SortMergeJoin']
+    ['BuildProbeJoin']
     """
     query = plain(query)
     _check(query, event_log, progress)
