@@ -77,7 +77,7 @@ class Case:
     name: str
     about: str
     points: tuple[Point, ...]
-    variants: tuple[str, ...] = (*STOCK, "ours", "ours-plain", "ours-rows", "duckdb", *BOUNDS)
+    variants: tuple[str, ...] = (*STOCK, "ours", "ours-plain", "duckdb", *BOUNDS)
     #: If not 0: this many times as many rounds, one right after the other, for small differences.
     repeats: int = 0
     #: Whether it is a matrix of joins and techniques: the check of an answer is the only warm-up.

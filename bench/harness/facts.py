@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 #: Comet's operators, by the names that expected plans have.
 _SAME = {"CometExchange": "Exchange", "CometColumnarExchange": "Exchange", "CometSort": "Sort"}
-#: Our exchanges have the name of Spark's, and one of these marks in their description.
-_BULK, _BY_COLUMN = "bulk rows", "by column"
+#: Our exchanges have the name of Spark's, and this mark in their description.
+_BY_COLUMN = "by column"
 #: The marks of a join that Spark has split, and of one that we have split.
 _SPARK_SPLIT = "skew=true"
 _OURS_SPLIT = re.compile(r"\w+ \(skew: (.*)\)$")
@@ -92,7 +92,6 @@ class Watch:
         counts = Counter(_SAME.get(name, name) for name in plain if not name.startswith(_IGNORED))
         exchanges = [text for name, text in listed if name == "Exchange"]
         special = Counter(
-            BulkExchange=sum(_BULK in text for text in exchanges),
             NativeExchange=plain.count("CometExchange"),
             ColumnExchange=sum(_BY_COLUMN in text for text in exchanges),
             OursSplit=sum(m is not None for m in matches),

@@ -26,7 +26,7 @@ from harness.variants import AUTO, TECHNIQUE, VARIANTS, Variant
 LOOK_TABLES = 8
 """Spark takes minutes to plan and compile longer chains: a quick run leaves them out."""
 
-LOOK_WITHOUT = ("union", "bushy-sortmerge", "ours-plain", "ours-rows")
+LOOK_WITHOUT = ("union", "bushy-sortmerge", "ours-plain")
 """Rarely the best stock plan, and then by little, or one more of ours: not in a quick run."""
 
 

@@ -84,9 +84,8 @@ def expected_plan(variant: Variant, point: Point, chosen: str | None = None) -> 
     elif variant.name in _CHAINS:
         plan = _chain_plan(variant, point, filters)
     else:
-        by_column = 0 if variant.name in ("ours-plain", "ours-rows", "comet-ours") else n
-        bulk = n if variant.name == "ours-rows" else 0
-        plan = {"MultiFullJoin": 1, "Exchange": n + filters, "BulkExchange": bulk, "Sort": 0}
+        by_column = 0 if variant.name in ("ours-plain", "comet-ours") else n
+        plan = {"MultiFullJoin": 1, "Exchange": n + filters, "Sort": 0}
         plan["ColumnExchange"] = by_column
         if point.bucketed:
             plan.update(Exchange=0, ColumnExchange=0)

@@ -24,7 +24,6 @@ Build = Callable[[Sequence["DataFrame"], Sequence[str], Point], "DataFrame"]
 # The settings of the extension that the benchmarks change.
 SWITCH = "spark.skewext.enabled"
 OWN_SHUFFLE = "spark.skewext.shuffle.enabled"
-BY_COLUMN = "spark.skewext.shuffle.columns.enabled"
 SKEW = "spark.skewext.skew.enabled"
 OUTPUT_SKEW = "spark.skewext.skew.outputSkew.mode"
 RUNTIME_FILTER = "spark.skewext.multiJoin.runtimeFilter.enabled"
@@ -148,7 +147,6 @@ VARIANTS = {
         Variant("union", "stock", _union, _OFF),
         Variant("ours", "ours", _ours),
         Variant("ours-plain", "ours with Spark's exchange", _ours, {OWN_SHUFFLE: "false"}),
-        Variant("ours-rows", "ours with bulk rows", _ours, {BY_COLUMN: "false"}),
         Variant("ours-unfiltered", "ours unfiltered", _ours, {RUNTIME_FILTER: "false"}),
         Variant("floor", "bound"),
         Variant("scan", "bound"),

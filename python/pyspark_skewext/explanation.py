@@ -79,7 +79,7 @@ def explain(df: DataFrame) -> Explanation:
       asked for: one operator
       input 0  optional  Scan ExistingRDD [id]  pushed: id IS NOT NULL, id > 1
       input 1  optional  Scan ExistingRDD [id]  pushed: id IS NOT NULL, id > 1
-      grouping: hash; exchanges: 2 (bulk rows 2); key sampling: 2
+      grouping: hash; exchanges: 2 (columnar 2); key sampling: 2
       null keys: none in the result
       skew: not run: this plan has not ended; count(), show(), commands and Connect run others
     """

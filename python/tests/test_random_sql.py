@@ -43,7 +43,7 @@ def test_random_queries(engines: Engines) -> None:
     # Nor if the joins of ours had all of their rows from the same source, or gave them to one sink.
     kinds = found.coverage.kinds
     assert len(kinds(SURROUNDINGS)) >= 15, found.coverage.table()
-    assert kinds(OPERATORS) >= {"exchange by column", "exchange with bulk rows", "split join"}
+    assert kinds(OPERATORS) >= {"exchange by column", "split join"}
     assert kinds(OPERATORS) & {"as-of join", "latest rows"}, found.coverage.table()
     if TEST_ALL:
         assert kinds(SOURCES) >= {*FORMS, *CACHES, *CHECKPOINTS}, found.coverage.table()

@@ -53,15 +53,14 @@ class ExplainedInput(_Record):
 class Execution(_Record):
     """How an operator of the extension works.
 
-    `rows` is the grouping by key and `null_keys` the treatment of null keys. `exchanges`, `bulk`,
-    `columns` and `counted` count the exchanges below it: all, those with bulk rows, columnar ones,
-    and those with key sampling. `by_row` gives reasons against columnar exchanges.
+    `rows` is the grouping by key and `null_keys` the treatment of null keys. `exchanges`,
+    `columns` and `counted` count the exchanges below it: all, columnar ones, and those with key
+    sampling. `by_row` gives the reasons why others write rows.
     """
 
     rows: str
     null_keys: str
     exchanges: int
-    bulk: int
     columns: int
     by_row: list[str]
     counted: int

@@ -19,7 +19,6 @@ OPERATORS = {
     "latest rows": "LatestRows ",
     "split join": "Join (skew: ",
     "exchange by column": ", by column,",
-    "exchange with bulk rows": ", bulk rows,",
     "selected columns": "ColumnarFilterProject",
     "merged bucket files": "MergeSortedFiles",
     "sliced buckets": "SlicedBuckets",

@@ -30,7 +30,6 @@ _SELDOM = {
     "spark.skewext.multiJoin.order": ("natural", 0.1),
     "spark.skewext.multiJoin.maxRowsInMemory": ("5", 0.05),
     "spark.skewext.multiJoin.spreadNullKeys.enabled": ("false", 0.05),
-    "spark.skewext.shuffle.columns.enabled": ("false", 0.08),
     "spark.skewext.shuffle.enabled": ("false", 0.05),
     "spark.sql.cbo.enabled": ("true", 0.1),
     "spark.sql.inMemoryColumnarStorage.batchSize": ("4", 0.15),

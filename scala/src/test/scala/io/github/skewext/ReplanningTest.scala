@@ -5,7 +5,7 @@ import io.github.skewext.asof.exec.{AsOfJoinExec, BroadcastAsOfJoinExec, LatestR
 import io.github.skewext.join.MultiFullJoinStrategy
 import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.rules.SkewConf
-import io.github.skewext.shuffle.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec, ColumnarFilterProjectExec}
+import io.github.skewext.shuffle.{ColumnShuffleOfBatchesExec, ColumnShuffleOfRowsExec, ColumnarFilterProjectExec}
 import io.github.skewext.skew.SkewJoinCostEvaluator
 import io.github.skewext.skew.exec.{KeySketchExec, SplitJoinExec}
 import io.github.skewext.technique.{MarkedBroadcastJoinExec, SaltKeysExec, TechniqueTest}
@@ -116,10 +116,7 @@ trait ReplanningTest extends TechniqueTest with AsOfTest with StoredTables {
   protected val cases: Seq[Case] = Seq(
     Case(
       "multi-way join of columns",
-      {
-        case _: ColumnShuffleExchangeExec => true
-        case _ => false
-      },
+      _.isInstanceOf[ColumnShuffleOfBatchesExec],
       fullJoin("k")(_: _*),
       Seq(NotSplit)),
     Case(
@@ -129,9 +126,10 @@ trait ReplanningTest extends TechniqueTest with AsOfTest with StoredTables {
         fullJoin("k")(inputs.map(df => df.where(s"${df.columns(1)} > 5").drop(df.columns(1))): _*)),
     Case(
       "multi-way join of rows",
-      _.isInstanceOf[BulkShuffleExchangeExec],
-      fullJoin("k")(_: _*),
-      Seq(NotSplit, SkewConf.SHUFFLE_COLUMNS.key -> "false")),
+      _.isInstanceOf[ColumnShuffleOfRowsExec],
+      inputs =>
+        fullJoin("k")(inputs.map(df => df.withColumn(df.columns(1), col(df.columns(1)) + 1)): _*),
+      Seq(NotSplit)),
     Case(
       "roles",
       _.isInstanceOf[MultiFullJoinExec],

@@ -31,8 +31,7 @@ object SettingsDoc extends GeneratedPage("the settings in SkewConf") {
         "Set it to true if a chain of left or inner joins spends its time in sorts.",
       LATEST_REWRITE.key -> "Set it to false to compare with Spark's windows."),
     "Shuffle" -> Seq(
-      SHUFFLE_ENABLED.key -> "Set it to false if you suspect the exchanges of skewext.",
-      SHUFFLE_COLUMNS.key -> "Set it to false to compare with exchanges of rows."),
+      SHUFFLE_ENABLED.key -> "Set it to false if you suspect the exchanges of skewext, or to compare with Spark's."),
     "Skewed partitions" -> Seq(
       SKEW_ENABLED.key -> "Set it to false to leave splits to Spark alone.",
       SKEW_MAX_REREAD_FACTOR.key ->

@@ -37,6 +37,7 @@ class SettingsSuite extends AnyFunSuite {
     effect("multiJoin.maxRowsInMemory", "7")(_.getConf(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY)),
     effect("multiJoin.groupRowsInMemory", "7")(_.getConf(SkewConf.MULTI_JOIN_GROUP_ROWS_IN_MEMORY)),
     effect("shuffle.bulkRows.enabled", "false")(_.getConf(SkewConf.SHUFFLE_ENABLED)),
+    effect("shuffle.columns.enabled", "false")(_.getConf(SkewConf.SHUFFLE_ENABLED)),
     effect("skew.maxSlices", "7")(_.getConf(SkewConf.SKEW_MAX_SLICES)),
     effect("skew.minGain", "7.0")(_.getConf(SkewConf.SKEW_MIN_GAIN)),
     effect("skew.marking.enabled", "false")(_.getConf(SkewConf.SKEW_MARKING)),

@@ -199,7 +199,7 @@ class SkewExtensionsSuite extends MultiJoinTest {
           df.queryExecution.executedPlan.toString
         }
       }
-      val ours = Seq("MultiFullJoin", "MarkedBroadcastJoin", "bulk rows")
+      val ours = Seq("MultiFullJoin", "MarkedBroadcastJoin", "by column")
       withSQLConf(SkewConf.MULTI_JOIN_REWRITE.key -> "true") {
         assert(ours.forall(word => plans.exists(_.contains(word))))
         withSQLConf(
@@ -275,16 +275,16 @@ class SkewExtensionsSuite extends MultiJoinTest {
   }
 
   test("an old name of a setting works in SQL, and the log has one warning of it") {
-    def hasBulkRows: Boolean =
-      again(fullJoin("k")(a, b)).queryExecution.executedPlan.toString.contains("bulk rows")
-    assert(hasBulkRows)
+    def writesColumns: Boolean =
+      again(fullJoin("k")(a, b)).queryExecution.executedPlan.toString.contains("by column")
+    assert(writesColumns)
     val old = SkewConf.SHUFFLE_BULK_ROWS.key
     val log = new LogAppender("old names", maxEvents = 10000)
     try
       withLogAppender(log, level = Some(Level.WARN)) {
         sql(s"SET $old=false")
-        assert(!hasBulkRows)
-        assert(!hasBulkRows)
+        assert(!writesColumns)
+        assert(!writesColumns)
       }
     finally spark.conf.unset(old)
     val messages = log.loggingEvents.map(_.getMessage.getFormattedMessage)

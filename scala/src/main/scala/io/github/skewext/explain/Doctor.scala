@@ -87,14 +87,9 @@ object Doctor {
         SQLConf.ADAPTIVE_EXECUTION_ENABLED.key),
       why = _ => pointMissing),
     Part(
-      "shuffle of bulk rows",
-      Seq("shuffle.BulkExchanges"),
-      Seq(SkewConf.ENABLED.key, SkewConf.SHUFFLE_ENABLED.key),
-      why = _ => otherShuffle),
-    Part(
       "columnar shuffle",
       Seq("shuffle.BulkExchanges"),
-      Seq(SkewConf.ENABLED.key, SkewConf.SHUFFLE_ENABLED.key, SkewConf.SHUFFLE_COLUMNS.key),
+      Seq(SkewConf.ENABLED.key, SkewConf.SHUFFLE_ENABLED.key),
       why = _ => otherExchanges),
     Part(
       "bucket pruning",
@@ -166,9 +161,6 @@ object Doctor {
     Linkage.faultOf(s"$Ours$rule.").map(Origins.misfit)
 
   private def pointMissing: Option[String] = ExtensionPoints.missing
-
-  private def otherShuffle: Option[String] =
-    ShuffleService.whyNotBuiltin.map(why => s"it needs Spark's own shuffle, and $why")
 
   private def otherExchanges: Option[String] =
     ShuffleService.whyNoExchanges.map(why => s"it needs Spark's own exchanges, and $why")

@@ -2,7 +2,7 @@ package io.github.skewext.explain
 
 import io.github.skewext.join.exec.{MultiFullJoinExec, MultiJoinExec}
 import io.github.skewext.rules.SkewConf
-import io.github.skewext.shuffle.{BulkShuffleExchangeExec, ColumnShuffleExchangeExec}
+import io.github.skewext.shuffle.ColumnShuffleExchangeExec
 import io.github.skewext.skew.exec.KeySketchExec
 
 import org.apache.spark.sql.execution.SparkPlan
@@ -21,9 +21,8 @@ private[skewext] object ExplainedExecution {
       rows,
       nullKeys,
       exchanges = exchanges.size,
-      bulk = exchanges.count(_.isInstanceOf[BulkShuffleExchangeExec]),
       columns = exchanges.count(_.isInstanceOf[ColumnShuffleExchangeExec]),
-      byRow = exchanges.flatMap(_.getTagValue(BulkShuffleExchangeExec.WhyRows)).distinct,
+      byRow = exchanges.flatMap(_.getTagValue(ColumnShuffleExchangeExec.WhyRows)).distinct,
       counted = exchanges.count(_.children.exists(isSampled)))
   }
 

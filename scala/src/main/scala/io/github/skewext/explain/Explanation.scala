@@ -107,8 +107,7 @@ case class ExplainedInput(
  * @param rows how it groups the rows of a key.
  * @param nullKeys the tasks for rows with a null key.
  * @param exchanges the number of inputs that are shuffled for it.
- * @param bulk the number of these exchanges that use bulk rows.
- * @param columns the number of columnar exchanges.
+ * @param columns the number of columnar ones of these exchanges.
  * @param byRow the reasons why other exchanges do not.
  * @param counted the number of exchanges with key sampling.
  */
@@ -116,7 +115,6 @@ case class Execution(
     rows: String,
     nullKeys: String,
     exchanges: Int,
-    bulk: Int,
     columns: Int,
     byRow: Seq[String],
     counted: Int)

@@ -1,7 +1,5 @@
 package io.github.skewext.explain
 
-import io.github.skewext.shuffle.ColumnShuffleExchangeExec
-
 /**
  * Explanations as text: of joins for Spark's own EXPLAIN, and of queries for Scala, Java, Python. An
  * entry is a title and its lines. An indented line belongs to the line above.
@@ -93,11 +91,8 @@ private[skewext] object ExplanationText {
     val exchanges = if (work.exchanges == 0) {
       "exchanges: none"
     } else {
-      val columns = if (work.columns > 0) s", columnar ${work.columns}" else ""
-      // Rows of a source without columns are no news.
-      val why = work.byRow.filterNot(_ == ColumnShuffleExchangeExec.FromRows)
-      val byRow = if (why.isEmpty) "" else why.mkString("; by row: ", ", ", "")
-      s"exchanges: ${work.exchanges} (bulk rows ${work.bulk}$columns$byRow); " +
+      val byRow = if (work.byRow.isEmpty) "" else work.byRow.mkString("; by row: ", ", ", "")
+      s"exchanges: ${work.exchanges} (columnar ${work.columns}$byRow); " +
         s"key sampling: ${work.counted}"
     }
     Seq(s"grouping: ${work.rows}; $exchanges", s"null keys: ${work.nullKeys}")

@@ -32,6 +32,9 @@ object OldSettings extends Logging {
     Old(key, s"$replacement=$mode for $value", Some(replacement))
   }
 
+  private def shuffle(key: String): Old =
+    Old(key, SkewConf.SHUFFLE_ENABLED.key, Some(SkewConf.SHUFFLE_ENABLED.key))
+
   private def option(key: String, name: String): Old =
     Old(key, s"for one join, the option $name of the technique adaptive of skew_join")
 
@@ -45,10 +48,8 @@ object OldSettings extends Logging {
     internal(SkewConf.MULTI_JOIN_GROUPING.key),
     internal(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY.key),
     internal(SkewConf.MULTI_JOIN_GROUP_ROWS_IN_MEMORY.key),
-    Old(
-      SkewConf.SHUFFLE_BULK_ROWS.key,
-      SkewConf.SHUFFLE_ENABLED.key,
-      Some(SkewConf.SHUFFLE_ENABLED.key)),
+    shuffle(SkewConf.SHUFFLE_BULK_ROWS.key),
+    shuffle(SkewConf.SHUFFLE_COLUMNS.key),
     option(SkewConf.SKEW_MAX_SLICES.key, "max_slices"),
     option(SkewConf.SKEW_MIN_GAIN.key, "min_gain"),
     internal(SkewConf.SKEW_MARKING.key),

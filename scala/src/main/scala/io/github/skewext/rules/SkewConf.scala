@@ -143,33 +143,30 @@ object SkewConf {
     .booleanConf
     .createWithDefault(true)
 
-  /** The old name of [[SHUFFLE_ENABLED]], registered so that Spark checks its value. */
-  val SHUFFLE_BULK_ROWS = buildConf("spark.skewext.shuffle.bulkRows.enabled")
+  /** Old names of [[SHUFFLE_ENABLED]], registered so that Spark checks their values. */
+  val SHUFFLE_BULK_ROWS = oldSwitch("spark.skewext.shuffle.bulkRows.enabled")
+  val SHUFFLE_COLUMNS = oldSwitch("spark.skewext.shuffle.columns.enabled")
+
+  private def oldSwitch(key: String) = buildConf(key)
     .internal()
-    .doc("The old name of spark.skewext.shuffle.enabled.")
+    .doc("An old name of spark.skewext.shuffle.enabled.")
     .version("0.1.0")
     .booleanConf
     .createOptional
 
   val SHUFFLE_ENABLED = buildConf("spark.skewext.shuffle.enabled")
+    .withAlternative(SHUFFLE_COLUMNS.key)
     .withAlternative(SHUFFLE_BULK_ROWS.key)
     .doc(
       "When true, the exchanges directly below a multi-way join, an as-of join or latest write " +
-        "and read columns or whole buffers of rows, and split joins read Spark's own exchanges " +
-        "by the buffer. Both take less CPU time per row. Whole buffers need Spark's own shuffle " +
-        "manager. If spark.plugins is set, Spark's own exchanges run.")
+        "columns instead of rows, which takes less time and fewer bytes. They need hash " +
+        "partitioning. Columns must be strings, binaries or values of up to eight bytes, and " +
+        "columns times partitions must not exceed 16384. Other exchanges are Spark's, and " +
+        "explain shows the reason. Split joins read Spark's exchanges by the buffer. If " +
+        "spark.plugins is set, Spark's own exchanges run.")
     .version("0.3.0")
     .booleanConf
     .createWithDefault(true)
-
-  val SHUFFLE_COLUMNS = switch(
-    "spark.skewext.shuffle.columns.enabled",
-    "When true, the exchanges directly below a multi-way join, an as-of join or latest write " +
-      "columns instead of rows, which takes less time and fewer bytes. It needs " +
-      "spark.skewext.shuffle.enabled, hash partitioning, and a vectorized scan or cached table " +
-      "with only filters and selected columns above it. Columns must be strings, binaries or " +
-      "values of up to eight bytes, and columns times partitions must not exceed 16384. Other " +
-      "exchanges write rows, and explain shows the reason.")
 
   val MULTI_JOIN_HASH_BITS = buildConf("spark.skewext.multiJoin.hashBits")
     .internal()

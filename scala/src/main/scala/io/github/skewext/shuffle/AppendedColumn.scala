@@ -52,8 +52,9 @@ final class AppendedColumn(dataType: DataType) {
     count += rows
   }
 
-  private def appendWords(column: ColumnVector, from: Int, rows: Int): Unit =
-    if (column.hasNull) {
+  private def appendWords(column: ColumnVector, from: Int, rows: Int): Unit = column match {
+    case ofRows: RowColumn => ofRows.copyWords(kind, from, rows, words, nulls, count)
+    case _ if column.hasNull =>
       val at = count
       var i = 0
       while (i < rows) {
@@ -62,12 +63,14 @@ final class AppendedColumn(dataType: DataType) {
         words(at + i) = if (isNull) 0 else ColumnCell.word(kind, dataType, column, from + i)
         i += 1
       }
-    } else {
-      ColumnCell.words(kind, dataType, column, from, rows, words, count)
-    }
+    case _ => ColumnCell.words(kind, dataType, column, from, rows, words, count)
+  }
 
   private def appendBytes(column: ColumnVector, from: Int, rows: Int): Unit = {
     val hasStarts = column match {
+      case ofRows: RowColumn =>
+        ofRows.copyStrings(from, rows, words, nulls, count, bytes)
+        false
       case vector: WritableColumnVector
           if vector.hasDictionary && appendShared(vector, from, rows) =>
         true

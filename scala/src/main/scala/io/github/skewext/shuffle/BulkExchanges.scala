@@ -1,6 +1,8 @@
 package io.github.skewext.shuffle
 
-import io.github.skewext.rules.{LogicalLinks, SkewConf}
+import scala.util.Try
+
+import io.github.skewext.rules.SkewConf
 import io.github.skewext.stable.{KeepsStableRows, StableRows}
 
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -9,9 +11,8 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.skewext.ShuffleService
 
 /**
- * Gives the exchanges below skewext's joins a serializer that does less work for each row, or
- * replaces them with columnar shuffles. It runs after the last rule that plans or removes
- * exchanges, because those rules match the class of Spark's exchange.
+ * Replaces the exchanges below skewext's joins with columnar shuffles. It runs after the last rule
+ * that plans or removes exchanges, because those rules match the class of Spark's exchange.
  */
 object BulkExchanges extends Rule[SparkPlan] {
 
@@ -23,53 +24,33 @@ object BulkExchanges extends Rule[SparkPlan] {
     }
 
   private def bulk(input: SparkPlan): SparkPlan = input match {
-    case shuffle: ShuffleExchangeExec if !ShuffleService.hasSparksExchanges =>
-      withReason(shuffle, Some("spark.plugins"))
-    case shuffle: ShuffleExchangeExec if conf.getConf(SkewConf.SHUFFLE_COLUMNS) =>
-      byColumnInstead(shuffle).fold(why => byRow(shuffle, Some(why)), identity)
-    case shuffle: ShuffleExchangeExec => byRow(shuffle, None)
+    case shuffle: ShuffleExchangeExec =>
+      val columns =
+        if (ShuffleService.hasSparksExchanges) byColumnInstead(shuffle) else Left("spark.plugins")
+      columns.left.foreach(shuffle.setTagValue(ColumnShuffleExchangeExec.WhyRows, _))
+      columns.getOrElse(shuffle)
     case other => other
   }
 
   /**
-   * Other shuffle managers know Spark's serializer of rows by its class, and write its rows in a
-   * faster way of their own.
-   *
-   * @param why the reason why it does not write columns
-   */
-  private def byRow(shuffle: ShuffleExchangeExec, why: Option[String]): SparkPlan =
-    if (ShuffleService.isBuiltin) {
-      // The exchange of a user's repartition is linked to its logical node. Without the link,
-      // adaptive execution would plan that node again.
-      val rows = LogicalLinks.replacing(shuffle)(
-        BulkShuffleExchangeExec(
-          shuffle.outputPartitioning,
-          shuffle.child,
-          shuffle.shuffleOrigin,
-          shuffle.advisoryPartitionSize))
-      withReason(rows, why)
-    } else {
-      val other = why.filter(_ != ColumnShuffleExchangeExec.FromRows)
-      withReason(shuffle, other.orElse(Some(ShuffleService.managerName)))
-    }
-
-  private def withReason(exchange: SparkPlan, why: Option[String]): SparkPlan = {
-    why.foreach(exchange.setTagValue(BulkShuffleExchangeExec.WhyRows, _))
-    exchange
-  }
-
-  /**
-   * Spark 4 detects rows that differ when a task writes them again, but it does not detect this in
-   * blocks. So a columnar shuffle requires stable rows.
+   * Spark 4 can compare checksums of the rows that a task writes again, and has none for blocks. If
+   * it does, a columnar shuffle requires stable rows.
    */
   private def byColumnInstead(shuffle: ShuffleExchangeExec) =
     for {
       columns <- ColumnShuffleExchangeExec.insteadOf(shuffle, byColumn(shuffle.child))
       _ <- Either.cond(
-        StableRows.areIn(shuffle.child),
+        !comparesRows || StableRows.areIn(shuffle.child),
         (),
         "rows that may be others when read again")
     } yield columns
+
+  private def comparesRows: Boolean =
+    Checksums.exists(key => Try(conf.getConfString(key)).toOption.exists(_.toBoolean))
+
+  // Settings of Spark 4.1 and later.
+  private[shuffle] val Checksums: Seq[String] = Seq("enabled", "enableFullRetryOnMismatch").map(
+    "spark.sql.shuffle.orderIndependentChecksum." + _)
 
   /** The same rows, with filters and projections that process columns. */
   private def byColumn(plan: SparkPlan): SparkPlan = plan match {

@@ -10,9 +10,8 @@ import org.apache.spark.sql.skewext.{FetchedBlocks, ShuffleService, TaskInternal
 import org.apache.spark.{Partition, ShuffleDependency, TaskContext}
 
 /**
- * Reads the rows of a shuffle by the buffer. It can read the output of either writer, because
- * [[BulkRowSerializer]] and Spark's own write the same bytes. Tasks of a split partition read many
- * rows that they drop. Reading is the only work for such a row, and takes five or six iterators and
+ * Reads the rows of Spark's own exchange by the buffer. Tasks of a split partition read many rows
+ * that they drop. Reading is the only work for such a row, and takes five or six iterators and
  * three streams in Spark. Spark fetches, checks and decompresses the blocks.
  *
  * @param plain the same rows as Spark reads them
@@ -133,10 +132,7 @@ object BulkShuffledRowRDD {
 
   private def isPossible: Boolean = ShuffleService.isBuiltin && FetchedBlocks.arePossible
 
-  private def isReadable(dependency: ShuffleDependency[_, _, _]): Boolean = {
-    val serializer = dependency.serializer
-    // Merged blocks are fetched in another way.
-    !dependency.shuffleMergeEnabled &&
-    (serializer.isInstanceOf[UnsafeRowSerializer] || serializer.isInstanceOf[BulkRowSerializer])
-  }
+  /** Merged blocks are fetched in another way. */
+  private def isReadable(dependency: ShuffleDependency[_, _, _]): Boolean =
+    !dependency.shuffleMergeEnabled && dependency.serializer.isInstanceOf[UnsafeRowSerializer]
 }

@@ -7,28 +7,32 @@ import io.github.skewext.rules.LogicalLinks
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
-import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleOrigin}
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.skewext.{BlockShuffleDependency, PlannedExchange, ShuffleCodec, ShuffleMetrics, ShuffleService}
+import org.apache.spark.sql.vectorized.ColumnarBatch
 import org.apache.spark.{ShuffleDependency, TaskContext}
 
 /**
- * An exchange that writes columns instead of rows. It takes the batches of a scan below, so no row
- * is built, and there are fewer bytes to compress and to write. Its consumers read rows. All steps
- * between are Spark's, to which a block of columns is a record.
- *
- * It is a transition to rows, so that Spark inserts none below it.
+ * An exchange that writes columns instead of rows, so that there are fewer bytes to compress and to
+ * write. Its consumers read rows. All steps between are Spark's, to which a block of columns is a
+ * record.
  */
-case class ColumnShuffleExchangeExec(
-    override val outputPartitioning: HashPartitioning,
-    child: SparkPlan,
-    shuffleOrigin: ShuffleOrigin,
-    advisoryPartitionSize: Option[Long])
-    extends PlannedExchange
-    with ColumnarToRowTransition {
+abstract class ColumnShuffleExchangeExec extends PlannedExchange {
+
+  protected def byHash: HashPartitioning
+
+  /** The rows of the child. */
+  protected def batches: RDD[ColumnarBatch]
+
+  /** The child of Spark's exchange of the same rows. */
+  protected def ofRows: SparkPlan
+
+  override def outputPartitioning: HashPartitioning = byHash
 
   override protected def mark: String = ColumnShuffleExchangeExec.Mark
 
@@ -41,16 +45,9 @@ case class ColumnShuffleExchangeExec(
     CollapseCodegenStages()(
       ShuffleExchangeExec(
         outputPartitioning,
-        ofRows(child),
+        ofRows,
         shuffleOrigin,
         advisoryPartitionSize)).canonicalized
-
-  private def ofRows(plan: SparkPlan): SparkPlan = plan match {
-    case select: ColumnarFilterProjectExec => select.ofRows(ofRows(select.child))
-    case node if node.exists(_.isInstanceOf[ColumnarFilterProjectExec]) =>
-      node.withNewChildren(node.children.map(ofRows))
-    case columns => ColumnarToRowExec(columns)
-  }
 
   @transient lazy val shuffleDependency: ShuffleDependency[Int, InternalRow, InternalRow] = {
     tellPartitions(numPartitions)
@@ -65,11 +62,11 @@ case class ColumnShuffleExchangeExec(
   private def blocks: RDD[Product2[Int, ByteBuilder]] = {
     // The closure must not contain the plan.
     val output = child.output
-    val partitioning = outputPartitioning
+    val partitioning = byHash
     val (metrics, dataSize) = (writeMetrics, this.dataSize)
     // Another manager may keep records as objects, so Spark copies rows for it.
     val copies = !ShuffleService.isBuiltin
-    child.executeColumnar().mapPartitions { batches =>
+    this.batches.mapPartitions { batches =>
       val context = TaskContext.get()
       val routes = BatchPartitioner.of(partitioning, output)
       val runs = new PartitionedColumnBuffer(
@@ -89,9 +86,6 @@ case class ColumnShuffleExchangeExec(
 
   override protected def rowsOf(read: ShuffledRowRDD): RDD[InternalRow] =
     new ColumnShuffledRDD(read, readMetrics)
-
-  override protected def withNewChildInternal(newChild: SparkPlan): ColumnShuffleExchangeExec =
-    copy(child = newChild)
 }
 
 object ColumnShuffleExchangeExec {
@@ -99,44 +93,43 @@ object ColumnShuffleExchangeExec {
   /** Distinguishes it from Spark's exchange in a plan. */
   val Mark = "by column"
 
-  /** Why most exchanges write rows. No setting changes this. */
-  val FromRows = "from rows"
+  /** The reason why an exchange of Spark's was not replaced. */
+  val WhyRows: TreeNodeTag[String] = TreeNodeTag("skewext.whyRows")
 
   /**
-   * Replaces an exchange of Spark's if its rows arrive as columns that a block supports. Otherwise
-   * returns the reason.
+   * Replaces an exchange of Spark's if a block supports its columns. Otherwise returns the reason.
    *
-   * @param child returns the rows of the exchange's child
+   * @param batches returns the rows of the exchange's child as batches, if all of its nodes do
    */
   def insteadOf(
       shuffle: ShuffleExchangeExec,
-      child: SparkPlan): Either[String, ColumnShuffleExchangeExec] =
+      batches: SparkPlan): Either[String, ColumnShuffleExchangeExec] =
     shuffle.outputPartitioning match {
       case byHash: HashPartitioning =>
-        obstacle(byHash, child).toLeft(
+        val origin = shuffle.shuffleOrigin
+        val size = shuffle.advisoryPartitionSize
+        obstacle(byHash, shuffle.child).toLeft(
           LogicalLinks.replacing(shuffle)(
-            ColumnShuffleExchangeExec(
-              byHash,
-              child,
-              shuffle.shuffleOrigin,
-              shuffle.advisoryPartitionSize)))
-      case _ => Left(FromRows)
+            if (givesBatches(batches)) ColumnShuffleOfBatchesExec(byHash, batches, origin, size)
+            else ColumnShuffleOfRowsExec(byHash, shuffle.child, origin, size)))
+      case other => Left(other.getClass.getSimpleName.stripSuffix("$"))
     }
 
   private def obstacle(byHash: HashPartitioning, child: SparkPlan): Option[String] = {
-    // Spark inserts no transition between rows and columns below this exchange.
-    def ofRows = child.find(n => !n.supportsColumnar && n.children.forall(_.supportsColumnar))
     def otherType = child.output.map(_.dataType).find(ColumnCell.kindOf(_).isEmpty)
-    if (!child.collectLeaves().forall(givesBatches)) Some(FromRows)
-    else if (ofRows.isDefined) Some(s"${ofRows.get.nodeName} below")
-    else if (otherType.isDefined) Some(s"${otherType.get.typeName} in a column")
+    if (otherType.isDefined) Some(s"${otherType.get.typeName} in a column")
     else if (!fits(byHash.numPartitions, child.output.size)) Some("many partitions")
     else None
   }
 
+  /** Spark inserts no transition between rows and columns below an exchange of batches. */
+  private def givesBatches(plan: SparkPlan): Boolean =
+    plan.collectLeaves().forall(leafGivesBatches) &&
+      !plan.exists(node => !node.supportsColumnar && node.children.nonEmpty)
+
   /** Columns of other nodes may be on another device. */
-  private def givesBatches(leaf: SparkPlan): Boolean = leaf match {
-    case stage: QueryStageExec => givesBatches(stage.plan)
+  private def leafGivesBatches(leaf: SparkPlan): Boolean = leaf match {
+    case stage: QueryStageExec => leafGivesBatches(stage.plan)
     case _: FileSourceScanExec | _: InMemoryTableScanExec | _: BatchScanExec =>
       leaf.supportsColumnar
     case _ => false

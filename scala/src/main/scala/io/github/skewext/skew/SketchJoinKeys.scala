@@ -2,7 +2,6 @@ package io.github.skewext.skew
 
 import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.rules.SkewConf
-import io.github.skewext.shuffle.BulkShuffleExchangeExec
 import io.github.skewext.skew.exec.KeySketchExec
 import io.github.skewext.stable.{BuiltinShuffledJoin, MadeOf}
 
@@ -81,8 +80,7 @@ case class SketchJoinKeys(isOfMerge: SparkPlan => Boolean) extends Rule[SparkPla
   private def shuffleOf(plan: SparkPlan): Option[Shuffle] = plan match {
     case stage: ShuffleQueryStageExec => hashed(stage, stage.shuffle)
     case AQEShuffleReadExec(stage: ShuffleQueryStageExec, _) => hashed(stage, stage.shuffle)
-    case shuffle @ (_: ShuffleExchangeExec | _: BulkShuffleExchangeExec) =>
-      hashed(shuffle, shuffle.asInstanceOf[ShuffleExchangeLike])
+    case shuffle: ShuffleExchangeExec => hashed(shuffle, shuffle)
     case MadeOf(Seq(part)) if part.linear => shuffleOf(part.child)
     case _ => None
   }

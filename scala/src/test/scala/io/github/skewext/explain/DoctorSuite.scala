@@ -37,7 +37,7 @@ class DoctorSuite extends MultiJoinTest {
         "splits of a MERGE"),
       SkewConf.MULTI_JOIN_REWRITE.key -> Set("rewritten chains of joins", "rewritten as-of joins"),
       SkewConf.LATEST_REWRITE.key -> Set("rewritten row numbers"),
-      SkewConf.SHUFFLE_COLUMNS.key -> Set("columnar shuffle"),
+      SkewConf.SHUFFLE_ENABLED.key -> Set("columnar shuffle"),
       SQLConf.BUCKETING_ENABLED.key -> Set("bucket pruning", "merge of sorted bucket files"))
     reasons.foreach { case (key, parts) =>
       withSQLConf(SkewConf.MULTI_JOIN_REWRITE.key -> "true", key -> "false") {
@@ -88,7 +88,7 @@ class DoctorSuite extends MultiJoinTest {
       assert(
         found("columnar shuffle") ===
           "it needs Spark's own exchanges, and spark.plugins names some.Plugin")
-      assert(found.contains("shuffle of bulk rows") && found.contains("key sampling for splits"))
+      assert(found.contains("key sampling for splits"))
     } finally conf.remove("spark.plugins")
   }
 

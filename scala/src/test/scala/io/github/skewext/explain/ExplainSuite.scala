@@ -45,7 +45,7 @@ class ExplainSuite extends ExplainTest with AsOfTest {
     assert(join.inputs.map(_.role) === Seq.fill(3)(Some("optional")))
     assert(join.inputs.map(_.source) === Seq.fill(3)("Range"))
     assert(join.execution.get.exchanges === 3)
-    assert(join.execution.get.bulk === 3)
+    assert(join.execution.get.columns === 3)
     assert(join.execution.get.counted === 3)
     assert(join.execution.get.nullKeys === "spread over all tasks")
     assert(join.execution.get.rows === "hash")
@@ -70,7 +70,7 @@ class ExplainSuite extends ExplainTest with AsOfTest {
     assert(join.inputs.map(_.role) === Seq("spine", "versions", "versions").map(Some(_)))
     assert(join.inputs.map(_.key) === Seq.fill(3)(Seq("k")))
     assert(join.inputs.forall(_.pushed.exists(_.contains("> 2"))), join)
-    assert(join.execution.map(e => (e.exchanges, e.bulk)) === Some((3, 3)))
+    assert(join.execution.map(e => (e.exchanges, e.columns)) === Some((3, 3)))
     assert(join.skew.map(_.status) === Seq(ExplainedSkew.NotRun))
     df.collect()
     assert(

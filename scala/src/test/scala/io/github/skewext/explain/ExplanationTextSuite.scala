@@ -41,7 +41,7 @@ class ExplanationTextSuite extends AnyFunSuite {
             read = Seq("partitions: 3 of 8")),
           input(2, "join 2", "excluded")
             .copy(filters = Seq("z"), hint = Some("BROADCAST not used"))),
-        execution = Some(Execution("hash", "spread", 1, 1, 0, Nil, 0)),
+        execution = Some(Execution("hash", "spread", 1, 1, Nil, 0)),
         skew = Seq(skew(ExplainedSkew.Split, "1 partition in 4 pieces"))),
       join(2, "SortMergeJoin inner [a = b]").copy(
         place = Place.Cached,
@@ -55,12 +55,11 @@ class ExplanationTextSuite extends AnyFunSuite {
           skew(ExplainedSkew.NotRun, "not yet").copy(operator = "SortMergeJoin"))),
       join(3, "no shuffle").copy(
         place = Place.Subquery,
-        execution = Some(Execution("merged", "none", 0, 0, 0, Seq("from rows"), 0)),
+        execution = Some(Execution("merged", "none", 0, 0, Nil, 0)),
         skew = Seq(skew(ExplainedSkew.Ignored, "off"))),
       join(4, "in a command").copy(
         place = Place.Command,
-        execution =
-          Some(Execution("merged", "none", 2, 1, 1, Seq("from rows", "Coalesce below"), 1)))),
+        execution = Some(Execution("merged", "none", 2, 1, Seq("array in a column"), 1)))),
     Seq(
       scan(1).copy(partitions = Some(2), advice = Some("Write it anew.")),
       scan(2).copy(place = Place.Cached)))
@@ -73,7 +72,7 @@ class ExplanationTextSuite extends AnyFunSuite {
     |*  input 1  required  t1 [x]             was optional; pushed: x > 5; filter: y = '<b>'; """ +
     """read by: partitions: 3 of 8
     |*  input 2  excluded  join 2             filter: z; hint: BROADCAST not used
-    |*  grouping: hash; exchanges: 1 (bulk rows 1); key sampling: 0
+    |*  grouping: hash; exchanges: 1 (columnar 1); key sampling: 0
     |*  null keys: spread
     |  skew: split, 1 partition in 4 pieces
     |Join 2 (in a cached table): SortMergeJoin inner [a = b]
@@ -91,8 +90,7 @@ class ExplanationTextSuite extends AnyFunSuite {
     |  skew: not looked at: off
     |Join 4 (in a command): in a command
     |  asked for: one operator
-    |*  grouping: merged; exchanges: 2 (bulk rows 1, columnar 1; by row: Coalesce below); """ +
-    """key sampling: 1
+    |*  grouping: merged; exchanges: 2 (columnar 1; by row: array in a column); key sampling: 1
     |*  null keys: none
     |Scan 1: parquet t, 8 buckets by [a, b]
     |  reads 2 of 8 buckets, in 2 partitions: no condition

@@ -35,7 +35,7 @@ class LinkageSuite extends AnyFunSuite {
   }
 
   test("finds the member that a class calls and Spark lacks") {
-    val rule = bytesOf("io.github.skewext.shuffle.BulkExchanges$")
+    val rule = bytesOf("io.github.skewext.shuffle.ColumnShuffleExchangeExec$")
     assert(faults(rule).isEmpty)
     // The same class as if it called a method of another name, and read another class.
     def patched(from: String, to: String) =

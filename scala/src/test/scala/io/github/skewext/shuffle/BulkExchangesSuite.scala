@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQuery
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
 import org.apache.spark.sql.functions._
 
-/** Exchanges with bulk rows: when they are planned, and that nothing else changes. */
+/** Columnar shuffles of rows: when they are planned, and that nothing else changes. */
 class BulkExchangesSuite extends MultiJoinTest {
 
   private val On = SkewConf.SHUFFLE_ENABLED.key -> "true"
@@ -23,19 +23,19 @@ class BulkExchangesSuite extends MultiJoinTest {
 
   private def joined(n: Int): DataFrame = fullJoin("k")((0 until n).map(input(_)): _*)
 
-  private def bulk(df: DataFrame): Int =
-    exchanges(df).count(_.isInstanceOf[BulkShuffleExchangeExec])
+  private def columnar(df: DataFrame): Int =
+    exchanges(df).count(_.isInstanceOf[ColumnShuffleOfRowsExec])
 
-  test("plans bulk exchanges by default, and Spark's exchanges if they are disabled") {
+  test("plans columnar shuffles by default, and Spark's exchanges if they are disabled") {
     withAdaptive {
       val df = joined(3)
       checkJoin(df)
-      assert(exchanges(df).size === 3 && bulk(df) === 3)
-      assert(exchanges(df).forall(_.simpleString(100).contains(BulkShuffleExchangeExec.Mark)))
+      assert(exchanges(df).size === 3 && columnar(df) === 3)
+      assert(exchanges(df).forall(_.simpleString(100).contains(ColumnShuffleExchangeExec.Mark)))
       withSQLConf(NotOn) {
         val off = again(df)
         checkJoin(off)
-        assert(exchanges(off).size === 3 && bulk(off) === 0)
+        assert(exchanges(off).size === 3 && columnar(off) === 0)
       }
     }
   }
@@ -46,25 +46,25 @@ class BulkExchangesSuite extends MultiJoinTest {
     try {
       val df = joined(2)
       checkJoin(df)
-      assert(bulk(df) === 0)
-      val why = exchanges(df).flatMap(_.getTagValue(BulkShuffleExchangeExec.WhyRows))
+      assert(columnar(df) === 0)
+      val why = exchanges(df).flatMap(_.getTagValue(ColumnShuffleExchangeExec.WhyRows))
       assert(why === Seq.fill(2)("spark.plugins"))
     } finally conf.remove("spark.plugins")
     val df = joined(2)
     checkJoin(df)
-    assert(bulk(df) === 2)
+    assert(columnar(df) === 2)
   }
 
   for (n <- Seq(2, 3, 6)) test(s"replaces all exchanges of $n inputs, with the same rows") {
     withAdaptive {
       withSQLConf(On) {
         val df = checkFullJoin("k")((0 until n).map(input(_)): _*)
-        assert(exchanges(df).size === n && bulk(df) === n)
+        assert(exchanges(df).size === n && columnar(df) === n)
       }
     }
   }
 
-  test("Spark's exchange and a bulk exchange of the same rows reuse each other") {
+  test("Spark's exchange and a columnar shuffle of the same rows reuse each other") {
     withSQLConf("spark.sql.autoBroadcastJoinThreshold" -> "-1") {
       withAdaptive {
         for ((ours, sparks) <- Seq(
@@ -89,12 +89,12 @@ class BulkExchangesSuite extends MultiJoinTest {
         val df = fullJoin("k")(input(0), grouped, input(2)).repartition(3, col("v0"))
         checkJoin(df)
         // The group-by's exchange is below an aggregate, and the user's is above the join.
-        assert(exchanges(df).size === 4 && bulk(df) === 2)
+        assert(exchanges(df).size === 4 && columnar(df) === 2)
       }
     }
   }
 
-  test("reuses equal bulk exchanges") {
+  test("reuses equal columnar shuffles") {
     withAdaptive {
       withSQLConf(On) {
         val one = input(0)
@@ -128,7 +128,7 @@ class BulkExchangesSuite extends MultiJoinTest {
     withSQLConf(On, "spark.sql.shuffle.partitions" -> "300") {
       val df = fullJoin("k")(input(0, 2000), input(1, 3000))
       checkJoin(df)
-      assert(bulk(df) === 2)
+      assert(columnar(df) === 2)
     }
   }
 
@@ -148,19 +148,18 @@ class BulkExchangesSuite extends MultiJoinTest {
       "dataSize",
       "numPartitions",
       "shuffleRecordsWritten",
-      "recordsRead",
-      "shuffleBytesWritten")
+      "recordsRead")
     def metrics(df: DataFrame): Seq[Map[String, Long]] =
       exchanges(df).map(_.metrics.collect { case (name, m) if compared(name) => name -> m.value })
     withSQLConf("spark.sql.adaptive.enabled" -> "false") {
       val on = joined(3)
       on.collect()
-      assert(bulk(on) === 3)
+      assert(columnar(on) === 3)
       assert(metrics(on).forall(_("recordsRead") == 60))
       withSQLConf(NotOn) {
         val off = joined(3)
         off.collect()
-        assert(bulk(off) === 0)
+        assert(columnar(off) === 0)
         assert(metrics(off) === metrics(on))
       }
     }

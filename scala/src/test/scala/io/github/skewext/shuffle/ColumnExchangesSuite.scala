@@ -7,6 +7,7 @@ import io.github.skewext.skew.exec.KeySketchExec
 
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
+import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SqlInternals, TestShuffles}
@@ -15,8 +16,8 @@ import org.apache.spark.sql.{Column, DataFrame}
 /** Columnar shuffles: when they are planned, and that nothing else changes. */
 class ColumnExchangesSuite extends StoredTables {
 
-  private val On = SkewConf.SHUFFLE_COLUMNS.key -> "true"
-  private val ByRow = SkewConf.SHUFFLE_COLUMNS.key -> "false"
+  private val On = SkewConf.SHUFFLE_ENABLED.key -> "true"
+  private val ByRow = SkewConf.SHUFFLE_ENABLED.key -> "false"
   private val Adaptive = "spark.sql.adaptive.enabled"
 
   private def input(i: Int, rows: Int = 60): DataFrame = stored(
@@ -42,8 +43,12 @@ class ColumnExchangesSuite extends StoredTables {
   private def columns(df: DataFrame): Seq[ShuffleExchangeLike] =
     exchanges(df).filter(_.isInstanceOf[ColumnShuffleExchangeExec])
 
-  private def bulk(df: DataFrame): Int =
-    exchanges(df).count(_.isInstanceOf[BulkShuffleExchangeExec])
+  private def ofRows(df: DataFrame): Int =
+    exchanges(df).count(_.isInstanceOf[ColumnShuffleOfRowsExec])
+
+  /** The reasons why exchanges are Spark's. */
+  private def reasons(df: DataFrame): Seq[String] =
+    exchanges(df).flatMap(_.getTagValue(ColumnShuffleExchangeExec.WhyRows))
 
   test("plans columnar shuffles with the same rows, unless they are disabled") {
     for (adaptive <- Seq("true", "false")) withSQLConf(Adaptive -> adaptive) {
@@ -54,11 +59,11 @@ class ColumnExchangesSuite extends StoredTables {
     withSQLConf(ByRow) {
       val off = joined(3)
       checkJoin(off)
-      assert(columns(off).isEmpty && bulk(off) === 3)
+      assert(exchanges(off).size === 3 && columns(off).isEmpty)
     }
   }
 
-  test("shuffles rows if the input has rows or other column types, or bulk rows are disabled") {
+  test("columns of rows where a node below has no batches, and rows of other column types") {
     withSQLConf(On) {
       // Columnar, except for the condition that is not deterministic.
       val filtered = input(1).where("n1 > 3").where("monotonically_increasing_id() >= 0")
@@ -69,20 +74,52 @@ class ColumnExchangesSuite extends StoredTables {
       val df = fullJoin("k")(input(0), filtered, computed, decimal, nested)
       checkJoin(df)
       assert(exchanges(df).size === 5, df.queryExecution.executedPlan)
-      assert(columns(df).size === 1 && bulk(df) === 4, df.queryExecution.executedPlan)
-      val why = exchanges(df).flatMap(_.getTagValue(BulkShuffleExchangeExec.WhyRows))
-      assert(
-        why === Seq(
-          "Filter below",
-          "Project below",
-          "decimal(20,2) in a column",
-          "array in a column"))
-      for (not <- Seq(
-          SkewConf.SHUFFLE_ENABLED.key -> "false",
-          "spark.sql.parquet.enableVectorizedReader" -> "false")) withSQLConf(not) {
+      assert(columns(df).size === 3 && ofRows(df) === 2, df.queryExecution.executedPlan)
+      assert(reasons(df) === Seq("decimal(20,2) in a column", "array in a column"))
+      withSQLConf("spark.sql.parquet.enableVectorizedReader" -> "false") {
         val none = joined(2)
         checkJoin(none)
-        assert(columns(none).isEmpty)
+        assert(ofRows(none) === 2)
+      }
+    }
+  }
+
+  test("columns of the rows of joins, aggregates, windows and unions, compiled and not") {
+    val keyed = Window.partitionBy("n1", "k").orderBy("v1")
+    def inputs = Seq(
+      input(0).join(broadcast(input(3).select("n3").distinct()), col("n0") === col("n3"), "left"),
+      input(1).groupBy("k", "n1").agg(max("v1").as("v1"), sum("n1").cast("decimal(12,0)").as("s1")),
+      input(1).withColumn("r1", row_number().over(keyed)).selectExpr("k", "r1", "v1 AS w1"),
+      input(2).union(input(2).selectExpr("k + 1", "upper(v2)", "n2")),
+      input(3).selectExpr("nullif(k, 3) AS k", "null AS e", "v3 IS NULL AS b").drop("e"))
+    for (adaptive <- Seq("true", "false"); codegen <- Seq("true", "false"))
+      withSQLConf(
+        On,
+        Adaptive -> adaptive,
+        "spark.sql.codegen.wholeStage" -> codegen,
+        SQLConf.CODEGEN_FACTORY_MODE.key -> (if (codegen == "true") "FALLBACK" else "NO_CODEGEN")) {
+        val df = fullJoin("k")(inputs: _*)
+        checkJoin(df)
+        assert(reasons(df).isEmpty && ofRows(df) === 5, df.queryExecution.executedPlan)
+      }
+  }
+
+  test("columns of rows whose keys are computed, floating-point or null") {
+    withSQLConf(On) {
+      withAdaptive {
+        for (on <- Seq(Seq("k"), Seq("k", "t"), Seq("t"))) {
+          val inputs = (0 to 1).map { i =>
+            input(i)
+              .selectExpr(
+                "cast(if(k % 5 = 0, -0.0D, k) AS double) AS k",
+                "if(k % 7 = 0, null, concat(k % 3, 'x')) AS t",
+                s"n$i + 1 AS n$i")
+              .select(on.map(col) :+ col(s"n$i"): _*)
+          }
+          val df = fullJoin(on: _*)(inputs: _*)
+          checkJoin(df)
+          assert(ofRows(df) === 2, df.queryExecution.executedPlan)
+        }
       }
     }
   }
@@ -213,17 +250,20 @@ class ColumnExchangesSuite extends StoredTables {
     }
   }
 
-  test("shuffles rows of a cached input that is not stable") {
-    withSQLConf(On) {
-      for ((extra, n) <- Seq("rand() AS r" -> 1, "k AS r" -> 2)) {
-        val cached = input(0).selectExpr("k", "n0", extra).cache()
-        try {
-          val df = fullJoin("k")(cached, input(1))
-          checkJoin(df)
-          assert(columns(df).size === n, extra)
-        } finally {
-          cached.unpersist()
-        }
+  test("shuffles rows that are not stable only if Spark compares their checksums") {
+    for {
+      (checksum, i) <- (None +: BulkExchanges.Checksums.map(Some(_))).zipWithIndex
+      (extra, isStable) <- Seq("rand() AS r" -> false, "k AS r" -> true)
+    } withSQLConf(On +: BulkExchanges.Checksums.map(k => k -> checksum.contains(k).toString): _*) {
+      val cached = input(0).selectExpr("k", "n0", s"$i AS i", extra).cache()
+      try {
+        val df = fullJoin("k")(cached, input(1))
+        checkJoin(df)
+        val n = if (isStable || checksum.isEmpty) 2 else 1
+        assert(columns(df).size === n, (checksum, extra))
+        assert(reasons(df) === Seq.fill(2 - n)("rows that may be others when read again"))
+      } finally {
+        cached.unpersist()
       }
     }
   }
@@ -232,7 +272,8 @@ class ColumnExchangesSuite extends StoredTables {
     withSQLConf(On, "spark.sql.shuffle.partitions" -> "6000", Adaptive -> "true") {
       val df = joined(2)
       df.queryExecution.executedPlan
-      assert(columns(df).isEmpty && bulk(df) === 2, df.queryExecution.executedPlan)
+      assert(columns(df).isEmpty, df.queryExecution.executedPlan)
+      assert(reasons(df) === Seq.fill(2)("many partitions"))
     }
     // Of two columns each.
     for ((partitions, byColumn) <- Seq("8192" -> 2, "8193" -> 0)) {
@@ -373,8 +414,9 @@ class ColumnExchangesSuite extends StoredTables {
 
   test("retried map tasks write the same blocks") {
     withSQLConf(On, Adaptive -> "false") {
-      val df = joined(2)
+      val df = fullJoin("k")(input(0), input(1), input(2).selectExpr("k + 1 AS k", "v2"))
       val rows = df.collect()
+      assert(columns(df).size === 3 && ofRows(df) === 1)
       columns(df).foreach { case e: ColumnShuffleExchangeExec =>
         TestShuffles.lose(e.shuffleId)
       }
@@ -384,12 +426,14 @@ class ColumnExchangesSuite extends StoredTables {
 
   test("splits a skewed partition") {
     withSQLConf(SplitsFrom10KB :+ On: _*) {
-      val df = fullJoin("k")(hot, input(1))
-      checkJoin(df)
-      assert(columns(df).size === 2)
-      assert(
-        df.queryExecution.executedPlan.toString.contains("skew"),
-        df.queryExecution.executedPlan)
+      for (large <- Seq(hot, hot.selectExpr("k", "h + 1 AS h"))) {
+        val df = fullJoin("k")(large, input(1))
+        checkJoin(df)
+        assert(columns(df).size === 2)
+        assert(
+          df.queryExecution.executedPlan.toString.contains("skew"),
+          df.queryExecution.executedPlan)
+      }
     }
   }
 }

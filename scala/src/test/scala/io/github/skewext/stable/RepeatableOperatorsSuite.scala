@@ -9,7 +9,6 @@ import scala.collection.JavaConverters._
 
 import io.github.skewext.SkewExtensions
 import io.github.skewext.asof.AsOfTest
-import io.github.skewext.rules.SkewConf
 import io.github.skewext.technique.TechniqueTest
 
 import org.apache.spark.network.util.JavaUtils
@@ -184,9 +183,9 @@ class RepeatableOperatorsSuite extends TechniqueTest with AsOfTest {
   same("MultiFullJoinExec")(fullJoin("k")(rows, more))
   same("SplitJoinExec")(done(fullJoin("k")(hotFirst(2): _*)))
   same("KeySketchExec")(fullJoin("k")(rows, more))
-  same("BulkShuffleExchangeExec")(fullJoin("k")(rows, more))
-  for (name <- Seq("ColumnShuffleExchangeExec", "ColumnarFilterProjectExec")) {
-    same(name, Compiled, Generated, SkewConf.SHUFFLE_COLUMNS.key -> "true")(
+  same("ColumnShuffleOfRowsExec")(fullJoin("k")(rows, more))
+  for (name <- Seq("ColumnShuffleOfBatchesExec", "ColumnarFilterProjectExec")) {
+    same(name, Compiled, Generated)(
       fullJoin("k")(parquet.where("v > 0"), parquet.toDF("k", "w")))
   }
   same("AsOfJoinExec")(asOf(rows, "v")(Versions(more, "w")))

@@ -5,7 +5,7 @@ import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.join.{MultiFullJoinStrategy, SpreadNullKeys}
 import io.github.skewext.merge.SpreadSourceNullKeys
 import io.github.skewext.rewrite.RewriteJoinChains
-import io.github.skewext.shuffle.{BulkExchanges, BulkShuffleExchangeExec, ColumnShuffleExchangeExec}
+import io.github.skewext.shuffle.{BulkExchanges, ColumnShuffleExchangeExec}
 import io.github.skewext.skew.{SketchJoinKeys, SplitSkewedJoins}
 import io.github.skewext.technique.SaltedJoin
 
@@ -35,8 +35,6 @@ private[skewext] object AppliedRules {
       count(SaltedJoin, "sides of joins that were salted")(_.name == "SaltKeys"),
       count(spreads, "exchanges that spread rows with a null key")(exchange("spreadnulls(")),
       count(SketchJoinKeys, "inputs whose keys were counted")(_.name == "KeySketch"),
-      count(BulkExchanges, "exchanges that wrote by the buffer")(
-        exchange(BulkShuffleExchangeExec.Mark)),
       count(BulkExchanges, "exchanges that wrote columns")(
         exchange(ColumnShuffleExchangeExec.Mark)),
       count(MergeSortedFiles, "inputs merged from sorted files")(

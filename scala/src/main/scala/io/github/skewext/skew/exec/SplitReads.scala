@@ -12,7 +12,8 @@ import org.apache.spark.sql.skewext.SqlInternals
 object SplitReads {
 
   /**
-   * Returns the rows of an input: as bulk rows if it is only the read of a shuffle, else by Spark.
+   * Returns the rows of an input: by the buffer if it only reads Spark's own exchange, else by
+   * Spark.
    */
   def execute(input: SparkPlan): RDD[InternalRow] = {
     val byBuffer =
