@@ -144,11 +144,7 @@ class BulkExchangesSuite extends MultiJoinTest {
   }
 
   test("has the metrics of Spark's exchange") {
-    val compared = Set(
-      "dataSize",
-      "numPartitions",
-      "shuffleRecordsWritten",
-      "recordsRead")
+    val compared = Set("dataSize", "numPartitions", "shuffleRecordsWritten", "recordsRead")
     def metrics(df: DataFrame): Seq[Map[String, Long]] =
       exchanges(df).map(_.metrics.collect { case (name, m) if compared(name) => name -> m.value })
     withSQLConf("spark.sql.adaptive.enabled" -> "false") {

@@ -72,16 +72,19 @@ class RowBatchesSuite extends SparkFunSuite {
       runs.add(batch, half, batch.numRows)
     }
     val blocks = new ColumnBlockRows(types)
-    val found = runs.drain().flatMap { case (_, _, block) =>
-      val bytes = block.array.slice(4, block.size) ++ new Array[Byte](BitPacking.Slack)
-      blocks.open(bytes, block.size - 4)
-      val some = Seq.newBuilder[UnsafeRow]
-      while (blocks.hasNext) {
-        blocks.next()
-        some += blocks.row.copy()
+    val found = runs
+      .drain()
+      .flatMap { case (_, _, block) =>
+        val bytes = block.array.slice(4, block.size) ++ new Array[Byte](BitPacking.Slack)
+        blocks.open(bytes, block.size - 4)
+        val some = Seq.newBuilder[UnsafeRow]
+        while (blocks.hasNext) {
+          blocks.next()
+          some += blocks.row.copy()
+        }
+        some.result()
       }
-      some.result()
-    }.toList
+      .toList
     (found, runs.rowBytes)
   }
 

@@ -185,8 +185,7 @@ class RepeatableOperatorsSuite extends TechniqueTest with AsOfTest {
   same("KeySketchExec")(fullJoin("k")(rows, more))
   same("ColumnShuffleOfRowsExec")(fullJoin("k")(rows, more))
   for (name <- Seq("ColumnShuffleOfBatchesExec", "ColumnarFilterProjectExec")) {
-    same(name, Compiled, Generated)(
-      fullJoin("k")(parquet.where("v > 0"), parquet.toDF("k", "w")))
+    same(name, Compiled, Generated)(fullJoin("k")(parquet.where("v > 0"), parquet.toDF("k", "w")))
   }
   same("AsOfJoinExec")(asOf(rows, "v")(Versions(more, "w")))
   same("AsOfJoinExec")(done(asOf(skewed(0, 800, hot = 2), "v0")(Versions(more, "w"))))

@@ -100,9 +100,11 @@ class BuildProbeJoinSuite extends BuildProbeTest {
   }
 
   test("a key with very many rows on both sides") {
-    for (joinType <- types.take(6); (_, settings) <- memory; condition <- Seq("", "AND a.v < b.v")) {
+    for (joinType <- types.take(6); (_, settings) <- memory;
+      condition <- Seq("", "AND a.v < b.v")) {
       withSQLConf(settings: _*) {
-        val output = if (joinType.startsWith("LEFT ")) "count(*), sum(a.v)" else "count(*), sum(b.v)"
+        val output =
+          if (joinType.startsWith("LEFT ")) "count(*), sum(a.v)" else "count(*), sum(b.v)"
         checkProbe(s"SELECT $output FROM hot a $joinType JOIN hot b ON a.h = b.h $condition")
       }
     }
@@ -139,7 +141,8 @@ class BuildProbeJoinSuite extends BuildProbeTest {
   }
 
   test("a subquery in the condition") {
-    checkProbe("SELECT * FROM large a LEFT JOIN small b ON a.k = b.k AND a.v < b.v + " +
-      "(SELECT max(w) FROM small)")
+    checkProbe(
+      "SELECT * FROM large a LEFT JOIN small b ON a.k = b.k AND a.v < b.v + " +
+        "(SELECT max(w) FROM small)")
   }
 }

@@ -122,7 +122,8 @@ class PlanShuffledJoinsSuite extends BuildProbeTest {
       SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "true",
       SQLConf.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD.key -> "10MB",
       SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "1") {
-      val joins = "SELECT a.k, count(*) AS n FROM large a FULL JOIN small b ON a.k = b.k GROUP BY a.k"
+      val joins =
+        "SELECT a.k, count(*) AS n FROM large a FULL JOIN small b ON a.k = b.k GROUP BY a.k"
       val df = probe(s"SELECT * FROM ($joins) j JOIN large c ON j.n = c.v AND c.w > 1")
       assertSameRows(df.collect().toSeq, rowsWhenOff(df), "Spark")
     }
