@@ -151,7 +151,7 @@ object SkewConf {
       "When true, the exchanges directly below a multi-way join, an as-of join or latest write " +
         "and read columns or whole buffers of rows, and split joins read Spark's own exchanges " +
         "by the buffer. Both take less CPU time per row. Whole buffers need Spark's own shuffle " +
-        "manager. If spark.plugins is set, Spark's own exchanges run.")
+        "manager. If spark.plugins names an accelerator, Spark's own exchanges run.")
     .version("0.3.0")
     .booleanConf
     .createWithDefault(true)
@@ -239,7 +239,7 @@ object SkewConf {
         "count because equal keys compress well. The map tasks of these joins sample the keys " +
         "of one row in 64, which costs CPU time in every such join. 'multiJoin': multi-way " +
         "joins and the joins of a MERGE. 'all': Spark's own joins, too. 'off': no join. It " +
-        "needs a session without plugins (spark.plugins).")
+        "needs a session without an accelerator in spark.plugins.")
     .version("0.3.0")
     .stringConf
     .transform(mode => OutputSkew.modes.find(_.equalsIgnoreCase(mode)).getOrElse(mode))

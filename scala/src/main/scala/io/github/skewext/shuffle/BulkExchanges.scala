@@ -24,7 +24,7 @@ object BulkExchanges extends Rule[SparkPlan] {
 
   private def bulk(input: SparkPlan): SparkPlan = input match {
     case shuffle: ShuffleExchangeExec if !ShuffleService.hasSparksExchanges =>
-      withReason(shuffle, Some("spark.plugins"))
+      withReason(shuffle, ShuffleService.whyNoExchanges)
     case shuffle: ShuffleExchangeExec if conf.getConf(SkewConf.SHUFFLE_COLUMNS) =>
       byColumnInstead(shuffle).fold(why => byRow(shuffle, Some(why)), identity)
     case shuffle: ShuffleExchangeExec => byRow(shuffle, None)
