@@ -19,6 +19,14 @@ JAR_DIRECTORY = Path(__file__).resolve().parent / "jars"
 
 _NAME = re.compile(rf"skewext-spark(\d+\.\d+)_[\d.]+-{re.escape(__version__)}\.jar")
 
+#: A jar of any version and line.
+_ANY_NAME = re.compile(r"skewext-spark\d+\.\d+_[\d.]+-.+\.jar")
+
+
+def is_named_skewext(name: str) -> bool:
+    """Tell whether a file has the name of a jar of any version, for any line of Spark."""
+    return _ANY_NAME.fullmatch(name) is not None
+
 
 def jar_path(spark: str | None = None) -> str:
     """Path of the jar with the Spark extension.

@@ -12,7 +12,7 @@ from pyspark_skewext import _jvm
 from pyspark_skewext._engine import engine_of
 from pyspark_skewext._engine.connect import is_remote
 from pyspark_skewext._errors import type_error, value_error
-from pyspark_skewext._jar import jar_path
+from pyspark_skewext._jar import JAR_VARIABLE, is_named_skewext, jar_path
 from pyspark_skewext._submit import SUBMIT_ARGS, SubmitArguments, default_settings
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     -----
     UserWarning
         If a session without the extension is running: Spark reads both settings only when a
-        session starts.
+        session starts. Also if ``spark.jars`` names a skewext jar of another version or line of
+        Spark, which the jar of this package replaces.
 
     Raises
     ------
@@ -238,6 +239,22 @@ def _append(value: str, entry: str) -> str:
 
 
 def _append_jar(value: str, jar: str) -> str:
-    """Append the jar, unless the value has a jar of that name in any directory."""
+    """Append the jar, unless the value has a jar of that name in any directory.
+
+    A jar of another version or line of Spark gives way. The JVM would load classes of the first.
+    """
+    ours = Path(jar).name
+    others = [
+        entry
+        for entry in _entries(value)
+        if (name := PurePosixPath(entry).name) != ours and is_named_skewext(name)
+    ]
+    if others:
+        warnings.warn(
+            f"spark.jars names {', '.join(others)}, another skewext jar than that of this package: "
+            f"{ours} replaces it. To use another jar, set {JAR_VARIABLE} to its path.",
+            stacklevel=4,
+        )
+        value = ",".join(entry for entry in _entries(value) if entry not in others)
     names = [PurePosixPath(entry).name for entry in _entries(value)]
-    return value if Path(jar).name in names else _append(value, jar)
+    return value if ours in names else _append(value, jar)

@@ -101,6 +101,30 @@ def test_what_is_there_is_not_repeated(jar: str) -> None:
     assert options[EXTENSIONS] == f"{EXTENSION},some.Ext"
 
 
+OLD = "skewext-spark3.5_2.12-0.1.0.jar"
+
+
+def test_another_skewext_jar_is_replaced(
+    jar: str, conf_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The JVM would load the classes of the first jar."""
+    with pytest.warns(UserWarning, match=rf"names /x/{OLD}, another .* SKEWEXT_JAR") as told:
+        assert fresh(spark_jars=f"/x/{OLD},/x/a.jar")[JARS] == f"/x/a.jar,{jar}"
+    assert len(told) == 1, "a second call replaces nothing"
+    assert told[0].filename.endswith("test_settings.py")
+    # Also a jar for another line of Spark, beside that of the package.
+    line = "hdfs://host/skewext-spark4.2_2.13-0.4.0.jar"
+    with pytest.warns(UserWarning, match=line):
+        assert fresh(spark_jars=f"{jar},{line}")[JARS] == jar
+    (conf_dir / "spark-defaults.conf").write_text(f"spark.jars /d/{OLD},/d/d.jar\n")
+    with pytest.warns(UserWarning, match=f"/d/{OLD}"):
+        assert fresh()[JARS] == f"/d/d.jar,{jar}"
+    monkeypatch.setenv(SUBMIT_ARGS, f"--jars /s/{OLD} --conf spark.jars=/c/c.jar pyspark-shell")
+    with pytest.warns(UserWarning, match=f"/s/{OLD}"):
+        assert JARS not in fresh()
+    assert shlex.split(os.environ[SUBMIT_ARGS])[:2] == ["--jars", jar]
+
+
 def test_defaults_file_is_kept(jar: str, conf_dir: Path) -> None:
     (conf_dir / "spark-defaults.conf").write_text(
         "# comment\nspark.jars   /d/d.jar\nspark.sql.extensions = d.Ext\nspark.x=y\n"

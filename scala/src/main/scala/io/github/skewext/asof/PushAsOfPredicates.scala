@@ -1,6 +1,6 @@
 package io.github.skewext.asof
 
-import io.github.skewext.stable.{ComparedByBytes, SafeToDuplicate, SafeToPush}
+import io.github.skewext.stable.{ComparedByBytes, KeptInPlace, SafeToDuplicate, SafeToPush}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
@@ -72,11 +72,10 @@ object PushAsOfPredicates extends Rule[LogicalPlan] with PredicateHelper {
     } else {
       val versions = join.children.indices.tail.map { i =>
         val keyOf = keysOf(i)
-        added
+        val onKey = added
           .map(_.transform { case a: Attribute => keyOf.getOrElse(a, a) })
           .filter(SafeToPush(join.children(i), _))
-          .reduceOption(And)
-          .fold(join.children(i))(Filter(_, join.children(i)))
+        KeptInPlace.filtered(join.children(i), onKey, keyOf.values.flatMap(_.references).toSeq)
       }
       val filtered = join.withNewChildren(join.spine +: versions)
       filtered.setTagValue(OnKeys, ExpressionSet(before.toSeq ++ added))

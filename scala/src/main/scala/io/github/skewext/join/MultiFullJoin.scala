@@ -177,10 +177,7 @@ case class MultiFullJoin(
     if (missing.forall(_.isEmpty)) {
       this
     } else {
-      val join = withInputs(children.indices.map { i =>
-        val condition = missing(i).map(overInput(i, _)).reduceOption(And)
-        condition.map(Filter(_, children(i))).getOrElse(children(i))
-      })
+      val join = withInputs(children.indices.map(i => filtered(i, missing(i))))
       val now = missing.zipWithIndex.map { case (predicates, i) =>
         i -> ExpressionSet(asked.get(i).toSeq.flatten ++ predicates)
       }
@@ -188,6 +185,10 @@ case class MultiFullJoin(
       join
     }
   }
+
+  /** The input with predicates, which are on the output. */
+  def filtered(i: Int, predicates: Seq[Expression]): LogicalPlan =
+    KeptInPlace.filtered(children(i), predicates.map(overInput(i, _)), keyColumns(i))
 
   private def callsPython(i: Int, predicate: Expression): Boolean =
     predicate.isInstanceOf[IsNotNull] &&

@@ -241,7 +241,8 @@ private[skewext] class ChainRewriter(
       keys.forall(_.map(_.dataType) == join.keyOutput.map(_.dataType))
     val found = if (isPlain) {
       val sides = children.indices.map(i => JoinSide(children(i), join.roles(i), keys(i)))
-      JoinTreeMerger.of(sides, nest).toOption
+      // It returns each of its keys, also of rows where keys in one column of the tree differ.
+      JoinTreeMerger.of(sides, nest).toOption.filter(_.hasOwnKeys)
     } else {
       None
     }

@@ -35,11 +35,13 @@ private[skewext] case class JoinSide(group: JoinTree, role: InputRole, keys: Seq
  * @param sides the sides, with keys in terms of their trees and in the same order of key columns.
  * @param types the types of the key columns.
  * @param columnOf for each comparison in the join condition, the key column.
+ * @param hasOwnKeys whether each key column of a side is an expression that the join compares.
  */
 private[skewext] class JoinTreeMerger private (
     sides: Seq[JoinSide],
     types: Seq[DataType],
-    val columnOf: Seq[Int]) {
+    val columnOf: Seq[Int],
+    val hasOwnKeys: Boolean) {
 
   /** Whether Spark would shuffle a side again if this were a separate join. */
   def isPaying: Boolean = sides.exists { side =>
@@ -193,7 +195,7 @@ private[skewext] object JoinTreeMerger {
   def of(
       sides: Seq[JoinSide],
       nest: (JoinTree, Detailed) => JoinTree): Either[Detailed, JoinTreeMerger] = {
-    val taken = sides.map { side =>
+    val whole = sides.map { side =>
       if (side.group.isSingle) {
         side
       } else {
@@ -203,23 +205,32 @@ private[skewext] object JoinTreeMerger {
         }
       }
     }
+    // The rows of a tree whose key columns differ have a key, too. It is not null.
+    val comparedBySides = ComparedKeys.columns(whole.map(_.keys).transpose).transpose
+    val taken = whole.indices.map { i =>
+      if (whole(i).group.isSingle || comparedBySides(i).forall(_.size == 1)) whole(i)
+      else sides(i).copy(group = nest(sides(i).group, RewriteReason.DifferentKeys.given))
+    }
     val comparisons = taken.map(_.keys).transpose
-    val keyColumns = inOrderOfLargest(taken, distinct(comparisons))
-    if (keyColumns.transpose.exists(side => side.map(nameOf).distinct.size < side.size)) {
-      Left(RewriteReason.RepeatedKey.given)
-    } else {
-      val types = keyColumns.indices.map { p =>
-        commonType(keyColumns(p).zip(taken).flatMap {
-          case (key: ChainKey, side) => Seq(key.dataType, side.group.keyTypes(key.column))
-          case (key, _) => Seq(key.dataType)
-        })
+    val columns = inOrderOfLargest(taken, ComparedKeys.columns(comparisons))
+    val types = columns.map { column =>
+      commonType(column.zip(taken).flatMap { case (compared, side) =>
+        compared.flatMap {
+          case key: ChainKey => Seq(key.dataType, side.group.keyTypes(key.column))
+          case key => Seq(key.dataType)
+        }
+      })
+    }
+    types.collectFirst { case Left(why) => why }.toLeft {
+      val keyTypes = types.collect { case Right(t) => t }
+      val keyColumns = columns.zip(keyTypes).map { case (column, t) =>
+        column.map(ComparedKeys.keyOf(_, t))
       }
-      types.collectFirst { case Left(why) => why }.toLeft {
-        new JoinTreeMerger(
-          taken.zip(keyColumns.transpose).map { case (side, keys) => side.copy(keys = keys) },
-          types.collect { case Right(t) => t },
-          comparisons.map(names(_)).map(keyColumns.map(names(_)).indexOf(_)))
-      }
+      new JoinTreeMerger(
+        taken.zip(keyColumns.transpose).map { case (side, keys) => side.copy(keys = keys) },
+        keyTypes,
+        comparisons.map(c => columns.indexWhere(ComparedKeys.isIn(_, c))),
+        hasOwnKeys = columns.forall(_.forall(_.size == 1)))
     }
   }
 
@@ -266,29 +277,16 @@ private[skewext] object JoinTreeMerger {
     }
   }
 
-  /** Removes repeated comparisons, as in `ON a.k = b.k AND b.k = a.k`. */
-  private def distinct(columns: Seq[Seq[Expression]]): Seq[Seq[Expression]] =
-    columns.foldLeft(Vector.empty[Seq[Expression]]) { (done, column) =>
-      if (done.exists(names(_) == names(column))) done else done :+ column
-    }
-
-  private def names(column: Seq[Expression]): Seq[Any] = column.map(nameOf)
-
-  private def nameOf(key: Expression): Any = key match {
-    case key: ChainKey => key.column
-    case e => e.canonicalized
-  }
-
   /**
    * Sorts the key columns in the order of the side with most inputs, so that this side stays
    * unchanged.
    */
   private def inOrderOfLargest(
       sides: Seq[JoinSide],
-      columns: Seq[Seq[Expression]]): Seq[Seq[Expression]] = {
+      columns: Seq[ComparedKeys.Column]): Seq[ComparedKeys.Column] = {
     val largest =
       sides.indices.maxBy(i => if (sides(i).group.isSingle) 0 else sides(i).group.inputs.size)
-    columns.sortBy(_(largest) match {
+    columns.sortBy(_(largest).head match {
       case key: ChainKey => key.column
       case _ => 0
     })

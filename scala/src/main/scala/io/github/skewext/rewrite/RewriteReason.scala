@@ -67,10 +67,6 @@ object RewriteReason extends TaggedReasons[RewriteReason]("skewext.notRewritten"
     "a join compares keys with <=>, which matches nulls",
     "Use = if null keys need not match. Otherwise replace nulls by a value first.")
 
-  val RepeatedKey = reason(
-    "a join compares one key column with several columns of the other side",
-    "Compare every column of the key once.")
-
   val PartialKey = reason(
     "a join compares with the keys of only some inputs, although the row may come from another " +
       "input",

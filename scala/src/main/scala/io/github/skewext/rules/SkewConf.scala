@@ -163,7 +163,7 @@ object SkewConf {
         "partitioning. Columns must be strings, binaries or values of up to eight bytes, and " +
         "columns times partitions must not exceed 16384. Other exchanges are Spark's, and " +
         "explain shows the reason. Split joins read Spark's exchanges by the buffer. If " +
-        "spark.plugins is set, Spark's own exchanges run.")
+        "spark.plugins names an accelerator, Spark's own exchanges run.")
     .version("0.3.0")
     .booleanConf
     .createWithDefault(true)
@@ -242,7 +242,7 @@ object SkewConf {
         "count because equal keys compress well. The map tasks of these joins sample the keys " +
         "of one row in 64, which costs CPU time in every such join. 'multiJoin': multi-way " +
         "joins and the joins of a MERGE. 'all': Spark's own joins, too. 'off': no join. It " +
-        "needs a session without plugins (spark.plugins).")
+        "needs a session without an accelerator in spark.plugins.")
     .version("0.3.0")
     .stringConf
     .transform(mode => OutputSkew.modes.find(_.equalsIgnoreCase(mode)).getOrElse(mode))

@@ -25,8 +25,7 @@ object BulkExchanges extends Rule[SparkPlan] {
 
   private def bulk(input: SparkPlan): SparkPlan = input match {
     case shuffle: ShuffleExchangeExec =>
-      val columns =
-        if (ShuffleService.hasSparksExchanges) byColumnInstead(shuffle) else Left("spark.plugins")
+      val columns = ShuffleService.whyNoExchanges.toLeft(()).flatMap(_ => byColumnInstead(shuffle))
       columns.left.foreach(shuffle.setTagValue(ColumnShuffleExchangeExec.WhyRows, _))
       columns.getOrElse(shuffle)
     case other => other

@@ -1,6 +1,6 @@
 package io.github.skewext.stable
 
-import org.apache.spark.sql.catalyst.expressions.{Alias, Expression, TaggingExpression}
+import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
 
 /**
@@ -34,6 +34,29 @@ private[skewext] object KeptInPlace {
   def all(plan: LogicalPlan, keys: Seq[Expression]): (LogicalPlan, Seq[Expression]) = {
     val added = keys.zipWithIndex.map { case (key, i) => Alias(KeptInPlace(key), s"key$i")() }
     (if (added.isEmpty) plan else Project(plan.output ++ added, plan), added.map(_.toAttribute))
+  }
+
+  /**
+   * The rows with which the predicates are true. Those on keys that a user-defined function computes
+   * stay above the function, which Spark would otherwise call once more.
+   */
+  def filtered(
+      plan: LogicalPlan,
+      predicates: Seq[Expression],
+      keys: Seq[Attribute]): LogicalPlan = {
+    val read = AttributeSet.fromAttributeSets(predicates.map(_.references))
+    val computed = AttributeSet(keys.filter { key =>
+      read.contains(key) && ComputedBelow.isExpensive(plan, AttributeSet(key))
+    })
+    val (above, below) = predicates.partition(_.references.exists(computed.contains))
+    val filtered = below.reduceOption(And).fold(plan)(Filter(_, plan))
+    above.reduceOption(And).fold(filtered) { condition =>
+      val columns = computed.toSeq
+      val (withKept, kept) = all(filtered, columns)
+      val keptOf = AttributeMap(columns.zip(kept))
+      val onKept = condition.transform { case a: Attribute => keptOf.getOrElse(a, a) }
+      Project(plan.output, Filter(onKept, withKept))
+    }
   }
 
   /** Whether the plan is deterministic, apart from values that its upper nodes keep in place. */

@@ -76,18 +76,18 @@ class DoctorSuite extends MultiJoinTest {
         Set(MultiFullJoinStrategy.ruleName, RewriteRowNumbers.ruleName))
   }
 
-  test("plugins replace shuffles") {
+  test("some plugins replace shuffles") {
     val conf = SparkEnv.get.conf
     val server = "org.apache.spark.sql.connect.SparkConnectPlugin"
     try {
-      // It starts the server of Spark Connect, and replaces nothing.
-      conf.set("spark.plugins", server)
+      // They start the server of Spark Connect, or monitor, and replace nothing.
+      conf.set("spark.plugins", s"$server,io.dataflint.spark.SparkDataflintPlugin")
       assert(!off().contains("columnar shuffle"))
-      conf.set("spark.plugins", s"$server,some.Plugin")
+      conf.set("spark.plugins", s"$server, com.nvidia.spark.SQLPlugin")
       val found = off()
       assert(
         found("columnar shuffle") ===
-          "it needs Spark's own exchanges, and spark.plugins names some.Plugin")
+          "it needs Spark's own exchanges, and spark.plugins names com.nvidia.spark.SQLPlugin")
       assert(found.contains("key sampling for splits"))
     } finally conf.remove("spark.plugins")
   }

@@ -2,6 +2,8 @@ package io.github.skewext.rewrite
 
 import io.github.skewext.internal.BuildInfo
 
+import org.apache.spark.sql.functions.expr
+
 /** Keys of chains of full outer joins, in all forms and types. */
 class RewriteChainKeysSuite extends RewriteTest {
 
@@ -52,6 +54,77 @@ class RewriteChainKeysSuite extends RewriteTest {
       s"""SELECT coalesce(k, m), v0, v1, v2 FROM ${numbers(0)}
          |FULL JOIN ${numbers(1)} USING (k, m) FULL JOIN ${numbers(2)} USING (k, m)""".stripMargin,
       3)
+  }
+
+  test("compares one key column with several columns of the other side") {
+    // Rows whose columns differ match nothing, in each role.
+    def several(i: Int) = s"(SELECT k, n$i % 6 AS m, l, v$i FROM t$i) t$i"
+    val shown = "t0.k, t1.k, t2.k, m, v0, v1, v2"
+    def three(on: String) =
+      s"SELECT $shown FROM t0 FULL JOIN t1 ON t0.k = t1.k FULL JOIN ${several(2)} ON $on"
+    val whole = "coalesce(t0.k, t1.k)"
+    checkRewritten(three(s"$whole = t2.k AND $whole = t2.m"), 3)
+    checkRewritten(three(s"t2.m = $whole AND $whole = t2.k AND $whole = t2.k + 0"), 3)
+    // Each column of the key is compared twice.
+    checkRewritten(
+      s"""SELECT t0.k, t0.l, t1.k, t2.k, t2.l, v0, v1, v2 FROM t0
+         |FULL JOIN t1 ON t0.k = t1.k AND t0.l = t1.l
+         |FULL JOIN ${several(2)} ON coalesce(t0.k, t1.k) = t2.k AND coalesce(t0.l, t1.l) = t2.l
+         |AND coalesce(t1.k, t0.k) = t2.m AND coalesce(t0.l, t1.l) = lower(t2.l)""".stripMargin,
+      3)
+    // A row of t1 that matches nothing has no whole key, but coalesce(t0.k, t1.k) has a value.
+    val first = s"FROM t0 FULL JOIN ${several(1)} ON t0.k = t1.k AND t0.k = m"
+    checkLeft(
+      s"SELECT t0.k, t1.k, t2.k, m, v0, v1, v2 $first FULL JOIN t2 ON coalesce(t0.k, t1.k) = t2.k",
+      RewriteReason.KeyExpression)
+    // Neither has a tree one value, of whose key two columns are compared with one.
+    checkLeft(
+      s"""SELECT a.k, a.m, b.k, v0, v1, v2 FROM ${several(0).stripSuffix("t0")} a
+         |FULL JOIN ${several(1).stripSuffix("t1")} b ON a.k = b.k AND a.m = b.m
+         |FULL JOIN t2 c ON coalesce(a.k, b.k) = c.k AND coalesce(a.m, b.m) = c.k""".stripMargin,
+      RewriteReason.DifferentKeys)
+    withSQLConf(MinInputs -> "2", Mixed -> "true", "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
+      for (join <- Seq("FULL", "LEFT", "RIGHT", "INNER", "LEFT ANTI"); side <- Seq(0, 1)) {
+        val (a, b) = if (side == 0) (several(0), "t1") else ("t0", several(1))
+        val columns = if (join == "LEFT ANTI") "t0.k, v0" else "t0.k, t1.k, m, v0, v1"
+        withClue(s"$join $side: ") {
+          checkRewritten(
+            s"SELECT $columns FROM $a $join JOIN $b ON t0.k = t1.k AND t${1 - side}.k = m",
+            2)
+          checkSame(
+            sql(s"""SELECT $columns, v3 FROM $a $join JOIN $b ON t0.k = t1.k AND t${1 - side}.k = m
+               |LEFT JOIN t3 ON t0.k = t3.k""".stripMargin))
+        }
+      }
+      // All four columns are equal.
+      checkRewritten(
+        s"""SELECT t0.k, t1.k, t0.m, t1.m, v0, v1 FROM ${several(0)} FULL JOIN ${several(1)}
+           |ON t0.k = t1.k AND t0.k = t1.m AND t0.m = t1.m""".stripMargin,
+        2)
+      // The key of a tree is an INT in one comparison, and a BIGINT in the other.
+      checkRewritten(
+        s"""SELECT t0.k, t1.k, t2.k, m, v0, v1, v2 FROM t0 FULL JOIN t1 ON t0.k = t1.k
+           |FULL JOIN (SELECT k, bigint(n2 % 6) AS m, v2 FROM t2) t2
+           |ON coalesce(t0.k, t1.k) = t2.k AND bigint(coalesce(t0.k, t1.k)) = m""".stripMargin,
+        3)
+      val zeros =
+        "(0.0d, -0.0d), (-0.0d, 0.0d), (double('NaN'), double('NaN')), (1d, 2d), (2d, null)"
+      checkRewritten(
+        s"""SELECT string(k), string(x), string(y) FROM VALUES (0.0d), (double('NaN')), (2d) AS a(k)
+           |FULL JOIN VALUES $zeros AS b(x, y) ON k = x AND k = y""".stripMargin,
+        2)
+    }
+  }
+
+  test("a multi-way join that is called by name returns each of its key columns") {
+    def several(i: Int) = sql(s"SELECT k, n$i % 6 AS m, v$i FROM t$i")
+    val named = multiJoin(
+      Seq(sql("SELECT k, v0 FROM t0"), several(1)),
+      Seq("x", "y"),
+      Seq(Seq("k", "k"), Seq("k", "m")))
+    val chained = named.join(several(2).select("k", "v2"), expr("x = k"), "full")
+    checkRewritten(named, 2)
+    checkSame(chained)
   }
 
   test("keeps renamed columns and keys of single inputs") {

@@ -77,7 +77,6 @@ class RewriteReasonSuite extends RewriteTest {
     checkLeft(chain("coalesce(a.k, b.k, 3) = c.k"), KeyExpression)
     checkLeft(chain("coalesce(a.l, b.l) = c.l"), DifferentKeys)
     checkLeft(chain(wholeKey, s"$ab AND a.l = b.l"), DifferentKeys)
-    checkLeft(chain(s"$wholeKey AND coalesce(a.k, b.k) = c.n2"), RepeatedKey)
     checkLeft(chain("cast(coalesce(a.k, b.k) AS tinyint) = cast(c.k AS tinyint)"), LossyCast)
     checkLeft(
       chain(

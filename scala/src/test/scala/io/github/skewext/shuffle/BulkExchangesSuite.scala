@@ -3,7 +3,7 @@ package io.github.skewext.shuffle
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.rules.SkewConf
 
-import org.apache.spark.SparkEnv
+import org.apache.spark.{SparkConf, SparkEnv}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
@@ -11,6 +11,9 @@ import org.apache.spark.sql.functions._
 
 /** Columnar shuffles of rows: when they are planned, and that nothing else changes. */
 class BulkExchangesSuite extends MultiJoinTest {
+
+  override protected def sparkConf: SparkConf =
+    super.sparkConf.set("spark.plugins", classOf[NoPlugin].getName)
 
   private val On = SkewConf.SHUFFLE_ENABLED.key -> "true"
   private val NotOn = SkewConf.SHUFFLE_ENABLED.key -> "false"
@@ -40,19 +43,29 @@ class BulkExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("plans Spark's exchanges if a plugin is loaded") {
+  test("plans Spark's exchanges if a plugin that replaces them is loaded") {
     val conf = SparkEnv.get.conf
-    conf.set("spark.plugins", "some.Plugin")
-    try {
-      val df = joined(2)
-      checkJoin(df)
-      assert(columnar(df) === 0)
-      val why = exchanges(df).flatMap(_.getTagValue(ColumnShuffleExchangeExec.WhyRows))
-      assert(why === Seq.fill(2)("spark.plugins"))
-    } finally conf.remove("spark.plugins")
-    val df = joined(2)
-    checkJoin(df)
-    assert(columnar(df) === 2)
+    val loaded = conf.get("spark.plugins")
+    def check(plugins: String, replacing: Option[String]): Unit = withClue(plugins) {
+      conf.set("spark.plugins", plugins)
+      try {
+        val df = joined(2)
+        checkJoin(df)
+        assert(columnar(df) === (if (replacing.isEmpty) 2 else 0))
+        val why = exchanges(df).flatMap(_.getTagValue(ColumnShuffleExchangeExec.WhyRows))
+        for (plugin <- replacing) assert(why === Seq.fill(2)(s"spark.plugins names $plugin"))
+      } finally conf.set("spark.plugins", loaded)
+    }
+    check(loaded, None)
+    check("io.dataflint.spark.SparkDataflintPlugin, com.nvidia.rapids.ml.Plugin", None)
+    for (plugin <- Seq(
+        "org.apache.spark.CometPlugin",
+        "com.nvidia.spark.SQLPlugin",
+        "org.apache.gluten.GlutenPlugin",
+        "io.glutenproject.GlutenPlugin")) {
+      check(plugin, Some(plugin))
+      check(s"$loaded, $plugin", Some(plugin))
+    }
   }
 
   for (n <- Seq(2, 3, 6)) test(s"replaces all exchanges of $n inputs, with the same rows") {

@@ -209,7 +209,7 @@ class OutputSkewSuite extends SkewTest {
       }
     }
     val sparkConf = SparkEnv.get.conf
-    sparkConf.set("spark.plugins", "some.Plugin")
+    sparkConf.set("spark.plugins", "org.apache.gluten.GlutenPlugin")
     try {
       val df = hot
       checkWhole(df)

@@ -27,7 +27,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{FILTER, JOIN, OUTER_REFE
  *
  * A predicate with a subquery goes into one required input, but not into all inputs, because each
  * would plan the subquery. Nor does a predicate with a user-defined function, because each input
- * would call it. Nor does one that may fail, because it would be evaluated for keys that other
+ * would call it. In an input whose key such a function computes, the predicate stays above it. Nor does one that may fail, because it would be evaluated for keys that other
  * inputs or predicates drop: `va > 0 AND 100 / k > 5` in ANSI mode. If only the key of one input may
  * fail, because of a cast below its own joins, the predicate stays above, and goes into the others.
  *
@@ -52,8 +52,7 @@ object PushKeyPredicates extends Rule[LogicalPlan] with PredicateHelper {
         val stay = owners.collect { case (p, None) => p }
         val children = join.children.indices.map { i =>
           val own = owners.collect { case (p, Some(`i`)) => p }
-          val predicates = (onKeys ++ own).map(join.overInput(i, _))
-          predicates.reduceOption(And).map(Filter(_, join.children(i))).getOrElse(join.children(i))
+          join.filtered(i, onKeys ++ own)
         }
         val below = join.withInputs(children).withFilters(implied(join, _, stay))
         val kept = fixed ++ stay

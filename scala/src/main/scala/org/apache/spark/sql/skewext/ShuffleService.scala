@@ -1,7 +1,6 @@
 package org.apache.spark.sql.skewext
 
 import org.apache.spark.SparkEnv
-import org.apache.spark.internal.config.PLUGINS
 import org.apache.spark.shuffle.sort.SortShuffleManager
 
 /** Who runs the shuffles of this application. Lives here because it is `private[spark]`. */
@@ -11,20 +10,11 @@ object ShuffleService {
   def isBuiltin: Boolean = hasSparksExchanges &&
     SparkShims.shuffleManager(SparkEnv.get).getClass == classOf[SortShuffleManager]
 
-  /**
-   * Whether exchanges run as planned. A plugin that executes plans in its own way replaces
-   * exchanges, and recognizes Spark's exchange by its class.
-   */
+  /** Whether exchanges run as planned. */
   def hasSparksExchanges: Boolean = whyNoExchanges.isEmpty
 
-  /** The reason why they may not. */
+  /** The reason why they may not, see [[Accelerators]]. */
   def whyNoExchanges: Option[String] =
     if (SparkEnv.get == null) Some("no application is running")
-    else {
-      // Spark's own plugin only starts the server of Spark Connect.
-      val others = SparkEnv.get.conf.get(PLUGINS).filterNot(_ == ConnectServer)
-      others.headOption.map(plugin => s"${PLUGINS.key} names $plugin")
-    }
-
-  private val ConnectServer = "org.apache.spark.sql.connect.SparkConnectPlugin"
+    else Accelerators.whyNoExchanges(SparkEnv.get.conf)
 }

@@ -1,15 +1,17 @@
 package io.github.skewext.join.optimizer
 
-import io.github.skewext.MultiJoinTest
+import java.util.{Arrays => JArrays}
+
 import io.github.skewext.join.MultiFullJoin
 import io.github.skewext.rules.SkewConf
+import io.github.skewext.{AsOf, Joins, MultiJoinTest, PythonApi}
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExpressionSet}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.{DataFrame, Row}
+import org.apache.spark.sql.{Column, DataFrame, Row}
 
 /**
  * Columns, rows and inputs that a query does not need, and the properties that the join reports.
@@ -119,6 +121,61 @@ class InputPruningSuite extends MultiJoinTest {
       withSQLConf("spark.sql.optimizer.nestedSchemaPruning.enabled" -> "false") {
         assert(readSchemas(again(joined.selectExpr("s0.a"))).head.contains("d:string"))
       }
+    }
+  }
+
+  test("reads only used fields of structs below as-of joins and latest rows") {
+    withTempPath { dir =>
+      def fields(i: Int) = s"named_struct('a', v$i % 3, 'b', named_struct('c', w$i, 'd', 'x'), " +
+        s"'e', v$i)"
+      for (i <- 0 to 1) {
+        val s = s"if(v$i % 4 = 0, NULL, ${fields(i)}) AS s$i"
+        input(i).selectExpr("k", s"v$i % 5 AS t$i", s, s"v$i").write.parquet(s"$dir/$i")
+      }
+      val Seq(spine, versions) = (0 to 1).map(i => spark.read.parquet(s"$dir/$i"))
+      def reads(df: DataFrame, expected: String*): Unit = withClue(df.queryExecution) {
+        checkSame(df)
+        assert(df.collect().nonEmpty && readSchemas(df) === expected.map(c => s"struct<$c>"))
+      }
+      def asOf(ties: Column*): DataFrame = {
+        val of = AsOf.of(versions, "t1")
+        val table = if (ties.isEmpty) of else of.ties(ties: _*)
+        Joins.asOfJoin(spine, Seq(table), Seq("k"), "t0", "left", None)
+      }
+      val all = "s1:struct<a:bigint,b:struct<c:bigint,d:string>,e:bigint>"
+      // A table's columns decide in their order which of several versions counts.
+      reads(
+        asOf().selectExpr("s0.b.c", "s1.a"),
+        "k:bigint,t0:bigint,s0:struct<b:struct<c:bigint>>",
+        "k:bigint,t1:bigint,s1:struct<a:bigint>")
+      reads(
+        asOf().where("s1.b.d = 'x' OR s0.a = 1").select("v0"),
+        "k:bigint,t0:bigint,s0:struct<a:bigint>,v0:bigint",
+        "k:bigint,t1:bigint,s1:struct<a:bigint,b:struct<c:bigint,d:string>>")
+      reads(
+        asOf().selectExpr("s1.a", "v1"),
+        "k:bigint,t0:bigint",
+        s"k:bigint,t1:bigint,$all,v1:bigint")
+      reads(asOf().selectExpr("s1.a", "s1"), "k:bigint,t0:bigint", s"k:bigint,t1:bigint,$all")
+      reads(
+        asOf(col("v1")).groupBy("s1.b.c").agg(max("s1.e")),
+        "k:bigint,t0:bigint",
+        "k:bigint,t1:bigint,s1:struct<b:struct<c:bigint>,e:bigint>,v1:bigint")
+
+      def latest(by: Column, ties: Column*): DataFrame = PythonApi.latest(
+        versions,
+        JArrays.asList("k"),
+        JArrays.asList(by),
+        if (ties.isEmpty) null else JArrays.asList(ties: _*))
+      reads(latest(col("t1")).selectExpr("k", "s1.a"), "k:bigint,t1:bigint,s1:struct<a:bigint>")
+      reads(
+        latest(col("t1").asc).where("s1.b.c IS NULL OR s1.b.c > 0").selectExpr("s1.a"),
+        "k:bigint,t1:bigint,s1:struct<a:bigint,b:struct<c:bigint>>")
+      reads(latest(col("t1")).selectExpr("s1.a", "s1 IS NULL"), s"k:bigint,t1:bigint,$all")
+      reads(latest(col("t1")).selectExpr("v1", "s1.a"), s"k:bigint,t1:bigint,$all,v1:bigint")
+      reads(
+        latest(col("v1")).selectExpr("s1.e", "v1"),
+        s"k:bigint,t1:bigint,$all,v1:bigint")
     }
   }
 

@@ -6,7 +6,7 @@ import io.github.skewext.rules.SkewConf
 import io.github.skewext.{AsOf, Joins, MultiJoinTest}
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, PythonUDF, SubqueryExpression}
-import org.apache.spark.sql.catalyst.plans.logical.{BaseEvalPython, Filter, Join}
+import org.apache.spark.sql.catalyst.plans.logical.{BaseEvalPython, Filter, Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
 import org.apache.spark.sql.connector.catalog.InMemoryTableCatalog
 import org.apache.spark.sql.execution.FileSourceScanExec
@@ -425,12 +425,57 @@ class PushdownSuite extends MultiJoinTest {
     checkJoin(above)
   }
 
-  test("evaluates a Python function once, if it computes a key that must not be null") {
+  /** A column that a Python function computes. The plan of it is made, but it cannot run. */
+  private def f(column: String) = {
     val batched = 100
-    def f(column: String) = {
-      val arguments = Seq(SparkShims.expression(col(column)))
-      TestShims.column(PythonUDF("f", null, LongType, arguments, batched, udfDeterministic = true))
+    val arguments = Seq(SparkShims.expression(col(column)))
+    TestShims.column(PythonUDF("f", null, LongType, arguments, batched, udfDeterministic = true))
+  }
+
+  private def calls(plan: LogicalPlan): Seq[Int] =
+    plan.collect { case e: BaseEvalPython => e.udfs.size }
+
+  test("evaluates a Python function once, if a predicate is on the key that it computes") {
+    val computed = input(0).select(f("l").as("k"), col("v0"))
+    val plain = input(1).select("k", "v1")
+    for (roles <- Seq(Seq("optional", "optional"), Seq("required", "required")))
+      for (predicate <- Seq(
+          "k = 5",
+          "k > 2 AND v1 > 3",
+          "k = 1 AND v1 > v0 OR k = 3 AND v1 < v0")) {
+        val df = multiJoin(Seq(computed, plain), Seq("k"), roles = roles).where(predicate)
+        val below = node(df).children
+        withClue(s"$roles, $predicate: $below") {
+          assert(calls(below.head) === Seq(1))
+          // The rows are filtered before they are shuffled, nonetheless.
+          assert(asked(df).forall(_.contains("k")), below)
+          assert(below.head.collect { case filter: Filter => filter }.nonEmpty)
+        }
+      }
+    // The predicate is on a plain key, and goes to the scan.
+    val beside = fullJoin("k")(input(0).select(col("k"), f("l").as("v0")), plain).where("k = 5")
+    assert(asked(beside).forall(_.contains("k = 5L")))
+    // One on the spine goes to the versions, too.
+    val versions = computed.select(col("k"), col("v0").as("at"))
+    val spine = input(1).where("k > 2")
+    val asOf = Joins.asOfJoin(spine, Seq(AsOf.of(versions, "at")), Seq("k"), "v1", "left", None)
+    assert(calls(asOf.queryExecution.optimizedPlan) === Seq(1))
+  }
+
+  test("evaluates a Scala function once, if a predicate is on the key that it computes") {
+    val called = spark.sparkContext.longAccumulator
+    val f = udf { (l: Long) =>
+      called.add(1)
+      l + 1
     }
+    val computed = input(0).select(f(coalesce(col("l"), lit(0L))).as("k"), col("v0"))
+    val df = fullJoin("k")(computed, input(1).select("k", "v1")).where("k >= 0 AND v1 IS NULL")
+    df.collect()
+    assert(called.value === input(0).count())
+    checkSame(df)
+  }
+
+  test("evaluates a Python function once, if it computes a key that must not be null") {
     def inner(first: DataFrame) =
       multiJoin(Seq(first, input(1)), Seq("k"), roles = Seq("required", "required"))
     val computed = input(0).select(f("l").as("k"), col("v0"))
