@@ -60,7 +60,7 @@ def random_settings(random: Random) -> dict[str, str]:
         PARTITIONS: random.choices(("1", "2", "4", "200"), (20, 50, 29, 0.5))[0],
     }
     ways = (INTERPRETED, _WHOLE_STAGES, _COMPILED, _TOO_LARGE)
-    found.update(random.choices(ways, (60, 22, 12, 6))[0])
+    found.update(random.choices(ways, (50, 28, 14, 8))[0])
     if random.random() < 0.25:
         found[BROADCAST] = random.choice(("10MB", "10MB", "1KB"))
     if found[ADAPTIVE] == "true":
