@@ -195,25 +195,6 @@ class ColumnExchangesSuite extends StoredTables {
     }
   }
 
-  test("samples keys with nulls inside as they are in rows") {
-    withSQLConf(Adaptive -> "true", SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key -> "1") {
-      def sketches(vectorized: String) = {
-        var found = Seq.empty[Seq[Int]]
-        withSQLConf("spark.sql.parquet.enableVectorizedReader" -> vectorized) {
-          // As stored, so that no projection makes rows.
-          val df = fullJoin("a", "s")(nested.select("n", "a", "s"), nested.select("k", "a", "s"))
-          checkJoin(df)
-          found = collect(df.queryExecution.executedPlan) { case k: KeySketchExec => k }
-            .flatMap(_.sketch.map(_.counts.toSeq))
-        }
-        found
-      }
-      val byRow = sketches("false")
-      assert(byRow.size === 2 && byRow.forall(_.sum > 100))
-      assert(sketches("true") === byRow)
-    }
-  }
-
   test("joins whole blocks, or rows if a key is null or computed, or memory is exhausted") {
     def table(i: Int, isNull: String) = stored(
       s"blocks$i-${isNull.filter(_.isLetterOrDigit)}",
