@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 from amount import TEST_ALL, TEST_LINE
 from pyspark.sql import SparkSession
-from random_sql.coverage import OPERATORS, SINKS, SOURCES, SURROUNDINGS, Coverage, Tally, merged
+from random_sql.coverage import (
+    NESTED,
+    OPERATORS,
+    SETTINGS,
+    SINKS,
+    SOURCES,
+    SURROUNDINGS,
+    Coverage,
+    Tally,
+    merged,
+)
 from random_sql.engines import Engines
 from random_sql.forms import CACHES, CHECKPOINTS, FORMS
 from random_sql.found import Found
@@ -45,6 +55,8 @@ def test_random_queries(engines: Engines) -> None:
     assert len(kinds(SURROUNDINGS)) >= 15, found.coverage.table()
     assert kinds(OPERATORS) >= {"exchange by column", "split join"}
     assert kinds(OPERATORS) & {"as-of join", "latest rows"}, found.coverage.table()
+    assert len(kinds(NESTED)) >= 3, found.coverage.table()
+    assert sum(kind.startswith("evaluation") for kind in kinds(SETTINGS)) >= 3
     if TEST_ALL:
         assert kinds(SOURCES) >= {*FORMS, *CACHES, *CHECKPOINTS}, found.coverage.table()
         assert kinds(SINKS) >= set(ALL_SINKS), found.coverage.table()

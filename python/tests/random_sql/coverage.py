@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 #: The dimensions, in the order in which they are printed.
-SOURCES, SURROUNDINGS, SINKS, SETTINGS, FUNCTIONS, OPERATORS = DIMENSIONS = (
+SOURCES, NESTED, SURROUNDINGS, SINKS, SETTINGS, FUNCTIONS, OPERATORS = DIMENSIONS = (
     "source",
+    "nested value",
     "surroundings",
     "sink",
     "setting",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from random_sql.columns import Col, Relation
-from random_sql.tables import RAW
+from random_sql.tables import LOOKS, is_raw
 from random_sql.tree import Expr, Item, Op, Ref, coalesce
 
 #: Values to compare with, as both engines read them.
@@ -82,7 +82,8 @@ class Expressions:
             made = Op(FUNCTIONS["number"][0] if family == "number" else "{}", (first.expr,))
             exprs = (made, *(p.expr for p in others))
             return Col(coalesce(*exprs), family, relation.rows)
-        alike = [c for c in (*relation.own_keys, *relation.values) if c.family == family]
+        known = (*relation.own_keys, *relation.values, *self._looks(relation))
+        alike = [c for c in known if c.family == family]
         return random.choice(alike) if alike else relation.full(name)
 
     def _together(self, relation: Relation, parts: Sequence[Col]) -> Col:
@@ -135,8 +136,16 @@ class Expressions:
 
     def _columns(self, relation: Relation) -> list[Col]:
         full = [self.full_key(relation, name) for name in relation.keys]
-        values = [col for col in relation.values if col.family != RAW]
-        return [*full, *full, *relation.own_keys, *values, *values]
+        values = [col for col in relation.values if not is_raw(col.family)]
+        return [*full, *full, *relation.own_keys, *values, *values, *self._looks(relation)]
+
+    def _looks(self, relation: Relation) -> list[Col]:
+        """What is inside of nested columns."""
+        return [
+            Col(Op(look.name, (col.expr,)), look.family, relation.rows)
+            for col in relation.values
+            for look in LOOKS.get(col.family, ())
+        ]
 
     # Columns
 
@@ -153,7 +162,7 @@ class Expressions:
         if "j" in relation.keys and random.random() < 0.6:
             keys["j"] = self._key(relation, "j")
         # Maps have no order, so nothing distinct.
-        shown = [col for col in relation.values if not distinct or col.family != RAW]
+        shown = [col for col in relation.values if not distinct or not is_raw(col.family)]
         values = random.sample(shown, min(len(shown), random.randint(0, 4)))
         if top and random.random() < 0.5:
             values += random.sample(relation.own_keys, min(len(relation.own_keys), 2))

@@ -24,7 +24,7 @@ from random_sql.generate import Generator
 from random_sql.lakehouse import has
 from random_sql.reduce import Example, reduced
 from random_sql.report import report
-from random_sql.scope import tables_of
+from random_sql.scope import looks_of, tables_of
 from random_sql.settings import PARQUET_BATCHES, random_settings
 from random_sql.sinks import HAS_PANDAS, PANDAS_SINKS, PYTHON_SINKS, SINKS, Rows, agree
 from random_sql.tables import Table, TableMaker
@@ -160,6 +160,7 @@ def kinds_of(
     tables = _tables_read(example)
     found = {
         coverage.SOURCES: {kind for t in tables for kind in forms.kinds(t.form, t.layers)},
+        coverage.NESTED: looks_of(example.query),
         coverage.SURROUNDINGS: surroundings.kinds_of(example.query),
         coverage.SINKS: {example.sink},
         coverage.SETTINGS: settings.kinds_of(example.settings),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from random_sql.nested import FORMS
 from random_sql.tree import (
     ANTI,
     RIGHT,
@@ -102,6 +103,14 @@ def tables_of(query: Query) -> set[str]:
     for each in query.withs:
         found |= set(_tables_of(each.select))
     return found
+
+
+def looks_of(part: object) -> set[str]:
+    """The expressions that look into nested columns."""
+    if isinstance(part, Op) and part.form in FORMS:
+        return {part.form}.union(*map(looks_of, part.args))
+    parts = part if isinstance(part, tuple) else getattr(part, "__dict__", {}).values()
+    return {form for each in parts for form in looks_of(each)}
 
 
 def _tables_of(part: object) -> list[str]:

@@ -15,6 +15,7 @@ BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 ADAPTIVE_BROADCAST = "spark.sql.adaptive.autoBroadcastJoinThreshold"
 CODEGEN = "spark.sql.codegen.wholeStage"
 FACTORY = "spark.sql.codegen.factoryMode"
+HUGE_METHOD = "spark.sql.codegen.hugeMethodLimit"
 SKEW_THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
 PARQUET_BATCHES = "spark.sql.parquet.enableVectorizedReader"
 ENABLED = "spark.skewext.enabled"
@@ -23,6 +24,8 @@ REWRITE = "spark.skewext.multiJoin.rewrite"
 #: Without the first there are no batches of files, so no exchange by column.
 _WHOLE_STAGES = {CODEGEN: "true", FACTORY: "NO_CODEGEN"}
 _COMPILED = {CODEGEN: "true", FACTORY: "FALLBACK"}
+#: Spark gives up stages that are compiled, because each method is too large.
+_TOO_LARGE = {**_COMPILED, HUGE_METHOD: "1"}
 
 #: Settings that are seldom not the default: the value, and how often.
 _SELDOM = {
@@ -55,7 +58,8 @@ def random_settings(random: Random) -> dict[str, str]:
         ADAPTIVE: true(0.5),
         PARTITIONS: random.choices(("1", "2", "4", "200"), (20, 50, 29, 0.5))[0],
     }
-    found.update(random.choices((INTERPRETED, _WHOLE_STAGES, _COMPILED), (70, 18, 12))[0])
+    ways = (INTERPRETED, _WHOLE_STAGES, _COMPILED, _TOO_LARGE)
+    found.update(random.choices(ways, (50, 28, 14, 8))[0])
     if random.random() < 0.25:
         found[BROADCAST] = random.choice(("10MB", "10MB", "1KB"))
     if found[ADAPTIVE] == "true":
@@ -97,10 +101,8 @@ def kinds_of(settings: Mapping[str, str]) -> set[str]:
         f"partitions: {settings.get(PARTITIONS, 'default')}",
         f"broadcast threshold: {settings.get(BROADCAST, '-1')}",
         f"ANSI: {_on(settings.get(ANSI) == 'true')}",
-        f"whole-stage code generation: {_on(settings.get(CODEGEN) != 'false')}",
+        f"evaluation: {_evaluation(settings)}",
     }
-    if settings.get(FACTORY) == "FALLBACK":
-        found.add("code generation of projections: on")
     if adaptive:
         found.add(f"coalescing: {_on(settings.get(COALESCING, 'true') == 'true')}")
     if SKEW_THRESHOLD in settings:
@@ -108,6 +110,14 @@ def kinds_of(settings: Mapping[str, str]) -> set[str]:
     if ADAPTIVE_BROADCAST in settings:
         found.add("broadcast threshold of adaptive execution: 10MB")
     return found | {f"{key}={settings[key]}" for key in _SELDOM if key in settings}
+
+
+def _evaluation(settings: Mapping[str, str]) -> str:
+    if HUGE_METHOD in settings:
+        return "fallback, as code is too large"
+    if settings.get(FACTORY) == "FALLBACK":
+        return "compiled"
+    return f"interpreted, scans of {'rows' if settings.get(CODEGEN) == 'false' else 'columns'}"
 
 
 def _on(is_on: bool) -> str:

@@ -9,7 +9,7 @@ from random import Random
 from random_sql.columns import Col, Keys, Relation
 from random_sql.expressions import LITERALS, Expressions
 from random_sql.scope import kept_items
-from random_sql.tables import RAW
+from random_sql.tables import is_raw
 from random_sql.tree import (
     Block,
     Both,
@@ -48,7 +48,7 @@ class Surroundings:
 
     def around(self, block: Block, relation: Relation, make: Make) -> tuple[Block, Relation]:
         """A set operation with another query, a sort, or the first rows of an order."""
-        names = [name for name, col in _columns(relation).items() if col.family != RAW]
+        names = [name for name, col in _columns(relation).items() if not is_raw(col.family)]
         if not names:
             return block, relation
         choice = self._random.random()
@@ -118,7 +118,7 @@ class Surroundings:
         """A column with one value of another relation for each row, or one for all."""
         random = self._random
         make = self._expressions
-        value = random.choice([c for c in (*inner.values, *inner.own_keys) if c.family != RAW])
+        value = random.choice([c for c in (*inner.values, *inner.own_keys) if not is_raw(c.family)])
         form, family = random.choice(
             (
                 ("(SELECT max({}) {})", value.family),

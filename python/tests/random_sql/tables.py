@@ -12,6 +12,7 @@ from typing import Any
 
 from random_sql.decks import Deck
 from random_sql.forms import CACHES, FORMS, IN_FILES, MAIN_LAYERS, PANDAS_FORMS, layers
+from random_sql.nested import NESTED
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,16 @@ KEYS = (
     Kind("boolean", "BOOLEAN", "truth", (True, False)),
 )
 
-#: The family of columns that are shown and never looked into.
+#: The family of columns that are shown and never looked into. Those of nested types begin so.
 RAW = "raw"
+
+#: The expressions that look into a column, by its family.
+LOOKS = {f"{RAW} {each.spark}": each.looks for each in NESTED}
+
+
+def is_raw(family: str) -> bool:
+    """Whether the columns of a family are only shown, or looked into by `LOOKS`."""
+    return family.startswith(RAW)
 
 
 def _raw(spark: str, duck: str, *values: tuple[str, str]) -> Kind:
@@ -78,28 +87,14 @@ PAYLOADS = (
     _raw("boolean", "BOOLEAN", *_both("true", "false")),
     _raw("bigint", "BIGINT", *_both(str(2**63 - 1), "-1")),
     _raw(
-        "array<int>",
-        "INTEGER[]",
-        ("array(1, NULL, 3)", "[1, NULL, 3]"),
-        ("CAST(array() AS array<int>)", "[]"),
-    ),
-    _raw(
         "array<array<string>>",
         "VARCHAR[][]",
         (f"array(array('a'), array(NULL, '{_LONG}'))", f"[['a'], [NULL, '{_LONG}']]"),
         ("array(CAST(NULL AS array<string>))", "[NULL]"),
     ),
-    _raw(
-        "struct<a: int, b: string>",
-        "STRUCT(a INTEGER, b VARCHAR)",
-        ("named_struct('a', 1, 'b', 'x')", "{'a': 1, 'b': 'x'}"),
-        ("named_struct('a', CAST(NULL AS int), 'b', '')", "{'a': NULL, 'b': ''}"),
-    ),
-    _raw(
-        "map<string, int>",
-        "MAP(VARCHAR, INTEGER)",
-        ("map('a', 1, 'b', NULL)", "MAP {'a': 1, 'b': NULL}"),
-        ("CAST(map() AS map<string, int>)", "MAP {}"),
+    *(
+        Kind(each.spark, each.duck, f"{RAW} {each.spark}", tuple(Raw(*v) for v in each.values))
+        for each in NESTED
     ),
 )
 
@@ -197,8 +192,10 @@ def _table(
         # One that a cache gives as columns, if its keys are such.
         payloads = [kind for kind in payloads if kind.spark in PRIMITIVE]
         del columns[3]
+    nested = [kind for kind in payloads if kind.family in LOOKS]
     for letter in "ab"[: random.randint(0, 2)]:
-        columns.append(Column(f"x{number}{letter}", random.choice(payloads)))
+        kinds = nested if nested and random.random() < 0.5 else payloads
+        columns.append(Column(f"x{number}{letter}", random.choice(kinds)))
     hot = random.random() < 0.2
     if hot and form not in IN_FILES:
         form = random.choice([each for each in IN_FILES if _all_held(each, columns)])

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Union
 
+from random_sql.nested import FORMS
+
 SPARK, DUCK = 0, 1
 
 FULL, LEFT, RIGHT, INNER = "FULL", "LEFT", "RIGHT", "INNER"
@@ -21,6 +23,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "explode": ("explode(array({}, {}))", "unnest([{}, {}])"),
     SEMI: ("LEFT SEMI", "SEMI"),
     ANTI: ("LEFT ANTI", "ANTI"),
+    **FORMS,
 }
 
 

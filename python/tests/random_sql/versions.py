@@ -11,7 +11,7 @@ from pyspark.sql import functions as sf
 
 from pyspark_skewext import asof, asof_join, latest
 from random_sql.columns import Col, Relation
-from random_sql.tables import RAW, Column, Table
+from random_sql.tables import Column, Table, is_raw
 from random_sql.tree import (
     CACHED,
     FUNCTION,
@@ -221,7 +221,7 @@ def _latest(random: Random, table: Table) -> tuple[LatestRows, Relation]:
 
 
 def _values(table: Table, taken: Sequence[str]) -> list[Column]:
-    return [c for c in table.columns if c.name not in taken and c.kind.family != RAW]
+    return [c for c in table.columns if c.name not in taken and not is_raw(c.kind.family)]
 
 
 def _first_rows(rows: LatestRows) -> Select:

@@ -1,7 +1,7 @@
 package io.github.skewext.shuffle
 
 import io.github.skewext.rules.LogicalLinks
-import io.github.skewext.stable.{EvaluatedInTurn, KeepsStableRows, MadeOf, PartitionwiseOperator}
+import io.github.skewext.stable.{KeepsStableRows, MadeOf, PartitionwiseOperator}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -51,7 +51,7 @@ case class ColumnarFilterProjectExec(
     val places = output.map(column => input.indexWhere(_.exprId == column.exprId)).toArray
     val required = filter.flatMap(ColumnarFilterProjectExec.required(_, input))
     child.executeColumnar().mapPartitionsWithIndex { (task, batches) =>
-      val predicate = filter.map(EvaluatedInTurn.predicate(_, input))
+      val predicate = filter.map(BatchRows.predicate(_, input))
       predicate.foreach(_.initialize(task))
       var rows = new Array[Int](0)
       batches.map { batch =>

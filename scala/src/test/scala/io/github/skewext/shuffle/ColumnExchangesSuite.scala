@@ -194,6 +194,44 @@ class ColumnExchangesSuite extends StoredTables {
     }
   }
 
+  /** Rows with nulls at each level of nested columns. */
+  private def nested: DataFrame = stored(
+    "nulls-inside",
+    spark
+      .range(0, 300, 1, 2)
+      .selectExpr(
+        "id % 50 AS k",
+        "id AS n",
+        "if(id % 7 = 0, null, array(if(id % 3 = 0, null, id), if(id % 3 = 1, null, id))) AS a",
+        "if(id % 5 = 0, null, named_struct('a', if(id % 2 = 0, null, id))) AS s",
+        "array(null, named_struct('a', if(id % 2 = 0, null, id))) AS sa",
+        "if(id % 5 = 1, null, map('x', if(id % 3 = 0, null, id), 'y', null)) AS m",
+        "map('x', array(null, if(id % 3 = 0, null, id))) AS ma"))
+
+  test("filters see the nulls inside arrays, maps and structs") {
+    val conditions = Seq(
+      "exists(a, x -> x < 5)",
+      "exists(a, x -> x IS NULL)",
+      "forall(a, x -> x > 100)",
+      "exists(sa, x -> x.a < 5)",
+      "exists(array(1, 2), x -> s.a < 5 + x)",
+      "size(map_filter(m, (k, v) -> v < 5)) > 0",
+      "exists(ma['x'], x -> x IS NULL) AND n > 20",
+      "aggregate(a, 0L, (sum, x) -> sum + coalesce(x, 7)) % 3 = 0",
+      // Without lambdas, these are interpreted only if nothing is compiled.
+      "n > 290 OR s.a < 5",
+      "coalesce(a[0], m['x'], 1000) > 200",
+      "hash(s, a) % 2 = 0 AND sa[1].a IS NULL")
+    withSQLConf(On) {
+      for (mode <- Seq("FALLBACK", "NO_CODEGEN"); condition <- conditions)
+        withSQLConf(SQLConf.CODEGEN_FACTORY_MODE.key -> mode) {
+          val df = fullJoin("k")(nested.where(condition).select("k", "n"), input(0))
+          checkJoin(df)
+          assert(columns(df).size === 2, df.queryExecution.executedPlan)
+        }
+    }
+  }
+
   test("joins whole blocks, or rows if a key is null or computed, or memory is exhausted") {
     def table(i: Int, isNull: String) = stored(
       s"blocks$i-${isNull.filter(_.isLetterOrDigit)}",

@@ -1,14 +1,14 @@
 package io.github.skewext.skew.exec
 
 import io.github.skewext.join.exec.MultiJoinExec
-import io.github.skewext.shuffle.ZeroWithoutNulls
+import io.github.skewext.shuffle.{BatchRows, ZeroWithoutNulls}
 import io.github.skewext.skew.{KeySketch, SketchLayout}
 import io.github.skewext.stable.KeepsStableRows
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.codegen.{CodeGenerator, CodegenContext, ExprCode}
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, BindReferences, Expression, Literal, SortOrder}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, BindReferences, Expression, Literal, SortOrder, UnsafeProjection}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.execution.{CodegenSupport, SparkPlan, UnaryExecNode}
@@ -79,16 +79,19 @@ case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, 
   override protected def doExecuteColumnar(): RDD[ColumnarBatch] = {
     val batches = child.executeColumnar()
     begin(batches.getNumPartitions)
-    val tasks = sampling
+    val (tasks, copied) = (sampling, BatchRows.copied(keys, child.output))
     batches.mapPartitionsWithIndex(
       (mapTask, iterator) => {
         val sampler = tasks.start(mapTask)
+        // The sampler is interpreted.
+        lazy val copy = copied.map(UnsafeProjection.create(_))
         var untilNext = sampler.first
         iterator.map { batch =>
           var row = -1
           while (untilNext <= batch.numRows - 1 - row) {
             row += untilNext
-            untilNext = sampler.sample(batch.getRow(row))
+            val sampled = batch.getRow(row)
+            untilNext = sampler.sample(copy.fold[InternalRow](sampled)(_(sampled)))
           }
           untilNext -= batch.numRows - 1 - row
           batch
