@@ -10,9 +10,7 @@ bench/README.md explains the output.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
-import shutil
 import sys
 import time
 from dataclasses import replace
@@ -22,6 +20,7 @@ from typing import Any, Callable
 
 import plan_time
 from harness import facts, report, sessions, worker
+from harness.alone import alone
 from harness.case import FULL_ROWS, QUICK_ROWS, Case
 from harness.cases import CASES, select
 from harness.measure import Options, measure, progress
@@ -29,8 +28,6 @@ from harness.peers import PACKAGES
 from harness.pool import Pool, SessionLostError
 from harness.sessions import SessionSpec
 from harness.variants import DUCKDB, VARIANTS
-
-from pyspark_skewext import jar_path
 
 BENCH = Path(__file__).resolve().parent
 PLAN_TIME = "plan-time"
@@ -83,18 +80,8 @@ def main(arguments: list[str]) -> int:
         return plan_time.main([argument for argument in arguments if argument != PLAN_TIME])
     options = parse(arguments)
     cache: Path = options.cache.resolve()
-    (cache / "jars").mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            progress("Another run is under way: the figures of both would be worthless.")
-            return 2
-        # Shuffle files of a run that was killed.
-        shutil.rmtree(cache / "shuffle", ignore_errors=True)
-        # A build during the run must not change the jar.
-        os.environ["SKEWEXT_JAR"] = str(shutil.copy(jar_path(), cache / "jars"))
-        return _run(options, cache)
+    with alone(cache) as is_alone:
+        return _run(options, cache) if is_alone else 2
 
 
 def _run(options: argparse.Namespace, cache: Path) -> int:

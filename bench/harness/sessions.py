@@ -58,7 +58,7 @@ class SessionSpec:
     heap: str
     conf: dict[str, str] = field(default_factory=dict)
     comet_jar: str = ""
-    #: "plain" or "comet".
+    #: "comet", or the name of a session with plain Spark.
     kind: str = "plain"
 
     def start(self) -> SparkSession:

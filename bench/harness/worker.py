@@ -44,7 +44,7 @@ _BLOOM = "spark.sql.optimizer.runtime.bloomFilter"
 _SKEW_JOIN = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
 
 
-class _Session:
+class Session:
     """The session of this process."""
 
     spec: SessionSpec
@@ -59,20 +59,20 @@ def start(spec: SessionSpec) -> None:
     with log.open("ab") as opened:
         for descriptor in (1, 2):
             os.dup2(opened.fileno(), descriptor)
-    _Session.spec, _Session.spark, _Session.tables = spec, spec.start(), {}
+    Session.spec, Session.spark, Session.tables = spec, spec.start(), {}
 
 
 def versions() -> dict[str, str]:
     """What the session consists of."""
-    return facts.versions(_Session.spark)
+    return facts.versions(Session.spark)
 
 
 def generate(kind: str, rows: int, table: int) -> None:
     """Make one table."""
-    data.generate(_Session.spark, _Session.spec.cache, kind, rows, table)
+    data.generate(Session.spark, Session.spec.cache, kind, rows, table)
 
 
-def _reported(command: Callable[[], Json]) -> Json:
+def reported(command: Callable[[], Json]) -> Json:
     """The command, with its errors as text: those of Spark do not survive pickling."""
     try:
         return command()
@@ -85,33 +85,33 @@ def _reported(command: Callable[[], Json]) -> Json:
 
 def run(variant: str, point: Point, rows: int) -> Json:
     """Run a variant into Spark's `noop` sink."""
-    return _reported(lambda: _run(VARIANTS[variant], point, rows))
+    return reported(lambda: _run(VARIANTS[variant], point, rows))
 
 
 def _run(variant: Variant, point: Point, rows: int) -> Json:
-    spark = _Session.spark
+    spark = Session.spark
     tables = _prepare(variant, point, rows)
     # Garbage of the variant before is not this one's; this also deletes its shuffle files.
     jvm: Any = spark._jvm
     jvm.java.lang.System.gc()
     time.sleep(0.2)
     if isinstance(variant.build, OtherEngine):
-        spec, keys = _Session.spec, data.keys_of(point.kind)
+        spec, keys = Session.spec, data.keys_of(point.kind)
         seconds = variant.build.seconds(tables, keys, spec.cores, spec.heap)
         return {"seconds": seconds, "stages": [], "operators": {}}
-    watch, before = facts.Watch(spark), _cpu_seconds(_process())
+    watch, before = facts.Watch(spark), cpu_seconds(process())
     begin = time.perf_counter()
     for frame in frames(variant, tables, point):
         frame.write.format("noop").mode("overwrite").save()
     seconds = time.perf_counter() - begin
-    cpu = _cpu_seconds(_process()) - before
+    cpu = cpu_seconds(process()) - before
     about = facts.technique_of(frame) if variant.family == TECHNIQUE else {}
     return {"seconds": seconds, "cpu_seconds": round(cpu, 2), **watch.facts(), **about}
 
 
 def check(variant: str, point: Point, rows: int) -> Json:
     """Number of rows, and a checksum that does not depend on their order."""
-    return _reported(lambda: _check(VARIANTS[variant], point, rows))
+    return reported(lambda: _check(VARIANTS[variant], point, rows))
 
 
 def _check(variant: Variant, point: Point, rows: int) -> Json:
@@ -131,8 +131,8 @@ def alternate(variants: list[str], point: Point, rows: int, rounds: int) -> Json
 
     Returns seconds and, on Linux, CPU seconds of the JVM for each variant and round.
     """
-    session: Any = _Session.spark
-    process = _process()
+    session: Any = Session.spark
+    stat = process()
     seconds: dict[str, list[float]] = {name: [] for name in variants}
     cpu: dict[str, list[float]] = {name: [] for name in variants}
     session._jvm.java.lang.System.gc()
@@ -142,12 +142,12 @@ def alternate(variants: list[str], point: Point, rows: int, rounds: int) -> Json
         order = variants[shift:] + variants[:shift]
         for name in order[:: -1 if number % 2 else 1]:
             tables = _prepare(VARIANTS[name], point, rows)
-            before = _cpu_seconds(process)
+            before = cpu_seconds(stat)
             begin = time.perf_counter()
             for frame in frames(VARIANTS[name], tables, point):
                 frame.write.format("noop").mode("overwrite").save()
             seconds[name].append(round(time.perf_counter() - begin, 4))
-            cpu[name].append(round(_cpu_seconds(process) - before, 2))
+            cpu[name].append(round(cpu_seconds(stat) - before, 2))
     return {"seconds": seconds, "cpu_seconds": cpu}
 
 
@@ -176,26 +176,27 @@ def _prepare(variant: Variant, point: Point, rows: int) -> list[DataFrame]:
         )
         settings[_SKEW_JOIN] = f"{round(THRESHOLD_BYTES * share)}b"
     settings.update(variant.conf)
-    fixed = _Session.spec.conf
+    fixed = Session.spec.conf
     # Other variants and cases may have set these.
     others = {key for other in VARIANTS.values() for key in other.conf}
     others |= {"spark.sql.adaptive.advisoryPartitionSizeInBytes", _SKEW_JOIN}
     for key in others - settings.keys() - fixed.keys():
-        _Session.spark.conf.unset(key)
+        Session.spark.conf.unset(key)
     for key in settings.keys() - fixed.keys():
-        _Session.spark.conf.set(key, settings[key])
+        Session.spark.conf.set(key, settings[key])
     at = (point.kind, rows, point.tables)
-    if at not in _Session.tables:
-        _Session.tables[at] = data.read(_Session.spark, _Session.spec.cache, *at)
-    return _Session.tables[at]
+    if at not in Session.tables:
+        Session.tables[at] = data.read(Session.spark, Session.spec.cache, *at)
+    return Session.tables[at]
 
 
-def _process() -> Path:
-    session: Any = _Session.spark
+def process() -> Path:
+    """The statistics of the JVM of this session, in proc(5)."""
+    session: Any = Session.spark
     return Path(f"/proc/{session.sparkContext._gateway.proc.pid}/stat")
 
 
-def _cpu_seconds(stat: Path) -> float:
+def cpu_seconds(stat: Path) -> float:
     """CPU seconds of a process with all of its threads; 0 where there is no proc(5)."""
     try:
         fields = stat.read_text(encoding="utf-8").rsplit(")", 1)[1].split()

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from amount import some
+from harness.tpc import for_spark
 from multisets import assert_nearly_same_rows
 from pyspark.sql import SparkSession
 from stock import INTERPRETED, setting
@@ -50,10 +51,8 @@ def test_query(
     record_property: Callable[[str, object], None],
 ) -> None:
     query = tpcds.query(number)
-    # Spark takes double quotes for those of a string.
-    for_spark = query.replace('"', "`")
-    ours, joins = run(spark, for_spark, _FORCED)
-    stock, none = run(spark, for_spark, {"spark.skewext.enabled": "false"})
+    ours, joins = run(spark, for_spark(query), _FORCED)
+    stock, none = run(spark, for_spark(query), {"spark.skewext.enabled": "false"})
     record_property("joins", joins)
     record_property("rows", len(ours))
     assert none == 0

@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import duckdb
+from harness.tpc import TPCDS, without_limit
 
-TABLES = [
-    "call_center",
-    "catalog_page",
-    "catalog_returns",
-    "catalog_sales",
-    "customer",
-    "customer_address",
-    "customer_demographics",
-    "date_dim",
-    "household_demographics",
-    "income_band",
-    "inventory",
-    "item",
-    "promotion",
-    "reason",
-    "ship_mode",
-    "store",
-    "store_returns",
-    "store_sales",
-    "time_dim",
-    "warehouse",
-    "web_page",
-    "web_returns",
-    "web_sales",
-    "web_site",
-]
+TABLES = TPCDS.tables
 
 
 class Tpcds:
@@ -44,20 +19,14 @@ class Tpcds:
     def __init__(self, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
         self._connection = connection
         self._folder = folder
+        self._queries = TPCDS.queries(connection)
 
     def file(self, table: str) -> Path:
         return self._folder / f"{table}.parquet"
 
     def query(self, number: int) -> str:
-        """Query of that number, in words that DuckDB and Spark understand, without its LIMIT.
-
-        Which of several rows with equal sort keys are among the first hundred is nobody's fault.
-        """
-        row = self._connection.execute(
-            "SELECT query FROM tpcds_queries() WHERE query_nr = ?", [number]
-        ).fetchone()
-        assert row is not None
-        return re.sub(r"LIMIT\s+100\s*;?\s*$", "", row[0].strip().rstrip(";"))
+        """Query of that number, with all of its rows."""
+        return without_limit(self._queries[number])
 
     def answer(self, query: str) -> list[tuple[Any, ...]]:
         return self._connection.execute(query).fetchall()
@@ -66,12 +35,8 @@ class Tpcds:
 @contextmanager
 def made_tpcds(folder: Path, scale_factor: float) -> Iterator[Tpcds]:
     with duckdb.connect() as connection:
-        connection.execute("SET autoinstall_known_extensions = false")
-        connection.execute("LOAD tpcds")
-        connection.execute(f"CALL dsdgen(sf={scale_factor!r})")
+        TPCDS.load(connection, scale_factor)
         # Spark's order of nulls; windows depend on it.
         connection.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
-        made = Tpcds(connection, folder)
-        for table in TABLES:
-            connection.execute(f"COPY {table} TO '{made.file(table)}' (FORMAT parquet)")
-        yield made
+        TPCDS.save(connection, folder)
+        yield Tpcds(connection, folder)
