@@ -87,6 +87,11 @@ def run(sql: str, data: Path, conf: dict[str, str], analyzed: bool) -> Json:
     return reported(command)
 
 
+def forget() -> None:
+    """Take the session as one of which nothing is known."""
+    _Opened.data, _Opened.conf = None, {}
+
+
 def _open(data: Path, conf: dict[str, str], analyzed: bool) -> None:
     """Set the settings, and no others, and make the tables known."""
     spark = Session.spark
