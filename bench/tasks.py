@@ -25,6 +25,8 @@ import summary
 from harness import blocks
 from harness.alone import alone
 from harness.measure import progress
+from harness.report import as_text
+from harness.task_report import rows
 from harness.tasks import MB, WAYS, Found, Shape, Trial, run
 from harness.ways import answer, in_a_process
 
@@ -81,8 +83,8 @@ def main(arguments: list[str]) -> int:
 def _run(chosen: list[Shape], arguments: list[str], options: argparse.Namespace) -> int:
     worse = []
     for shape in chosen:
-        rows = _rows(shape, options.share)
-        blocks.generate(_data(shape, options), shape.columns, rows, _blocks(shape, options.share))
+        size, files = _rows(shape, options.share), _blocks(shape, options.share)
+        blocks.generate(_data(shape, options), shape.columns, size, files)
         runs: dict[str, list[Found]] = {way: [] for way in options.ways.split(",")}
         for turn in range(options.turns):
             for way in list(runs)[:: -1 if turn % 2 else 1]:
@@ -92,7 +94,7 @@ def _run(chosen: list[Shape], arguments: list[str], options: argparse.Namespace)
                 runs[way].append(found)
         ways = {way: _together(found) for way, found in runs.items()}
         worse += _problems(shape, ways)
-        print(_described(shape, ways), flush=True)
+        print(as_text(rows({shape.name: {"ways": ways}})), flush=True)
         if options.keep and options.share == 1:
             known = summary.read("tasks.json").get("shapes", {})
             about = {**asdict(shape), "heap": options.heap, "ways": ways}
@@ -134,8 +136,8 @@ def _rows(shape: Shape, share: float) -> int:
 
 
 def _data(shape: Shape, options: argparse.Namespace) -> Path:
-    rows, files = _rows(shape, options.share), _blocks(shape, options.share)
-    folder: Path = options.cache.resolve() / "data" / f"tasks-{shape.columns}-{rows}-{files}"
+    size, files = _rows(shape, options.share), _blocks(shape, options.share)
+    folder: Path = options.cache.resolve() / "data" / f"tasks-{shape.columns}-{size}-{files}"
     return folder
 
 
@@ -158,24 +160,10 @@ def _problems(shape: Shape, ways: dict[str, Found]) -> list[str]:
         for way, found in ways.items()
         if "failed" in found and (stock or way == "stock")
     ]
-    rows = {each["rows"] for each in done.values()}
-    return [*found, f"{shape.name}: different numbers of rows: {rows}"] if len(rows) > 1 else found
-
-
-def _described(shape: Shape, ways: dict[str, Found]) -> str:
-    lines = [f"\n{shape.name}"]
-    first = next(iter(ways.values()))
-    for way, found in ways.items():
-        if "failed" in found:
-            lines.append(f"  {way:10}  {found['failed']}")
-            continue
-        ratio = first["seconds"] / found["seconds"] if first.get("seconds") else 0
-        figures = "".join(f"  {name} {found[name]}" for name in _FIGURES if name in found)
-        lines.append(f"  {way:10}  {found['exchange']:12} {ratio:5.2f} x{figures}")
-    return "\n".join(lines)
-
-
-_FIGURES = ("seconds", "cpu_seconds", "shuffle_mb", "spilled_mb", "memory_mb", "files", "wait_ms")
+    counts = {each["rows"] for each in done.values()}
+    if len(counts) > 1:
+        found.append(f"{shape.name}: different numbers of rows: {counts}")
+    return found
 
 
 if __name__ == "__main__":

@@ -87,9 +87,18 @@ def run(sql: str, data: Path, conf: dict[str, str], analyzed: bool) -> Json:
     return reported(command)
 
 
-def forget() -> None:
-    """Take the session as one of which nothing is known."""
-    _Opened.data, _Opened.conf = None, {}
+def close() -> None:
+    """Drop the tables that are open."""
+    spark = Session.spark
+    if _Opened.data is None:
+        return
+    data, analyzed = _Opened.data
+    for path in data.glob("*.parquet"):
+        if analyzed:
+            spark.sql(f"DROP TABLE IF EXISTS {path.stem}")
+        else:
+            spark.catalog.dropTempView(path.stem)
+    _Opened.data = None
 
 
 def _open(data: Path, conf: dict[str, str], analyzed: bool) -> None:
@@ -102,13 +111,12 @@ def _open(data: Path, conf: dict[str, str], analyzed: bool) -> None:
         spark.conf.set(key, value)
     if _Opened.data == (data, analyzed):
         return
+    close()
     for path in sorted(data.glob("*.parquet")):
         name = path.stem
-        spark.catalog.dropTempView(name)
         if not analyzed:
             spark.read.parquet(str(path)).createOrReplaceTempView(name)
             continue
-        spark.sql(f"DROP TABLE IF EXISTS {name}")
         spark.sql(f"CREATE TABLE {name} USING parquet OPTIONS (path '{path.as_uri()}')")
         spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS")
     _Opened.data = (data, analyzed)

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from harness.questions import SHUFFLED, family
+from harness.report import as_text
 
 Json = dict[str, Any]
 
@@ -52,14 +53,14 @@ def totals(questions: dict[str, Json], over: str, under: str) -> Json | None:
     }
 
 
-def describe(questions: dict[str, Json]) -> str:
+def rows(questions: dict[str, Json]) -> list[list[str]]:
     """The table of a group, with its totals."""
     ways = list(dict.fromkeys(way for each in questions.values() for way in each["ways"]))
     others = [way for way in ways if way != "ours"] if "ours" in ways else []
-    head = ["query", *ways]
+    head = ["query", *(f"{way}, s" for way in ways)]
     for way in others:
         head += [f"{way} / ours", "CPU"]
-    rows = [[*head, "joins: ours", "Spark's shuffled"]]
+    found = [[*head, "joins of ours", "shuffled joins of Spark"]]
     for name, each in questions.items():
         figures = [each["ways"].get(way, {}).get("median") for way in ways]
         for way in others:
@@ -68,16 +69,16 @@ def describe(questions: dict[str, Json]) -> str:
         kinds = [
             sum(n for j, n in joins.items() if family(j) in of) for of in (("ours",), SHUFFLED)
         ]
-        rows.append([name, *map(_figure, figures), *map(str, kinds)])
+        found.append([name, *map(_figure, figures), *map(str, kinds)])
     for over in others:
-        rows += _total_rows(questions, ways, others, over)
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = (
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
-        for row in rows
-    )
+        found += _total_rows(questions, ways, others, over)
+    return found
+
+
+def describe(questions: dict[str, Json]) -> str:
+    """The same as text, and all problems."""
     problems = [f"PROBLEM {problem}" for each in questions.values() for problem in each["problems"]]
-    return "\n".join([*lines, *problems])
+    return "\n".join([as_text(rows(questions)), *problems])
 
 
 def _total_rows(

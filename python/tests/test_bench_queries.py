@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import blocks, cliffs, question_worker, tpc, tpch_joins, turns_report
+from harness import blocks, cliffs, question_worker, task_report, tpc, tpch_joins, turns_report
 from harness.pool import Pool
 from harness.questions import WAYS, Question, described, family, is_join
 from harness.turns import Turns, same_answer
@@ -114,10 +113,7 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
                 spark.conf.unset(key)
             else:
                 spark.conf.set(key, value)
-        question_worker.forget()
-        for each in spark.catalog.listTables():
-            with suppress(Exception):
-                spark.sql(f"DROP {'VIEW' if each.isTemporary else 'TABLE'} {each.name}")
+        question_worker.close()
 
 
 def _changed() -> set[str]:
@@ -177,3 +173,16 @@ def test_blocks_have_their_rows(tmp_path: Path) -> None:
     ).fetchall()
     assert counts == (150, 150, 150, 100)
     assert blocks.width(2) == 16 and blocks.width(6) == 8 + 8 + 8 + 4 + 16 + 8
+
+
+def test_the_table_of_tasks_compares_with_stock() -> None:
+    stock = {"exchange": "Spark's", "join": "SortMergeJoin", "rows": 0, "seconds": 2.0}
+    ours = {"exchange": "columns", "join": "MultiFullJoin", "rows": 0, "seconds": 0.5}
+    shapes = {"map": {"ways": {"stock": stock, "ours": ours, "ours-rows": {"failed": "died"}}}}
+    _, *table = task_report.rows(shapes)
+    assert [row[:3] for row in table] == [
+        ["map", "stock", "Spark's"],
+        ["map", "ours", "columns"],
+        ["map", "ours-rows", "died"],
+    ]
+    assert [row[-2] for row in table] == ["1.00", "4.00", ""]
