@@ -80,7 +80,8 @@ export SOURCE_DATE_EPOCH := 1262304000
 
 .PHONY: help demo test test-all test-line test-line-scala test-line-python test-lines \
   test-ci test-ci-scala test-ci-python test-scala test-python test-spark test-random test-merge test-tools \
-  durations features fuzz fuzz-scala cluster-test memory-test driver-test matrix bench fmt check check-scala check-python compile-newest \
+  durations features fuzz fuzz-scala cluster-test memory-test driver-test matrix bench \
+  bench-tpch bench-tpcds bench-tasks fmt check check-scala check-python compile-newest \
   compile environments environment jar jars wheel docs site scaladoc release docker-check \
   wheel-of-jars notebooks clean distclean
 
@@ -226,8 +227,11 @@ test-merge: ## Random MERGEs into tables of Iceberg; MERGES=10000
 matrix: $(JAR_STAMP) $(VENV_STAMP) ## A smoke test with every Python here; MATRIX=full: every release of PySpark, too
 	$(PY) build-tools/matrix.py $(if $(filter full,$(MATRIX)),--full) $(ARGS)
 
-bench: $(JAR_STAMP) $(VENV_STAMP) ## The benchmarks, or BENCH=case; ARGS='--help' lists them
+bench: $(JAR_STAMP) $(VENV_STAMP) ## The benchmarks, or BENCH=case; ARGS='--help' lists them; bench-tpch, bench-tpcds, bench-tasks
 	$(PY) bench/run.py $(ARGS) $(BENCH)
+
+bench-tpch bench-tpcds bench-tasks: bench-%: $(JAR_STAMP) $(VENV_STAMP)
+	$(PY) bench/$*.py $(ARGS)
 
 fmt: $(VENV_STAMP) ## Format all sources and repair what the linters can
 	$(SBT) scalafixAll scalafmtAll scalafmtSbt

@@ -17,10 +17,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from harness import facts
+from harness import facts, turns_report
 from harness.case import CHAINS
 from harness.cases import CASES, HOWS
 from harness.report import Json, as_json, best, load, percent, ratio
+from harness.task_report import rows as task_rows
 from harness.variants import AUTO, STOCK_VARIANT, TECHNIQUE, TECHNIQUES
 from harness.ways import WAYS
 
@@ -49,6 +50,14 @@ ROWS_OF_A_KEY = {
     "wideversions": "10 rows of a key, 120 more columns in each table",
     "versions1000": "1,000 rows of a key",
     "hotversions": "one key with half of all rows, 10 rows of each other",
+}
+#: Blocks of groups of queries.
+TURNS = {
+    "tpch.py, joins": ("tpch-sf2.json", "joins"),
+    "tpch.py": ("tpch-sf2.json", "queries"),
+    "tpch.py, cliffs": ("tpch-sf2.json", "cliffs"),
+    "tpcds.py": ("tpcds-sf1.json", "queries"),
+    "tpcds.py, no broadcasts": ("tpcds-sf1-no-broadcast.json", "queries"),
 }
 ABOUT = {case.name: case.about for case in CASES}
 CLOSE = 1.15
@@ -110,6 +119,7 @@ def pages() -> dict[Path, dict[str, str]]:
             "merge.py": merge(read("merge.json")),
             "plan_time.py": plan_time(read("plan-time.json")),
             "plan_time.py, where": plan_time(read("plan-time-where.json")),
+            **queries(),
         },
         RELIABILITY: {
             "faults.py": faults(read("reliability-faults.json")),
@@ -117,6 +127,19 @@ def pages() -> dict[Path, dict[str, str]]:
             "endurance.py": driver(read("reliability-driver.json")),
         },
     }
+
+
+def queries() -> dict[str, str]:
+    """Tables of queries in SQL and of single tasks that have results and a place in the page."""
+    found = {
+        name: turns_report.rows(group)
+        for name, (file, group_name) in TURNS.items()
+        if (group := read(file).get("groups", {}).get(group_name))
+    }
+    if shapes := read("tasks.json").get("shapes"):
+        found["tasks.py"] = task_rows(shapes)
+    page = PERFORMANCE.read_text(encoding="utf-8")
+    return {name: table(rows) for name, rows in found.items() if BEGIN.format(name=name) in page}
 
 
 def with_block(page: str, name: str, block: str) -> str:

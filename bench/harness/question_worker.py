@@ -87,6 +87,20 @@ def run(sql: str, data: Path, conf: dict[str, str], analyzed: bool) -> Json:
     return reported(command)
 
 
+def close() -> None:
+    """Drop the tables that are open."""
+    spark = Session.spark
+    if _Opened.data is None:
+        return
+    data, analyzed = _Opened.data
+    for path in data.glob("*.parquet"):
+        if analyzed:
+            spark.sql(f"DROP TABLE IF EXISTS {path.stem}")
+        else:
+            spark.catalog.dropTempView(path.stem)
+    _Opened.data = None
+
+
 def _open(data: Path, conf: dict[str, str], analyzed: bool) -> None:
     """Set the settings, and no others, and make the tables known."""
     spark = Session.spark
@@ -97,13 +111,12 @@ def _open(data: Path, conf: dict[str, str], analyzed: bool) -> None:
         spark.conf.set(key, value)
     if _Opened.data == (data, analyzed):
         return
+    close()
     for path in sorted(data.glob("*.parquet")):
         name = path.stem
-        spark.catalog.dropTempView(name)
         if not analyzed:
             spark.read.parquet(str(path)).createOrReplaceTempView(name)
             continue
-        spark.sql(f"DROP TABLE IF EXISTS {name}")
         spark.sql(f"CREATE TABLE {name} USING parquet OPTIONS (path '{path.as_uri()}')")
         spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS")
     _Opened.data = (data, analyzed)

@@ -127,7 +127,7 @@ def describe(found: Json) -> str:
             f"{point['label']}, {point['tables']} tables of {point['rows']:,} rows, "
             f"{point['partitions']} partitions"
         )
-        blocks.append(_as_text(_variant_rows(point)))
+        blocks.append(as_text(_variant_rows(point)))
         for pair in ("stock / ours", "comet / ours", "ours / duckdb", "ours / floor"):
             value = ratio(point, *pair.split(" / "))
             if value is not None:
@@ -139,7 +139,7 @@ def describe(found: Json) -> str:
     return "\n".join(blocks)
 
 
-def _as_text(rows: Sequence[Sequence[str]]) -> str:
+def as_text(rows: Sequence[Sequence[str]]) -> str:
     """A table: names to the left, figures to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join(

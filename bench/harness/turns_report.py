@@ -7,15 +7,19 @@ from statistics import median
 from typing import Any
 
 from harness.questions import SHUFFLED, family
+from harness.report import as_text
 
 Json = dict[str, Any]
 
 
-def pair_ratio(question: Json, over: str, under: str) -> float | None:
-    """The median of the rounds' ratios: how many times as long `over` takes."""
+def pair_ratio(question: Json, over: str, under: str, figure: str = "seconds") -> float | None:
+    """The median of the rounds' ratios: how many times as long `over` takes.
+
+    `figure` is "seconds" or "cpu_seconds", which other work on the machine disturbs less.
+    """
     ways = question["ways"]
-    pairs = zip(*(ways.get(name, {}).get("seconds", []) for name in (over, under)))
-    ratios = [a / b for a, b in pairs]
+    pairs = zip(*(ways.get(name, {}).get(figure) or [] for name in (over, under)))
+    ratios = [a / b for a, b in pairs if b > 0]
     return median(ratios) if ratios else None
 
 
@@ -28,15 +32,20 @@ def totals(questions: dict[str, Json], over: str, under: str) -> Json | None:
     }
     if not both:
         return None
-    seconds = [
-        sum(questions[name]["ways"][way]["median"] for name in both) for way in (over, under)
-    ]
+    seconds, cpu = (
+        [
+            sum(median(questions[name]["ways"][way][figure]) for name in both)
+            for way in (over, under)
+        ]
+        for figure in ("seconds", "cpu_seconds")
+    )
     worst = min(both, key=lambda name: both[name])
     return {
         "queries": len(both),
         f"{over}_seconds": round(seconds[0], 2),
         f"{under}_seconds": round(seconds[1], 2),
         "ratio": round(seconds[0] / seconds[1], 3),
+        "cpu_ratio": round(cpu[0] / cpu[1], 3) if cpu[1] else None,
         "geometric_mean": round(exp(sum(map(log, both.values())) / len(both)), 3),
         "worst": worst,
         "worst_ratio": round(both[worst], 3),
@@ -44,39 +53,45 @@ def totals(questions: dict[str, Json], over: str, under: str) -> Json | None:
     }
 
 
-def describe(questions: dict[str, Json]) -> str:
+def rows(questions: dict[str, Json]) -> list[list[str]]:
     """The table of a group, with its totals."""
     ways = list(dict.fromkeys(way for each in questions.values() for way in each["ways"]))
     others = [way for way in ways if way != "ours"] if "ours" in ways else []
-    head = ["query", *ways, *(f"{way} / ours" for way in others), "joins: ours", "Spark's shuffled"]
-    rows = [head]
+    head = ["query", *(f"{way}, s" for way in ways)]
+    for way in others:
+        head += [f"{way} / ours", "CPU"]
+    found = [[*head, "joins of ours", "shuffled joins of Spark"]]
     for name, each in questions.items():
-        medians = (each["ways"].get(way, {}).get("median") for way in ways)
-        ratios = (pair_ratio(each, way, "ours") for way in others)
+        figures = [each["ways"].get(way, {}).get("median") for way in ways]
+        for way in others:
+            figures += [pair_ratio(each, way, "ours", of) for of in ("seconds", "cpu_seconds")]
         joins = each["ways"].get("ours", {}).get("joins", {})
         kinds = [
             sum(n for j, n in joins.items() if family(j) in of) for of in (("ours",), SHUFFLED)
         ]
-        rows.append([name, *map(_figure, (*medians, *ratios)), *map(str, kinds)])
+        found.append([name, *map(_figure, figures), *map(str, kinds)])
     for over in others:
-        found = totals(questions, over, "ours")
-        if found:
-            rows.append(
-                [
-                    f"{found['queries']} of {over}",
-                    *(_figure(found.get(f"{way}_seconds")) for way in ways),
-                    *(_figure(found["ratio"] if way == over else None) for way in others),
-                    f"mean {found['geometric_mean']:.2f}",
-                    f"worst {found['worst']} {found['worst_ratio']:.2f}",
-                ]
-            )
-    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-    lines = (
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
-        for row in rows
-    )
+        found += _total_rows(questions, ways, others, over)
+    return found
+
+
+def describe(questions: dict[str, Json]) -> str:
+    """The same as text, and all problems."""
     problems = [f"PROBLEM {problem}" for each in questions.values() for problem in each["problems"]]
-    return "\n".join([*lines, *problems])
+    return "\n".join([as_text(rows(questions)), *problems])
+
+
+def _total_rows(
+    questions: dict[str, Json], ways: list[str], others: list[str], over: str
+) -> list[list[str]]:
+    found = totals(questions, over, "ours")
+    if not found:
+        return []
+    figures = [found.get(f"{way}_seconds") for way in ways]
+    for way in others:
+        figures += [found["ratio"], found["cpu_ratio"]] if way == over else [None, None]
+    mean, worst = found["geometric_mean"], f"worst {found['worst']} {found['worst_ratio']:.2f}"
+    return [[f"{found['queries']} of {over}", *map(_figure, figures), f"mean {mean:.2f}", worst]]
 
 
 def _figure(value: float | None) -> str:
