@@ -1,6 +1,6 @@
 package io.github.skewext.explain
 
-import io.github.skewext.shuffle.ColumnShuffleExchangeExec
+import io.github.skewext.shuffle.RowShuffleReason
 
 /**
  * Explanations as text: of joins for Spark's own EXPLAIN, and of queries for Scala, Java, Python. An
@@ -95,7 +95,7 @@ private[skewext] object ExplanationText {
     } else {
       val columns = if (work.columns > 0) s", columnar ${work.columns}" else ""
       // Rows of a source without columns are no news.
-      val why = work.byRow.filterNot(_ == ColumnShuffleExchangeExec.FromRows)
+      val why = work.byRow.filterNot(_ == RowShuffleReason.NoBatches.text)
       val byRow = if (why.isEmpty) "" else why.mkString("; by row: ", ", ", "")
       s"exchanges: ${work.exchanges} (bulk rows ${work.bulk}$columns$byRow); " +
         s"key sampling: ${work.counted}"

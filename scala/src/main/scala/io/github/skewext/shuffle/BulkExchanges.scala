@@ -24,7 +24,7 @@ object BulkExchanges extends Rule[SparkPlan] {
 
   private def bulk(input: SparkPlan): SparkPlan = input match {
     case shuffle: ShuffleExchangeExec if !ShuffleService.hasSparksExchanges =>
-      withReason(shuffle, Some("spark.plugins"))
+      withReason(shuffle, ShuffleService.whyNoExchanges.map(RowShuffleReason.Plugins(_)))
     case shuffle: ShuffleExchangeExec if conf.getConf(SkewConf.SHUFFLE_COLUMNS) =>
       byColumnInstead(shuffle).fold(why => byRow(shuffle, Some(why)), identity)
     case shuffle: ShuffleExchangeExec => byRow(shuffle, None)
@@ -37,7 +37,9 @@ object BulkExchanges extends Rule[SparkPlan] {
    *
    * @param why the reason why it does not write columns
    */
-  private def byRow(shuffle: ShuffleExchangeExec, why: Option[String]): SparkPlan =
+  private def byRow(
+      shuffle: ShuffleExchangeExec,
+      why: Option[RowShuffleReason.Detailed]): SparkPlan =
     if (ShuffleService.isBuiltin) {
       // The exchange of a user's repartition is linked to its logical node. Without the link,
       // adaptive execution would plan that node again.
@@ -49,12 +51,13 @@ object BulkExchanges extends Rule[SparkPlan] {
           shuffle.advisoryPartitionSize))
       withReason(rows, why)
     } else {
-      val other = why.filter(_ != ColumnShuffleExchangeExec.FromRows)
-      withReason(shuffle, other.orElse(Some(ShuffleService.managerName)))
+      val other = why.filter(_.reason != RowShuffleReason.NoBatches)
+      val ofManager = RowShuffleReason.OtherManager(ShuffleService.managerName)
+      withReason(shuffle, other.orElse(Some(ofManager)))
     }
 
-  private def withReason(exchange: SparkPlan, why: Option[String]): SparkPlan = {
-    why.foreach(exchange.setTagValue(BulkShuffleExchangeExec.WhyRows, _))
+  private def withReason(exchange: SparkPlan, why: Option[RowShuffleReason.Detailed]): SparkPlan = {
+    why.foreach(RowShuffleReason.set(exchange, _))
     exchange
   }
 
@@ -62,13 +65,11 @@ object BulkExchanges extends Rule[SparkPlan] {
    * Spark 4 detects rows that differ when a task writes them again, but it does not detect this in
    * blocks. So a columnar shuffle requires stable rows.
    */
-  private def byColumnInstead(shuffle: ShuffleExchangeExec) =
+  private def byColumnInstead(
+      shuffle: ShuffleExchangeExec): Either[RowShuffleReason.Detailed, SparkPlan] =
     for {
       columns <- ColumnShuffleExchangeExec.insteadOf(shuffle, byColumn(shuffle.child))
-      _ <- Either.cond(
-        StableRows.areIn(shuffle.child),
-        (),
-        "rows that may be others when read again")
+      _ <- Either.cond(StableRows.areIn(shuffle.child), (), RowShuffleReason.NotStable.given)
     } yield columns
 
   /** The same rows, with filters and projections that process columns. */

@@ -3,7 +3,6 @@ package io.github.skewext.shuffle
 import org.apache.spark.ShuffleDependency
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
-import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, ShuffleExchangeExec, ShuffleOrigin}
 import org.apache.spark.sql.skewext.PlannedExchange
@@ -49,9 +48,6 @@ case class BulkShuffleExchangeExec(
 }
 
 object BulkShuffleExchangeExec {
-
-  /** The reason why it does not write columns. */
-  val WhyRows: TreeNodeTag[String] = TreeNodeTag("skewext.whyRows")
 
   /** Distinguishes it from Spark's exchange in a plan. */
   val Mark = "bulk rows"

@@ -99,9 +99,6 @@ object ColumnShuffleExchangeExec {
   /** Distinguishes it from Spark's exchange in a plan. */
   val Mark = "by column"
 
-  /** Why most exchanges write rows. No setting changes this. */
-  val FromRows = "from rows"
-
   /**
    * Replaces an exchange of Spark's if its rows arrive as columns that a block supports. Otherwise
    * returns the reason.
@@ -110,7 +107,7 @@ object ColumnShuffleExchangeExec {
    */
   def insteadOf(
       shuffle: ShuffleExchangeExec,
-      child: SparkPlan): Either[String, ColumnShuffleExchangeExec] =
+      child: SparkPlan): Either[RowShuffleReason.Detailed, ColumnShuffleExchangeExec] =
     shuffle.outputPartitioning match {
       case byHash: HashPartitioning =>
         obstacle(byHash, child).toLeft(
@@ -120,18 +117,24 @@ object ColumnShuffleExchangeExec {
               child,
               shuffle.shuffleOrigin,
               shuffle.advisoryPartitionSize)))
-      case _ => Left(FromRows)
+      case _ => Left(RowShuffleReason.NoBatches.given)
     }
 
-  private def obstacle(byHash: HashPartitioning, child: SparkPlan): Option[String] = {
+  private def obstacle(
+      byHash: HashPartitioning,
+      child: SparkPlan): Option[RowShuffleReason.Detailed] = {
     // Spark inserts no transition between rows and columns below this exchange.
     def ofRows = child.find(n => !n.supportsColumnar && n.children.forall(_.supportsColumnar))
     def otherType = child.output.map(_.dataType).find(ColumnCell.kindOf(_).isEmpty)
-    if (!child.collectLeaves().forall(givesBatches)) Some(FromRows)
-    else if (ofRows.isDefined) Some(s"${ofRows.get.nodeName} below")
-    else if (otherType.isDefined) Some(s"${otherType.get.typeName} in a column")
-    else if (!fits(byHash.numPartitions, child.output.size)) Some("many partitions")
-    else None
+    if (!child.collectLeaves().forall(givesBatches)) {
+      Some(RowShuffleReason.NoBatches.given)
+    } else if (ofRows.isDefined) {
+      Some(RowShuffleReason.RowOperator(ofRows.get.nodeName))
+    } else if (otherType.isDefined) {
+      Some(RowShuffleReason.ColumnType(otherType.get.typeName))
+    } else {
+      limit(byHash.numPartitions, child.output.size, ByteOrder.nativeOrder)
+    }
   }
 
   /** Columns of other nodes may be on another device. */
@@ -142,13 +145,23 @@ object ColumnShuffleExchangeExec {
     case _ => false
   }
 
-  /** Each column of a block has some bytes that describe its encoding. */
-  private[skewext] def fits(partitions: Int, columns: Int): Boolean =
-    partitions.toLong * columns <= MostRuns &&
-      partitions <= BlockShuffleDependency.MostPartitions &&
+  /**
+   * The limit that an exchange of so many partitions exceeds, if any. Each column of a block has some
+   * bytes that describe its encoding.
+   */
+  private[skewext] def limit(
+      partitions: Int,
+      columns: Int,
+      order: ByteOrder): Option[RowShuffleReason.Detailed] =
+    if (partitions.toLong * math.max(1, columns) > MostRuns) {
+      Some(RowShuffleReason.ManyRuns(s"$columns columns, $partitions partitions"))
+    } else if (order != ByteOrder.LITTLE_ENDIAN) {
       // A row stores each value in a word, whose first bytes are the lowest ones only in this byte
       // order.
-      ByteOrder.nativeOrder == ByteOrder.LITTLE_ENDIAN
+      Some(RowShuffleReason.BigEndian.given)
+    } else {
+      None
+    }
 
   private val MostRuns = 16384
 }

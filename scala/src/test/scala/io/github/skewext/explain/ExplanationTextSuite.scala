@@ -1,5 +1,6 @@
 package io.github.skewext.explain
 
+import io.github.skewext.shuffle.RowShuffleReason
 import org.scalatest.funsuite.AnyFunSuite
 
 /** The text of explanations, without Spark. */
@@ -55,12 +56,20 @@ class ExplanationTextSuite extends AnyFunSuite {
           skew(ExplainedSkew.NotRun, "not yet").copy(operator = "SortMergeJoin"))),
       join(3, "no shuffle").copy(
         place = Place.Subquery,
-        execution = Some(Execution("merged", "none", 0, 0, 0, Seq("from rows"), 0)),
+        execution =
+          Some(Execution("merged", "none", 0, 0, 0, Seq(RowShuffleReason.NoBatches.text), 0)),
         skew = Seq(skew(ExplainedSkew.Ignored, "off"))),
       join(4, "in a command").copy(
         place = Place.Command,
-        execution =
-          Some(Execution("merged", "none", 2, 1, 1, Seq("from rows", "Coalesce below"), 1)))),
+        execution = Some(
+          Execution(
+            "merged",
+            "none",
+            2,
+            1,
+            1,
+            Seq(RowShuffleReason.NoBatches.text, "an operator below returns rows (Coalesce)"),
+            1)))),
     Seq(
       scan(1).copy(partitions = Some(2), advice = Some("Write it anew.")),
       scan(2).copy(place = Place.Cached)))
@@ -91,7 +100,7 @@ class ExplanationTextSuite extends AnyFunSuite {
     |  skew: not looked at: off
     |Join 4 (in a command): in a command
     |  asked for: one operator
-    |*  grouping: merged; exchanges: 2 (bulk rows 1, columnar 1; by row: Coalesce below); """ +
+    |*  grouping: merged; exchanges: 2 (bulk rows 1, columnar 1; by row: an operator below returns rows (Coalesce)); """ +
     """key sampling: 1
     |*  null keys: none
     |Scan 1: parquet t, 8 buckets by [a, b]

@@ -70,13 +70,13 @@ class ColumnExchangesSuite extends StoredTables {
       checkJoin(df)
       assert(exchanges(df).size === 5, df.queryExecution.executedPlan)
       assert(columns(df).size === 1 && bulk(df) === 4, df.queryExecution.executedPlan)
-      val why = exchanges(df).flatMap(_.getTagValue(BulkShuffleExchangeExec.WhyRows))
+      val why = exchanges(df).flatMap(RowShuffleReason.of(_))
       assert(
         why === Seq(
-          "Filter below",
-          "Project below",
-          "decimal(20,2) in a column",
-          "array in a column"))
+          RowShuffleReason.RowOperator("Filter"),
+          RowShuffleReason.RowOperator("Project"),
+          RowShuffleReason.ColumnType("decimal(20,2)"),
+          RowShuffleReason.ColumnType("array")))
       for (not <- Seq(
           SkewConf.SHUFFLE_ENABLED.key -> "false",
           "spark.sql.parquet.enableVectorizedReader" -> "false")) withSQLConf(not) {
@@ -221,6 +221,8 @@ class ColumnExchangesSuite extends StoredTables {
           val df = fullJoin("k")(cached, input(1))
           checkJoin(df)
           assert(columns(df).size === n, extra)
+          val why = exchanges(df).flatMap(RowShuffleReason.of(_)).map(_.reason)
+          assert(why === Seq.fill(2 - n)(RowShuffleReason.NotStable))
         } finally {
           cached.unpersist()
         }
@@ -233,6 +235,8 @@ class ColumnExchangesSuite extends StoredTables {
       val df = joined(2)
       df.queryExecution.executedPlan
       assert(columns(df).isEmpty && bulk(df) === 2, df.queryExecution.executedPlan)
+      val why = exchanges(df).flatMap(RowShuffleReason.of(_)).map(_.reason)
+      assert(why === Seq.fill(2)(RowShuffleReason.ManyRuns))
     }
     // Of two columns each.
     for ((partitions, byColumn) <- Seq("8192" -> 2, "8193" -> 0)) {

@@ -48,7 +48,8 @@ class OtherShuffleManagerSuite extends StoredTables {
         assert(others.map(_.getClass) === Seq(classOf[ShuffleExchangeExec]))
         val execution = explained(df).head
         assert((execution.columns, execution.bulk) === ((3, 0)))
-        assert(execution.byRow === Seq(TestShuffles.OtherManager.getSimpleName))
+        val why = RowShuffleReason.OtherManager(TestShuffles.OtherManager.getSimpleName)
+        assert(execution.byRow === Seq(why.text))
       }
     }
   }
