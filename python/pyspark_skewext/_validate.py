@@ -27,9 +27,11 @@ class Latest:
     by: Sequence[str | Column]
     ties: Sequence[str | Column] | None = None
 
-    def rows(self, keys: Sequence[str]) -> DataFrame:
-        """The newest row of each key."""
-        return engine_of(self.df.sparkSession).latest(LatestRows(self.df, keys, self.by, self.ties))
+    def rows(self, keys: Sequence[str], owner: str) -> DataFrame:
+        """The newest row of each key of the DataFrame, whose name in errors is given."""
+        by = checked_order(self.df, self.by, "by", owner)
+        ties = self.ties and checked_order(self.df, self.ties, "ties", owner)
+        return engine_of(self.df.sparkSession).latest(LatestRows(self.df, keys, by, ties))
 
 
 #: A DataFrame or the latest of one, alone or with its key columns if they differ from `on`.
@@ -50,6 +52,11 @@ class Input:
 def label(position: int) -> str:
     # As in the indicator column.
     return f"Input {position} (counting from 0)"
+
+
+def owner(position: int) -> str:
+    """The same within a sentence."""
+    return f"input {position} (counting from 0)"
 
 
 def side(position: int) -> str:
@@ -103,8 +110,8 @@ def latest_inputs(given: Sequence[Any], on: Any) -> tuple[list[Input], list[str]
     for position, (each, latest) in enumerate(zip(inputs, newest)):
         if latest is not None:
             # The engine would count from this input.
-            what = f"The key of input {position} (counting from 0)"
-            each.df = latest.rows(checked_columns(each.df, each.keys, what))
+            this = owner(position)
+            each.df = latest.rows(checked_columns(each.df, each.keys, "on", this), this)
     return inputs, names
 
 
@@ -130,11 +137,20 @@ def check_progress(progress: object) -> None:
         )
 
 
-def checked_suffixes(suffixes: Any) -> list[str | None] | None:
+def check_number(given: Sequence[Any], inputs: int, what: str) -> None:
+    """Refuse a list without exactly one entry for each input."""
+    if len(given) != inputs:
+        raise analysis_error(
+            f"{what} must have {inputs} entries, one for each input, not {len(given)}."
+        )
+
+
+def checked_suffixes(suffixes: Any, inputs: int) -> list[str | None] | None:
     if suffixes is None:
         return None
     expected = "suffixes must be a list with a string or None per input"
     check_type(suffixes, (list, tuple), expected)
+    check_number(suffixes, inputs, "suffixes")
     for position, suffix in enumerate(suffixes):
         expected = f"The suffix of input {position} (counting from 0) must be a string or None"
         check_type(suffix, (str, type(None)), expected)
@@ -156,20 +172,49 @@ def checked_frame(df: Any, what: str) -> None:
         raise analysis_error(f"{what} is a streaming DataFrame; only batch data will do.")
 
 
-def checked_columns(df: DataFrame, given: Any, what: str) -> list[str]:
-    """Return names as the columns have them; each exists once."""
-    names = _names(given, what)
+def checked_columns(df: DataFrame, given: Any, what: str, owner: str = "df") -> list[str]:
+    """Return names as the columns have them; each exists once.
+
+    `owner` is the name of the DataFrame in errors.
+    """
+    names = checked_names(df, given, what)
     same = same_name(df.sparkSession)
-    _refuse_repeated(names, same, what)
     resolved = []
     for name in names:
-        found = _found(df, name, same, f"{what} has the column {name!r}, which df does not have")
+        column = f"{what} has the column {name!r}, which {owner}"
+        found = _found(df, name, same, f"{column} does not have")
         if len(found) > 1:
-            raise analysis_error(
-                f"{what} has the column {name!r}, which df has {len(found)} times: rename them."
-            )
+            raise analysis_error(f"{column} has {len(found)} times: rename them.")
         resolved.append(found[0])
     return resolved
+
+
+def checked_names(df: DataFrame, given: Any, what: str) -> list[str]:
+    """Return a list of different names, which `df` may not have."""
+    names = _names(given, what)
+    _refuse_repeated(names, same_name(df.sparkSession), what)
+    return names
+
+
+def listed_order(given: Any, what: str) -> list[Any]:
+    """Return an order as a list of names and Columns, which may not exist."""
+    listed = [given] if isinstance(given, str) or _jvm.is_a(given, "Column") else given
+    expected = f"{what} must be the name of a column, a Column or a list of them"
+    check_type(listed, Sequence, expected)
+    if not listed:
+        raise value_error(f"{what} must not be empty: at least one column is needed.")
+    for each in listed:
+        if not _jvm.is_a(each, "Column"):
+            check_type(each, str, expected)
+    return list(listed)
+
+
+def checked_order(df: DataFrame, listed: Sequence[Any], what: str, owner: str) -> list[Any]:
+    """Return names as the columns have them, and Columns."""
+    return [
+        checked_columns(df, each, what, owner)[0] if isinstance(each, str) else each
+        for each in listed
+    ]
 
 
 def _split(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
@@ -20,8 +20,12 @@ from pyspark_skewext._validate import (
     checked_columns,
     checked_frame,
     checked_inputs,
+    checked_names,
+    checked_order,
     checked_suffixes,
     label,
+    listed_order,
+    owner,
 )
 
 if TYPE_CHECKING:
@@ -90,26 +94,26 @@ def asof(
     Returns
     -------
     AsOf
-        An argument for :func:`asof_join`.
+        An argument for :func:`asof_join`, which checks the names of columns.
     """
     checked_frame(df, "df")
     if not isinstance(allow_exact_matches, bool):
         found = type(allow_exact_matches).__name__
         raise type_error(f"allow_exact_matches must be True or False, not {found}.")
     check_type(time, str, "time must be the name of a column")
-    keys: Any = None
+    keys: Any = on
     if isinstance(on, Mapping):
-        keys = dict(zip(on, checked_columns(df, list(on.values()), "on")))
+        checked_names(df, list(on.values()), "on")
     elif on is not None:
-        keys = checked_columns(df, on, "on")
+        keys = checked_names(df, on, "on")
     return AsOf(
         df,
-        checked_columns(df, time, "time")[0],
+        time,
         keys,
         _one_of(_DIRECTIONS, direction, "direction"),
-        _tolerance(tolerance),
+        _tolerance(df, tolerance),
         allow_exact_matches,
-        _ties(df, ties),
+        None if ties is None else listed_order(ties, "ties"),
     )
 
 
@@ -184,6 +188,7 @@ def asof_join(
         raise value_error("asof_join needs at least one asof(df, time=...) after the spine.")
     for position, given in enumerate(versions, 1):
         check_type(given, AsOf, f"{label(position)} must be made by asof(df, time=...)")
+    versions = tuple(_found(each, owner(position)) for position, each in enumerate(versions, 1))
     keys, pairs = _spine_columns(spine, on), []
     for position, each in enumerate(versions, 1):
         names, table = keys, (each.df, each.on) if each.on else each.df
@@ -204,7 +209,7 @@ def asof_join(
         [each.allow_exact_matches for each in versions],
         [each.ties for each in versions],
         _one_of(_HOWS, how, "how"),
-        checked_suffixes(suffixes),
+        checked_suffixes(suffixes, len(versions) + 1),
     )
     return engine_of(spine.sparkSession).asof_join(call)
 
@@ -274,8 +279,23 @@ def latest(
     <BLANKLINE>
     """
     checked_frame(df, "df")
-    found = Latest(df, _order(df, by, "by"), _ties(df, ties))
-    return found if on is None else found.rows(checked_columns(df, on, "on"))
+    found = Latest(df, listed_order(by, "by"), None if ties is None else listed_order(ties, "ties"))
+    return found if on is None else found.rows(checked_columns(df, on, "on"), "df")
+
+
+def _found(table: AsOf, this: str) -> AsOf:
+    """The same table with the names of its columns as it has them."""
+    df, on = table.df, table.on
+    if isinstance(on, Mapping):
+        on = dict(zip(on, checked_columns(df, list(on.values()), "on", this)))
+    elif on is not None:
+        on = checked_columns(df, on, "on", this)
+    return replace(
+        table,
+        time=checked_columns(df, table.time, "time", this)[0],
+        on=on,
+        ties=table.ties and checked_order(df, table.ties, "ties", this),
+    )
 
 
 def _side(position: int, side: int) -> str:
@@ -294,7 +314,7 @@ def _one_of(known: Sequence[str], given: object, what: str) -> str:
     return str(given)
 
 
-def _tolerance(given: Any) -> Any:
+def _tolerance(df: DataFrame, given: Any) -> Any:
     given = plain(_duration(given))
     if isinstance(given, timedelta):
         # Spark subtracts whole days from a date as days, and other intervals as hours.
@@ -302,11 +322,25 @@ def _tolerance(given: Any) -> Any:
             return Interval(f"{given // timedelta(microseconds=1)} microseconds")
         return Interval(f"{min(given.days, _MOST_DAYS)} days")
     if isinstance(given, str):
-        return Interval(given)
+        return _interval(df, given)
     if given is not None and not _jvm.is_a(given, "Column"):
         expected = "tolerance must be a number, an interval like '7 days', a timedelta or a Column"
         check_type(given, (int, float, Decimal), expected)
     return given
+
+
+def _interval(df: DataFrame, words: str) -> Interval:
+    """An interval that Spark can read."""
+    from pyspark.errors import AnalysisException
+
+    interval = Interval(words)
+    try:
+        _ = df.sparkSession.sql(f"SELECT {interval.sql()}").schema
+    except AnalysisException:
+        raise value_error(
+            f"tolerance must be an interval like '7 days' or '1 month', not {words!r}."
+        ) from None
+    return interval
 
 
 def _duration(given: Any) -> Any:
@@ -322,23 +356,3 @@ def _duration(given: Any) -> Any:
             f"tolerance must be a duration in weeks, days, hours or smaller units, not {given!r}."
         )
     return found
-
-
-def _ties(df: DataFrame, given: Any) -> list[str | Column] | None:
-    return None if given is None else _order(df, given, "ties")
-
-
-def _order(df: DataFrame, given: Any, what: str) -> list[str | Column]:
-    """Names as the columns have them, and Columns."""
-    listed = [given] if isinstance(given, str) or _jvm.is_a(given, "Column") else given
-    expected = f"{what} must be the name of a column, a Column or a list of them"
-    check_type(listed, Sequence, expected)
-    if not listed:
-        raise value_error(f"{what} must not be empty: at least one column is needed.")
-    order = []
-    for each in listed:
-        if not _jvm.is_a(each, "Column"):
-            check_type(each, str, expected)
-            each = checked_columns(df, each, what)[0]
-        order.append(each)
-    return order

@@ -154,7 +154,7 @@ def multi_join(
         [each.keys for each in inputs],
         names,
         [role.value for role in roles_of(how, len(inputs))],
-        checked_suffixes(suffixes),
+        checked_suffixes(suffixes, len(inputs)),
         checked_indicator(indicator),
     )
     return engine_of(inputs[0].df.sparkSession).multi_join(call)

@@ -346,11 +346,26 @@ WRONG: list[tuple[type[PySparkException], str, Call]] = [
     (PySparkTypeError, "time must be the name of", lambda _, v: asof(v, time=["t"])),
     (
         AnalysisException,
-        "'tt', which df does not have; its columns are 'k', 't', 'v'",
-        lambda _, v: asof(v, time="tt"),
+        "time has the column 'tt', which input 2 (counting from 0) does not have; its columns are "
+        "'k', 't', 'v'",
+        lambda s, v: join_of(s, asof(v, time="t"), asof(v, time="tt")),
     ),
-    (AnalysisException, "on has the column 'x'", lambda _, v: asof(v, time="t", on="x")),
-    (AnalysisException, "on has the column 'x'", lambda _, v: asof(v, time="t", on={"k": "x"})),
+    *(
+        (
+            AnalysisException,
+            "on has the column 'x', which input 1 (counting from 0) does not have",
+            lambda s, v, on=on: join_of(s, asof(v, time="t", on=on)),
+        )
+        for on in ("x", {"k": "x"})
+    ),
+    *(
+        (
+            PySparkValueError,
+            f"tolerance must be an interval like '7 days' or '1 month', not {words!r}.",
+            lambda _, v, words=words: asof(v, time="t", tolerance=words),
+        )
+        for words in ("banana", "5", "")
+    ),
     (PySparkValueError, "on must not be empty", lambda _, v: asof(v, time="t", on={})),
     (PySparkValueError, "'nearest', not 'up'", lambda _, v: asof(v, time="t", direction="up")),
     (PySparkTypeError, "a Column, not list", lambda _, v: asof(v, time="t", tolerance=[1])),
@@ -362,7 +377,11 @@ WRONG: list[tuple[type[PySparkException], str, Call]] = [
     (PySparkTypeError, "must be True or", lambda _, v: asof(v, time="t", allow_exact_matches=1)),
     (PySparkValueError, "ties must not be empty", lambda _, v: asof(v, time="t", ties=[])),
     (PySparkTypeError, "ties must be the", lambda _, v: asof(v, time="t", ties=[["v"]])),
-    (AnalysisException, "ties has the column 'x'", lambda _, v: asof(v, time="t", ties="x")),
+    (
+        AnalysisException,
+        "ties has the column 'x', which input 1 (counting from 0) does not have",
+        lambda s, v: join_of(s, asof(v, time="t", ties="x")),
+    ),
     (PySparkTypeError, "spine must be a DataFrame", lambda s, v: join_of((s, "k"))),
     (PySparkValueError, "at least one asof(df, time=...)", lambda s, _: join_of(s)),
     (
@@ -398,7 +417,7 @@ WRONG: list[tuple[type[PySparkException], str, Call]] = [
     (AnalysisException, "suffixes=", lambda s, v: join_of(s, *[asof(v, time="t")] * 2)),
     (
         AnalysisException,
-        "There are 2 inputs, but suffixes for 1",
+        "suffixes must have 2 entries, one for each input, not 1.",
         lambda s, v: join_of(s, asof(v, time="t"), suffixes=[""]),
     ),
     (AnalysisException, "negative", lambda s, v: join_of(s, asof(v, time="t", tolerance=-1))),
@@ -407,6 +426,11 @@ WRONG: list[tuple[type[PySparkException], str, Call]] = [
         AnalysisException,
         "does not fit times of type",
         lambda s, v: join_of(s, asof(v, time="t", tolerance="1 day")),
+    ),
+    (
+        AnalysisException,
+        "of type INT, cannot be compared with the time 'v' of input 1",
+        lambda s, v: join_of(s, asof(v, time="v")),
     ),
     (
         AnalysisException,
@@ -435,12 +459,21 @@ WRONG: list[tuple[type[PySparkException], str, Call]] = [
         lambda _, v: join_of(v, asof(v, time="m"), time="t", suffixes=["", "_of"]),
     ),
     (PySparkTypeError, "by must be the name of a", lambda _, v: latest(v, "k", by=3)),
-    (AnalysisException, "by has the column 'x'", lambda _, v: latest(v, by="x")),
+    (
+        AnalysisException,
+        "by has the column 'x', which input 1 (counting from 0) does not have",
+        lambda s, v: multi_full_join(s, latest(v, by="x"), on="k"),
+    ),
+    (
+        AnalysisException,
+        "by has the column 'x', which df does not have",
+        lambda _, v: latest(v, "k", by="x"),
+    ),
     (AnalysisException, "on has the column 'x'", lambda _, v: latest(v, "x", by="t")),
     (AnalysisException, "cannot be ordered by column 'm'", lambda _, v: latest(v, "k", by="m")),
     (
         AnalysisException,
-        "The key of input 1 (counting from 0) has the column 'k', which df has 2 times",
+        "on has the column 'k', which input 1 (counting from 0) has 2 times",
         lambda s, v: multi_full_join(s, latest(v.select("k", "*"), by="t"), on="k"),
     ),
     (PySparkTypeError, "not Latest", lambda s, v: skewext.skew_join(s, latest(v, by="t"), "k")),
@@ -457,7 +490,9 @@ def test_bad_input(
         versions = versions.withColumn("m", sf.create_map("v", "v"))
     with pytest.raises(kind) as caught:
         call(spine, versions)
-    assert words in str(caught.value)
+    message = str(caught.value).partition("\n\nJVM stacktrace:")[0]
+    assert words in message
+    assert "\n" not in message.strip() and "Project [" not in message
 
 
 def test_descriptions_with_columns_can_be_compared(spark: SparkSession) -> None:

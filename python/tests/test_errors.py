@@ -220,8 +220,8 @@ def test_unknown_how(t1: DataFrame, t2: DataFrame) -> None:
 
 
 def test_roles(t1: DataFrame, t2: DataFrame) -> None:
-    words = "There are 2 inputs, but key columns for 2, roles for 3."
-    refused(AnalysisException, words, t1, t2, on="k", how=["required"] * 3)
+    words = "how must have 2 entries, one for each input, not 3."
+    assert words == refused(AnalysisException, words, t1, t2, on="k", how=["required"] * 3)
     refused(
         PySparkValueError, "Unknown role 'maybe' for", t1, t2, on="k", how=["required", "maybe"]
     )
@@ -230,8 +230,8 @@ def test_roles(t1: DataFrame, t2: DataFrame) -> None:
 
 
 def test_suffixes(t1: DataFrame, t2: DataFrame) -> None:
-    words = "There are 2 inputs, but key columns for 2, roles for 2 and suffixes for 1."
-    refused(AnalysisException, words, t1, t2, on="k", suffixes=["_a"])
+    words = "suffixes must have 2 entries, one for each input, not 1."
+    assert words == refused(AnalysisException, words, t1, t2, on="k", suffixes=["_a"])
     refused(PySparkTypeError, "not str", t1, t2, on="k", suffixes="_a")
     refused(PySparkTypeError, "suffix of input 1", t1, t2, on="k", suffixes=["_a", 3])
 

@@ -3,7 +3,7 @@ package io.github.skewext
 import java.util.{Collections, WeakHashMap}
 
 import io.github.skewext.asof.{BoundAsOfTimes, DropGroupLimits, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteRowNumbers, RewriteSparkAsOfJoins, SelectAsOfColumns}
-import io.github.skewext.bucket.{BucketedScanRules, MergeSortedFiles, PruneBuckets, PruneBucketsByKeys}
+import io.github.skewext.bucket.{BucketedScanRules, MergeSortedFiles, PruneBuckets, PruneBucketsByKeys, ShuffleWrongBuckets}
 import io.github.skewext.function.{KeepCommonTables, TableFunctions}
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
 import io.github.skewext.join.probe.{PlanShuffledJoins, SeparateInputs}
@@ -126,7 +126,7 @@ object SkewExtensions {
   }
 
   private val rulesOfPrunedTables: Rule[LogicalPlan] =
-    new LogicalJoinRules(Seq(linked(ListFilesOnce)), Nil)
+    new LogicalJoinRules(Seq(linked(ListFilesOnce), linked(ShuffleWrongBuckets)), Nil)
 
   /**
    * For a session that registered late. It calls skewext's joins by name, and Spark's joins stay.
@@ -134,7 +134,8 @@ object SkewExtensions {
    */
   private val lateOptimizerRules: Rule[LogicalPlan] =
     new LogicalJoinRules(
-      rulesOfOwnNodes ++ Seq(linked(MarkWrittenJoins), linked(ListFilesOnce)),
+      rulesOfOwnNodes ++
+        Seq(linked(MarkWrittenJoins), linked(ListFilesOnce), linked(ShuffleWrongBuckets)),
       rulesOfOwnNodes)
 
   private val rulesBeforeExchanges: Rule[SparkPlan] =

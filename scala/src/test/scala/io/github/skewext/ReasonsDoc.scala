@@ -4,6 +4,7 @@ import io.github.skewext.bucket.{BucketReason, SortedFileMergeReason}
 import io.github.skewext.join.probe.ProbeReason
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.rules.{Reason, Reasons}
+import io.github.skewext.shuffle.RowShuffleReason
 import io.github.skewext.skew.SkewReason
 import io.github.skewext.technique.TechniqueReason
 
@@ -38,7 +39,8 @@ object ReasonsDoc extends GeneratedPage("the reasons in the code") {
     "skew" -> table(SkewReason),
     "technique" -> table(TechniqueReason),
     "merge" -> table(SortedFileMergeReason),
-    "buckets" -> table(BucketReason))
+    "buckets" -> table(BucketReason),
+    "row shuffle" -> table(RowShuffleReason))
 
   private def table(reasons: Reasons[_ <: Reason]): String =
     (Seq("| Reason | What it means, what to do |", "|---|---|") ++ reasons.all.map { reason =>

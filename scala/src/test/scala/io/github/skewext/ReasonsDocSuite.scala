@@ -4,6 +4,7 @@ import io.github.skewext.bucket.{BucketReason, SortedFileMergeReason}
 import io.github.skewext.join.probe.ProbeReason
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.rules.{Reason, Reasons}
+import io.github.skewext.shuffle.RowShuffleReason
 import io.github.skewext.skew.SkewReason
 import io.github.skewext.technique.TechniqueReason
 import org.scalatest.funsuite.AnyFunSuite
@@ -24,7 +25,8 @@ class ReasonsDocSuite extends AnyFunSuite {
       RewriteReason,
       SortedFileMergeReason,
       TechniqueReason,
-      BucketReason).foreach { reasons =>
+      BucketReason,
+      RowShuffleReason).foreach { reasons =>
       assert(reasons.all.nonEmpty && reasons.all.toSet[AnyRef] === declaredIn(reasons))
     }
   }
@@ -37,7 +39,8 @@ class ReasonsDocSuite extends AnyFunSuite {
       "skew" -> SkewReason.all.map(_.text),
       "merge" -> SortedFileMergeReason.all.map(_.text),
       "technique" -> TechniqueReason.all.map(_.text),
-      "buckets" -> BucketReason.all.map(_.text))
+      "buckets" -> BucketReason.all.map(_.text),
+      "row shuffle" -> RowShuffleReason.all.map(_.text))
     for ((name, reasons) <- texts; reason <- reasons) {
       val rows = tables(name).split("\n").filter(_.startsWith(s"| $reason | "))
       assert(rows.length === 1, reason)
@@ -61,6 +64,8 @@ class ReasonsDocSuite extends AnyFunSuite {
       "<!-- reasons: merge -->",
       "<!-- end of reasons -->",
       "<!-- reasons: buckets -->",
+      "<!-- end of reasons -->",
+      "<!-- reasons: row shuffle -->",
       "<!-- end of reasons -->",
       "c").mkString("\n")
     val written = ReasonsDoc.withTables(page)

@@ -22,7 +22,8 @@ private[asof] class AsOfColumns(session: SparkSession) {
       try session.sessionState.executePlan(project).analyzed
       catch {
         case e: AnalysisException =>
-          throw SqlInternals.analysisError(s"$problem: ${e.getMessage}", Some(e))
+          // The whole message has the plan, whose columns the user does not know.
+          throw SqlInternals.analysisError(s"$problem: ${e.getSimpleMessage}", Some(e))
       }
     analyzed match {
       case Project(Seq(Alias(e, _)), _: LocalRelation)

@@ -55,7 +55,7 @@ private[skewext] class AsOfJoinBuilder(
     }
     if (tables.isEmpty) fail("An as-of join needs at least one table of versions, got none.")
     suffixes.filter(_.size != tables.size + 1).foreach { given =>
-      fail(s"There are ${tables.size + 1} inputs, but suffixes for ${given.size}.")
+      fail(s"suffixes must have ${tables.size + 1} entries, one for each input, not ${given.size}.")
     }
     BatchInputs.check(spine +: tables.map(_.plan), "an as-of join")
     val separated = NewIds.separated(inputs)
@@ -168,12 +168,16 @@ private[skewext] class AsOfJoinBuilder(
       s"The time '$spineTime' of the spine, of type ${ofSpine.dataType.sql}, cannot be " +
         s"compared with the time '${tables(i).time}' of input ${i + 1} (counting from 0), of type " +
         own.dataType.sql
+    // Spark would read the strings as values of the other type, and as null if they are none.
+    if (isString(ofSpine) != isString(own)) fail(s"$problem. Cast one of them to the other type.")
     columns.resolved(Seq(ofSpine, own), LessThanOrEqual(own, ofSpine), problem) match {
       case LessThanOrEqual(left, right) if KeyTypes.canBeKey(right.dataType) =>
         (KeyTypes.comparable(right), KeyTypes.comparable(left))
       case _ => fail(s"$problem.")
     }
   }
+
+  private def isString(time: Attribute): Boolean = time.dataType.isInstanceOf[StringType]
 
   /** Conditions for a version before the row of the spine, or after it, or both. */
   private def bounds(
@@ -213,6 +217,7 @@ private[skewext] class AsOfJoinBuilder(
         .flatMap(AsOfTolerance.dates(_, at, value))
         .map(_.map(resolved))
         .orElse(AsOfTolerance.decimals(spineAt, at, value))
+        .orElse(AsOfTolerance.floating(spineAt, at, value))
         .getOrElse(Seq(
           resolved(LessThanOrEqual(Subtract(spineAt, value, EvalMode.ANSI), at)),
           resolved(GreaterThanOrEqual(Add(spineAt, value, EvalMode.ANSI), at))))

@@ -27,11 +27,11 @@ private[asof] object AsOfTolerance {
     case _ => false
   }
 
-  def isNaN(tolerance: Literal): Boolean = floating(tolerance).exists(_.isNaN)
+  def isNaN(tolerance: Literal): Boolean = numberOf(tolerance).exists(_.isNaN)
 
-  def isInfinite(tolerance: Literal): Boolean = floating(tolerance).exists(_.isInfinite)
+  def isInfinite(tolerance: Literal): Boolean = numberOf(tolerance).exists(_.isInfinite)
 
-  private def floating(tolerance: Literal): Option[Double] = tolerance.value match {
+  private def numberOf(tolerance: Literal): Option[Double] = tolerance.value match {
     case number: Double => Some(number)
     case number: Float => Some(number.toDouble)
     case _ => None
@@ -115,6 +115,38 @@ private[asof] object AsOfTolerance {
           GreaterThanOrEqual(moved(distance), Cast(time, wide)))
       }
     }
+
+  /**
+   * The conditions on a version before and after a row of the spine, for floating-point times: the
+   * distance, in the type of the times, is at most the tolerance, as in pandas and Polars. A sum of a
+   * time and the tolerance is rounded differently. It gives a second condition, which is a bound for
+   * one time of the spine, see [[BoundAsOfTimes]]. None for other types, and empty if no finite
+   * distance is larger.
+   */
+  def floating(
+      spineTime: Expression,
+      time: Expression,
+      tolerance: Literal): Option[Seq[Expression]] = (time.dataType, tolerance.dataType) match {
+    case (of @ (FloatType | DoubleType), _: NumericType) =>
+      val distance = Literal(Cast(tolerance, of, ansiEnabled = false).eval(), of)
+      // If a rounded distance is at most the tolerance, the exact one is at most the next number.
+      val wide = distance.value match {
+        case d: Double => Literal(Math.nextUp(Math.nextUp(d)), of)
+        case f: Float => Literal(Math.nextUp(Math.nextUp(f)), of)
+      }
+      // Two infinite times have no distance, but are equal.
+      def isNear(later: Expression, earlier: Expression) =
+        Or(EqualTo(later, earlier), LessThanOrEqual(Subtract(later, earlier), distance))
+      if (isInfinite(distance)) Some(Nil)
+      else if (isInfinite(wide)) Some(Seq(isNear(spineTime, time), isNear(time, spineTime)))
+      else {
+        Some(
+          Seq(
+            And(LessThanOrEqual(Subtract(spineTime, wide), time), isNear(spineTime, time)),
+            And(GreaterThanOrEqual(Add(spineTime, wide), time), isNear(time, spineTime))))
+      }
+    case _ => None
+  }
 
   private def scaleOf(time: DataType, tolerance: DataType): Option[Int] = (time, tolerance) match {
     case (decimal: DecimalType, _) => Some(decimal.scale)

@@ -148,6 +148,8 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
      * joins give none: they may wrap around where a difference overflows.
      */
     def within(condition: Expression): Option[(Expression, Expression)] = condition match {
+      case Coalesce(Seq(TryEval(And(bound: BinaryComparison, _)), otherwise)) =>
+        within(Coalesce(Seq(TryEval(bound), otherwise)))
       case Coalesce(Seq(TryEval(comparison: BinaryComparison), _))
           if comparison.left.references.subsetOf(AttributeSet(ofSpine)) =>
         val bound = comparison.left.transformUp {

@@ -1,5 +1,6 @@
 package io.github.skewext.bucket
 
+import io.github.skewext.bucket.files.FileBuckets
 import io.github.skewext.rules.{Reason, TaggedReasons}
 
 import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
@@ -34,8 +35,25 @@ object BucketReason extends TaggedReasons[BucketReason]("skewext.bucketsNotPrune
     "the filters allow too many values of the bucket columns",
     "Nothing to do: so many values are in nearly all buckets.")
 
+  val OtherBuckets = reason(
+    "the table declares other buckets than those of a file",
+    "The table was created over files that were written with another number of buckets, or by other " +
+      "columns. Write the table again. Joins that Spark plans by its buckets return wrong rows.")
+
+  val UnknownBuckets = reason(
+    "it is not known whether the files have the buckets that the table declares",
+    "Pruning is only safe if they do, so rows of a few files of each write are checked. Write the " +
+      "table again if there are many writes: write_bucketed creates one file per bucket.")
+
   val SwitchedOff =
     reason("spark.skewext.bucket.pruning.enabled is false", "Set it to true for this query.")
+
+  /** Why the definition of a table prunes nothing, if its files do not prove it. */
+  def ofFiles(check: FileBuckets.Check): Option[Detailed] = check match {
+    case FileBuckets.Proven => None
+    case FileBuckets.Wrong(file) => Some(OtherBuckets(file))
+    case FileBuckets.Unknown(why) => Some(UnknownBuckets(why))
+  }
 
   private val joinKeys = TreeNodeTag[Unit]("skewext.bucketsOfJoinKeys")
 

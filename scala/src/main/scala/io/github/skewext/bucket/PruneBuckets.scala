@@ -1,15 +1,19 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.bucket.files.{BucketedScan, StoredValues}
+import io.github.skewext.bucket.files.{BucketFiles, BucketedScan, StoredValues}
 import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.catalog.BucketSpec
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
+import org.apache.spark.util.collection.BitSet
 
 /**
  * Prunes the buckets of scans of bucketed tables by filters. Spark does so for tables with one
  * bucket column; this rule adds to the buckets that Spark has already pruned.
+ *
+ * The files must prove the buckets that the table declares (`FileBuckets`), as Spark's rows do not
+ * depend on them here.
  *
  * The scan selects files by the bucket in their names. So buckets are also pruned if Spark does not
  * read the table by bucket, such as in a query with filters only.
@@ -44,13 +48,24 @@ object PruneBuckets extends Rule[SparkPlan] {
           }
       }
     }
-    found match {
-      case Right(buckets) =>
+    found.flatMap(restricted(scan, spec, _)) match {
+      case Right(pruned) =>
         BucketReason.clear(scan)
-        BucketedScan.restrict(scan, spec, buckets)
+        pruned
       case Left(reason) =>
         BucketReason.set(scan, reason)
         scan
     }
+  }
+
+  /** The scan without other buckets, or the reason why its files do not prove that it may be. */
+  private[bucket] def restricted(
+      scan: FileSourceScanExec,
+      spec: BucketSpec,
+      buckets: BitSet): Either[BucketReason.Detailed, FileSourceScanExec] = {
+    val pruned = BucketedScan.restrict(scan, spec, buckets)
+    // Spark itself prunes by one bucket column.
+    if (pruned eq scan) Right(scan)
+    else BucketReason.ofFiles(BucketFiles.check(scan)).toLeft(pruned)
   }
 }

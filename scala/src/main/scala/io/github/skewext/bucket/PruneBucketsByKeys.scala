@@ -5,7 +5,7 @@ import io.github.skewext.rules.SkewConf
 import io.github.skewext.stable.{ComparedByBytes, MadeOf}
 
 import org.apache.spark.sql.catalyst.catalog.BucketSpec
-import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.catalyst.plans.{InnerLike, LeftSemi}
@@ -83,9 +83,16 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
         values,
         spec.numBuckets,
         conf.getConf(SkewConf.BUCKET_PRUNING_MAX_VALUES))
-    } yield BucketedScan.restrict(scan, spec, buckets)
-    restricted.filter(_ ne scan).foreach(BucketReason.setByJoinKeys(_))
-    restricted.getOrElse(scan)
+    } yield PruneBuckets.restricted(scan, spec, buckets)
+    restricted match {
+      case Some(Right(pruned)) =>
+        if (pruned ne scan) BucketReason.setByJoinKeys(pruned)
+        pruned
+      case Some(Left(reason)) =>
+        BucketReason.set(scan, reason)
+        scan
+      case None => scan
+    }
   }
 
   /** A bucket column among the join's keys: the position of the key, and the type of the column. */

@@ -3,7 +3,9 @@ package io.github.skewext.explain
 import io.github.skewext.asof.MultiAsOfJoin
 import io.github.skewext.asof.exec.{AsOfOperator, BroadcastAsOfJoinExec, LatestRowsExec}
 
+import org.apache.spark.sql.catalyst.expressions.{Cast, Expression}
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.types.{DateType, TimestampNTZType, TimestampType}
 
 /** Descriptions of as-of joins, and of the latest rows of keys. */
 private[skewext] object ExplainedAsOf {
@@ -16,13 +18,13 @@ private[skewext] object ExplainedAsOf {
     case join: AsOfOperator =>
       val isBroadcast = join.isInstanceOf[BroadcastAsOfJoinExec]
       val tables = join.times.tail.zip(join.matches).map { case (time, how) =>
-        s"${ExplainedInputs.sql(time)} $how"
+        s"${timeOf(time)} $how"
       }
       val kind = if (isBroadcast) "broadcast table" else "table"
       val number = s"${tables.size} $kind${if (tables.size == 1) "" else "s"}"
       val title = s"${if (join.inner) "inner" else "left"} as-of join with $number on " +
         s"${listed(join.keys.head.map(ExplainedInputs.sql))} at " +
-        s"${ExplainedInputs.sql(join.times.head)}: ${tables.mkString("; ")}"
+        s"${timeOf(join.times.head)}: ${tables.mkString("; ")}"
       val grouping =
         if (join.groupsByHash) "hash, and a sort of each key by time" else "sort by key and time"
       val nullKeys = if (isBroadcast) "not shuffled" else ExplainedNullKeys.OneTask
@@ -47,6 +49,13 @@ private[skewext] object ExplainedAsOf {
         key = join.keys(input.position).map(ExplainedInputs.sql))
     case latest: LatestRowsExec => input.copy(key = latest.keys.map(ExplainedInputs.sql))
     case _ => input
+  }
+
+  /** A date beside a timestamp matches rows of its own day, which may know less than the version. */
+  private def timeOf(time: Expression): String = time match {
+    case Cast(date, TimestampType | TimestampNTZType, _, _) if date.dataType == DateType =>
+      s"${ExplainedInputs.sql(date)} (a date, compared as midnight at its beginning)"
+    case _ => ExplainedInputs.sql(time)
   }
 
   private def listed(names: Seq[String]): String = names.mkString("[", ", ", "]")

@@ -2,7 +2,7 @@ package io.github.skewext.explain
 
 import io.github.skewext.join.exec.{MultiFullJoinExec, MultiJoinExec}
 import io.github.skewext.rules.SkewConf
-import io.github.skewext.shuffle.ColumnShuffleExchangeExec
+import io.github.skewext.shuffle.{ColumnShuffleExchangeExec, RowShuffleReason}
 import io.github.skewext.skew.exec.KeySketchExec
 
 import org.apache.spark.sql.execution.SparkPlan
@@ -22,7 +22,7 @@ private[skewext] object ExplainedExecution {
       nullKeys,
       exchanges = exchanges.size,
       columns = exchanges.count(_.isInstanceOf[ColumnShuffleExchangeExec]),
-      byRow = exchanges.flatMap(_.getTagValue(ColumnShuffleExchangeExec.WhyRows)).distinct,
+      byRow = exchanges.flatMap(RowShuffleReason.of(_)).map(_.text).distinct,
       counted = exchanges.count(_.children.exists(isSampled)))
   }
 

@@ -70,12 +70,9 @@ private[skewext] class MultiFullJoinBuilder(
     OutputNames.repeated(keyNames).foreach { name =>
       fail(s"The list of key columns contains '$name' twice.")
     }
-    if (keys.size != inputs.size || roles.size != inputs.size ||
-      suffixes.exists(_.size != inputs.size)) {
-      fail(
-        s"There are ${inputs.size} inputs, but key columns for ${keys.size}, roles for " +
-          s"${roles.size}${suffixes.map(s => s" and suffixes for ${s.size}").getOrElse("")}.")
-    }
+    checkNumber("keys", keys)
+    checkNumber("roles", roles)
+    suffixes.foreach(checkNumber("suffixes", _))
     keys.zipWithIndex.foreach { case (names, i) =>
       if (names.size != keyNames.size) {
         fail(
@@ -88,6 +85,11 @@ private[skewext] class MultiFullJoinBuilder(
     }
     BatchInputs.check(inputs, "a multi-way join")
   }
+
+  private def checkNumber(argument: String, values: Seq[_]): Unit =
+    if (values.size != inputs.size) {
+      fail(s"$argument must have ${inputs.size} entries, one for each input, not ${values.size}.")
+    }
 
   /**
    * Casts the keys of an input to their common types. A column that is several keys becomes several

@@ -41,15 +41,49 @@ final class AppendedColumn(dataType: DataType) {
 
   private[this] val shared = new SharedStrings(bytes)
 
-  def append(column: ColumnVector, from: Int, rows: Int): Unit = {
+  /**
+   * Appends at least one row, and at most so many. Fewer are appended if their strings have more than
+   * `mostBytes` bytes. These are not copied, as their lengths are read first.
+   *
+   * @return the number of rows that were appended
+   */
+  def append(column: ColumnVector, from: Int, rows: Int, mostBytes: Int = Int.MaxValue): Int = {
     if (count + rows > words.length) {
       words = Arrays.copyOf(words, math.max(count + rows, 2 * words.length))
     }
     if (column.hasNull) hasNulls = true
     if (hasNulls && nulls.length < count + rows) nulls = Arrays.copyOf(nulls, words.length)
     lastBytes = bytes.size
-    if (isBytes) appendBytes(column, from, rows) else appendWords(column, from, rows)
-    count += rows
+    val appended =
+      if (isBytes) {
+        appendBytes(column, from, rows, mostBytes)
+      } else {
+        appendWords(column, from, rows)
+        rows
+      }
+    count += appended
+    appended
+  }
+
+  /** Removes the last ones of the rows that were appended last. */
+  def removeLast(rows: Int): Unit = {
+    val kept = count - rows
+    if (isBytes) {
+      var removed = 0
+      var i = kept
+      while (i < count) {
+        val length = words(i).toInt
+        removed += length
+        lastRowBytes -= roundNumberOfBytesToNearestWord(length)
+        i += 1
+      }
+      numBytes -= removed
+      // Shared bytes may be those of other rows.
+      if (!sharesBytes) bytes.size -= removed
+    }
+    // A later batch without nulls does not write them.
+    if (hasNulls) Arrays.fill(nulls, kept, count, 0)
+    count = kept
   }
 
   private def appendWords(column: ColumnVector, from: Int, rows: Int): Unit = column match {
@@ -66,40 +100,47 @@ final class AppendedColumn(dataType: DataType) {
     case _ => ColumnCell.words(kind, dataType, column, from, rows, words, count)
   }
 
-  private def appendBytes(column: ColumnVector, from: Int, rows: Int): Unit = {
-    val hasStarts = column match {
+  private def appendBytes(column: ColumnVector, from: Int, rows: Int, mostBytes: Int): Int = {
+    var hasStarts = false
+    var appended = 0
+    column match {
       case ofRows: RowColumn =>
+        // They fit on a page, or it is one row.
         ofRows.copyStrings(from, rows, words, nulls, count, bytes)
-        false
-      case vector: WritableColumnVector
-          if vector.hasDictionary && appendShared(vector, from, rows) =>
-        true
-      case vector: WritableColumnVector
-          if !vector.hasNull && !vector.hasDictionary && appendAtOnce(vector, from, rows) =>
-        false
+        appended = rows
+      case vector: WritableColumnVector if vector.hasDictionary =>
+        appended = appendShared(vector, from, rows, mostBytes)
+        hasStarts = appended > 0
+      case vector: WritableColumnVector if !vector.hasNull =>
+        appended = appendAtOnce(vector, from, rows, mostBytes)
       case _ =>
-        appendEach(column, from, rows)
-        false
     }
-    if (sharesBytes && !hasStarts) noteStarts(count, rows, lastBytes)
+    if (appended == 0) appended = appendEach(column, from, rows, mostBytes)
+    if (sharesBytes && !hasStarts) noteStarts(count, appended, lastBytes)
     lastRowBytes = 0
     var sum = numBytes.toLong
     var i = count
-    while (i < count + rows) {
+    while (i < count + appended) {
       val length = words(i).toInt
       sum += length
       lastRowBytes += roundNumberOfBytesToNearestWord(length)
       i += 1
     }
     numBytes = ByteBuilder.checked(sum)
+    appended
   }
 
   /**
-   * Appends strings of a dictionary without a copy of each. Returns false if the dictionary is not
-   * known.
+   * Appends strings of a dictionary without a copy of each. Returns the number of rows, 0 if the
+   * dictionary is not known. Each row counts with all bytes of its string: its block has a copy.
    */
-  private def appendShared(vector: WritableColumnVector, from: Int, rows: Int): Boolean = {
+  private def appendShared(
+      vector: WritableColumnVector,
+      from: Int,
+      rows: Int,
+      mostBytes: Int): Int = {
     val dictionary = SharedStrings.dictionaryOf(vector)
+    var i = 0
     if (dictionary != null) {
       if (!sharesBytes) {
         sharesBytes = true
@@ -110,7 +151,7 @@ final class AppendedColumn(dataType: DataType) {
       val ids = vector.getDictionaryIds
       val mayBeNull = vector.hasNull
       val (words, starts, at) = (this.words, this.starts, count)
-      var i = 0
+      var left = mostBytes.toLong
       while (i < rows) {
         val isNull = mayBeNull && vector.isNullAt(from + i)
         if (mayBeNull) nulls(at + i) = if (isNull) 1 else 0
@@ -121,11 +162,13 @@ final class AppendedColumn(dataType: DataType) {
           val id = ids.getDictId(from + i)
           starts(at + i) = shared.find(id, vector, from + i)
           words(at + i) = shared.lengthOf(id)
+          left -= words(at + i)
+          if (left < 0 && i > 0) return i
         }
         i += 1
       }
     }
-    dictionary != null
+    i
   }
 
   /** Stores the starts of strings that follow one another. */
@@ -145,29 +188,39 @@ final class AppendedColumn(dataType: DataType) {
 
   /**
    * Copies all strings at once if they are adjacent in the vector, as file readers leave them.
-   * Returns false if they are not.
+   * Returns the number of rows, 0 if they are not.
    */
-  private def appendAtOnce(vector: WritableColumnVector, from: Int, rows: Int): Boolean = {
+  private def appendAtOnce(
+      vector: WritableColumnVector,
+      from: Int,
+      rows: Int,
+      mostBytes: Int): Int = {
     val words = this.words
     val first = vector.getArrayOffset(from)
+    val most = first + mostBytes.toLong
     var next = first
     var i = 0
-    while (i < rows) {
-      if (vector.getArrayOffset(from + i) != next) return false
+    while (i < rows && (next <= most || i == 0)) {
+      if (vector.getArrayOffset(from + i) != next) return 0
       val length = vector.getArrayLength(from + i)
       words(count + i) = length
       next += length
       i += 1
     }
+    if (next > most && i > 1) {
+      i -= 1
+      next -= words(count + i).toInt
+    }
     val all = vector.arrayData().getByteBuffer(first, next - first)
     val begin = Platform.BYTE_ARRAY_OFFSET.toLong + all.arrayOffset + all.position()
     bytes.put(all.array, begin, next - first)
-    true
+    i
   }
 
-  private def appendEach(column: ColumnVector, from: Int, rows: Int): Unit = {
+  private def appendEach(column: ColumnVector, from: Int, rows: Int, mostBytes: Int): Int = {
     val isString = ColumnCell.isString(kind)
     val mayBeNull = column.hasNull
+    val most = bytes.size + mostBytes.toLong
     var i = 0
     while (i < rows) {
       val isNull = mayBeNull && column.isNullAt(from + i)
@@ -177,21 +230,24 @@ final class AppendedColumn(dataType: DataType) {
         words(count + i) = 0
       } else if (isString) {
         val string = column.getUTF8String(from + i)
+        if (before + string.numBytes.toLong > most && i > 0) return i
         bytes.put(string.getBaseObject, string.getBaseOffset, string.numBytes)
       } else {
         val binary = column.getBinary(from + i)
+        if (before + binary.length.toLong > most && i > 0) return i
         bytes.put(binary, Platform.BYTE_ARRAY_OFFSET.toLong, binary.length)
       }
       words(count + i) = bytes.size - before
       i += 1
     }
+    i
   }
 
   def clear(): Unit = {
     if (hasNulls) Arrays.fill(nulls, 0)
     hasNulls = false
     count = 0
-    bytes.size = 0
+    bytes.clear()
     numBytes = 0
     if (sharesBytes) shared.forget()
     sharesBytes = false

@@ -25,8 +25,11 @@ object BulkExchanges extends Rule[SparkPlan] {
 
   private def bulk(input: SparkPlan): SparkPlan = input match {
     case shuffle: ShuffleExchangeExec =>
-      val columns = ShuffleService.whyNoExchanges.toLeft(()).flatMap(_ => byColumnInstead(shuffle))
-      columns.left.foreach(shuffle.setTagValue(ColumnShuffleExchangeExec.WhyRows, _))
+      val columns = ShuffleService.whyNoExchanges
+        .map(RowShuffleReason.Plugins(_))
+        .toLeft(())
+        .flatMap(_ => byColumnInstead(shuffle))
+      columns.left.foreach(RowShuffleReason.set(shuffle, _))
       columns.getOrElse(shuffle)
     case other => other
   }
@@ -35,13 +38,17 @@ object BulkExchanges extends Rule[SparkPlan] {
    * Spark 4 can compare checksums of the rows that a task writes again, and has none for blocks. If
    * it does, a columnar shuffle requires stable rows.
    */
-  private def byColumnInstead(shuffle: ShuffleExchangeExec) =
+  private def byColumnInstead(
+      shuffle: ShuffleExchangeExec): Either[RowShuffleReason.Detailed, SparkPlan] =
+   */
+  private def byColumnInstead(
+      shuffle: ShuffleExchangeExec): Either[RowShuffleReason.Detailed, SparkPlan] =
     for {
       columns <- ColumnShuffleExchangeExec.insteadOf(shuffle, byColumn(shuffle.child))
       _ <- Either.cond(
         !comparesRows || StableRows.areIn(shuffle.child),
         (),
-        "rows that may be others when read again")
+        RowShuffleReason.NotStable.given)
     } yield columns
 
   private def comparesRows: Boolean =

@@ -17,6 +17,12 @@ final class ByteBuilder(initial: Int) {
       array = java.util.Arrays.copyOf(array, RowBytes.grown(needed))
     }
 
+  /** Removes all bytes. It keeps the array, unless that was made for unusually long values. */
+  def clear(): Unit = {
+    size = 0
+    if (array.length > ByteBuilder.MostKept) array = Array.emptyByteArray
+  }
+
   def copy(): ByteBuilder = {
     val copied = new ByteBuilder(size)
     copied.put(array, Platform.BYTE_ARRAY_OFFSET, size)
@@ -49,6 +55,9 @@ final class ByteBuilder(initial: Int) {
 }
 
 object ByteBuilder {
+
+  /** Arrays for values of usual lengths have at most so many bytes. */
+  val MostKept: Int = 32 << 20
 
   /** A size, if an array can have it. */
   def checked(size: Long): Int = {

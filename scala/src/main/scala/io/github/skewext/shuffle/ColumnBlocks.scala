@@ -29,7 +29,6 @@ private final class ColumnBlocks(
 
   private[this] var batch: ColumnarBatch = _
   private[this] var batchRow = 0
-  private[this] var rowsAtOnce = 1
   private[this] var blocks: Iterator[(Int, Int, ByteBuilder)] = Iterator.empty
 
   override def hasNext: Boolean = {
@@ -47,15 +46,10 @@ private final class ColumnBlocks(
   private def fill(): Unit = {
     var isFull = false
     while (!isFull && hasBatch) {
-      val until = math.min(batch.numRows, batchRow + rowsAtOnce)
-      val before = runs.size
-      runs.add(batch, batchRow, until)
-      batchRow = until
+      val until = math.min(batch.numRows, batchRow + ColumnBlocks.ManyRows)
       // A batch may have any size, and needs more bytes here: it stores the strings of a
       // dictionary, or a constant, once.
-      rowsAtOnce =
-        if (runs.size - before > ColumnBlocks.AtOnce) math.max(1, rowsAtOnce / 2)
-        else math.min(ColumnBlocks.ManyRows, 2 * rowsAtOnce)
+      batchRow += runs.add(batch, batchRow, until, ColumnBlocks.AtOnce)
       // The rows just added are in memory in any case. The factor is 2 because arrays grow in
       // advance, and blocks are a copy. A request takes the lock of all tasks, so there are few.
       val wanted = (2 * runs.size + forWriter) / ColumnBlocks.Reserved + 1
@@ -94,8 +88,8 @@ private object ColumnBlocks {
   /** Memory is reserved in steps of so many bytes. */
   private val Reserved = 256L << 10
 
-  // Rows and bytes of a batch that are added before the next check of the memory. The first step
-  // has one row, because values may have any size.
+  // Rows of a batch, and bytes of one column of them, that are added before the next check of the
+  // memory. A single row may have more bytes.
   private val ManyRows = 128
-  private val AtOnce = 1L << 20
+  private val AtOnce = 1 << 20
 }

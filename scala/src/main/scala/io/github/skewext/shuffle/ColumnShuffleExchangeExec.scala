@@ -93,9 +93,6 @@ object ColumnShuffleExchangeExec {
   /** Distinguishes it from Spark's exchange in a plan. */
   val Mark = "by column"
 
-  /** The reason why an exchange of Spark's was not replaced. */
-  val WhyRows: TreeNodeTag[String] = TreeNodeTag("skewext.whyRows")
-
   /**
    * Replaces an exchange of Spark's if a block supports its columns. Otherwise returns the reason.
    *
@@ -103,7 +100,7 @@ object ColumnShuffleExchangeExec {
    */
   def insteadOf(
       shuffle: ShuffleExchangeExec,
-      batches: SparkPlan): Either[String, ColumnShuffleExchangeExec] =
+      batches: SparkPlan): Either[RowShuffleReason.Detailed, ColumnShuffleExchangeExec] =
     shuffle.outputPartitioning match {
       case byHash: HashPartitioning =>
         val origin = shuffle.shuffleOrigin
@@ -112,15 +109,17 @@ object ColumnShuffleExchangeExec {
           LogicalLinks.replacing(shuffle)(
             if (givesBatches(batches)) ColumnShuffleOfBatchesExec(byHash, batches, origin, size)
             else ColumnShuffleOfRowsExec(byHash, shuffle.child, origin, size)))
-      case other => Left(other.getClass.getSimpleName.stripSuffix("$"))
+      case other =>
+        Left(RowShuffleReason.NotByHash(other.getClass.getSimpleName.stripSuffix("$")))
     }
 
-  private def obstacle(byHash: HashPartitioning, child: SparkPlan): Option[String] = {
-    def otherType = child.output.map(_.dataType).find(ColumnCell.kindOf(_).isEmpty)
-    if (otherType.isDefined) Some(s"${otherType.get.typeName} in a column")
-    else if (!fits(byHash.numPartitions, child.output.size)) Some("many partitions")
-    else None
-  }
+  private def obstacle(
+      byHash: HashPartitioning,
+      child: SparkPlan): Option[RowShuffleReason.Detailed] =
+    child.output.map(_.dataType).find(ColumnCell.kindOf(_).isEmpty) match {
+      case Some(other) => Some(RowShuffleReason.ColumnType(other.typeName))
+      case None => limit(byHash.numPartitions, child.output.size, ByteOrder.nativeOrder)
+    }
 
   /** Spark inserts no transition between rows and columns below an exchange of batches. */
   private def givesBatches(plan: SparkPlan): Boolean =
@@ -135,13 +134,23 @@ object ColumnShuffleExchangeExec {
     case _ => false
   }
 
-  /** Each column of a block has some bytes that describe its encoding. */
-  private[skewext] def fits(partitions: Int, columns: Int): Boolean =
-    partitions.toLong * columns <= MostRuns &&
-      partitions <= BlockShuffleDependency.MostPartitions &&
+  /**
+   * The limit that an exchange of so many partitions exceeds, if any. Each column of a block has some
+   * bytes that describe its encoding.
+   */
+  private[skewext] def limit(
+      partitions: Int,
+      columns: Int,
+      order: ByteOrder): Option[RowShuffleReason.Detailed] =
+    if (partitions.toLong * math.max(1, columns) > MostRuns) {
+      Some(RowShuffleReason.ManyRuns(s"$columns columns, $partitions partitions"))
+    } else if (order != ByteOrder.LITTLE_ENDIAN) {
       // A row stores each value in a word, whose first bytes are the lowest ones only in this byte
       // order.
-      ByteOrder.nativeOrder == ByteOrder.LITTLE_ENDIAN
+      Some(RowShuffleReason.BigEndian.given)
+    } else {
+      None
+    }
 
   private val MostRuns = 16384
 }

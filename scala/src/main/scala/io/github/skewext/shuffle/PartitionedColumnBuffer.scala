@@ -42,6 +42,8 @@ final class PartitionedColumnBuffer(
   private[this] var stringStarts = new Array[Int](0)
   private[this] var bytesInPlaces = new Array[Byte](0)
   private[this] val starts = new Array[Int](numPartitions + 1)
+  // Whether each row is at its position already.
+  private[this] var isInOrder = false
 
   // The partition of each block, and its range of ordered rows.
   private[this] var blocks = IndexedSeq.empty[(Int, Int, Int)]
@@ -66,20 +68,33 @@ final class PartitionedColumnBuffer(
     sum
   }
 
-  def add(batch: ColumnarBatch, from: Int, until: Int): Unit = {
-    val rows = until - from
+  /**
+   * Adds rows of a batch, at least one. It stops before the strings of a column have more than
+   * `mostBytes` bytes, as the next values of a batch may be of any length.
+   *
+   * @return the number of rows that were added
+   */
+  def add(batch: ColumnarBatch, from: Int, until: Int, mostBytes: Int = Int.MaxValue): Int = {
+    var rows = until - from
+    var i = 0
+    while (i < columns.length) {
+      rows = appended(i).append(batch.column(i), from, rows, mostBytes)
+      i += 1
+    }
+    i = 0
+    while (i < columns.length) {
+      val excess = appended(i).count - numRows - rows
+      if (excess > 0) appended(i).removeLast(excess)
+      rowBytes += appended(i).lastRowBytes
+      i += 1
+    }
     if (numRows + rows > partitions.length) {
       partitions = Arrays.copyOf(partitions, math.max(numRows + rows, 2 * partitions.length))
     }
     rowBytes += rows * fixedSize
-    var i = 0
-    while (i < columns.length) {
-      columns(i).values.append(batch.column(i), from, rows)
-      rowBytes += columns(i).values.lastRowBytes
-      i += 1
-    }
     routes.find(batch, from, rows, appended, partitions, numRows)
     numRows += rows
+    rows
   }
 
   /**
@@ -88,18 +103,27 @@ final class PartitionedColumnBuffer(
    */
   def drain(): Iterator[(Int, Int, ByteBuilder)] = {
     order()
-    columns.foreach(_.encode())
-    numRows = 0
     val block = new ByteBuilder(1 << 16)
+    // A block of its own, such as of one long value, needs no copy.
+    val isOnly = blocks.size == 1
+    if (isOnly) begin(block, numRows)
+    columns.foreach(column => column.encode(if (isOnly) block else column.encoded))
+    numRows = 0
     blocks.indices.iterator.map { b =>
       val (partition, from, until) = blocks(b)
-      block.size = 0
-      block.putInt(0)
-      block.putInt(until - from)
-      columns.foreach(_.copyTo(block, b))
+      if (!isOnly) {
+        begin(block, until - from)
+        columns.foreach(_.copyTo(block, b))
+      }
       Platform.putInt(block.array, Platform.BYTE_ARRAY_OFFSET.toLong, block.size - 4)
       (partition, until - from, block)
     }
+  }
+
+  private def begin(block: ByteBuilder, rows: Int): Unit = {
+    block.size = 0
+    block.putInt(0)
+    block.putInt(rows)
   }
 
   /** Computes the position of each row and the ranges of the blocks. */
@@ -125,10 +149,12 @@ final class PartitionedColumnBuffer(
       if (appended.exists(_.isBytes)) stringStarts = new Array[Int](numRows)
     }
     val next = starts.clone()
+    isInOrder = true
     i = 0
     while (i < numRows) {
       val p = partitions(i)
       places(i) = next(p)
+      if (places(i) != i) isInOrder = false
       next(p) += 1
       i += 1
     }
@@ -137,7 +163,7 @@ final class PartitionedColumnBuffer(
   private final class Column(dataType: DataType) {
     val values = new AppendedColumn(dataType)
 
-    private[this] val encoded = new ByteBuilder(0)
+    val encoded = new ByteBuilder(0)
     private[this] val strings = if (values.isBytes) new SmallAlphabetEncoding else null
     private[this] var ends = new Array[Int](0)
 
@@ -147,8 +173,8 @@ final class PartitionedColumnBuffer(
     }
 
     /** Encodes the appended values in the order of their positions, then removes them. */
-    def encode(): Unit = {
-      encoded.size = 0
+    def encode(to: ByteBuilder): Unit = {
+      encoded.clear()
       if (ends.length < blocks.size) ends = new Array[Int](blocks.size)
       val hasNulls = values.hasNulls
       val orderedNulls =
@@ -160,18 +186,19 @@ final class PartitionedColumnBuffer(
       var b = 0
       while (b < blocks.size) {
         val (_, from, until) = blocks(b)
-        encoded.putByte(if (hasNulls) 1 else 0)
-        if (hasNulls) BitPacking.encode(orderedNulls, from, until, encoded)
-        BitPacking.encode(ordered, from, until, encoded)
+        to.putByte(if (hasNulls) 1 else 0)
+        if (hasNulls) BitPacking.encode(orderedNulls, from, until, to)
+        BitPacking.encode(ordered, from, until, to)
         if (values.isBytes) {
           val length = sum(ordered, from, until)
-          strings.encode(orderedBytes, bytesAt, length, encoded)
+          strings.encode(orderedBytes, bytesAt, length, to)
           bytesAt += length
         }
-        ends(b) = encoded.size
+        ends(b) = to.size
         b += 1
       }
       values.clear()
+      if (bytesInPlaces.length > ByteBuilder.MostKept) bytesInPlaces = Array.emptyByteArray
     }
 
     private def inOrder(from: Array[Long], to: Array[Long]): Array[Long] = {
@@ -190,6 +217,8 @@ final class PartitionedColumnBuffer(
       val lengths = values.words
       val from = values.bytes.array
       val fromStarts = if (values.sharesBytes) values.starts else null
+      // The first string begins the bytes, even if later ones share them.
+      if (isInOrder && ((fromStarts eq null) || count == 1)) return from
       val starts = stringStarts
       if (bytesInPlaces.length < values.numBytes) {
         bytesInPlaces = new Array[Byte](values.numBytes)

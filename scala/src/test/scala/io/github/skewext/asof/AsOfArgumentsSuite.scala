@@ -23,9 +23,14 @@ class AsOfArgumentsSuite extends AsOfTables {
       asOf(spine, "t")(v.copy(direction = "up")))
     fails("negative", "-1")(asOf(spine, "t")(v.copy(tolerance = "-1")))
     fails("no constant")(asOf(spine, "t")(v.copy(tolerance = "price")))
-    fails("does not fit times of type INT")(asOf(spine, "t")(v.copy(tolerance = "INTERVAL 1 DAY")))
+    val noFit = intercept[AnalysisException](
+      asOf(spine.withColumn("t", col("t").cast("bigint")), "t")(
+        v.copy(tolerance = "INTERVAL 5 DAYS"))).getMessage
+    assert(noFit.contains("of input 1 (counting from 0) does not fit times of type BIGINT"))
+    assert(!noFit.contains("\n") && !noFit.contains("Project"))
     fails("have a column 'at'", "suffixes=")(asOf(spine, "t")(v, v))
-    fails("suffixes for 1")(asOf(spine, "t", suffixes = Seq("a"))(v))
+    fails("suffixes must have 2 entries, one for each input, not 1.")(
+      asOf(spine, "t", suffixes = Seq("a"))(v))
     fails("list of key columns is empty")(asOf(spine, "t")(v.copy(keys = Nil, spineKeys = Nil)))
     fails("2 key columns")(asOf(spine, "t")(v.copy(keys = Seq("k", "price"))))
     val words = Versions(prices.selectExpr("k", "CAST(at AS STRING) at"), "at")
@@ -34,6 +39,10 @@ class AsOfArgumentsSuite extends AsOfTables {
       asOf(named, "t")(words.copy(direction = "nearest")))
     fails("a tolerance", "STRING have no differences")(
       asOf(named, "t")(words.copy(tolerance = "1")))
+    for ((one, other) <- Seq(spine -> words, named -> v)) {
+      fails("cannot be compared", "of type STRING", "of type INT", "Cast one of them")(
+        asOf(one, "t")(other))
+    }
     val dates = Versions(prices.selectExpr("k", "array(DATE'2020-01-01') at"), "at")
     fails("The time 't' of the spine, of type INT", "ARRAY<DATE>")(asOf(spine, "t")(dates))
     val stream = spark.readStream.format("rate").load().selectExpr("value k", "timestamp at")

@@ -324,7 +324,8 @@ class PruneBucketsSuite extends BucketScanTest {
         val df = sql("SELECT * FROM p JOIN u USING (a, b) WHERE a = 4 AND b = 'b4'")
         assert(checkAnswer(df).nonEmpty)
         assert(scans(df).map(_.optionalNumCoalescedBuckets) === Seq(Some(3), None))
-        assert(scans(df).forall(_.optionalBucketSet.isDefined))
+        // The file shows that the table has more buckets than it declares.
+        assert(scans(df).map(_.optionalBucketSet.isDefined) === Seq(false, true))
       }
     }
   }

@@ -87,6 +87,12 @@ class ExplainSuite extends ExplainTest with AsOfTest {
     assert(
       one(even).skew.map(s => (s.status, s.text)) ===
         Seq((ExplainedSkew.Whole, SkewReason.NotSkewed.text)))
+    val days = skewed(1, 60).selectExpr("k", "DATE'2024-01-01' + cast(v1 AS int) AS day")
+    val times = skewed(0, 60).selectExpr("k", "timestamp_seconds(v0) AS at")
+    assert(
+      one(
+        asOf(times, "at")(Versions(days, "day"))).title === "left as-of join with 1 table on [k] " +
+        "at at: day (a date, compared as midnight at its beginning) backward")
     val newest = one(latest(skewed(1, 60), "k")(col("v1"))(col("s1")))
     assert(newest.title === "latest row of each key [k] by v1, s1")
     assert(newest.skew.isEmpty && newest.execution.map(_.exchanges) === Some(1))

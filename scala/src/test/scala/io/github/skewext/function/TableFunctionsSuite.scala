@@ -305,8 +305,7 @@ class TableFunctionsSuite extends MultiJoinTest {
     fails(join(", 'k', keys => 'k'"))("the argument 'keys' is given twice.")
     fails(join(", kies => 'k'"))("there is no argument 'kies'; they are keys, roles")
     fails(join(", 'k', 'right'"))("there is no role 'right'")
-    fails(join(", 'k', array('optional')"))(
-      "There are 2 inputs, but key columns for 2, roles for 1")
+    fails(join(", 'k', array('optional')"))("roles must have 2 entries, one for each input, not 1.")
     fails(join(", concat('k', rand())"))("the argument 'keys' must be a constant")
     fails(join(", 'k', NULL, NULL, NULL, NULL, 'x'"))("there are 6 arguments after the tables")
     fails("skewext_multi_join(TABLE(a), 'k')")("A multi-way join needs at least two inputs, got 1.")

@@ -58,14 +58,16 @@ class BadInputSuite extends MultiJoinTest {
       multiJoin(Seq(a, b), Seq("k"), roles = Seq("left", "optional")))
     fails("All inputs are excluded")(
       multiJoin(Seq(a, b), Seq("k"), roles = Seq("excluded", "excluded")))
-    fails("roles for 1")(multiJoin(Seq(a, b), Seq("k"), roles = Seq("optional")))
+    fails("roles must have 2 entries, one for each input, not 1.")(
+      multiJoin(Seq(a, b), Seq("k"), roles = Seq("optional")))
   }
 
   test("refuses suffixes and indicators that repeat a name") {
     fails("two columns named 'v_x'")(multiJoin(Seq(a, a), Seq("k"), suffixes = Seq("_x", "_x")))
     fails("The indicator 'V' has the name of a column")(
       multiJoin(Seq(a, b), Seq("k"), indicator = "V"))
-    fails("suffixes for 1")(multiJoin(Seq(a, b), Seq("k"), suffixes = Seq("_x")))
+    fails("suffixes must have 2 entries, one for each input, not 1.")(
+      multiJoin(Seq(a, b), Seq("k"), suffixes = Seq("_x")))
   }
 
   test("a failed job does not change the session") {

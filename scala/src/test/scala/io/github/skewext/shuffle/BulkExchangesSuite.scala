@@ -52,8 +52,10 @@ class BulkExchangesSuite extends MultiJoinTest {
         val df = joined(2)
         checkJoin(df)
         assert(columnar(df) === (if (replacing.isEmpty) 2 else 0))
-        val why = exchanges(df).flatMap(_.getTagValue(ColumnShuffleExchangeExec.WhyRows))
-        for (plugin <- replacing) assert(why === Seq.fill(2)(s"spark.plugins names $plugin"))
+        val why = exchanges(df).flatMap(RowShuffleReason.of(_))
+        for (plugin <- replacing) {
+          assert(why === Seq.fill(2)(RowShuffleReason.Plugins(s"spark.plugins names $plugin")))
+        }
       } finally conf.set("spark.plugins", loaded)
     }
     check(loaded, None)

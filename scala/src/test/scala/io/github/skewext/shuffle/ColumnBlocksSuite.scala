@@ -1,11 +1,13 @@
 package io.github.skewext.shuffle
 
+import scala.util.Random
+
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.execution.vectorized.{ConstantColumnVector, OnHeapColumnVector}
 import org.apache.spark.sql.skewext.{TaskInternals, TestConsumer, TestMemory, TestTask}
 import org.apache.spark.sql.test.SharedSparkSession
-import org.apache.spark.sql.types.{IntegerType, StringType}
-import org.apache.spark.sql.vectorized.ColumnarBatch
+import org.apache.spark.sql.types.{BinaryType, DataType, IntegerType, LongType, StringType}
+import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
 import org.apache.spark.unsafe.types.UTF8String
 
 /** When a map task's rows become blocks. */
@@ -23,11 +25,13 @@ class ColumnBlocksSuite extends SharedSparkSession {
   }
 
   /** How large each block is, and how many rows came. */
-  private def blocksOf(batches: Iterator[ColumnarBatch]): (Seq[Int], Long) = {
+  private def blocksOf(
+      batches: Iterator[ColumnarBatch],
+      textType: DataType = StringType): (Seq[Int], Long) = {
     var rows = 0L
     val sizes = TestTask.run(TestMemory.limited(Long.MaxValue)) { context =>
       val runs =
-        new PartitionedColumnBuffer(Seq(IntegerType, StringType), 1, BatchPartitioner.byRow(_ => 0))
+        new PartitionedColumnBuffer(Seq(IntegerType, textType), 1, BatchPartitioner.byRow(_ => 0))
       new ColumnBlocks(batches, runs, rows += _, new SQLMetric("size"), copies = false, context)
         .map(_._2.size)
         .toList
@@ -42,8 +46,8 @@ class ColumnBlocksSuite extends SharedSparkSession {
     val (sizes, rows) = blocksOf(Iterator.fill(2)(batchOf(text)))
     assert(rows === 2 * numRows)
     assert(sizes.map(_.toLong).sum > 2L * numRows * (1 << 20))
-    // As much as is kept, what has come last, and a column's description.
-    assert(sizes.max < (32 << 20) + (16 << 20) + 1024)
+    // As much as is kept, of which the lengths are a part, and the last string.
+    assert(sizes.max < (16 << 20) + (2 << 20))
   }
 
   test("the first rows of a task may have long strings") {
@@ -73,19 +77,88 @@ class ColumnBlocksSuite extends SharedSparkSession {
     }
   }
 
-  test("long strings of a dictionary after short ones") {
-    val short = Seq.fill(4096)("x".getBytes)
-    val long = Seq.fill(512)(Array.tabulate(1 << 20)(i => (32 + i % 95).toByte))
-    val batches = Seq(short, long).map { texts =>
-      val numbers = new OnHeapColumnVector(texts.size, IntegerType)
-      texts.indices.foreach(i => numbers.putInt(i, i))
-      val shared = new OnHeapColumnVector(texts.size, StringType)
-      DictionaryVectors.fill(shared, texts)
-      new ColumnarBatch(Array(numbers, shared), texts.size)
+  private val long = Array.tabulate(1 << 20)(i => (32 + i % 95).toByte)
+
+  private def vectorOf(texts: Seq[Array[Byte]], kind: String): ColumnVector = {
+    val vector =
+      new OnHeapColumnVector(texts.size, if (kind == "binary") BinaryType else StringType)
+    kind match {
+      case "dictionary" => DictionaryVectors.fill(vector, texts)
+      case "null" =>
+        vector.putNull(0)
+        texts.tail.zipWithIndex.foreach { case (t, i) => vector.putByteArray(i + 1, t) }
+      // Not one behind the other.
+      case "reversed" =>
+        texts.zipWithIndex.reverse.foreach { case (t, i) => vector.putByteArray(i, t) }
+      case "constant" =>
+        val constant = new ConstantColumnVector(texts.size, StringType)
+        constant.setUtf8String(UTF8String.fromBytes(texts.head))
+        return constant
+      case _ => texts.zipWithIndex.foreach { case (t, i) => vector.putByteArray(i, t) }
     }
-    val (sizes, rows) = blocksOf(batches.iterator)
-    assert(rows === 4096 + 512)
-    assert(sizes.max < (32 << 20) + (128 << 20) + 1024 * 1024)
+    vector
+  }
+
+  for (kind <- Seq("dictionary", "plain", "null", "reversed", "constant", "binary"))
+    test(s"long strings after short ones: $kind") {
+      val batches = Seq(Seq.fill(4096)("x".getBytes), Seq.fill(200)(long)).map { texts =>
+        val numbers = new OnHeapColumnVector(texts.size, IntegerType)
+        texts.indices.foreach(i => numbers.putInt(i, i))
+        new ColumnarBatch(Array(numbers, vectorOf(texts, kind)), texts.size)
+      }
+      val (sizes, rows) =
+        blocksOf(batches.iterator, if (kind == "binary") BinaryType else StringType)
+      assert(rows === 4096 + 200)
+      // As much as is kept, of which the lengths are a part, and the last string.
+      assert(sizes.max < (16 << 20) + (2 << 20))
+    }
+
+  test("a step copies few bytes, and takes the same rows of each column") {
+    val types = Seq(IntegerType, StringType, StringType, StringType, LongType)
+    val r = new Random(3)
+    def texts = Seq.fill(500)(Array.fill(r.nextInt(60))((97 + r.nextInt(26)).toByte))
+    for (partitions <- Seq(1, 3); nulls <- Seq(false, true)) {
+      val runs = new PartitionedColumnBuffer(
+        types,
+        partitions,
+        BatchPartitioner.byRow(row => Math.floorMod(row.getInt(0), partitions)))
+      val columns = Seq("dictionary", if (nulls) "null" else "plain", "reversed").map(_ -> texts)
+      val numbers = new OnHeapColumnVector(500, IntegerType)
+      val longs = new OnHeapColumnVector(500, LongType)
+      (0 until 500).foreach { i =>
+        numbers.putInt(i, i)
+        if (nulls && i % 3 == 0) longs.putNull(i) else longs.putLong(i, i)
+      }
+      val vectors = numbers +: columns.map { case (kind, of) => vectorOf(of, kind) } :+ longs
+      val batch = new ColumnarBatch(vectors.toArray, 500)
+      var (row, steps) = (0, 0)
+      while (row < 500) {
+        val before = runs.size
+        val added = runs.add(batch, row, math.min(500, row + 128), mostBytes = 200)
+        assert(added > 0 && runs.size - before < 128 * 100 + 3 * 2 * 260)
+        row += added
+        steps += 1
+      }
+      assert(steps > 500 / 10)
+      val read = new ColumnBlockRows(types)
+      val rows = runs.drain().toList.flatMap { case (_, _, block) =>
+        val bytes = block.array.slice(4, block.size) ++ new Array[Byte](BitPacking.Slack)
+        read.open(bytes, block.size - 4)
+        Iterator.continually(read).takeWhile(_.hasNext).map { rows =>
+          rows.next()
+          val texts = (1 to 3).map(c => Option(rows.row.getUTF8String(c)).map(_.toString))
+          val long = if (rows.row.isNullAt(4)) None else Some(rows.row.getLong(4))
+          (rows.row.getInt(0), texts, long)
+        }
+      }
+      val expected = (0 until 500).map { i =>
+        val texts = columns.map { case (kind, of) =>
+          if (kind == "null" && i == 0) None else Some(new String(of(i)))
+        }
+        (i, texts, if (nulls && i % 3 == 0) None else Some(i.toLong))
+      }
+      assert(rows.sortBy(_._1) === expected)
+    }
   }
 
   test("as many rows as fill a block of each partition") {

@@ -48,7 +48,7 @@ class ColumnExchangesSuite extends StoredTables {
 
   /** The reasons why exchanges are Spark's. */
   private def reasons(df: DataFrame): Seq[String] =
-    exchanges(df).flatMap(_.getTagValue(ColumnShuffleExchangeExec.WhyRows))
+    exchanges(df).flatMap(RowShuffleReason.of(_))
 
   test("plans columnar shuffles with the same rows, unless they are disabled") {
     for (adaptive <- Seq("true", "false")) withSQLConf(Adaptive -> adaptive) {
@@ -75,7 +75,10 @@ class ColumnExchangesSuite extends StoredTables {
       checkJoin(df)
       assert(exchanges(df).size === 5, df.queryExecution.executedPlan)
       assert(columns(df).size === 3 && ofRows(df) === 2, df.queryExecution.executedPlan)
-      assert(reasons(df) === Seq("decimal(20,2) in a column", "array in a column"))
+      assert(
+        reasons(df) === Seq(
+          RowShuffleReason.ColumnType("decimal(20,2)"),
+          RowShuffleReason.ColumnType("array")))
       withSQLConf("spark.sql.parquet.enableVectorizedReader" -> "false") {
         val none = joined(2)
         checkJoin(none)
@@ -299,7 +302,7 @@ class ColumnExchangesSuite extends StoredTables {
         checkJoin(df)
         val n = if (isStable || checksum.isEmpty) 2 else 1
         assert(columns(df).size === n, (checksum, extra))
-        assert(reasons(df) === Seq.fill(2 - n)("rows that may be others when read again"))
+        assert(reasons(df) === Seq.fill(2 - n)(RowShuffleReason.NotStable.given))
       } finally {
         cached.unpersist()
       }
@@ -311,7 +314,7 @@ class ColumnExchangesSuite extends StoredTables {
       val df = joined(2)
       df.queryExecution.executedPlan
       assert(columns(df).isEmpty, df.queryExecution.executedPlan)
-      assert(reasons(df) === Seq.fill(2)("many partitions"))
+      assert(reasons(df) === Seq.fill(2)(RowShuffleReason.ManyRuns.given))
     }
     // Of two columns each.
     for ((partitions, byColumn) <- Seq("8192" -> 2, "8193" -> 0)) {

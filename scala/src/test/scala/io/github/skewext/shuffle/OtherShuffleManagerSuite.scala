@@ -49,7 +49,7 @@ class OtherShuffleManagerSuite extends StoredTables {
         assert(others.map(_.getClass) === Seq(classOf[ShuffleExchangeExec]))
         val execution = explained(df).head
         assert(execution.columns === 4)
-        assert(execution.byRow === Seq("array in a column"))
+        assert(execution.byRow === Seq(RowShuffleReason.ColumnType("array").text))
       }
     }
   }

@@ -97,9 +97,9 @@ class SharedStringsSuite extends SparkFunSuite {
   test("more bytes than one array can have") {
     val long = new Array[Byte](1 << 20)
     val column = new AppendedColumn(StringType)
-    val error = intercept[OutOfMemoryError] {
-      column.append(numbered(Seq.fill(2048)(0): _*)(_ => long), 0, 2048)
-    }
+    val vector = numbered(Seq.fill(1024)(0): _*)(_ => long)
+    column.append(vector, 0, 1024)
+    val error = intercept[OutOfMemoryError](column.append(vector, 0, 1024))
     assert(error.getMessage === s"${1L << 31} bytes in one array")
   }
 }

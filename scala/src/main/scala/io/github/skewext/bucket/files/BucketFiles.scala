@@ -8,7 +8,7 @@ import org.apache.spark.paths.SparkPath
 import org.apache.spark.sql.catalyst.expressions.{Expression, PlanExpression}
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.FileSourceScanExec
-import org.apache.spark.sql.execution.datasources.{BucketingUtils, PartitionDirectory}
+import org.apache.spark.sql.execution.datasources.{BucketingUtils, HadoopFsRelation, PartitionDirectory}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -41,6 +41,8 @@ private[skewext] class BucketFiles(
   def known: Map[Int, Seq[FileRange]] = asked.toMap
 
   private def divide(files: Seq[BucketFiles.File]): Seq[FileRange] = {
+    // A slice has rows of Spark's own partition, whatever their hashes. The check writes to the log.
+    BucketFiles.check(scan)
     val slice = SQLConf.get.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES)
     // With more large files, whole files are small enough as slices.
     val large = files.filter(f => read(f.length) > slice).take(BucketFiles.MostFooters)
@@ -81,8 +83,13 @@ private[skewext] object BucketFiles {
    * that they examine. A copy of the scan with fewer buckets has the tag, too. Not available in
    * tasks, which may receive the plan.
    */
-  private[files] class Listing(@transient val directories: Seq[PartitionDirectory])
+  private[files] class Listing(
+      @transient val relation: HadoopFsRelation,
+      @transient val directories: Seq[PartitionDirectory])
       extends Serializable {
+
+    /** Whether the files have the buckets that the table declares. */
+    @transient lazy val check: FileBuckets.Check = FileBuckets.check(relation, listed(directories))
 
     def size: Int = directories.map(_.files.size).sum
 
@@ -103,6 +110,18 @@ private[skewext] object BucketFiles {
       }
     }
   }
+
+  private def listed(directories: Seq[PartitionDirectory]): Seq[FileBuckets.Listed] =
+    directories.flatMap(_.files).map { file =>
+      FileBuckets.Listed(file.getPath, file.getLen, file.getModificationTime)
+    }
+
+  /** Whether the files that a scan reads have the buckets that the table declares. */
+  def check(scan: FileSourceScanExec): FileBuckets.Check = listingOf(scan).check
+
+  /** The same for a table that is not planned yet. */
+  def check(relation: HadoopFsRelation): FileBuckets.Check =
+    FileBuckets.check(relation, listed(relation.location.listFiles(Nil, Nil)))
 
   private val listing = TreeNodeTag[Listing]("skewext.bucketFiles")
 
@@ -141,6 +160,7 @@ private[skewext] object BucketFiles {
     def known(filters: Seq[Expression]) =
       filters.filterNot(_.exists(_.isInstanceOf[PlanExpression[_]]))
     new Listing(
+      scan.relation,
       scan.relation.location.listFiles(known(scan.partitionFilters), known(scan.dataFilters)))
   }
 }

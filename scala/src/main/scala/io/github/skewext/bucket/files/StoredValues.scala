@@ -5,6 +5,7 @@ import java.time.LocalDate
 import io.github.skewext.stable.ComparedByBytes
 
 import org.apache.spark.sql.execution.FileSourceScanExec
+import org.apache.spark.sql.execution.datasources.FileFormat
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.skewext.SparkShims
@@ -21,7 +22,9 @@ private[skewext] object StoredValues {
    * Whether the files are Parquet or ORC, so that `ofType` and `isExact` apply. For example, CSV
    * files lose spaces, and CSV and JSON files lose the microseconds of timestamps.
    */
-  def ofFormat(scan: FileSourceScanExec): Boolean = scan.relation.fileFormat match {
+  def ofFormat(scan: FileSourceScanExec): Boolean = ofFormat(scan.relation.fileFormat)
+
+  def ofFormat(format: FileFormat): Boolean = format match {
     case _: ParquetFileFormat | _: OrcFileFormat => true
     case _ => false
   }

@@ -5,7 +5,7 @@ import scala.reflect.ClassTag
 import org.apache.spark.rdd.RDD
 import org.apache.spark.serializer.Serializer
 import org.apache.spark.shuffle.ShuffleHandle
-import org.apache.spark.shuffle.sort.{SerializedShuffleHandle, SortShuffleManager}
+import org.apache.spark.shuffle.sort.SerializedShuffleHandle
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.{PartitionIdPassthrough, ShuffleDependency}
@@ -44,8 +44,6 @@ private final class SortedBlocksDependency[B: ClassTag](
 }
 
 object BlockShuffleDependency {
-  val MostPartitions: Int = SortShuffleManager.MAX_SHUFFLE_OUTPUT_PARTITIONS_FOR_SERIALIZED_MODE
-
   def apply[B: ClassTag](
       blocks: RDD[Product2[Int, B]],
       numPartitions: Int,

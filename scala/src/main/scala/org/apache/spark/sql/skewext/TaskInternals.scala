@@ -1,11 +1,13 @@
 package org.apache.spark.sql.skewext
 
+import java.util.Properties
+
 import org.apache.spark.executor.ShuffleWriteMetrics
 import org.apache.spark.memory.{MemoryConsumer, MemoryMode, TaskMemoryManager}
 import org.apache.spark.scheduler.TaskSchedulerImpl
 import org.apache.spark.sql.execution.ExternalAppendOnlyUnsafeRowArray
 import org.apache.spark.util.collection.unsafe.sort.{RecordComparator, UnsafeSorterSpillReader, UnsafeSorterSpillWriter}
-import org.apache.spark.{SparkContext, SparkEnv, TaskContext, TaskKilledException}
+import org.apache.spark.{SparkContext, SparkEnv, TaskContext, TaskContextImpl, TaskKilledException}
 
 /** Internals of Spark that a running task uses: its memory, its sorters and its metrics. */
 object TaskInternals {
@@ -63,6 +65,20 @@ object TaskInternals {
       action = null
       if (pending != null) pending()
       pending != null
+    }
+  }
+
+  /** The id by which Spark's block manager knows the driver, such as for locks of broadcasts. */
+  private val NoTask = -1024L
+
+  /** Runs code on the driver that opens files, and closes them when its task is completed. */
+  def asTask[T](body: => T): T = {
+    val context = new TaskContextImpl(0, 0, 0, NoTask, 0, 1, null, new Properties, null)
+    TaskContext.setTaskContext(context)
+    try body
+    finally {
+      try context.markTaskCompleted(None)
+      finally TaskContext.unset()
     }
   }
 

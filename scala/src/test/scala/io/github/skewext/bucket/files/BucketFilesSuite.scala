@@ -81,7 +81,7 @@ class BucketFilesSuite extends MultiJoinTest {
   }
 
   test("tasks that are given the plan are not given its files") {
-    val listing = new BucketFiles.Listing(Nil)
+    val listing = new BucketFiles.Listing(null, Nil)
     val serializer = SparkEnv.get.closureSerializer.newInstance()
     val sent = serializer.deserialize[BucketFiles.Listing](serializer.serialize(listing))
     assert(sent.directories === null)
