@@ -26,8 +26,12 @@ object ShuffleService {
    */
   def hasSparksExchanges: Boolean = whyNoExchanges.isEmpty
 
+  /** Why a part that needs Spark's own exchanges is off, as every report says it. */
+  def exchangesMissing: Option[String] =
+    whyNoExchanges.map(why => s"it needs Spark's own exchanges, and $why")
+
   /** The reason why they may not. */
-  def whyNoExchanges: Option[String] =
+  private def whyNoExchanges: Option[String] =
     if (SparkEnv.get == null) Some("no application is running")
     else {
       // Spark's own plugin only starts the server of Spark Connect.
