@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 EXTENSION = "io.github.skewext.SkewExtensions"
 
+#: The settings that load it.
+JARS = "spark.jars"
+EXTENSIONS = "spark.sql.extensions"
+
 #: Only the jars for Spark 4 have it.
 EXPLAIN_PROVIDER = "io.github.skewext.JoinExplainProvider"
 
@@ -92,6 +96,24 @@ def loaded_from(jvm: Any) -> str | None:
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     source = loader.loadClass(EXTENSION).getProtectionDomain().getCodeSource()
     return None if source is None else str(source.getLocation().toString())
+
+
+def all_jars(jvm: Any) -> list[str]:
+    """List the addresses of all jars of the extension that a thread like this one can see."""
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    name = EXTENSION.replace(".", "/") + ".class"
+    found = loader.getResources(name)
+    jars = set()
+    while found.hasMoreElements():
+        address = str(found.nextElement().toString())
+        jars.add(address.removeprefix("jar:").split("!/")[0])
+    return sorted(jars)
+
+
+def build_of(jvm: Any) -> dict[str, Any]:
+    """Read the version of the jar, and the line of Spark that it is built for."""
+    build = jvm.io.github.skewext.internal.BuildInfo
+    return {"version": str(build.version()), "spark_line": str(build.sparkLine())}
 
 
 def check_versions(jvm: Any, spark_version: str | None = None) -> None:

@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CheckedPart:
-    """A part of the extension; `reason` says why it is not active."""
+    """A part of the extension; `reason` says why it is not active.
+
+    A part that is not `needed` has nothing to do in the session, such as the tab without a UI.
+    """
 
     name: str
     active: bool
     reason: str | None
+    needed: bool = True
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,7 +33,7 @@ class Checkup(Shown):
     """The result of :func:`doctor`: versions, the parts of the extension, and further facts.
 
     `jar` is the version of the jar in the session and `spark_line` the line of Spark that it is
-    built for; both are None if there is no jar that can be asked. It prints as text, and shows a
+    built for; both are None if there is no jar. It prints as text, and shows a
     page in notebooks.
     """
 
@@ -43,17 +47,24 @@ class Checkup(Shown):
 
     @property
     def healthy(self) -> bool:
-        """Whether all parts are active, and nothing has failed."""
-        return all(part.active for part in self.parts) and not self.notes
+        """Whether all needed parts are active, and nothing has failed."""
+        return all(part.active or not part.needed for part in self.parts) and not self.notes
 
     def _page(self) -> Listing:
         jar = "no jar" if self.jar is None else f"jar {self.jar} for Spark {self.spark_line}"
         width = max(len(part.name) for part in self.parts)
+        reasons = {part.reason for part in self.parts}
+        if len(self.parts) > 1 and len(reasons) == 1 and not self.parts[0].active:
+            # One line is enough for one reason.
+            parts = [CheckedPart(f"all {len(self.parts)} parts", False, self.parts[0].reason)]
+            width = 0
+        else:
+            parts = self.parts
         lines = [
             f"active  {part.name}"
             if part.active
             else f"off     {part.name:<{width}}  {part.reason}"
-            for part in self.parts
+            for part in parts
         ]
         title = f"skewext {self.version}, {jar}, on Spark {self.spark}"
         return Listing([(title, lines), *((note, []) for note in self.notes)])

@@ -13,14 +13,13 @@ from pyspark_skewext._engine import engine_of
 from pyspark_skewext._engine.connect import is_remote
 from pyspark_skewext._errors import type_error, value_error
 from pyspark_skewext._jar import JAR_VARIABLE, is_named_skewext, jar_path
+from pyspark_skewext._jvm import EXTENSIONS, JARS
 from pyspark_skewext._submit import SUBMIT_ARGS, SubmitArguments, default_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-JARS = "spark.jars"
 PACKAGES = "spark.jars.packages"
-EXTENSIONS = "spark.sql.extensions"
 EXPLAIN_PROVIDERS = "spark.sql.extendedExplainProviders"
 
 

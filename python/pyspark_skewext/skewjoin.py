@@ -75,8 +75,8 @@ def skew_join(
 
     Notes
     -----
-    A hint does the same, in SQL ``/*+ SKEW_JOIN(t, broadcast_map) */``, or on a DataFrame
-    ``df.hint("skew_join", "broadcast_map")``. Spark ignores a wrong hint with a warning.
+    A hint does the same, in SQL ``/*+ SKEWEXT_JOIN(t, broadcast_map) */``, or on a DataFrame
+    ``df.hint("skewext_join", "broadcast_map")``. Spark ignores a wrong hint with a warning.
 
     Examples
     --------

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +119,67 @@ def test_a_dataframe_is_in_no_log(spark: SparkSession) -> None:
         skewext.query_report(spark.range(1), event_log="x")
 
 
+THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
+ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+REREAD = "spark.skewext.skew.maxRereadFactor"
+_SETTING = re.compile(r'spark\.conf\.set\("([^"]+)", "?([^")]+)"?\)')
+_LIMIT = re.compile(r"maxRereadFactor is [0-9.]+, ([0-9.]+) is enough")
+
+
+@pytest.mark.classic("the figures of a query are those of the driver")
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        # All that keeps it whole is said at once.
+        ({"spark.skewext.enabled": "false"}, ["spark.skewext.enabled", THRESHOLD, ADVISORY]),
+        # The advisory size is not what keeps the pieces large.
+        ({THRESHOLD: "1MB", ADVISORY: "64KB", REREAD: "2"}, [REREAD]),
+    ],
+)
+def test_following_the_advice_makes_tasks_smaller_and_ends(
+    spark: SparkSession, before: dict[str, str], said: list[str]
+) -> None:
+    same = "pmod(hash(k), 3) = pmod(hash(7L), 3)"
+    text = "sha2(cast(id AS string), 512)"
+    hot = spark.range(0, 60_000, 1, 32).selectExpr("if(id % 10 < 9, 7, id) AS k", f"{text} AS a")
+    other = spark.range(0, 45_000, 1, 8).selectExpr("id AS k", f"{text} AS b").where(same)
+
+    def report() -> QueryReport:
+        joined = skewext.multi_join([hot, other], on="k", roles=["required", "optional"])
+        joined.write.format("noop").mode("overwrite").save()
+        found = skewext.query_report()
+        # Only the stage of the join; it is too fast for advice.
+        stages = [replace(each, is_slow=True) for each in found.stages if each.tasks > 2]
+        return replace(found, stages=stages)
+
+    plain = {
+        "spark.sql.adaptive.coalescePartitions.enabled": "false",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+    }
+    try:
+        for key, value in {**plain, **before}.items():
+            spark.conf.set(key, value)
+        followed: list[list[tuple[str, str]]] = []
+        sizes: list[float] = []
+        while len(sizes) < 6:
+            (stage,) = (now := report()).stages
+            sizes.append(stage.slowest.read_bytes)
+            advice = "\n".join(now.advice)
+            found = _SETTING.findall(advice) + [(REREAD, to) for to in _LIMIT.findall(advice)]
+            if not found:
+                break
+            followed.append(found)
+            for key, value in found:
+                spark.conf.set(key, value.lower() if value == "True" else value)
+    finally:
+        for key in {*plain, *before, THRESHOLD, ADVISORY, REREAD, "spark.skewext.enabled"}:
+            spark.conf.unset(key)
+    assert [key for key, _ in followed[0]] == said, followed
+    assert sizes == sorted(sizes, reverse=True) and len(set(sizes)) == len(sizes), sizes
+    assert len(sizes) == len(followed) + 1 and sizes[-1] < sizes[0] / 1.25
+
+
 # Without Spark from here on: figures as the JVM gives them.
 
 MB = 1024**2
@@ -219,9 +282,49 @@ BROADCAST = {"join": {"operator": "BroadcastHashJoin", "joins_partitions": False
             "configure",
             {"settings": {"switched_off": ["spark.skewext.x"]}},
         ),
-        ('ThresholdInBytes", "50MB")', "explain(", {"slowest": figures(40, 100 * MB)}),
-        ("were split (1 in 3). Smaller", "configure", {"join": {"split": "1 in 3"}}),
+        ('ThresholdInBytes", "25MB")', "explain(", {"slowest": figures(40, 100 * MB)}),
+        (
+            'were split (1 in 3). Smaller pieces take less time each: spark.conf.set("spark.sql.'
+            'adaptive.advisoryPartitionSizeInBytes", "30MB").',
+            "configure",
+            {"join": {"split": "1 in 3"}},
+        ),
+        (
+            "were split (1 in 3). Its pieces are as large as other partitions",
+            "set(",
+            {"join": {"split": "1 in 3"}, "settings": {"advisory_bytes": 30 * MB}},
+        ),
+        # Smaller pieces change nothing if another limit decides.
+        (
+            "were split (1 in 3). Its longest task is not shorter: it would read much. Allow it.",
+            "set(",
+            {"join": {"split": "1 in 3", "limit": "it would read much", "advice": "Allow it."}},
+        ),
         ("It was not split: one map", "set(", {"join": {"not_split": "one map"}}),
+        (
+            "It was not split: one map. Use more. Else join with skewext.skew_join(",
+            "docs/explain.md",
+            {"join": {"not_split": "one map", "advice": "Use more."}},
+        ),
+        # The log of a session without the extension, and a partition below the threshold.
+        (
+            "session with skewext.configure(builder). Adaptive execution splits from 256 MB on, "
+            'into pieces of 64 MB: spark.conf.set("spark.sql.adaptive.skewJoin.'
+            'skewedPartitionThresholdInBytes", "12MB"), spark.conf.set("spark.sql.adaptive.'
+            'advisoryPartitionSizeInBytes", "12MB").',
+            "Factor",
+            {
+                "settings": NO_SKEWEXT,
+                "slowest": figures(40, 48 * MB),
+                "median": figures(2, MB),
+            },
+        ),
+        (
+            'from 5 times the median on: spark.conf.set("spark.sql.adaptive.skewJoin.'
+            'skewedPartitionFactor", "2").',
+            "Threshold",
+            {"slowest": figures(40, 800 * MB), "median": figures(2, 100 * MB)},
+        ),
         ("10.0 s of that went into", "nothing to do", {"slowest": figures(40, gc_ms=10_000)}),
         (
             "It read 90,000 rows, 30 times the median, in about as many bytes",

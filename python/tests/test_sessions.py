@@ -161,7 +161,7 @@ with warnings.catch_warnings(record=True) as caught:
     skewext.register(spark)
     skewext.register(spark)
 warned = str(caught[0].message)
-assert "latest and skew_join work, but the hint SKEW_JOIN, the table functions" in warned, caught
+assert "latest and skew_join work, but the hint SKEWEXT_JOIN, the table functions" in warned, caught
 assert skewext.is_enabled(spark)
 assert right.split("/")[-1] in jars(spark)
 join(spark)
@@ -301,6 +301,58 @@ join(spark)
     )
 
 
+def test_doctor_tells_a_missing_jar_extension_and_name_apart(
+    run: RunScript, tmp_path: Path
+) -> None:
+    copy = tmp_path / "skewext-copy.jar"
+    copy.write_bytes(Path(skewext.jar_path()).read_bytes())
+    run(
+        f"""
+from pyspark_skewext import _jvm
+name = "io.github.skewext.SkewExtensions"
+
+def check(names, *words, lines=2):
+    builder = plain()
+    if names is not None:
+        builder = builder.config("spark.sql.extensions", names)
+    spark = builder.getOrCreate()
+    checkup = skewext.doctor(spark)
+    text = str(checkup)
+    for word in words:
+        assert word in text, text
+    assert not checkup.healthy and len(text.splitlines()) == lines, text
+    spark.stop()
+    return checkup
+
+jar = "spark.jars is ''"
+check(None, "The jar and the extension are missing", jar, "spark.sql.extensions is ''", "no jar")
+check(name, "Only the jar is missing", jar, name)
+check("io.github.skewext.SkewExtension", f"the name of the extension is not {{name}}", jar)
+
+spark = plain().getOrCreate()
+_jvm.add_to_class_loader(spark._jvm, skewext.jar_path())
+jvm = spark._jvm
+spark.stop()
+off = "parts  the session was started without skewext"
+check(None, off, "The extension is missing: spark.sql.extensions is not set", "jar 0", lines=3)
+check(
+    "io.github.skewext.SkewExtension", off, f"and the class is {{name}}", "not set", lines=3)
+check("some.Extension", off, f"spark.sql.extensions is some.Extension, without {{name}}", lines=3)
+
+# Of a session without a UI, nothing is missing.
+spark = plain().config("spark.sql.extensions", name).getOrCreate()
+checkup = skewext.doctor(spark)
+off = [part for part in checkup.parts if not part.active and part.needed]
+assert [part.name for part in off if part.name != "joins in Spark's EXPLAIN"] == [], off
+_jvm.add_to_class_loader(jvm, "{copy}")
+(note,) = skewext.doctor(spark).notes
+assert note.startswith("There are 2 jars of skewext, and only one is used"), note
+assert "skewext-copy.jar" in note, note
+join(spark)
+""".replace('"jar 0"', f'"jar {skewext.__version__}"')
+    )
+
+
 INFO = "spark-version-info.properties"
 
 
@@ -404,12 +456,15 @@ with warnings.catch_warnings(record=True) as told:
 assert any("running without skewext" in str(one.message) for one in told), told
 # Spark's own queries are what they are, hints of ours among them.
 one, two = both(spark)
-joined = one.join(two.hint("skew_join", "salted"), "k", "full").orderBy("k")
+joined = one.join(two.hint("skewext_join", "salted"), "k", "full").orderBy("k")
 assert has_all_rows(joined)
 (note,) = skewext.explain(joined).notes
 print(note)
-(part,) = skewext.doctor(spark).parts
+checkup = skewext.doctor(spark)
+(part,) = checkup.parts
 print(part.reason)
+line = f"for Spark {checkup.spark_line}, on Spark {spark.version}"
+assert checkup.jar == skewext.__version__ and line in str(checkup), checkup
 """,
             env={"SKEWEXT_JAR": str(jar)},
         )

@@ -283,8 +283,10 @@ def test_hints(spark: SparkSession) -> None:
     left.createOrReplaceTempView("l")
     right.createOrReplaceTempView("r")
     expected = stock(spark, left, right, ["k0"], "full")
-    by_sql = spark.sql("SELECT /*+ SKEW_JOIN(r, broadcast_map) */ * FROM l FULL JOIN r USING (k0)")
-    by_hint = left.join(right.hint("skew_join", "broadcast_map"), "k0", "full")
+    by_sql = spark.sql(
+        "SELECT /*+ SKEWEXT_JOIN(r, broadcast_map) */ * FROM l FULL JOIN r USING (k0)"
+    )
+    by_hint = left.join(right.hint("skewext_join", "broadcast_map"), "k0", "full")
     for joined in (by_sql, by_hint):
         assert "skew_join by broadcast_map" in str(skewext.explain(joined))
         assert_same_rows(joined, expected)

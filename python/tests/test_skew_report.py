@@ -58,7 +58,7 @@ def test_counts_are_those_of_a_group_by(visits: DataFrame) -> None:
     assert (hot.key, hot.rows) == (7, Bounds(counted[7], counted[7]))
     assert math.isclose(hot.share, counted[7] / (9000 - nulls))
     assert report.slowest.partition == hot.partition
-    assert report.slowest.size == max(report.df.partition_rows)
+    assert report.slowest.size == max(report.df.partition_bytes)
     # 42 is Spark's seed, and a null leaves it as it is.
     assert report.df.partition_null_rows[42 % 13] == nulls
 
@@ -160,6 +160,29 @@ def test_sizes_are_measured_when_asked_for(visits: DataFrame) -> None:
     wide = visits.withColumn("text", sf.lit("x" * 1000))
     assert skew_report(wide, "k").df.row_bytes < 100
     assert 1000 < skew_report(wide, "k", sizes=True).df.row_bytes < 1100
+
+
+def test_one_row_that_is_most_of_a_partition(spark: SparkSession) -> None:
+    rows = spark.range(0, 5000, 1, 4).selectExpr(
+        "if(id = 77, null, id % 1000) AS k", "if(id = 78, repeat('x', 30000000), 'y') AS v"
+    )
+    report = skew_report(rows, "k", partitions=13, sizes=True)
+    row = report.df.largest_row
+    assert row is not None and row.key == 78 and row.bytes > 30_000_000
+    assert row.partition == report.slowest.partition
+    assert (report.slowest.times or 0) > 100
+    assert report.advice[0].startswith("One row of df with the key 78 has 28.6 MB: partition ")
+    assert "no split and no other number of partitions helps" in report.advice[0]
+    # Its key has no more rows than others. Without sizes, nothing is known of it.
+    assert skew_report(rows, "k", partitions=13).df.largest_row is None
+    other = skew_report(spark.range(1000).toDF("k"), "k", rows, partitions=13, sizes=True)
+    assert other.other is not None and other.other.largest_row == row
+    assert other.df.largest_row is None
+    assert "One row of other with the key 78" in other.advice[0]
+    nobody = rows.selectExpr("if(k = 78, null, k) AS k", "v")
+    unknown = skew_report(nobody, "k", partitions=13, sizes=True)
+    assert unknown.df.largest_row is not None and unknown.df.largest_row.key is None
+    assert unknown.advice[0].startswith("One row of df has 28.6 MB")
 
 
 def test_partitions_are_those_of_the_session(spark: SparkSession, visits: DataFrame) -> None:

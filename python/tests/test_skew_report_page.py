@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from datetime import date, time
 from decimal import Decimal
 from typing import Any
@@ -17,6 +18,7 @@ from pyspark_skewext.render.chart import MOST_BARS
 from pyspark_skewext.render.skew import partitions_of
 from pyspark_skewext.render.values import shown
 from pyspark_skewext.report import SkewReport
+from pyspark_skewext.results.skew import Slowest
 
 
 def made(
@@ -93,6 +95,14 @@ HOT_KEY = [("a", 7, 8_990_000, 8_990_000)]
             {"skewext_splits": False, "spark_splits": False},
         ),
         ('skewedPartitionThresholdInBytes", "85MB"', "Factor", {"row_bytes": 20}),
+        ('skewedPartitionThresholdInBytes", "85MB"', "advisory", {"row_bytes": 20}),
+        # One slice of the advisory size would have all rows.
+        (
+            'skewedPartitionThresholdInBytes", "17MB"), spark.conf.set("spark.sql.adaptive.'
+            'advisoryPartitionSizeInBytes", "17MB"). Adaptive execution makes about 2 tasks',
+            "Factor",
+            {"row_bytes": 4},
+        ),
         (
             "All partitions are small (at most about 8.6 MB in memory): there is nothing to do",
             "set(",
@@ -187,6 +197,24 @@ def test_advice(said: str, not_said: str, arguments: dict[str, Any]) -> None:
     assert not_said not in text
     # Only what there is can be recommended.
     assert set(re.findall(r"skewext\.([a-z_]+)\(", text)) <= set(skewext.__all__)
+
+
+def test_the_verdict_and_the_figure_are_one_judgement() -> None:
+    """A report does not call tasks even whose slowest has much more than the median."""
+    for sizes, said in (
+        ([10_000_000] * 8, "spread evenly enough"),
+        ([10_000_000] * 7 + [300_000_000], "The rows of df have different sizes: partition 7 has"),
+        ([1_000] * 7 + [3_000_000], "All partitions are small"),
+    ):
+        figures = made(EVEN, []).df
+        inputs = replace(figures, partition_bytes=tuple(sizes))
+        report = replace(made(EVEN, []), df=inputs, slowest=Slowest.of(sizes))
+        assert said in report.advice[0]
+        assert ("evenly" in report.advice[0]) == ((report.slowest.times or 0) <= 2)
+    # What a join returns counts in the figure, and so in the verdict.
+    output = [9_000] * 7 + [30_000]
+    joined = made([200_000] * 8, [], other=[200_000] * 8, output=[10**6 * n for n in output])
+    assert (joined.slowest.times or 0) > 2 and "evenly" not in joined.advice[0]
 
 
 def test_hot_keys_of_a_join() -> None:

@@ -27,7 +27,7 @@ from pyspark_skewext._engine.calls import (
 )
 from pyspark_skewext._errors import first_line, runtime_error
 from pyspark_skewext._jar import jar_path
-from pyspark_skewext._jvm import EXTENSION, api_of
+from pyspark_skewext._jvm import EXTENSION, EXTENSIONS, JARS, api_of
 from pyspark_skewext._watch import polled, watched
 
 if TYPE_CHECKING:
@@ -92,16 +92,39 @@ class ClassicEngine:
         """Tell which parts are active; no jar, or one that does not fit, is a reason."""
         _jvm.check_session(self._spark)
         version = str(self._spark.version)
+        found: dict[str, Any] = {}
         try:
             api = _jvm.facade_of(self._spark)
             if api is None:
-                return nothing_active(
+                found = nothing_active(
                     version, "the skewext jar is not loaded in this session, see configure()"
                 )
+                return {**found, "notes": [self._why_no_jar()]}
+            found = _jvm.build_of(self._jvm)
             _jvm.check_versions(self._jvm, version)
-            return _json(api.doctor(self._spark._jsparkSession))
+            found = _json(api.doctor(self._spark._jsparkSession))
         except Exception as error:
-            return nothing_active(version, first_line(error))
+            found.update(nothing_active(version, first_line(error)))
+        jars: list[str] = []
+        with suppress(Exception):
+            jars = _jvm.all_jars(self._jvm)
+        if len(jars) > 1:
+            note = f"There are {len(jars)} jars of skewext, and only one is used: keep one of "
+            found["notes"] = [f"{note}{', '.join(jars)}.", *found["notes"]]
+        return found
+
+    def _why_no_jar(self) -> str:
+        """Tell a missing jar from an extension that is missing, too, or has a wrong name."""
+        names = str(self._spark.conf.get(EXTENSIONS, "") or "")
+        jars = str(self._spark.sparkContext.getConf().get(JARS, "") or "")
+        ours = [name.strip() for name in names.split(",") if "skewext" in name.lower()]
+        if EXTENSION in ours:
+            what = "Only the jar is missing"
+        elif ours:
+            what = f"The jar is missing, and the name of the extension is not {EXTENSION}"
+        else:
+            what = "The jar and the extension are missing"
+        return f"{what}: {JARS} is {jars!r}, {EXTENSIONS} is {names!r}."
 
     def skew_report(self, call: KeyCount) -> tuple[dict[str, Any], Sequence[tuple[Any, ...]]]:
         """Count the keys: the figures, and the hot keys with their counts."""
@@ -145,7 +168,7 @@ class ClassicEngine:
         api.register(self._spark._jsparkSession)
         warnings.warn(
             "skewext was registered in a running session: multi_join, multi_full_join, asof_join, "
-            "latest and skew_join work, but the hint SKEW_JOIN, the table functions, rewritten "
+            "latest and skew_join work, but the hint SKEWEXT_JOIN, the table functions, rewritten "
             "joins and row numbers, splits of skewed partitions, spreading of null keys, bucket "
             "pruning and merging, and columnar shuffles are missing; to have them, start the "
             "session with pyspark_skewext.configure(builder) or with "

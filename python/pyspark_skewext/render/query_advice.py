@@ -15,13 +15,16 @@ from pyspark_skewext.render.values import (
 )
 
 if TYPE_CHECKING:
-    from pyspark_skewext.results.query import JoinStage, QueryFigures
+    from pyspark_skewext.results.query import ExecutedJoin, JoinStage, QueryFigures, Settings
 
 # Its input explains a slow task above this multiple of the median input.
 _READ_MORE = 2.0
 # A larger share of garbage collection means that memory is short.
 _GARBAGE = 0.2
+# Pieces of a split become smaller by this factor, unless others are larger.
+_PIECES = 8
 _THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
+_FACTOR = "spark.sql.adaptive.skewJoin.skewedPartitionFactor"
 _ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -126,40 +129,71 @@ def _larger(report: QueryFigures, stage: JoinStage) -> str:
         )
     split = next((join for join in stage.joins if join.split is not None), None)
     if split is not None:
-        return (
-            f"Skewed partitions of {join_shown(split)} were split ({split.split}). Smaller pieces "
-            f'take less time each: spark.conf.set("{_ADVISORY}", '
-            f'"{_megabytes(settings.advisory_bytes / 2)}MB").'
+        return f"Skewed partitions of {join_shown(split)} were split ({split.split}). " + _further(
+            settings, stage, split
         )
     if not _joins_partitions(stage):
         return _repartition()
     which = f"Which key it is tells skewext.skew_report(df, {_on(stage)}). "
     why = next((join for join in stage.joins if join.not_split is not None), None)
     if why is not None:
-        return which + (
-            f"It was not split: {why.not_split}. docs/explain.md says what to do about that; "
-            f"{_by_technique(stage)}"
-        )
+        what = why.advice or "docs/explain.md says what to do about that."
+        return which + f"It was not split: {why.not_split}. {what} Else {_by_technique(stage)}"
+    lower = _lower(settings, stage)
     if not settings.skewext_splits:
-        return which + _divided(report)
-    size = stage.slowest.shuffle_bytes
-    if size <= settings.skewed_bytes:
-        return which + (
-            f"Adaptive execution splits from {bytes_shown(settings.skewed_bytes)} on: "
-            f'spark.conf.set("{_THRESHOLD}", "{_megabytes(size / 2)}MB").'
-        )
+        return which + _divided(report) + (f" {lower}" if lower else "")
+    if lower:
+        return which + lower
     return which + (
-        f"Why it was not split tells skewext.explain(df), when df has been run; "
+        f"Why it was not split tells skewext.explain(df), when df has been run; or "
         f"{_by_technique(stage)}"
     )
 
 
+def _further(settings: Settings, stage: JoinStage, split: ExecutedJoin) -> str:
+    """What makes the tasks of a split shorter."""
+    if split.limit is not None:
+        return f"Its longest task is not shorter: {split.limit}. {split.advice or ''}".rstrip()
+    smaller = max(settings.advisory_bytes / _PIECES, stage.median.shuffle_bytes)
+    if smaller >= settings.advisory_bytes:
+        return "Its pieces are as large as other partitions: there is nothing to do."
+    return f"Smaller pieces take less time each: {_set(_ADVISORY, _size(smaller))}."
+
+
+def _lower(settings: Settings, stage: JoinStage) -> str:
+    """The settings that keep adaptive execution from a split of the partition."""
+    # Of two inputs, one has at least half of it.
+    size = stage.slowest.shuffle_bytes / 2
+    lower = size / 2
+    median = stage.median.shuffle_bytes
+    said: list[str] = []
+    steps: list[str] = []
+    if size <= settings.skewed_bytes:
+        said.append(f"from {bytes_shown(settings.skewed_bytes)} on")
+        steps.append(_set(_THRESHOLD, _size(lower)))
+    if size <= settings.skewed_factor * median:
+        said.append(f"from {settings.skewed_factor:g} times the median on")
+        steps.append(_set(_FACTOR, str(max(1, int(lower / median)))))
+    if not steps:
+        return ""
+    if lower < settings.advisory_bytes:
+        said.append(f"into pieces of {bytes_shown(settings.advisory_bytes)}")
+        steps.append(_set(_ADVISORY, _size(lower)))
+    return f"Adaptive execution splits {', '.join(said)}: {', '.join(steps)}."
+
+
 def _by_technique(stage: JoinStage) -> str:
-    return f'or join with skewext.skew_join(left, right, {_on(stage)}, how, technique="auto").'
+    return f'join with skewext.skew_join(left, right, {_on(stage)}, how, technique="auto").'
 
 
-def _megabytes(size: float) -> int:
-    return max(1, int(size / 1024**2))
+def _set(key: str, value: str) -> str:
+    return f'spark.conf.set("{key}", "{value}")'
+
+
+def _size(size: float) -> str:
+    """A size as the value of a setting."""
+    megabytes = int(size / 1024**2)
+    return f"{megabytes}MB" if megabytes else f"{max(1, int(size / 1024))}KB"
 
 
 def _spilled(report: QueryFigures, stage: JoinStage) -> str:
@@ -174,8 +208,7 @@ def _spilled(report: QueryFigures, stage: JoinStage) -> str:
     if stage.tasks < settings.shuffle_partitions:
         return (
             f"{said}. With smaller partitions less is spilled: "
-            f'spark.conf.set("{_ADVISORY}", "{_megabytes(settings.advisory_bytes / 2)}MB"); or '
-            f"give executors more memory."
+            f"{_set(_ADVISORY, _size(settings.advisory_bytes / 2))}; or give executors more memory."
         )
     more = 2 ** math.ceil(math.log2(2 * settings.shuffle_partitions))
     return (

@@ -31,6 +31,7 @@ _SMALL_BYTES = 16 * 1024 * 1024
 _LARGE_OUTPUT = 5
 _THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
 _FACTOR = "spark.sql.adaptive.skewJoin.skewedPartitionFactor"
+_ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 
 
 def advise(report: SkewFigures) -> list[str]:
@@ -40,7 +41,11 @@ def advise(report: SkewFigures) -> list[str]:
         return ["There are no rows."]
     said = _broadcast(report)
     for name, skew in inputs:
-        said += _nulls(report, name, skew) + _large(report, name, skew)
+        said += (
+            _nulls(report, name, skew)
+            + _large_rows(report, name, skew)
+            + _large(report, name, skew)
+        )
     said += _output(report) + _few_keys(report)
     said += [
         f"{skew.untracked_rows:,} rows of {name} have keys of more than 4 KB, which are not in the "
@@ -53,10 +58,12 @@ def advise(report: SkewFigures) -> list[str]:
     ratio = report.slowest.times
     compared = "" if ratio is None else f" (the slowest task has {times(ratio)} the median)"
     largest = max(max(skew.partition_bytes) for _, skew in inputs)
-    if any(_uneven(skew) for _, skew in inputs) and largest <= _SMALL_BYTES:
+    if ratio is not None and ratio <= _UNEVEN and not any(_uneven(skew) for _, skew in inputs):
+        why = "The rows are spread evenly enough"
+    elif largest <= _SMALL_BYTES:
         why = f"All partitions are small (at most about {bytes_shown(largest)} in memory)"
     else:
-        why = "The rows are spread evenly enough"
+        why = "No key is worth a change"
     return [f"{why}: there is nothing to do{compared}."]
 
 
@@ -150,6 +157,32 @@ def _large(report: SkewFigures, name: str, skew: KeySkew) -> list[str]:
     ]
 
 
+def _large_rows(report: SkewFigures, name: str, skew: KeySkew) -> list[str]:
+    """Advice on a partition that is large by the size of its rows, not by their number."""
+    size = max(skew.partition_bytes)
+    partition = skew.partition_bytes.index(size)
+    median = median_high(skew.partition_bytes)
+    if size <= max(_SMALL_BYTES, _UNEVEN * median):
+        return []
+    compared = f"{times(size / median)} the median" if median else "most others nothing"
+    has = f"partition {partition} has {bytes_shown(size)}, {compared}"
+    row = skew.largest_row
+    if row is not None:
+        which = "" if row.key is None else f" with the key {shown(row.key)}"
+        return [
+            f"One row of {name}{which} has {bytes_shown(row.bytes)}: {has}. A task reads a row "
+            f"whole, so no split and no other number of partitions helps. Join without its large "
+            f"column, and add that column by a second join of the few rows that need it."
+        ]
+    if _uneven(skew):
+        return []
+    return [
+        f"The rows of {name} have different sizes: {has}, in {skew.partition_rows[partition]:,} "
+        f'rows. More partitions spread them, spark.conf.set("spark.sql.shuffle.partitions", '
+        f"{2 * report.shuffle_partitions})."
+    ]
+
+
 def _rows_of(key: HotKey, name: str) -> Bounds:
     return key.rows if name == "df" or key.other_rows is None else key.other_rows
 
@@ -159,24 +192,25 @@ def _splitting(report: SkewFigures, name: str, skew: KeySkew, partition: int) ->
     about = f"about {bytes_shown(size)} in memory"
     settings = report.settings
     if size > skew.split_above_bytes:
-        return f"It has {about}. " + _who_splits(report, skew, size)
+        return f"It has {about}. " + _who_splits(report, size, skew.slice_bytes)
     median = median_high(skew.partition_bytes)
+    lower = f"{max(1, size // 2 // 1024**2)}MB"
+    steps = [f'spark.conf.set("{_THRESHOLD}", "{lower}")']
+    if size <= settings.skewed_factor * median:
+        factor = max(1, int(size / max(1, median) / 2))
+        steps.append(f'spark.conf.set("{_FACTOR}", {factor})')
+    # Below the threshold, one slice of the advisory size may have all rows.
+    if skew.slice_bytes > size // 2:
+        steps.append(f'spark.conf.set("{_ADVISORY}", "{lower}")')
     said = (
         f"It has {about}, which adaptive execution takes for normal: it splits from "
-        f"{bytes_shown(skew.split_above_bytes)} on. To have it split, "
+        f"{bytes_shown(skew.split_above_bytes)} on. To have it split, {', '.join(steps)}. "
     )
-    if size > settings.skewed_factor * median:
-        lower = max(1, size // 2 // 1024**2)
-        said += f'spark.conf.set("{_THRESHOLD}", "{lower}MB"). '
-        return said + _who_splits(report, skew, size)
-    factor = max(1, int(size / max(1, median) / 2))
-    return said + (
-        f'spark.conf.set("{_FACTOR}", {factor}), and "{_THRESHOLD}" to less than its size.'
-    )
+    return said + _who_splits(report, size, min(skew.slice_bytes, max(1, size // 2)))
 
 
-def _who_splits(report: SkewFigures, skew: KeySkew, size: int) -> str:
-    pieces = max(2, round(size / max(1, skew.slice_bytes)))
+def _who_splits(report: SkewFigures, size: int, slice_bytes: int) -> str:
+    pieces = max(2, round(size / max(1, slice_bytes)))
     if report.settings.skewext_splits:
         return (
             f"Adaptive execution makes about {pieces} tasks of it, with skewext in joins of any "

@@ -20,7 +20,7 @@ class _Record:
 class Origin(_Record):
     """Where a join comes from: a status, the reason with its detail, and advice.
 
-    The status is `asked for`, `rewritten`, `not rewritten` or `switched off`.
+    The status is `asked for`, `rewritten`, `split`, `not rewritten` or `switched off`.
     """
 
     status: str

@@ -48,7 +48,8 @@ class ExecutedJoin:
 
     `keys` are the key columns on the left; None for expressions. All sides of a join that
     `joins_partitions` are partitioned by its keys, and not broadcast. `split` describes the split
-    of skewed partitions, and `not_split` why there was none. `metrics` are those of Spark's UI.
+    of skewed partitions, and `not_split` why there was none. `limit` is why a split has no shorter
+    tasks, and `advice` what to do about either. `metrics` are those of Spark's UI.
     """
 
     operator: str
@@ -58,6 +59,8 @@ class ExecutedJoin:
     split: str | None
     not_split: str | None
     metrics: dict[str, int | str]
+    limit: str | None = None
+    advice: str | None = None
 
     @property
     def output_rows(self) -> int | None:

@@ -34,7 +34,7 @@ class Bounds(NamedTuple):
 class Slowest:
     """The partition with the slowest expected task, and the median size of a partition.
 
-    A size counts rows; for a join bytes, with the output weighted by its cost.
+    A size counts bytes in memory, and for a join also the output, weighted by its cost.
     """
 
     partition: int
@@ -71,6 +71,14 @@ class HotKey:
     output_rows: Bounds | None = None
 
 
+class LargestRow(NamedTuple):
+    """A row that is most of the largest partition, and its key; None for a NULL, or a large key."""
+
+    bytes: int
+    partition: int
+    key: Any
+
+
 @dataclass(frozen=True)
 class KeySkew:
     """The distribution of the rows of one DataFrame.
@@ -79,7 +87,8 @@ class KeySkew:
     those of a shuffle by the key. Their bytes are in memory; shuffle files are smaller. `max_error`
     is the largest distance of the bounds of a key. `untracked_rows` have keys that were too large
     to count one by one. Adaptive execution splits a partition above `split_above_bytes` into slices
-    of `slice_bytes`.
+    of `slice_bytes`. `largest_row` is set if sizes are measured and a single row is the reason for
+    the largest partition.
     """
 
     keys: tuple[str, ...]
@@ -95,6 +104,7 @@ class KeySkew:
     untracked_rows: int
     split_above_bytes: int
     slice_bytes: int
+    largest_row: LargestRow | None = None
     _derived = ("skewed_partitions",)
 
     @property
@@ -109,9 +119,12 @@ class KeySkew:
         return [partition for partition, size in sizes if size > self.split_above_bytes]
 
     @classmethod
-    def of(cls, keys: Sequence[str], figures: dict[str, Any]) -> KeySkew:
-        """Read the figures of the JVM."""
+    def of(
+        cls, keys: Sequence[str], figures: dict[str, Any], hot_keys: Sequence[Any] = ()
+    ) -> KeySkew:
+        """Read the figures of the JVM; `hot_keys` has the values of the keys in their order."""
         null_rows = figures["partition_null_rows"]
+        largest = figures.get("largest_row")
         return filled(
             cls,
             figures,
@@ -121,6 +134,12 @@ class KeySkew:
             partition_rows=tuple(map(sum, zip(figures["partition_rows"], null_rows))),
             partition_null_rows=tuple(null_rows),
             partition_bytes=tuple(figures["partition_bytes"]),
+            largest_row=largest
+            and LargestRow(
+                largest["bytes"],
+                largest["partition"],
+                None if largest["key"] is None else hot_keys[largest["key"]],
+            ),
         )
 
 
@@ -179,7 +198,8 @@ class SkewFigures:
         hot_rows: Sequence[tuple[Any, ...]],
     ) -> F:
         """Read the figures and the hot keys of the JVM."""
-        df, *others = (KeySkew.of(*each) for each in zip(keys, figures["inputs"]))
+        values = [_value(names, key) for key, *_ in hot_rows]
+        df, *others = (KeySkew.of(*each, values) for each in zip(keys, figures["inputs"]))
         other = others[0] if others else None
         output = OutputSkew.of(figures["output"]) if figures["output"] else None
         hot_keys = [_hot_key(names, df, *row) for row in hot_rows]
@@ -204,17 +224,21 @@ def _hot_key(
     least: Sequence[int],
     most: Sequence[int],
 ) -> HotKey:
-    from pyspark.sql import Row
-
     bounds = list(map(Bounds, least, most))
     return HotKey(
-        key=key[0] if len(names) == 1 else Row(*names)(*key),
+        key=_value(names, key),
         partition=partition,
         rows=bounds[0],
         share=bounds[0].middle / max(1, df.rows - df.null_rows),
         other_rows=bounds[1] if len(bounds) > 1 else None,
         output_rows=Bounds(*map(mul, *bounds)) if len(bounds) > 1 else None,
     )
+
+
+def _value(names: Sequence[str], key: Sequence[Any]) -> Any:
+    from pyspark.sql import Row
+
+    return key[0] if len(names) == 1 else Row(*names)(*key)
 
 
 def _weight(
@@ -233,7 +257,7 @@ def _sizes(
     df: KeySkew, other: KeySkew | None, output: OutputSkew | None, output_cost: float
 ) -> Sequence[float]:
     if other is None or output is None:
-        return df.partition_rows
+        return df.partition_bytes
     return [
         one + two + output_cost * output.row_bytes * rows
         for one, two, rows in zip(df.partition_bytes, other.partition_bytes, output.partition_rows)

@@ -174,7 +174,7 @@ class Generator:
         techniques = list(_TECHNIQUES)
         if self._usual == ["k"] and self._tables[0].columns[0].kind.family == "number":
             techniques += ["'salted', 'hot_keys=1,2'", "'salted', 'hot_keys=7', 'salts=3'"]
-        return f"SKEW_JOIN({alias}, {random.choice(techniques)})"
+        return f"SKEWEXT_JOIN({alias}, {random.choice(techniques)})"
 
     def _source(self, joins: int, depth: int) -> tuple[Source, Relation]:
         random = self._random

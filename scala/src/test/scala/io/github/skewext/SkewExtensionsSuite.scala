@@ -187,7 +187,7 @@ class SkewExtensionsSuite extends MultiJoinTest {
 
   test("every rule is left out by its name in our setting") {
     val names = TestSessions.ruleNames(spark) { case group: RuleGroup[_] => group.names }
-    val hinted = "SELECT /*+ SKEW_JOIN(b, broadcast_map) */ * FROM a FULL JOIN b USING (k)"
+    val hinted = "SELECT /*+ SKEWEXT_JOIN(b, broadcast_map) */ * FROM a FULL JOIN b USING (k)"
     withTempView("a", "b") {
       a.createOrReplaceTempView("a")
       b.createOrReplaceTempView("b")

@@ -40,6 +40,9 @@ object RewriteRowNumbers extends SparkStrategy with PredicateHelper {
   private def isOn(conf: SQLConf): Boolean = SkewConf.enabled(conf) &&
     conf.getConf(SkewConf.LATEST_REWRITE) && !SkewConf.excludes(conf, ruleName)
 
+  /** Why all filters on row numbers stay Spark's in this application. */
+  def whyOff: Option[String] = ShuffleService.exchangesMissing
+
   /** The reasons why filters on row numbers stay Spark's. */
   def leftToSpark(optimized: LogicalPlan): Seq[String] =
     if (isOn(SQLConf.get)) {
@@ -66,7 +69,7 @@ object RewriteRowNumbers extends SparkStrategy with PredicateHelper {
       filter.isStreaming -> "streaming input")
     reasons
       .collectFirst { case (true, why) => why }
-      .orElse(ShuffleService.whyNoExchanges)
+      .orElse(whyOff)
   }
 
   private def planned(first: FirstRows): SparkPlan = {

@@ -1,5 +1,6 @@
 package io.github.skewext.explain
 
+import io.github.skewext.asof.RewriteRowNumbers
 import io.github.skewext.internal.BuildInfo
 import io.github.skewext.rules.{ExtensionPoints, Guard, Linkage, LoadedExtension, SkewConf}
 
@@ -17,6 +18,7 @@ object Doctor {
    *              Names do not load classes, which may not fit this Spark.
    * @param settings the keys of settings that switch it off, of skewext and of Spark.
    * @param isLate whether a session also has the part that registered skewext later.
+   * @param needed whether the part has something to do in the session, so that it is missed.
    * @param why other reasons against the part.
    */
   private case class Part(
@@ -24,6 +26,7 @@ object Doctor {
       rules: Seq[String],
       settings: Seq[String],
       isLate: Boolean = false,
+      needed: SparkSession => Boolean = _ => true,
       why: SparkSession => Option[String] = _ => None)
 
   private val Ours = "io.github.skewext."
@@ -66,7 +69,8 @@ object Doctor {
     Part(
       "rewritten row numbers",
       Seq("asof.RewriteRowNumbers"),
-      Seq(SkewConf.ENABLED.key, SkewConf.LATEST_REWRITE.key)),
+      Seq(SkewConf.ENABLED.key, SkewConf.LATEST_REWRITE.key),
+      why = _ => RewriteRowNumbers.whyOff),
     Part("splits of skewed partitions", splitRules, splitSettings, why = _ => pointMissing),
     Part(
       "key sampling for splits",
@@ -99,15 +103,15 @@ object Doctor {
       "merge of sorted bucket files",
       Seq("bucket.MergeSortedFiles"),
       bucketSettings :+ SkewConf.BUCKET_MERGE.key),
-    Part("point-in-time joins", Nil, Nil, isLate = true, _ => unfit("asof")),
+    Part("point-in-time joins", Nil, Nil, isLate = true, why = _ => unfit("asof")),
     Part(
       "techniques of skew_join",
       Nil,
       Seq(SkewConf.ENABLED.key),
       isLate = true,
-      _ => unfit("technique")),
+      why = _ => unfit("technique")),
     Part(
-      "hint SKEW_JOIN",
+      "hint SKEWEXT_JOIN",
       Seq("technique.ResolveSkewJoinHints", "technique.PlanSkewJoins"),
       Seq(SkewConf.ENABLED.key)),
     Part("table functions for SQL", Nil, Nil, why = _ => unfit("function")),
@@ -116,10 +120,14 @@ object Doctor {
       Nil,
       Seq(SkewConf.ENABLED.key, SkewConf.UI_ENABLED.key),
       isLate = true,
+      needed = session => SkewextTab.canAttachTo(session.sparkContext),
       why = session =>
         if (SkewextTab.isAttachedTo(session.sparkContext)) None
-        else Some("Spark's UI and its event log are off, or the setting was, at the start"))) ++
-    explainPart
+        else if (!SkewextTab.canAttachTo(session.sparkContext)) {
+          Some("Spark's UI and its event log are off")
+        } else {
+          Some(s"${SkewConf.UI_ENABLED.key} was false when the application started")
+        })) ++ explainPart
 
   /** The names of all rules that parts need. */
   private[skewext] val ruleNames: Set[String] = parts.flatMap(_.rules).map(Ours + _).toSet
@@ -136,8 +144,12 @@ object Doctor {
       "version" -> BuildInfo.version,
       "spark_line" -> BuildInfo.sparkLine,
       "spark" -> SPARK_VERSION,
-      "parts" -> reasons(session).map { case (name, reason) =>
-        Json.fields("name" -> name, "active" -> reason.isEmpty, "reason" -> reason)
+      "parts" -> parts.zip(reasons(session)).map { case (part, (name, reason)) =>
+        Json.fields(
+          "name" -> name,
+          "active" -> reason.isEmpty,
+          "reason" -> reason,
+          "needed" -> part.needed(session))
       },
       "notes" -> notes(session)))
 
@@ -162,8 +174,7 @@ object Doctor {
 
   private def pointMissing: Option[String] = ExtensionPoints.missing
 
-  private def otherExchanges: Option[String] =
-    ShuffleService.whyNoExchanges.map(why => s"it needs Spark's own exchanges, and $why")
+  private def otherExchanges: Option[String] = ShuffleService.exchangesMissing
 
   private def samplingOff(session: SparkSession): Option[String] = {
     val mode = SkewConf.outputSkew(session.sessionState.conf)
@@ -179,7 +190,15 @@ object Doctor {
 
   private def notes(session: SparkSession): Seq[String] = {
     val used = Seq(Linkage.Shared, "rules", "stable", "sketch", "explain")
-    used.flatMap(Linkage.faults.get(_)).map { fault =>
+    val missing =
+      if (LoadedExtension.isIn(session)) None
+      else {
+        val jars = session.sparkContext.getConf.get("spark.jars", "")
+        Some(
+          s"The extension is missing: ${LoadedExtension.whyMissing(session)}. spark.jars is " +
+            s"${if (jars.isEmpty) "not set" else jars}.")
+      }
+    missing.toSeq ++ used.flatMap(Linkage.faults.get(_)).map { fault =>
       s"A class that several parts use does not fit this Spark: $fault. Spark plans what fails."
     } ++ Guard.loadFailures ++ Explainer.failureNotes(session) ++
       Photon.note(session.sessionState.conf)

@@ -3,8 +3,8 @@ package io.github.skewext.explain
 import io.github.skewext.join.exec.{MultiJoinExec, SpineJoinExec}
 import io.github.skewext.join.probe.BuildProbeJoinExec
 import io.github.skewext.rules.{LoadedExtension, SkewConf}
-import io.github.skewext.skew.SkewReason
 import io.github.skewext.skew.exec.{SplitOperator, SplitReadSpecs}
+import io.github.skewext.skew.{SkewReason, SkewSplits}
 import io.github.skewext.stable.BuiltinShuffledJoin
 
 import org.apache.spark.sql.execution.{PartialReducerPartitionSpec, SparkPlan}
@@ -40,27 +40,30 @@ private[skewext] object ExplainedSkews {
       conf: SQLConf): Option[ExplainedSkew] = {
     val name = Operators.nameOf(join)
     def ignored(why: String) = Some(ExplainedSkew(name, ExplainedSkew.Ignored, why))
-    def whole(reason: SkewReason) = Some(
+    def whole(given: SkewReason.Detailed) = Some(
       ExplainedSkew(
         name,
         ExplainedSkew.Whole,
-        reason.text,
-        advice = if (reason.ofSkewedJoin) Some(reason.advice) else None))
+        given.text,
+        advice = if (given.reason.ofSkewedJoin) Some(given.reason.advice) else None))
     join match {
       case SplitOperator(splits) =>
         val marked = if (join.isInstanceOf[SpineJoinExec]) "found candidates" else "marked keys"
+        val limit = splits.limit.filter(_.reason != SkewReason.LittleGain)
+        val after = splits.markingTasks match {
+          case 0 => ""
+          case 1 => s", after 1 task that $marked"
+          case n => s", after $n tasks that $marked"
+        }
         Some(
           ExplainedSkew(
             name,
             ExplainedSkew.Split,
-            splits.describe + (splits.markingTasks match {
-              case 0 => ""
-              case 1 => s", after 1 task that $marked"
-              case n => s", after $n tasks that $marked"
-            }),
+            splits.describe + after + limit.fold("")(l => s"; ${SkewSplits.Limited}: ${l.text}"),
             splits.partitions.size,
             splits.pieces,
-            splits.residuals))
+            splits.residuals,
+            limit.map(_.reason.advice)))
       case join: BuildProbeJoinExec if join.isSkewJoin && slices(join).nonEmpty =>
         val split = slices(join)
         val partitions = split.map(_.reducerIndex).distinct.size

@@ -110,7 +110,8 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
             s"spark.sql.extensions=${LoadedExtension.className} to have them.")
       } else {
         Some(
-          "The session was started without skewext, so Spark plans all joins alone. Start it with " +
+          "The session was started without skewext, so Spark plans all joins alone: " +
+            s"${LoadedExtension.whyMissing(session)}. Start it with " +
             s"spark.sql.extensions=${LoadedExtension.className}, or register skewext in it.")
       }
     val switchedOff =

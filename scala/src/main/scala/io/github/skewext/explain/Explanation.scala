@@ -71,6 +71,9 @@ object Origin {
   /** Spark plans the join, and skewext's operator runs it. */
   val Replaced = "run by skewext"
 
+  /** Spark's joins with split partitions. */
+  val Split = "split"
+
   /** Planned by Spark, for a reason. */
   val LeftAlone = "not rewritten"
 
@@ -123,7 +126,7 @@ case class Execution(
  * @param operator the operator of the line.
  * @param status one of the words of [[ExplainedSkew]].
  * @param partitions the number of split partitions; `pieces` and `residuals` are their tasks.
- * @param advice a change that a user can make if a skewed partition is not split.
+ * @param advice a change that a user can make if a skewed partition is not split, or not enough.
  */
 case class ExplainedSkew(
     operator: String,

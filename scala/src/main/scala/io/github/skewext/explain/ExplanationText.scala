@@ -103,7 +103,7 @@ private[skewext] object ExplanationText {
     join.skew.distinct.flatMap { skew =>
       val of = if (join.operators.distinct.size > 1) s" of ${skew.operator}" else ""
       skew.status match {
-        case ExplainedSkew.Split => Seq(s"skew$of: split, ${skew.text}")
+        case ExplainedSkew.Split => s"skew$of: split, ${skew.text}" +: advice(skew.advice)
         case ExplainedSkew.Whole => s"skew$of: not split: ${skew.text}" +: advice(skew.advice)
         case other => if (showsAll) Seq(s"skew$of: $other: ${skew.text}") else Nil
       }

@@ -1,7 +1,6 @@
 package io.github.skewext.explain
 
 import io.github.skewext.rewrite.RewriteJoinChains
-import io.github.skewext.rewrite.RewriteReason.TwoInputs
 import io.github.skewext.rules.{LoadedExtension, SkewConf}
 
 import org.apache.spark.sql.SparkSession
@@ -71,11 +70,10 @@ private[skewext] class JoinOutlines(
           }
         val origin =
           reason.copy(advice = (gain ++ reason.advice).reduceOption((one, other) => s"$one $other"))
-        // A split is what the extension does for such a join.
         val isSplit = skew.exists(_.status == ExplainedSkew.Split)
         outline(
           found.joins.map(Operators.describe(_)).mkString(", "),
-          if (isSplit && origin.text == TwoInputs.text) origin.copy(advice = None) else origin)
+          if (isSplit && origin.status == Origin.LeftAlone) Origins.ofSplit(origin) else origin)
     }
   }
 }

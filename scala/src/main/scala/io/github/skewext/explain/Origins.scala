@@ -37,6 +37,16 @@ private[skewext] object Origins {
   }
 
   /**
+   * The origin of Spark's joins with split partitions: first the split, then the reason against a
+   * rewrite, unless that is only the number of inputs.
+   */
+  def ofSplit(origin: Origin): Origin = {
+    val split = "several tasks share its skewed partitions"
+    if (origin.text == RewriteReason.TwoInputs.text) Origin(Origin.Split, split)
+    else origin.copy(status = Origin.Split, text = s"$split; ${origin.status}: ${origin.text}")
+  }
+
+  /**
    * The origin of Spark's joins, the topmost first.
    *
    * @param off the reason why no join can be rewritten, if there is one.

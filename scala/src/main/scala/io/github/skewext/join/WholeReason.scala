@@ -1,26 +1,20 @@
 package io.github.skewext.join
 
-import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
+import io.github.skewext.rules.{Reason, TaggedReasons}
 
-/** Why a skewed join stays whole. A node of the plan carries its reason as a tag. */
-trait WholeReason {
+import org.apache.spark.sql.catalyst.trees.TreeNode
 
-  def text: String
+/**
+ * Why a skewed join stays whole. A node of the plan carries its reason as a tag.
+ *
+ * @param ofSkewedJoin whether the join is known to be skewed, so that the reason matters to users.
+ */
+abstract class WholeReason(text: String, advice: String, val ofSkewedJoin: Boolean)
+    extends Reason(text, advice)
 
-  /** Whether the join is known to be skewed, so that the reason matters to users. */
-  def ofSkewedJoin: Boolean
-}
-
-object WholeReason {
-
-  private val tag = TreeNodeTag[WholeReason]("skewext.notSplit")
-
-  def set(node: TreeNode[_], reason: WholeReason): Unit = node.setTagValue(tag, reason)
+object WholeReason extends TaggedReasons[WholeReason]("skewext.notSplit") {
 
   /** The end of a node's text in plans, if it is a skewed join that stays whole. */
   def suffix(node: TreeNode[_]): String =
-    of(node).filter(_.ofSkewedJoin).fold("")(reason => s", not split: ${reason.text}")
-
-  /** The reason that an executed plan has for a join that is not split. */
-  def of(node: TreeNode[_]): Option[WholeReason] = node.getTagValue(tag)
+    of(node).filter(_.reason.ofSkewedJoin).fold("")(given => s", not split: ${given.text}")
 }

@@ -44,7 +44,7 @@ case class UndoReplicatingSplits(because: WholeReason) extends Rule[SparkPlan] {
         case read: AQEShuffleReadExec =>
           read.child
       })))
-    WholeReason.set(reading, because)
+    WholeReason.set(reading, because.given)
     reading
   }
 }

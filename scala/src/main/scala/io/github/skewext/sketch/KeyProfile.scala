@@ -15,6 +15,7 @@ import org.apache.datasketches.memory.Memory
  * @param nullRows the same for rows with a null in the key.
  * @param bytes the size of the rows of each partition, if it is measured.
  * @param asked the exact number of rows of each key that the pass counts exactly.
+ * @param largest the largest row, if sizes are measured.
  * @param untracked the number of rows whose key is too large to store, see
  *                  [[KeyProfile.MaxKeyBytes]].
  */
@@ -23,6 +24,7 @@ private[skewext] final class KeyProfile(
     val nullRows: Array[Long],
     val bytes: Array[Long],
     val asked: Array[Long],
+    var largest: Option[KeyProfile.LargestRow],
     var untracked: Long,
     val keys: ItemsSketch[ReportedKey],
     var distinct: HllSketch) {
@@ -35,6 +37,7 @@ private[skewext] final class KeyProfile(
     add(nullRows, other.nullRows)
     add(bytes, other.bytes)
     add(asked, other.asked)
+    largest = (largest ++ other.largest).reduceOption((a, b) => if (b.bytes > a.bytes) b else a)
     untracked += other.untracked
     keys.merge(other.keys)
     val union = new Union(KeyProfile.LgDistinct)
@@ -70,6 +73,17 @@ private[skewext] final class KeyProfile(
       out.writeInt(counts.length)
       counts.foreach(out.writeLong)
     }
+    out.writeBoolean(largest.isDefined)
+    largest.foreach { row =>
+      out.writeLong(row.bytes)
+      out.writeInt(row.partition)
+      out.writeBoolean(row.key.isDefined)
+      row.key.foreach { key =>
+        out.writeInt(key.hash)
+        out.writeInt(key.bytes.length)
+        out.write(key.bytes)
+      }
+    }
     out.writeLong(untracked)
     Seq(keys.toByteArray(ReportedKeySerDe), distinct.toCompactByteArray).foreach { sketch =>
       out.writeInt(sketch.length)
@@ -80,6 +94,9 @@ private[skewext] final class KeyProfile(
 }
 
 private[skewext] object KeyProfile {
+
+  /** @param key None for a key with a null, or one that is too large to store. */
+  case class LargestRow(bytes: Long, partition: Int, key: Option[ReportedKey])
 
   /** The largest key that is stored. Without this limit, memory would have no bound. */
   val MaxKeyBytes = 4096
@@ -93,6 +110,7 @@ private[skewext] object KeyProfile {
       new Array[Long](numPartitions),
       new Array[Long](if (withBytes) numPartitions else 0),
       new Array[Long](asked),
+      None,
       0L,
       new ItemsSketch[ReportedKey](sketchSize),
       new HllSketch(LgDistinct, TgtHllType.HLL_8))
@@ -105,11 +123,22 @@ private[skewext] object KeyProfile {
       in.readFully(sketch)
       sketch
     }
+    def largest(): LargestRow = {
+      val (size, partition) = (in.readLong(), in.readInt())
+      val key = if (in.readBoolean()) {
+        val hash = in.readInt()
+        Some(new ReportedKey(hash, sketch()))
+      } else {
+        None
+      }
+      LargestRow(size, partition, key)
+    }
     new KeyProfile(
       counts(),
       counts(),
       counts(),
       counts(),
+      if (in.readBoolean()) Some(largest()) else None,
       in.readLong(),
       ItemsSketch.getInstance(Memory.wrap(sketch()), ReportedKeySerDe),
       HllSketch.heapify(sketch()))

@@ -47,6 +47,7 @@ private[skewext] final class KeyProfiler(profiling: KeyProfiling) {
   private[this] val rows = profile.rows
   private[this] val nullRows = profile.nullRows
   private[this] val bytes = profile.bytes
+  private[this] var largestBytes = 0L
 
   private[this] val keyOf = UnsafeProjection.create(profiling.keys)
   private[this] val hashOf =
@@ -66,7 +67,19 @@ private[skewext] final class KeyProfiler(profiling: KeyProfiling) {
     val hash = hashOf(key).getInt(0)
     val partition = Math.floorMod(hash, numPartitions)
     // The size of a row in a shuffle before compression, including its length.
-    if (bytes.length > 0) bytes(partition) += 4 + asUnsafe(0, row).getSizeInBytes
+    if (bytes.length > 0) {
+      val size = 4L + asUnsafe(0, row).getSizeInBytes
+      bytes(partition) += size
+      if (size > largestBytes) {
+        largestBytes = size
+        val stored = !key.anyNull() && key.getSizeInBytes <= KeyProfile.MaxKeyBytes
+        profile.largest = Some(
+          KeyProfile.LargestRow(
+            size,
+            partition,
+            if (stored) Some(new ReportedKey(hash, bytesOf(key))) else None))
+      }
+    }
     if (key.anyNull()) {
       nullRows(partition) += 1
     } else {

@@ -58,37 +58,32 @@ object SkewPlanner {
       inputs: Seq[SkewInput],
       settings: SkewSettings,
       output: IndexedSeq[PartitionOutput] = IndexedSeq.empty)
-      : Either[SkewReason, Seq[PartitionSplit]] =
-    decide(
-      inputs.map(_.weighed).toIndexedSeq,
-      settings,
-      output,
-      FileLimit.mostTasks(inputs, settings, output))
-      .map(_.map(inBytesOf(_, inputs)))
-
-  private def decide(
-      inputs: IndexedSeq[SkewInput],
-      settings: SkewSettings,
-      output: IndexedSeq[PartitionOutput],
-      mostTasks: Int => Int): Either[SkewReason, Seq[PartitionSplit]] = {
-    val thresholds = inputs.map(i => settings.skewThreshold(i.bytes))
-    val targets = inputs.zip(thresholds).map { case (i, t) => settings.targetBytes(i.bytes, t) }
-    val hot = HotOutput.of(inputs, settings, output)
-    val decided = inputs.head.bytes.indices.flatMap { p =>
-      val skewed = inputs.indices.filter(i => inputs(i).bytes(p) > thresholds(i))
-      def split(most: Int) = planPartition(p, inputs, skewed, hot.get(p), targets, settings, most)
-      if (skewed.isEmpty && !hot.contains(p)) {
-        None
-      } else {
-        val most = mostTasks(p)
-        Some(split(most).left.map { reason =>
-          if (most < Int.MaxValue && split(Int.MaxValue).isRight) SkewReason.FewFiles else reason
-        })
+      : Either[SkewReason.Detailed, SkewSplits] = {
+    val weighed = inputs.map(_.weighed).toIndexedSeq
+    val thresholds = weighed.map(i => settings.skewThreshold(i.bytes))
+    // Other limits do not change which partitions are skewed.
+    def decider(limits: SkewSettings): Int => Option[Decision] = {
+      val targets = weighed.zip(thresholds).map { case (i, t) => limits.targetBytes(i.bytes, t) }
+      val hot = HotOutput.of(weighed, limits, output)
+      val mostTasks = FileLimit.mostTasks(inputs, limits, output) _
+      p => {
+        val skewed = weighed.indices.filter(i => weighed(i).bytes(p) > thresholds(i))
+        if (skewed.isEmpty && !hot.contains(p)) None
+        else Some(planPartition(p, weighed, skewed, hot.get(p), targets, limits, mostTasks(p)))
       }
     }
-    val splits = decided.collect { case Right(split) => split }
-    if (splits.nonEmpty) Right(splits)
-    else Left(decided.collectFirst { case Left(reason) => reason }.getOrElse(SkewReason.NotSkewed))
+    val decide = decider(settings)
+    val decided = weighed.head.bytes.indices.flatMap(decide(_))
+    if (decided.isEmpty) {
+      Left(SkewReason.NotSkewed.given)
+    } else {
+      val slowest = decided.maxBy(_.longestTask)
+      val limit =
+        SplitLimits.of(slowest, settings, decider(_)(slowest.partition).getOrElse(slowest))
+      val splits = decided.flatMap(_.split.toOption)
+      if (splits.isEmpty) Left(limit.getOrElse(SkewReason.LittleGain.given))
+      else Right(SkewSplits(splits.map(inBytesOf(_, inputs)), limit))
+    }
   }
 
   private def planPartition(
@@ -98,7 +93,7 @@ object SkewPlanner {
       hot: Option[HotOutput],
       targets: Seq[Long],
       settings: SkewSettings,
-      mostTasks: Int): Either[SkewReason, PartitionSplit] = {
+      mostTasks: Int): Decision = {
     val before = inputs.map(_.bytes(partition)).sum + hot.map(_.cost).getOrElse(0.0)
     def slice(i: Int, target: Double) =
       sliced(partition, inputs, i, target, hot, settings, mostTasks)
@@ -124,13 +119,16 @@ object SkewPlanner {
     val possible = tried.collect { case Right(split) => split }.sortBy { split =>
       (split.longestTask, split.work)
     }
-    possible.headOption match {
-      case None =>
-        Left(tried.collectFirst { case Left(reason) => reason }.getOrElse(SkewReason.LittleGain))
+    def refused: Option[SkewReason.Detailed] =
+      tried.collectFirst { case Left(reason) => reason.given }
+    val split: Either[SkewReason.Detailed, PartitionSplit] = possible.headOption match {
+      case None => Left(refused.getOrElse(SkewReason.LittleGain.given))
       case Some(best) if best.longestTask * settings.minGain > before =>
-        Left(SkewReason.LittleGain)
+        val gain = math.floor(100 * before / best.longestTask) / 100
+        Left(SkewReason.LittleGain(s"the gain is $gain, min_gain is ${settings.minGain}"))
       case Some(best) => Right(best)
     }
+    Decision(partition, before, split)
   }
 
   /**

@@ -6,9 +6,8 @@ import io.github.skewext.rules.{Reason, Reasons}
 import org.apache.spark.sql.catalyst.trees.TreeNode
 
 /** Why a join is not split. */
-final class SkewReason private (text: String, advice: String, override val ofSkewedJoin: Boolean)
-    extends Reason(text, advice)
-    with WholeReason
+final class SkewReason private (text: String, advice: String, ofSkewedJoin: Boolean)
+    extends WholeReason(text, advice, ofSkewedJoin)
 
 object SkewReason extends Reasons[SkewReason] {
 
@@ -68,7 +67,8 @@ object SkewReason extends Reasons[SkewReason] {
       "(floating-point numbers, arrays, maps, structs), or the rows come from first, " +
       "collect_list or the like, an RDD, a Python list or another system. Read the input with " +
       "more tasks, or write it to a table. Give a bucketed table smaller row groups " +
-      "(parquet.block.size).")
+      "(parquet.block.size). Nothing divides a single large row, which skew_report with " +
+      "sizes=True shows.")
 
   val InputNotSliceable = skewed(
     "an aggregate or join between the shuffle and this join cannot run on a part of the skewed " +
@@ -77,8 +77,18 @@ object SkewReason extends Reasons[SkewReason] {
 
   val TooMuchReread = skewed(
     "its tasks would read more than spark.skewext.skew.maxRereadFactor allows",
-    "The other inputs are large in that partition, too. Raise " +
-      "spark.skewext.skew.maxRereadFactor to allow more.")
+    "The other inputs are large in that partition, too, or one map task wrote the skewed rows, " +
+      "and each slice reads them all. Raise the factor to allow more reads, or the option " +
+      "max_reread_factor of the technique adaptive.")
+
+  val FewSlices = skewed(
+    "it would have more slices than spark.skewext.skew.maxSlices allows",
+    "Each slice is a task that reads the other inputs again. Raise the setting to allow more " +
+      "tasks, or the option max_slices of the technique adaptive.")
+
+  val LargeSlices = skewed(
+    "slices of spark.sql.adaptive.advisoryPartitionSizeInBytes are too large for it",
+    "Lower that setting for this query, or the option slice_bytes of the technique adaptive.")
 
   val LittleGain = skewed(
     "a split would hardly shorten the longest task",
@@ -143,9 +153,11 @@ object SkewReason extends Reasons[SkewReason] {
     "Adaptive execution coalesced the partitions of one input in another way than those of " +
       "another input. spark.sql.adaptive.coalescePartitions.enabled=false prevents this.")
 
-  def set(node: TreeNode[_], reason: SkewReason): Unit = WholeReason.set(node, reason)
-
   /** The reason that an executed plan has for a join that is not split. */
-  def of(node: TreeNode[_]): Option[SkewReason] =
-    WholeReason.of(node).collect { case reason: SkewReason => reason }
+  def of(node: TreeNode[_]): Option[Detailed] = WholeReason.of(node).collect {
+    case Reason.Detailed(reason: SkewReason, detail) => Reason.Detailed(reason, detail)
+  }
+
+  /** The advice of the reasons in a text of a plan that has run. */
+  def adviceIn(text: String): Option[String] = all.find(r => text.contains(r.text)).map(_.advice)
 }

@@ -7,8 +7,10 @@ import org.apache.spark.sql.execution.{CoalescedPartitionSpec, PartialReducerPar
  *
  * Tasks are derived from the reads when the join is executed, because Spark coalesces partitions
  * after the split and renumbers them.
+ *
+ * @param limit why the longest task is not shorter. None if smaller slices would make it shorter.
  */
-case class SkewSplits(partitions: Seq[PartitionSplit]) {
+case class SkewSplits(partitions: Seq[PartitionSplit], limit: Option[SkewReason.Detailed] = None) {
 
   def pieces: Int = partitions.map(_.slices.size).sum
 
@@ -32,6 +34,9 @@ case class SkewSplits(partitions: Seq[PartitionSplit]) {
     }
     s"${count(partitions.size, "partition")}$output in ${count(pieces, "piece")}$residual"
   }
+
+  /** The end of a node's text in plans. */
+  def suffix: String = limit.fold("")(given => s", ${SkewSplits.Limited}: ${given.text}")
 
   private lazy val byPartition = partitions.map(s => s.partition -> s).toMap
 
@@ -137,6 +142,12 @@ case class SkewSplits(partitions: Seq[PartitionSplit]) {
     }
     tasks
   }
+}
+
+object SkewSplits {
+
+  /** The words before the limit in texts of a split. */
+  val Limited = "not shorter"
 }
 
 /** The place of split partitions among the tasks of a join. */

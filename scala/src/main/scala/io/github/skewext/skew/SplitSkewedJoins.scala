@@ -1,5 +1,6 @@
 package io.github.skewext.skew
 
+import io.github.skewext.join.WholeReason
 import io.github.skewext.join.exec.{MultiFullJoinExec, SpineJoinExec}
 import io.github.skewext.rules.SkewConf
 import io.github.skewext.skew.exec.{SplitJoinExec, SplitOperator}
@@ -128,10 +129,11 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
           joined <- describe(join)
           inputs <- partitionedInputs(joined)
         } yield (joined, inputs)
-        val splits = described.flatMap { case (joined, inputs) =>
-          split(join, joined, inputs, placeIn(plan))
+        val splits: Either[SkewReason.Detailed, Seq[SparkPlan]] = described match {
+          case Right((joined, inputs)) => split(join, joined, inputs, placeIn(plan))
+          case Left(reason) => Left(reason.given)
         }
-        splits.flatMap(put(whole, join, _)) match {
+        splits.flatMap(put(whole, join, _).left.map(_.given)) match {
           case Right(newPlan) =>
             logDebug(s"Splits skewed partitions of ${join.simpleStringWithNodeId()}")
             whole = newPlan
@@ -151,7 +153,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
       case input if inputs.exists(_ eq input) => visit(input)
       case join @ BuiltinShuffledJoin(_) if thresholds(join) != thresholds(chain) => visit(join)
       case join @ BuiltinShuffledJoin(_) =>
-        leaveWhole(join, SkewReason.NotSkewed)
+        leaveWhole(join, SkewReason.NotSkewed.given)
         join.children.foreach(visitBelow(chain, inputs, _))
       case other => other.children.foreach(visitBelow(chain, inputs, _))
     }
@@ -161,9 +163,9 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
 
   protected def describe(join: SparkPlan): Either[SkewReason, JoinedInputs] = JoinedInputs.of(join)
 
-  private def leaveWhole(join: SparkPlan, reason: SkewReason): Unit = {
+  private def leaveWhole(join: SparkPlan, reason: SkewReason.Detailed): Unit = {
     // Without its shuffles, nothing is known of the join yet.
-    if (!join.exists(_.isInstanceOf[Exchange])) SkewReason.set(join, reason)
+    if (!join.exists(_.isInstanceOf[Exchange])) WholeReason.set(join, reason)
     logDebug(s"Leaves ${join.simpleStringWithNodeId()} whole: ${reason.text}")
   }
 
@@ -173,9 +175,9 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
    * skewed though that of all is not.
    */
   private def isNoneSkewed(
-      splits: Either[SkewReason, Seq[SparkPlan]],
+      splits: Either[SkewReason.Detailed, Seq[SparkPlan]],
       inputs: Seq[PartitionedInput]): Boolean =
-    splits == Left(SkewReason.NotSkewed) && inputs.forall(_.sketch.isEmpty)
+    splits == Left(SkewReason.NotSkewed.given) && inputs.forall(_.sketch.isEmpty)
 
   /** The settings that decide whether an input is skewed. A hint may change them for one join. */
   private def thresholds(join: SparkPlan): (Double, Long) = {
@@ -193,7 +195,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
       join: SparkPlan,
       joined: JoinedInputs,
       inputs: Seq[PartitionedInput],
-      place: SplitPlace): Either[SkewReason, Seq[SparkPlan]] = for {
+      place: SplitPlace): Either[SkewReason.Detailed, Seq[SparkPlan]] = for {
     splits <- SkewPlanner
       .plan(
         joined.inputs.zip(inputs).map { case (i, input) => i.toSkewInput(input, inputs.head) },
@@ -202,14 +204,16 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
         output(joined, inputs))
       .left
       .map {
-        case SkewReason.NotSkewed if inputs.exists(_.keysNotCounted) => SkewReason.KeysNotCounted
-        case reason => reason
+        case given if given.reason == SkewReason.NotSkewed =>
+          if (inputs.exists(_.keysNotCounted)) SkewReason.KeysNotCounted.given else given
+        // No change of a limit helps as long as the join must stay whole.
+        case given => mustStayWhole(join).getOrElse(given)
       }
-    _ <- RequiredLayout.reasonToLeaveWhole(join).toLeft(())
+    _ <- mustStayWhole(join).toLeft(())
   } yield {
-    val reads = SkewSplits(splits).reads(inputs.head.ranges, inputs.map(_.bytes), place)
+    val reads = splits.reads(inputs.head.ranges, inputs.map(_.bytes), place)
     val children = inputs.zip(reads).map { case (input, specs) => input.reading(specs) }
-    val unordered = joined.splitPlan(children, SkewSplits(splits))
+    val unordered = joined.splitPlan(children, splits)
     if (join.outputOrdering.isEmpty) {
       Seq(unordered)
     } else {
@@ -217,6 +221,9 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
       if (RequiredLayout.isOrderWanted(join)) Seq(ordered) else Seq(unordered, ordered)
     }
   }
+
+  private def mustStayWhole(join: SparkPlan): Option[SkewReason.Detailed] =
+    RequiredLayout.reasonToLeaveWhole(join).map(_.given)
 
   /** The estimated output of the partitions, if estimates are enabled. */
   private def output(

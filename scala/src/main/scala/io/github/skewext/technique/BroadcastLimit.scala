@@ -12,12 +12,23 @@ import org.apache.spark.sql.skewext.SqlInternals
 /** Limits the size of a technique's broadcast, before and after it is built. */
 object BroadcastLimit {
 
-  /** The limit in the settings, but at most the size of a job's result that the driver accepts. */
-  def maxBytes(session: SparkSession): Long = {
+  private val MaxResultSize = "spark.driver.maxResultSize"
+
+  /** The limits with the changes that raise them: our setting, and that of a job's result. */
+  private def limits(session: SparkSession): Seq[(Long, String)] = {
     val set = session.sessionState.conf.getConf(SkewConf.SKEW_JOIN_MAX_BROADCAST)
-    val ofResult = session.sparkContext.getConf.getSizeAsBytes("spark.driver.maxResultSize", "1g")
-    if (ofResult > 0) math.min(set, ofResult) else set
+    val ofResult = session.sparkContext.getConf.getSizeAsBytes(MaxResultSize, "1g")
+    Seq(set -> s"raise ${SkewConf.SKEW_JOIN_MAX_BROADCAST.key}") ++
+      (if (ofResult > 0) Seq(ofResult -> s"start the application with a larger $MaxResultSize")
+       else Nil)
   }
+
+  /** The limit in the settings, but at most the size of a job's result that the driver accepts. */
+  def maxBytes(session: SparkSession): Long = limits(session).map(_._1).min
+
+  /** The changes with which a broadcast of this size is allowed, for example `raise a, and start ...`. */
+  def cure(session: SparkSession, bytes: BigInt): String =
+    limits(session).collect { case (limit, change) if bytes > limit => change }.mkString(", and ")
 
   /** Whether a size is known. Spark's default for an unknown size is the largest Long. */
   def isKnown(bytes: BigInt): Boolean = bytes < Long.MaxValue / 2
@@ -42,8 +53,8 @@ object BroadcastLimit {
     limit = maxBytes(join.session) if bytes > limit
   } throw SqlInternals.analysisError(
     s"skew_join by $technique has built a broadcast of ${size(bytes)}, which is larger " +
-      s"than ${size(limit)}: take a technique that broadcasts less, or allow more by " +
-      s"${SkewConf.SKEW_JOIN_MAX_BROADCAST.key}.")
+      s"than ${size(limit)}: take a technique that broadcasts less, or " +
+      s"${cure(join.session, bytes)}.")
 
   /** The size of the broadcast in memory, if it has been built. */
   private def sizeOf(broadcast: SparkPlan): Option[BigInt] = broadcast match {

@@ -1,11 +1,11 @@
 package io.github.skewext.technique
 
 import io.github.skewext.join.JoinTypeName
-import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.internal.SQLConf.ADAPTIVE_EXECUTION_ENABLED
 
 /** The choice of the broadcast side, and its size. */
 private[skewext] object BroadcastSide {
@@ -30,12 +30,16 @@ private[skewext] object BroadcastSide {
             "broadcast"))
     } else if (!BroadcastLimit.isKnown(request.sizeOf(side))) {
       if (request.session.sessionState.conf.adaptiveExecutionEnabled) Right(side)
-      else Left(TechniqueReason.TooLarge(described(request, side)))
+      else {
+        Left(
+          TechniqueReason.TooLarge(
+            s"${described(request, side)}; set ${ADAPTIVE_EXECUTION_ENABLED.key} to true"))
+      }
     } else if (request.sizeOf(side) > limit) {
       Left(
         TechniqueReason.TooLarge(
-          s"${described(request, side)} is larger than ${BroadcastLimit.size(limit)}; raise " +
-            SkewConf.SKEW_JOIN_MAX_BROADCAST.key))
+          s"${described(request, side)} is larger than ${BroadcastLimit.size(limit)}; " +
+            BroadcastLimit.cure(request.session, request.sizeOf(side))))
     } else {
       Right(side)
     }

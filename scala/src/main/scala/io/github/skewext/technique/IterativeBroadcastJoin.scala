@@ -1,6 +1,5 @@
 package io.github.skewext.technique
 
-import io.github.skewext.rules.SkewConf
 import io.github.skewext.stable.KeptInPlace
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
@@ -8,6 +7,7 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF
+import org.apache.spark.sql.internal.SQLConf.ADAPTIVE_EXECUTION_ENABLED
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types.BooleanType
 
@@ -87,24 +87,33 @@ object IterativeBroadcastJoin extends SkewTechnique {
     val asked = request.options.int(Chunks, 1, MaxChunks)
     def parts(bytes: Long) = ((size + bytes - 1) / bytes).max(1)
     lazy val chosen = parts(if (wanted > 0) math.min(wanted, largest) else largest)
+    def cure(chunks: Int): String = {
+      val allowed = BroadcastLimit.cure(request.session, parts(chunks.toLong))
+      val more = parts(largest)
+      if (more > MaxChunks) allowed else s"set the option $Chunks to $more, or $allowed"
+    }
     lazy val isChecked = request.session.sessionState.conf.adaptiveExecutionEnabled
-    if (asked.isDefined && !BroadcastLimit.isKnown(size)) {
+    if (!BroadcastLimit.isKnown(size)) {
       // The size of the chunks is checked after they are built.
-      if (isChecked) Right(asked.get)
-      else Left(TechniqueReason.TooLarge(BroadcastSide.described(request, cut)))
+      if (isChecked && asked.isDefined) Right(asked.get)
+      else {
+        val change =
+          if (isChecked) s"set the option $Chunks"
+          else s"set ${ADAPTIVE_EXECUTION_ENABLED.key} to true"
+        Left(TechniqueReason.TooLarge(s"${BroadcastSide.described(request, cut)}; $change"))
+      }
     } else if (asked.exists(size > BigInt(largest) * _)) {
       Left(
         TechniqueReason.TooLarge(
           s"${BroadcastSide.described(request, cut)} in ${asked.get} chunks exceeds " +
-            s"${BroadcastLimit.size(largest)} per chunk; raise the option $Chunks or " +
-            SkewConf.SKEW_JOIN_MAX_BROADCAST.key))
+            s"${BroadcastLimit.size(largest)} per chunk; ${cure(asked.get)}"))
     } else if (asked.isDefined) Right(asked.get)
     else if (chosen <= ManyChunks) Right(chosen.toInt)
     else if (parts(largest) <= ManyChunks) Right(ManyChunks)
     else {
       Left(TechniqueReason.TooLarge(
-        s"${BroadcastSide.described(request, cut)} needs more than $ManyChunks chunks; the option " +
-          s"$Chunks allows more"))
+        s"${BroadcastSide.described(request, cut)} needs more than $ManyChunks chunks of at most " +
+          s"${BroadcastLimit.size(largest)}; ${cure(ManyChunks)}"))
     }
   }
 

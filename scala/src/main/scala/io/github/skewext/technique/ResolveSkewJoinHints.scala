@@ -15,13 +15,13 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.quoteIdentifier
 
 /**
- * Resolves the hint for a join by a technique: `SKEW_JOIN(t, salted, 'salts=8')` in SQL, or
- * `df.hint("skew_join", "salted", "salts=8")`. Like `BROADCAST(t)`, it applies to the join that has
+ * Resolves the hint for a join by a technique: `SKEWEXT_JOIN(t, salted, 'salts=8')` in SQL, or
+ * `df.hint("skewext_join", "salted", "salts=8")`. Like `BROADCAST(t)`, it applies to the join that has
  * the relation as a side. A wrong hint changes nothing, and Spark logs a warning.
  */
 object ResolveSkewJoinHints extends Rule[LogicalPlan] with RunsIfDisabled {
 
-  val Name = "SKEW_JOIN"
+  val Name = "SKEWEXT_JOIN"
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     plan.resolveOperatorsUp {

@@ -33,8 +33,9 @@ object TechniqueReason extends Reasons[TechniqueReason] {
 
   val TooLarge = reason(
     "no side is known to be small enough to broadcast",
-    "Use iterative_broadcast, adaptive or salted. If driver and executors have the memory, " +
-      "raise spark.skewext.skewJoin.maxBroadcastBytes.")
+    "Use iterative_broadcast, adaptive or salted. If driver and executors have the memory, raise " +
+      "the limit that is named: spark.skewext.skewJoin.maxBroadcastBytes, or " +
+      "spark.driver.maxResultSize when the application starts.")
 
   val NotStable = reason(
     "a side is read twice, and recomputing it may return different rows",

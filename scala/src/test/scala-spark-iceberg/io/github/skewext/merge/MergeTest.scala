@@ -151,7 +151,7 @@ trait MergeTest extends SkewTest {
   }
 
   protected def reasonsIn(plan: SparkPlan): Seq[SkewReason] =
-    collect(plan) { case node => SkewReason.of(node) }.flatten
+    collect(plan) { case node => SkewReason.of(node).map(_.reason) }.flatten
 
   /** What is said of the query's joins. */
   protected def explained(df: DataFrame): Seq[ExplainedSkew] =

@@ -24,7 +24,9 @@ class FilesOfIcebergSuite extends MergeTest {
     val rows = spark.table("ice.db.written").collect().toSeq
     assertSameRows(rows, rowsWhenOff(df), "the query, written")
     val splits = plans.flatMap(operators(_)).collect { case split: SplitJoinExec => split }
-    (splits.size, plans.flatMap(collect(_) { case node => SkewReason.of(node) }.flatten))
+    (
+      splits.size,
+      plans.flatMap(collect(_) { case node => SkewReason.of(node).map(_.reason) }.flatten))
   }
 
   test("a join below a write of one file for each task is split") {

@@ -2,11 +2,13 @@ package io.github.skewext.explain
 
 import io.github.skewext.asof.RewriteRowNumbers
 import io.github.skewext.join.MultiFullJoinStrategy
-import io.github.skewext.rules.{RuleGroup, SkewConf}
+import io.github.skewext.rules.{LoadedExtension, RuleGroup, SkewConf}
 import io.github.skewext.{MultiJoinTest, PythonApi}
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.expressions.Window
+import org.apache.spark.sql.functions.row_number
+import org.apache.spark.sql.internal.{SQLConf, StaticSQLConf}
 import org.apache.spark.sql.skewext.TestSessions
 import org.apache.spark.{SparkConf, SparkEnv}
 
@@ -89,7 +91,39 @@ class DoctorSuite extends MultiJoinTest {
         found("columnar shuffle") ===
           "it needs Spark's own exchanges, and spark.plugins names com.nvidia.spark.SQLPlugin")
       assert(found.contains("key sampling for splits"))
+      // The explanation of a query says the same.
+      val first = spark.range(3).withColumn("n", row_number().over(byId)).where("n = 1")
+      val note = Explainer.explain(first.queryExecution).notes.mkString
+      assert(note.endsWith(s": ${found("rewritten row numbers")}."), note)
     } finally conf.remove("spark.plugins")
+  }
+
+  private def byId = Window.partitionBy("id").orderBy("id")
+
+  test("why the extension is missing, from the setting") {
+    val bare = TestSessions.withoutExtensions(spark)
+    val key = StaticSQLConf.SPARK_SESSION_EXTENSIONS.key
+    for ((value, why) <- Seq(
+        "" -> s"$key is not set",
+        "a.B" -> s"$key is a.B, without io.github.skewext.SkewExtensions",
+        "a.B, io.github.SkewExt" ->
+          s"$key names io.github.SkewExt, and the class is io.github.skewext.SkewExtensions",
+        "io.github.skewext.SkewExtensions" ->
+          s"$key names the class, but the session started without the jar")) {
+      bare.sessionState.conf.setConfString(key, value)
+      assert(LoadedExtension.whyMissing(bare) === why)
+      val note = s"The extension is missing: $why. spark.jars is not set."
+      assert(PythonApi.doctor(bare).contains(note))
+      val explained = Explainer.explain(bare.range(1).queryExecution).notes
+      assert(explained.exists(_.contains(s"Spark plans all joins alone: $why.")))
+    }
+  }
+
+  test("a part that has nothing to do is not needed") {
+    val json = PythonApi.doctor(spark)
+    assert(
+      json.contains("""{"name":"tab in Spark's UI","active":false,"reason":""" +
+        """"Spark's UI and its event log are off","needed":false}"""))
   }
 
   test("sessions without the extension, and such that registered late") {
@@ -103,7 +137,8 @@ class DoctorSuite extends MultiJoinTest {
 
   test("JSON for programs, also by SQL") {
     val json = PythonApi.doctor(spark)
-    assert(json.contains("""{"name":"multi-way joins","active":true,"reason":null}"""))
+    assert(
+      json.contains("""{"name":"multi-way joins","active":true,"reason":null,"needed":true}"""))
     assert(sql("SELECT * FROM skewext_doctor()").collect().map(_.getString(0)).toSeq === Seq(json))
     withSQLConf("spark.databricks.photon.enabled" -> "true") {
       assert(PythonApi.doctor(spark).contains("compute without Photon"))

@@ -53,7 +53,7 @@ class ExplainRunsNothingSuite extends TechniqueTest {
         how <- Seq("FULL", "LEFT", "INNER", "LEFT SEMI")
       } yield (technique, how)
       for ((technique, how) <- covering(cases))
-        checkSql(s"SELECT /*+ SKEW_JOIN(r, $technique) */ l.k FROM l $how JOIN r ON l.k = r.k")
+        checkSql(s"SELECT /*+ SKEWEXT_JOIN(r, $technique) */ l.k FROM l $how JOIN r ON l.k = r.k")
     }
   }
 

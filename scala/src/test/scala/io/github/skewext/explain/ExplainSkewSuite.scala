@@ -1,7 +1,6 @@
 package io.github.skewext.explain
 
 import io.github.skewext.join.SpreadNullKeys
-import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.rules.SkewConf
 import io.github.skewext.skew.SkewReason
 
@@ -31,7 +30,8 @@ class ExplainSkewSuite extends ExplainTest {
     val explained = one(sparks)
     assert(explained.title === "SplitJoin full outer [l = k]")
     assert(explained.skew.map(_.status) === Seq(ExplainedSkew.Split))
-    assert(explained.origin === Origin(Origin.LeftAlone, RewriteReason.TwoInputs.text))
+    // What was done, and not what was not.
+    assert(explained.origin === Origin(Origin.Split, "several tasks share its skewed partitions"))
     assert(explained.execution.isEmpty)
 
     val bySpark = stock(left(2), "inner")
@@ -62,6 +62,38 @@ class ExplainSkewSuite extends ExplainTest {
     even.collect()
     assert(one(even).skew.head.text === SkewReason.NotSkewed.text)
     assert(one(even).skew.head.advice.isEmpty)
+  }
+
+  test("skew: the limit that decides, and a value with which the longest task is shorter") {
+    val Needed = """maxRereadFactor is [0-9.]+, ([0-9.]+) is enough""".r.unanchored
+    def joined: DataFrame = {
+      val hot = skewed(0, 3200, hot = 2, maps = 2).withColumnRenamed("k", "l")
+      hot.join(skewed(1, 60), col("l") === col("k"), "full")
+    }
+    def longest(df: DataFrame) = splitJoins(df).head.splits.partitions.map(_.longestTask).max
+    val factor = SkewConf.SKEW_MAX_REREAD_FACTOR.key
+    // With a gain of 3, two slices are too few, and the factor allows no more.
+    for ((gain, status) <- Seq("3" -> ExplainedSkew.Whole, "1.5" -> ExplainedSkew.Split)) {
+      withSQLConf(SkewConf.SKEW_MIN_GAIN.key -> gain, factor -> "2.5") {
+        val few = joined
+        few.collect()
+        val skew = one(few).skew.head
+        assert(skew.status === status && skew.text.contains(SkewReason.TooMuchReread.text), skew)
+        assert(skew.advice === Some(SkewReason.TooMuchReread.advice))
+        val plan = few.queryExecution.executedPlan.toString
+        if (status == ExplainedSkew.Split) {
+          assert(skew.text.contains("; not shorter: "))
+          assert(plan.contains(s", not shorter: ${SkewReason.TooMuchReread.text}"), plan)
+        }
+        val Needed(value) = skew.text
+        withSQLConf(factor -> value) {
+          val more = joined
+          checkSplit(more)
+          assert(!one(more).skew.head.text.contains(SkewReason.TooMuchReread.text))
+          if (status == ExplainedSkew.Split) assert(longest(more) * 1.25 <= longest(few))
+        }
+      }
+    }
   }
 
   test("not looked at: switched off, not adaptive") {

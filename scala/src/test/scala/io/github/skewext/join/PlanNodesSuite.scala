@@ -182,7 +182,7 @@ class PlanNodesSuite extends MultiJoinTest {
     val chain = keysLast.head.as("l").join(keysLast(1).as("r"), col("l.k") === col("r.k"), "full")
     val small = table("k, s", "(CAST(1 AS INT), 'x'), (null, 'y')")
     val marked = keysLast.head.join(
-      small.hint("skew_join", "broadcast_map"),
+      small.hint("skewext_join", "broadcast_map"),
       keysLast.head("k") === small("k"),
       "full")
     def types[P <: QueryPlan[P]](plan: P): Unit = {

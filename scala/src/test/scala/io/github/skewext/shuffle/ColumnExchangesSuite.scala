@@ -47,7 +47,7 @@ class ColumnExchangesSuite extends StoredTables {
     exchanges(df).count(_.isInstanceOf[ColumnShuffleOfRowsExec])
 
   /** The reasons why exchanges are Spark's. */
-  private def reasons(df: DataFrame): Seq[String] =
+  private def reasons(df: DataFrame): Seq[RowShuffleReason.Detailed] =
     exchanges(df).flatMap(RowShuffleReason.of(_))
 
   test("plans columnar shuffles with the same rows, unless they are disabled") {

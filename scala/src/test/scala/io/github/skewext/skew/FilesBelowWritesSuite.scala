@@ -36,7 +36,7 @@ class FilesBelowWritesSuite extends SkewTest {
         .flatMap(_.splits.partitions)
 
     def reasons: Seq[SkewReason] =
-      plans.flatMap(collect(_) { case node => SkewReason.of(node) }.flatten)
+      plans.flatMap(collect(_) { case node => SkewReason.of(node).map(_.reason) }.flatten)
   }
 
   private def write(df: DataFrame, by: Seq[String] = Nil): Written = {

@@ -17,8 +17,8 @@ class SkewPlannerOutputSuite extends SkewPlannerTest {
 
   test("a small partition of which much comes is cut by rows, all blocks together") {
     val inputs = Seq(input(Optional, 10, 20, 10), input(Optional, 30, 10))
-    assert(SkewPlanner.plan(inputs, settings) === Left(SkewReason.NotSkewed))
-    val split = only(SkewPlanner.plan(inputs, settings, output(12000, Seq(0, 1))))
+    assert(planned(inputs, settings) === Left(SkewReason.NotSkewed))
+    val split = only(planned(inputs, settings, output(12000, Seq(0, 1))))
     assert((split.partition, split.byOutput, split.residual) === ((1, true, true)))
     // (80 + 0.05 * 12000) / 64, rounded up.
     assert(
@@ -32,7 +32,7 @@ class SkewPlannerOutputSuite extends SkewPlannerTest {
   test("estimated output is written as well where tasks write a file each") {
     val inputs = Seq(input(Optional, 40), input(Optional, 40))
     def slices(settings: SkewSettings) =
-      only(SkewPlanner.plan(inputs, settings, output(12000, Seq(0, 1)))).slices.size
+      only(planned(inputs, settings, output(12000, Seq(0, 1)))).slices.size
     assert(slices(settings) === 11)
     assert(slices(settings.copy(files = Some(TaskFiles.One))) === 11)
     assert(slices(settings.copy(files = Some(TaskFiles.OneForEachValue))) === 2)
@@ -40,23 +40,22 @@ class SkewPlannerOutputSuite extends SkewPlannerTest {
 
   test("output: no more than usual, too few rows, slices that would read too much again") {
     val inputs = Seq(input(Optional, 20, 20), input(Optional, 40))
-    assert(
-      SkewPlanner.plan(inputs, settings, output(256, Seq(0, 1))) === Left(SkewReason.NotSkewed))
+    assert(planned(inputs, settings, output(256, Seq(0, 1))) === Left(SkewReason.NotSkewed))
     val everywhere = IndexedSeq.fill(4)(output(12000, Seq(0, 1))(1))
-    assert(SkewPlanner.plan(inputs, settings, everywhere) === Left(SkewReason.NotSkewed))
+    assert(planned(inputs, settings, everywhere) === Left(SkewReason.NotSkewed))
     val fewRows = output(12000, Seq(0, 1)).map(_.copy(hotRows = Seq(24, 16)))
-    assert(only(SkewPlanner.plan(inputs, settings, fewRows)).slices.size === 3)
+    assert(only(planned(inputs, settings, fewRows)).slices.size === 3)
     assert(
-      only(SkewPlanner
-        .plan(inputs, settings.copy(maxSlices = 5), output(12000, Seq(0, 1)))).slices.size === 5)
+      only(
+        planned(inputs, settings.copy(maxSlices = 5), output(12000, Seq(0, 1)))).slices.size === 5)
     val large = Seq(input(Optional, 240), input(Optional, 240))
-    val reread = only(SkewPlanner.plan(large, settings, output(24000, Seq(0, 1))))
+    val reread = only(planned(large, settings, output(24000, Seq(0, 1))))
     assert(reread.slices.size > 2 && reread.slices.size < (480 + 1200) / 64)
     assert(
-      SkewPlanner.plan(large, settings.copy(maxRereadFactor = 1), output(9000, Seq(0, 1))) ===
+      planned(large, settings.copy(maxRereadFactor = 1), output(9000, Seq(0, 1))) ===
         Left(SkewReason.TooMuchReread))
     assert(
-      SkewPlanner.plan(large, settings.copy(minGain = 9), output(9000, Seq(0, 1))) ===
+      planned(large, settings.copy(minGain = 9), output(9000, Seq(0, 1))) ===
         Left(SkewReason.LittleGain))
   }
 
@@ -66,27 +65,27 @@ class SkewPlannerOutputSuite extends SkewPlannerTest {
     val cuttable = input(Optional, 60)
     val hot = output(12000, Seq(0, 1))
     for ((inputs, chosen) <- Seq(Seq(alike, cuttable) -> 1, Seq(cuttable, alike) -> 0)) {
-      val split = only(SkewPlanner.plan(inputs, settings, hot))
+      val split = only(planned(inputs, settings, hot))
       assert(split.input === chosen)
       assert(split.slices.forall(_.shares > 1))
     }
-    val blocks = only(SkewPlanner.plan(Seq(alikeOneBlock, alike), settings, hot))
+    val blocks = only(planned(Seq(alikeOneBlock, alike), settings, hot))
     assert(blocks.input === 1)
     assert(blocks.slices.map(s => (s.startMap, s.endMap)) === Seq((0, 1), (1, 2), (2, 3)))
     assert(
-      SkewPlanner.plan(Seq(alikeOneBlock, alikeOneBlock), settings, hot) ===
+      planned(Seq(alikeOneBlock, alikeOneBlock), settings, hot) ===
         Left(SkewReason.OneBlock))
     // An input without rows of the key divides nothing.
     val three = Seq(input(Optional, 60), input(Required, 60), input(Optional, 60))
-    assert(only(SkewPlanner.plan(three, settings, output(12000, Seq(1, 2), of = 3))).input > 0)
+    assert(only(planned(three, settings, output(12000, Seq(1, 2), of = 3))).input > 0)
     val aggregated = Seq(cuttable.copy(sliceable = false), cuttable.copy(sliceable = false))
-    assert(SkewPlanner.plan(aggregated, settings, hot) === Left(SkewReason.InputNotSliceable))
+    assert(planned(aggregated, settings, hot) === Left(SkewReason.InputNotSliceable))
   }
 
   test("much goes in and much comes out: smaller slices") {
     val inputs = Seq(input(Required, 100, 100, 100, 100), input(Required, 100))
-    val bySize = only(SkewPlanner.plan(inputs, settings))
-    val both = only(SkewPlanner.plan(inputs, settings, output(30000, Seq(0, 1))))
+    val bySize = only(planned(inputs, settings))
+    val both = only(planned(inputs, settings, output(30000, Seq(0, 1))))
     assert(!bySize.byOutput)
     assert(both.slices.size > bySize.slices.size)
     assert(both.longestTask > bySize.longestTask)
@@ -96,7 +95,7 @@ class SkewPlannerOutputSuite extends SkewPlannerTest {
       input(Required, false, 20),
       input(Required, false, 20))
     assert(
-      SkewPlanner.plan(other, settings, output(30000, Seq(1, 2), of = 3)) ===
+      planned(other, settings, output(30000, Seq(1, 2), of = 3)) ===
         Left(SkewReason.LittleGain))
   }
 }

@@ -8,8 +8,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
 
   test("whole map blocks are packed into slices") {
     val split = only(
-      SkewPlanner
-        .plan(Seq(input(Optional, 60, 40, 24, 100, 64, 60, 5), input(Optional, 8, 2)), settings))
+      planned(Seq(input(Optional, 60, 40, 24, 100, 64, 60, 5), input(Optional, 8, 2)), settings))
     assert((split.partition, split.input, split.residual) === ((1, 0, true)))
     // 40 and 24 are a slice together; 100 is cut in two; the small last one goes with its neighbour.
     assert(
@@ -31,12 +30,12 @@ class SkewPlannerSuite extends SkewPlannerTest {
     val small = input(Optional, 8, 2)
     // 363 bytes are five files: four slices and the residual.
     val five =
-      only(SkewPlanner.plan(Seq(input(Optional, 60, 40, 24, 100, 64, 60, 5), small), oneFile))
+      only(planned(Seq(input(Optional, 60, 40, 24, 100, 64, 60, 5), small), oneFile))
     assert(five.residual && five.slices.size >= 3 && five.tasks.size <= 5)
     // 13 slices of one block each would be of 50 bytes.
     val blocks = input(Required, Seq.fill(13)(50L): _*)
     def slices(other: SkewInput, settings: SkewSettings) =
-      only(SkewPlanner.plan(Seq(blocks, other), settings.copy(maxRereadFactor = 9))).slices.size
+      only(planned(Seq(blocks, other), settings.copy(maxRereadFactor = 9))).slices.size
     assert(slices(small, settings) === 13)
     assert((5 to 10).contains(slices(small, oneFile)))
     // What other inputs give is written, too, and what is only looked up is not.
@@ -46,7 +45,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
 
   test("a block of one map task is cut where tasks write a file each") {
     def plan(role: InputRole, bytes: Long, advisory: Long) = only(
-      SkewPlanner.plan(
+      planned(
         Seq(input(role, bytes), input(Optional, 10)),
         oneFile.copy(advisoryBytes = advisory, maxRereadFactor = 20)))
     assert(plan(Required, 640, 64).slices.size === 10)
@@ -58,7 +57,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
 
   test("no more tasks write a file for each value than Spark would make, or two") {
     def slices(blocks: Long*) = only(
-      SkewPlanner.plan(
+      planned(
         Seq(input(Required, blocks: _*), input(Optional, 10)),
         fileOfValue.copy(maxRereadFactor = 20))).slices.size
     assert(slices(640) === 2)
@@ -70,32 +69,31 @@ class SkewPlannerSuite extends SkewPlannerTest {
   test("a partition is left whole for its files where more of them would be worth the split") {
     val inputs = Seq(input(Required, 300), input(Required, 100))
     val written = fileOfValue.copy(minGain = 1.5)
-    assert(only(SkewPlanner.plan(inputs, settings)).slices.size === 4)
-    assert(SkewPlanner.plan(inputs, written) === Left(SkewReason.FewFiles))
-    assert(only(SkewPlanner.plan(inputs, written.copy(minGain = 1.2))).slices.size === 2)
-    assert(SkewPlanner.plan(inputs, written.copy(minGain = 9)) === Left(SkewReason.LittleGain))
+    assert(only(planned(inputs, settings)).slices.size === 4)
+    assert(planned(inputs, written) === Left(SkewReason.FewFiles))
+    assert(only(planned(inputs, written.copy(minGain = 1.2))).slices.size === 2)
+    assert(planned(inputs, written.copy(minGain = 9)) === Left(SkewReason.LittleGain))
   }
 
   test("a block that cannot be cut is a slice of its own, or nothing is split") {
     val split =
       only(
-        SkewPlanner.plan(
+        planned(
           Seq(input(Optional, false, 300, 60), input(Optional, 5)),
           settings
             .copy(minGain = 1)))
     assert(split.slices.map(_.bytes) === Seq(300, 60))
     assert(
-      SkewPlanner.plan(Seq(input(Optional, false, 400), input(Optional, 5)), settings)
+      planned(Seq(input(Optional, false, 400), input(Optional, 5)), settings)
         === Left(SkewReason.OneBlock))
     assert(
-      only(SkewPlanner.plan(Seq(input(Optional, 400), input(Optional, 5)), settings)).slices
+      only(planned(Seq(input(Optional, 400), input(Optional, 5)), settings)).slices
         .map(s => (s.startMap, s.endMap)) === Seq.fill(3)((0, 1)))
   }
 
   test("tasks that share a block read all of it, each: no more of them than may read it") {
-    def plan(role: InputRole, factor: Double) = SkewPlanner.plan(
-      Seq(input(role, 6400), input(Optional, 10)),
-      settings.copy(maxRereadFactor = factor))
+    def plan(role: InputRole, factor: Double) =
+      planned(Seq(input(role, 6400), input(Optional, 10)), settings.copy(maxRereadFactor = factor))
     // Slices of 64 bytes would be 100, and read 641,000 bytes.
     val four = only(plan(Required, 4))
     assert(
@@ -110,7 +108,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(plan(Required, 1.9) === Left(SkewReason.TooMuchReread))
     // As many map tasks as slices: nothing is read twice but the other input.
     val blocks = input(Required, Seq.fill(100)(64L): _*)
-    val whole = only(SkewPlanner.plan(Seq(blocks, input(Optional, 10)), settings))
+    val whole = only(planned(Seq(blocks, input(Optional, 10)), settings))
     assert((whole.slices.size, whole.rereadBytes) === ((100, 99 * 10)))
   }
 
@@ -119,22 +117,22 @@ class SkewPlannerSuite extends SkewPlannerTest {
     val large = input(Optional, 100, 100, 100, 100)
     val small = input(Optional, 8, 2)
     val once = small.copy(replicable = false)
-    assert(SkewPlanner.plan(Seq(large, once), settings) === Left(SkewReason.MergeTarget))
-    assert(SkewPlanner.plan(Seq(large, small, once), settings) === Left(SkewReason.MergeTarget))
-    assert(only(SkewPlanner.plan(Seq(large, small), settings)).input === 0)
+    assert(planned(Seq(large, once), settings) === Left(SkewReason.MergeTarget))
+    assert(planned(Seq(large, small, once), settings) === Left(SkewReason.MergeTarget))
+    assert(only(planned(Seq(large, small), settings)).input === 0)
     // The input itself may be sliced, also where another one is larger.
     val largest = input(Optional, 200, 200, 200, 200)
     val both = Seq(largest, large.copy(replicable = false))
-    assert(only(SkewPlanner.plan(both, settings.copy(minGain = 1))).input === 1)
-    assert(only(SkewPlanner.plan(Seq(largest, large), settings.copy(minGain = 1))).input === 0)
+    assert(only(planned(both, settings.copy(minGain = 1))).input === 1)
+    assert(only(planned(Seq(largest, large), settings.copy(minGain = 1))).input === 0)
     // Of an input that only says which keys come out, no rows do.
     val asked = Seq(once, input(Excluded, 100, 100, 100, 100))
-    assert(only(SkewPlanner.plan(asked, settings)).slices === Nil)
+    assert(only(planned(asked, settings)).slices === Nil)
   }
 
   test("a residual only where the input can lack a key of another one") {
     def residual(roles: InputRole*) = only(
-      SkewPlanner.plan(
+      planned(
         input(roles.head, 100, 100, 100, 100) +: roles.tail.map(input(_, 10)),
         settings)).residual
     assert(residual(Optional, Optional))
@@ -147,13 +145,12 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(!residual(Optional, Present))
     // The other input has no rows there.
     val empty = input(Optional)
-    assert(
-      !only(SkewPlanner.plan(Seq(input(Optional, 100, 100, 100, 100), empty), settings)).residual)
+    assert(!only(planned(Seq(input(Optional, 100, 100, 100, 100), empty), settings)).residual)
   }
 
   test("of an input that is not shown only the keys are read, by one task") {
     for (role <- Seq(Excluded, Present)) {
-      val split = only(SkewPlanner.plan(Seq(input(Required, 10), input(role, 200, 200)), settings))
+      val split = only(planned(Seq(input(Required, 10), input(role, 200, 200)), settings))
       assert((split.input, split.slices, split.residual) === ((1, Nil, true)))
       assert(split.rereadBytes === 0)
       assert(split.tasks.map(_.roles(Seq(Required, role))) === Seq(Seq(Required, role)))
@@ -163,7 +160,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
   test("keys are marked before the join where the residual would take longer than anything else") {
     val marking = settings.copy(marking = true)
     val hot = input(Optional, Seq.fill(20)(60L): _*)
-    val split = only(SkewPlanner.plan(Seq(hot, input(Optional, 10)), marking))
+    val split = only(planned(Seq(hot, input(Optional, 10)), marking))
     // Larger slices than those of the pieces, as looking at keys is not much work.
     assert(split.slices.map(_.bytes) === Seq.fill(20)(60))
     assert(split.marking.map(_.bytes) === Seq.fill(6)(180) :+ 120)
@@ -171,16 +168,16 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(split.longestTask === 0.3 * (180 + 10) + 60 + 10)
     // The hot input twice, the other one 20 times and 7 times; and the residual reads the other one.
     assert(split.rereadBytes === (1200 + 20 * 10) + (1200 + 7 * 10) + 10 - (1200 + 10))
-    assert(only(SkewPlanner.plan(Seq(hot, input(Optional, 10)), settings)).longestTask === 370)
+    assert(only(planned(Seq(hot, input(Optional, 10)), settings)).longestTask === 370)
     // Only the keys of an input that is not shown matter: no pieces.
     for (role <- Seq(Excluded, Present)) {
-      val keysOnly = only(
-        SkewPlanner.plan(Seq(input(Required, 10), input(role, Seq.fill(20)(60L): _*)), marking))
+      val keysOnly =
+        only(planned(Seq(input(Required, 10), input(role, Seq.fill(20)(60L): _*)), marking))
       assert(keysOnly.slices.isEmpty)
       assert(keysOnly.marking.map(_.bytes) === Seq.fill(6)(180) :+ 120)
       assert(keysOnly.longestTask === 0.3 * (180 + 10) + 10)
     }
-    def notMarked(inputs: SkewInput*) = SkewPlanner.plan(inputs, marking) match {
+    def notMarked(inputs: SkewInput*) = planned(inputs, marking) match {
       case Right(splits) => splits.forall(_.marking.isEmpty)
       case Left(_) => true
     }
@@ -197,7 +194,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
     def plan(sent: Double) = {
       val hot =
         input(Present, Seq.fill(20)(60L): _*).copy(dropCost = 1.0, candidates = _ => sent)
-      SkewPlanner.plan(Seq(input(Required, 10), hot), settings.copy(marking = true))
+      planned(Seq(input(Required, 10), hot), settings.copy(marking = true))
     }
     assert(only(plan(0)).longestTask === (60 + 10) + 10)
     assert(only(plan(10)).longestTask === (60 + 10) + 10 + 20 * 10)
@@ -211,14 +208,14 @@ class SkewPlannerSuite extends SkewPlannerTest {
     for (inputs <- Seq(
         Seq(hot, small.copy(stable = () => false)),
         Seq(hot.copy(stable = () => false), small))) {
-      assert(SkewPlanner.plan(inputs, settings) === Left(SkewReason.NotStable))
+      assert(planned(inputs, settings) === Left(SkewReason.NotStable))
       // Without a residual, each row of the one input is in one piece.
-      val split = only(SkewPlanner.plan(inputs.head.copy(role = Required) +: inputs.tail, settings))
+      val split = only(planned(inputs.head.copy(role = Required) +: inputs.tail, settings))
       assert(split.slices.size >= 4 && !split.residual)
     }
     val keys = input(Excluded, Seq.fill(20)(60L): _*)
     def marked(stable: Boolean) = only(
-      SkewPlanner.plan(
+      planned(
         Seq(input(Required, 10).copy(stable = () => stable), keys),
         settings.copy(marking = true))).marking
     assert(marked(stable = true).nonEmpty && marked(stable = false).isEmpty)
@@ -226,7 +223,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
 
   test("null keys are divided by what is in the rows, if that is there again") {
     val (hot, small) = (input(Optional, 100, 100, 100, 100), input(Optional, 10))
-    def split(inputs: SkewInput*) = only(SkewPlanner.plan(inputs, settings))
+    def split(inputs: SkewInput*) = only(planned(inputs, settings))
     assert(split(hot, small).tasks.map(nullKeysOf).toSet.size === 1 + split(hot, small).slices.size)
     assert(split(hot.copy(rowsStable = () => false), small).dividesNullKeys)
     val asRead = split(hot, small.copy(rowsStable = () => false))
@@ -245,7 +242,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
       def answer(what: String) = { asked += what; true }
       val one = input(Optional, blocks: _*)
         .copy(stable = () => answer("stable"), cuttable = () => answer("cuttable"))
-      SkewPlanner.plan(Seq(one, input(Optional, 10)), settings)
+      planned(Seq(one, input(Optional, 10)), settings)
       asked
     }
     assert(asked(10).isEmpty)
@@ -256,7 +253,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
     // 400 bytes, of rows that would be 1,000 elsewhere.
     val hot = input(Optional, 120, 80, 80, 120).copy(weights = IndexedSeq(1.0, 2.5, 1.0, 1.0))
     def plan(input: SkewInput) =
-      SkewPlanner.plan(Seq(input, this.input(Optional, 10)), settings.copy(thresholdBytes = 512))
+      planned(Seq(input, this.input(Optional, 10)), settings.copy(thresholdBytes = 512))
     assert(plan(hot.copy(weights = IndexedSeq.empty)) === Left(SkewReason.NotSkewed))
     val split = only(plan(hot))
     // Slices of 100 of 1,000 bytes, as those of 64 would read too much; what is said of them is what
@@ -274,7 +271,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
     // Marks are found in slices of the same kind.
     val marking = settings.copy(marking = true)
     val keys = input(Excluded, Seq.fill(20)(6L): _*).copy(weights = IndexedSeq(1, 10.0, 1, 1))
-    val marked = only(SkewPlanner.plan(Seq(input(Required, 10), keys), marking))
+    val marked = only(planned(Seq(input(Required, 10), keys), marking))
     assert(marked.slices.isEmpty)
     assert(marked.marking.map(_.bytes) === Seq.fill(6)(18) :+ 12)
     assert(marked.rereadBytes === 120 + 7 * 10 + 10 - (120 + 10))
@@ -284,7 +281,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
   }
 
   test("blocks of rows so light that they must be equal are not divided by what is in them") {
-    def plan(weight: Double, blocks: Long*) = SkewPlanner.plan(
+    def plan(weight: Double, blocks: Long*) = planned(
       Seq(
         input(Required, blocks: _*).copy(weights = IndexedSeq(1.0, weight, 1.0, 1.0)),
         input(Optional, 10)),
@@ -300,11 +297,11 @@ class SkewPlannerSuite extends SkewPlannerTest {
       val hot = input(Required, blocks: _*)
       val inMemory = ratio * hot.bytes.sum
       val weights = RowWeights.unpacked(IndexedSeq.empty, hot.bytes, inMemory)
-      SkewPlanner.plan(Seq(hot.copy(weights = weights), small), settings)
+      planned(Seq(hot.copy(weights = weights), small), settings)
     }
     val split = only(plan(80, 40, 20, 40))
     // The rows differ, so that several tasks may share a block.
-    val large = only(SkewPlanner.plan(Seq(input(Required, 320, 160, 320), small), settings))
+    val large = only(planned(Seq(input(Required, 320, 160, 320), small), settings))
     assert(large.slices.exists(_.shares > 1))
     def parts(of: PartitionSplit) = of.slices.map(s => (s.startMap, s.endMap, s.share, s.shares))
     assert(parts(split) === parts(large))
@@ -312,7 +309,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(split.slices.map(_.bytes).sum === 100)
     // As much in memory as usual, or nothing known.
     for (ratio <- Seq(0, 1, 10.0); blocks <- Seq(Seq(200L, 150L), Seq(100L))) {
-      val usual = SkewPlanner.plan(Seq(input(Required, blocks: _*), small), settings)
+      val usual = planned(Seq(input(Required, blocks: _*), small), settings)
       assert(plan(ratio, blocks: _*) === usual)
     }
     assert(plan(10, 100) === Left(SkewReason.NotSkewed))
@@ -324,18 +321,17 @@ class SkewPlannerSuite extends SkewPlannerTest {
   test("an aggregated input is read whole, and vetoes if it is the skewed one") {
     val aggregated = input(Optional, 100, 100, 100, 100).copy(sliceable = false)
     assert(
-      SkewPlanner.plan(Seq(aggregated, input(Optional, 10)), settings)
+      planned(Seq(aggregated, input(Optional, 10)), settings)
         === Left(SkewReason.InputNotSliceable))
     val small = input(Optional, 10).copy(sliceable = false)
-    assert(
-      only(SkewPlanner.plan(Seq(small, input(Optional, 100, 100, 100, 100)), settings)).input === 1)
+    assert(only(planned(Seq(small, input(Optional, 100, 100, 100, 100)), settings)).input === 1)
   }
 
   test("an input of several shuffles: one is sliced, and the others are read whole") {
     def of(role: InputRole, whole: Long*) =
       input(role, 100, 100, 100, 100).copy(wholeBytes = Some(whole.toIndexedSeq))
     def plan(joined: SkewInput) =
-      SkewPlanner.plan(Seq(joined, input(Optional, 10)), settings.copy(maxRereadFactor = 10))
+      planned(Seq(joined, input(Optional, 10)), settings.copy(maxRereadFactor = 10))
     // Blocks are those of the shuffle that is sliced.
     val made = of(Required, 0, 100, 0, 0).copy(blocks = _ =>
       Seq.fill(5)(60L).zipWithIndex.map { case (b, m) =>
@@ -352,13 +348,12 @@ class SkewPlannerSuite extends SkewPlannerTest {
     // To know its keys, they must be joined, which is all that there is to do.
     assert(plan(of(Optional, 0, 0, 0, 0)) === Left(SkewReason.LittleGain))
     val asked = of(Present, 0, 0, 0, 0).copy(sliceable = false)
-    assert(
-      SkewPlanner.plan(Seq(input(Required, 10), asked), settings) === Left(SkewReason.LittleGain))
+    assert(planned(Seq(input(Required, 10), asked), settings) === Left(SkewReason.LittleGain))
   }
 
   test("of two skewed inputs that is sliced whose slices end first") {
     val split = only(
-      SkewPlanner.plan(
+      planned(
         Seq(input(Required, 300), input(Required, Seq.fill(40)(60L): _*)),
         settings.copy(maxRereadFactor = 20)))
     assert(split.input === 1)
@@ -367,37 +362,37 @@ class SkewPlannerSuite extends SkewPlannerTest {
 
   test("fewer slices where each would read much again") {
     def slices(other: Long, factor: Double) = only(
-      SkewPlanner.plan(
+      planned(
         Seq(input(Required, Seq.fill(100)(64L): _*), input(Required, other)),
         settings.copy(maxRereadFactor = factor, minGain = 1))).slices.size
     assert(slices(10, 4) === 100)
     assert(slices(640, 100) === 100)
     assert((2 to 25).contains(slices(640, 3)))
     assert(
-      SkewPlanner.plan(
+      planned(
         Seq(input(Required, Seq.fill(100)(64L): _*), input(Required, 6400)),
         settings.copy(maxRereadFactor = 1.2)) === Left(SkewReason.TooMuchReread))
   }
 
   test("no more slices than allowed, even where the wanted size is tiny") {
     val huge = input(Required, Seq.fill(3)(1L << 40): _*)
-    val split = only(SkewPlanner.plan(Seq(huge, input(Required, 1)), settings.copy(maxSlices = 7)))
+    val split = only(planned(Seq(huge, input(Required, 1)), settings.copy(maxSlices = 7)))
     assert((3 to 7).contains(split.slices.size))
   }
 
   test("nothing is split that is not skewed, or for a gain that is too small") {
     assert(
-      SkewPlanner.plan(Seq(input(Optional, 100, 100), input(Optional, 10)), settings)
+      planned(Seq(input(Optional, 100, 100), input(Optional, 10)), settings)
         === Left(SkewReason.NotSkewed))
     // Six times the median, but below the threshold; above the threshold, but not skewed.
     assert(
-      SkewPlanner.plan(Seq(input(Optional, 60), input(Optional, 1)), settings)
+      planned(Seq(input(Optional, 60), input(Optional, 1)), settings)
         === Left(SkewReason.NotSkewed))
     val even = SkewInput(Optional, IndexedSeq.fill(4)(1000L), _ => Nil)
-    assert(SkewPlanner.plan(Seq(even, even), settings) === Left(SkewReason.NotSkewed))
+    assert(planned(Seq(even, even), settings) === Left(SkewReason.NotSkewed))
     // The residual alone is a third of the task.
     assert(
-      SkewPlanner.plan(
+      planned(
         Seq(input(Optional, 200, 200), input(Optional, 10)),
         settings.copy(minGain = 3.5)) === Left(SkewReason.LittleGain))
   }

@@ -24,6 +24,14 @@ trait SkewPlannerTest extends AnyFunSuite {
     _ => blocks.zipWithIndex.map { case (b, m) => MapBlocks(m, m + 1, b) },
     cuttable = () => cuttable)
 
+  /** The splits, or the reason without its figures. */
+  protected def planned(
+      inputs: Seq[SkewInput],
+      settings: SkewSettings,
+      output: IndexedSeq[PartitionOutput] = IndexedSeq.empty)
+      : Either[SkewReason, Seq[PartitionSplit]] =
+    SkewPlanner.plan(inputs, settings, output).left.map(_.reason).map(_.partitions)
+
   protected def only(plan: Either[SkewReason, Seq[PartitionSplit]]): PartitionSplit = plan match {
     case Right(Seq(split)) => split
     case other => fail(s"Not one split: $other")

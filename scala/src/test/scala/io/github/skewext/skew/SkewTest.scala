@@ -104,7 +104,7 @@ trait SkewTest extends MultiJoinTest {
   /** Why the joins of an executed query were left whole. */
   protected def reasons(df: DataFrame): Seq[SkewReason] =
     collectWithSubqueries(df.queryExecution.executedPlan) { case node =>
-      SkewReason.of(node)
+      SkewReason.of(node).map(_.reason)
     }.flatten
 
   protected def withSkewOff[T](body: => T): T = {

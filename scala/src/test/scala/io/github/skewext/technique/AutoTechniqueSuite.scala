@@ -111,7 +111,7 @@ class AutoTechniqueSuite extends SkewJoinTest {
       }
       // A hint looks at nothing, and takes keys as text.
       def hinted(options: String*) =
-        large.join(small.hint("skew_join", "auto" +: options: _*), Seq("k"), "full")
+        large.join(small.hint("skewext_join", "auto" +: options: _*), Seq("k"), "full")
       assert(made(hinted()) === Seq("none"))
       val given = hinted("hot_keys=3")
       assertStock(given, large.join(small, Seq("k"), "full"))

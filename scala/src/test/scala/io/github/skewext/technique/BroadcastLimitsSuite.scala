@@ -80,6 +80,59 @@ class BroadcastLimitsSuite extends TechniqueTest {
     }
   }
 
+  test("an error names the limits that the size exceeds, and no other") {
+    val (ours, ofDriver) = (s"raise $Limit", s"start the application with a larger $MaxResultSize")
+    def check(limit: Long, ofResult: Long, cure: String)(message: String): Unit =
+      withClue(s"$limit, $ofResult: $message") {
+        assert(message.contains(cure))
+        for (other <- Seq(ours, ofDriver) if !cure.contains(other)) assert(!message.contains(other))
+      }
+    val large = smallBytes * 10
+    for ((limit, ofResult, cure) <- Seq(
+        (100L, large, ours),
+        (large, 100L, ofDriver),
+        (100L, 100L, s"$ours, and $ofDriver"),
+        (100L, 0L, ours))) {
+      withSQLConf(Limit -> limit.toString)(withMaxResultSize(Some(ofResult.toString)) {
+        for (join <- joins) check(limit, ofResult, cure)(error(join.of(small)))
+      })
+    }
+    // The broadcast is larger than the result of the job that collects its rows.
+    for (join <- joins.init) {
+      val built = builtBytes(join.of(unknown))
+      for ((limit, ofResult, cure) <- Seq(
+          (built - 1, built, ours),
+          (built, built - 1, ofDriver),
+          (built - 1, built - 1, s"$ours, and $ofDriver"))) {
+        withSQLConf(Limit -> limit.toString)(withMaxResultSize(Some(ofResult.toString)) {
+          check(limit, ofResult, cure)(error(join.of(unknown).collect()))
+        })
+      }
+    }
+  }
+
+  private def builtBytes(df: DataFrame): Long = {
+    df.collect()
+    val Seq(built) = collect(df.queryExecution.executedPlan) { case b: BroadcastQueryStageExec =>
+      b.getRuntimeStatistics.sizeInBytes.toLong
+    }
+    built
+  }
+
+  test("more chunks are proposed up to their largest number, and the limit in any case") {
+    def message(limit: Long, chunks: Int): String = {
+      var told = ""
+      withSQLConf(Limit -> limit.toString) {
+        told = error(inChunks(chunks).of(small))
+      }
+      told
+    }
+    assert(message(smallBytes / 4 + 1, 2).contains("set the option chunks to 4, or raise"))
+    withSQLConf(Limit -> (smallBytes / 4 + 1).toString)(inChunks(4).of(small))
+    val few = message(1, 2)
+    assert(few.contains(s"raise $Limit") && !few.contains("the option chunks"), few)
+  }
+
   test("a side as large as the limit is broadcast, one that is a byte larger is refused") {
     def accepts(join: Join): Unit = join.of(small)
     def refuses(join: Join): Unit = assert(error(join.of(small)).contains("(the right side"), join)
@@ -96,11 +149,7 @@ class BroadcastLimitsSuite extends TechniqueTest {
   test(
     "a broadcast that is as large as the limit when it is built, and one that is a byte larger") {
     for (join <- joins.init) {
-      val df = join.of(unknown)
-      df.collect()
-      val Seq(built) = collect(df.queryExecution.executedPlan) { case b: BroadcastQueryStageExec =>
-        b.getRuntimeStatistics.sizeInBytes.toLong
-      }
+      val built = builtBytes(join.of(unknown))
       withSQLConf(Limit -> built.toString)(join.of(unknown).collect())
       withSQLConf(Limit -> (built - 1).toString) {
         assert(error(join.of(unknown).collect()).contains("has built a broadcast of"), join)

@@ -274,7 +274,7 @@ class BroadcastMapJoinSuite extends TechniqueTest {
           for (from <- Seq("dims FULL JOIN facts", "(SELECT * FROM dims) d FULL JOIN facts")) {
             val name = if (from.contains(" d ")) "d" else "dims"
             val hinted = spark.sql(
-              s"SELECT /*+ SKEW_JOIN($name, broadcast) */ * FROM $from USING (k) WHERE $filter")
+              s"SELECT /*+ SKEWEXT_JOIN($name, broadcast) */ * FROM $from USING (k) WHERE $filter")
             assertStock(hinted, stock)
             checkSmallIsBroadcast(hinted, isMarked)
           }
@@ -286,7 +286,7 @@ class BroadcastMapJoinSuite extends TechniqueTest {
       small.createOrReplaceTempView("dims")
       small.toDF(small.columns.map(c => s"o$c"): _*).createOrReplaceTempView("others")
       val from = "dims d FULL JOIN others ON k = ok AND d.v30 + 1 > ov30 WHERE d.v30 > 4"
-      val df = spark.sql(s"SELECT /*+ SKEW_JOIN(d, broadcast) */ * FROM $from")
+      val df = spark.sql(s"SELECT /*+ SKEWEXT_JOIN(d, broadcast) */ * FROM $from")
       assertStock(df, spark.sql(s"SELECT * FROM $from"))
       assert(marked(df).isEmpty && broadcasts(df) === 1)
     }

@@ -100,7 +100,10 @@ class IterativeBroadcastJoinSuite extends TechniqueTest {
       val error = intercept[AnalysisException](
         skewJoin(large, small, "k", "left", Technique, Map("side" -> "right")))
       assert(error.getMessage.contains(TechniqueReason.TooLarge.text))
-      assert(error.getMessage.contains("the option chunks allows more"))
+      assert(error.getMessage.contains("needs more than 32 chunks"), error)
+      assert(
+        error.getMessage.contains("set the option chunks to 41, or raise spark.skewext"),
+        error)
     }
   }
 
@@ -218,7 +221,7 @@ class IterativeBroadcastJoinSuite extends TechniqueTest {
       small.createOrReplaceTempView("b")
       table("x", "(1), (2), (5), (8)").createOrReplaceTempView("t")
       def joined(how: String, exists: String) = spark.sql(
-        s"SELECT /*+ SKEW_JOIN(b, $Technique, 'chunks=2', 'passes=2', 'side=right') */ * " +
+        s"SELECT /*+ SKEWEXT_JOIN(b, $Technique, 'chunks=2', 'passes=2', 'side=right') */ * " +
           s"FROM a $how JOIN b ON a.k = b.k AND $exists (SELECT 1 FROM t WHERE t.x = a.v0)")
       for (how <- Seq("INNER", "LEFT", "LEFT SEMI", "LEFT ANTI");
         exists <- Seq("EXISTS", "NOT EXISTS"))

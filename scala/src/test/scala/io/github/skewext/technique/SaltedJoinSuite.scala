@@ -60,6 +60,33 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     df
   }
 
+  test("a key gets more parts than its rows need while their copies add at most 2 % of all rows") {
+    withSQLConf("spark.sql.shuffle.partitions" -> "16") {
+      // Half of 2,000 rows have key 7, and so have some of the other side.
+      def join(matches: Int): DataFrame = checkSalted(
+        spark.range(0, 1000, 1, 2).selectExpr("if(id % 2 = 0, 7, id + 10) AS k", "id AS v"),
+        spark
+          .range(0, 1000, 1, 2)
+          .selectExpr(s"if(id < $matches, 7, id % 400 + 5000) AS k", "id AS w"),
+        "k",
+        "inner")
+      // A quarter of all rows: four of sixteen partitions need four parts, and 16 are the most.
+      for ((matches, parts) <- Seq(1 -> 16, 2 -> 16, 4 -> 11, 8 -> 6, 13 -> 4, 40 -> 4)) {
+        val df = join(matches)
+        withClue(s"$matches: ") {
+          assert(described(df).endsWith(s"divided in parts, on the left up to $parts"))
+          val copies = salted(df).map(metric(_, "numCopies")).sum
+          assert(copies === matches * (parts - 1))
+          assert(parts == 4 || copies <= 0.02 * 2000)
+        }
+      }
+    }
+  }
+
+  private def described(df: DataFrame): String = contents(df).collectFirst {
+    case TechniqueHint.Made(_, _, how, _) => how
+  }.get
+
   for (how <- Hows) {
     test(s"$how join: keys that are hot on the left, on the right, on both sides, nowhere") {
       for (side <- Seq("left", "right", "both")) {
@@ -300,7 +327,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
           "3,9" -> "ON l.k = r.k AND l.k = r.k",
           "0,3;1,9" -> "ON l.j = r.j AND l.k <=> r.k")) {
         val from = s"FROM l JOIN r $on WHERE v0 % 10 = v1 % 10"
-        val df = spark.sql(s"SELECT /*+ SKEW_JOIN(l, salted, 'hot_keys=$hot') */ * $from")
+        val df = spark.sql(s"SELECT /*+ SKEWEXT_JOIN(l, salted, 'hot_keys=$hot') */ * $from")
         assertStock(df, spark.sql(s"SELECT * $from"))
         assert(salts(df) === Seq(2, 2), refusals(df))
         assert(salted(df).map(metric(_, "numSaltedRows")).sum > 0)
@@ -324,7 +351,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
       one.createOrReplaceTempView("l")
       right.createOrReplaceTempView("r")
       val hinted = spark.sql(
-        "SELECT /*+ SKEW_JOIN(l, salted, 'hot_keys=3,1;9,1') */ * FROM l JOIN r USING (k, j)")
+        "SELECT /*+ SKEWEXT_JOIN(l, salted, 'hot_keys=3,1;9,1') */ * FROM l JOIN r USING (k, j)")
       assertStock(hinted, df)
       assert(refusals(hinted) === Seq(TechniqueReason.ConstantKey))
     }
@@ -362,15 +389,15 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     left.createOrReplaceTempView("l")
     right.createOrReplaceTempView("r")
     val df = spark.sql(
-      "SELECT /*+ SKEW_JOIN(l, salted, 'hot_keys=3,50', 'salts=4') */ * FROM l FULL JOIN r USING (k)")
+      "SELECT /*+ SKEWEXT_JOIN(l, salted, 'hot_keys=3,50', 'salts=4') */ * FROM l FULL JOIN r USING (k)")
     assertStock(df, spark.sql("SELECT * FROM l FULL JOIN r USING (k)"))
     assert(salted(df).map(_.hot.size) === Seq(2, 2))
     // It takes a job to find them, which a hint does not run.
-    val none = spark.sql("SELECT /*+ SKEW_JOIN(l, salted) */ * FROM l FULL JOIN r USING (k)")
+    val none = spark.sql("SELECT /*+ SKEWEXT_JOIN(l, salted) */ * FROM l FULL JOIN r USING (k)")
     assertStock(none, spark.sql("SELECT * FROM l FULL JOIN r USING (k)"))
     assert(salted(none).isEmpty && refusals(none) === Seq(TechniqueReason.WrongOption))
     val two = spark.sql(
-      "SELECT /*+ SKEW_JOIN(l, salted, 'hot_keys=3,0; 9,1') */ * FROM l JOIN r USING (k, j)")
+      "SELECT /*+ SKEWEXT_JOIN(l, salted, 'hot_keys=3,0; 9,1') */ * FROM l JOIN r USING (k, j)")
     assertStock(two, spark.sql("SELECT * FROM l JOIN r USING (k, j)"))
     assert(salted(two).map(_.hot.size) === Seq(2, 2))
   }
@@ -382,7 +409,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
       def checkHint(hot: String, on: String, keys: Int): Unit = {
         val from = s"FROM l FULL JOIN r ON $on"
         val df =
-          spark.sql(s"SELECT /*+ SKEW_JOIN(l, salted, 'hot_keys=$hot', 'salts=4') */ * $from")
+          spark.sql(s"SELECT /*+ SKEWEXT_JOIN(l, salted, 'hot_keys=$hot', 'salts=4') */ * $from")
         assertStock(df, spark.sql(s"SELECT * $from"))
         assert(salted(df).map(_.hot.size) === Seq(keys, keys), refusals(df))
         assert(salted(df).map(metric(_, "numSaltedRows")).sum > 0)

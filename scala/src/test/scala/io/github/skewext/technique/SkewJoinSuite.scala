@@ -89,7 +89,7 @@ class SkewJoinSuite extends SkewJoinTest {
         SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> "",
         SkewConf.MULTI_JOIN_REWRITE.key -> "true",
         SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS.key -> "2") {
-        val df = sql(query(s"/*+ SKEW_JOIN(r, $technique) */"))
+        val df = sql(query(s"/*+ SKEWEXT_JOIN(r, $technique) */"))
         assertStock(df, sql(query("")))
         assert(made(df).contains(technique))
         assert(df.queryExecution.optimizedPlan.exists(_.isInstanceOf[MultiFullJoin]))
@@ -138,7 +138,7 @@ class SkewJoinSuite extends SkewJoinTest {
         "CREATE TEMPORARY VIEW many AS SELECT CAST(x AS double) AS j " +
           "FROM VALUES (null), (0.5) AS rows(x)")
       val df = spark.sql("""
-          |SELECT /*+ SKEW_JOIN(a, 'iterative_broadcast', 'chunks=2') */ a.j
+          |SELECT /*+ SKEWEXT_JOIN(a, 'iterative_broadcast', 'chunks=2') */ a.j
           |FROM few a LEFT ANTI JOIN many b ON a.j = b.j
           |WHERE EXISTS (SELECT 1 FROM few c WHERE coalesce(a.k, 3) = c.v)""".stripMargin)
       // Rows of a query become a relation with the ids of its columns, of which Spark's tests have none.
@@ -181,7 +181,7 @@ class SkewJoinSuite extends SkewJoinTest {
       val hot = if (technique == "salted") Seq(Seq(lit(3))) else null
       val words = technique +: (if (hot == null) Nil else Seq("hot_keys=3"))
       val first =
-        if (isHint) large.join(small.hint("skew_join", words: _*), Seq("k"), "full")
+        if (isHint) large.join(small.hint("skewext_join", words: _*), Seq("k"), "full")
         else skewJoin(large, small, "k", "full", technique, Map.empty, hot)
       val df = first.join(third, Seq("k"), "full")
       assertStock(df, stock.schema, rows)

@@ -45,14 +45,16 @@ class TechniqueHintsSuite extends SkewJoinTest {
         assert(explained(df).head.origin.text.contains("as the hint broadcast requests"))
       },
       technique => assert(shape(byFunction(technique, "shuffle_hash")) === Seq("hash")),
-      technique => byWords(technique)(small.hint("broadcast").hint("skew_join", technique)),
-      technique => byWords(technique)(small.hint("skew_join", technique).hint("broadcast")))
+      technique => byWords(technique)(small.hint("broadcast").hint("skewext_join", technique)),
+      technique => byWords(technique)(small.hint("skewext_join", technique).hint("broadcast")))
     val cases =
       for (technique <- SkewTechniques.all.map(_.name); way <- ways) yield (technique, way)
     for ((technique, way) <- covering(cases)) withClue(s"$technique: ")(way(technique))
     large.createOrReplaceTempView("l")
     small.createOrReplaceTempView("s")
-    for (hints <- Seq("SKEW_JOIN(s, auto), BROADCAST(s)", "BROADCAST(s), SKEW_JOIN(s, auto)")) {
+    for (hints <- Seq(
+        "SKEWEXT_JOIN(s, auto), BROADCAST(s)",
+        "BROADCAST(s), SKEWEXT_JOIN(s, auto)")) {
       val df = spark.sql(s"SELECT /*+ $hints */ * FROM l LEFT JOIN s USING (k)")
       assert(shape(df) === Seq("broadcast"))
       assert(made(df) === Seq("auto"))
@@ -80,7 +82,7 @@ class TechniqueHintsSuite extends SkewJoinTest {
       for (technique <- SkewTechniques.all.map(_.name)) {
         for (adaptive <- Seq("true", "false"))
           withSQLConf("spark.sql.adaptive.enabled" -> adaptive) {
-            val df = sides._1.join(sides._2.hint("skew_join", technique), Seq("k"), "left")
+            val df = sides._1.join(sides._2.hint("skewext_join", technique), Seq("k"), "left")
             explained(df)
             df.queryExecution.executedPlan
             TestSessions.drainEvents(spark)
@@ -100,7 +102,7 @@ class TechniqueHintsSuite extends SkewJoinTest {
       small.createOrReplaceTempView("s")
       for (technique <- Seq("iterative_broadcast", "broadcast_map", "broadcast", "adaptive")) {
         val df = spark.sql(s"""WITH w AS (
-             |  SELECT /*+ skew_join(s, '$technique') */ *, rand() AS r FROM l LEFT JOIN s USING (k))
+             |  SELECT /*+ skewext_join(s, '$technique') */ *, rand() AS r FROM l LEFT JOIN s USING (k))
              |SELECT x.k, count_if(x.r < 1 AND y.r < 1) FROM w x JOIN w y USING (k)
              |WHERE x.k > 0 GROUP BY x.k""".stripMargin)
         assert(refusals(df).contains(TechniqueReason.CommonTable), technique)
@@ -118,7 +120,7 @@ class TechniqueHintsSuite extends SkewJoinTest {
         val words = technique +: (if (technique == "broadcast_map") Nil else Seq("hot_keys=1"))
         l.toDF()
           .toDF("k")
-          .join(r.toDF().toDF("k").hint("skew_join", words: _*), "k")
+          .join(r.toDF().toDF("k").hint("skewext_join", words: _*), "k")
           .withColumn("technique", lit(technique))
       }
       val query =
@@ -142,14 +144,15 @@ class TechniqueHintsSuite extends SkewJoinTest {
     small.createOrReplaceTempView("s")
     val query = "* FROM l FULL JOIN s USING (k)"
     for (hint <- Seq(
-        "skew_join(s, broadcast_map)",
-        "SKEW_JOIN('broadcast_map', l)",
-        "SKEW_JOIN(l, broadcast_map, 'side=right')")) {
+        "skewext_join(s, broadcast_map)",
+        "SKEWEXT_JOIN('broadcast_map', l)",
+        "SKEWEXT_JOIN(l, broadcast_map, 'side=right')")) {
       val df = spark.sql(s"SELECT /*+ $hint */ $query")
       assertStock(df, spark.sql(s"SELECT $query"))
       assert(made(df).toSet === Set("broadcast_map"), hint)
     }
-    val hinted = large.join(small.hint("skew_join", "adaptive", "threshold=1g"), Seq("k"), "full")
+    val hinted =
+      large.join(small.hint("skewext_join", "adaptive", "threshold=1g"), Seq("k"), "full")
     assertStock(hinted, large.join(small, Seq("k"), "full"))
     assert(made(hinted) === Seq("adaptive"))
     assert(splitJoins(hinted).isEmpty)
@@ -178,7 +181,7 @@ class TechniqueHintsSuite extends SkewJoinTest {
 
   test("names in a hint that are also names of columns or functions") {
     def check(hint: String, from: String, technique: String): Unit = withClue(s"$hint, $from: ") {
-      val df = spark.sql(s"SELECT /*+ SKEW_JOIN($hint) */ * FROM $from")
+      val df = spark.sql(s"SELECT /*+ SKEWEXT_JOIN($hint) */ * FROM $from")
       assertStock(df, spark.sql(s"SELECT * FROM $from"))
       assert(made(df).toSet === Set(technique))
     }
@@ -203,7 +206,8 @@ class TechniqueHintsSuite extends SkewJoinTest {
       large.createOrReplaceTempView("l")
       small.createOrReplaceTempView("s")
       val df =
-        spark.sql("SELECT * FROM l WHERE k IN (SELECT /*+ SKEW_JOIN(s, broadcast_map) */ k FROM s)")
+        spark.sql(
+          "SELECT * FROM l WHERE k IN (SELECT /*+ SKEWEXT_JOIN(s, broadcast_map) */ k FROM s)")
       assertStock(df, spark.sql("SELECT * FROM l WHERE k IN (SELECT k FROM s)"))
       val origin = explained(df).head.origin
       assert(origin.status === Origin.LeftAlone)
@@ -213,7 +217,7 @@ class TechniqueHintsSuite extends SkewJoinTest {
       val excluded = SkewConf.EXCLUDED_RULES.key -> "PlanSkewJoins"
       withSQLConf(excluded)(assert(explained(again(df)).head.origin.status === Origin.SwitchedOff))
       val join = "l LEFT SEMI JOIN s ON l.k = s.k"
-      assert(made(spark.sql(s"SELECT /*+ SKEW_JOIN(s, broadcast_map) */ * FROM $join")).nonEmpty)
+      assert(made(spark.sql(s"SELECT /*+ SKEWEXT_JOIN(s, broadcast_map) */ * FROM $join")).nonEmpty)
     }
   }
 
@@ -222,18 +226,20 @@ class TechniqueHintsSuite extends SkewJoinTest {
     small.createOrReplaceTempView("s")
     val query = "* FROM l FULL JOIN s USING (k)"
     for (hint <- Seq(
-        "SKEW_JOIN(s)",
-        "SKEW_JOIN(s, magic)",
-        "SKEW_JOIN(t, broadcast_map)",
-        "SKEW_JOIN(s, broadcast_map, 'chunk=3')",
-        "SKEW_JOIN(s, 3)")) {
+        // The name of a hint that is proposed for Spark.
+        "SKEW_JOIN(s, broadcast_map)",
+        "SKEWEXT_JOIN(s)",
+        "SKEWEXT_JOIN(s, magic)",
+        "SKEWEXT_JOIN(t, broadcast_map)",
+        "SKEWEXT_JOIN(s, broadcast_map, 'chunk=3')",
+        "SKEWEXT_JOIN(s, 3)")) {
       val df = spark.sql(s"SELECT /*+ $hint */ $query")
       assertStock(df, spark.sql(s"SELECT $query"))
       assert(contents(df).isEmpty, hint)
     }
     // Right as a hint, but not for this join: that is told by the explanation.
     val refused = spark.sql(
-      "SELECT /*+ SKEW_JOIN(s, broadcast, 'side=left') */ " +
+      "SELECT /*+ SKEWEXT_JOIN(s, broadcast, 'side=left') */ " +
         "* FROM l LEFT JOIN s USING (k)")
     assertStock(refused, spark.sql("SELECT * FROM l LEFT JOIN s USING (k)"))
     assert(refusals(refused) === Seq(TechniqueReason.JoinType))

@@ -35,6 +35,9 @@ case class AsOfJoinExec(
   override def nodeName: String =
     AsOfJoinExec.Name + split.fold("")(how => s" (skew: ${how.describe})")
 
+  override def simpleString(maxFields: Int): String =
+    super.simpleString(maxFields) + split.fold("")(_.suffix)
+
   override def output: Seq[Attribute] = shown.getOrElse(super.output)
 
   override protected def outputColumns: Seq[Expression] = shown.fold(super.outputColumns) { list =>

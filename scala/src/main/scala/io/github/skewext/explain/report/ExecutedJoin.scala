@@ -5,6 +5,7 @@ import scala.util.Try
 import io.github.skewext.asof.exec.AsOfJoinExec
 import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.skew.exec.SplitJoinExec
+import io.github.skewext.skew.{SkewReason, SkewSplits}
 
 import org.apache.spark.sql.execution.ui.SparkPlanGraphNode
 
@@ -15,6 +16,7 @@ import org.apache.spark.sql.execution.ui.SparkPlanGraphNode
  * @param keys the names of the key columns on the left, if they are plain columns.
  * @param split a description of the split by the extension or by Spark.
  * @param notSplit the reason why the extension has not split it, although it is skewed.
+ * @param limit the reason why a split has no shorter tasks.
  * @param metrics the metrics by name: numbers, or text if they have units.
  */
 private[skewext] case class ExecutedJoin(
@@ -23,11 +25,15 @@ private[skewext] case class ExecutedJoin(
     keys: Option[Seq[String]],
     split: Option[String],
     notSplit: Option[String],
+    limit: Option[String],
     metrics: Seq[(String, Either[String, Long])]) {
 
   /** Whether it joins partitions of all sides by its keys. Skewed ones can be split. */
   def joinsPartitions: Boolean =
     ExecutedJoin.Names(name) || name == "SortMergeJoin" || name == "ShuffledHashJoin"
+
+  /** What a user can do about the reason. */
+  def advice: Option[String] = notSplit.orElse(limit).flatMap(SkewReason.adviceIn)
 }
 
 private[skewext] object ExecutedJoin {
@@ -38,6 +44,7 @@ private[skewext] object ExecutedJoin {
   private val Split = """\(skew: (.*)\)$""".r.unanchored
   private val SplitBySpark = "(skew=true)"
   private val NotSplit = ", not split: (.*)$".r.unanchored
+  private val Limited = s", ${SkewSplits.Limited}: (.*)$$".r.unanchored
   private val FirstKeys = """^[^\[]*\[([^\]]*)\]""".r.unanchored
   private val Column = """(?:`?\w+`?\.)*`?(\w+)`?(?:#\d+L?)?""".r
   private val Id = """#\d+L?""".r
@@ -54,6 +61,10 @@ private[skewext] object ExecutedJoin {
     },
     node.desc match {
       case NotSplit(why) => Some(why)
+      case _ => None
+    },
+    node.desc match {
+      case Limited(why) => Some(why)
       case _ => None
     },
     node.metrics.toSeq

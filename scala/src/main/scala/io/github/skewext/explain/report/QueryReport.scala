@@ -151,6 +151,8 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
     "joins_partitions" -> join.joinsPartitions,
     "split" -> join.split,
     "not_split" -> join.notSplit,
+    "limit" -> join.limit,
+    "advice" -> join.advice,
     "metrics" -> Json.fields(join.metrics.map { case (name, value) =>
       name -> value.fold[Any](identity, identity)
     }: _*))

@@ -31,7 +31,7 @@ final class SkewReport private (
 
   /**
    * The first row has the figures as JSON. Each other row has a key with many rows in at least one
-   * input, in its own types, its partition, and for each input a lower and an upper bound of the
+   * input, or with one that is most of a partition, in its own types, its partition, and for each input a lower and an upper bound of the
    * key's rows.
    */
   def rows: Seq[InternalRow] = {
@@ -67,6 +67,12 @@ final class SkewReport private (
         "partition_rows" -> profile.rows,
         "partition_null_rows" -> profile.nullRows,
         "partition_bytes" -> seen.bytes,
+        "largest_row" -> seen.decisiveRow.map { row =>
+          Json.fields(
+            "bytes" -> row.bytes,
+            "partition" -> row.partition,
+            "key" -> row.key.map(key => hot.indexWhere(_.key == key)))
+        },
         "split_above_bytes" -> settings.skewThreshold(seen.bytes),
         "slice_bytes" -> settings.targetBytes(seen.bytes, settings.skewThreshold(seen.bytes)))
     }
@@ -144,9 +150,13 @@ object SkewReport {
       if (profile.bytes.isEmpty) (profile.rows(p) + profile.nullRows(p)) * rowBytes
       else profile.bytes(p)
     }
+
+    /** A row that is most of the largest partition: no split of it helps. */
+    def decisiveRow: Option[KeyProfile.LargestRow] =
+      profile.largest.filter(row => bytes(row.partition) == bytes.max && 2 * row.bytes > bytes.max)
   }
 
-  /** A key with many rows in at least one input, with bounds for each input. */
+  /** A key with many rows or a decisive one in some input, with bounds for each input. */
   private[skewext] case class HotKey(key: ReportedKey, partition: Int, bounds: Seq[(Long, Long)]) {
     def middle: Seq[Double] = bounds.map { case (low, high) => (low + high) / 2.0 }
   }
@@ -174,7 +184,10 @@ object SkewReport {
     val hotInFirst = frequent(first, minShare)
     val profiles = first +: passes.tail.map(_.run(numPartitions, size, withBytes, hotInFirst))
     val counted = hotInFirst.zipWithIndex.toMap
-    val all = (hotInFirst ++ profiles.tail.flatMap(frequent(_, minShare))).distinct
+    val seen =
+      profiles.zip(passes).map { case (profile, pass) => Seen(profile, pass.typicalRowBytes) }
+    val all = (hotInFirst ++ profiles.tail.flatMap(frequent(_, minShare)) ++
+      seen.flatMap(_.decisiveRow).flatMap(_.key)).distinct
     val hot = all.map { key =>
       val bounds = profiles.head.bounds(key) +: profiles.tail.map { profile =>
         counted
@@ -184,13 +197,7 @@ object SkewReport {
       }
       HotKey(key, key.partition(numPartitions), bounds)
     }
-    new SkewReport(
-      session,
-      keys,
-      numPartitions,
-      profiles.zip(passes).map { case (profile, pass) => Seen(profile, pass.typicalRowBytes) },
-      hot,
-      SkewSettings.of(conf))
+    new SkewReport(session, keys, numPartitions, seen, hot, SkewSettings.of(conf))
   }
 
   /** The keys with at least this share of the rows that have a key. */

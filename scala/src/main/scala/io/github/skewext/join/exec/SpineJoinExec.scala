@@ -40,6 +40,9 @@ trait SplitInputs {
   /** The split for users, as a part of the operator's name. */
   def describe: String
 
+  /** The end of the operator's text in plans. */
+  def suffix: String
+
   def metrics(sc: SparkContext): Map[String, SQLMetric]
 
   /** The rows that each task of the join reads of each input. */

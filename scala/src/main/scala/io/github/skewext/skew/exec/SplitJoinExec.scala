@@ -41,6 +41,9 @@ case class SplitJoinExec(
     s"$kind (skew: ${splits.describe})"
   }
 
+  override def simpleString(maxFields: Int): String =
+    super.simpleString(maxFields) + splits.suffix
+
   /**
    * With those that the join itself makes, which `shown` may have. Otherwise joins that show other
    * key columns would be equal, and Spark would reuse an exchange of one for the other.

@@ -22,6 +22,8 @@ case class SplitSpine(splits: SkewSplits) extends SplitInputs {
 
   override def describe: String = splits.describe
 
+  override def suffix: String = splits.suffix
+
   override def metrics(sc: SparkContext): Map[String, SQLMetric] =
     SplitMetrics.of(sc, "found candidates")
 

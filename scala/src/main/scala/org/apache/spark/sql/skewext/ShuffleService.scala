@@ -13,6 +13,10 @@ object ShuffleService {
   /** Whether exchanges run as planned. */
   def hasSparksExchanges: Boolean = whyNoExchanges.isEmpty
 
+  /** Why a part that needs Spark's own exchanges is off, as every report says it. */
+  def exchangesMissing: Option[String] =
+    whyNoExchanges.map(why => s"it needs Spark's own exchanges, and $why")
+
   /** The reason why they may not, see [[Accelerators]]. */
   def whyNoExchanges: Option[String] =
     if (SparkEnv.get == null) Some("no application is running")

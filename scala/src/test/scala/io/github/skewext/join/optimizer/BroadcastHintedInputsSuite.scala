@@ -295,10 +295,10 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
           SqlInternals.dataFrame(spark, ResolvedHint(df.queryExecution.analyzed, noBroadcast))
         checkUnused(join(roles: _*)(input(0, 200), kept(input(1))), 1, "no_broadcast_hash")
         check(join(roles: _*)(kept(input(0, 200)), input(1)), broadcast = 1, shuffled = 0)
-        val wanted = input(1).hint("skew_join", "broadcast_map")
+        val wanted = input(1).hint("skewext_join", "broadcast_map")
         check(join(roles: _*)(input(0, 200), wanted), broadcast = 1, shuffled = 0)
       }
-      val wanted = input(1).hint("skew_join", "broadcast_map")
+      val wanted = input(1).hint("skewext_join", "broadcast_map")
       checkUnused(
         join("required", "optional")(input(0), wanted),
         1,

@@ -268,7 +268,7 @@ class PushdownSuite extends MultiJoinTest {
         assert(semiJoined(stays) === Seq(false, false, false))
         checkSame(stays)
       }
-      val hinted = left.join(other.hint("skew_join", "adaptive"), expr("v0 = x"), how)
+      val hinted = left.join(other.hint("skewext_join", "adaptive"), expr("v0 = x"), how)
       val byHand = left.join(broadcast(other), expr("v0 = x"), how)
       assert(semiJoined(byHand) === Seq(true, false, false))
       assert(semiJoined(hinted) === Seq(false, false, false))

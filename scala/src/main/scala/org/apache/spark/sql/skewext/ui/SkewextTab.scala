@@ -82,6 +82,10 @@ object SkewextTab {
 
   def isAttachedTo(context: SparkContext): Boolean = attached.contains(context)
 
+  /** Whether the application has a UI or an event log. */
+  def canAttachTo(context: SparkContext): Boolean =
+    context.ui.isDefined || context.eventLogger.isDefined
+
   /**
    * Attaches the tab to the context that is active when Spark applies extensions to a new session.
    */
@@ -91,8 +95,7 @@ object SkewextTab {
    * Adds the tab to the application, and its data to the event log. Further calls have no effect.
    */
   def attach(context: SparkContext): Unit = Guard.protect("the tab in Spark's UI", ()) {
-    val isSeen = context.ui.isDefined || context.eventLogger.isDefined
-    if (isSeen && context.conf.get(SkewConf.UI_ENABLED) && attached.add(context)) {
+    if (canAttachTo(context) && context.conf.get(SkewConf.UI_ENABLED) && attached.add(context)) {
       context.statusStore.store match {
         case store: ElementTrackingStore =>
           val kept = new ExplainedQueries(context.conf, store)
