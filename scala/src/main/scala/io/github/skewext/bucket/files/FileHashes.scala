@@ -1,5 +1,7 @@
 package io.github.skewext.bucket.files
 
+import java.io.Closeable
+
 import scala.collection.mutable
 
 import org.apache.spark.paths.SparkPath
@@ -45,18 +47,25 @@ private[files] final class FileHashes(
       fileSize = file.length)
     TaskInternals.asTask {
       val rows = read(whole)
-      val hashes = mutable.Set.empty[Int]
-      var numRows = 0
-      var fits = true
-      while (fits && hashes.size < mostHashes && numRows < mostRows && rows.hasNext) {
-        val row = rows.next()
-        numRows += 1
-        val isExact = inRow.forall(c => StoredValues.isExact(c.eval(row), c.dataType))
-        if (isExact && hashes.add(hash.eval(row).asInstanceOf[Int])) {
-          fits = bucketOf.eval(row) == bucket
+      try {
+        val hashes = mutable.Set.empty[Int]
+        var numRows = 0
+        var fits = true
+        while (fits && hashes.size < mostHashes && numRows < mostRows && rows.hasNext) {
+          val row = rows.next()
+          numRows += 1
+          val isExact = inRow.forall(c => StoredValues.isExact(c.eval(row), c.dataType))
+          if (isExact && hashes.add(hash.eval(row).asInstanceOf[Int])) {
+            fits = bucketOf.eval(row) == bucket
+          }
+        }
+        FileHashes.Read(hashes.toSet, fits, !rows.hasNext)
+      } finally {
+        rows match {
+          case open: Closeable => open.close()
+          case _ =>
         }
       }
-      FileHashes.Read(hashes.toSet, fits, !rows.hasNext)
     }
   }
 }
