@@ -40,9 +40,6 @@ object BulkExchanges extends Rule[SparkPlan] {
    */
   private def byColumnInstead(
       shuffle: ShuffleExchangeExec): Either[RowShuffleReason.Detailed, SparkPlan] =
-   */
-  private def byColumnInstead(
-      shuffle: ShuffleExchangeExec): Either[RowShuffleReason.Detailed, SparkPlan] =
     for {
       columns <- ColumnShuffleExchangeExec.insteadOf(shuffle, byColumn(shuffle.child))
       _ <- Either.cond(

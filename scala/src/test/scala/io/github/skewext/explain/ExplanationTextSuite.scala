@@ -1,7 +1,5 @@
 package io.github.skewext.explain
 
-import io.github.skewext.shuffle.RowShuffleReason
-import org.scalatest.funsuite.AnyFunSuite
 
 /** The text of explanations, without Spark. */
 class ExplanationTextSuite extends AnyFunSuite {

@@ -173,9 +173,7 @@ class InputPruningSuite extends MultiJoinTest {
         "k:bigint,t1:bigint,s1:struct<a:bigint,b:struct<c:bigint>>")
       reads(latest(col("t1")).selectExpr("s1.a", "s1 IS NULL"), s"k:bigint,t1:bigint,$all")
       reads(latest(col("t1")).selectExpr("v1", "s1.a"), s"k:bigint,t1:bigint,$all,v1:bigint")
-      reads(
-        latest(col("v1")).selectExpr("s1.e", "v1"),
-        s"k:bigint,t1:bigint,$all,v1:bigint")
+      reads(latest(col("v1")).selectExpr("s1.e", "v1"), s"k:bigint,t1:bigint,$all,v1:bigint")
     }
   }
 
