@@ -1,5 +1,6 @@
 package io.github.skewext.explain
 
+import org.scalatest.funsuite.AnyFunSuite
 
 /** The text of explanations, without Spark. */
 class ExplanationTextSuite extends AnyFunSuite {
