@@ -39,11 +39,6 @@ class Way:
         return replace(self, conf={**self.conf, **more})
 
 
-#: What lets the extension take each join that it can.
-EVERY_JOIN = {
-    "spark.skewext.multiJoin.rewrite.minInputs": "2",
-    "spark.skewext.multiJoin.rewrite.mixed.enabled": "true",
-}
 _OFF = {SWITCH: "false"}
 
 WAYS = {
@@ -51,7 +46,7 @@ WAYS = {
     for way in (
         Way("stock", _OFF, join="SortMergeJoin"),
         Way("stock-hash", _OFF, hinted=True, join="ShuffledHashJoin"),
-        Way("ours", {SWITCH: "true", **EVERY_JOIN}, session="ours"),
+        Way("ours", {SWITCH: "true"}, session="ours"),
         Way("comet", _OFF, session="comet", hinted=True, join=COMET),
     )
 }

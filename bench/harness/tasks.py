@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
-from harness.questions import EVERY_JOIN, is_join
+from harness.questions import is_join
 from harness.sessions import configured, whole_heap
-from harness.variants import BY_COLUMN, OWN_SHUFFLE, SWITCH
+from harness.variants import OWN_SHUFFLE, SWITCH
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,9 +22,8 @@ Found = dict[str, Any]
 MB = 2**20
 WAYS = {
     "stock": {SWITCH: "false"},
-    "ours": EVERY_JOIN,
-    "ours-rows": {**EVERY_JOIN, BY_COLUMN: "false"},
-    "ours-plain": {**EVERY_JOIN, OWN_SHUFFLE: "false"},
+    "ours": {},
+    "ours-plain": {OWN_SHUFFLE: "false"},
 }
 
 _QUERY = "SELECT * FROM big LEFT JOIN small ON big.k = small.small_k"

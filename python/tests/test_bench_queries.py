@@ -129,10 +129,7 @@ def test_single_joins_have_the_plans_of_their_ways(session: SparkSession, tmp_pa
             conf = question.settings(way)
             answers.append(question_worker.answer(question.text(way), tmp_path, conf, False))
             found = question_worker.run(question.text(way), tmp_path, conf, False)
-            assert question.problem(way, found["joins"]) is None or (
-                # An EXISTS stays Spark's.
-                (way.name, question.name) == ("ours", "join-semi")
-            ), found
+            assert question.problem(way, found["joins"]) is None, found
         assert answers[0]["rows"] > 0
         assert same_answer(answers[0], answers[1]) and same_answer(answers[0], answers[2])
 

@@ -22,8 +22,7 @@ if not os.environ.get("SKEWEXT_TEST_TOOLS"):
 
 #: Each equi-join of two inputs becomes ours, and each partition with a hot key is split.
 _FORCED = {
-    "spark.skewext.multiJoin.rewrite.minInputs": 2,
-    "spark.skewext.multiJoin.rewrite.mixed.enabled": "true",
+    "spark.sql.autoBroadcastJoinThreshold": -1,
     "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": 1000,
     "spark.sql.adaptive.skewJoin.skewedPartitionFactor": 2,
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": 500,

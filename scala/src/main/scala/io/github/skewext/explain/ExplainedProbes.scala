@@ -1,7 +1,7 @@
 package io.github.skewext.explain
 
-import io.github.skewext.join.hint.TechniqueHint
 import io.github.skewext.join.probe.{BuildProbeJoinExec, PlanShuffledJoins}
+import io.github.skewext.rewrite.RewriteReason
 
 import org.apache.spark.sql.catalyst.plans.FullOuter
 import org.apache.spark.sql.catalyst.plans.logical.Join
@@ -23,7 +23,7 @@ private[explain] object ExplainedProbes {
       case PlannedJoin.Operator(_: SortMergeJoinExec | _: ShuffledHashJoinExec, Some(join: Join)) =>
         PlanShuffledJoins.whyNot(join)
     }.flatten
-    if (found.joins.flatMap(_.logical).exists(TechniqueHint.of(_).isDefined)) {
+    if (JoinOutlines.asksForTechnique(found)) {
       None
     } else if (ours.nonEmpty) {
       val reasons = lefts.map(reason => s"; another one stays Spark's: ${reason.text}").distinct
@@ -36,11 +36,14 @@ private[explain] object ExplainedProbes {
         case _ => Origin(Origin.Replaced, text)
       })
     } else {
+      // Another operator for a chain of several joins would save more.
       lefts.headOption
-        .filter(_ => off.isEmpty)
+        .filter(_ => off.isEmpty && NoChain(chain.text))
         .map(reason => Origin(Origin.LeftAlone, reason.text, advice = Some(reason.advice)))
     }
   }
+
+  private val NoChain = Set(Origins.NoChain, RewriteReason.TwoInputs.text)
 
   private def execution(join: BuildProbeJoinExec): String = {
     def tasks(name: String): Long = join.metrics(name).value

@@ -1,5 +1,6 @@
 package io.github.skewext.explain
 
+import io.github.skewext.join.hint.TechniqueHint
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.rules.{LoadedExtension, SkewConf}
 
@@ -73,12 +74,21 @@ private[skewext] class JoinOutlines(
         val isSplit = skew.exists(_.status == ExplainedSkew.Split)
         outline(
           found.joins.map(Operators.describe(_)).mkString(", "),
-          if (isSplit && origin.status == Origin.LeftAlone) Origins.ofSplit(origin) else origin)
+          if (isSplit && origin.status == Origin.LeftAlone && !JoinOutlines.asksForTechnique(
+              found)) {
+            Origins.ofSplit(origin)
+          } else {
+            origin
+          })
     }
   }
 }
 
 private[skewext] object JoinOutlines {
+
+  /** Whether the reason of a join is about the technique that the query asks for. */
+  def asksForTechnique(found: PlannedJoin): Boolean =
+    found.joins.flatMap(_.logical).exists(TechniqueHint.of(_).isDefined)
 
   /**
    * The joins of a plan; none where skewext is not loaded or is switched off. Spark shows an

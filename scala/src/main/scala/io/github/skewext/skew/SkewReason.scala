@@ -82,9 +82,9 @@ object SkewReason extends Reasons[SkewReason] {
       "max_reread_factor of the technique adaptive.")
 
   val FewSlices = skewed(
-    "it would have more slices than spark.skewext.skew.maxSlices allows",
-    "Each slice is a task that reads the other inputs again. Raise the setting to allow more " +
-      "tasks, or the option max_slices of the technique adaptive.")
+    "it would have more slices than one partition may have",
+    "Each slice is a task that reads the other inputs again. The option max_slices of the " +
+      "technique adaptive of skew_join allows more.")
 
   val LargeSlices = skewed(
     "slices of spark.sql.adaptive.advisoryPartitionSizeInBytes are too large for it",

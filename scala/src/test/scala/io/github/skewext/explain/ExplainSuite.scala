@@ -2,9 +2,10 @@ package io.github.skewext.explain
 
 import io.github.skewext.PythonApi
 import io.github.skewext.asof.AsOfTest
+import io.github.skewext.join.probe.ProbeReason
 import io.github.skewext.join.{MultiFullJoin, RewrittenJoins}
 import io.github.skewext.rewrite.RewriteReason
-import io.github.skewext.rules.{GuardedRule, SkewConf}
+import io.github.skewext.rules.{GuardedRule, Reason, SkewConf}
 import io.github.skewext.skew.SkewReason
 
 import org.apache.spark.rdd.RDD
@@ -198,8 +199,13 @@ class ExplainSuite extends ExplainTest with AsOfTest {
       assert(origin.status === Origin.LeftAlone)
       (origin.text, origin.advice)
     }
-    def whole(reason: RewriteReason) = (reason.text, Some(reason.advice))
-    for (query <- two) assert(reason(query) === whole(RewriteReason.TwoInputs), query)
+    def whole(reason: Reason) = (reason.text, Some(reason.advice))
+    for (query <- two) {
+      // That one has no equal keys.
+      val why =
+        if (query.endsWith("t0.k < t1.k")) RewriteReason.TwoInputs else ProbeReason.SwitchedOff
+      assert(reason(query) === whole(why), query)
+    }
     val three = "SELECT * FROM t0 JOIN t1 USING (k) JOIN t2 USING (k)"
     assert(reason(three) === whole(RewriteReason.MixedOff))
     withSQLConf(SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS.key -> "4") {

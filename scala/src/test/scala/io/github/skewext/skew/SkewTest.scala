@@ -37,6 +37,10 @@ trait SkewTest extends MultiJoinTest {
     }
   }
 
+  /** With Spark's exchanges, for inputs that are too small in columns to be skewed. */
+  protected def byRow(body: => Unit): Unit =
+    withSQLConf(SkewConf.SHUFFLE_ENABLED.key -> "false")(body)
+
   /**
    * Whether joins of random cases are split. Of some seeds few are; it goes on then until more than
    * `wanted` are.

@@ -9,6 +9,7 @@ import scala.collection.JavaConverters._
 
 import io.github.skewext.SkewExtensions
 import io.github.skewext.asof.AsOfTest
+import io.github.skewext.rules.SkewConf
 import io.github.skewext.technique.TechniqueTest
 
 import org.apache.spark.network.util.JavaUtils
@@ -52,6 +53,7 @@ class RepeatableOperatorsSuite extends TechniqueTest with AsOfTest {
   private val Broadcast = "spark.sql.autoBroadcastJoinThreshold" -> "10MB"
   private val Compiled = "spark.sql.codegen.wholeStage" -> "true"
   private val Generated = "spark.sql.codegen.factoryMode" -> "FALLBACK"
+  private val Probes = SkewConf.JOIN_ENABLED.key -> "true"
   private val Static = "spark.sql.adaptive.enabled" -> "false"
 
   private def rows: DataFrame = spark.range(0, 20, 1, 2).selectExpr("id % 4 AS k", "id AS v")
@@ -184,6 +186,10 @@ class RepeatableOperatorsSuite extends TechniqueTest with AsOfTest {
   same("SplitJoinExec")(done(fullJoin("k")(hotFirst(2): _*)))
   same("KeySketchExec")(fullJoin("k")(rows, more))
   same("ColumnShuffleOfRowsExec")(fullJoin("k")(rows, more))
+  same("BuildProbeJoinExec", Probes)(rows.join(more, "k"))
+  other("BuildProbeJoinExec", Probes)(rows.join(more.withColumn("r", rand(3)), "k"))
+  same("SeparateInput", Probes, Static, Compiled)(
+    rows.join(more, "k").join(rows.toDF("k", "u"), "k"))
   for (name <- Seq("ColumnShuffleOfBatchesExec", "ColumnarFilterProjectExec")) {
     same(name, Compiled, Generated)(fullJoin("k")(parquet.where("v > 0"), parquet.toDF("k", "w")))
   }

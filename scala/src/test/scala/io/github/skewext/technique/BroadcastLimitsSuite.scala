@@ -129,7 +129,11 @@ class BroadcastLimitsSuite extends TechniqueTest {
     }
     assert(message(smallBytes / 4 + 1, 2).contains("set the option chunks to 4, or raise"))
     withSQLConf(Limit -> (smallBytes / 4 + 1).toString)(inChunks(4).of(small))
-    val few = message(1, 2)
+    // Two thousand bytes in chunks of one.
+    val rows = skewed(30, 100, keys = 12)
+    assert(rows.queryExecution.optimizedPlan.stats.sizeInBytes > 1024)
+    var few = ""
+    withSQLConf(Limit -> "1") { few = error(inChunks(2).of(rows)) }
     assert(few.contains(s"raise $Limit") && !few.contains("the option chunks"), few)
   }
 

@@ -26,7 +26,7 @@ class BuildProbeJoinSuite extends BuildProbeTest {
     "exists(a.ar, x -> x < b.w)")
 
   // How the rows arrive.
-  private val sources = Seq("columns", "rows", "bulk rows")
+  private val sources = Seq("batches", "columns of rows", "rows")
 
   // How a task computes them.
   private val memory = Seq(
@@ -69,7 +69,7 @@ class BuildProbeJoinSuite extends BuildProbeTest {
 
   private def ofSource(source: String): Seq[(String, String)] = Seq(
     SkewConf.SHUFFLE_ENABLED.key -> (source != "rows").toString,
-    SkewConf.SHUFFLE_COLUMNS.key -> (source == "columns").toString)
+    SQLConf.PARQUET_VECTORIZED_READER_ENABLED.key -> (source == "batches").toString)
 
   /** The query by SQL, above tables that its source reads by column. */
   private def query(joinType: String, conditions: Seq[String], order: String) = {

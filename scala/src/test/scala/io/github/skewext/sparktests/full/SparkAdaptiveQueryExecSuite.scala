@@ -1,17 +1,23 @@
 package io.github.skewext.sparktests.full
 
 import io.github.skewext.SkewExtensions
+import io.github.skewext.rules.SkewConf
 import org.scalactic.source.Position
 import org.scalatest.Tag
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.execution.adaptive.AdaptiveQueryExecSuite
 
-/** Spark's own tests of adaptive execution, with the extension loaded. */
+/**
+ * Spark's own tests of adaptive execution, with the extension loaded. They look for sort-merge joins
+ * in plans, so joins of two sides stay Spark's.
+ */
 class SparkAdaptiveQueryExecSuite extends AdaptiveQueryExecSuite {
 
   override def sparkConf: SparkConf =
-    super.sparkConf.set("spark.sql.extensions", classOf[SkewExtensions].getName)
+    super.sparkConf
+      .set("spark.sql.extensions", classOf[SkewExtensions].getName)
+      .set(SkewConf.JOIN_ENABLED.key, "false")
 
   // It warns of the threads of Spark's own pools.
   override protected def doThreadPostAudit(): Unit = ()
