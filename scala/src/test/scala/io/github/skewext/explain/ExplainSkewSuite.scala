@@ -43,7 +43,7 @@ class ExplainSkewSuite extends ExplainTest {
 
   test("skew: left whole, for a reason") {
     val grouped = fullJoin("k")(skewed(0, 800, hot = 2), skewed(1, 60)).groupBy("k").count()
-    grouped.collect()
+    byRow(grouped.collect())
     val skew = one(grouped).skew.head
     assert(skew.status === ExplainedSkew.Whole)
     assert(skew.text === SkewReason.KeysTogether.text)

@@ -13,6 +13,8 @@ trait ExplainTest extends SkewTest {
 
   override protected def generatesCode: Boolean = false
 
+  override protected def byColumn: Boolean = true
+
   override protected def sparkConf: SparkConf =
     super.sparkConf.set(SkewConf.MULTI_JOIN_REWRITE.key, "true")
 

@@ -3,11 +3,11 @@ package io.github.skewext.shuffle
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.rules.SkewConf
 
-import org.apache.spark.{SparkConf, SparkEnv}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
 import org.apache.spark.sql.functions._
+import org.apache.spark.{SparkConf, SparkEnv}
 
 /** Columnar shuffles of rows: when they are planned, and that nothing else changes. */
 class BulkExchangesSuite extends MultiJoinTest {

@@ -36,18 +36,16 @@ class SplitMultiJoinQueriesSuite extends SkewTest {
   }
 
   test("joins that show other key columns do not share a shuffle above") {
-    byRow {
-      // A regression: Spark took the rows of the first shuffle for those of the second.
-      val inputs = Seq(skewed(0, 800, hot = 2), skewed(1, 60), skewed(2, 60))
-        .map(_.withColumn("k1", col("k")).withColumn("k2", col("k") * 2).drop("k"))
-      withTempView("j") {
-        fullJoin("k1", "k2")(inputs: _*).createOrReplaceTempView("j")
-        val df = sql("""SELECT 'k1' d, k1 AS x, count(*) n FROM j GROUP BY k1
-          |UNION ALL SELECT 'k2', k2 AS x, count(*) FROM j GROUP BY k2""".stripMargin)
-        val rows = df.collect().toSeq
-        assert(splitJoins(df).size === 2, df.queryExecution.executedPlan)
-        assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
-      }
+    // A regression: Spark took the rows of the first shuffle for those of the second.
+    val inputs = Seq(skewed(0, 800, hot = 2), skewed(1, 60), skewed(2, 60))
+      .map(_.withColumn("k1", col("k")).withColumn("k2", col("k") * 2).drop("k"))
+    withTempView("j") {
+      fullJoin("k1", "k2")(inputs: _*).createOrReplaceTempView("j")
+      val df = sql("""SELECT 'k1' d, k1 AS x, count(*) n FROM j GROUP BY k1
+        |UNION ALL SELECT 'k2', k2 AS x, count(*) FROM j GROUP BY k2""".stripMargin)
+      val rows = df.collect().toSeq
+      assert(splitJoins(df).size === 2, df.queryExecution.executedPlan)
+      assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
     }
   }
 
@@ -203,15 +201,13 @@ class SplitMultiJoinQueriesSuite extends SkewTest {
   }
 
   test("stages that are all used again") {
-    byRow {
-      val (a, b) = (skewed(0, 800, hot = 2), skewed(1, 60))
-      val twice = fullJoin("k")(a, b)
-        .select(sum("v0"), sum("v1"))
-        .union(multiJoin(Seq(a, b), Seq("k"), roles = Seq("required", "optional"))
-          .select(sum("v0"), sum("v1")))
-      val rows = twice.collect().toSeq
-      assert(splitJoins(twice).size === 2)
-      assertSameRows(rows, rowsWhenOff(twice), "the same query with skewext off")
-    }
+    val (a, b) = (skewed(0, 800, hot = 2), skewed(1, 60))
+    val twice = fullJoin("k")(a, b)
+      .select(sum("v0"), sum("v1"))
+      .union(multiJoin(Seq(a, b), Seq("k"), roles = Seq("required", "optional"))
+        .select(sum("v0"), sum("v1")))
+    val rows = twice.collect().toSeq
+    assert(splitJoins(twice).size === 2)
+    assertSameRows(rows, rowsWhenOff(twice), "the same query with skewext off")
   }
 }

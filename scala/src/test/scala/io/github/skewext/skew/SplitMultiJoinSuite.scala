@@ -1,7 +1,7 @@
 package io.github.skewext.skew
 
 import io.github.skewext.rules.SkewConf
-import io.github.skewext.skew.exec.{SplitJoinExec, SplitReads}
+import io.github.skewext.skew.exec.SplitReads
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 
@@ -25,14 +25,15 @@ class SplitMultiJoinSuite extends SkewTest {
   }
 
   test("tasks are told to run where Spark's own reads of the same would be") {
-    var join: SplitJoinExec = null
-    byRow { join = checkSplit(fullJoin("k")(hotFirst(3): _*)) }
-    for (child <- join.children) {
-      val (sparks, ours) = (child.execute(), SplitReads.execute(child))
-      assert(sparks.getClass !== ours.getClass)
-      val expected = sparks.partitions.map(sparks.preferredLocations)
-      assert(expected.exists(_.nonEmpty))
-      assert(ours.partitions.map(ours.preferredLocations) === expected)
+    val join = checkSplit(fullJoin("k")(hotFirst(3): _*))
+    withSQLConf(SkewConf.SHUFFLE_ENABLED.key -> "true") {
+      for (child <- join.children) {
+        val (sparks, ours) = (child.execute(), SplitReads.execute(child))
+        assert(sparks.getClass !== ours.getClass)
+        val expected = sparks.partitions.map(sparks.preferredLocations)
+        assert(expected.exists(_.nonEmpty))
+        assert(ours.partitions.map(ours.preferredLocations) === expected)
+      }
     }
   }
 
@@ -146,17 +147,15 @@ class SplitMultiJoinSuite extends SkewTest {
   }
 
   test("two skewed inputs, in one partition and in several") {
-    byRow {
-      val other =
-        skewed(1, 700, hot = 3).withColumn("k", when(col("k") === 3, 8).otherwise(col("k")))
-      for (second <- Seq(skewed(1, 260, hot = 1), other)) {
-        val tags = second.select(col("k"), col("v1"), col("s1"))
-        withSQLConf(SkewConf.SKEW_MIN_GAIN.key -> "1") {
-          val df = fullJoin("k")(skewed(0, 400, hot = 1), tags, skewed(2, 20))
-            .select("k", "v0", "v1", "v2")
-          val partitions = checkSplit(df).splits.partitions.map(_.partition)
-          assert(partitions.distinct.size === partitions.size)
-        }
+    val other =
+      skewed(1, 700, hot = 3).withColumn("k", when(col("k") === 3, 8).otherwise(col("k")))
+    for (second <- Seq(skewed(1, 260, hot = 1), other)) {
+      val tags = second.select(col("k"), col("v1"), col("s1"))
+      withSQLConf(SkewConf.SKEW_MIN_GAIN.key -> "1") {
+        val df = fullJoin("k")(skewed(0, 400, hot = 1), tags, skewed(2, 20))
+          .select("k", "v0", "v1", "v2")
+        val partitions = checkSplit(df).splits.partitions.map(_.partition)
+        assert(partitions.distinct.size === partitions.size)
       }
     }
   }
@@ -168,28 +167,26 @@ class SplitMultiJoinSuite extends SkewTest {
   }
 
   test("a block is not cut where its rows look alike, or may look different the next time") {
-    byRow {
-      val alike = fullJoin("k")(skewed(0, 800, hot = 2, maps = 1).select("k"), skewed(1, 60))
-      checkWhole(alike)
-      assert(reasons(alike) === Seq(SkewReason.OneBlock))
-      val text = s"not split: ${SkewReason.OneBlock.text}"
-      assert(alike.queryExecution.executedPlan.toString.contains(text))
-      // The first of a group may be another one when the map task runs again.
-      val firsts = skewed(0, 800, hot = 2, maps = 1)
-        .groupBy(col("v0"))
-        .agg(first("k").as("k"), first("s0").as("s0"))
-        .coalesce(1)
-      def left(first: DataFrame) =
-        multiJoin(Seq(first, skewed(1, 60)), Seq("k"), roles = Seq("required", "optional"))
-      // As may all rows of an RDD.
-      val rdd = spark.createDataFrame(firsts.rdd.coalesce(1), firsts.schema)
-      for (hot <- Seq(firsts, rdd)) {
-        val unstable = left(hot)
-        checkWhole(unstable)
-        assert(reasons(unstable) === Seq(SkewReason.OneBlock))
-      }
-      checkSplit(left(skewed(0, 800, hot = 2, maps = 1)))
+    val alike = fullJoin("k")(skewed(0, 800, hot = 2, maps = 1).select("k"), skewed(1, 60))
+    checkWhole(alike)
+    assert(reasons(alike) === Seq(SkewReason.OneBlock))
+    val text = s"not split: ${SkewReason.OneBlock.text}"
+    assert(alike.queryExecution.executedPlan.toString.contains(text))
+    // The first of a group may be another one when the map task runs again.
+    val firsts = skewed(0, 800, hot = 2, maps = 1)
+      .groupBy(col("v0"))
+      .agg(first("k").as("k"), first("s0").as("s0"))
+      .coalesce(1)
+    def left(first: DataFrame) =
+      multiJoin(Seq(first, skewed(1, 60)), Seq("k"), roles = Seq("required", "optional"))
+    // As may all rows of an RDD.
+    val rdd = spark.createDataFrame(firsts.rdd.coalesce(1), firsts.schema)
+    for (hot <- Seq(firsts, rdd)) {
+      val unstable = left(hot)
+      checkWhole(unstable)
+      assert(reasons(unstable) === Seq(SkewReason.OneBlock))
     }
+    checkSplit(left(skewed(0, 800, hot = 2, maps = 1)))
   }
 
   test("a residual only where all inputs have the same rows each time") {

@@ -15,6 +15,8 @@ import org.apache.spark.sql.{Column, DataFrame, Row}
 /** Joins by techniques, and what Spark makes of the same joins. */
 trait TechniqueTest extends SkewTest {
 
+  override protected def byColumn: Boolean = true
+
   override protected def generatesCode: Boolean = false
 
   protected val Hows: Seq[String] =
