@@ -116,7 +116,7 @@ object SkewPlanner {
     val tried = bySize ++ byOutput
     // The end of the last task counts. Of two splits that are equal in that, the one with less work
     // wins.
-    val possible = tried.collect { case Right(split) => split }.sortBy { split =>
+    val possible = tried.collect { case Right(found) => found }.sortBy { split =>
       (split.longestTask, split.work)
     }
     def refused: Option[SkewReason.Detailed] =

@@ -1,7 +1,7 @@
 package io.github.skewext.join.probe
 
 import io.github.skewext.join.{KeyTypes, StoragePartitions}
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.rules.{ExtensionPoints, SkewConf}
 
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, LogicalPlan}
@@ -45,10 +45,16 @@ object PlanShuffledJoins extends SparkStrategy {
     else if (join.isStreaming) Some(ProbeReason.Streaming)
     else if (!join.condition.forall(_.deterministic)) Some(ProbeReason.NonDeterministic)
     else if (keys.exists(k => KeyTypes.mayDifferInBytes(k.dataType))) Some(ProbeReason.KeyType)
+    else if (onlySparkSplits(conf)) Some(ProbeReason.Splits)
     else if (StoragePartitions.areIn(join.children, conf).forall(identity)) {
       Some(ProbeReason.StoragePartitions)
     } else None
   }
+
+  /** Spark's rule for skewed partitions recognizes Spark's joins by their classes. */
+  private def onlySparkSplits(conf: SQLConf): Boolean =
+    conf.adaptiveExecutionEnabled && conf.getConf(SQLConf.SKEW_JOIN_ENABLED) &&
+      !(SkewConf.splits(conf) && ExtensionPoints.hasRulesBeforeExchanges)
 
   /** Adaptive execution sets hints, too. A user cannot write these. */
   private def isOfUser(hint: HintInfo): Boolean =

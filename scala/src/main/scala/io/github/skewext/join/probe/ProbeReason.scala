@@ -26,6 +26,10 @@ object ProbeReason extends Reasons[ProbeReason] {
     "a key has a type whose equal values may have different bytes",
     "In each side, cast the key to a type that compares by its bytes, such as a string in UTF8_BINARY.")
 
+  val Splits = reason(
+    "Spark splits skewed partitions of its own joins, and skewext's splits are off",
+    "Set spark.skewext.skew.enabled to true. On Spark 3.5.0 skewext splits no partition.")
+
   val StoragePartitions = reason(
     "both sides may have the same partitions in their storage, which Spark joins without a shuffle",
     "Nothing to do. Set spark.sql.sources.v2.bucketing.enabled to false to shuffle them instead.")

@@ -55,7 +55,7 @@ class BuildProbeJoinSuite extends BuildProbeTest {
     // Each pair of a type and any other dimension.
     val chosen = types.flatMap { joinType =>
       covering(cases.filter(_._1 == joinType))
-    } ++ some(if (testSlow) 300 else 40, cases)
+    } ++ some(if (testSlow) 120 else 20, cases)
     chosen.foreach { case given @ (joinType, key, condition, source, name, how, order) =>
       val settings = ofSource(source) ++ memory.toMap.apply(name) ++
         (if (how == "compiled") GeneratedCode else Interpreted)

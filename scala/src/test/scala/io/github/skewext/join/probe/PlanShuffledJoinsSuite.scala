@@ -4,8 +4,8 @@ import io.github.skewext.Skewext
 import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.execution.joins._
-import org.apache.spark.sql.execution.streaming.MemoryStream
 import org.apache.spark.sql.internal.SQLConf
 
 /** Which joins the operator runs, and which stay Spark's. */
@@ -70,6 +70,19 @@ class PlanShuffledJoinsSuite extends BuildProbeTest {
     }
   }
 
+  test("joins stay Spark's if Spark alone splits skewed partitions") {
+    withSQLConf(
+      SkewConf.SKEW_ENABLED.key -> "false",
+      SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "true") {
+      val df = probe(query)
+      assert(sparks(df).map(_.getClass) === Seq(classOf[SortMergeJoinExec]))
+      assert(explained(df).contains(ProbeReason.Splits.text))
+      withSQLConf(SQLConf.SKEW_JOIN_ENABLED.key -> "false") {
+        assert(sparks(probe(query)).isEmpty)
+      }
+    }
+  }
+
   test("a side that is small enough is broadcast, also if that is known only at run time") {
     withSQLConf(SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "10MB") {
       assert(sparks(probe(query)).map(_.getClass) === Seq(classOf[BroadcastHashJoinExec]))
@@ -90,17 +103,10 @@ class PlanShuffledJoinsSuite extends BuildProbeTest {
   }
 
   test("streams stay Spark's") {
-    import testImplicits._
-    val input = MemoryStream[Long]
-    val joined = input.toDF().toDF("k").join(spark.table("small"), "k")
-    val stream = joined.writeStream.format("memory").queryName("joined").start()
-    try {
-      input.addData(1L, 2L, 3L)
-      stream.processAllAvailable()
-      assert(spark.table("joined").count() > 0)
-    } finally stream.stop()
-    val reasons = joined.queryExecution.analyzed.collect {
-      case join: org.apache.spark.sql.catalyst.plans.logical.Join => PlanShuffledJoins.whyNot(join)
+    val stream = spark.readStream.format("rate").load().selectExpr("value AS k")
+    val joined = stream.join(spark.table("small"), "k")
+    val reasons = joined.queryExecution.analyzed.collect { case join: Join =>
+      PlanShuffledJoins.whyNot(join)
     }
     assert(reasons === Seq(Some(ProbeReason.Streaming)))
   }
