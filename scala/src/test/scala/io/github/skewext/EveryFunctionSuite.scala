@@ -8,6 +8,7 @@ import io.github.skewext.rules.SkewConf
 import io.github.skewext.shuffle.ColumnarFilterProjectExec
 
 import org.apache.spark.SparkConf
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry
 import org.apache.spark.sql.catalyst.expressions.BindReferences.bindReference
@@ -17,7 +18,6 @@ import org.apache.spark.sql.catalyst.plans.logical.{OneRowRelation, Project}
 import org.apache.spark.sql.functions.{col, expr}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{BooleanType, DataType, StringType, StructType}
-import org.apache.spark.sql.DataFrame
 
 /**
  * All of Spark's functions over columns with nulls inside arrays, maps and structs, wherever a
