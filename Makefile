@@ -230,8 +230,14 @@ matrix: $(JAR_STAMP) $(VENV_STAMP) ## A smoke test with every Python here; MATRI
 bench: $(JAR_STAMP) $(VENV_STAMP) ## The benchmarks, or BENCH=case; ARGS='--help' lists them; bench-tpch, bench-tpcds, bench-tasks
 	$(PY) bench/run.py $(ARGS) $(BENCH)
 
-bench-tpch bench-tpcds bench-tasks: bench-%: $(JAR_STAMP) $(VENV_STAMP)
-	$(PY) bench/$*.py $(ARGS)
+bench-tpch: $(JAR_STAMP) $(VENV_STAMP)
+	$(PY) bench/tpch.py $(ARGS)
+
+bench-tpcds: $(JAR_STAMP) $(VENV_STAMP)
+	$(PY) bench/tpcds.py $(ARGS)
+
+bench-tasks: $(JAR_STAMP) $(VENV_STAMP)
+	$(PY) bench/tasks.py $(ARGS)
 
 fmt: $(VENV_STAMP) ## Format all sources and repair what the linters can
 	$(SBT) scalafixAll scalafmtAll scalafmtSbt

@@ -163,13 +163,13 @@ def test_explain_tells_what_is_merged(spark: SparkSession) -> None:
     for table in ("t0", "t1"):
         for _ in range(2):
             skewext.write_bucketed(visits(spark), table, "user", 2, mode="append")
-    joined = spark.table("t0").join(spark.table("t1").select("user"), "user")
+    joined = spark.table("t0").join(spark.table("t1").select("user").hint("merge"), "user")
     (join,) = skewext.explain(joined).joins
     assert join.operators == ["SortMergeJoin"]
     said = join.inputs
     assert ["sorted files, merged: 2" in each.read for each in said] == [True, True]
     with setting(spark, MAX_FILES, 1):
-        other = spark.table("t0").join(spark.table("t1").select("user"), "user")
+        other = spark.table("t0").join(spark.table("t1").select("user").hint("merge"), "user")
         said = skewext.explain(other).joins[0].inputs
     assert all("a bucket has more files than" in str(each.read) for each in said)
 
@@ -321,7 +321,7 @@ def test_after_appends_nothing_is_shuffled_or_sorted(spark: SparkSession) -> Non
         for _ in range(3):
             skewext.write_bucketed(visits(spark), table, "user", 4, mode="append")
     frames = [spark.table(f"t{n}").select("user", sf.col("visit").alias(f"v{n}")) for n in range(3)]
-    pair = frames[0].join(frames[1], "user")
+    pair = frames[0].join(frames[1].hint("merge"), "user")
     three = skewext.multi_full_join(*frames, on="user")
     # By hash, without a setting.
     assert not {"Exchange", "Sort", "MergeSortedFiles"} & set(node_names(three))

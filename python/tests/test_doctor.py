@@ -31,6 +31,7 @@ def test_each_part_with_its_reason(spark: SparkSession) -> None:
         "name": "multi-way joins",
         "active": True,
         "reason": None,
+        "needed": True,
     }
 
 

@@ -122,6 +122,8 @@ def test_a_dataframe_is_in_no_log(spark: SparkSession) -> None:
 THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
 ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 REREAD = "spark.skewext.skew.maxRereadFactor"
+#: In columns the rows would be too few bytes.
+OWN_SHUFFLE = "spark.skewext.shuffle.enabled"
 _SETTING = re.compile(r'spark\.conf\.set\("([^"]+)", "?([^")]+)"?\)')
 _LIMIT = re.compile(r"maxRereadFactor is [0-9.]+, ([0-9.]+) is enough")
 
@@ -133,7 +135,7 @@ _LIMIT = re.compile(r"maxRereadFactor is [0-9.]+, ([0-9.]+) is enough")
         # All that keeps it whole is said at once.
         ({"spark.skewext.enabled": "false"}, ["spark.skewext.enabled", THRESHOLD, ADVISORY]),
         # The advisory size is not what keeps the pieces large.
-        ({THRESHOLD: "1MB", ADVISORY: "64KB", REREAD: "2"}, [REREAD]),
+        ({THRESHOLD: "1MB", ADVISORY: "64KB", REREAD: "2", OWN_SHUFFLE: "false"}, [REREAD]),
     ],
 )
 def test_following_the_advice_makes_tasks_smaller_and_ends(
@@ -145,7 +147,7 @@ def test_following_the_advice_makes_tasks_smaller_and_ends(
     other = spark.range(0, 45_000, 1, 8).selectExpr("id AS k", f"{text} AS b").where(same)
 
     def report() -> QueryReport:
-        joined = skewext.multi_join([hot, other], on="k", roles=["required", "optional"])
+        joined = skewext.multi_join(hot, other, on="k", how=["required", "optional"])
         joined.write.format("noop").mode("overwrite").save()
         found = skewext.query_report()
         # Only the stage of the join; it is too fast for advice.
