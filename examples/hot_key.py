@@ -73,8 +73,10 @@ print(f"{expected:,} rows; the largest task has {before[0]:,}, the median one {b
 # limits are lower here.
 
 # %%
-spark.conf.set("spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes", "20KB")
-spark.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", "10KB")
+spark.conf.set("spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes", "100KB")
+spark.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", "50KB")
+# By column, these few numbers would have too few bytes to be skewed.
+spark.conf.set("spark.skewext.shuffle.enabled", "false")
 counts = by_task(visits.join(users, "user", "full"))
 split = rows_of(counts)
 print(f"{sum(split):,} rows; the largest task has {split[0]:,}")
