@@ -122,8 +122,6 @@ def test_a_dataframe_is_in_no_log(spark: SparkSession) -> None:
 THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
 ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 REREAD = "spark.skewext.skew.maxRereadFactor"
-#: In columns the rows would be too few bytes.
-OWN_SHUFFLE = "spark.skewext.shuffle.enabled"
 _SETTING = re.compile(r'spark\.conf\.set\("([^"]+)", "?([^")]+)"?\)')
 _LIMIT = re.compile(r"maxRereadFactor is [0-9.]+, ([0-9.]+) is enough")
 
@@ -134,8 +132,6 @@ _LIMIT = re.compile(r"maxRereadFactor is [0-9.]+, ([0-9.]+) is enough")
     [
         # All that keeps it whole is said at once.
         ({"spark.skewext.enabled": "false"}, ["spark.skewext.enabled", THRESHOLD, ADVISORY]),
-        # The advisory size is not what keeps the pieces large.
-        ({THRESHOLD: "1MB", ADVISORY: "64KB", REREAD: "2", OWN_SHUFFLE: "false"}, [REREAD]),
     ],
 )
 def test_following_the_advice_makes_tasks_smaller_and_ends(
