@@ -30,11 +30,12 @@ private[explain] object ExplainedProbes {
       val text = ours.map(execution).distinct.mkString("; ") + reasons.mkString
       // Of other chains, one operator would save no exchange.
       val isFull = ours.size > 1 && ours.exists(_.joinType == FullOuter)
-      Some(chain match {
-        case Origin(Origin.LeftAlone, why, detail, advice) if isFull && why != Origins.NoChain =>
+      // The rewrite may run again for the reason, so it is looked for only where it is shown.
+      Some(if (isFull) chain else Origin(Origin.Replaced, text)).map {
+        case Origin(Origin.LeftAlone, why, detail, advice) if why != Origins.NoChain =>
           Origin(Origin.Replaced, s"$text; not one operator: $why", detail, advice)
         case _ => Origin(Origin.Replaced, text)
-      })
+      }
     } else {
       // Another operator for a chain of several joins would save more.
       lefts.headOption

@@ -35,8 +35,7 @@ private[probe] object BuildSides {
     case stage: ShuffleQueryStageExec => stage.mapStats.map(_.bytesByPartitionId.toIndexedSeq)
     case AQEShuffleReadExec(stage: ShuffleQueryStageExec, specs) =>
       stage.mapStats.map(s => specs.map(bytesOf(_, s.bytesByPartitionId)).toIndexedSeq)
-    case WholeStageCodegenExec(child) => sizesOf(child, tasks)
-    case InputAdapter(child) => sizesOf(child, tasks)
+    case MadeOf.Wrapped(child) => sizesOf(child, tasks)
     case MadeOf(parts) =>
       val found = parts.map(part => sizesOf(part.child, tasks))
       found.reduceOption { (a, b) =>

@@ -2,10 +2,10 @@ package io.github.skewext.join.probe
 
 import io.github.skewext.join.{KeyTypes, StoragePartitions}
 import io.github.skewext.rules.{ExtensionPoints, SkewConf}
+import io.github.skewext.stable.BuiltinShuffledJoin
 
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, LogicalPlan}
-import org.apache.spark.sql.execution.joins.{ShuffledHashJoinExec, SortMergeJoinExec}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SparkShims
@@ -66,9 +66,7 @@ object PlanShuffledJoins extends SparkStrategy {
   private def planned(join: Join): Option[SparkPlan] = SparkShims
     .joinSelection(join)
     .collect {
-      case j: SortMergeJoinExec if PairKind.of(j.joinType).isDefined =>
-        BuildProbeJoinExec(j.leftKeys, j.rightKeys, j.joinType, j.condition, j.left, j.right)
-      case j: ShuffledHashJoinExec if PairKind.of(j.joinType).isDefined =>
+      case BuiltinShuffledJoin(j) if PairKind.of(j.joinType).isDefined =>
         BuildProbeJoinExec(j.leftKeys, j.rightKeys, j.joinType, j.condition, j.left, j.right)
     }
     .headOption

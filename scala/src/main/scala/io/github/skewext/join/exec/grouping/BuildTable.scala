@@ -84,23 +84,20 @@ private[skewext] final class BuildTable(input: Int, chunks: RowChunks) {
     var at = start + ChunkHeader
     while (at < end) {
       val hash = Platform.getLong(rows, at)
-      val tag = hash << PointerBits
-      var s = hash >>> shift
-      var word = Platform.getLong(base, offset + (s << 3))
-      while (word != 0 && ((word ^ tag) & TagMask) != 0) {
-        s = (s + 1) & mask
-        word = Platform.getLong(base, offset + (s << 3))
-      }
-      Platform.putLong(rows, at, word & PointerMask)
+      val slot = slotOf(hash)
+      Platform.putLong(rows, at, Platform.getLong(base, slot) & PointerMask)
       Platform.putInt(rows, at + 12, 0)
-      Platform.putLong(base, offset + (s << 3), tag | (pointer + ((at - start) >>> 3)))
+      Platform.putLong(base, slot, (hash << PointerBits) | (pointer + ((at - start) >>> 3)))
       at += RecordHeader + Platform.getInt(rows, at + 8)
     }
     Platform.getLong(rows, start)
   }
 
   /** The first record of the chain for a hash, or 0. */
-  def first(hash: Long): Long = {
+  def first(hash: Long): Long = Platform.getLong(base, slotOf(hash)) & PointerMask
+
+  /** The address of the slot that has the bits of a hash, or else of the free one for them. */
+  private def slotOf(hash: Long): Long = {
     val tag = hash << PointerBits
     var s = hash >>> shift
     var word = Platform.getLong(base, offset + (s << 3))
@@ -108,7 +105,7 @@ private[skewext] final class BuildTable(input: Int, chunks: RowChunks) {
       s = (s + 1) & mask
       word = Platform.getLong(base, offset + (s << 3))
     }
-    word & PointerMask
+    offset + (s << 3)
   }
 
   /**
