@@ -31,7 +31,7 @@ from random_sql.tree import FULL, SPARK, Block, Both, Join, Leaf, Select, statem
 
 # `make test-random` has as many as one likes.
 QUERIES = 200 if TEST_ALL else 36 if TEST_LINE else 60
-SEED = 7
+SEED = 6
 
 
 @pytest.fixture
@@ -49,8 +49,7 @@ def test_random_queries(engines: Engines) -> None:
     assert found.rows >= 2 * QUERIES, str(found)
     assert found.rewritten >= 0.4 * found.compared, str(found)
     assert found.split >= 0.02 * found.compared, str(found)
-    # Chains of two inputs are joins of two sides, with other random queries of this seed.
-    assert max(found.inputs) >= 4, str(found)
+    assert max(found.inputs) >= 5, str(found)
     # Nor if the joins of ours had all of their rows from the same source, or gave them to one sink.
     kinds = found.coverage.kinds
     assert len(kinds(SURROUNDINGS)) >= 15, found.coverage.table()

@@ -54,7 +54,7 @@ def random_settings(random: Random) -> dict[str, str]:
 
     found = {
         f"{REWRITE}.minInputs": "2" if random.random() < 0.3 else "3",
-        f"{REWRITE}.mixed.enabled": true(0.25),
+        f"{REWRITE}.mixed.enabled": true(0.5),
         ADAPTIVE: true(0.5),
         PARTITIONS: random.choices(("1", "2", "4", "200"), (20, 50, 29, 0.5))[0],
     }
