@@ -186,7 +186,7 @@ features: ## Fill the table of tests by feature in docs/compatibility.md, after 
 
 # What takes too long for CI.
 test-spark: export SKEWEXT_TEST_ALL := 1
-test-spark: $(JAR_STAMP) $(VENV_STAMP) ## Spark's own suites and all of TPC-DS, all joins rewritten
+test-spark: $(JAR_STAMP) $(VENV_STAMP) ## Spark's own suites and all of TPC-DS
 	rm -f $(TEST_REPORT)
 	$(SBT) "testOnly io.github.skewext.sparktests.*"; status=$$?; \
 	  $(PYTHON) build-tools/count_tests.py $(TEST_REPORT) && exit $$status

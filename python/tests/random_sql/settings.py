@@ -19,7 +19,6 @@ HUGE_METHOD = "spark.sql.codegen.hugeMethodLimit"
 SKEW_THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
 PARQUET_BATCHES = "spark.sql.parquet.enableVectorizedReader"
 ENABLED = "spark.skewext.enabled"
-REWRITE = "spark.skewext.multiJoin.rewrite"
 
 #: Without the first there are no batches of files, so no exchange by column.
 _WHOLE_STAGES = {CODEGEN: "true", FACTORY: "NO_CODEGEN"}
@@ -34,6 +33,7 @@ _SELDOM = {
     "spark.skewext.multiJoin.maxRowsInMemory": ("5", 0.05),
     "spark.skewext.multiJoin.spreadNullKeys.enabled": ("false", 0.05),
     "spark.skewext.shuffle.enabled": ("false", 0.05),
+    "spark.skewext.join.enabled": ("false", 0.1),
     "spark.sql.cbo.enabled": ("true", 0.1),
     "spark.sql.inMemoryColumnarStorage.batchSize": ("4", 0.15),
     "spark.sql.inMemoryColumnarStorage.enableVectorizedReader": ("false", 0.04),
@@ -47,14 +47,12 @@ _SELDOM = {
 
 
 def random_settings(random: Random) -> dict[str, str]:
-    """How Spark runs with the extension: the rewrite is forced, the rest is left to chance."""
+    """How Spark runs with the extension, by chance."""
 
     def true(chance: float) -> str:
         return str(random.random() < chance).lower()
 
     found = {
-        f"{REWRITE}.minInputs": "2" if random.random() < 0.3 else "3",
-        f"{REWRITE}.mixed.enabled": true(0.5),
         ADAPTIVE: true(0.5),
         PARTITIONS: random.choices(("1", "2", "4", "200"), (20, 50, 29, 0.5))[0],
     }

@@ -28,8 +28,7 @@ class EveryFunctionSuite extends StoredTables with AsOfTest {
 
   override protected def sparkConf: SparkConf = super.sparkConf
     .set(SkewConf.MULTI_JOIN_REWRITE.key, "true")
-    .set(SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS.key, "2")
-    .set(SkewConf.MULTI_JOIN_REWRITE_MIXED.key, "true")
+    .set(SkewConf.JOIN_ENABLED.key, "true")
     .set(SkewConf.LATEST_REWRITE.key, "true")
     .set(SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key, "1")
     .set(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key, "true")

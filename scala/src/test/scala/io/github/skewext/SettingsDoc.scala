@@ -27,10 +27,6 @@ object SettingsDoc extends GeneratedPage("the settings in SkewConf") {
         "Set `natural` if a consumer needs the rows in the order of the key."),
     "Joins and windows that are rewritten" -> Seq(
       MULTI_JOIN_REWRITE.key -> "Set it to false to keep Spark's joins, and to call `multi_join` by name.",
-      MULTI_JOIN_REWRITE_MIN_INPUTS.key ->
-        "Set it to 2 if full outer joins of two tables are slow or run out of memory.",
-      MULTI_JOIN_REWRITE_MIXED.key ->
-        "Set it to true if a chain of left or inner joins spends its time in sorts.",
       LATEST_REWRITE.key -> "Set it to false to compare with Spark's windows."),
     "Shuffle" -> Seq(
       SHUFFLE_ENABLED.key -> "Set it to false if you suspect the exchanges of skewext, or to compare with Spark's."),

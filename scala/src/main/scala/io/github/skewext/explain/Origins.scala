@@ -137,20 +137,16 @@ private[skewext] object Origins {
     val all = (lost ++ kept).distinct
     // A join is part of a short chain because the join above could not be added to it, so that
     // reason counts.
-    val others = all.filterNot(each => isShort(each.reason))
-    val inputs = joins.headOption.fold(0)(inputsOf)
-    if (all.nonEmpty && inputs < SQLConf.get.getConf(SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS)) {
-      // Without its other obstacles, so few inputs would not be rewritten either.
-      Seq(RewriteReason.few(inputs))
+    val others = all.filterNot(_.reason == RewriteReason.TwoInputs)
+    if (all.nonEmpty && joins.headOption.exists(inputsOf(_) == 2)) {
+      // Without its other obstacles, two inputs would not be rewritten either.
+      Seq(RewriteReason.TwoInputs.given)
     } else if (others.isEmpty) {
       all.take(1)
     } else {
       others
     }
   }
-
-  private def isShort(reason: RewriteReason): Boolean =
-    reason == RewriteReason.TwoInputs || reason == RewriteReason.FewInputs
 
   /** The inputs of the consecutive joins from this node down. */
   private def inputsOf(plan: LogicalPlan): Int = plan match {

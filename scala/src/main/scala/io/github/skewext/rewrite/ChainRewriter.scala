@@ -30,8 +30,6 @@ private[skewext] class ChainRewriter(
   private lazy val prunedScans = scans
 
   private val isEnabled = conf.getConf(SkewConf.MULTI_JOIN_REWRITE)
-  private val minInputs = conf.getConf(SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS)
-  private val foldsMixed = conf.getConf(SkewConf.MULTI_JOIN_REWRITE_MIXED)
 
   private var numInputs = 0
 
@@ -121,6 +119,7 @@ private[skewext] class ChainRewriter(
   }
 
   private def groupOf(join: Join): JoinTree = {
+    val before = RewriteReason.of(join).filter(_.reason != RewriteReason.TwoInputs)
     RewriteReason.clear(join)
     JoinTreePlanner.remember(join)
     val left = groupOf(join.left)
@@ -142,8 +141,10 @@ private[skewext] class ChainRewriter(
     }
     joined match {
       case Right(group) => group
-      case Left(why) =>
+      case Left(found) =>
         val original = join.withNewChildren(Seq(planOf(left), planOf(right)))
+        // Since an earlier run, Spark may have put filters of null keys between the joins.
+        val why = if (BroughtByFilters(found.reason)) before.getOrElse(found) else found
         RewriteReason.set(original, why)
         single(original, List(why))
     }
@@ -190,8 +191,8 @@ private[skewext] class ChainRewriter(
 
   /** Rejects most joins of most queries before they cause more work. */
   private def mayFold(join: Join, left: JoinTree, right: JoinTree): Either[Detailed, Unit] =
-    if (join.joinType == FullOuter || foldsMixed || !left.isSingle || !right.isSingle) Right(())
-    else Left(RewriteReason.MixedOff(describe(join.joinType)))
+    if (join.joinType == FullOuter || !left.isSingle || !right.isSingle) Right(())
+    else Left(RewriteReason.NoShuffleSaved(describe(join.joinType)))
 
   /** Whether a join that is not full outer becomes part of the chain. */
   private def folds(
@@ -201,19 +202,16 @@ private[skewext] class ChainRewriter(
       found: JoinTreeMerger): Either[Detailed, Unit] =
     if (join.joinType == FullOuter) {
       Right(())
-    } else if ((foldsMixed || found.isPaying) && Seq(left, right).exists(isPruned)) {
+    } else if (Seq(left, right).exists(isPruned)) {
       Left(RewriteReason.PartitionPruning(describe(join.joinType)))
-    } else if (found.isPaying) {
-      Right(())
-    } else if (!foldsMixed) {
-      Left(RewriteReason.MixedOff(describe(join.joinType)))
-    } else {
-      val small = Seq(
-        left -> (join.joinType == Inner || join.joinType == RightOuter),
-        right -> (join.joinType != RightOuter)).collectFirst {
-        case (side, true) if side.isSingle && isSmall(side.original) => side
+    } else if (!found.isPaying) {
+      // A side could have kept its inputs separate but for this.
+      val nested = Seq(left, right).zip(found.groups).collectFirst {
+        case (side, group) if !side.isSingle && group.isSingle => group.obstacles.head
       }
-      small.map(_ => RewriteReason.Broadcast(describe(join.joinType))).toLeft(())
+      Left(nested.getOrElse(RewriteReason.NoShuffleSaved(describe(join.joinType))))
+    } else {
+      Right(())
     }
 
   /**
@@ -222,11 +220,6 @@ private[skewext] class ChainRewriter(
    */
   private def isPruned(side: JoinTree): Boolean =
     side.isSingle && prunedScans.exists(scan => side.original.exists(_ eq scan))
-
-  private def isSmall(plan: LogicalPlan): Boolean = {
-    val size = plan.stats.sizeInBytes
-    size >= 0 && size <= conf.autoBroadcastJoinThreshold
-  }
 
   /**
    * A multi-way join is a chain, too, whether the query calls it by name or an earlier rewrite made
@@ -260,6 +253,9 @@ private[skewext] class ChainRewriter(
 
   private val NamedJoin = "multi-way join"
 
+  private val BroughtByFilters: Set[RewriteReason] =
+    Set(RewriteReason.NoShuffleSaved, RewriteReason.FilterBetween)
+
   /** The plan of a tree that gets no more inputs. */
   private def planOf(group: JoinTree): LogicalPlan =
     if (group.isSingle || group.joins == Seq(NamedJoin)) {
@@ -271,8 +267,8 @@ private[skewext] class ChainRewriter(
         Some(RewriteReason.OuterReference.given)
       } else if (sharesColumnsWithSubquery(group.original)) {
         Some(RewriteReason.SharedSubquery.given)
-      } else if (group.inputs.size < minInputs && !group.joins.contains(NamedJoin)) {
-        Some(group.obstacles.headOption.getOrElse(RewriteReason.few(group.inputs.size)))
+      } else if (group.inputs.size == 2) {
+        Some(group.obstacles.headOption.getOrElse(RewriteReason.TwoInputs.given))
       } else if (!isEnabled) {
         Some(RewriteReason.SwitchedOff.given)
       } else {

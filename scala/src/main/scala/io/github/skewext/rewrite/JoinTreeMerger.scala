@@ -51,7 +51,9 @@ private[skewext] class JoinTreeMerger private (
     })
   }
 
-  def originals: Seq[LogicalPlan] = sides.map(_.group.original)
+  def groups: Seq[JoinTree] = sides.map(_.group)
+
+  def originals: Seq[LogicalPlan] = groups.map(_.original)
 
   /**
    * The inputs that give a key column its value: the first one that has the row. A side may have

@@ -20,21 +20,11 @@ object RewriteReason extends TaggedReasons[RewriteReason]("skewext.notRewritten"
 
   val TwoInputs = reason(
     "it has two inputs, and Spark shuffles each of them at most once",
-    "Nothing to do. spark.skewext.multiJoin.rewrite.minInputs=2 saves the sorts of a full " +
-      "outer join on equal keys alone.")
+    "Nothing to do: it is a join of two sides.")
 
-  val FewInputs = reason(
-    "the chain has fewer inputs on one key than spark.skewext.multiJoin.rewrite.minInputs",
-    "Lower the setting for this query.")
-
-  val MixedOff = reason(
-    "the chain has inner, left, right or anti joins for which Spark needs no extra shuffle, " +
-      "and spark.skewext.multiJoin.rewrite.mixed.enabled is false",
-    "Try the setting with this query. multi_join does not depend on the setting.")
-
-  val Broadcast = reason(
-    "an input is small enough for Spark to broadcast it",
-    "Nothing to do: a broadcast join shuffles nothing.")
+  val NoShuffleSaved = reason(
+    "the chain has inner, left, right or anti joins for which Spark needs no extra shuffle",
+    "Nothing to do: each of them is a join of two sides.")
 
   val PartitionPruning = reason(
     "Spark prunes partitions of an input by the keys of a join",
@@ -124,10 +114,6 @@ object RewriteReason extends TaggedReasons[RewriteReason]("skewext.notRewritten"
 
   val Streaming =
     reason("it is a streaming query", "Nothing to do: the operator supports only batch queries.")
-
-  /** Why a chain with fewer inputs than the least number is not rewritten. */
-  def few(inputs: Int): Detailed =
-    if (inputs == 2) TwoInputs.given else FewInputs(s"$inputs inputs")
 
   /** The reason why the chain with this top join is left to Spark. */
   override def of(node: TreeNode[_]): Option[Detailed] =

@@ -118,23 +118,6 @@ object SkewConf {
     "When true, chains of Spark's full outer joins on one key are rewritten to one multi-way " +
       "join, and Spark's own as-of joins to skewext's.")
 
-  val MULTI_JOIN_REWRITE_MIN_INPUTS = buildConf("spark.skewext.multiJoin.rewrite.minInputs")
-    .doc("Smallest number of inputs of a chain that is rewritten to a multi-way join. Shorter " +
-      "chains remain Spark's joins.")
-    .version("0.1.0")
-    .intConf
-    .checkValue(_ >= 2, "A join has at least two inputs.")
-    .createWithDefault(3)
-
-  val MULTI_JOIN_REWRITE_MIXED = buildConf("spark.skewext.multiJoin.rewrite.mixed.enabled")
-    .doc(
-      "When true, inner, left, right and anti joins on the key of a chain of joins become part " +
-        "of the multi-way join. When false, they do so only above a full outer join, if Spark " +
-        "would shuffle its result again.")
-    .version("0.1.0")
-    .booleanConf
-    .createWithDefault(false)
-
   val LATEST_REWRITE = buildConf("spark.skewext.latest.rewrite.enabled")
     .doc(
       "When true, filters such as row_number() OVER (PARTITION BY k ORDER BY t DESC) = 1 run as " +

@@ -194,7 +194,7 @@ class ExplainSuite extends ExplainTest with AsOfTest {
     }
   }
 
-  test("advice for joins of few inputs: none that minInputs would refuse") {
+  test("advice for joins of few inputs") {
     (0 until 3).foreach(i => skewed(i, 60).createOrReplaceTempView(s"t$i"))
     val two = Seq("FULL", "LEFT", "LEFT SEMI").map(t => s"SELECT * FROM t0 $t JOIN t1 USING (k)") ++
       Seq("t0.k <=> t1.k", "t0.k < t1.k", "t0.k = t1.k AND v0 < v1").map { on =>
@@ -213,14 +213,7 @@ class ExplainSuite extends ExplainTest with AsOfTest {
       assert(reason(query) === whole(why), query)
     }
     val three = "SELECT * FROM t0 JOIN t1 USING (k) JOIN t2 USING (k)"
-    assert(reason(three) === whole(RewriteReason.MixedOff))
-    withSQLConf(SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS.key -> "4") {
-      assert(reason(three) === whole(RewriteReason.FewInputs))
-    }
-    withSQLConf(SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS.key -> "2") {
-      assert(one(spark.sql(two.head)).origin.status === Origin.Rewritten)
-      assert(reason(two(3)) === whole(RewriteReason.NullSafeEquality))
-    }
+    assert(reason(three) === whole(RewriteReason.NoShuffleSaved))
   }
 
   test("Spark's joins that follow each other are one entry") {

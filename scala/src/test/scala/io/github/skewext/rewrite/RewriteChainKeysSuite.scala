@@ -83,24 +83,24 @@ class RewriteChainKeysSuite extends RewriteTest {
          |FULL JOIN ${several(1).stripSuffix("t1")} b ON a.k = b.k AND a.m = b.m
          |FULL JOIN t2 c ON coalesce(a.k, b.k) = c.k AND coalesce(a.m, b.m) = c.k""".stripMargin,
       RewriteReason.DifferentKeys)
-    withSQLConf(MinInputs -> "2", Mixed -> "true", "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
-      for (join <- Seq("FULL", "LEFT", "RIGHT", "INNER", "LEFT ANTI"); side <- Seq(0, 1)) {
-        val (a, b) = if (side == 0) (several(0), "t1") else ("t0", several(1))
-        val columns = if (join == "LEFT ANTI") "t0.k, v0" else "t0.k, t1.k, m, v0, v1"
-        withClue(s"$join $side: ") {
-          checkRewritten(
-            s"SELECT $columns FROM $a $join JOIN $b ON t0.k = t1.k AND t${1 - side}.k = m",
-            2)
-          checkSame(
-            sql(s"""SELECT $columns, v3 FROM $a $join JOIN $b ON t0.k = t1.k AND t${1 - side}.k = m
-               |LEFT JOIN t3 ON t0.k = t3.k""".stripMargin))
+    withSQLConf("spark.sql.autoBroadcastJoinThreshold" -> "-1") {
+      // The chain is on the left of the join that compares m, or on its right.
+      for (join <- Seq("FULL", "LEFT", "RIGHT", "LEFT ANTI"); isLeft <- Seq(true, false)) {
+        val pair = "(SELECT k, v0, v1 FROM t0 FULL JOIN t1 USING (k)) x"
+        val (a, b) = if (isLeft) (pair, several(2)) else (several(2), pair)
+        val rewrites = join == "FULL" || join.startsWith("LEFT") != isLeft
+        val columns =
+          if (join == "LEFT ANTI") { if (isLeft) "x.k, v0" else "t2.k, m, v2" }
+          else "x.k, t2.k, m, v0, v1, v2"
+        withClue(s"$join $isLeft: ") {
+          val query = s"SELECT $columns FROM $a $join JOIN $b ON x.k = t2.k AND x.k = m"
+          if (rewrites) checkRewritten(query, 3) else checkRewritten(query)
         }
       }
-      // All four columns are equal.
-      checkRewritten(
-        s"""SELECT t0.k, t1.k, t0.m, t1.m, v0, v1 FROM ${several(0)} FULL JOIN ${several(1)}
-           |ON t0.k = t1.k AND t0.k = t1.m AND t0.m = t1.m""".stripMargin,
-        2)
+      // All columns are equal.
+      checkSame(sql(s"""SELECT t0.k, t1.k, t2.k, t0.m, t1.m, v0, v1, v2 FROM ${several(0)}
+           |FULL JOIN ${several(1)} ON t0.k = t1.k AND t0.k = t1.m AND t0.m = t1.m
+           |FULL JOIN t2 ON coalesce(t0.k, t1.k) = t2.k""".stripMargin))
       // The key of a tree is an INT in one comparison, and a BIGINT in the other.
       checkRewritten(
         s"""SELECT t0.k, t1.k, t2.k, m, v0, v1, v2 FROM t0 FULL JOIN t1 ON t0.k = t1.k
@@ -110,9 +110,12 @@ class RewriteChainKeysSuite extends RewriteTest {
       val zeros =
         "(0.0d, -0.0d), (-0.0d, 0.0d), (double('NaN'), double('NaN')), (1d, 2d), (2d, null)"
       checkRewritten(
-        s"""SELECT string(k), string(x), string(y) FROM VALUES (0.0d), (double('NaN')), (2d) AS a(k)
-           |FULL JOIN VALUES $zeros AS b(x, y) ON k = x AND k = y""".stripMargin,
-        2)
+        s"""SELECT string(a.k), string(b.k), string(x), string(y)
+           |FROM VALUES (0.0d), (double('NaN')), (2d) AS a(k)
+           |FULL JOIN VALUES (-0.0d), (3d) AS b(k) ON a.k = b.k
+           |FULL JOIN VALUES $zeros AS c(x, y)
+           |ON coalesce(a.k, b.k) = x AND coalesce(a.k, b.k) = y""".stripMargin,
+        3)
     }
   }
 
@@ -149,7 +152,7 @@ class RewriteChainKeysSuite extends RewriteTest {
 
   test("a key that has a value for nulls differs from the same expression above an outer join") {
     spark.udf.register("or_zero", (n: Integer) => if (n == null) 0 else n.intValue)
-    withSQLConf(MinInputs -> "2", Mixed -> "true", "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
+    withSQLConf("spark.sql.autoBroadcastJoinThreshold" -> "-1") {
       for {
         key <- Seq(
           "(%s.l IS NULL)",
@@ -163,17 +166,21 @@ class RewriteChainKeysSuite extends RewriteTest {
       } withClue(s"$join $key: ") {
         def on(input: Int) = key.format(s"t$input")
         def from(input: Int) = s"(SELECT k, l, n$input AS n, v$input FROM t$input) t$input"
-        val two = s"FROM ${from(0)} $join JOIN ${from(1)} ON t0.k = t1.k AND ${on(0)} = ${on(1)}"
-        checkRewritten(s"SELECT t0.k, t1.k, ${on(0)}, ${on(1)}, v0, v1 $two", 2)
-        checkRewritten(s"SELECT t0.k, t1.k, v0, v1 $two WHERE ${on(1)} = ${on(1)}", 2)
+        val two = s"FROM ${from(0)} FULL JOIN ${from(1)} ON t0.k = t1.k AND ${on(0)} = ${on(1)}"
         val three = s"$two $join JOIN ${from(2)} ON t0.k = t2.k AND ${on(0)} = ${on(2)}"
         checkSame(sql(s"SELECT t0.k, t1.k, t2.k, ${on(0)}, ${on(1)}, ${on(2)} $three"))
+        val whole = s"coalesce(t0.k, t1.k) = t2.k AND coalesce(${on(0)}, ${on(1)}) = ${on(2)}"
+        val chain = s"$two $join JOIN ${from(2)} ON $whole"
+        val shown = s"t0.k, t1.k, t2.k, ${on(0)}, ${on(1)}, ${on(2)}, v0, v1, v2"
+        checkSame(sql(s"SELECT $shown $chain"))
+        checkSame(sql(s"SELECT $shown $chain WHERE ${on(2)} = ${on(2)}"))
       }
       // Spark turns <=> into such keys if another key is a float.
       def floats(input: Int) = s"(SELECT float(k) AS k, l, v$input FROM t$input) t$input"
-      val joined = s"FROM ${floats(0)} FULL JOIN ${floats(1)} ON t0.k = t1.k AND t0.l <=> t1.l"
+      val joined = s"FROM ${floats(0)} FULL JOIN ${floats(1)} ON t0.k = t1.k AND t0.l <=> t1.l " +
+        s"FULL JOIN ${floats(2)} ON coalesce(t0.k, t1.k) = t2.k AND t1.l <=> t2.l"
       for (where <- Seq("", "WHERE t1.l IS NULL", "WHERE t0.l IS NULL AND v1 > '3'")) {
-        checkSame(sql(s"SELECT t0.k, t0.l, t1.l, t1.l IS NULL, v0, v1 $joined $where"))
+        checkSame(sql(s"SELECT t0.k, t0.l, t1.l, t1.l IS NULL, t2.l, v0, v1 $joined $where"))
       }
     }
   }
@@ -182,7 +189,7 @@ class RewriteChainKeysSuite extends RewriteTest {
     withTempView("wide") {
       sql("SELECT * FROM VALUES (1L, true), (3000000000L, true) AS t(k, f)")
         .createOrReplaceTempView("wide")
-      withSQLConf("spark.sql.ansi.enabled" -> "true", Mixed -> "true") {
+      withSQLConf("spark.sql.ansi.enabled" -> "true") {
         val df = sql("""SELECT a.k, nvl2(y.f, a.k, NULL) AS found FROM t0 a
           |LEFT JOIN (SELECT coalesce(b.k, c.k) AS k FROM t1 b FULL JOIN t2 c ON b.k = c.k) x
           |  ON a.k = x.k
@@ -213,14 +220,11 @@ class RewriteChainKeysSuite extends RewriteTest {
   }
 
   test("joins an input with two aliases of one column") {
-    withSQLConf(MinInputs -> "2", Mixed -> "true", "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
-      for (shown <- Seq("a.l AS x", "a.l AS x, v2, b.l AS y, v0")) {
-        checkRewritten(
-          s"""SELECT $shown FROM t0 a RIGHT JOIN t1 b ON a.l = b.l
-             |RIGHT JOIN t2 c ON b.k = c.k AND c.l = b.l WHERE v0 IS NOT NULL""".stripMargin,
-          2,
-          2)
-      }
+    for (shown <- Seq("a.l AS x", "a.l AS x, v2, b.l AS y, v0")) {
+      checkRewritten(
+        s"""SELECT $shown FROM t0 a FULL JOIN t1 b ON a.l = b.l
+           |RIGHT JOIN t2 c ON coalesce(a.l, b.l) = c.l AND c.l = coalesce(b.l, a.l)""".stripMargin,
+        3)
     }
   }
 

@@ -64,8 +64,6 @@ class RewriteReasonSuite extends RewriteTest {
       3)
     assert(reasons(four).map(_.reason) === Seq(PartialKey))
     assert(reasons(four).head.text.contains("coalesce"))
-    // Nested joins of two inputs return the rows of Spark's joins.
-    withSQLConf(MinInputs -> "2")(checkRewritten(chain("a.k = c.k"), 2, 2))
   }
 
   test("does not rewrite joins with conditions other than equal keys") {
@@ -85,12 +83,8 @@ class RewriteReasonSuite extends RewriteTest {
           |FULL JOIN (SELECT array(n1) AS k, v1 FROM t1) b ON a.k = b.k""".stripMargin,
         "(SELECT array(k) AS k, v2 FROM t2) c"),
       KeyType)
-    withSQLConf(Mixed -> "true") {
-      checkLeft(
-        "SELECT a.k, v1, v2 FROM t0 a, t1 b, t2 c WHERE a.n0 < 2 AND b.n1 > 11",
-        NoCondition)
-      checkLeft("SELECT a.k, v0 FROM t0 a LEFT SEMI JOIN t1 b ON a.k = b.k", JoinType)
-    }
+    checkLeft("SELECT a.k, v1, v2 FROM t0 a, t1 b, t2 c WHERE a.n0 < 2 AND b.n1 > 11", NoCondition)
+    checkLeft("SELECT a.k, v0 FROM t0 a LEFT SEMI JOIN t1 b ON a.k = b.k", JoinType)
   }
 
   test("does not rewrite joins if an expression between them cannot move up") {
@@ -131,11 +125,8 @@ class RewriteReasonSuite extends RewriteTest {
     val c = spark.range(200).select((col("id") % 20).as("k"), col("id").as("z"))
     val pair = a.join(b, Seq("k"), "full")
     val computed = pair.withColumn("y", counted(col("x")))
-    for (df <- Seq(
-        computed.join(c, Seq("k"), "full"),
-        c.join(computed, Seq("k"), "left"),
-        a.join(b, Seq("k")).withColumn("y", counted(col("x"))).join(c, Seq("k")))) {
-      withSQLConf(Mixed -> "true", SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1") {
+    for (df <- Seq(computed.join(c, Seq("k"), "full"), c.join(computed, Seq("k"), "left"))) {
+      withSQLConf(SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1") {
         checkLeft(df, SlowExpression)
       }
       calls.reset()
@@ -184,25 +175,20 @@ class RewriteReasonSuite extends RewriteTest {
         .join(spark.table("t2"), Seq("k"), "full"),
       Hint)
     checkLeft(s"SELECT v0, v1 FROM $ab", TwoInputs)
-    withSQLConf(MinInputs -> "4")(checkLeft(chain(wholeKey), FewInputs))
     withSQLConf(SkewConf.MULTI_JOIN_REWRITE.key -> "false") {
       checkLeft(chain(wholeKey), SwitchedOff)
       // A join by name is not a rewrite.
       checkRewritten(fullJoin("k")(spark.table("t0"), spark.table("t1")), 2)
     }
     val inner = "SELECT a.k, v0, v1, v2 FROM t0 a JOIN t1 b ON a.k = b.k JOIN t2 c ON b.k = c.k"
-    checkLeft(inner, MixedOff)
-    withSQLConf(Mixed -> "true") {
-      checkLeft(inner, Broadcast)
-      withSQLConf("spark.sql.autoBroadcastJoinThreshold" -> "-1") {
-        checkLeft(chain(wholeKey).replace("FULL JOIN t2", "JOIN t2"), RolesDiffer)
-      }
-    }
+    checkLeft(inner, NoShuffleSaved)
+    checkLeft(chain(wholeKey).replace("FULL JOIN t2", "JOIN t2"), RolesDiffer)
   }
 
   test("does not rewrite joins that prune the partitions of a scan") {
     val query =
-      """SELECT f.k, f.v, b.w, c.x FROM facts f JOIN b ON f.k = b.k JOIN c ON f.k = c.k
+      """SELECT f.k, f.v, x.w, x.x FROM facts f
+        |LEFT JOIN (SELECT k, b.w, c.x FROM b FULL JOIN c USING (k)) x ON f.k = x.k
         |JOIN days ON f.day = days.day WHERE days.name = 'day 3'""".stripMargin
     withTempPath { path =>
       withTempView("facts", "b", "c", "days") {
@@ -220,8 +206,8 @@ class RewriteReasonSuite extends RewriteTest {
         write("b", 200, "id AS k", "sha(string(id)) AS w")()
         write("c", 200, "id + 50 AS k", "sha(string(id)) AS x")()
         write("days", 5, "id AS day", "'day ' || id AS name")()
-        withSQLConf(Mixed -> "true", SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "3000") {
-          assert(partitionsRead(checkLeft(query, PartitionPruning)) === 1)
+        withSQLConf(SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "3000") {
+          assert(partitionsRead(leftToPruning(query)) === 1)
           // Without a filter on the days, Spark prunes no partition.
           checkRewritten(query.replace("days.name = 'day 3'", "true"), 3)
           withSQLConf(SQLConf.DYNAMIC_PARTITION_PRUNING_ENABLED.key -> "false") {
@@ -231,12 +217,21 @@ class RewriteReasonSuite extends RewriteTest {
           withSQLConf(SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1") {
             checkRewritten(query, 3)
             withSQLConf(SQLConf.DYNAMIC_PARTITION_PRUNING_REUSE_BROADCAST_ONLY.key -> "false") {
-              checkLeft(query, PartitionPruning)
+              leftToPruning(query)
             }
           }
         }
       }
     }
+  }
+
+  /** The join loses its reason when Spark pushes the filter of partitions through it. */
+  private def leftToPruning(query: String): DataFrame = {
+    shown += PartitionPruning
+    val df = checkRewritten(query)
+    val joins = RewriteJoinChains(df.queryExecution.optimizedPlan).collect { case j: Join => j }
+    assert(joins.flatMap(RewriteReason.of(_)).map(_.reason).contains(PartitionPruning))
+    df
   }
 
   /** The number of partitions that the scan of the partitioned table reads. */
@@ -279,11 +274,11 @@ class RewriteReasonSuite extends RewriteTest {
         .createOrReplaceTempView("t")
       val own = "SELECT r.k AS k FROM (SELECT c.k AS k FROM t AS c) AS r"
       def full(condition: String) =
-        spark.sql(s"SELECT b.k AS k FROM t AS a FULL JOIN ($own WHERE $condition) AS b USING (k)")
+        spark.sql(
+          s"SELECT b.k AS k FROM t AS a FULL JOIN ($own WHERE $condition) AS b USING (k) " +
+            "FULL JOIN (SELECT string(id) AS k FROM range(3)) AS c USING (k)")
       // Without excluded rules, literal rows become a relation with the ids of the query's columns.
-      withSQLConf(
-        SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> "",
-        SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS.key -> "2") {
+      withSQLConf(SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> "") {
         val ownTable = full("NOT EXISTS (SELECT 1 FROM t s WHERE r.k = s.k)")
         if (isMistaken) checkLeft(ownTable, SharedSubquery) else checkSame(ownTable)
         // An uncorrelated subquery, and one over another table.
@@ -292,7 +287,8 @@ class RewriteReasonSuite extends RewriteTest {
             "NOT EXISTS (SELECT 1 FROM range(3) WHERE r.k = id)")) {
           val df = full(other)
           checkSame(df)
-          assert(df.queryExecution.optimizedPlan.exists(_.isInstanceOf[MultiFullJoin]), other)
+          val plan = df.queryExecution.optimizedPlan
+          assert(plan.exists(_.isInstanceOf[MultiFullJoin]), s"$other ${reasons(df)} $plan")
         }
       }
     }

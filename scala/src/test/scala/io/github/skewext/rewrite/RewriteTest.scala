@@ -23,9 +23,6 @@ trait RewriteTest extends MultiJoinTest {
     // Otherwise the optimizer would compute tables of literal rows.
     .set(SQLConf.OPTIMIZER_EXCLUDED_RULES.key, ConvertToLocalRelation.ruleName)
 
-  protected val MinInputs: String = SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS.key
-  protected val Mixed: String = SkewConf.MULTI_JOIN_REWRITE_MIXED.key
-
   protected val numTables = 9
 
   override protected def beforeAll(): Unit = {

@@ -124,12 +124,11 @@ class ReplicationHintSuite extends SkewTest {
     val join = df.queryExecution.analyzed.collectFirst { case join: Join => join }.get
     val asked = TechniqueRequest.of(spark, join, "salted", TechniqueOptions(Map.empty))
     assert(asked.swap.toOption.get.reason === TechniqueReason.MergeTarget)
-    withSQLConf(
-      SkewConf.MULTI_JOIN_REWRITE.key -> "true",
-      SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS.key -> "2") {
-      val rewritten = again(joined("full", 0, 0))
-      assert(operators(rewritten).nonEmpty)
-      assert(operators(again(df)).isEmpty)
+    withSQLConf(SkewConf.MULTI_JOIN_REWRITE.key -> "true") {
+      def chain(df: DataFrame) =
+        df.join(spark.range(5), coalesce(col("l"), col("r")) === col("id"), "full")
+      assert(operators(again(chain(joined("full", 0, 0)))).nonEmpty)
+      assert(operators(again(chain(df))).isEmpty)
     }
   }
 }

@@ -3,12 +3,12 @@ package io.github.skewext.sparktests
 import java.io.File
 
 /**
- * Files of Spark's with queries and their answers, with all joins rewritten.
+ * Files of Spark's with queries and their answers.
  *
  * @param homeBefore
  *   where Spark's files were looked for before this suite was made
  */
-abstract class GoldenFileSuite(homeBefore: Option[String]) extends GoldenCases with RewriteForced {
+abstract class GoldenFileSuite(homeBefore: Option[String]) extends GoldenCases with SparkSuite {
 
   // Only the constructor of Spark's suite asks.
   SparkTestFiles.restoreHome(homeBefore)

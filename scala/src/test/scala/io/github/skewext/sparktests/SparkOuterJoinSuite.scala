@@ -1,6 +1,9 @@
 package io.github.skewext.sparktests
 
 import org.apache.spark.sql.execution.joins.OuterJoinSuite
+import org.apache.spark.sql.skewext.OurJoinsByHand
 
-/** Spark's own tests of operators for outer joins. They are put into plans by hand, so only the rules for physical plans can do something to them. */
-class SparkOuterJoinSuite extends OuterJoinSuite with RewriteForced
+/** Spark's own tests of operators for outer joins. */
+class SparkOuterJoinSuite extends OuterJoinSuite with OurJoinsByHand {
+  override protected def ourJoins: Long = 10
+}

@@ -20,13 +20,13 @@ trait SparkSuite extends SharedSparkSession {
   /** Tests that are left out, and why. */
   protected def leftOut: Map[String, String] = Map.empty
 
-  /** At least as many multi-way joins are planned. */
-  protected def multiJoins: Long = 0
+  /** At least as many joins of ours are planned. */
+  protected def ourJoins: Long = 0
 
   // Tests are registered before the fields of a trait are there.
   private lazy val known = mutable.Set.empty[String]
   private lazy val began = mutable.Set.empty[String]
-  private lazy val countBefore = MultiJoinCount.value
+  private lazy val countBefore = JoinCount.value
   private lazy val failuresBefore = Guard.failures
   // Spark's tests of Python's functions ask where it is, also where they then do not run.
   private lazy val homeBefore = SparkTestFiles.setHome()
@@ -35,7 +35,7 @@ trait SparkSuite extends SharedSparkSession {
     super.sparkConf
       .set(
         "spark.sql.extensions",
-        s"${classOf[SkewExtensions].getName},${classOf[MultiJoinCountExtension].getName}")
+        s"${classOf[SkewExtensions].getName},${classOf[JoinCountExtension].getName}")
       .set("spark.ui.enabled", "false")
 
   // It warns of the threads of Spark's own pools.
@@ -69,17 +69,8 @@ trait SparkSuite extends SharedSparkSession {
     assume(began.size - 1 == others, "only a part of the tests has run")
     assert(leftOut.keySet.diff(known).isEmpty)
     assert(Guard.failures.diff(failuresBefore).isEmpty)
-    val planned = MultiJoinCount.value - countBefore
-    info(s"$planned multi-way joins in $others tests")
-    assert(planned >= multiJoins)
+    val planned = JoinCount.value - countBefore
+    info(s"$planned joins of ours in $others tests")
+    assert(planned >= ourJoins)
   }
-}
-
-/** The same, and all chains of joins are rewritten that can be, however short. */
-trait RewriteForced extends SparkSuite {
-
-  override def sparkConf: SparkConf =
-    super.sparkConf
-      .set("spark.skewext.multiJoin.rewrite.minInputs", "2")
-      .set("spark.skewext.multiJoin.rewrite.mixed.enabled", "true")
 }

@@ -82,13 +82,13 @@ class SkewJoinSuite extends SkewJoinTest {
     for (technique <- Seq("broadcast", "broadcast_map", "iterative_broadcast")) {
       def query(hint: String) =
         s"""SELECT $hint k, v, r.k AS j, x FROM (SELECT id AS k, id AS x FROM range(1, 8)) a
+           |NATURAL FULL JOIN (SELECT id AS k, id AS y FROM range(3, 5)) y
            |NATURAL FULL JOIN (($rows (1L, 2), (3L, 4), (null, 5) AS t(k, v))
            |  NATURAL FULL JOIN ($rows (1L), (9L), (null) AS r(k)) r)""".stripMargin
       withSQLConf(
         // Rows of values are computed by the optimizer, which leaves the new names only.
         SQLConf.OPTIMIZER_EXCLUDED_RULES.key -> "",
-        SkewConf.MULTI_JOIN_REWRITE.key -> "true",
-        SkewConf.MULTI_JOIN_REWRITE_MIN_INPUTS.key -> "2") {
+        SkewConf.MULTI_JOIN_REWRITE.key -> "true") {
         val df = sql(query(s"/*+ SKEWEXT_JOIN(r, $technique) */"))
         assertStock(df, sql(query("")))
         assert(made(df).contains(technique))

@@ -1,8 +1,9 @@
 package io.github.skewext.sparktests.full
 
-import io.github.skewext.sparktests.RewriteForced
-
 import org.apache.spark.sql.execution.joins.ExistenceJoinSuite
+import org.apache.spark.sql.skewext.OurJoinsByHand
 
-/** As `SparkOuterJoinSuite`, for semi, anti and existence joins. */
-class SparkExistenceJoinSuite extends ExistenceJoinSuite with RewriteForced
+/** Spark's own tests of operators for semi, anti and existence joins. */
+class SparkExistenceJoinSuite extends ExistenceJoinSuite with OurJoinsByHand {
+  override protected def ourJoins: Long = 10
+}

@@ -1,8 +1,9 @@
 package io.github.skewext.sparktests.full
 
-import io.github.skewext.sparktests.RewriteForced
-
 import org.apache.spark.sql.execution.joins.InnerJoinSuite
+import org.apache.spark.sql.skewext.OurJoinsByHand
 
-/** As `SparkOuterJoinSuite`, for inner joins. */
-class SparkInnerJoinSuite extends InnerJoinSuite with RewriteForced
+/** Spark's own tests of operators for inner joins. */
+class SparkInnerJoinSuite extends InnerJoinSuite with OurJoinsByHand {
+  override protected def ourJoins: Long = 10
+}

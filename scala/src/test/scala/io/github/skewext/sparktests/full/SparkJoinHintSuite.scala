@@ -1,8 +1,8 @@
 package io.github.skewext.sparktests.full
 
-import io.github.skewext.sparktests.RewriteForced
+import io.github.skewext.sparktests.SparkSuite
 
 import org.apache.spark.sql.JoinHintSuite
 
 /** Spark's own tests of hints on joins: what has a hint is as it is without skewext. */
-class ForcedJoinHintSuite extends JoinHintSuite with RewriteForced
+class SparkJoinHintSuite extends JoinHintSuite with SparkSuite
