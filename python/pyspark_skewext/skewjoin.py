@@ -31,7 +31,6 @@ def skew_join(
     on: On,
     how: str = "inner",
     technique: str | Technique = "auto",
-    **options: Any,
 ) -> DataFrame:
     """Join two DataFrames by a technique against skewed keys.
 
@@ -51,8 +50,6 @@ def skew_join(
         :class:`IterativeBroadcast` and :class:`Salted`, with its options. A name takes the
         defaults: "auto", "adaptive", "broadcast", "broadcast_map", "iterative_broadcast" or
         "salted". "none" is Spark's own join.
-    **options
-        Deprecated: the options of the technique.
 
     Returns
     -------
@@ -98,7 +95,7 @@ def skew_join(
     """
     spark = checked_sides(left, right, on).sparkSession
     _check_how(how)
-    chosen = technique_of(technique, options)
+    chosen = technique_of(technique)
     keys = _keys_without_zone(left, right, on, chosen.keys())
     call = SkewJoin(left, right, on, how, chosen.name, chosen.options(), keys)
     return engine_of(spark).skew_join(call)

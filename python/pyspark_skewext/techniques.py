@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import cache
 from typing import Any, ClassVar, Literal, Union
 
 from pyspark_skewext._engine.calls import plain
-from pyspark_skewext._errors import analysis_error, type_error, value_error
+from pyspark_skewext._errors import value_error
 from pyspark_skewext._validate import check_type
 from pyspark_skewext.results.skew import HotKey
 
@@ -157,33 +155,12 @@ _CLASSES = (Auto, Technique, Adaptive, Broadcast, BroadcastMap, IterativeBroadca
 BY_NAME: dict[str, type[Technique]] = {each.name: each for each in _CLASSES}
 
 
-def technique_of(given: object, keywords: Mapping[str, Any]) -> Technique:
-    """Make a technique of its name, with options that may be keywords of the call, the old way."""
-    options = {name: value for name, value in keywords.items() if value is not None}
-    known = {field.name for each in _CLASSES for field in fields(each)}
-    for name in keywords:
-        if name not in known:
-            raise TypeError(f"skew_join() got an unexpected keyword argument {name!r}")
+def technique_of(given: object) -> Technique:
+    """The technique, or that of this name with the defaults of its options."""
     if isinstance(given, Technique):
-        if options:
-            raise type_error(f"{', '.join(options)} must be in {type(given).__name__}(...).")
         return given
     check_type(given, str, "technique must be a name or a technique")
     kind = BY_NAME.get(str(given).lower())
     if kind is None:
         raise value_error(f"There is no technique {given!r}; there are {', '.join(BY_NAME)}.")
-    own = [field.name for field in fields(kind)]
-    for name in options:
-        if name not in own:
-            takes = f"it takes {', '.join(own)}" if own else "it takes none"
-            raise analysis_error(f"The technique {kind.name} has no option {name!r}; {takes}.")
-    if options:
-        _warn_of_keywords()
-    return kind(**options)
-
-
-@cache
-def _warn_of_keywords() -> None:
-    """Warn, once in a process."""
-    text = "Pass options of skew_join in the technique, as technique=skewext.Salted(salts=8)."
-    warnings.warn(text, DeprecationWarning, stacklevel=4)
+    return kind()

@@ -142,7 +142,7 @@ def test_workflows_test_all_lines_of_spark() -> None:
         assert not tested or set(tested) == lines, path.name
 
 
-@pytest.mark.parametrize("word", ["maxBroadcastBytes", "minGain", "disable", "uninstall"])
+@pytest.mark.parametrize("word", ["maxBroadcastBytes", "maxRereadFactor", "disable", "uninstall"])
 def test_the_search_of_the_site_finds_last_words(word: str) -> None:
     config = (ROOT / "build-tools" / "site" / "mkdocs.yml").read_text(encoding="utf-8")
     separator = re.search(r"separator: '(.*)'", config)

@@ -35,13 +35,6 @@ def test_object(joined: DataFrame) -> None:
     assert json.loads(explanation.to_json()) == explanation.to_dict()
 
 
-def test_parts_by_name_still_work_and_warn(joined: DataFrame) -> None:
-    explanation = explain(joined)
-    with pytest.warns(DeprecationWarning, match=r"use .origin instead of \['origin'\]"):
-        origin = explanation.joins[0]["origin"]
-    assert origin is explanation.joins[0].origin
-
-
 def test_text_and_html(spark: SparkSession, joined: DataFrame) -> None:
     explanation = explain(joined)
     assert str(explanation) == repr(explanation)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import fields
 from typing import Any
 
 import duckdb
@@ -20,6 +19,7 @@ import pyspark_skewext as skewext
 from pyspark_skewext import (
     Adaptive,
     Auto,
+    Broadcast,
     BroadcastMap,
     IterativeBroadcast,
     Salted,
@@ -27,7 +27,7 @@ from pyspark_skewext import (
     skew_join,
 )
 from pyspark_skewext._jvm import api_of, is_connect
-from pyspark_skewext.techniques import BY_NAME, _warn_of_keywords
+from pyspark_skewext.techniques import BY_NAME
 
 #: The techniques, with options that make them do something special in small tables.
 TECHNIQUES: list[str | Technique] = [
@@ -308,11 +308,10 @@ def test_hints(spark: SparkSession) -> None:
         ({"technique": "magic"}, PySparkValueError, "'magic'.*broadcast_map"),
         ({"technique": None}, PySparkTypeError, "technique must be a name"),
         ({"sides": "left"}, TypeError, "unexpected keyword argument 'sides'"),
-        ({"chunks": 2, "technique": "salted"}, AnalysisException, "no option 'chunks'"),
-        ({"technique": "broadcast", "side": "top"}, AnalysisException, "one of left, right"),
-        ({"technique": "adaptive", "factor": "x"}, AnalysisException, "at least 1"),
-        ({"technique": "adaptive", "factor": []}, PySparkTypeError, "a string or a number"),
-        ({"hot_keys": "x"}, PySparkTypeError, "hot_keys must be a list"),
+        ({"technique": Broadcast(side="top")}, AnalysisException, "one of left, right"),
+        ({"technique": Adaptive(factor="x")}, AnalysisException, "at least 1"),
+        ({"technique": Adaptive(factor=[])}, PySparkTypeError, "a string or a number"),
+        ({"technique": Auto(hot_keys="x")}, PySparkTypeError, "hot_keys must be a list"),
     ],
 )
 def test_errors(
@@ -352,23 +351,6 @@ def test_techniques_and_options_are_those_of_the_jvm(spark: SparkSession) -> Non
     assert list(BY_NAME) == [str(name) for name in api.techniques()]
     options = {field.name for kind in BY_NAME.values() for field in fields(kind)}
     assert options == {str(name) for name in api.techniqueOptions()}
-
-
-def test_options_as_keywords_still_work_and_warn_once(spark: SparkSession) -> None:
-    left, right = CASES["hot on both sides"].frames(spark)
-    _warn_of_keywords.cache_clear()
-    with pytest.warns(DeprecationWarning, match=r"technique=skewext.Salted\(salts=8\)") as warned:
-        joined = skew_join(left, right, "k0", "full", technique="salted", hot_keys=[3], salts=2)
-    assert [each.filename for each in warned] == [__file__]
-    assert_same_rows(joined, stock(spark, left, right, "k0", "full"))
-    assert "on the left up to 2" in str(skewext.explain(joined))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        skew_join(left, right, "k0", "full", "BROADCAST_MAP", side="left", salts=None)
-    with pytest.raises(PySparkTypeError, match=r"salts must be in Auto\(...\)"):
-        skew_join(left, right, "k0", technique=Auto(), salts=2)
-    with pytest.raises(FrozenInstanceError):
-        Salted().salts = 3  # type: ignore[misc]
 
 
 def test_a_side_that_is_too_large_to_broadcast(spark: SparkSession) -> None:

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 
-class _Record:
-    """Fields by attribute; by name as well, as in earlier versions."""
-
-    def __getitem__(self, name: str) -> Any:
-        text = f"The parts of an Explanation are objects now: use .{name} instead of [{name!r}]."
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
-        return getattr(self, name)
-
-
 @dataclass(frozen=True)
-class Origin(_Record):
+class Origin:
     """Where a join comes from: a status, the reason with its detail, and advice.
 
     The status is `asked for`, `rewritten`, `split`, `not rewritten` or `switched off`.
@@ -30,7 +20,7 @@ class Origin(_Record):
 
 
 @dataclass(frozen=True)
-class ExplainedInput(_Record):
+class ExplainedInput:
     """An input of a join.
 
     `narrowed_from` is the role in the query, if the optimizer has narrowed it. `filters` are the
@@ -50,7 +40,7 @@ class ExplainedInput(_Record):
 
 
 @dataclass(frozen=True)
-class Execution(_Record):
+class Execution:
     """How an operator of the extension works.
 
     `rows` is the grouping by key and `null_keys` the treatment of null keys. `exchanges`,
@@ -67,7 +57,7 @@ class Execution(_Record):
 
 
 @dataclass(frozen=True)
-class ExplainedSkew(_Record):
+class ExplainedSkew:
     """The split of skewed partitions of an operator: a status, the reason, and advice.
 
     The `status` is "split", "whole" if no partition is split, or "not run".
@@ -85,7 +75,7 @@ class ExplainedSkew(_Record):
 
 
 @dataclass(frozen=True)
-class ExplainedJoin(_Record):
+class ExplainedJoin:
     """A join of the query; `execution` is None for operators of Spark."""
 
     number: int
@@ -105,7 +95,7 @@ class ExplainedJoin(_Record):
 
 
 @dataclass(frozen=True)
-class ExplainedScan(_Record):
+class ExplainedScan:
     """A scan of a bucketed table.
 
     `read` of its `buckets` are read, because of `why`. `partitions` is their number, if each bucket

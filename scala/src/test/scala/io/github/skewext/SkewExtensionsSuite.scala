@@ -13,7 +13,6 @@ import io.github.skewext.join.{MultiFullJoin, MultiFullJoinStrategy, PhysicalJoi
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.rules.{Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, RuleGroup, SkewConf}
 import io.github.skewext.technique.ResolveSkewJoinHints
-import org.apache.logging.log4j.Level
 
 import org.apache.spark.SparkException
 import org.apache.spark.sql.catalyst.expressions.Literal
@@ -273,23 +272,6 @@ class SkewExtensionsSuite extends MultiJoinTest {
     assert(
       spark.sql("SET -v").where("key LIKE 'spark.skewext.%'").count() >=
         SettingEntries.all.count(_.isPublic))
-  }
-
-  test("an old name of a setting works in SQL, and the log has one warning of it") {
-    def writesColumns: Boolean =
-      again(fullJoin("k")(a, b)).queryExecution.executedPlan.toString.contains("by column")
-    assert(writesColumns)
-    val old = SkewConf.SHUFFLE_BULK_ROWS.key
-    val log = new LogAppender("old names", maxEvents = 10000)
-    try
-      withLogAppender(log, level = Some(Level.WARN)) {
-        sql(s"SET $old=false")
-        assert(!writesColumns)
-        assert(!writesColumns)
-      }
-    finally spark.conf.unset(old)
-    val messages = log.loggingEvents.map(_.getMessage.getFormattedMessage)
-    assert(messages.count(_.contains(s"The setting $old is deprecated")) === 1)
   }
 
   test("every setting is in the documentation once") {

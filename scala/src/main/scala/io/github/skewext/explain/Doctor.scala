@@ -177,7 +177,7 @@ object Doctor {
   private def otherExchanges: Option[String] = ShuffleService.exchangesMissing
 
   private def samplingOff(session: SparkSession): Option[String] = {
-    val mode = SkewConf.outputSkew(session.sessionState.conf)
+    val mode = session.sessionState.conf.getConf(SkewConf.SKEW_OUTPUT_MODE)
     if (mode == SkewConf.OutputSkew.Off) Some(s"${SkewConf.SKEW_OUTPUT_MODE.key} is $mode")
     else None
   }

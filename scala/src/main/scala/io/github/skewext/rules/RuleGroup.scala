@@ -34,7 +34,6 @@ abstract class RuleGroup[P <: QueryPlan[P]](rules: Seq[Rule[P]]) extends Rule[P]
 
   override def apply(plan: P): P = Guard.protect(s"the rule $ruleName", plan) {
     if (concerns(plan)) {
-      OldSettings.warnOnce(conf)
       val unwanted = excluded
       var hasOwn = hasOwnNodes(plan)
       guarded.foldLeft(plan) { (before, rule) =>

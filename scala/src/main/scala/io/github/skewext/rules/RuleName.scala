@@ -1,20 +1,12 @@
 package io.github.skewext.rules
 
 /**
- * The name of a rule in a setting that excludes rules. The package does not count, because it may be
- * another one in the next release: `SpreadNullKeys` and each full name that the rule ever had
- * exclude it.
+ * The name of a rule in a setting that excludes rules: with its package, or `SpreadNullKeys` alone.
  */
 private[skewext] object RuleName {
 
-  private val Ours = "io.github.skewext."
-
   def isIn(given: Iterable[String], ruleName: String): Boolean = {
-    val name = simple(ruleName)
-    given.exists(each => each == ruleName || isOurs(each) && simple(each) == name)
+    val simple = ruleName.substring(ruleName.lastIndexOf('.') + 1)
+    given.exists(each => each == ruleName || each == simple)
   }
-
-  private def isOurs(given: String): Boolean = !given.contains('.') || given.startsWith(Ours)
-
-  private def simple(name: String): String = name.substring(name.lastIndexOf('.') + 1)
 }

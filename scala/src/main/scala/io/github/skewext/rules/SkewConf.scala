@@ -5,10 +5,10 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.internal.SQLConf.buildConf
 
 /**
- * All settings of skewext. Public ones are promised to users; internal ones are for tests, and for
- * names that earlier versions had ([[OldSettings]]). The entries are Spark's own `ConfigEntry`s, so
- * `SET -v` lists the public ones and Spark rejects a wrong value when it is set. `docs/settings.md`
- * is generated from them. Settings are read per query.
+ * All settings of skewext. Public ones are promised to users; internal ones are for tests. The
+ * entries are Spark's own `ConfigEntry`s, so `SET -v` lists the public ones and Spark rejects a
+ * wrong value when it is set. `docs/settings.md` is generated from them. Settings are read per
+ * query.
  */
 object SkewConf {
 
@@ -126,22 +126,9 @@ object SkewConf {
     .booleanConf
     .createWithDefault(true)
 
-  /** Old names of [[SHUFFLE_ENABLED]], registered so that Spark checks their values. */
-  val SHUFFLE_BULK_ROWS = oldSwitch("spark.skewext.shuffle.bulkRows.enabled")
-  val SHUFFLE_COLUMNS = oldSwitch("spark.skewext.shuffle.columns.enabled")
-
-  private def oldSwitch(key: String) = buildConf(key)
-    .internal()
-    .doc("An old name of spark.skewext.shuffle.enabled.")
-    .version("0.1.0")
-    .booleanConf
-    .createOptional
-
   val SHUFFLE_ENABLED = buildConf("spark.skewext.shuffle.enabled")
-    .withAlternative(SHUFFLE_COLUMNS.key)
-    .withAlternative(SHUFFLE_BULK_ROWS.key)
     .doc(
-      "When true, the exchanges directly below a multi-way join, an as-of join or latest write " +
+      "When true, the exchanges directly below a join, an as-of join or latest write " +
         "columns instead of rows, which takes less time and fewer bytes. They need hash " +
         "partitioning. Columns must be strings, binaries or values of up to eight bytes, and " +
         "columns times partitions must not exceed 16384. Other exchanges are Spark's, and " +
@@ -201,22 +188,6 @@ object SkewConf {
     "When true, tasks before a split join may compute which keys match the skewed input, if a " +
       "single task would take longest for this. These tasks read the skewed partition, slice by " +
       "slice, and the other inputs of the partition.")
-
-  /** One of the two settings before [[SKEW_OUTPUT_MODE]]. */
-  val SKEW_OUTPUT_ENABLED = buildConf("spark.skewext.skew.output.enabled")
-    .internal()
-    .doc("False is the old form of spark.skewext.skew.outputSkew.mode=off.")
-    .version("0.1.0")
-    .booleanConf
-    .createOptional
-
-  /** The other setting before [[SKEW_OUTPUT_MODE]]. */
-  val SKEW_OUTPUT_SPARK_JOINS = buildConf("spark.skewext.skew.output.sparkJoins.enabled")
-    .internal()
-    .doc("True is the old form of spark.skewext.skew.outputSkew.mode=all.")
-    .version("0.1.0")
-    .booleanConf
-    .createOptional
 
   val SKEW_OUTPUT_MODE = buildConf("spark.skewext.skew.outputSkew.mode")
     .doc(
@@ -346,11 +317,4 @@ object SkewConf {
   /** Whether a rule is excluded: by the setting, or because its classes do not fit this Spark. */
   def excludes(conf: SQLConf, ruleName: String): Boolean =
     RuleName.isIn(conf.getConf(EXCLUDED_RULES), ruleName) || Linkage.faultOf(ruleName).isDefined
-
-  /** The mode of splits by output, from [[SKEW_OUTPUT_MODE]] or else from its old names. */
-  def outputSkew(conf: SQLConf): String =
-    if (conf.contains(SKEW_OUTPUT_MODE.key)) conf.getConf(SKEW_OUTPUT_MODE)
-    else if (conf.getConf(SKEW_OUTPUT_ENABLED).contains(false)) OutputSkew.Off
-    else if (conf.getConf(SKEW_OUTPUT_SPARK_JOINS).contains(true)) OutputSkew.All
-    else conf.getConf(SKEW_OUTPUT_MODE)
 }

@@ -140,7 +140,7 @@ object SkewReason extends Reasons[SkewReason] {
 
   val BucketsOff = reason(
     "splits of bucketed tables are switched off",
-    "The session sets a deprecated setting to false, see versions.md. Remove it.")
+    "The session sets an internal setting to false. Remove it.")
 
   val InputNotDeterministic = reason(
     "an input is not deterministic: recomputing it may return different rows",

@@ -229,7 +229,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
   private def output(
       joined: JoinedInputs,
       inputs: Seq[PartitionedInput]): IndexedSeq[PartitionOutput] =
-    if (SkewConf.outputSkew(conf) != SkewConf.OutputSkew.Off) {
+    if (conf.getConf(SkewConf.SKEW_OUTPUT_MODE) != SkewConf.OutputSkew.Off) {
       val shown = joined.inputs.map(_.role.isShown)
       PartitionOutput.of(
         inputs.zip(shown).map { case (input, isShown) => if (isShown) input.sketch else None },
