@@ -62,7 +62,7 @@ private final class ColumnBlocks(
   }
 
   private def isEnough(size: Long): Boolean =
-    size >= ColumnBlocks.Most || (size >= ColumnBlocks.Few && runs.fillsBlocks)
+    size >= ColumnBlocks.Most || (size >= ColumnBlocks.Few && (runs.fillsBlocks || runs.hasLongRows))
 
   /** What Spark's writer needs for the blocks. It fails if it does not get its first page. */
   private def forWriter: Long = runs.size + pageSize
@@ -82,7 +82,7 @@ private object ColumnBlocks {
   /** With more bytes, the arrays of all tasks of an executor are in no cache. */
   private val Most = 32L << 20
 
-  /** With fewer bytes, Spark's writer handles many small blocks. */
+  /** With fewer bytes, Spark's writer handles many small blocks, unless each row is large. */
   private val Few = 4L << 20
 
   /** Memory is reserved in steps of so many bytes. */

@@ -57,6 +57,12 @@ final class PartitionedColumnBuffer(
   def fillsBlocks: Boolean =
     numRows >= PartitionedColumnBuffer.BlockRows * 15L / 16 * numPartitions
 
+  /**
+   * Whether a block of few rows is large already. Their bytes exist up to four times while they are
+   * encoded, beside the batch of the reader.
+   */
+  def hasLongRows: Boolean = size >= numRows * PartitionedColumnBuffer.LongRow
+
   /** Bytes of the collected rows, including the memory for ordering them. */
   def size: Long = {
     var sum = numRows * PartitionedColumnBuffer.RowOverhead
@@ -269,6 +275,9 @@ object PartitionedColumnBuffer {
 
   /** Maximum number of rows in a block. A reader holds all of them in arrays. */
   val BlockRows: Int = 4096
+
+  // Bytes of a row that is one record to Spark's writer as well as many rows are.
+  private val LongRow = 8L << 10
 
   // Initial capacity for the partitions of rows.
   private val Initial = 4096
