@@ -31,7 +31,8 @@ object SettingsDoc extends GeneratedPage("the settings in SkewConf") {
         "Set it to 2 if full outer joins of two tables are slow or run out of memory.",
       MULTI_JOIN_REWRITE_MIXED.key ->
         "Set it to true if a chain of left or inner joins spends its time in sorts.",
-      LATEST_REWRITE.key -> "Set it to false to compare with Spark's windows."),
+      LATEST_REWRITE.key -> "Set it to false to compare with Spark's windows.",
+      OR_JOIN_ENABLED.key -> "Set it to false to compare with Spark's nested loops."),
     "Shuffle" -> Seq(
       SHUFFLE_ENABLED.key -> "Set it to false if you suspect the exchanges of skewext, or to compare with Spark's."),
     "Skewed partitions" -> Seq(

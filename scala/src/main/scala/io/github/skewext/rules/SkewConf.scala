@@ -143,6 +143,34 @@ object SkewConf {
     .booleanConf
     .createWithDefault(true)
 
+  val OR_JOIN_ENABLED = buildConf("spark.skewext.orJoin.enabled")
+    .doc("When true, joins without equal keys whose condition has an OR with an equality of both " +
+      "sides in each part, such as a.email = b.email OR a.phone = b.phone, run as joins on equal " +
+      "keys. When false, Spark compares all pairs of rows.")
+    .version("0.4.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val OR_JOIN_MIN_PAIRS = buildConf("spark.skewext.orJoin.minPairs")
+    .internal()
+    .doc(
+      "Number of pairs of rows, as Spark estimates them, from which a join with OR runs as joins " +
+        "on equal keys. Below it, comparing all pairs takes less time than a shuffle.")
+    .version("0.4.0")
+    .longConf
+    .checkValue(_ >= 0, "The number of pairs must not be negative.")
+    .createWithDefault(10000000L)
+
+  val OR_JOIN_MIN_ROWS = buildConf("spark.skewext.orJoin.minRows")
+    .internal()
+    .doc("Number of rows of the smaller side, as Spark estimates them, from which a join with OR " +
+      "runs as joins on equal keys. Below it, comparing each row of the larger side with all of " +
+      "them takes less time than a lookup for each part.")
+    .version("0.4.0")
+    .longConf
+    .checkValue(_ >= 0, "The number of rows must not be negative.")
+    .createWithDefault(32L)
+
   /** Old names of [[SHUFFLE_ENABLED]], registered so that Spark checks their values. */
   val SHUFFLE_BULK_ROWS = oldSwitch("spark.skewext.shuffle.bulkRows.enabled")
   val SHUFFLE_COLUMNS = oldSwitch("spark.skewext.shuffle.columns.enabled")
