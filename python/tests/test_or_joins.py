@@ -18,8 +18,6 @@ from pyspark_skewext import explain
 
 Row = tuple[Any, ...]
 
-MIN_PAIRS, MIN_ROWS = "spark.skewext.orJoin.minPairs", "spark.skewext.orJoin.minRows"
-
 PAIRS = {"BroadcastNestedLoopJoin", "CartesianProduct"}
 
 QUERIES = {
@@ -47,7 +45,7 @@ OTHERS = ["a.n < b.n", "a.n <> b.phone", "b.email IS NOT NULL", "a.n + b.n < 14"
 @pytest.fixture(autouse=True)
 def also_small(spark: SparkSession) -> Iterator[None]:
     """Tables of any size are joined on equal keys."""
-    with setting(spark, MIN_PAIRS, 0), setting(spark, MIN_ROWS, 0):
+    with setting(spark, "spark.skewext.orJoin.minPairs", 0):
         yield
 
 

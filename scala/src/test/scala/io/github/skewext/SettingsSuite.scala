@@ -136,7 +136,10 @@ class SettingsSuite extends AnyFunSuite {
   test("there are at most 20 public settings, and no other one was public") {
     assert(publicKeys.size <= 20)
     val internal = SettingEntries.all.filterNot(_.isPublic).map(_.key).toSet
-    val forTests = Set(SkewConf.MULTI_JOIN_HASH_BITS.key, SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key)
+    val forTests = Set(
+      SkewConf.MULTI_JOIN_HASH_BITS.key,
+      SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key,
+      SkewConf.OR_JOIN_MIN_PAIRS.key)
     assert(internal -- forTests === OldSettings.all.map(_.key).toSet)
   }
 

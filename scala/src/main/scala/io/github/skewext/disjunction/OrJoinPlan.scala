@@ -31,6 +31,13 @@ private[disjunction] class OrJoinPlan(join: Join, condition: OrCondition) {
     case _ => Seq(1, parts.size)
   }
 
+  /** How often the plan copies, or compares, each row of each side. */
+  val copies: Seq[Int] = join.joinType match {
+    case LeftOuter | RightOuter => Seq(2 * parts.size, 2 * parts.size)
+    case FullOuter => Seq(3 * parts.size, 3 * parts.size)
+    case _ => Seq(parts.size, parts.size)
+  }
+
   private val hint = {
     val which = parts.map(_.condition).map(OrJoinPlan.shown).mkString("; ")
     val side = Some(

@@ -76,8 +76,8 @@ object RewriteOrJoins extends Rule[LogicalPlan] {
         val plan = for {
           _ <- check(join, isWrite)
           known <- condition
-          _ <- checkGain(join)
           plan = new OrJoinPlan(join, known)
+          _ <- checkGain(join, plan)
           _ <- checkReads(join, plan)
         } yield plan.plan
         plan.left.foreach(OrJoinReason.set(join, _))
@@ -99,12 +99,18 @@ object RewriteOrJoins extends Rule[LogicalPlan] {
     reason.toLeft(())
   }
 
-  private def checkGain(join: Join): Either[Detailed, Unit] = {
-    val Seq(left, right) = join.children.map(rowsOf)
-    val isSmall = left.min(right) < conf.getConf(SkewConf.OR_JOIN_MIN_ROWS) ||
-      left * right < conf.getConf(SkewConf.OR_JOIN_MIN_PAIRS)
-    Either.cond(!isSmall, (), OrJoinReason.FewPairs(s"about $left and $right rows"))
+  private def checkGain(join: Join, plan: OrJoinPlan): Either[Detailed, Unit] = {
+    val rows = join.children.map(rowsOf)
+    val copies = rows.zip(plan.copies).map { case (n, times) => n * times }.sum
+    val least = BigInt(conf.getConf(SkewConf.OR_JOIN_MIN_PAIRS))
+    Either.cond(
+      rows.product * RowsOfLeastPairs >= least * copies.max(RowsOfLeastPairs),
+      (),
+      OrJoinReason.FewPairs(rows.mkString("about ", " and ", " rows")))
   }
+
+  /** A row is copied, and looked up or shuffled, in the time of some 30 pairs. */
+  private val RowsOfLeastPairs = 300000
 
   private def rowsOf(side: LogicalPlan): BigInt = side.stats.rowCount.getOrElse(
     side.stats.sizeInBytes / EstimationUtils.getSizePerRow(side.output).max(1))

@@ -154,22 +154,13 @@ object SkewConf {
   val OR_JOIN_MIN_PAIRS = buildConf("spark.skewext.orJoin.minPairs")
     .internal()
     .doc(
-      "Number of pairs of rows, as Spark estimates them, from which a join with OR runs as joins " +
-        "on equal keys. Below it, comparing all pairs takes less time than a shuffle.")
+      "Number of pairs of rows, as Spark estimates them, from which a join with OR runs as joins on " +
+        "equal keys. It is that for up to 300000 rows and their copies, and in proportion for " +
+        "more. Below it, comparing all pairs takes less time.")
     .version("0.4.0")
     .longConf
     .checkValue(_ >= 0, "The number of pairs must not be negative.")
     .createWithDefault(10000000L)
-
-  val OR_JOIN_MIN_ROWS = buildConf("spark.skewext.orJoin.minRows")
-    .internal()
-    .doc("Number of rows of the smaller side, as Spark estimates them, from which a join with OR " +
-      "runs as joins on equal keys. Below it, comparing each row of the larger side with all of " +
-      "them takes less time than a lookup for each part.")
-    .version("0.4.0")
-    .longConf
-    .checkValue(_ >= 0, "The number of rows must not be negative.")
-    .createWithDefault(32L)
 
   /** Old names of [[SHUFFLE_ENABLED]], registered so that Spark checks their values. */
   val SHUFFLE_BULK_ROWS = oldSwitch("spark.skewext.shuffle.bulkRows.enabled")

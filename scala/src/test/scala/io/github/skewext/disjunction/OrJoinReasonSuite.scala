@@ -43,8 +43,28 @@ class OrJoinReasonSuite extends OrJoinTest {
       withSQLConf(SkewConf.OR_JOIN_MIN_PAIRS.key -> "10000000") {
         refused(OrJoinReason.FewPairs, query(joinType, Or))
       }
-      withSQLConf(SkewConf.OR_JOIN_MIN_ROWS.key -> "1000000") {
-        refused(OrJoinReason.FewPairs, query(joinType, Or))
+    }
+  }
+
+  test("small sides are those for which a nested loop takes less time") {
+    withSQLConf(SkewConf.OR_JOIN_MIN_PAIRS.key -> "10000000") {
+      def isRewritten(joinType: String, left: Long, right: Long): Boolean = {
+        Seq("left" -> left, "right" -> right).foreach { case (name, rows) =>
+          spark.range(rows).selectExpr("id AS p", "id % 1000 AS e").createOrReplaceTempView(name)
+        }
+        val df = spark.sql(s"SELECT * FROM left a $joinType JOIN right b ON $Or")
+        nestedLoops(df).isEmpty
+      }
+      withTempView("left", "right") {
+        // Spark estimates half of the rows of a range with a projection.
+        assert(!isRewritten("INNER", 6000, 6000))
+        assert(isRewritten("INNER", 8000, 8000))
+        // The larger side is copied for each part, so the smaller one must not be tiny.
+        assert(!isRewritten("INNER", 100000000L, 100))
+        assert(isRewritten("INNER", 100000000L, 160))
+        assert(!isRewritten("LEFT", 100000000L, 160))
+        assert(isRewritten("LEFT", 100000000L, 320))
+        assert(!isRewritten("FULL", 100000000L, 320))
       }
     }
   }

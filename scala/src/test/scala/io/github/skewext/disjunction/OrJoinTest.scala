@@ -15,7 +15,6 @@ trait OrJoinTest extends MultiJoinTest {
   override protected def sparkConf: SparkConf = super.sparkConf
     .set(SkewConf.JOIN_ENABLED.key, "true")
     .set(SkewConf.OR_JOIN_MIN_PAIRS.key, "0")
-    .set(SkewConf.OR_JOIN_MIN_ROWS.key, "0")
     .set(SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key, "-1")
 
   override protected def beforeAll(): Unit = {
