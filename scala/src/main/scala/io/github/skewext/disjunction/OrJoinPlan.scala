@@ -115,6 +115,12 @@ private[disjunction] class OrJoinPlan(join: Join, condition: OrCondition) {
 
 private[disjunction] object OrJoinPlan {
 
+  /** Whether the plan of a join of this type is a union. */
+  def hasUnion(joinType: JoinType): Boolean = joinType match {
+    case LeftOuter | RightOuter | FullOuter => true
+    case _ => false
+  }
+
   /** An expression for an explanation. */
   def shown(e: Expression): String = {
     val text = e

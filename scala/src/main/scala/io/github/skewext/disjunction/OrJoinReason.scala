@@ -24,6 +24,11 @@ object OrJoinReason extends TaggedReasons[OrJoinReason]("skewext.orJoinNotRewrit
     "the join with OR belongs to a MERGE, UPDATE or DELETE",
     "Write the matching rows to a table first, and join the target with it on equal keys.")
 
+  val BarrierStage = reason(
+    "a barrier operator of the query (mapInPandas or mapInArrow with barrier=True) supports no " +
+      "union in its stage, which outer joins with OR need",
+    "Write the result of the join to a table first.")
+
   val NonDeterministic = reason(
     "the condition with OR is not deterministic",
     "Compute the expression in one of the sides.")

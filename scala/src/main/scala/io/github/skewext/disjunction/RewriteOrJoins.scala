@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern._
+import org.apache.spark.sql.skewext.SparkShims
 
 /**
  * Rewrites joins such as `a JOIN b ON a.email = b.email OR a.phone = b.phone`, for which Spark
@@ -28,13 +29,23 @@ object RewriteOrJoins extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (!plan.containsAnyPattern(OR, IN)) plan
     else {
-      val isWrite = plan.exists(_.isInstanceOf[RowLevelWrite])
+      val query = Query(
+        isWrite = plan.exists(_.isInstanceOf[RowLevelWrite]),
+        hasBarrier = plan.exists(SparkShims.isBarrier))
       plan.transformUpWithPruning(_.containsAnyPattern(JOIN, EXISTS_SUBQUERY, LIST_SUBQUERY)) {
-        case join: Join => planned(join, isWrite).getOrElse(join)
+        case join: Join => planned(join, query).getOrElse(join)
         case filter: Filter if filter.condition.exists(isCandidate) =>
-          ofPredicates(filter, isWrite).getOrElse(filter)
+          ofPredicates(filter, query).getOrElse(filter)
       }
     }
+
+  /**
+   * What is around the joins of a query.
+   *
+   * @param isWrite whether it is a MERGE, UPDATE or DELETE.
+   * @param hasBarrier whether it has a barrier operator, which supports no union in its stage.
+   */
+  private case class Query(isWrite: Boolean, hasBarrier: Boolean)
 
   private def isCandidate(e: Expression): Boolean = e match {
     case subquery: SubqueryExpression =>
@@ -44,14 +55,14 @@ object RewriteOrJoins extends Rule[LogicalPlan] {
   }
 
   /** The filter as joins, if one of them is rewritten. */
-  private def ofPredicates(filter: Filter, isWrite: Boolean): Option[LogicalPlan] = {
+  private def ofPredicates(filter: Filter, query: Query): Option[LogicalPlan] = {
     var changed = false
     // The plans of the predicates are on the right, and optimized already.
     def rewritten(plan: LogicalPlan): LogicalPlan = plan match {
       case OpaqueSubquery(hidden) => hidden
       case join: Join =>
         val above = join.copy(left = rewritten(join.left))
-        val made = planned(above, isWrite)
+        val made = planned(above, query)
         changed ||= made.isDefined
         made.getOrElse(above)
       case other => other.mapChildren(rewritten)
@@ -64,17 +75,17 @@ object RewriteOrJoins extends Rule[LogicalPlan] {
   /** The reason why a join with OR stays Spark's, if it is one. */
   private[skewext] def whyNot(join: Join): Option[Detailed] = {
     val looked = join.clone().asInstanceOf[Join]
-    planned(looked, isWrite = false)
+    planned(looked, Query(isWrite = false, hasBarrier = false))
     OrJoinReason.of(looked)
   }
 
   /** The plan of a join with OR; None if it is none, or stays Spark's for the reason in its tag. */
-  private def planned(join: Join, isWrite: Boolean): Option[LogicalPlan] = join match {
+  private def planned(join: Join, query: Query): Option[LogicalPlan] = join match {
     case ExtractEquiJoinKeys(_, _, _, _, _, _, _, _) => None
     case _ =>
       OrCondition.of(join).flatMap { condition =>
         val plan = for {
-          _ <- check(join, isWrite)
+          _ <- check(join, query)
           known <- condition
           plan = new OrJoinPlan(join, known)
           _ <- checkGain(join, plan)
@@ -85,15 +96,17 @@ object RewriteOrJoins extends Rule[LogicalPlan] {
       }
   }
 
-  private def check(join: Join, isWrite: Boolean): Either[Detailed, Unit] = {
+  private def check(join: Join, query: Query): Either[Detailed, Unit] = {
     val condition = join.condition.get
     val reason =
       if (!conf.getConf(SkewConf.OR_JOIN_ENABLED)) Some(OrJoinReason.SwitchedOff.given)
       else if (TechniqueHint.asked(join).isDefined) {
         Some(OrJoinReason.Hint(TechniqueHint.asked(join).get))
       } else if (join.isStreaming) Some(OrJoinReason.Streaming.given)
-      else if (isWrite) Some(OrJoinReason.RowLevelWrite.given)
-      else if (!condition.deterministic) Some(OrJoinReason.NonDeterministic.given)
+      else if (query.isWrite) Some(OrJoinReason.RowLevelWrite.given)
+      else if (query.hasBarrier && OrJoinPlan.hasUnion(join.joinType)) {
+        Some(OrJoinReason.BarrierStage.given)
+      } else if (!condition.deterministic) Some(OrJoinReason.NonDeterministic.given)
       else if (SubqueryExpression.hasSubquery(condition)) Some(OrJoinReason.Subquery.given)
       else None
     reason.toLeft(())

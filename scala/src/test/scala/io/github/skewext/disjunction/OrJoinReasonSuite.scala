@@ -7,6 +7,7 @@ import io.github.skewext.rules.SkewConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions.expr
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.BarrierMap
 
 /** Which joins with OR stay Spark's, and what explanations show. */
 class OrJoinReasonSuite extends OrJoinTest {
@@ -133,6 +134,16 @@ class OrJoinReasonSuite extends OrJoinTest {
     assert(RewriteOrJoins(joined.queryExecution.analyzed).exists { node =>
       OrJoinReason.of(node).exists(_.reason == OrJoinReason.Streaming)
     })
+  }
+
+  test("outer joins below a barrier operator") {
+    def reasons(joinType: String) = {
+      val join = spark.sql(query(joinType, Or)).queryExecution.analyzed
+      val plan = spark.sessionState.optimizer.execute(BarrierMap(join, isBarrier = true))
+      plan.collect { case node => OrJoinReason.of(node).map(_.reason) }.flatten
+    }
+    assert(reasons("FULL") === Seq(OrJoinReason.BarrierStage))
+    assert(reasons("INNER") === Nil && reasons("NOT EXISTS") === Nil)
   }
 
   test("explanations of rewritten joins") {
