@@ -78,6 +78,6 @@ def _table(seed: int, rows: int) -> str:
     )
 
 
-def joins(data: Path, conf: dict[str, str]) -> list[OrJoin]:
+def joins(data: Path, conf: dict[str, str]) -> list[Question]:
     """The queries."""
     return [OrJoin(name, about, sql, data, conf, ways=WAYS) for name, about, sql in _QUERIES]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -62,7 +62,7 @@ def rows_of(source: random.Random, number: int) -> list[Row]:
     return rows + rows[: number // 4]
 
 
-def by_duckdb(tables: dict[str, Sequence[Row]], query: str) -> list[Row]:
+def by_duckdb(tables: Mapping[str, Sequence[Row]], query: str) -> list[Row]:
     with duckdb.connect() as connection:
         for name, rows in tables.items():
             connection.execute(f"CREATE TABLE {name} (email VARCHAR, phone INT, n INT)")
@@ -70,7 +70,7 @@ def by_duckdb(tables: dict[str, Sequence[Row]], query: str) -> list[Row]:
         return connection.execute(query).fetchall()
 
 
-def check(spark: SparkSession, tables: dict[str, list[Row]], query: str) -> None:
+def check(spark: SparkSession, tables: Mapping[str, Sequence[Row]], query: str) -> None:
     for name, rows in tables.items():
         table_of(spark, rows, "email string, phone int, n int").createOrReplaceTempView(name)
     joined = spark.sql(query)
@@ -104,7 +104,10 @@ def test_random_conditions(spark: SparkSession, seed: int) -> None:
 
 
 def test_published_cures_return_other_rows(spark: SparkSession) -> None:
-    tables = {"a": [("x", 1, 0), ("x", 1, 0)], "b": [("x", 1, 5), (None, 1, 5)]}
+    tables: dict[str, list[Row]] = {
+        "a": [("x", 1, 0), ("x", 1, 0)],
+        "b": [("x", 1, 5), (None, 1, 5)],
+    }
     on = "a.email = b.email OR a.phone = b.phone"
     columns = "SELECT a.email, b.n FROM a JOIN b ON "
     check(spark, tables, columns + on)
