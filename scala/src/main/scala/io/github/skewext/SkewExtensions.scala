@@ -4,6 +4,7 @@ import java.util.{Collections, WeakHashMap}
 
 import io.github.skewext.asof.{BoundAsOfTimes, DropGroupLimits, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteRowNumbers, RewriteSparkAsOfJoins, SelectAsOfColumns}
 import io.github.skewext.bucket.{BucketedScanRules, MergeSortedFiles, PruneBuckets, PruneBucketsByKeys, ShuffleWrongBuckets}
+import io.github.skewext.disjunction.RewriteOrJoins
 import io.github.skewext.function.{KeepCommonTables, TableFunctions}
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
 import io.github.skewext.join.probe.{PlanShuffledJoins, SeparateInputs}
@@ -18,6 +19,7 @@ import io.github.skewext.technique.{CheckBroadcasts, ListFilesOnce, PlanSkewJoin
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern.{EXISTS_SUBQUERY, LIST_SUBQUERY}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.skewext.ui.SkewextTab
@@ -126,7 +128,10 @@ object SkewExtensions {
   }
 
   private val rulesOfPrunedTables: Rule[LogicalPlan] =
-    new LogicalJoinRules(Seq(linked(ListFilesOnce), linked(ShuffleWrongBuckets)), Nil)
+    new LogicalJoinRules(
+      Seq(linked(RewriteOrJoins), linked(ListFilesOnce), linked(ShuffleWrongBuckets)),
+      Nil,
+      alsoFor = Seq(EXISTS_SUBQUERY, LIST_SUBQUERY))
 
   /**
    * For a session that registered late. It calls skewext's joins by name, and Spark's joins stay.

@@ -27,7 +27,8 @@ object SettingsDoc extends GeneratedPage("the settings in SkewConf") {
         "Set `natural` if a consumer needs the rows in the order of the key."),
     "Joins and windows that are rewritten" -> Seq(
       MULTI_JOIN_REWRITE.key -> "Set it to false to keep Spark's joins, and to call `multi_join` by name.",
-      LATEST_REWRITE.key -> "Set it to false to compare with Spark's windows."),
+      LATEST_REWRITE.key -> "Set it to false to compare with Spark's windows.",
+      OR_JOIN_ENABLED.key -> "Set it to false to compare with Spark's nested loops."),
     "Shuffle" -> Seq(
       SHUFFLE_ENABLED.key -> "Set it to false if you suspect the exchanges of skewext, or to compare with Spark's."),
     "Skewed partitions" -> Seq(

@@ -71,6 +71,10 @@ object Doctor {
       Seq("asof.RewriteRowNumbers"),
       Seq(SkewConf.ENABLED.key, SkewConf.LATEST_REWRITE.key),
       why = _ => RewriteRowNumbers.whyOff),
+    Part(
+      "joins with OR",
+      Seq("disjunction.RewriteOrJoins"),
+      Seq(SkewConf.ENABLED.key, SkewConf.OR_JOIN_ENABLED.key)),
     Part("splits of skewed partitions", splitRules, splitSettings, why = _ => pointMissing),
     Part(
       "key sampling for splits",

@@ -62,7 +62,8 @@ private[skewext] class JoinOutlines(
       case (None, Some(join)) => outline(Operators.describe(join), Origins.ofBroadcast(join))
       case _ =>
         lazy val chain = Origins.ofSparks(found.joins.flatMap(_.logical), noRewrite, plansAgain)
-        val reason = ExplainedProbes.originOf(found, off, chain).getOrElse(chain)
+        val ofProbes = ExplainedProbes.originOf(found, off, chain).getOrElse(chain)
+        val reason = ExplainedOrJoins.in(found, off, ofProbes)
         val gain =
           if (rewritesNothing && reason.status == Origin.LeftAlone) {
             PossibleRewrite.adviceOn(found, session)

@@ -66,6 +66,10 @@ private[skewext] object Origins {
           Origin.AskedFor,
           "multi_join broadcasts the inputs that have a broadcast hint",
           Some(join))
+      case TechniqueHint.OfOrJoin(join, Seq(left, right)) =>
+        Origin(
+          Origin.Rewritten,
+          s"$join became joins on equal keys; reads of the left side: $left, of the right side: $right")
       case TechniqueHint.Refused(technique, Reason.Detailed(reason, detail)) =>
         refused(technique, reason, detail)
       // The only joins that Spark creates after it has run PlanSkewJoins.

@@ -2,15 +2,20 @@ package io.github.skewext.rules
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
+import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, TreePattern}
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand
 import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Rules of the optimizer, for plans with joins of Spark or skewext. Both have the tree pattern
  * `JOIN`.
+ *
+ * @param alsoFor other tree patterns of plans that concern the rules.
  */
-class LogicalJoinRules(rules: Seq[Rule[LogicalPlan]], ofOwnNodes: Seq[Rule[LogicalPlan]])
+class LogicalJoinRules(
+    rules: Seq[Rule[LogicalPlan]],
+    ofOwnNodes: Seq[Rule[LogicalPlan]],
+    alsoFor: Seq[TreePattern] = Nil)
     extends RuleGroup[LogicalPlan](rules) {
 
   override protected val onlyForOwnNodes: Set[String] = ofOwnNodes.map(_.ruleName).toSet
@@ -22,7 +27,7 @@ class LogicalJoinRules(rules: Seq[Rule[LogicalPlan]], ofOwnNodes: Seq[Rule[Logic
   override protected def concerns(plan: LogicalPlan): Boolean = plan match {
     // Its query is not one of its children.
     case save: SaveIntoDataSourceCommand => save.query.containsPattern(JOIN)
-    case _ => plan.containsPattern(JOIN)
+    case _ => plan.containsPattern(JOIN) || plan.containsAnyPattern(alsoFor: _*)
   }
 
   override protected def excluded: Set[String] = LogicalJoinRules.excluded(conf)

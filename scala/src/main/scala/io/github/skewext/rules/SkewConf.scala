@@ -126,6 +126,25 @@ object SkewConf {
     .booleanConf
     .createWithDefault(true)
 
+  val OR_JOIN_ENABLED = buildConf("spark.skewext.orJoin.enabled")
+    .doc("When true, joins without equal keys whose condition has an OR with an equality of both " +
+      "sides in each part, such as a.email = b.email OR a.phone = b.phone, run as joins on equal " +
+      "keys. When false, Spark compares all pairs of rows.")
+    .version("0.4.0")
+    .booleanConf
+    .createWithDefault(true)
+
+  val OR_JOIN_MIN_PAIRS = buildConf("spark.skewext.orJoin.minPairs")
+    .internal()
+    .doc(
+      "Number of pairs of rows, as Spark estimates them, from which a join with OR runs as joins on " +
+        "equal keys. It is that for up to 300000 rows and their copies, and in proportion for " +
+        "more. Below it, comparing all pairs takes less time.")
+    .version("0.4.0")
+    .longConf
+    .checkValue(_ >= 0, "The number of pairs must not be negative.")
+    .createWithDefault(10000000L)
+
   val SHUFFLE_ENABLED = buildConf("spark.skewext.shuffle.enabled")
     .doc(
       "When true, the exchanges directly below a join, an as-of join or latest write " +

@@ -1,7 +1,7 @@
 package io.github.skewext.technique
 
-import io.github.skewext.join.NewIds
 import io.github.skewext.join.hint.TechniqueHint
+import io.github.skewext.join.{NewIds, PlanCopies}
 import io.github.skewext.stable.KeptInPlace
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
@@ -107,7 +107,7 @@ object BroadcastMapJoin extends SkewTechnique {
     val nullKeys =
       if (nullable.isEmpty) Nil
       else Seq(withNullKeys(request, small, request.keys(small).filter(_.nullable)))
-    TechniqueRequest.union(join +: nullKeys, request.join.output)
+    PlanCopies.union(join +: nullKeys, request.join.output)
   }
 
   /** The rows of the small side with a null in the key, as rows of the join. */

@@ -1,5 +1,6 @@
 package io.github.skewext.technique
 
+import io.github.skewext.join.PlanCopies
 import io.github.skewext.stable.KeptInPlace
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
@@ -172,7 +173,7 @@ private[skewext] final class ChunkedJoin(
 
   private def looked: LogicalPlan = {
     val parts = inPasses(pass) ++ (if (showsUnmatchedOfCut) Seq(unmatchedOfCut) else Nil)
-    TechniqueRequest.union(parts, request.join.output)
+    PlanCopies.union(parts, request.join.output)
   }
 
   def how: String = {
@@ -321,7 +322,7 @@ private[skewext] final class ChunkedJoin(
       val keys = rows.keys.zipWithIndex.map { case (key, i) => Alias(key, s"key$i")() }
       Project(keys, semi(rows, of))
     }
-    val all = TechniqueRequest.union(met, met.head.output)
+    val all = PlanCopies.union(met, met.head.output)
     (Aggregate(all.output, all.output, all), all.output)
   }
 

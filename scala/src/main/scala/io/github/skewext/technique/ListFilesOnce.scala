@@ -12,8 +12,8 @@ import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types.StructType
 
 /**
- * Lists the files of a table once for all its scans in a query with a technique. A side that a
- * technique reads twice has several scans. Spark lists the files of each one when it starts, and an
+ * Lists the files of a table once for all its scans in a query with a technique, or with a join with
+ * OR whose parts read a side several times. A side that is read twice has several scans. Spark lists the files of each one when it starts, and an
  * INSERT may come in between. Then a row of the other side would be matched and also unmatched.
  *
  * Partitions are pruned first, because Spark does not prune those of a list. Adaptive execution plans
@@ -22,7 +22,7 @@ import org.apache.spark.sql.types.StructType
 object ListFilesOnce extends Rule[LogicalPlan] with RunsIfDisabled {
 
   override def apply(query: LogicalPlan): LogicalPlan =
-    if (query.exists(TechniqueHint.of(_).exists(_.isInstanceOf[TechniqueHint.Made]))) {
+    if (query.exists(TechniqueHint.mayReadTwice)) {
       val plan = SqlInternals.prunePartitions(query)
       val lists = plan
         .collectWithSubqueries { case scan: LogicalRelation => scan }

@@ -1,12 +1,11 @@
 package io.github.skewext.technique
 
 import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
-import io.github.skewext.join.{InputRole, JoinTypeName, KeyTypes, NewIds}
+import io.github.skewext.join.{InputRole, JoinTypeName, KeyTypes, PlanCopies}
 import io.github.skewext.rules.LoadedExtension
-import io.github.skewext.stable.{DropsRecords, JoinHints, OpaqueSubquery, StableRows}
+import io.github.skewext.stable.{DropsRecords, JoinHints, StableRows}
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.analysis.DeduplicateRelations
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
@@ -14,7 +13,6 @@ import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.catalyst.trees.TreePattern.OUTER_REFERENCE
-import org.apache.spark.sql.execution.columnar.InMemoryRelation
 
 /**
  * A join for a technique to plan. Spark has put the projection of the result above the join, also
@@ -136,31 +134,9 @@ case class TechniqueRequest(
       TechniqueReason.CorrelatedSubquery.given)
   }
 
-  /**
-   * A copy of a side with other attributes, for a plan that contains the side twice.
-   *
-   * @return the copy, and a function that maps expressions over the side to the copy.
-   */
-  def copyOf(side: BuildSide): (LogicalPlan, Expression => Expression) = {
-    val original = plan(side)
-    // Spark renews the ids of cached data, but not those in its output ordering, and then fails to
-    // find them.
-    val unordered = original.transform {
-      case cached: InMemoryRelation if cached.outputOrdering.nonEmpty =>
-        InMemoryRelation(cached.output, cached.cacheBuilder, Nil, cached.statsOfPlanToCache)
-    }
-    val hiding = OpaqueSubquery.hideIn(unordered)
-    val renewed = DeduplicateRelations(Join(original, hiding, Inner, None, JoinHint.NONE)) match {
-      case Join(_, copy, _, _, _) => OpaqueSubquery.showIn(copy)
-    }
-    // Give the columns new names, too. Spark does not renew the ids of columns that our nodes
-    // create. Its optimizer keeps an alias that corrects a name. Without one, the ids of the join
-    // would change each time it is planned.
-    val (copy, _) = NewIds.withNewIds(renewed, if (side == BuildLeft) 0 else 1)
-    val columnOf = AttributeMap(original.output.zip(copy.output))
-    // A condition also has columns of its subqueries.
-    (copy, _.transform { case a: Attribute => columnOf.getOrElse(a, a) })
-  }
+  /** A copy of a side with other attributes, see [[PlanCopies.of]]. */
+  def copyOf(side: BuildSide): (LogicalPlan, Expression => Expression) =
+    PlanCopies.of(plan(side), if (side == BuildLeft) 0 else 1)
 
   /** The same join, with a broadcast side if one is given. */
   def sameJoin(broadcast: Option[BuildSide] = None): Join =
@@ -218,34 +194,6 @@ object TechniqueRequest {
             TechniqueRequest(session, join, leftKeys, rightKeys, condition, technique, options))
       case _ => Left(TechniqueReason.NoEqualKeys.given)
     }
-
-  /**
-   * The rows of all parts, as the given columns.
-   *
-   * From Spark 4.1 on, a union is valid only if no branch returns a column twice. Spark pushes the
-   * projection above the union into the branches, and removes aliases that only change an id, except
-   * in the first branch. Where another branch has nulls, `coalesce(a.k, b.k) AS k` is such an alias.
-   * So the columns of other branches are expressions, and have new names where these stay below.
-   */
-  def union(parts: Seq[LogicalPlan], columns: Seq[Attribute]): LogicalPlan = {
-    val distinct =
-      columns.indices.filter(j => columns.indexWhere(_.exprId == columns(j).exprId) == j)
-    val shown = parts.zipWithIndex.map { case (part, i) =>
-      val values = distinct.map(j => (part.output(j), columns(j))).map { case (value, column) =>
-        def known = if (column.nullable) KnownNullable(value) else KnownNotNull(value)
-        if (i > 0) Alias(known, NewIds.newName(column.name, s"part$i"))()
-        else if (value.exprId == column.exprId) value
-        else {
-          Alias(if (value.nullable && !column.nullable) known else value, column.name)(
-            exprId = column.exprId,
-            explicitMetadata = Some(column.metadata))
-        }
-      }
-      Project(values, part)
-    }
-    val rows = if (shown.size == 1) shown.head else Union(shown)
-    if (distinct.size == columns.size) rows else Project(columns, rows)
-  }
 
   /** `a = x AND b = y` */
   def equal(left: Seq[Expression], right: Seq[Expression]): Expression =

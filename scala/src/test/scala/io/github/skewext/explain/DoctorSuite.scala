@@ -39,6 +39,7 @@ class DoctorSuite extends MultiJoinTest {
         "splits of a MERGE"),
       SkewConf.MULTI_JOIN_REWRITE.key -> Set("rewritten chains of joins", "rewritten as-of joins"),
       SkewConf.LATEST_REWRITE.key -> Set("rewritten row numbers"),
+      SkewConf.OR_JOIN_ENABLED.key -> Set("joins with OR"),
       SkewConf.SHUFFLE_ENABLED.key -> Set("columnar shuffle"),
       SQLConf.BUCKETING_ENABLED.key -> Set("bucket pruning", "merge of sorted bucket files"))
     reasons.foreach { case (key, parts) =>

@@ -90,6 +90,16 @@ object TechniqueHint {
     override def toString: String = "of a multi-way join"
   }
 
+  /**
+   * A join on equal keys that Spark does not know of: a part of a join with OR.
+   *
+   * @param join the description of the join with OR, for explanations.
+   * @param reads how often the plan reads its left and its right side.
+   */
+  case class OfOrJoin(join: String, reads: Seq[Int]) extends Content {
+    override def toString: String = "of a join with OR"
+  }
+
   /** A join whose requested technique cannot be applied. */
   case class Refused(technique: String, reason: Reason.Detailed[Reason]) extends Content {
     override def toString: String = s"not by $technique"
@@ -106,6 +116,13 @@ object TechniqueHint {
       }
     case join: PlannedByTechnique => Some(join.made)
     case _ => None
+  }
+
+  /** Whether the plan of the join may read a side several times. */
+  def mayReadTwice(plan: LogicalPlan): Boolean = of(plan).exists {
+    case _: Made => true
+    case OfOrJoin(_, reads) => reads.exists(_ > 1)
+    case _ => false
   }
 
   /** The join strategy or technique that a hint requests. */
