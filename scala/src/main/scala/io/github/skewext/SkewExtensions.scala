@@ -7,6 +7,7 @@ import io.github.skewext.bucket.{BucketedScanRules, MergeSortedFiles, PruneBucke
 import io.github.skewext.function.{KeepCommonTables, TableFunctions}
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
 import io.github.skewext.join.probe.{PlanShuffledJoins, SeparateInputs}
+import io.github.skewext.join.range.PlanRangeJoins
 import io.github.skewext.join.{MultiFullJoinStrategy, PhysicalJoinRules, SpreadNullKeys}
 import io.github.skewext.merge.{MergeQuery, SpreadSourceNullKeys, UndoReplicatingSplits}
 import io.github.skewext.rewrite.RewriteJoinChains
@@ -65,6 +66,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         GuardedRule(linked(PropagateEmptyInputs.AtRuntime)))
       SkewExtensions.strategies.foreach(strategy => extensions.injectPlannerStrategy(_ => strategy))
       extensions.injectPlannerStrategy(_ => GuardedStrategy(linkedStrategy(RewriteRowNumbers)))
+      extensions.injectPlannerStrategy(_ => GuardedStrategy(linkedStrategy(PlanRangeJoins)))
       extensions.injectPlannerStrategy(_ => GuardedStrategy(linkedStrategy(PlanShuffledJoins)))
       extensions.injectQueryStagePrepRule(_ => linked(RestoreBegunBroadcasts))
       extensions.injectQueryStagePrepRule(_ => linked(CheckBroadcasts))

@@ -2,6 +2,7 @@ package io.github.skewext
 
 import io.github.skewext.bucket.{BucketReason, SortedFileMergeReason}
 import io.github.skewext.join.probe.ProbeReason
+import io.github.skewext.join.range.RangeReason
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.rules.{Reason, Reasons}
 import io.github.skewext.shuffle.RowShuffleReason
@@ -35,6 +36,7 @@ object ReasonsDoc extends GeneratedPage("the reasons in the code") {
 
   def tables: Map[String, String] = Map(
     "join" -> table(ProbeReason),
+    "range" -> table(RangeReason),
     "rewrite" -> table(RewriteReason),
     "skew" -> table(SkewReason),
     "technique" -> table(TechniqueReason),

@@ -2,6 +2,7 @@ package io.github.skewext
 
 import io.github.skewext.bucket.{BucketReason, SortedFileMergeReason}
 import io.github.skewext.join.probe.ProbeReason
+import io.github.skewext.join.range.RangeReason
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.rules.{Reason, Reasons}
 import io.github.skewext.shuffle.RowShuffleReason
@@ -21,6 +22,7 @@ class ReasonsDocSuite extends AnyFunSuite {
   test("the lists of reasons are complete") {
     Seq(
       ProbeReason,
+      RangeReason,
       SkewReason,
       RewriteReason,
       SortedFileMergeReason,
@@ -35,6 +37,7 @@ class ReasonsDocSuite extends AnyFunSuite {
     val tables = ReasonsDoc.tables
     val texts = Map(
       "join" -> ProbeReason.all.map(_.text),
+      "range" -> RangeReason.all.map(_.text),
       "rewrite" -> RewriteReason.all.map(_.text),
       "skew" -> SkewReason.all.map(_.text),
       "merge" -> SortedFileMergeReason.all.map(_.text),
@@ -52,6 +55,8 @@ class ReasonsDocSuite extends AnyFunSuite {
     val page = Seq(
       "a",
       "<!-- reasons: join -->",
+      "<!-- end of reasons -->",
+      "<!-- reasons: range -->",
       "<!-- end of reasons -->",
       "<!-- reasons: rewrite -->",
       "as it was",

@@ -14,7 +14,7 @@ object SeparateInputs extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
     if (conf.wholeStageEnabled) {
-      plan.transformUp { case join: BuildProbeJoinExec =>
+      plan.transformUp { case join: PairCodegen =>
         join.mapChildren {
           case input: InputAdapter => input
           case input: CodegenSupport if input.supportCodegen => new SeparateInput(input)
