@@ -52,7 +52,7 @@ class KeyedRangeSuite extends RangeJoinTest {
     query(joinType, s"a.k = b.k AND $range", a = a, b = b).replace("a.k > 2", "a.id > 300")
 
   test("rows are those of Spark's join, and long keys are searched by range") {
-    covering(cases) ++ some(if (testSlow) 60 else 10, cases) foreach {
+    covering(cases) ++ some(if (testSlow) 40 else 2, cases) foreach {
       case given @ (joinType, range, (a, b), columns, isCompiled) =>
         val compiled = if (isCompiled) GeneratedCode else Interpreted
         withClue(s"$given: ") {

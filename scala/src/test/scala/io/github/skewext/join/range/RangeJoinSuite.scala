@@ -52,7 +52,7 @@ class RangeJoinSuite extends RangeJoinTest {
   } yield (name, form, joinType, hint, adaptive, isCompiled, ansi)
 
   test("rows are those of Spark's join for each condition, join type, side and setting") {
-    (covering(cases) ++ some(if (testSlow) 100 else 20, cases)).foreach {
+    (covering(cases) ++ some(if (testSlow) 60 else 5, cases)).foreach {
       case given @ (name, form, joinType, hint, adaptive, isCompiled, ansi) =>
         val on = form.replace("T_", s"${name}_").replace("TYPE", names.getOrElse(name, ""))
         val compiled = if (isCompiled) GeneratedCode else Interpreted
