@@ -7,7 +7,7 @@ import io.github.skewext.bucket.{BucketedScanRules, MergeSortedFiles, PruneBucke
 import io.github.skewext.function.{KeepCommonTables, TableFunctions}
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
 import io.github.skewext.join.probe.{PlanShuffledJoins, SeparateInputs}
-import io.github.skewext.join.range.PlanRangeJoins
+import io.github.skewext.join.range.{DropRangeHints, PlanRangeJoins}
 import io.github.skewext.join.{MultiFullJoinStrategy, PhysicalJoinRules, SpreadNullKeys}
 import io.github.skewext.merge.{MergeQuery, SpreadSourceNullKeys, UndoReplicatingSplits}
 import io.github.skewext.rewrite.RewriteJoinChains
@@ -55,6 +55,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
           _ => GuardedRule(linked(ResolveSkewJoinHints.KeepNames)))
       }
       extensions.injectResolutionRule(_ => GuardedRule(linked(ResolveSkewJoinHints)))
+      extensions.injectResolutionRule(_ => GuardedRule(linked(DropRangeHints)))
       extensions.injectResolutionRule(_ => GuardedRule(linked(KeepCommonTables)))
       extensions.injectPostHocResolutionRule(_ => GuardedRule(linked(RewriteSparkAsOfJoins)))
       Guard.protect("loading the table functions", ()) {

@@ -9,7 +9,7 @@ import io.github.skewext.asof.{RewriteRowNumbers, RewriteSparkAsOfJoins}
 import io.github.skewext.function.KeepCommonTables
 import io.github.skewext.join.optimizer.{LowerMultiFullJoin, PruneNestedColumns, PushKeyPredicates}
 import io.github.skewext.join.probe.PlanShuffledJoins
-import io.github.skewext.join.range.PlanRangeJoins
+import io.github.skewext.join.range.{DropRangeHints, PlanRangeJoins}
 import io.github.skewext.join.{MultiFullJoin, MultiFullJoinStrategy, PhysicalJoinRules}
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.rules.{Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, RuleGroup, SkewConf}
@@ -147,6 +147,7 @@ class SkewExtensionsSuite extends MultiJoinTest {
       classOf[LogicalJoinRules].getName,
       RewriteSparkAsOfJoins.ruleName,
       ResolveSkewJoinHints.ruleName,
+      DropRangeHints.ruleName,
       KeepCommonTables.ruleName)
     assert(ourRules(query) === asked)
     // The group is asked in front of them. With a join, those of our own nodes do not run either.

@@ -67,6 +67,18 @@ class PlanRangeJoinsSuite extends RangeJoinTest {
     checkLeft(inner.replace("SELECT", "SELECT /*+ SHUFFLE_REPLICATE_NL(b) */"), RangeReason.Hint)
   }
 
+  test("a hint of Databricks' range join has no effect, and the explanation says so") {
+    for (hint <- Seq("RANGE_JOIN(a, 10)", "range_join(b, 0.5), BROADCAST(b)")) {
+      val df = spark.sql(inner.replace("SELECT", s"SELECT /*+ $hint */"))
+      assertSameRows(df.collect().toSeq, rowsWhenOff(spark.sql(inner)), "Spark without the hint")
+      assert(ranges(df).size === 1)
+      val text = hint.takeWhile(_ != ')').toUpperCase(java.util.Locale.ROOT)
+      assert(
+        Skewext.explain(df).toUpperCase(java.util.Locale.ROOT).contains(s"THE HINT $text) HAS NO"))
+    }
+    assert(!Skewext.explain(spark.sql(inner)).contains("The hint"))
+  }
+
   test("joins without a range stay Spark's") {
     checkLeft(query("INNER", "a.int_s < b.int_s"), RangeReason.OneSided)
     checkLeft(query("LEFT", "a.int_s <> b.int_s"), RangeReason.NoRange)
