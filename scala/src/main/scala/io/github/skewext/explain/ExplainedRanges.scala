@@ -1,7 +1,7 @@
 package io.github.skewext.explain
 
 import io.github.skewext.join.probe.BuildProbeJoinExec
-import io.github.skewext.join.range.{BroadcastRangeJoinExec, PlanRangeJoins, RangeReason}
+import io.github.skewext.join.range.{BroadcastRangeJoinExec, PlanRangeJoins, RangeProductExec, RangeReason}
 
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.plans.logical.Join
@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.joins.{BroadcastNestedLoopJoinExec, Cartes
 /** Range joins: how skewext runs them, or why Spark does. */
 private[explain] object ExplainedRanges {
 
-  /** How a join with a broadcast side is run. */
+  /** How a join without equal keys is run. */
   def of(plan: SparkPlan): Option[String] = plan match {
     case join: BroadcastRangeJoinExec =>
       val side = if (join.buildSide == BuildLeft) "left" else "right"
@@ -19,10 +19,15 @@ private[explain] object ExplainedRanges {
         s"range join (${join.range.form}): the $side side is broadcast with a sorted index " +
           "of its ranges, and the other side is neither shuffled nor sorted"
       Some(text + tests(join))
+    case product: RangeProductExec =>
+      val text =
+        s"range join (${product.range.form}): for each pair of partitions, a task makes a " +
+          "sorted index of the ranges of the right side"
+      Some(text + tests(product))
     case _ => None
   }
 
-  private def tests(join: BroadcastRangeJoinExec): String = {
+  private def tests(join: SparkPlan): String = {
     val Seq(tests, rows, output) =
       Seq("numTests", "numStreamedRows", "numOutputRows").map(join.metrics(_).value)
     if (rows == 0) ""
@@ -38,10 +43,10 @@ private[explain] object ExplainedRanges {
 
   /** Why a join without equal keys is Spark's. */
   def whyNot(operator: PlannedJoin.Operator): Option[RangeReason] = operator match {
-    case PlannedJoin.Operator(_: BroadcastNestedLoopJoinExec, Some(join: Join)) =>
+    case PlannedJoin.Operator(
+          _: BroadcastNestedLoopJoinExec | _: CartesianProductExec,
+          Some(join: Join)) =>
       PlanRangeJoins.whyNot(join)
-    case PlannedJoin.Operator(_: CartesianProductExec, Some(join: Join)) =>
-      PlanRangeJoins.whyNot(join).orElse(Some(RangeReason.NotBroadcast))
     case _ => None
   }
 }

@@ -3,7 +3,7 @@ package io.github.skewext.join.range
 import java.util.BitSet
 import java.util.concurrent.TimeUnit
 
-import io.github.skewext.join.probe.{PairCodegen, PairKind}
+import io.github.skewext.join.probe.PairKind
 import io.github.skewext.stable.KeepsStableRows
 
 import org.apache.spark.broadcast.Broadcast
@@ -28,16 +28,11 @@ case class BroadcastRangeJoinExec(
     right: SparkPlan,
     buildSide: BuildSide,
     joinType: JoinType,
-    condition: Option[Expression],
-    range: RangeMatch)
-    extends PairCodegen
+    condition: Option[Expression])
+    extends RangeJoinOperator
     with KeepsStableRows {
 
   override def nodeName: String = BroadcastRangeJoinExec.Name
-
-  override def leftKeys: Seq[Expression] = Nil
-
-  override def rightKeys: Seq[Expression] = Nil
 
   private val build = if (buildSide == BuildLeft) 0 else 1
 

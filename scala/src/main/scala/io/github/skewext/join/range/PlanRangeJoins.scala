@@ -6,14 +6,14 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.plans.physical.BroadcastPartitioning
 import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
-import org.apache.spark.sql.execution.joins.BroadcastNestedLoopJoinExec
+import org.apache.spark.sql.execution.joins.{BroadcastNestedLoopJoinExec, CartesianProductExec}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SparkShims
 
 /**
  * Plans each join with a range as [[BroadcastRangeJoinExec]] that Spark would plan as a broadcast nested
- * loop join.
+ * loop join, and as [[RangeProductExec]] if Spark would plan a Cartesian product.
  *
  * It calls Spark's own strategy for joins, and replaces what that returns. So Spark decides which side
  * is broadcast, and the logical plan remains.
@@ -55,8 +55,11 @@ object PlanRangeJoins extends SparkStrategy {
   private def replaced(join: Join): Option[SparkPlan] = SparkShims
     .joinSelection(join)
     .headOption
-    .collect { case loop: BroadcastNestedLoopJoinExec =>
-      planned(join, loop.left, loop.right, loop.buildSide)
+    .collect {
+      case loop: BroadcastNestedLoopJoinExec =>
+        planned(join, loop.left, loop.right, loop.buildSide)
+      case product: CartesianProductExec =>
+        RangeProductExec(product.left, product.right, join.condition)
     }
 
   /**
@@ -83,11 +86,5 @@ object PlanRangeJoins extends SparkStrategy {
   }
 
   private def planned(join: Join, left: SparkPlan, right: SparkPlan, side: BuildSide) =
-    BroadcastRangeJoinExec(
-      left,
-      right,
-      side,
-      join.joinType,
-      join.condition,
-      RangeMatch.of(join.condition.get, join.left, join.right).get)
+    BroadcastRangeJoinExec(left, right, side, join.joinType, join.condition)
 }

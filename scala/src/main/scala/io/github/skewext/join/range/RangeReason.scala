@@ -33,10 +33,4 @@ object RangeReason extends Reasons[RangeReason] {
   val OneSided = reason(
     "the condition compares the sides in one direction only, so most pairs may match",
     "Add the other end of the range, such as AND a.t < b.t + INTERVAL 1 HOUR, if the rows have one.")
-
-  val NotBroadcast = reason(
-    "no side is small enough to broadcast",
-    "Add a hint BROADCAST to a side that fits into memory, raise " +
-      "spark.sql.autoBroadcastJoinThreshold, or add an equal key to the condition, such as the day of " +
-      "both values.")
 }

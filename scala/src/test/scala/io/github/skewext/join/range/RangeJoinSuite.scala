@@ -45,7 +45,7 @@ class RangeJoinSuite extends RangeJoinTest {
   private val cases = for {
     (name, form) <- conditions
     joinType <- joinTypes
-    hint <- Seq("", "/*+ BROADCAST(a) */", "/*+ BROADCAST(b) */")
+    hint <- Seq("", "/*+ BROADCAST(a) */", "/*+ BROADCAST(b) */", "no broadcast")
     adaptive <- Seq("true", "false")
     isCompiled <- Seq(true, false)
     ansi <- Seq("true", "false")
@@ -60,8 +60,10 @@ class RangeJoinSuite extends RangeJoinTest {
           withSQLConf(
             compiled ++ Seq(
               SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> adaptive,
+              SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key ->
+                (if (hint == "no broadcast") "-1" else "10MB"),
               SQLConf.ANSI_ENABLED.key -> ansi): _*) {
-            checkRange(query(joinType, on, hint))
+            checkRange(query(joinType, on, hint.replace("no broadcast", "")))
           }
         }
     }
