@@ -6,6 +6,7 @@ import java.util.concurrent.TimeUnit
 import io.github.skewext.join.probe.PairKind
 import io.github.skewext.stable.KeepsStableRows
 
+import org.apache.spark.TaskContext
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -92,7 +93,7 @@ case class BroadcastRangeJoinExec(
     val relation = broadcast.executeBroadcast[Array[InternalRow]]()
     val work = task(makesRows)
     def ofStreamed =
-      streamed.execute().mapPartitions(rows => work.pairs(rows, relation.value))
+      streamed.execute().mapPartitions(rows => work.pairs(rows, relation.value, TaskContext.get()))
     if (!needsMarks) {
       ofStreamed
     } else {

@@ -12,7 +12,8 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 private[range] final class RangeCandidates(
     task: RangeJoinTask,
     rows: Iterator[InternalRow],
-    relation: RangeRelation) {
+    relation: RangeRelation,
+    context: TaskContext) {
 
   private[this] val build = task.build
   private[this] val streamed = 1 - build
@@ -20,7 +21,7 @@ private[range] final class RangeCandidates(
   private[this] val keys = new RangeKeys(task.ends)
   private[this] val index = relation.index
   private[this] val buildRow = new UnsafeRow(task.inputTypes(build).size)
-  private[this] val killed = new KillCheck(TaskContext.get())
+  private[this] val killed = new KillCheck(context)
 
   // An upper end is compared with the lower ends of the index.
   keys.hiPrefix = relation.loPrefix

@@ -11,7 +11,10 @@ import org.apache.spark.sql.skewext.TaskInternals
  * The output of a task of a [[BroadcastRangeJoinExec]]: the pairs of each streamed row that match, and
  * streamed rows by themselves, of an outer, semi, anti or existence join.
  */
-private[range] final class RangeJoinIterator(task: RangeJoinTask, candidates: RangeCandidates)
+private[range] final class RangeJoinIterator(
+    task: RangeJoinTask,
+    candidates: RangeCandidates,
+    context: TaskContext)
     extends TaskRows {
 
   private[this] val kind = task.kind
@@ -22,7 +25,7 @@ private[range] final class RangeJoinIterator(task: RangeJoinTask, candidates: Ra
   private[this] var matched = false
   private[this] var outputRows = 0L
 
-  private[this] val end = TaskInternals.atEnd(TaskContext.get()) {
+  private[this] val end = TaskInternals.atEnd(context) {
     task.outputRows.add(outputRows)
     candidates.report()
   }

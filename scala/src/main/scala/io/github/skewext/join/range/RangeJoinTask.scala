@@ -6,6 +6,7 @@ import io.github.skewext.join.exec.RowAssembler
 import io.github.skewext.join.probe.{PairKind, PairRows}
 import io.github.skewext.stable.EvaluatedInTurn
 
+import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeRow}
 import org.apache.spark.sql.execution.metric.SQLMetric
@@ -36,14 +37,19 @@ private[skewext] case class RangeJoinTask(
   def newPair: PairRows = new PairRows(new RowAssembler(inputTypes, output))
 
   /** The pairs that match, and rows of the streamed side by themselves. */
-  def pairs(rows: Iterator[InternalRow], blocks: Array[InternalRow]): Iterator[InternalRow] =
-    new RangeJoinIterator(this, new RangeCandidates(this, rows, new RangeRelation(blocks))).toScala
+  def pairs(
+      rows: Iterator[InternalRow],
+      blocks: Array[InternalRow],
+      context: TaskContext): Iterator[InternalRow] = {
+    val candidates = new RangeCandidates(this, rows, new RangeRelation(blocks), context)
+    new RangeJoinIterator(this, candidates, context).toScala
+  }
 
   /** The set of rows of the broadcast side that have a match. */
   def marks(rows: Iterator[InternalRow], blocks: Array[InternalRow]): Array[Byte] = {
     val relation = new RangeRelation(blocks)
     val marked = relation.noRows
-    val candidates = new RangeCandidates(this, rows, relation)
+    val candidates = new RangeCandidates(this, rows, relation, TaskContext.get())
     val matches = EvaluatedInTurn.predicate(condition, Nil)
     while (candidates.nextRow()) {
       while (candidates.nextCandidate()) {

@@ -30,7 +30,7 @@ private[range] final class RangeParts(
   private[this] val end = TaskInternals.atEnd(context)(memory.release())
 
   override def hasNext: Boolean = {
-    while (!pairs.hasNext && right.hasNext) pairs = task.pairs(left(), nextPart())
+    while (!pairs.hasNext && right.hasNext) pairs = task.pairs(left(), nextPart(), context)
     val has = pairs.hasNext
     if (!has) end.run()
     has
