@@ -8,6 +8,7 @@ import io.github.skewext.disjunction.RewriteOrJoins
 import io.github.skewext.function.{KeepCommonTables, TableFunctions}
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
 import io.github.skewext.join.probe.{PlanShuffledJoins, SeparateInputs}
+import io.github.skewext.join.range.{DropRangeHints, PlanRangeJoins}
 import io.github.skewext.join.{MultiFullJoinStrategy, PhysicalJoinRules, SpreadNullKeys}
 import io.github.skewext.merge.{MergeQuery, SpreadSourceNullKeys, UndoReplicatingSplits}
 import io.github.skewext.rewrite.RewriteJoinChains
@@ -56,6 +57,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
           _ => GuardedRule(linked(ResolveSkewJoinHints.KeepNames)))
       }
       extensions.injectResolutionRule(_ => GuardedRule(linked(ResolveSkewJoinHints)))
+      extensions.injectResolutionRule(_ => GuardedRule(linked(DropRangeHints)))
       extensions.injectResolutionRule(_ => GuardedRule(linked(KeepCommonTables)))
       extensions.injectPostHocResolutionRule(_ => GuardedRule(linked(RewriteSparkAsOfJoins)))
       Guard.protect("loading the table functions", ()) {
@@ -67,6 +69,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
         GuardedRule(linked(PropagateEmptyInputs.AtRuntime)))
       SkewExtensions.strategies.foreach(strategy => extensions.injectPlannerStrategy(_ => strategy))
       extensions.injectPlannerStrategy(_ => GuardedStrategy(linkedStrategy(RewriteRowNumbers)))
+      extensions.injectPlannerStrategy(_ => GuardedStrategy(linkedStrategy(PlanRangeJoins)))
       extensions.injectPlannerStrategy(_ => GuardedStrategy(linkedStrategy(PlanShuffledJoins)))
       extensions.injectQueryStagePrepRule(_ => linked(RestoreBegunBroadcasts))
       extensions.injectQueryStagePrepRule(_ => linked(CheckBroadcasts))

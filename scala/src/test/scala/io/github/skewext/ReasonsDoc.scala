@@ -3,6 +3,7 @@ package io.github.skewext
 import io.github.skewext.bucket.{BucketReason, SortedFileMergeReason}
 import io.github.skewext.disjunction.OrJoinReason
 import io.github.skewext.join.probe.ProbeReason
+import io.github.skewext.join.range.RangeReason
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.rules.{Reason, Reasons}
 import io.github.skewext.shuffle.RowShuffleReason
@@ -37,6 +38,7 @@ object ReasonsDoc extends GeneratedPage("the reasons in the code") {
   def tables: Map[String, String] = Map(
     "join" -> table(ProbeReason),
     "or join" -> table(OrJoinReason),
+    "range" -> table(RangeReason),
     "rewrite" -> table(RewriteReason),
     "skew" -> table(SkewReason),
     "technique" -> table(TechniqueReason),

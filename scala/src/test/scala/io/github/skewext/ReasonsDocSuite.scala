@@ -3,6 +3,7 @@ package io.github.skewext
 import io.github.skewext.bucket.{BucketReason, SortedFileMergeReason}
 import io.github.skewext.disjunction.OrJoinReason
 import io.github.skewext.join.probe.ProbeReason
+import io.github.skewext.join.range.RangeReason
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.rules.{Reason, Reasons}
 import io.github.skewext.shuffle.RowShuffleReason
@@ -23,6 +24,7 @@ class ReasonsDocSuite extends AnyFunSuite {
     Seq(
       ProbeReason,
       OrJoinReason,
+      RangeReason,
       SkewReason,
       RewriteReason,
       SortedFileMergeReason,
@@ -38,6 +40,7 @@ class ReasonsDocSuite extends AnyFunSuite {
     val texts = Map(
       "join" -> ProbeReason.all.map(_.text),
       "or join" -> OrJoinReason.all.map(_.text),
+      "range" -> RangeReason.all.map(_.text),
       "rewrite" -> RewriteReason.all.map(_.text),
       "skew" -> SkewReason.all.map(_.text),
       "merge" -> SortedFileMergeReason.all.map(_.text),
@@ -57,6 +60,7 @@ class ReasonsDocSuite extends AnyFunSuite {
       "<!-- reasons: join -->",
       "<!-- end of reasons -->",
       "<!-- reasons: or join -->",
+      "<!-- reasons: range -->",
       "<!-- end of reasons -->",
       "<!-- reasons: rewrite -->",
       "as it was",

@@ -4,6 +4,7 @@ import io.github.skewext.asof.AsOfTest
 import io.github.skewext.asof.exec.{AsOfJoinExec, BroadcastAsOfJoinExec, LatestRowsExec}
 import io.github.skewext.join.MultiFullJoinStrategy
 import io.github.skewext.join.exec.MultiFullJoinExec
+import io.github.skewext.join.range.BroadcastRangeJoinExec
 import io.github.skewext.rules.SkewConf
 import io.github.skewext.shuffle.{ColumnShuffleOfBatchesExec, ColumnShuffleOfRowsExec, ColumnarFilterProjectExec}
 import io.github.skewext.skew.SkewJoinCostEvaluator
@@ -135,6 +136,17 @@ trait ReplanningTest extends TechniqueTest with AsOfTest with StoredTables {
       _.isInstanceOf[MultiFullJoinExec],
       roles("required", "optional", "excluded"),
       Seq(NotSplit)),
+    Case(
+      "range join",
+      _.isInstanceOf[BroadcastRangeJoinExec],
+      inputs => {
+        val Seq(a, b, c) = inputs
+        val lo = b.toDF("lo", "hi", "s").where("s > 0")
+        a.where(a(a.columns(1)) >= 0)
+          .join(broadcast(lo), a(a.columns(1)).between(lo("lo"), lo("lo") + 2), "left")
+          .join(c, Seq("k"), "left")
+      },
+      GeneratedCode),
     Case(
       "chain that is rewritten",
       _.isInstanceOf[MultiFullJoinExec],

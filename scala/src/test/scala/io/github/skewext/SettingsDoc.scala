@@ -20,7 +20,8 @@ object SettingsDoc extends GeneratedPage("the settings in SkewConf") {
       EXCLUDED_RULES.key -> "Exclude a rule that fails in your session, and keep all others.",
       UI_ENABLED.key -> "Set it to false if the event log must stay as small as Spark's."),
     "Joins of two sides" -> Seq(
-      JOIN_ENABLED.key -> "Set it to false to keep Spark's joins, or to compare with them."),
+      JOIN_ENABLED.key -> "Set it to false to keep Spark's joins, or to compare with them.",
+      RANGE_JOIN_ENABLED.key -> "Set it to false to keep Spark's nested loops, or to compare with them."),
     "Multi-way joins" -> Seq(
       MULTI_JOIN_SPREAD_NULL_KEYS.key -> "Set it to false only to compare plans.",
       MULTI_JOIN_ORDER.key ->

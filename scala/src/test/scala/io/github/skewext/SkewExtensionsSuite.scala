@@ -9,6 +9,7 @@ import io.github.skewext.asof.{RewriteRowNumbers, RewriteSparkAsOfJoins}
 import io.github.skewext.function.KeepCommonTables
 import io.github.skewext.join.optimizer.{LowerMultiFullJoin, PruneNestedColumns, PushKeyPredicates}
 import io.github.skewext.join.probe.PlanShuffledJoins
+import io.github.skewext.join.range.{DropRangeHints, PlanRangeJoins}
 import io.github.skewext.join.{MultiFullJoin, MultiFullJoinStrategy, PhysicalJoinRules}
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.rules.{Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, RuleGroup, SkewConf}
@@ -145,6 +146,7 @@ class SkewExtensionsSuite extends MultiJoinTest {
       classOf[LogicalJoinRules].getName,
       RewriteSparkAsOfJoins.ruleName,
       ResolveSkewJoinHints.ruleName,
+      DropRangeHints.ruleName,
       KeepCommonTables.ruleName)
     assert(ourRules(query) === asked)
     // The group is asked in front of them. With a join, those of our own nodes do not run either.
@@ -176,7 +178,11 @@ class SkewExtensionsSuite extends MultiJoinTest {
     val registered = TestSessions.ruleNames(spark) { case group: RuleGroup[_] => group.names }
     val ours =
       registered.filter(_.startsWith("io.github.skewext.")) ++
-        Seq(MultiFullJoinStrategy.ruleName, RewriteRowNumbers.ruleName, PlanShuffledJoins.ruleName)
+        Seq(
+          MultiFullJoinStrategy.ruleName,
+          RewriteRowNumbers.ruleName,
+          PlanShuffledJoins.ruleName,
+          PlanRangeJoins.ruleName)
     val page = Source.fromFile(s"${sys.props("skewext.root")}/docs/rules.md", "UTF-8")
     val rows =
       try page.getLines().filter(_.startsWith("| `io.")).map(_.split('`')(1)).toList

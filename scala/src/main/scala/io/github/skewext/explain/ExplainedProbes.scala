@@ -2,6 +2,7 @@ package io.github.skewext.explain
 
 import io.github.skewext.join.probe.{BuildProbeJoinExec, PlanShuffledJoins}
 import io.github.skewext.rewrite.RewriteReason
+import io.github.skewext.rules.Reason
 
 import org.apache.spark.sql.catalyst.plans.FullOuter
 import org.apache.spark.sql.catalyst.plans.logical.Join
@@ -19,15 +20,17 @@ private[explain] object ExplainedProbes {
    */
   def originOf(found: PlannedJoin, off: Option[String], chain: => Origin): Option[Origin] = {
     val ours = found.joins.collect { case PlannedJoin.Operator(j: BuildProbeJoinExec, _) => j }
-    val lefts = found.joins.collect {
+    val texts = ours.map(execution) ++ found.joins.flatMap(j => ExplainedRanges.of(j.plan))
+    val lefts: Seq[Reason] = found.joins.flatMap {
       case PlannedJoin.Operator(_: SortMergeJoinExec | _: ShuffledHashJoinExec, Some(join: Join)) =>
         PlanShuffledJoins.whyNot(join)
-    }.flatten
+      case other => ExplainedRanges.whyNot(other)
+    }
     if (JoinOutlines.asksForTechnique(found)) {
       None
-    } else if (ours.nonEmpty) {
+    } else if (texts.nonEmpty) {
       val reasons = lefts.map(reason => s"; another one stays Spark's: ${reason.text}").distinct
-      val text = ours.map(execution).distinct.mkString("; ") + reasons.mkString
+      val text = texts.distinct.mkString("; ") + reasons.mkString
       // Of other chains, one operator would save no exchange.
       val isFull = ours.size > 1 && ours.exists(_.joinType == FullOuter)
       // The rewrite may run again for the reason, so it is looked for only where it is shown.
@@ -58,7 +61,7 @@ private[explain] object ExplainedProbes {
       if (sorted == 0) ""
       else s"; ${number(sorted)} sorted both sides, because the smaller one did not fit into memory"
     s"each task builds its smaller side$built and streams the other one; the output has no order" +
-      spilled
+      spilled + ExplainedRanges.ofKeys(join)
   }
 
   private def number(tasks: Long): String = if (tasks == 1) "1 task" else s"$tasks tasks"

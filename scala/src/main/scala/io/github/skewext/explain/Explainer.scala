@@ -4,6 +4,7 @@ import scala.util.Try
 import scala.util.control.NonFatal
 
 import io.github.skewext.asof.{RewriteRowNumbers, RewriteSparkAsOfJoins}
+import io.github.skewext.join.range.DropRangeHints
 import io.github.skewext.join.{JoinTypeName, MultiFullJoin}
 import io.github.skewext.rules.{ExtensionPoints, Guard, LoadedExtension, SkewConf, SparkLine}
 
@@ -65,7 +66,7 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
         PlannedJoin.in(plan, logical => if (plansCommands) plannedInCommand(logical) else None)
       Explanation(
         sessionNotes ++ failureNotes ++ Photon.note(plan) ++ goneNote(found.gone) ++
-          asOfNotes ++ rowNumberNotes,
+          asOfNotes ++ rowNumberNotes ++ rangeHintNotes,
         explained(found.joins),
         found.scans.zipWithIndex.map { case ((scan, place), i) =>
           ExplainedScans.of(scan, place, i + 1, outlines.off)
@@ -137,6 +138,14 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
         RewriteSparkAsOfJoins.rewritten(join).left.toOption.map { why =>
           s"An as-of join of Spark's is not rewritten: $why."
         }
+      }
+    }
+
+  private def rangeHintNotes: Seq[String] =
+    if (!loaded) Nil
+    else {
+      DropRangeHints.in(query.logical).map { hint =>
+        s"The hint $hint has no effect: range joins of skewext have no bins, and need no hint."
       }
     }
 

@@ -38,7 +38,8 @@ object OwnOperators extends SparkStrategy {
     case _ => Nil
   }
 
-  private def later(input: LogicalPlan): SparkPlan = input match {
+  /** Plans an input of an operator of skewext. */
+  private[skewext] def later(input: LogicalPlan): SparkPlan = input match {
     // Without the extension's rules nothing puts it back.
     case LogicalQueryStage(_, stage: BroadcastQueryStageExec)
         if LoadedExtension.isIn(stage.session) =>

@@ -47,6 +47,13 @@ object SkewConf {
       "a join that builds the smaller side of each task in memory and streams the other one. " +
       "Joins with a hint of the user remain Spark's.")
 
+  val RANGE_JOIN_ENABLED = switch(
+    "spark.skewext.rangeJoin.enabled",
+    "When true, joins by a range, such as a point in an interval or intervals that overlap, test only " +
+      "pairs of rows whose ranges touch. This applies to joins that Spark would run as a broadcast " +
+      "nested loop, and to joins with equal keys beside the range that spark.skewext.join.enabled " +
+      "concerns.")
+
   val MULTI_JOIN_SPREAD_NULL_KEYS = switch(
     "spark.skewext.multiJoin.spreadNullKeys.enabled",
     "When true, rows with a null in the key, which match nothing, are spread over all tasks of " +

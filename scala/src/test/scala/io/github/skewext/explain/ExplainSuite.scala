@@ -3,6 +3,7 @@ package io.github.skewext.explain
 import io.github.skewext.PythonApi
 import io.github.skewext.asof.AsOfTest
 import io.github.skewext.join.probe.ProbeReason
+import io.github.skewext.join.range.RangeReason
 import io.github.skewext.join.{MultiFullJoin, RewrittenJoins}
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.rules.{GuardedRule, Reason, SkewConf}
@@ -209,7 +210,7 @@ class ExplainSuite extends ExplainTest with AsOfTest {
     for (query <- two) {
       // That one has no equal keys.
       val why =
-        if (query.endsWith("t0.k < t1.k")) RewriteReason.TwoInputs else ProbeReason.SwitchedOff
+        if (query.endsWith("t0.k < t1.k")) RangeReason.OneSided else ProbeReason.SwitchedOff
       assert(reason(query) === whole(why), query)
     }
     val three = "SELECT * FROM t0 JOIN t1 USING (k) JOIN t2 USING (k)"

@@ -188,6 +188,9 @@ class RepeatableOperatorsSuite extends TechniqueTest with AsOfTest {
   same("ColumnShuffleOfRowsExec")(fullJoin("k")(rows, more))
   same("BuildProbeJoinExec", Probes)(rows.join(more, "k"))
   other("BuildProbeJoinExec", Probes)(rows.join(more.withColumn("r", rand(3)), "k"))
+  same("BroadcastRangeJoinExec", Broadcast)(
+    rows.join(more.toDF("lo", "hi"), col("v").between(col("lo"), col("hi"))))
+  same("RangeProductExec")(rows.join(more.toDF("lo", "hi"), col("v").between(col("lo"), col("hi"))))
   same("SeparateInput", Probes, Static, Compiled)(
     rows.join(more, "k").join(rows.toDF("k", "u"), "k"))
   for (name <- Seq("ColumnShuffleOfBatchesExec", "ColumnarFilterProjectExec")) {

@@ -1,7 +1,7 @@
 package io.github.skewext.join.probe
 
 import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys}
-import io.github.skewext.join.exec.{CombinationCodegen, ExistsColumn, InputColumn, InputRows}
+import io.github.skewext.join.range.RangeMatch
 import io.github.skewext.rules.SkewConf
 import io.github.skewext.shuffle.ReadsBulkRows
 import io.github.skewext.stable.{KeepsStableRows, OwnShuffledJoin}
@@ -9,12 +9,11 @@ import io.github.skewext.stable.{KeepsStableRows, OwnShuffledJoin}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, JoinType}
+import org.apache.spark.sql.catalyst.plans.JoinType
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
-import org.apache.spark.sql.execution.{ScalarSubquery, SparkPlan}
 import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
-import org.apache.spark.sql.types.DataType
 
 /**
  * Joins two sides that are partitioned by their keys. In each task, the rows of the smaller side are
@@ -34,7 +33,7 @@ case class BuildProbeJoinExec(
     right: SparkPlan,
     isSkewJoin: Boolean = false)
     extends OwnShuffledJoin
-    with CombinationCodegen
+    with PairCodegen
     with KeepsStableRows
     with ReadsBulkRows {
 
@@ -57,18 +56,22 @@ case class BuildProbeJoinExec(
     "numBuiltLeft" -> SQLMetrics.createMetric(sparkContext, "tasks that built the left side"),
     "numBuiltRight" -> SQLMetrics.createMetric(sparkContext, "tasks that built the right side"),
     "numSorted" -> SQLMetrics.createMetric(sparkContext, "tasks that sorted both sides"),
+    "numIndexed" -> SQLMetrics.createMetric(sparkContext, "number of keys searched by range"),
     "spillSize" -> SQLMetrics.createSizeMetric(sparkContext, "spill size"),
     "peakMemory" -> SQLMetrics.createSizeMetric(sparkContext, "peak memory"))
-
-  private def kind: PairKind = PairKind.of(joinType).get
-
-  private def sides = Seq(left, right)
-
-  override protected def combinationClass: Class[_ <: InputRows] = classOf[PairRows]
 
   override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
 
   override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
+
+  /**
+   * The range in the condition. It is computed here, because rules replace parts of the join, such as
+   * its keys.
+   */
+  private[skewext] def range: Option[RangeMatch] =
+    condition
+      .filter(_ => conf.getConf(SkewConf.RANGE_JOIN_ENABLED))
+      .flatMap(RangeMatch.of(_, sides.map(_.outputSet)))
 
   private def joined(makesRows: Boolean): RDD[InternalRow] = {
     val inputs = sides.map(_.execute())
@@ -87,8 +90,9 @@ case class BuildProbeJoinExec(
       },
       conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
     kind = kind,
-    condition = condition.map(boundCondition),
-    output = columns(InputColumn(_, _, _, _)),
+    condition = boundCondition,
+    range = range.map(_.map(overPairs)),
+    output = outputOfRows,
     makesRows = makesRows,
     buildSides = BuildSides.of(left, right, tasks),
     opensEarly = sides.map(MultiZipRDD.isRead),
@@ -100,30 +104,9 @@ case class BuildProbeJoinExec(
       probeRows = longMetric("numProbeRows"),
       builtSides = Seq(longMetric("numBuiltLeft"), longMetric("numBuiltRight")),
       sortedTasks = longMetric("numSorted"),
+      indexedKeys = longMetric("numIndexed"),
       spillSize = longMetric("spillSize"),
       peakMemory = longMetric("peakMemory")))
-
-  private def boundCondition(condition: Expression): Expression = {
-    // A subquery has its plan, and its value by now.
-    val known = condition.transform { case s: ScalarSubquery => Literal(s.eval(), s.dataType) }
-    val bound = BindReferences.bindReference(known, left.output ++ right.output)
-    PairColumn.in(bound, left.output.size)
-  }
-
-  override protected def outputColumns: Seq[Expression] = columns(PairColumn(_, _, _, _))
-
-  private def columns(column: (Int, Int, DataType, Boolean) => Expression): Seq[Expression] = {
-    val shown = if (kind.onlyLeft) sides.take(1) else sides
-    val ofSides = shown.zipWithIndex.flatMap { case (side, i) =>
-      side.output.zipWithIndex.map { case (a, ordinal) =>
-        column(i, ordinal, a.dataType, true)
-      }
-    }
-    joinType match {
-      case _: ExistenceJoin => ofSides :+ ExistsColumn
-      case _ => ofSides
-    }
-  }
 
   override protected def withNewChildrenInternal(
       newLeft: SparkPlan,

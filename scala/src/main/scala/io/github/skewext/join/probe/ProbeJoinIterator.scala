@@ -53,6 +53,7 @@ private[skewext] final class ProbeJoinIterator(
     task.grouping)
   private[this] var step = Build
   private[this] var table: BuildTable = _
+  private[this] var ranges: ChainRanges = _
   private[this] var grouped: GroupedPairs = _
 
   private[this] val built = inputs(build)()
@@ -74,6 +75,9 @@ private[skewext] final class ProbeJoinIterator(
   private[this] var pending = false
   private[this] var matched = false
   private[this] var record = 0L
+  private[this] var chain = 0L
+  private[this] var walked = 0
+  private[this] var byRange = false
   private[this] var hashes = Array.emptyLongArray
   private[this] val found = new Array[Long](AtOnce)
   private[this] var foundFrom = 0
@@ -120,6 +124,9 @@ private[skewext] final class ProbeJoinIterator(
       step = Done
     } else if (found.isDefined) {
       table = found.get
+      task.range.foreach { range =>
+        ranges = new ChainRanges(table, build, range.sides, pair, buildRow, context)
+      }
       step = Probe
     } else {
       isSorted = true
@@ -172,6 +179,7 @@ private[skewext] final class ProbeJoinIterator(
         step = if (marks && !kind.once(build)) Unmatched else Done
         return false
       }
+      openChain()
     }
     false
   }
@@ -179,7 +187,7 @@ private[skewext] final class ProbeJoinIterator(
   /** Tests the current probe row with a record. Returns whether the output has a row for them. */
   private def testRecord(): Boolean = {
     val current = record
-    record = table.next(current)
+    record = if (byRange) ranges.nextRecord() else next(current)
     table.pointTo(buildRow, current)
     isMatch && {
       matched = true
@@ -199,6 +207,24 @@ private[skewext] final class ProbeJoinIterator(
         record = 0
         false
       }
+    }
+  }
+
+  private def next(current: Long): Long = {
+    walked += 1
+    if (walked == ChainRanges.LongChain && ranges != null) ranges.noteLong(chain)
+    table.next(current)
+  }
+
+  /** Begins with the records for a probe row: those of its chain, or the candidates among them. */
+  private def openChain(): Unit = if (ranges != null) {
+    chain = record
+    walked = 0
+    byRange = false
+    if (record != 0 && ranges.hasLong) {
+      showProbe()
+      byRange = ranges.open(record)
+      if (byRange) record = ranges.nextRecord()
     }
   }
 
@@ -302,6 +328,10 @@ private[skewext] final class ProbeJoinIterator(
     metrics.probeRows.add(numProbe)
     metrics.builtSides(build).add(1)
     if (isSorted) metrics.sortedTasks.add(1)
+    if (ranges != null) {
+      metrics.indexedKeys.add(ranges.numIndexed)
+      ranges.close()
+    }
     metrics.spillSize.add(rows.spillSize)
     metrics.peakMemory.add(rows.peakMemory)
     TaskInternals.reportPeakMemory(context, rows.peakMemory)

@@ -1,6 +1,7 @@
 package io.github.skewext.join.probe
 
 import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys}
+import io.github.skewext.join.range.RangeMatch
 import io.github.skewext.stable.EvaluatedInTurn
 
 import org.apache.spark.sql.catalyst.InternalRow
@@ -14,6 +15,7 @@ import org.apache.spark.sql.types.DataType
  *
  * @param inputTypes the column types of each side.
  * @param condition a further condition, over [[PairRows]].
+ * @param range the range in the condition, over [[PairRows]], if it has one.
  * @param output the output's columns, as `RowAssembler` builds them.
  * @param makesRows whether the output is UnsafeRows, or the [[PairRows]] from which they are built.
  * @param buildSides for each task, the side that is built: 0 or 1.
@@ -24,6 +26,7 @@ private[skewext] case class ProbeJoinTask(
     keys: JoinKeys,
     kind: PairKind,
     condition: Option[Expression],
+    range: Option[RangeMatch],
     output: Seq[Expression],
     makesRows: Boolean,
     buildSides: Array[Byte],
@@ -50,5 +53,6 @@ private[skewext] case class ProbeJoinMetrics(
     probeRows: SQLMetric,
     builtSides: Seq[SQLMetric],
     sortedTasks: SQLMetric,
+    indexedKeys: SQLMetric,
     spillSize: SQLMetric,
     peakMemory: SQLMetric)

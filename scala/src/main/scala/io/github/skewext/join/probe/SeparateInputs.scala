@@ -1,5 +1,7 @@
 package io.github.skewext.join.probe
 
+import io.github.skewext.rules.LogicalLinks
+
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{CodegenSupport, InputAdapter, SparkPlan}
 
@@ -14,10 +16,11 @@ object SeparateInputs extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
     if (conf.wholeStageEnabled) {
-      plan.transformUp { case join: BuildProbeJoinExec =>
+      plan.transformUp { case join: PairCodegen =>
         join.mapChildren {
           case input: InputAdapter => input
-          case input: CodegenSupport if input.supportCodegen => new SeparateInput(input)
+          case input: CodegenSupport if input.supportCodegen =>
+            LogicalLinks.wrapping(input)(new SeparateInput(input))
           case other => other
         }
       }

@@ -1,0 +1,52 @@
+package io.github.skewext.explain
+
+import io.github.skewext.join.probe.BuildProbeJoinExec
+import io.github.skewext.join.range.{BroadcastRangeJoinExec, PlanRangeJoins, RangeProductExec, RangeReason}
+
+import org.apache.spark.sql.catalyst.optimizer.BuildLeft
+import org.apache.spark.sql.catalyst.plans.logical.Join
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.joins.{BroadcastNestedLoopJoinExec, CartesianProductExec}
+
+/** Range joins: how skewext runs them, or why Spark does. */
+private[explain] object ExplainedRanges {
+
+  /** How a join without equal keys is run. */
+  def of(plan: SparkPlan): Option[String] = plan match {
+    case join: BroadcastRangeJoinExec =>
+      val side = if (join.buildSide == BuildLeft) "left" else "right"
+      val text =
+        s"range join (${join.range.form}): the $side side is broadcast with a sorted index " +
+          "of its ranges, and the other side is neither shuffled nor sorted"
+      Some(text + tests(join))
+    case product: RangeProductExec =>
+      val text =
+        s"range join (${product.range.form}): for each pair of partitions, a task makes a " +
+          "sorted index of the ranges of the right side"
+      Some(text + tests(product))
+    case _ => None
+  }
+
+  private def tests(join: SparkPlan): String = {
+    val Seq(tests, rows, output) =
+      Seq("numTests", "numStreamedRows", "numOutputRows").map(join.metrics(_).value)
+    if (rows == 0) ""
+    else s"; $tests pairs tested for $rows rows, which returned $output rows"
+  }
+
+  /** The range beside the equal keys of a join. */
+  def ofKeys(join: BuildProbeJoinExec): String = join.range.fold("") { range =>
+    val indexed = join.metrics("numIndexed").value
+    val keys = if (indexed == 0) "" else s" ($indexed in this query)"
+    s"; keys with many rows are searched by range, ${range.form}$keys"
+  }
+
+  /** Why a join without equal keys is Spark's. */
+  def whyNot(operator: PlannedJoin.Operator): Option[RangeReason] = operator match {
+    case PlannedJoin.Operator(
+          _: BroadcastNestedLoopJoinExec | _: CartesianProductExec,
+          Some(join: Join)) =>
+      PlanRangeJoins.whyNot(join)
+    case _ => None
+  }
+}

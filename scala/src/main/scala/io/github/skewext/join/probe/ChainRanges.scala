@@ -1,0 +1,153 @@
+package io.github.skewext.join.probe
+
+import scala.collection.mutable
+
+import io.github.skewext.join.exec.grouping.BuildTable
+import io.github.skewext.join.range.{RangeEnds, RangeIndex, RangeKeys}
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.skewext.TaskInternals
+
+/**
+ * Searches long chains of a [[BuildTable]] by the range in the condition of the join. A chain has the
+ * rows of a key. If the key has many rows on both sides, a test of all pairs takes long.
+ *
+ * The second probe of a long chain sorts the intervals of its rows. A chain that is probed once, or
+ * whose index has no memory, is read from its beginning to its end.
+ *
+ * @param table the table, whose rows stay in place.
+ * @param ends the intervals of both sides, over [[PairRows]].
+ */
+private[probe] final class ChainRanges(
+    table: BuildTable,
+    build: Int,
+    ends: Seq[RangeEnds],
+    pair: PairRows,
+    buildRow: UnsafeRow,
+    context: TaskContext) {
+  import ChainRanges._
+
+  private[this] val ofBuild = new RangeKeys(ends(build))
+  private[this] val ofProbe = new RangeKeys(ends(1 - build))
+  private[this] val memory = new TaskInternals.HeapMemory(context)
+
+  /** The index of each long chain by its first record; null if there is no memory for it. */
+  private[this] val indexes = mutable.LongMap.empty[Chain]
+
+  // The candidates of a probe row.
+  private[this] var chain: Chain = _
+  private[this] var next = 0
+  private[this] var until = 0
+
+  /** The number of chains that have an index. */
+  var numIndexed = 0L
+
+  /** Whether there is a long chain. */
+  def hasLong: Boolean = indexes.nonEmpty
+
+  /** Notes that a chain is long. */
+  def noteLong(first: Long): Unit = if (!indexes.contains(first)) indexes(first) = NotIndexed
+
+  /**
+   * Opens the candidates in a chain for the probe row in `pair`. Returns false if the whole chain must
+   * be read.
+   */
+  def open(first: Long): Boolean = {
+    chain = indexes.getOrNull(first)
+    if (chain eq NotIndexed) {
+      chain = indexed(first)
+      indexes(first) = chain
+    }
+    if (chain != null) {
+      // A lower end is compared with upper ends.
+      ofProbe.loPrefix = chain.hiPrefix
+      ofProbe.hiPrefix = chain.loPrefix
+      next = 0
+      until = if (ofProbe.read(pair)) chain.index.until(ofProbe.hi) else 0
+    }
+    chain != null
+  }
+
+  /** The next candidate, or 0. */
+  def nextRecord(): Long = {
+    val found = chain.index.next(next, until, ofProbe.lo)
+    next = found + 1
+    if (found < until) chain.records(found) else 0L
+  }
+
+  private def indexed(first: Long): Chain = {
+    var length = 0
+    foreachRow(first)(_ => length += 1)
+    if (length > MaxLength || !memory.reserve(
+        memory.getUsed + length.toLong * (Kept + Temporary))) {
+      null
+    } else {
+      ofBuild.loPrefix = Array.emptyByteArray
+      ofBuild.hiPrefix = Array.emptyByteArray
+      var isFirst = true
+      if (ends(build).hasBytes) {
+        foreachRow(first) { _ =>
+          ofBuild.shortenPrefixes(pair, isFirst)
+          isFirst = false
+        }
+      }
+      val made = sorted(first, length)
+      memory.release(length.toLong * Temporary)
+      numIndexed += 1
+      made
+    }
+  }
+
+  private def sorted(first: Long, length: Int): Chain = {
+    val los = new Array[Long](length)
+    val his = new Array[Long](length)
+    val records = new Array[Long](length)
+    var n = 0
+    foreachRow(first) { record =>
+      if (ofBuild.read(pair)) {
+        los(n) = ofBuild.lo
+        his(n) = ofBuild.hi
+        records(n) = record
+        n += 1
+      }
+    }
+    val sorted = RangeIndex.sorted(los, his, n)
+    new Chain(sorted.order.map(records(_)), sorted.index, ofBuild.loPrefix, ofBuild.hiPrefix)
+  }
+
+  private def foreachRow(first: Long)(f: Long => Unit): Unit = {
+    var record = first
+    while (record != 0) {
+      table.pointTo(buildRow, record)
+      pair.show(build, buildRow)
+      f(record)
+      record = table.next(record)
+    }
+  }
+
+  def close(): Unit = {
+    indexes.clear()
+    memory.release()
+  }
+}
+
+private[probe] object ChainRanges {
+
+  /** A shorter chain is not worth an index. */
+  final val LongChain = 16
+
+  private final val MaxLength = 100 * 1000 * 1000
+
+  /** Bytes of an index for each row, and those besides while it is made. */
+  private final val Kept = 26
+  private final val Temporary = 64
+
+  private class Chain(
+      val records: Array[Long],
+      val index: RangeIndex,
+      val loPrefix: Array[Byte],
+      val hiPrefix: Array[Byte])
+
+  private val NotIndexed = new Chain(null, null, null, null)
+}

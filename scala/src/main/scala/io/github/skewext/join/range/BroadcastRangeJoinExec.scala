@@ -1,0 +1,162 @@
+package io.github.skewext.join.range
+
+import java.util.BitSet
+import java.util.concurrent.TimeUnit
+
+import io.github.skewext.join.probe.PairKind
+import io.github.skewext.stable.KeepsStableRows
+
+import org.apache.spark.TaskContext
+import org.apache.spark.broadcast.Broadcast
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.physical._
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
+
+/**
+ * Spark's broadcast nested loop join, except that each row of the streamed side is tested only with
+ * the rows of the broadcast side whose intervals touch its own ([[RangeMatch]]).
+ *
+ * As in Spark's join, unmatched rows of the broadcast side are found by a job that reads the streamed
+ * side once more. Its tasks return the rows that they match as marks.
+ */
+case class BroadcastRangeJoinExec(
+    left: SparkPlan,
+    right: SparkPlan,
+    buildSide: BuildSide,
+    joinType: JoinType,
+    condition: Option[Expression])
+    extends RangeJoinOperator
+    with KeepsStableRows {
+
+  override def nodeName: String = BroadcastRangeJoinExec.Name
+
+  private val build = if (buildSide == BuildLeft) 0 else 1
+
+  private def broadcast: SparkPlan = sides(build)
+
+  private def streamed: SparkPlan = sides(1 - build)
+
+  override lazy val metrics: Map[String, SQLMetric] = Map(
+    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
+    "numStreamedRows" -> SQLMetrics.createMetric(sparkContext, "number of streamed rows"),
+    "numTests" -> SQLMetrics.createMetric(sparkContext, "number of pairs tested"),
+    "markTime" -> SQLMetrics.createTimingMetric(sparkContext, "time to mark rows"))
+
+  override def output: Seq[Attribute] = {
+    def optional(side: SparkPlan) = side.output.map(_.withNullability(true))
+    joinType match {
+      case LeftOuter => left.output ++ optional(right)
+      case RightOuter => optional(left) ++ right.output
+      case FullOuter => optional(left) ++ optional(right)
+      case existence: ExistenceJoin => left.output :+ existence.exists
+      case LeftSemi | LeftAnti => left.output
+      case _ => left.output ++ right.output
+    }
+  }
+
+  /** The pairs of each streamed row are together, in the order of the streamed rows. */
+  override def outputPartitioning: Partitioning =
+    if (onlyOfStreamed) streamed.outputPartitioning else super.outputPartitioning
+
+  override def outputOrdering: Seq[SortOrder] =
+    if (onlyOfStreamed) streamed.outputOrdering else Nil
+
+  /** Whether the tasks of the streamed side return all rows. */
+  private def onlyOfStreamed: Boolean = !needsMarks && (joinType match {
+    case _: InnerLike => true
+    case LeftOuter | LeftExistence(_) => buildSide == BuildRight
+    case RightOuter => buildSide == BuildLeft
+    case _ => false
+  })
+
+  private def needsMarks: Boolean =
+    kind.alone(build) || kind.once(build) || (kind.flagged && build == 0)
+
+  private[range] def mode: BroadcastMode = RangeBroadcastMode(
+    range.sides(build).map(BindReferences.bindReference(_, broadcast.output)),
+    broadcast.output.map(_.dataType))
+
+  override def requiredChildDistribution: Seq[Distribution] =
+    Seq(UnspecifiedDistribution, UnspecifiedDistribution)
+      .updated(build, BroadcastDistribution(mode))
+
+  override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
+
+  override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
+
+  private def joined(makesRows: Boolean): RDD[InternalRow] = {
+    val relation = broadcast.executeBroadcast[Array[InternalRow]]()
+    val work = task(makesRows)
+    def ofStreamed =
+      streamed.execute().mapPartitions(rows => work.pairs(rows, relation.value, TaskContext.get()))
+    if (!needsMarks) {
+      ofStreamed
+    } else {
+      val marked = sparkContext.broadcast(marks(relation, work))
+      val tasks = sparkContext.defaultParallelism
+      val ofBroadcast = sparkContext.parallelize(0 until tasks, tasks).mapPartitions { slices =>
+        slices.flatMap(work.ofBuildSide(relation.value, marked.value, _, tasks))
+      }
+      // Only rows of the broadcast side are in the output of a semi or an anti join.
+      if (kind.pairs) sparkContext.union(ofStreamed, ofBroadcast) else ofBroadcast
+    }
+  }
+
+  /** Which rows of the broadcast side have a match. */
+  private def marks(relation: Broadcast[Array[InternalRow]], work: RangeJoinTask): Array[Byte] = {
+    val started = System.nanoTime()
+    val marked = streamed
+      .execute()
+      .mapPartitions(rows => Iterator.single(work.marks(rows, relation.value)))
+      .treeAggregate(Array.emptyByteArray)(
+        BroadcastRangeJoinExec.either,
+        BroadcastRangeJoinExec.either)
+    val markTime = longMetric("markTime")
+    markTime.set(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - started))
+    SQLMetrics.postDriverMetricUpdates(
+      sparkContext,
+      sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY),
+      Seq(markTime))
+    marked
+  }
+
+  private def task(makesRows: Boolean) = RangeJoinTask(
+    inputTypes = sides.map(_.output.map(_.dataType)),
+    build = build,
+    ends = range.sides(1 - build).map(overPairs),
+    kind = kind,
+    condition = boundCondition.get,
+    output = outputOfRows,
+    makesRows = makesRows,
+    outputRows = longMetric("numOutputRows"),
+    streamedRows = longMetric("numStreamedRows"),
+    tests = longMetric("numTests"))
+
+  override protected def withNewChildrenInternal(
+      newLeft: SparkPlan,
+      newRight: SparkPlan): BroadcastRangeJoinExec = copy(left = newLeft, right = newRight)
+}
+
+object BroadcastRangeJoinExec {
+
+  /** The name in plans. */
+  val Name = "BroadcastRangeJoin"
+
+  /** Whether the operator joins so. */
+  def canJoin(joinType: JoinType): Boolean = PairKind.of(joinType).isDefined
+
+  /** The union of two sets of rows as bytes, which every serializer supports. */
+  private def either(a: Array[Byte], b: Array[Byte]): Array[Byte] =
+    if (a.isEmpty) b
+    else if (b.isEmpty) a
+    else {
+      val rows = BitSet.valueOf(a)
+      rows.or(BitSet.valueOf(b))
+      rows.toByteArray
+    }
+}

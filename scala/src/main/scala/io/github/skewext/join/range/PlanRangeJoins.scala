@@ -1,0 +1,90 @@
+package io.github.skewext.join.range
+
+import io.github.skewext.rules.{OwnOperators, SkewConf}
+
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.physical.BroadcastPartitioning
+import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
+import org.apache.spark.sql.execution.joins.{BroadcastNestedLoopJoinExec, CartesianProductExec}
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.SparkShims
+
+/**
+ * Plans each join with a range as [[BroadcastRangeJoinExec]] that Spark would plan as a broadcast nested
+ * loop join, and as [[RangeProductExec]] if Spark would plan a Cartesian product.
+ *
+ * It calls Spark's own strategy for joins, and replaces what that returns. So Spark decides which side
+ * is broadcast, and the logical plan remains.
+ */
+object PlanRangeJoins extends SparkStrategy {
+
+  /** A name as rules have, for `spark.skewext.excludedRules`. */
+  private[skewext] val ruleName: String = getClass.getName.stripSuffix("$")
+
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case join: Join if isOn(SQLConf.get) && whyNot(join).isEmpty =>
+      begun(join).getOrElse(replaced(join)).toSeq
+    case _ => Nil
+  }
+
+  private def isOn(conf: SQLConf): Boolean =
+    SkewConf.enabled(conf) && !SkewConf.excludes(conf, ruleName)
+
+  /** The reason why a join stays Spark's if Spark runs it as a nested loop. */
+  private[skewext] def whyNot(join: Join): Option[RangeReason] = {
+    def ofUser = Seq(join.hint.leftHint, join.hint.rightHint).flatten
+      .exists(_.strategy.exists(strategy => !Broadcasts(strategy.displayName)))
+    def range = join.condition.flatMap(RangeMatch.of(_, join.left, join.right))
+    def oneSided = join.condition.exists(RangeMatch.isOneSided(_, join.left, join.right))
+    if (!SQLConf.get.getConf(SkewConf.RANGE_JOIN_ENABLED)) Some(RangeReason.SwitchedOff)
+    else if (join.condition.isEmpty) Some(RangeReason.NoCondition)
+    else if (ofUser) Some(RangeReason.Hint)
+    else if (join.isStreaming) Some(RangeReason.Streaming)
+    else if (!join.condition.forall(_.deterministic)) Some(RangeReason.NonDeterministic)
+    else if (!BroadcastRangeJoinExec.canJoin(join.joinType)) Some(RangeReason.NoRange)
+    else if (range.isEmpty) Some(if (oneSided) RangeReason.OneSided else RangeReason.NoRange)
+    else None
+  }
+
+  /** Hints of a broadcast, and those that adaptive execution sets. */
+  private val Broadcasts =
+    Set("broadcast", "no_broadcast_hash", "prefer_shuffle_hash", "no_broadcast_and_replication")
+
+  private def replaced(join: Join): Option[SparkPlan] = SparkShims
+    .joinSelection(join)
+    .headOption
+    .collect {
+      case loop: BroadcastNestedLoopJoinExec =>
+        planned(join, loop.left, loop.right, loop.buildSide)
+      case product: CartesianProductExec =>
+        RangeProductExec(product.left, product.right, join.condition)
+    }
+
+  /**
+   * The join if a broadcast of it has begun when adaptive execution plans again. Some(None) if another
+   * join has begun it.
+   */
+  private def begun(join: Join): Option[Option[SparkPlan]] = {
+    val stages = Seq(join.left, join.right).map {
+      case LogicalQueryStage(_, stage: BroadcastQueryStageExec) => Some(stage)
+      case _ => None
+    }
+    val side = stages.indexWhere(_.isDefined)
+    if (side < 0) {
+      None
+    } else {
+      val Seq(left, right) = Seq(join.left, join.right).map(OwnOperators.later)
+      val made = planned(join, left, right, if (side == 0) BuildLeft else BuildRight)
+      val hasOurMode = stages.flatten.head.outputPartitioning match {
+        case BroadcastPartitioning(mode) => mode == made.mode
+        case _ => false
+      }
+      Some(if (hasOurMode) Some(made) else None)
+    }
+  }
+
+  private def planned(join: Join, left: SparkPlan, right: SparkPlan, side: BuildSide) =
+    BroadcastRangeJoinExec(left, right, side, join.joinType, join.condition)
+}

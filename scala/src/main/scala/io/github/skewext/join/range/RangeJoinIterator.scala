@@ -1,0 +1,73 @@
+package io.github.skewext.join.range
+
+import io.github.skewext.join.exec.TaskRows
+import io.github.skewext.stable.EvaluatedInTurn
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.skewext.TaskInternals
+
+/**
+ * The output of a task of a [[BroadcastRangeJoinExec]]: the pairs of each streamed row that match, and
+ * streamed rows by themselves, of an outer, semi, anti or existence join.
+ */
+private[range] final class RangeJoinIterator(
+    task: RangeJoinTask,
+    candidates: RangeCandidates,
+    context: TaskContext)
+    extends TaskRows {
+
+  private[this] val kind = task.kind
+  private[this] val streamed = 1 - task.build
+  private[this] val pair = candidates.pair
+  private[this] val condition = EvaluatedInTurn.predicate(task.condition, Nil)
+  private[this] var hasRow = false
+  private[this] var matched = false
+  private[this] var outputRows = 0L
+
+  private[this] val end = TaskInternals.atEnd(context) {
+    task.outputRows.add(outputRows)
+    candidates.report()
+  }
+
+  override def getRow: InternalRow = if (task.makesRows) pair.toUnsafeRow else pair
+
+  override protected def advance(): Boolean = {
+    while (true) {
+      while (hasRow && candidates.nextCandidate()) {
+        if (isMatch) return shown
+      }
+      if (hasRow) {
+        hasRow = false
+        if (kind.shows(streamed, matched)) {
+          pair.showAlone(streamed, candidates.row, matched)
+          return shown
+        }
+      }
+      if (!candidates.nextRow()) {
+        end.run()
+        return false
+      }
+      hasRow = true
+      matched = false
+    }
+    false
+  }
+
+  private def shown: Boolean = {
+    outputRows += 1
+    true
+  }
+
+  /** Tests the candidate. Returns whether the output has the pair. */
+  private def isMatch: Boolean = {
+    candidates.show()
+    val is = condition.eval(pair)
+    if (is) {
+      matched = true
+      // One match decides.
+      if (!kind.pairs) candidates.skip()
+    }
+    is && kind.pairs
+  }
+}

@@ -1,0 +1,66 @@
+package io.github.skewext.join.range
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+
+/**
+ * The range in the condition of a join. Each row has an interval, and a pair of rows matches only if
+ * the intervals touch each other:
+ * {{{
+ * left.lo <= right.hi AND right.lo <= left.hi
+ * }}}
+ * That is necessary for a match, not sufficient: joins evaluate the whole condition for each pair
+ * whose intervals touch. So `<` and `<=` are the same here, and an end may be farther than it must be.
+ *
+ * The ends of a side need not be in order. An interval whose `lo` is larger than its `hi` may match,
+ * because the condition says nothing about that.
+ */
+private[skewext] case class RangeMatch(left: RangeEnds, right: RangeEnds) {
+
+  def sides: Seq[RangeEnds] = Seq(left, right)
+
+  def map(f: Expression => Expression): RangeMatch = RangeMatch(left.map(f), right.map(f))
+
+  /** The form of the range, for explanations. */
+  def form: String =
+    if (left.isOfOneColumn && right.isOfOneColumn) "band"
+    else if (left.isPoint || right.isPoint) "point in interval"
+    else "overlap of intervals"
+}
+
+private[skewext] object RangeMatch {
+
+  /** The range of a condition over two sides: the first of those that are most selective. */
+  def of(condition: Expression, left: LogicalPlan, right: LogicalPlan): Option[RangeMatch] =
+    of(condition, Seq(left.outputSet, right.outputSet))
+
+  def of(condition: Expression, sides: Seq[AttributeSet]): Option[RangeMatch] = {
+    val (leftLower, rightLower) = comparisons(condition, sides).partition(_.lowerSide == 0)
+    val all =
+      for (a <- leftLower; b <- rightLower)
+        yield RangeMatch(RangeEnds(a.lower, b.upper), RangeEnds(b.lower, a.upper))
+    if (all.isEmpty) None else Some(all.minBy(rank))
+  }
+
+  /** Whether the condition compares the sides in one direction only. */
+  def isOneSided(condition: Expression, left: LogicalPlan, right: LogicalPlan): Boolean =
+    comparisons(condition, Seq(left.outputSet, right.outputSet)).nonEmpty
+
+  /** Ends of one column are nearer to each other than those of two. */
+  private def rank(range: RangeMatch): Int =
+    if (range.sides.forall(_.isOfOneColumn)) 0
+    else if (range.sides.exists(_.isOfOneColumn)) 1
+    else if (range.left.lo.kind == range.left.hi.kind) 2
+    else 3
+
+  private def comparisons(condition: Expression, sides: Seq[AttributeSet]): Seq[AtMost] =
+    conjuncts(condition).flatMap(new RangeForms(sides).in(_))
+
+  private def conjuncts(condition: Expression): Seq[Expression] = condition match {
+    case And(a, b) => conjuncts(a) ++ conjuncts(b)
+    case other => Seq(other)
+  }
+}
+
+/** A value of side `lowerSide` is at most a value of the other side. */
+private[range] case class AtMost(lowerSide: Int, lower: RangeBound, upper: RangeBound)

@@ -1,0 +1,67 @@
+package io.github.skewext.join.range
+
+import io.github.skewext.rules.SkewConf
+import io.github.skewext.stable.KeepsStableRows
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.{Inner, JoinType}
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+
+/**
+ * Spark's Cartesian product, except that each row of a partition of the left side is tested only with
+ * the rows of a partition of the right side whose intervals touch its own ([[RangeMatch]]). Each task
+ * makes an index of its partition of the right side, or of one part of it after the other.
+ */
+case class RangeProductExec(left: SparkPlan, right: SparkPlan, condition: Option[Expression])
+    extends RangeJoinOperator
+    with KeepsStableRows {
+
+  override def nodeName: String = RangeProductExec.Name
+
+  override def joinType: JoinType = Inner
+
+  override def output: Seq[Attribute] = left.output ++ right.output
+
+  override lazy val metrics: Map[String, SQLMetric] = Map(
+    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
+    "numStreamedRows" -> SQLMetrics.createMetric(sparkContext, "number of streamed rows"),
+    "numTests" -> SQLMetrics.createMetric(sparkContext, "number of pairs tested"))
+
+  override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
+
+  override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
+
+  private def joined(makesRows: Boolean): RDD[InternalRow] = {
+    val work = RangeJoinTask(
+      inputTypes = sides.map(_.output.map(_.dataType)),
+      build = 1,
+      ends = range.left.map(overPairs),
+      kind = kind,
+      condition = boundCondition.get,
+      output = outputOfRows,
+      makesRows = makesRows,
+      outputRows = longMetric("numOutputRows"),
+      streamedRows = longMetric("numStreamedRows"),
+      tests = longMetric("numTests"))
+    val ofRight = range.right.map(BindReferences.bindReference(_, right.output))
+    val maxRows = conf.getConf(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY)
+    new PairedPartitions[InternalRow, InternalRow](
+      sparkContext,
+      left.execute(),
+      right.execute(),
+      (ofLeft, rows) => new RangeParts(work, ofRight, maxRows, ofLeft, rows))
+  }
+
+  override protected def withNewChildrenInternal(
+      newLeft: SparkPlan,
+      newRight: SparkPlan): RangeProductExec = copy(left = newLeft, right = newRight)
+}
+
+object RangeProductExec {
+
+  /** The name in plans. */
+  val Name = "RangeProduct"
+}

@@ -1,0 +1,76 @@
+package io.github.skewext.join.range
+
+import java.util.BitSet
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.unsafe.Platform
+
+/**
+ * The rows of a broadcast side and the index of their intervals. Spark broadcasts nothing but its
+ * hash tables and arrays of rows. So this is an array of a few rows, whose bytes are blocks:
+ * {{{
+ * header: number of rows, of intervals, bytes of a row or 0 | prefixes of the keys
+ * los:    the lower ends, see RangeIndex
+ * ends:   the upper ends and their tree
+ * places: the place of each row (4 bytes), those with an interval first and in the index's order
+ * rows:   up to 512 blocks of rows; a row has its size before it unless all have the same
+ * }}}
+ * Besides the rows, it takes 21 bytes for each of them. A row has at least 16 bytes.
+ */
+private[skewext] final class RangeRelation(blocks: Array[InternalRow]) {
+  import RangeRelation._
+
+  private[this] val bases = blocks.map(block => bytesOf(block): AnyRef)
+
+  private def header(i: Int): Long = Platform.getLong(bases(0), Start + 8L * i)
+
+  /** The number of all rows. */
+  val numRows: Int = header(0).toInt
+
+  /** The number of rows that have an interval. Others match nothing. */
+  val numIntervals: Int = header(1).toInt
+
+  private[this] val rowBytes = header(2).toInt
+
+  val loPrefix: Array[Byte] = prefix(5L * 8, header(3).toInt)
+
+  val hiPrefix: Array[Byte] = prefix(5L * 8 + header(3), header(4).toInt)
+
+  val index = new RangeIndex(numIntervals, bases(1), Start, bases(2), Start)
+
+  private def prefix(at: Long, length: Int): Array[Byte] = {
+    val bytes = new Array[Byte](length)
+    Platform.copyMemory(bases(0), Start + at, bytes, Start, length)
+    bytes
+  }
+
+  /** Points `row` to the row with this number. */
+  def pointTo(row: UnsafeRow, number: Int): Unit = {
+    val place = Platform.getInt(bases(3), Start + 4L * number)
+    val block = bases(FirstRows + (place >>> BlockBits))
+    val at = Start + ((place & BlockMask).toLong << 3)
+    if (rowBytes > 0) row.pointTo(block, at, rowBytes)
+    else row.pointTo(block, at + 8, Platform.getLong(block, at).toInt)
+  }
+
+  /** A set of rows without members. */
+  def noRows: BitSet = new BitSet(numRows)
+}
+
+private[skewext] object RangeRelation {
+
+  private[range] final val Start = Platform.BYTE_ARRAY_OFFSET.toLong
+
+  /** The blocks before those of rows. */
+  private[range] final val FirstRows = 4
+
+  /** A place is the number of a block, and a multiple of 8 bytes in it. */
+  private[range] final val BlockBits = 23
+  private[range] final val BlockMask = (1 << BlockBits) - 1
+  private[range] final val BlockBytes = 8 << BlockBits
+  private[range] final val MaxBlocks = 1 << (32 - BlockBits)
+
+  private def bytesOf(block: InternalRow): Array[Byte] =
+    block.asInstanceOf[UnsafeRow].getBaseObject.asInstanceOf[Array[Byte]]
+}

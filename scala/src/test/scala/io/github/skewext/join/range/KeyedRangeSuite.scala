@@ -1,0 +1,95 @@
+package io.github.skewext.join.range
+
+import io.github.skewext.Skewext
+import io.github.skewext.join.probe.BuildProbeJoinExec
+import io.github.skewext.rules.SkewConf
+
+import org.apache.spark.SparkConf
+import org.apache.spark.sql.internal.SQLConf
+
+/** Joins with equal keys beside a range: keys with many rows are searched by the range. */
+class KeyedRangeSuite extends RangeJoinTest {
+
+  override protected def sparkConf: SparkConf =
+    super.sparkConf.set(SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key, "-1")
+
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    // One key has half of the rows, and each key has them in no order.
+    def view(name: String, rows: Int, seed: Int): Unit = spark
+      .range(0, rows, 1, 2)
+      .selectExpr(
+        "id",
+        "if(id % 19 = 0, null, if(id % 2 = 0, 1, id % 7)) AS k",
+        s"if(id % 23 = 0, null, pmod(hash(id, $seed), 1000)) AS t",
+        s"pmod(hash(id, $seed), 1000) + pmod(hash(id), 30) - 3 AS u",
+        s"concat('prefix ', format_number(pmod(hash(id, $seed), 1000), '0000')) AS text_s",
+        s"concat('prefix ', format_number(pmod(hash(id), 1000), '0000')) AS text_e")
+      .createOrReplaceTempView(name)
+    view("x", 900, 1)
+    view("y", 700, 2)
+  }
+
+  private val ranges = Seq(
+    "a.t >= b.t AND a.t < b.u",
+    "a.t BETWEEN b.t - 5 AND b.t + 5 AND a.id % 3 <> b.id % 3",
+    "abs(a.t - b.t) <= 4",
+    "a.t < b.u AND b.t < a.u",
+    "a.text_s >= b.text_s AND a.text_s < b.text_e AND a.id % 3 <> b.id % 3")
+
+  private val cases = for {
+    joinType <- joinTypes
+    range <- ranges
+    sides <- Seq("x" -> "y", "y" -> "x")
+    columns <- Seq("true", "false")
+    isCompiled <- Seq(true, false)
+  } yield (joinType, range, sides, columns, isCompiled)
+
+  private def probes(df: org.apache.spark.sql.DataFrame): Seq[BuildProbeJoinExec] =
+    collectWithSubqueries(df.queryExecution.executedPlan) { case join: BuildProbeJoinExec => join }
+
+  private def joined(joinType: String, range: String, a: String, b: String) =
+    query(joinType, s"a.k = b.k AND $range", a = a, b = b).replace("a.k > 2", "a.id > 300")
+
+  test("rows are those of Spark's join, and long keys are searched by range") {
+    covering(cases) ++ some(if (testSlow) 40 else 2, cases) foreach {
+      case given @ (joinType, range, (a, b), columns, isCompiled) =>
+        val compiled = if (isCompiled) GeneratedCode else Interpreted
+        withClue(s"$given: ") {
+          withSQLConf(compiled :+ (SkewConf.SHUFFLE_ENABLED.key -> columns): _*) {
+            val df = spark.sql(joined(joinType, range, a, b))
+            val rows = df.collect().toSeq
+            assert(probes(df).map(_.metrics("numIndexed").value).sum > 0)
+            assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
+          }
+        }
+    }
+  }
+
+  test("a build side that does not fit into memory is sorted, and tested by pairs") {
+    withSQLConf(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY.key -> "50") {
+      val df = spark.sql(joined("FULL", ranges.head, "x", "y"))
+      assertSameRows(df.collect().toSeq, rowsWhenOff(df), "Spark")
+      assert(probes(df).map(_.metrics("numSorted").value).sum > 0)
+    }
+  }
+
+  test("without a range, or if it is switched off, chains are read") {
+    for (range <- Seq("a.t < b.t", "a.t <> b.t", "a.t >= b.t AND a.t < b.u")) {
+      withSQLConf(SkewConf.RANGE_JOIN_ENABLED.key -> "false") {
+        val df = spark.sql(joined("LEFT SEMI", range, "x", "y"))
+        df.collect()
+        assert(probes(df).map(_.metrics("numIndexed").value) === Seq(0))
+        assert(!Skewext.explain(df).contains("searched by range"))
+      }
+    }
+  }
+
+  test("the explanation has the form of the range and the number of keys") {
+    val df = spark.sql(joined("INNER", ranges.head, "x", "y"))
+    assert(
+      Skewext.explain(df).contains("keys with many rows are searched by range, point in interval"))
+    df.collect()
+    assert(Skewext.explain(df).contains("point in interval ("))
+  }
+}
