@@ -60,6 +60,7 @@ class ReasonsDocSuite extends AnyFunSuite {
       "<!-- reasons: join -->",
       "<!-- end of reasons -->",
       "<!-- reasons: or join -->",
+      "<!-- end of reasons -->",
       "<!-- reasons: range -->",
       "<!-- end of reasons -->",
       "<!-- reasons: rewrite -->",
