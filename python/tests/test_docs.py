@@ -39,6 +39,7 @@ _DEFAULTS = {
     "spark.sql.extendedExplainProviders": "",
     # Nor such checksums, which exchanges by column do not have.
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
 }
 
 

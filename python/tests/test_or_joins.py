@@ -73,12 +73,15 @@ def by_duckdb(tables: Mapping[str, Sequence[Row]], query: str) -> list[Row]:
 def check(spark: SparkSession, tables: Mapping[str, Sequence[Row]], query: str) -> None:
     for name, rows in tables.items():
         table_of(spark, rows, "email string, phone int, n int").createOrReplaceTempView(name)
-    joined = spark.sql(query)
-    assert not PAIRS & set(node_names(joined)), query
-    found = joined.collect()
+    # A sum in the condition may fail in ANSI mode, and keeps some joins Spark's.
+    with setting(spark, "spark.sql.ansi.enabled", "false"):
+        joined = spark.sql(query)
+        assert not PAIRS & set(node_names(joined)), query
+        found = joined.collect()
     assert_same_rows(found, by_duckdb(tables, query))
-    with setting(spark, "spark.skewext.enabled", "false"):
-        assert_same_rows(found, spark.sql(query).collect())
+    for name, value in (("spark.skewext.enabled", "false"), ("spark.sql.ansi.enabled", "true")):
+        with setting(spark, name, value):
+            assert_same_rows(found, spark.sql(query).collect())
 
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())

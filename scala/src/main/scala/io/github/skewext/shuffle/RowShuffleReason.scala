@@ -29,8 +29,8 @@ object RowShuffleReason extends TaggedReasons[RowShuffleReason]("skewext.whyRows
 
   val NotStable = reason(
     "recomputing the input may return different rows, and Spark compares checksums of rows",
-    "Spark has no checksums of the rows in blocks. Write the input to a table first, or set " +
-      "spark.sql.shuffle.orderIndependentChecksum.enabled to false.")
+    "Spark has no checksums of the rows in blocks. Write the input to a table first, or set enabled " +
+      "and enableFullRetryOnMismatch of spark.sql.shuffle.orderIndependentChecksum to false.")
 
   val Plugins = reason(
     "a plugin replaces Spark's exchanges",
