@@ -3,6 +3,7 @@ package io.github.skewext.bucket
 import io.github.skewext.bucket.files.FileBuckets
 import io.github.skewext.join.exec.MultiFullJoinExec
 import org.apache.hadoop.fs.Path
+import org.apache.logging.log4j.Level
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.TableIdentifier
@@ -156,7 +157,7 @@ class WrongBucketsSuite extends BucketScanTest {
       val appender = new LogAppender("a file of other buckets")
       withSQLConf(SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1") {
         val df = spark.table("t").join(spark.table("t").select(col("k"), col("n").as("m")), "k")
-        withLogAppender(appender) {
+        withLogAppender(appender, level = Some(Level.WARN)) {
           df.collect()
           again(df).collect()
         }

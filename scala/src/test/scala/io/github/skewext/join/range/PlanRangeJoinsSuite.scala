@@ -1,7 +1,8 @@
 package io.github.skewext.join.range
 
 import io.github.skewext.Skewext
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.disjunction.OrJoinReason
+import io.github.skewext.rules.{Reason, SkewConf}
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.Join
@@ -24,7 +25,7 @@ class PlanRangeJoinsSuite extends RangeJoinTest {
     }
   }
 
-  private def checkLeft(query: String, reason: RangeReason): Unit = {
+  private def checkLeft(query: String, reason: Reason): Unit = {
     val df = spark.sql(query)
     assert(sparks(df).nonEmpty && ranges(df).isEmpty && products(df).isEmpty)
     assert(Skewext.explain(df).contains(reason.text))
@@ -84,7 +85,7 @@ class PlanRangeJoinsSuite extends RangeJoinTest {
     checkLeft(query("LEFT", "a.int_s <> b.int_s"), RangeReason.NoRange)
     checkLeft("SELECT a.id FROM a CROSS JOIN b", RangeReason.NoCondition)
     val open = "a.int_s >= b.int_s AND (b.int_e IS NULL OR a.int_s < b.int_e)"
-    checkLeft(query("FULL", open), RangeReason.OneSided)
+    checkLeft(query("FULL", open), OrJoinReason.PartWithoutKey)
   }
 
   test("joins without a side to broadcast make an index of each partition") {
