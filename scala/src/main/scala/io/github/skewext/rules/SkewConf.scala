@@ -21,8 +21,8 @@ object SkewConf {
     private[SkewConf] val modes = Set(Off, MultiJoin, All)
   }
 
-  private def switch(key: String, doc: String) =
-    buildConf(key).doc(doc).version("0.1.0").booleanConf.createWithDefault(true)
+  private def switch(key: String, doc: String, since: String = "0.1.0") =
+    buildConf(key).doc(doc).version(since).booleanConf.createWithDefault(true)
 
   private def internalSwitch(key: String, doc: String) =
     buildConf(key).internal().doc(doc).version("0.1.0").booleanConf.createWithDefault(true)
@@ -45,14 +45,16 @@ object SkewConf {
     "spark.skewext.join.enabled",
     "When true, joins of two sides that Spark would shuffle and sort, or shuffle and hash, run as " +
       "a join that builds the smaller side of each task in memory and streams the other one. " +
-      "Joins with a hint of the user remain Spark's.")
+      "Joins with a hint of the user remain Spark's.",
+    since = "0.4.0")
 
   val RANGE_JOIN_ENABLED = switch(
     "spark.skewext.rangeJoin.enabled",
     "When true, joins by a range, such as a point in an interval or intervals that overlap, test only " +
       "pairs of rows whose ranges touch. This applies to joins that Spark would run as a broadcast " +
       "nested loop, and to joins with equal keys beside the range that spark.skewext.join.enabled " +
-      "concerns.")
+      "concerns.",
+    since = "0.4.0")
 
   val MULTI_JOIN_SPREAD_NULL_KEYS = switch(
     "spark.skewext.multiJoin.spreadNullKeys.enabled",
@@ -133,13 +135,12 @@ object SkewConf {
     .booleanConf
     .createWithDefault(true)
 
-  val OR_JOIN_ENABLED = buildConf("spark.skewext.orJoin.enabled")
-    .doc("When true, joins without equal keys whose condition has an OR with an equality of both " +
+  val OR_JOIN_ENABLED = switch(
+    "spark.skewext.orJoin.enabled",
+    "When true, joins without equal keys whose condition has an OR with an equality of both " +
       "sides in each part, such as a.email = b.email OR a.phone = b.phone, run as joins on equal " +
-      "keys. When false, Spark compares all pairs of rows.")
-    .version("0.4.0")
-    .booleanConf
-    .createWithDefault(true)
+      "keys. When false, Spark compares all pairs of rows.",
+    since = "0.4.0")
 
   val OR_JOIN_MIN_PAIRS = buildConf("spark.skewext.orJoin.minPairs")
     .internal()
