@@ -7,7 +7,7 @@ class SparkSQLQuerySuite(homeBefore: Option[String]) extends GoldenFileSuite(hom
 
   def this() = this(SparkTestFiles.setHome())
 
-  override protected def ourJoins: Long = 50
+  override protected def ourJoins: Long = 75
 
   override protected def files: Seq[String] = Seq(
     "cross-join.sql",
