@@ -4,7 +4,6 @@ import io.github.skewext.disjunction.{OrJoinReason, RewriteOrJoins}
 import io.github.skewext.rules.Guard
 
 import org.apache.spark.sql.catalyst.plans.logical.Join
-import org.apache.spark.sql.execution.joins.{BroadcastNestedLoopJoinExec, CartesianProductExec}
 
 /** Joins with OR for which Spark compares all pairs of rows, and why. */
 private[explain] object ExplainedOrJoins {
@@ -28,9 +27,7 @@ private[explain] object ExplainedOrJoins {
 
   private def reasonIn(found: PlannedJoin): Option[OrJoinReason.Detailed] =
     found.joins.flatMap {
-      case PlannedJoin.Operator(
-            _: BroadcastNestedLoopJoinExec | _: CartesianProductExec,
-            Some(join: Join)) =>
+      case ExplainedRanges.AllPairs(join) =>
         // Spark makes joins of EXISTS after the rule, without the reason.
         OrJoinReason.of(join).orElse {
           Guard.protect(

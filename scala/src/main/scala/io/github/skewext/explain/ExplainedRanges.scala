@@ -43,10 +43,18 @@ private[explain] object ExplainedRanges {
 
   /** Why a join without equal keys is Spark's. */
   def whyNot(operator: PlannedJoin.Operator): Option[RangeReason] = operator match {
-    case PlannedJoin.Operator(
-          _: BroadcastNestedLoopJoinExec | _: CartesianProductExec,
-          Some(join: Join)) =>
-      PlanRangeJoins.whyNot(join)
+    case AllPairs(join) => PlanRangeJoins.whyNot(join)
     case _ => None
+  }
+
+  /** A join for which Spark compares all pairs of rows. */
+  object AllPairs {
+    def unapply(operator: PlannedJoin.Operator): Option[Join] = operator match {
+      case PlannedJoin.Operator(
+            _: BroadcastNestedLoopJoinExec | _: CartesianProductExec,
+            Some(join: Join)) =>
+        Some(join)
+      case _ => None
+    }
   }
 }

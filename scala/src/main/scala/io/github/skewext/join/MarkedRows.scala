@@ -1,13 +1,20 @@
-package io.github.skewext.technique
+package io.github.skewext.join
 
 import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, DataOutputStream}
 import java.util.BitSet
+import java.util.concurrent.TimeUnit
 
 import scala.collection.mutable.ArrayBuffer
 
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+
 /**
- * A set of rows, with one bit per row. A row is identified by its `monotonically_increasing_id`:
- * the partition in the upper bits, and the position of the row in the partition in the lower bits.
+ * A set of rows of a broadcast side, with one bit per row. A row is identified by a number, or by its
+ * `monotonically_increasing_id`: the partition in the upper bits, and the position of the row in the
+ * partition in the lower bits.
  */
 final class MarkedRows {
   import MarkedRows._
@@ -63,12 +70,33 @@ object MarkedRows {
 
   private val RowBits = 33
 
+  /**
+   * Runs a job whose tasks return the rows that theirs match, and returns all of them as bytes. Spark
+   * accepts one result per partition even if a task runs several times, and marks are idempotent.
+   *
+   * @param time gets the duration of the job.
+   */
+  def ofJob(rows: RDD[InternalRow], time: SQLMetric)(
+      mark: Iterator[InternalRow] => MarkedRows): Array[Byte] = {
+    val started = System.nanoTime()
+    val marked = rows
+      .mapPartitions(ofTask => Iterator.single(mark(ofTask).toBytes))
+      .treeAggregate(Array.emptyByteArray)(merge, merge)
+    time.set(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - started))
+    val context = rows.sparkContext
+    SQLMetrics.postDriverMetricUpdates(
+      context,
+      context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY),
+      Seq(time))
+    marked
+  }
+
   def fromBytes(bytes: Array[Byte]): MarkedRows =
     if (bytes.isEmpty) new MarkedRows else new MarkedRows().addAll(bytes)
 
   /**
    * The union of two sets as bytes, which every serializer supports. No bytes are the empty set.
    */
-  def merge(a: Array[Byte], b: Array[Byte]): Array[Byte] =
+  private def merge(a: Array[Byte], b: Array[Byte]): Array[Byte] =
     if (a.isEmpty) b else if (b.isEmpty) a else fromBytes(a).addAll(b).toBytes
 }

@@ -28,7 +28,7 @@ case class SketchJoinKeys(isOfMerge: SparkPlan => Boolean) extends Rule[SparkPla
 
   override def apply(plan: SparkPlan): SparkPlan = if (isEnabled) {
     val ofSpark =
-      conf.getConf(SkewConf.SKEW_OUTPUT_MODE) == SkewConf.OutputSkew.All || isOfMerge(plan)
+      mode == SkewConf.OutputSkew.All || isOfMerge(plan)
     val shuffles = shufflesIn(plan, ofSpark)
     val every = conf.getConf(SkewConf.SKEW_OUTPUT_SAMPLE_EVERY)
     if (shuffles.isEmpty) plan
@@ -47,8 +47,9 @@ case class SketchJoinKeys(isOfMerge: SparkPlan => Boolean) extends Rule[SparkPla
   /** A plugin would not know the node that samples. */
   private def isEnabled: Boolean =
     SkewConf.splitSwitches.forall(conf.getConf(_)) &&
-      conf.getConf(
-        SkewConf.SKEW_OUTPUT_MODE) != SkewConf.OutputSkew.Off && ShuffleService.hasSparksExchanges
+      mode != SkewConf.OutputSkew.Off && ShuffleService.hasSparksExchanges
+
+  private def mode: String = conf.getConf(SkewConf.SKEW_OUTPUT_MODE)
 
   private case class Shuffle(plan: SparkPlan, by: HashPartitioning)
 

@@ -13,6 +13,17 @@ import org.apache.spark.sql.execution.SparkPlan
  */
 object JoinHints extends JoinSelectionHelper {
 
+  /** The strategies that hints of the query select, without those that only Spark sets. */
+  def strategiesOfUser(join: Join): Seq[String] =
+    Seq(join.hint.leftHint, join.hint.rightHint).flatten
+      .flatMap(_.strategy)
+      .map(_.displayName)
+      .filterNot(OfSpark)
+
+  /** Adaptive execution and MERGE set these. */
+  private val OfSpark =
+    Set("no_broadcast_hash", "prefer_shuffle_hash", "no_broadcast_and_replication")
+
   /** The logical join that an operator implements. */
   def logicalJoin(join: SparkPlan): Option[Join] =
     join.logicalLink.collect { case logical: Join => logical }

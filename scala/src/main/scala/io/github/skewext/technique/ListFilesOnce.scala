@@ -13,8 +13,9 @@ import org.apache.spark.sql.types.StructType
 
 /**
  * Lists the files of a table once for all its scans in a query with a technique, or with a join with
- * OR whose parts read a side several times. A side that is read twice has several scans. Spark lists the files of each one when it starts, and an
- * INSERT may come in between. Then a row of the other side would be matched and also unmatched.
+ * OR whose parts read a side several times. A side that is read twice has several scans. Spark lists
+ * the files of each one when it starts, and an INSERT may come in between. Then a row of the other
+ * side would be matched and also unmatched.
  *
  * Partitions are pruned first, because Spark does not prune those of a list. Adaptive execution plans
  * the rest of a query again from its logical plan, so the list is in that plan.

@@ -1,7 +1,6 @@
 package io.github.skewext.technique
 
-import java.util.concurrent.TimeUnit
-
+import io.github.skewext.join.MarkedRows
 import io.github.skewext.rules.CanonicalOnce
 import io.github.skewext.stable.KeepsStableRows
 
@@ -26,8 +25,7 @@ import org.apache.spark.sql.types.StructType
  * the unmatched rows of the small side.
  *
  * The matched rows are known before the join. A separate job reads the keys of the large side and
- * marks the rows that they match. Its tasks return their marks as results. Spark accepts one result
- * per partition even if a task runs several times, and marks are idempotent.
+ * marks the rows that they match ([[MarkedRows.ofJob]]).
  */
 case class MarkedBroadcastJoinExec(
     large: SparkPlan,
@@ -136,28 +134,17 @@ case class MarkedBroadcastJoinExec(
   /** Marks the rows of the small side whose keys the large side has. */
   private def mark(relation: Broadcast[Any]): Array[Byte] = {
     val (keys, rowIdAt) = (bound(seenKeys, seen), ordinalOfRowId)
-    val started = System.nanoTime()
-    val marked = seen
-      .execute()
-      .mapPartitions { rows =>
-        val table = BroadcastTable.forTask(relation.value)
-        val keyOf = UnsafeProjection.create(keys)
-        val marks = new MarkedRows
-        rows.foreach { row =>
-          val key = keyOf(row)
-          val first = if (key.anyNull()) null else table.firstRow(key)
-          if (first != null) marks.add(first.getLong(rowIdAt))
-        }
-        Iterator.single(marks.toBytes)
+    MarkedRows.ofJob(seen.execute(), longMetric("markTime")) { rows =>
+      val table = BroadcastTable.forTask(relation.value)
+      val keyOf = UnsafeProjection.create(keys)
+      val marks = new MarkedRows
+      rows.foreach { row =>
+        val key = keyOf(row)
+        val first = if (key.anyNull()) null else table.firstRow(key)
+        if (first != null) marks.add(first.getLong(rowIdAt))
       }
-      .treeAggregate(Array.emptyByteArray)(MarkedRows.merge, MarkedRows.merge)
-    val markTime = longMetric("markTime")
-    markTime.set(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - started))
-    SQLMetrics.postDriverMetricUpdates(
-      sparkContext,
-      sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY),
-      Seq(markTime))
-    marked
+      marks
+    }
   }
 
   private def unmatched(

@@ -2,10 +2,10 @@ package io.github.skewext.join.probe
 
 import io.github.skewext.join.{KeyTypes, StoragePartitions}
 import io.github.skewext.rules.{ExtensionPoints, SkewConf}
-import io.github.skewext.stable.BuiltinShuffledJoin
+import io.github.skewext.stable.{BuiltinShuffledJoin, JoinHints}
 
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
-import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SparkShims
@@ -35,13 +35,12 @@ object PlanShuffledJoins extends SparkStrategy {
   /** The reason why a join stays Spark's if Spark shuffles it. */
   private[skewext] def whyNot(join: Join): Option[ProbeReason] = {
     val conf = SQLConf.get
-    def ofUser = Seq(join.hint.leftHint, join.hint.rightHint).flatten.exists(isOfUser)
     def keys = join match {
       case ExtractEquiJoinKeys(_, leftKeys, _, _, _, _, _, _) => leftKeys
       case _ => Nil
     }
     if (!conf.getConf(SkewConf.JOIN_ENABLED)) Some(ProbeReason.SwitchedOff)
-    else if (ofUser) Some(ProbeReason.Hint)
+    else if (JoinHints.strategiesOfUser(join).nonEmpty) Some(ProbeReason.Hint)
     else if (join.isStreaming) Some(ProbeReason.Streaming)
     else if (!join.condition.forall(_.deterministic)) Some(ProbeReason.NonDeterministic)
     else if (keys.exists(k => KeyTypes.mayDifferInBytes(k.dataType))) Some(ProbeReason.KeyType)
@@ -55,13 +54,6 @@ object PlanShuffledJoins extends SparkStrategy {
   private def onlySparkSplits(conf: SQLConf): Boolean =
     conf.adaptiveExecutionEnabled && conf.getConf(SQLConf.SKEW_JOIN_ENABLED) &&
       !(SkewConf.splits(conf) && ExtensionPoints.hasRulesBeforeExchanges)
-
-  /** Adaptive execution sets hints, too. A user cannot write these. */
-  private def isOfUser(hint: HintInfo): Boolean =
-    hint.strategy.exists(strategy => !OfSpark(strategy.displayName))
-
-  private val OfSpark =
-    Set("no_broadcast_hash", "prefer_shuffle_hash", "no_broadcast_and_replication")
 
   private def planned(join: Join): Option[SparkPlan] = SparkShims
     .joinSelection(join)

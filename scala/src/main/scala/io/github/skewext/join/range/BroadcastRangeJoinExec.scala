@@ -1,8 +1,6 @@
 package io.github.skewext.join.range
 
-import java.util.BitSet
-import java.util.concurrent.TimeUnit
-
+import io.github.skewext.join.MarkedRows
 import io.github.skewext.join.probe.PairKind
 import io.github.skewext.stable.KeepsStableRows
 
@@ -11,11 +9,11 @@ import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.physical._
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
-import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
 
 /**
  * Spark's broadcast nested loop join, except that each row of the streamed side is tested only with
@@ -41,11 +39,8 @@ case class BroadcastRangeJoinExec(
 
   private def streamed: SparkPlan = sides(1 - build)
 
-  override lazy val metrics: Map[String, SQLMetric] = Map(
-    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
-    "numStreamedRows" -> SQLMetrics.createMetric(sparkContext, "number of streamed rows"),
-    "numTests" -> SQLMetrics.createMetric(sparkContext, "number of pairs tested"),
-    "markTime" -> SQLMetrics.createTimingMetric(sparkContext, "time to mark rows"))
+  override lazy val metrics: Map[String, SQLMetric] = pairMetrics +
+    ("markTime" -> SQLMetrics.createTimingMetric(sparkContext, "time to mark rows"))
 
   override def output: Seq[Attribute] = {
     def optional(side: SparkPlan) = side.output.map(_.withNullability(true))
@@ -61,25 +56,17 @@ case class BroadcastRangeJoinExec(
 
   /** The pairs of each streamed row are together, in the order of the streamed rows. */
   override def outputPartitioning: Partitioning =
-    if (onlyOfStreamed) streamed.outputPartitioning else super.outputPartitioning
+    if (!needsMarks) streamed.outputPartitioning else super.outputPartitioning
 
   override def outputOrdering: Seq[SortOrder] =
-    if (onlyOfStreamed) streamed.outputOrdering else Nil
+    if (!needsMarks) streamed.outputOrdering else Nil
 
-  /** Whether the tasks of the streamed side return all rows. */
-  private def onlyOfStreamed: Boolean = !needsMarks && (joinType match {
-    case _: InnerLike => true
-    case LeftOuter | LeftExistence(_) => buildSide == BuildRight
-    case RightOuter => buildSide == BuildLeft
-    case _ => false
-  })
-
+  /** Whether rows of the broadcast side are in the output by themselves. */
   private def needsMarks: Boolean =
-    kind.alone(build) || kind.once(build) || (kind.flagged && build == 0)
+    kind.shows(build, matched = true) || kind.showsUnmatched(build)
 
-  private[range] def mode: BroadcastMode = RangeBroadcastMode(
-    range.sides(build).map(BindReferences.bindReference(_, broadcast.output)),
-    broadcast.output.map(_.dataType))
+  private[range] def mode: BroadcastMode =
+    RangeBroadcastMode(boundEnds(build), broadcast.output.map(_.dataType))
 
   override def requiredChildDistribution: Seq[Distribution] =
     Seq(UnspecifiedDistribution, UnspecifiedDistribution)
@@ -91,7 +78,7 @@ case class BroadcastRangeJoinExec(
 
   private def joined(makesRows: Boolean): RDD[InternalRow] = {
     val relation = broadcast.executeBroadcast[Array[InternalRow]]()
-    val work = task(makesRows)
+    val work = task(build, makesRows)
     def ofStreamed =
       streamed.execute().mapPartitions(rows => work.pairs(rows, relation.value, TaskContext.get()))
     if (!needsMarks) {
@@ -108,34 +95,8 @@ case class BroadcastRangeJoinExec(
   }
 
   /** Which rows of the broadcast side have a match. */
-  private def marks(relation: Broadcast[Array[InternalRow]], work: RangeJoinTask): Array[Byte] = {
-    val started = System.nanoTime()
-    val marked = streamed
-      .execute()
-      .mapPartitions(rows => Iterator.single(work.marks(rows, relation.value)))
-      .treeAggregate(Array.emptyByteArray)(
-        BroadcastRangeJoinExec.either,
-        BroadcastRangeJoinExec.either)
-    val markTime = longMetric("markTime")
-    markTime.set(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - started))
-    SQLMetrics.postDriverMetricUpdates(
-      sparkContext,
-      sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY),
-      Seq(markTime))
-    marked
-  }
-
-  private def task(makesRows: Boolean) = RangeJoinTask(
-    inputTypes = sides.map(_.output.map(_.dataType)),
-    build = build,
-    ends = range.sides(1 - build).map(overPairs),
-    kind = kind,
-    condition = boundCondition.get,
-    output = outputOfRows,
-    makesRows = makesRows,
-    outputRows = longMetric("numOutputRows"),
-    streamedRows = longMetric("numStreamedRows"),
-    tests = longMetric("numTests"))
+  private def marks(relation: Broadcast[Array[InternalRow]], work: RangeJoinTask): Array[Byte] =
+    MarkedRows.ofJob(streamed.execute(), longMetric("markTime"))(work.marks(_, relation.value))
 
   override protected def withNewChildrenInternal(
       newLeft: SparkPlan,
@@ -149,14 +110,4 @@ object BroadcastRangeJoinExec {
 
   /** Whether the operator joins so. */
   def canJoin(joinType: JoinType): Boolean = PairKind.of(joinType).isDefined
-
-  /** The union of two sets of rows as bytes, which every serializer supports. */
-  private def either(a: Array[Byte], b: Array[Byte]): Array[Byte] =
-    if (a.isEmpty) b
-    else if (b.isEmpty) a
-    else {
-      val rows = BitSet.valueOf(a)
-      rows.or(BitSet.valueOf(b))
-      rows.toByteArray
-    }
 }

@@ -1,6 +1,7 @@
 package io.github.skewext.join.range
 
 import io.github.skewext.rules.{OwnOperators, SkewConf}
+import io.github.skewext.stable.JoinHints
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
@@ -34,8 +35,7 @@ object PlanRangeJoins extends SparkStrategy {
 
   /** The reason why a join stays Spark's if Spark runs it as a nested loop. */
   private[skewext] def whyNot(join: Join): Option[RangeReason] = {
-    def ofUser = Seq(join.hint.leftHint, join.hint.rightHint).flatten
-      .exists(_.strategy.exists(strategy => !Broadcasts(strategy.displayName)))
+    def ofUser = JoinHints.strategiesOfUser(join).exists(_ != "broadcast")
     def range = join.condition.flatMap(RangeMatch.of(_, join.left, join.right))
     def oneSided = join.condition.exists(RangeMatch.isOneSided(_, join.left, join.right))
     if (!SQLConf.get.getConf(SkewConf.RANGE_JOIN_ENABLED)) Some(RangeReason.SwitchedOff)
@@ -47,10 +47,6 @@ object PlanRangeJoins extends SparkStrategy {
     else if (range.isEmpty) Some(if (oneSided) RangeReason.OneSided else RangeReason.NoRange)
     else None
   }
-
-  /** Hints of a broadcast, and those that adaptive execution sets. */
-  private val Broadcasts =
-    Set("broadcast", "no_broadcast_hash", "prefer_shuffle_hash", "no_broadcast_and_replication")
 
   private def replaced(join: Join): Option[SparkPlan] = SparkShims
     .joinSelection(join)

@@ -2,7 +2,8 @@ package io.github.skewext.join.range
 
 import io.github.skewext.join.probe.PairCodegen
 
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.{BindReferences, Expression}
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 
 /** A join without equal keys whose condition has a range. */
 private[skewext] trait RangeJoinOperator extends PairCodegen {
@@ -12,5 +13,28 @@ private[skewext] trait RangeJoinOperator extends PairCodegen {
   override def rightKeys: Seq[Expression] = Nil
 
   /** The range in the condition, which it must have. */
-  def range: RangeMatch = RangeMatch.of(condition.get, sides.map(_.outputSet)).get
+  @transient lazy val range: RangeMatch =
+    RangeMatch.of(condition.get, sides.map(_.outputSet)).get
+
+  protected def pairMetrics: Map[String, SQLMetric] = Map(
+    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
+    "numStreamedRows" -> SQLMetrics.createMetric(sparkContext, "number of streamed rows"),
+    "numTests" -> SQLMetrics.createMetric(sparkContext, "number of pairs tested"))
+
+  /** The intervals of a side, over its own rows. */
+  protected def boundEnds(side: Int): RangeEnds =
+    range.sides(side).map(BindReferences.bindReference(_, sides(side).output))
+
+  /** @param build the side with the index: 0 or 1. */
+  protected def task(build: Int, makesRows: Boolean): RangeJoinTask = RangeJoinTask(
+    inputTypes = sides.map(_.output.map(_.dataType)),
+    build = build,
+    ends = range.sides(1 - build).map(overPairs),
+    kind = kind,
+    condition = boundCondition.get,
+    output = outputOfRows,
+    makesRows = makesRows,
+    outputRows = longMetric("numOutputRows"),
+    streamedRows = longMetric("numStreamedRows"),
+    tests = longMetric("numTests"))
 }

@@ -1,7 +1,6 @@
 package io.github.skewext.join.range
 
-import java.util.BitSet
-
+import io.github.skewext.join.MarkedRows
 import io.github.skewext.join.exec.RowAssembler
 import io.github.skewext.join.probe.{PairKind, PairRows}
 import io.github.skewext.stable.EvaluatedInTurn
@@ -13,11 +12,11 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.types.DataType
 
 /**
- * The work of the tasks of a [[BroadcastRangeJoinExec]]. It contains no plan, so that a serialized
+ * The work of the tasks of a [[RangeJoinOperator]]. It contains no plan, so that a serialized
  * task is small.
  *
  * @param inputTypes the column types of each side.
- * @param build the broadcast side: 0 or 1.
+ * @param build the side with the index: 0 or 1.
  * @param ends the interval of the streamed side, over `PairRows`.
  * @param condition the whole condition, over `PairRows`.
  * @param makesRows whether the output is UnsafeRows, or the `PairRows` from which they are built.
@@ -45,23 +44,23 @@ private[skewext] case class RangeJoinTask(
     new RangeJoinIterator(this, candidates, context).toScala
   }
 
-  /** The set of rows of the broadcast side that have a match. */
-  def marks(rows: Iterator[InternalRow], blocks: Array[InternalRow]): Array[Byte] = {
+  /** The rows of the broadcast side that have a match. */
+  def marks(rows: Iterator[InternalRow], blocks: Array[InternalRow]): MarkedRows = {
     val relation = new RangeRelation(blocks)
-    val marked = relation.noRows
+    val marked = new MarkedRows
     val candidates = new RangeCandidates(this, rows, relation, TaskContext.get())
     val matches = EvaluatedInTurn.predicate(condition, Nil)
     while (candidates.nextRow()) {
       while (candidates.nextCandidate()) {
-        if (!marked.get(candidates.number)) {
+        if (!marked.contains(candidates.number)) {
           candidates.show()
-          if (matches.eval(candidates.pair)) marked.set(candidates.number)
+          if (matches.eval(candidates.pair)) marked.add(candidates.number)
         }
       }
     }
     // Each of these rows is streamed again for pairs, and then counted.
     if (!kind.pairs) candidates.report()
-    marked.toByteArray
+    marked
   }
 
   /** Rows of the broadcast side that the output has by themselves: one slice of them. */
@@ -71,15 +70,15 @@ private[skewext] case class RangeJoinTask(
       slice: Int,
       slices: Int): Iterator[InternalRow] = {
     val relation = new RangeRelation(blocks)
-    val marks = BitSet.valueOf(marked)
+    val marks = MarkedRows.fromBytes(marked)
     val pair = newPair
     val row = new UnsafeRow(inputTypes(build).size)
     Iterator
       .range(slice, relation.numRows, slices)
-      .filter(number => kind.shows(build, marks.get(number)))
+      .filter(number => kind.shows(build, marks.contains(number)))
       .map { number =>
         relation.pointTo(row, number)
-        pair.showAlone(build, row, marks.get(number))
+        pair.showAlone(build, row, marks.contains(number))
         outputRows += 1
         if (makesRows) pair.toUnsafeRow else pair
       }

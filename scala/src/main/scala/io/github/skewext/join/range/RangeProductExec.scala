@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.{Inner, JoinType}
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.metric.SQLMetric
 
 /**
  * Spark's Cartesian product, except that each row of a partition of the left side is tested only with
@@ -25,28 +25,15 @@ case class RangeProductExec(left: SparkPlan, right: SparkPlan, condition: Option
 
   override def output: Seq[Attribute] = left.output ++ right.output
 
-  override lazy val metrics: Map[String, SQLMetric] = Map(
-    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
-    "numStreamedRows" -> SQLMetrics.createMetric(sparkContext, "number of streamed rows"),
-    "numTests" -> SQLMetrics.createMetric(sparkContext, "number of pairs tested"))
+  override lazy val metrics: Map[String, SQLMetric] = pairMetrics
 
   override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
 
   override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
 
   private def joined(makesRows: Boolean): RDD[InternalRow] = {
-    val work = RangeJoinTask(
-      inputTypes = sides.map(_.output.map(_.dataType)),
-      build = 1,
-      ends = range.left.map(overPairs),
-      kind = kind,
-      condition = boundCondition.get,
-      output = outputOfRows,
-      makesRows = makesRows,
-      outputRows = longMetric("numOutputRows"),
-      streamedRows = longMetric("numStreamedRows"),
-      tests = longMetric("numTests"))
-    val ofRight = range.right.map(BindReferences.bindReference(_, right.output))
+    val work = task(build = 1, makesRows)
+    val ofRight = boundEnds(1)
     val maxRows = conf.getConf(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY)
     new PairedPartitions[InternalRow, InternalRow](
       sparkContext,

@@ -1,7 +1,5 @@
 package io.github.skewext.join.range
 
-import java.util.BitSet
-
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.unsafe.Platform
@@ -53,9 +51,6 @@ private[skewext] final class RangeRelation(blocks: Array[InternalRow]) {
     if (rowBytes > 0) row.pointTo(block, at, rowBytes)
     else row.pointTo(block, at + 8, Platform.getLong(block, at).toInt)
   }
-
-  /** A set of rows without members. */
-  def noRows: BitSet = new BitSet(numRows)
 }
 
 private[skewext] object RangeRelation {
