@@ -62,10 +62,11 @@ private[skewext] class JoinOutlines(
       case (None, Some(join)) => outline(Operators.describe(join), Origins.ofBroadcast(join))
       case _ =>
         lazy val chain = Origins.ofSparks(found.joins.flatMap(_.logical), noRewrite, plansAgain)
-        val ofProbes = ExplainedProbes.originOf(found, off, chain).getOrElse(chain)
-        val reason = ExplainedOrJoins.in(found, off, ofProbes)
+        val ofProbes = ExplainedProbes.originOf(found, off, chain)
+        val reason = ExplainedOrJoins.in(found, off, ofProbes.getOrElse(chain))
+        // Beside another reason, advice on the rewrite would seem to belong to that reason.
         val gain =
-          if (rewritesNothing && reason.status == Origin.LeftAlone) {
+          if (rewritesNothing && ofProbes.isEmpty && reason.status == Origin.LeftAlone) {
             PossibleRewrite.adviceOn(found, session)
           } else {
             None
