@@ -49,9 +49,9 @@ private[skewext] object StoragePartitions {
         positions <- commonPositions(layouts, keys.head.size, conf)
         values <- commonValues(layouts.map(_.partitions), conf)
       } yield {
-        inputs.map { input =>
+        inputs.zip(keys).map { case (input, key) =>
           LogicalLinks.wrapping(input)(
-            AlignPartitionsExec(values.sorted, positions, first.shown, input))
+            AlignPartitionsExec(values.sorted, positions, positions.map(key), first.shown, input))
         }
       }
     } else {
@@ -84,7 +84,7 @@ private[skewext] object StoragePartitions {
       conf: SQLConf): Option[PartitionValues] = {
     val all = partitions.head.copy(values = partitions.flatMap(_.values).distinct)
     if (conf.v2BucketingPushPartValuesEnabled ||
-      partitions.forall(_.values.size == all.values.size)) {
+      partitions.forall(_.values.distinct.size == all.values.size)) {
       Some(all)
     } else {
       None

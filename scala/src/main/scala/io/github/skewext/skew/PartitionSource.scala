@@ -8,8 +8,8 @@ import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ColumnarToRowExec
 import org.apache.spark.sql.skewext.ShuffleBlocks
 
 /**
- * A source of rows for an input of a join that can be read in slices: a materialized shuffle, or
- * the buckets of a table.
+ * A source of rows for an input of a join that can be read in slices: a materialized shuffle, the
+ * buckets of a table, or the partitions that a table has in its storage.
  */
 private[skewext] trait PartitionSource {
 

@@ -1,6 +1,7 @@
 package io.github.skewext.skew
 
 import io.github.skewext.join.InputRole
+import io.github.skewext.join.exec.AlignPartitionsExec
 import io.github.skewext.skew.exec.RowShare
 import io.github.skewext.stable.{MadeOf, StableRows}
 
@@ -8,11 +9,12 @@ import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.execution.exchange._
 
 /**
- * An input of a join, as the planner of splits sees it: the shuffle or the bucketed table that its
- * rows come from, with the sizes of the partitions. If the input is a join itself, it may have
+ * An input of a join, as the planner of splits sees it: the shuffle or the table that its rows come
+ * from, with the sizes of the partitions. If the input is a join itself, it may have
  * several such sources. They have the same partitions, and each task reads the same range of each.
  */
 case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
@@ -113,10 +115,10 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
 object PartitionedInput {
 
   /**
-   * Finds the shuffles and buckets whose rows the plan combines partition by partition, or returns
+   * Finds the shuffles, buckets and storage partitions whose rows the plan combines partition by partition, or returns
    * the reason why there are none.
    *
-   * @param buckets whether buckets may be read in slices.
+   * @param buckets whether buckets and storage partitions may be read in slices.
    */
   def of(plan: SparkPlan, buckets: Boolean): Either[SkewReason, PartitionedInput] = {
     def find(node: SparkPlan, sliceable: Boolean): Either[SkewReason, Seq[PartitionSource]] =
@@ -131,6 +133,9 @@ object PartitionedInput {
         case scan: FileSourceScanExec if scan.bucketedScan =>
           if (!buckets) Left(SkewReason.BucketsOff)
           else BucketSource.of(scan, sliceable).map(Seq(_)).toRight(SkewReason.InputNotPartitioned)
+        case aligned: AlignPartitionsExec =>
+          inStorage(StorageSource.of(aligned, sliceable), buckets)
+        case scan: BatchScanExec => inStorage(StorageSource.of(scan, sliceable), buckets)
         case MadeOf(parts) =>
           // Every task of a split partition computes the rows again. It must get the same rows, and
           // a MERGE of Delta must not count them again.
@@ -153,7 +158,13 @@ object PartitionedInput {
     }
   }
 
-  private def countsRows(node: SparkPlan): Boolean =
+  private def inStorage(
+      source: => Option[PartitionSource],
+      isOn: Boolean): Either[SkewReason, Seq[PartitionSource]] =
+    if (isOn) source.map(Seq(_)).toRight(SkewReason.InputNotPartitioned)
+    else Left(SkewReason.BucketsOff)
+
+  private[skew] def countsRows(node: SparkPlan): Boolean =
     node.expressions.exists(_.exists(StableRows.isCounterOfDelta))
 
   /** The number of partitions of a source, and the ranges in which they are read. */

@@ -9,7 +9,9 @@ class SkewedBroadcastCostSuite extends SkewTest {
   test("a split broadcast join costs less than one that is not") {
     withSQLConf(Force -> "true", SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "10MB") {
       val joined = skewed(0, 50).join(skewed(1, 40), "k")
-      val Seq(join) = collect(joined.queryExecution.sparkPlan) { case j: BroadcastHashJoinExec => j }
+      val Seq(join) = collect(joined.queryExecution.sparkPlan) { case j: BroadcastHashJoinExec =>
+        j
+      }
       def cost(isSkewJoin: Boolean) =
         new SkewJoinCostEvaluator().evaluateCost(join.copy(isSkewJoin = isSkewJoin))
       assert(cost(isSkewJoin = true) < cost(isSkewJoin = false))

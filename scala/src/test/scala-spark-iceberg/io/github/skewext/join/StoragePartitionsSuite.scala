@@ -128,6 +128,30 @@ class StoragePartitionsSuite extends MergeTest {
     }
   }
 
+  test("a bucket of a string beside days") {
+    val all = Seq(("h", 0, 40), ("i", 20, 60), ("j", 10, 30)).map { case (name, from, until) =>
+      val table = s"ice.db.strings_$name"
+      spark.sql(s"DROP TABLE IF EXISTS $table")
+      spark.sql(s"""CREATE TABLE $table (s STRING, t TIMESTAMP, v_$name BIGINT) USING iceberg
+                   |PARTITIONED BY (bucket(4, s), days(t))""".stripMargin)
+      for (_ <- 1 to 2)
+        spark
+          .range(from, until, 1, 2)
+          .selectExpr(
+            "if(id % 9 = 4, null, concat('key ', id div 3)) AS s",
+            "if(id % 11 = 5, null, timestamp_seconds(40000 * (id div 3))) AS t",
+            s"id AS v_$name")
+          .writeTo(table)
+          .append()
+      spark.table(table)
+    }
+    for (clustered <- Seq("false", "true"))
+      withSQLConf(SQLConf.V2_BUCKETING_PARTIALLY_CLUSTERED_DISTRIBUTION_ENABLED.key -> clustered) {
+        val df = checkFullJoin("s", "t")(all: _*)
+        assert(exchanges(df).isEmpty, df.queryExecution.executedPlan)
+      }
+  }
+
   test("inputs that are partitioned in other ways are shuffled") {
     val other = create("other_e", Transform("eight", "bucket(8, k)", "id"), 0, 12)
     for (third <- Seq(other, plain(0))) {

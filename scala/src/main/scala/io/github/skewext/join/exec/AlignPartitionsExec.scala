@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.catalyst.util.InternalRowComparableWrapper
-import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution._
 import org.apache.spark.sql.skewext.PartitionValues
 import org.apache.spark.sql.types.{DataType, IntegerType}
 
@@ -17,19 +17,28 @@ import org.apache.spark.sql.types.{DataType, IntegerType}
  * a storage-partitioned join are co-partitioned without a shuffle.
  *
  * Spark itself pushes the common values into scans. It supports joins of two inputs only, and would
- * push the values of other joins through this one. Here scans do not change.
+ * push the values of other joins through this one. Here scans do not change, unless the join is
+ * split: then tasks may share the files of a value.
  *
  * @param values the partition values, one for each partition.
  * @param positions the positions of the partitioning columns among the join's keys.
+ * @param columns the keys at these positions, as columns of this input.
  * @param by the partitioning as shown in the plan.
+ * @param specs the read of each task, as for shuffles, with a value in place of a partition, and a
+ *              split of the scan in place of a map task; none if each task reads a value.
+ * @param bySplit whether the rows below have a partition for each split. If not, they have one for
+ *                each value.
  */
 case class AlignPartitionsExec(
     // Not serializable, and an operator above may send its plan to the tasks, with all nodes below
     // it.
     @transient values: Seq[InternalRowComparableWrapper],
     positions: Seq[Int],
+    columns: Seq[Expression],
     by: String,
-    child: SparkPlan)
+    child: SparkPlan,
+    specs: Seq[ShufflePartitionSpec] = Nil,
+    bySplit: Boolean = false)
     extends UnaryExecNode
     with KeepsStableRows {
 
@@ -37,26 +46,55 @@ case class AlignPartitionsExec(
 
   override def passesColumns: Boolean = true
 
-  override def outputPartitioning: Partitioning = UnknownPartitioning(values.size)
+  override def outputPartitioning: Partitioning =
+    if (specs.isEmpty) KeysTogether(columns, values.size) else UnknownPartitioning(specs.size)
+
+  /** The types of a partition value. */
+  def types: Seq[DataType] = values.headOption.map(_.dataTypes).getOrElse(Nil)
+
+  /**
+   * The same rows, read by tasks that may share a value.
+   *
+   * @param sliceable whether the rows below may be computed split by split.
+   */
+  def reading(specs: Seq[ShufflePartitionSpec], sliceable: Boolean): AlignPartitionsExec = {
+    val sliced = if (sliceable) PartitionValues.bySplit(child) else None
+    copy(specs = specs, child = sliced.getOrElse(child), bySplit = sliced.isDefined)
+  }
 
   override protected def doExecute(): RDD[InternalRow] = {
-    val present = PartitionValues.of(child).map(_.values).getOrElse(Nil)
+    val present =
+      if (bySplit) PartitionValues.ofSplits(child, types)
+      else PartitionValues.of(child).map(_.values).getOrElse(Nil)
     val rows = child.execute()
     // If a runtime filter removed a value, the scan has an empty partition for it. With any other
     // difference, rows would remain without a join.
     if (present.size != rows.getNumPartitions || !present.forall(values.toSet)) {
       throw new IllegalStateException(
         s"The partitions of ${child.simpleStringWithNodeId()} are not those that the join was " +
-          "planned for. spark.sql.sources.v2.bucketing.enabled=false shuffles its rows.")
+          s"planned for (${rows.getNumPartitions} for ${present.size}). spark.sql.sources.v2.bucketing.enabled=false shuffles its rows.")
     }
-    val partitionOf = present.zipWithIndex.toMap
+    // From Spark 4.2 on, files of one value may be several partitions.
+    val partitionsOf =
+      present.zipWithIndex.groupBy(_._1).map { case (value, all) => value -> all.map(_._2) }
+    val ofValues = values.map(partitionsOf.getOrElse(_, Nil))
+    val from =
+      if (specs.isEmpty) ofValues
+      else
+        specs.map {
+          case PartialReducerPartitionSpec(value, start, end, _) =>
+            ofValues(value).slice(start, end)
+          case CoalescedPartitionSpec(start, end, _) => ofValues.slice(start, end).flatten
+          case other => throw new IllegalStateException(s"No read of a partition value: $other")
+        }
     // Spark's method makes no RDD without partitions.
-    if (values.isEmpty) rows
-    else rows.coalesce(values.size, shuffle = false, Some(Arranged(values.map(partitionOf.get))))
+    if (from.isEmpty) rows else rows.coalesce(from.size, shuffle = false, Some(Arranged(from)))
   }
 
-  override def simpleString(maxFields: Int): String =
-    s"$nodeName $by, ${values.size} partitions"
+  override def simpleString(maxFields: Int): String = {
+    val split = if (specs.isEmpty) "" else s" in ${specs.size} tasks"
+    s"$nodeName $by, ${values.size} partitions$split"
+  }
 
   override protected def withNewChildInternal(newChild: SparkPlan): AlignPartitionsExec =
     copy(child = newChild)
@@ -65,13 +103,13 @@ case class AlignPartitionsExec(
 /**
  * Puts partitions in another order, with empty ones between them.
  *
- * @param from the former place of each partition; None for an empty one
+ * @param from the former places of each partition; none for an empty one
  */
-private case class Arranged(from: Seq[Option[Int]]) extends PartitionCoalescer {
+private case class Arranged(from: Seq[Seq[Int]]) extends PartitionCoalescer {
   override def coalesce(most: Int, parent: RDD[_]): Array[PartitionGroup] =
-    from.map { place =>
+    from.map { places =>
       val group = new PartitionGroup
-      group.partitions ++= place.map(parent.partitions(_))
+      group.partitions ++= places.map(parent.partitions(_))
       group
     }.toArray
 }

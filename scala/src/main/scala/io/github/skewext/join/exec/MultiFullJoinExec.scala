@@ -46,7 +46,17 @@ case class MultiFullJoinExec(
 
   override def requiredChildDistribution: Seq[Distribution] =
     if (storagePartitioned) {
-      children.map(_ => UnspecifiedDistribution)
+      // One that the first input has. Spark plans no query adaptively in which nothing is required,
+      // and only adaptive queries are split.
+      children.indices.map {
+        case 0 =>
+          children
+            .collectFirst { case aligned: AlignPartitionsExec =>
+              ClusteredDistribution(aligned.columns)
+            }
+            .getOrElse(UnspecifiedDistribution)
+        case _ => UnspecifiedDistribution
+      }
     } else {
       keys.zipWithIndex.map { case (key, i) =>
         // Requires the whole key. Spark compares the partitioning of each child with that of one

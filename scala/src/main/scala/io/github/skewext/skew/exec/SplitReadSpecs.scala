@@ -1,19 +1,21 @@
 package io.github.skewext.skew.exec
 
 import io.github.skewext.bucket.files.SlicedBucketsExec
+import io.github.skewext.join.exec.AlignPartitionsExec
 
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
 
 /**
  * Matches the nodes that define the reads of each task: Spark's for shuffles, and skewext's for
- * buckets.
+ * buckets and storage partitions.
  */
 private[skewext] object SplitReadSpecs {
 
   def unapply(node: SparkPlan): Option[Seq[ShufflePartitionSpec]] = node match {
     case read: AQEShuffleReadExec => Some(read.partitionSpecs)
     case read: SlicedBucketsExec => Some(read.specs)
+    case read: AlignPartitionsExec if read.specs.nonEmpty => Some(read.specs)
     case _ => None
   }
 
@@ -27,6 +29,7 @@ private[skewext] object SplitReadSpecs {
     input.transformUp {
       case read: AQEShuffleReadExec => AQEShuffleReadExec(read.child, specs)
       case read: SlicedBucketsExec => read.copy(specs = specs)
+      case read: AlignPartitionsExec if read.specs.nonEmpty => read.copy(specs = specs)
     }
 
   /**
