@@ -8,7 +8,7 @@ import io.github.skewext.disjunction.RewriteOrJoins
 import io.github.skewext.function.{KeepCommonTables, TableFunctions}
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
 import io.github.skewext.join.probe.{PlanShuffledJoins, SeparateInputs}
-import io.github.skewext.join.range.{DropRangeHints, PlanRangeJoins}
+import io.github.skewext.join.range.{CutRangeJoins, DropRangeHints, PlanRangeJoins}
 import io.github.skewext.join.{MultiFullJoinStrategy, PhysicalJoinRules, SpreadNullKeys}
 import io.github.skewext.merge.{MergeQuery, SpreadSourceNullKeys, UndoReplicatingSplits}
 import io.github.skewext.rewrite.RewriteJoinChains
@@ -132,7 +132,11 @@ object SkewExtensions {
 
   private val rulesOfPrunedTables: Rule[LogicalPlan] =
     new LogicalJoinRules(
-      Seq(linked(RewriteOrJoins), linked(ListFilesOnce), linked(ShuffleWrongBuckets)),
+      Seq(
+        linked(RewriteOrJoins),
+        linked(CutRangeJoins),
+        linked(ListFilesOnce),
+        linked(ShuffleWrongBuckets)),
       Nil,
       alsoFor = Seq(EXISTS_SUBQUERY, LIST_SUBQUERY))
 

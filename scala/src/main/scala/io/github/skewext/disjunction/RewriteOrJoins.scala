@@ -1,6 +1,7 @@
 package io.github.skewext.disjunction
 
 import io.github.skewext.disjunction.OrJoinReason.Detailed
+import io.github.skewext.join.EstimatedRows
 import io.github.skewext.join.hint.TechniqueHint
 import io.github.skewext.rules.SkewConf
 import io.github.skewext.stable.{DropsRecords, OpaqueSubquery, SafeToDuplicate, StableRows}
@@ -11,7 +12,6 @@ import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern._
 import org.apache.spark.sql.skewext.SparkShims
@@ -113,7 +113,7 @@ object RewriteOrJoins extends Rule[LogicalPlan] {
   }
 
   private def checkGain(join: Join, plan: OrJoinPlan): Either[Detailed, Unit] = {
-    val rows = join.children.map(rowsOf)
+    val rows = join.children.map(EstimatedRows.of)
     val copies = rows.zip(plan.copies).map { case (n, times) => n * times }.sum
     val least = BigInt(conf.getConf(SkewConf.OR_JOIN_MIN_PAIRS))
     Either.cond(
@@ -124,9 +124,6 @@ object RewriteOrJoins extends Rule[LogicalPlan] {
 
   /** A row is copied, and looked up or shuffled, in the time of some 30 pairs. */
   private val RowsOfLeastPairs = 300000
-
-  private def rowsOf(side: LogicalPlan): BigInt = side.stats.rowCount.getOrElse(
-    side.stats.sizeInBytes / EstimationUtils.getSizePerRow(side.output).max(1))
 
   /** Whether sides may be read as often as the plan does, and the condition evaluated part by part. */
   private def checkReads(join: Join, plan: OrJoinPlan): Either[Detailed, Unit] = {

@@ -70,6 +70,12 @@ private[skewext] object Origins {
         Origin(
           Origin.Rewritten,
           s"$join became joins on equal keys; reads of the left side: $left, of the right side: $right")
+      case TechniqueHint.OfRanges(form, number) =>
+        Origin(
+          Origin.Rewritten,
+          s"range join ($form) became a join on equal keys: the numbers of up to $number ranges of " +
+            "values. Each row is in the ranges that it touches; keys with many rows are searched by " +
+            "range")
       case TechniqueHint.Refused(technique, Reason.Detailed(reason, detail)) =>
         refused(technique, reason, detail)
       // The only joins that Spark creates after it has run PlanSkewJoins.

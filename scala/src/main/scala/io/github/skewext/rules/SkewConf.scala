@@ -56,6 +56,17 @@ object SkewConf {
       "concerns.",
     since = "0.4.0")
 
+  val RANGE_JOIN_MIN_PAIRS = buildConf("spark.skewext.rangeJoin.minPairs")
+    .internal()
+    .doc(
+      "Number of pairs of rows, as Spark estimates them, from which a range join without a small " +
+        "side is cut into ranges of values. For that, a subquery reads the ends of both sides once " +
+        "more. Below it, each pair of partitions is joined.")
+    .version("0.4.0")
+    .longConf
+    .checkValue(_ >= 0, "The number of pairs must not be negative.")
+    .createWithDefault(100000000L)
+
   val MULTI_JOIN_SPREAD_NULL_KEYS = switch(
     "spark.skewext.multiJoin.spreadNullKeys.enabled",
     "When true, rows with a null in the key, which match nothing, are spread over all tasks of " +

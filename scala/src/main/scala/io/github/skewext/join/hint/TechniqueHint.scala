@@ -100,6 +100,16 @@ object TechniqueHint {
     override def toString: String = "of a join with OR"
   }
 
+  /**
+   * A join by a range that is cut into ranges of values, whose numbers are its equal keys.
+   *
+   * @param form of the range, for explanations.
+   * @param number of ranges, at most.
+   */
+  case class OfRanges(form: String, number: Int) extends Content {
+    override def toString: String = s"cut into $number ranges"
+  }
+
   /** A join whose requested technique cannot be applied. */
   case class Refused(technique: String, reason: Reason.Detailed[Reason]) extends Content {
     override def toString: String = s"not by $technique"

@@ -11,10 +11,24 @@ import org.apache.spark.sql.types._
  *
  * @param kind how values become keys, whose order is that of the values.
  * @param move null if the value itself is the end.
+ * @param ofNull the key of a null; None if a row with a null matches nothing.
  */
-private[skewext] case class RangeBound(value: Expression, kind: RangeKind, move: Move = null) {
+private[skewext] case class RangeBound(
+    value: Expression,
+    kind: RangeKind,
+    move: Move = null,
+    ofNull: Option[Long] = None) {
 
   def map(f: Expression => Expression): RangeBound = copy(value = f(value))
+
+  /** Whether the value is null where the expression is. */
+  def isNullWith(e: Expression): Boolean = {
+    def isNull(of: Expression): Boolean = of.semanticEquals(e) || (of match {
+      case cast: Cast => isNull(cast.child)
+      case _ => false
+    })
+    isNull(value)
+  }
 }
 
 /**
@@ -24,8 +38,8 @@ private[skewext] case class RangeEnds(lo: RangeBound, hi: RangeBound) {
 
   def map(f: Expression => Expression): RangeEnds = RangeEnds(lo.map(f), hi.map(f))
 
-  /** Whether each interval contains one value only. */
-  def isPoint: Boolean = lo == hi
+  /** Whether each interval contains one value only, or null. */
+  def isPoint: Boolean = lo.copy(ofNull = None) == hi.copy(ofNull = None)
 
   def hasBytes: Boolean = lo.kind == RangeKind.BytesKind || hi.kind == RangeKind.BytesKind
 
@@ -57,10 +71,16 @@ private[skewext] object Move {
 }
 
 /** How a value becomes a key of 64 bits. Keys of values have their order, or are equal. */
-private[skewext] sealed trait RangeKind
+private[skewext] sealed trait RangeKind {
+
+  /** Kinds with one line have keys that can be compared with each other. */
+  def line: RangeKind = this
+}
 
 private[skewext] object RangeKind {
-  case object IntKind extends RangeKind
+  case object IntKind extends RangeKind {
+    override def line: RangeKind = LongKind
+  }
   case object LongKind extends RangeKind
   case object DoubleKind extends RangeKind
   case class DecimalKind(precision: Int, scale: Int) extends RangeKind

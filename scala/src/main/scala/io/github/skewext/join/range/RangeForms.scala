@@ -8,7 +8,8 @@ import org.apache.spark.sql.types._
 /**
  * Recognizes comparisons of a value of one side with a value of the other side:
  *  - `a < b`, `a <= b`, `a > b`, `a >= b`, where `a` and `b` are any expressions over one side;
- *  - `a - b <= c` and `datediff(a, b) <= c` with a constant `c`, and the same with `abs`.
+ *  - `a - b <= c` and `datediff(a, b) <= c` with a constant `c`, and the same with `abs`;
+ *  - each of these or `b IS NULL`, for an interval that is open at one end.
  */
 private[range] final class RangeForms(sides: Seq[AttributeSet]) {
 
@@ -17,6 +18,8 @@ private[range] final class RangeForms(sides: Seq[AttributeSet]) {
     case LessThanOrEqual(a, b) => atMost(a, b)
     case GreaterThan(a, b) => atMost(b, a)
     case GreaterThanOrEqual(a, b) => atMost(b, a)
+    case Or(IsNull(end), comparison) => in(comparison).flatMap(_.open(end))
+    case Or(comparison, IsNull(end)) => in(comparison).flatMap(_.open(end))
     case _ => Nil
   }
 

@@ -35,15 +35,16 @@ private[skewext] final class RangeKeys(ends: RangeEnds) {
   var lo = 0L
   var hi = 0L
 
-  /** Sets the interval of a row. Returns false if an end is null: then the row matches nothing. */
+  /** Sets the interval of a row. Returns false if the row matches nothing, as an end is null. */
   def read(row: InternalRow): Boolean = {
     val found = evaluated(row)
-    val hasEnds = (found eq null) || !found.anyNull()
+    val hasNulls = (found ne null) && found.anyNull()
+    val hasEnds = !hasNulls || (hasKey(found, 0, ends.lo) && hasKey(found, hiAt, ends.hi))
     if (hasEnds) {
       isUnknown = found eq null
       if (!isUnknown) {
         lo = key(found, 0, ends.lo, loPrefix)
-        hi = if (isPoint) lo else key(found, hiAt, ends.hi, hiPrefix)
+        hi = if (isPoint && !hasNulls) lo else key(found, hiAt, ends.hi, hiPrefix)
       }
       if (isUnknown) {
         lo = Long.MinValue
@@ -56,7 +57,7 @@ private[skewext] final class RangeKeys(ends: RangeEnds) {
   /** Shortens the prefixes to those that a row has, too. */
   def shortenPrefixes(row: InternalRow, isFirst: Boolean): Unit = {
     val found = evaluated(row)
-    if ((found ne null) && !found.anyNull()) {
+    if (found ne null) {
       if (ends.lo.kind == BytesKind) loPrefix = common(loPrefix, found.getBinary(0), isFirst)
       if (ends.hi.kind == BytesKind) hiPrefix = common(hiPrefix, found.getBinary(hiAt), isFirst)
     }
@@ -66,7 +67,16 @@ private[skewext] final class RangeKeys(ends: RangeEnds) {
     try values(row)
     catch { case NonFatal(_) => null }
 
+  private def hasKey(row: UnsafeRow, at: Int, end: RangeBound): Boolean =
+    !row.isNullAt(at) || end.ofNull.isDefined
+
   private def key(row: UnsafeRow, at: Int, end: RangeBound, prefix: Array[Byte]): Long =
+    if (row.isNullAt(at)) end.ofNull.get
+    else {
+      keyOfValue(row, at, end, prefix)
+    }
+
+  private def keyOfValue(row: UnsafeRow, at: Int, end: RangeBound, prefix: Array[Byte]): Long =
     end.kind match {
       case IntKind => moved(row.getInt(at), end)
       case LongKind => moved(row.getLong(at), end)
@@ -149,7 +159,9 @@ private[range] object RangeKeys {
 
   private def common(prefix: Array[Byte], bytes: Array[Byte], isFirst: Boolean): Array[Byte] =
     if (isFirst) {
-      bytes
+      if (bytes eq null) NoBytes else bytes
+    } else if (bytes eq null) {
+      prefix
     } else {
       var n = 0
       val most = math.min(prefix.length, bytes.length)

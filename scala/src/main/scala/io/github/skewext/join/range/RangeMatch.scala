@@ -63,4 +63,19 @@ private[skewext] object RangeMatch {
 }
 
 /** A value of side `lowerSide` is at most a value of the other side. */
-private[range] case class AtMost(lowerSide: Int, lower: RangeBound, upper: RangeBound)
+private[range] case class AtMost(lowerSide: Int, lower: RangeBound, upper: RangeBound) {
+
+  /**
+   * The same, or `end` is null. Then a null of that end matches all values of the other side, and a
+   * null of the other side matches such nulls.
+   */
+  def open(end: Expression): Option[AtMost] =
+    if (upper.isNullWith(end)) Some(withNulls(lower = Long.MaxValue, upper = Long.MaxValue))
+    else if (lower.isNullWith(end)) Some(withNulls(lower = Long.MinValue, upper = Long.MinValue))
+    else None
+
+  private def withNulls(lower: Long, upper: Long): AtMost =
+    copy(
+      lower = this.lower.copy(ofNull = Some(lower)),
+      upper = this.upper.copy(ofNull = Some(upper)))
+}

@@ -35,6 +35,7 @@ class KeyedRangeSuite extends RangeJoinTest {
     "a.t BETWEEN b.t - 5 AND b.t + 5 AND a.id % 3 <> b.id % 3",
     "abs(a.t - b.t) <= 4",
     "a.t < b.u AND b.t < a.u",
+    "(b.t IS NULL OR a.t >= b.t) AND (a.t < b.u OR a.t IS NULL)",
     "a.text_s >= b.text_s AND a.text_s < b.text_e AND a.id % 3 <> b.id % 3")
 
   private val cases = for {

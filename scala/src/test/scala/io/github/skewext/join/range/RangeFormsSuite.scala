@@ -27,14 +27,18 @@ class RangeFormsSuite extends RangeJoinTest {
         "b.int_s < a.int_s AND b.int_e >= a.int_s AND a.k <> b.k",
         "NOT (a.ts_s < b.ts_s OR a.ts_s >= b.ts_e)",
         "a.int_s >= b.long_s AND a.int_s < b.long_e",
-        "a.k + b.k > 3 AND b.text_s BETWEEN a.text_s AND a.text_e"))
+        "a.k + b.k > 3 AND b.text_s BETWEEN a.text_s AND a.text_e",
+        "a.int_s >= b.int_s AND (b.int_e IS NULL OR a.int_s < b.int_e)",
+        "a.short_s >= b.short_s AND (a.short_s < b.short_e OR b.short_e IS NULL)",
+        "(b.ts_s IS NULL OR a.ts_s >= b.ts_s) AND NOT (b.ts_e IS NOT NULL AND a.ts_s >= b.ts_e)"))
       assert(form(on) === "point in interval", on)
   }
 
   test("intervals that overlap") {
     for (on <- Seq(
         "a.date_s < b.date_e AND b.date_s < a.date_e",
-        "a.date_e >= b.date_s AND b.date_e >= a.date_s"))
+        "a.date_e >= b.date_s AND b.date_e >= a.date_s",
+        "a.date_s < b.date_e AND (a.date_e IS NULL OR b.date_s < a.date_e)"))
       assert(form(on) === "overlap of intervals", on)
   }
 
@@ -57,7 +61,10 @@ class RangeFormsSuite extends RangeJoinTest {
   }
 
   test("comparisons in one direction are no range") {
-    for (on <- Seq("a.int_s < b.int_s", "a.int_s < b.int_s AND a.int_e <= b.int_e"))
+    for (on <- Seq(
+        "a.int_s < b.int_s",
+        "a.int_s < b.int_s AND a.int_e <= b.int_e",
+        "(b.int_e IS NULL OR a.int_s < b.int_e) AND (a.int_s >= b.int_s OR a.k = b.id)"))
       assert(form(on) === "", on)
   }
 
@@ -65,7 +72,7 @@ class RangeFormsSuite extends RangeJoinTest {
     for (on <- Seq(
         "a.int_s <> b.int_s",
         "a.int_s + b.int_s > 3 AND a.int_s + b.int_s < 5",
-        "(b.int_e IS NULL OR a.int_s < b.int_e) AND (a.int_s >= b.int_s OR a.k = b.id)",
+        "(b.k IS NULL OR a.int_s < b.int_e) AND (coalesce(a.int_s, 3) > b.int_s OR a.int_s IS NULL)",
         "abs(a.wide_s - b.wide_s) <= 1",
         "abs(a.int_s - b.int_s) <= a.k"))
       assert(form(on) === null, on)

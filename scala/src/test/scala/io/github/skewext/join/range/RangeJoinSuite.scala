@@ -1,5 +1,7 @@
 package io.github.skewext.join.range
 
+import io.github.skewext.rules.SkewConf
+
 import org.apache.spark.sql.internal.SQLConf
 
 /** The rows of range joins with a broadcast side, in all dimensions that decide about them. */
@@ -20,11 +22,15 @@ class RangeJoinSuite extends RangeJoinTest {
     "a.T_s BETWEEN b.T_s AND b.T_e AND a.k <> b.k",
     "b.T_s > a.T_s AND b.T_e <= a.T_e",
     "a.T_s < b.T_e AND b.T_s < a.T_e",
-    "a.T_s <= b.T_e AND b.T_s <= a.T_e AND (a.k < b.k OR b.id % 2 = 0)")
+    "a.T_s <= b.T_e AND b.T_s <= a.T_e AND (a.k < b.k OR b.id % 2 = 0)",
+    "a.T_s >= b.T_s AND (b.T_e IS NULL OR a.T_s < b.T_e)",
+    "(b.T_s IS NULL OR a.T_s >= b.T_s) AND (a.T_s <= b.T_e OR b.T_e IS NULL)",
+    "(a.T_s IS NULL OR a.T_s < b.T_e) AND (b.T_s <= a.T_e OR a.T_e IS NULL)")
 
   private val ofNumbers = Seq(
     "abs(a.T_s - b.T_s) <= CAST(2 AS TYPE)",
     "a.T_s - b.T_s BETWEEN CAST(-1 AS TYPE) AND CAST(3 AS TYPE)",
+    "abs(a.T_s - b.T_s) <= CAST(2 AS TYPE) OR b.T_s IS NULL",
     "a.T_s BETWEEN b.T_s - CAST(2 AS TYPE) AND b.T_s + CAST(2 AS TYPE)")
 
   private val others = Seq(
@@ -45,7 +51,7 @@ class RangeJoinSuite extends RangeJoinTest {
   private val cases = for {
     (name, form) <- conditions
     joinType <- joinTypes
-    hint <- Seq("", "/*+ BROADCAST(a) */", "/*+ BROADCAST(b) */", "no broadcast")
+    hint <- Seq("", "/*+ BROADCAST(a) */", "/*+ BROADCAST(b) */", "no broadcast", "cut")
     adaptive <- Seq("true", "false")
     isCompiled <- Seq(true, false)
     ansi <- Seq("true", "false")
@@ -61,9 +67,10 @@ class RangeJoinSuite extends RangeJoinTest {
             compiled ++ Seq(
               SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> adaptive,
               SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key ->
-                (if (hint == "no broadcast") "-1" else "10MB"),
+                (if (hint == "no broadcast" || hint == "cut") "-1" else "10MB"),
+              SkewConf.RANGE_JOIN_MIN_PAIRS.key -> (if (hint == "cut") "0" else "100000000"),
               SQLConf.ANSI_ENABLED.key -> ansi): _*) {
-            checkRange(query(joinType, on, hint.replace("no broadcast", "")))
+            checkRange(query(joinType, on, if (hint.startsWith("/*")) hint else ""))
           }
         }
     }

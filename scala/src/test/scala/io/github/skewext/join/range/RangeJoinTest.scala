@@ -3,9 +3,12 @@ package io.github.skewext.join.range
 import scala.collection.JavaConverters._
 
 import io.github.skewext.MultiJoinTest
+import io.github.skewext.join.hint.TechniqueHint
+import io.github.skewext.join.probe.BuildProbeJoinExec
 import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.SparkConf
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.{DataFrame, Row}
 
 /** Tables with the ends of intervals in each type, and the comparison with Spark's joins. */
@@ -65,12 +68,23 @@ trait RangeJoinTest extends MultiJoinTest {
   protected def products(df: DataFrame): Seq[RangeProductExec] =
     collectWithSubqueries(df.queryExecution.executedPlan) { case join: RangeProductExec => join }
 
+  /** The joins that are cut into ranges of values. */
+  protected def cuts(df: DataFrame): Seq[BuildProbeJoinExec] =
+    collectWithSubqueries(df.queryExecution.executedPlan) {
+      case join: BuildProbeJoinExec if join.logicalLink.exists(isCut) => join
+    }
+
+  private def isCut(plan: LogicalPlan): Boolean = TechniqueHint.of(plan).exists {
+    case _: TechniqueHint.OfRanges => true
+    case _ => false
+  }
+
   /** Checks that the operator runs, and that its rows are those of the plan without it. */
   protected def checkRange(query: String): Seq[Row] = {
     val df = spark.sql(query)
     val rows = df.collect().toSeq
     assert(
-      ranges(df).nonEmpty || products(df).nonEmpty,
+      ranges(df).nonEmpty || products(df).nonEmpty || cuts(df).nonEmpty,
       s"not planned as our operator: ${df.queryExecution.executedPlan}")
     assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
     rows
