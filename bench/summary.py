@@ -53,7 +53,7 @@ ROWS_OF_A_KEY = {
 }
 #: Blocks of groups of queries.
 TURNS = {
-    "tpch.py, joins": ("tpch-sf2.json", "joins"),
+    "tpch.py, joins": ("tpch-sf2-no-broadcast.json", "joins"),
     "tpch.py": ("tpch-sf2.json", "queries"),
     "tpch.py, cliffs": ("tpch-sf2.json", "cliffs"),
     "tpcds.py": ("tpcds-sf1.json", "queries"),
@@ -343,8 +343,11 @@ def _overheads(result: Json, base: str) -> Iterator[list[str]]:
     names = {
         "skew-on / without": "extension on, against off",
         "skew-on / skew-off": "`spark.skewext.skew.enabled` true, against false",
+        "skew-all / skew-on": "`outputSkew.mode` all, against `multiJoin`",
     }
     for pair, figures in result["overhead"].items():
+        if pair not in names:
+            continue
         other = pair.split(" / ")[1]
         rounds = [
             sum(one) for one in zip(*(p["variants"][other]["seconds"] for p in result["points"]))

@@ -47,7 +47,8 @@ class Point:
     few: bool = False
     #: Whether one map task writes the shuffle of the first table.
     one_mapper: bool = False
-    #: Who splits a skewed partition: "ours", "spark", "nobody"; None: this is not checked.
+    #: Who splits a skewed partition: "ours"; "spark", which means that we do, too; "nobody". None:
+    #: this is not checked.
     split: str | None = None
     #: One of `queries.QUERIES`, in place of a join of the tables.
     query: str | None = None

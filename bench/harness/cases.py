@@ -162,7 +162,7 @@ SKEW = (
             Point(name, kind="star", tables=5, share=0.1, coalesce=True, query=name)
             for name in QUERIES
         ),
-        ("without", "skew-off", "skew-on"),
+        ("without", "skew-off", "skew-on", "skew-all"),
         repeats=5,
     ),
 )

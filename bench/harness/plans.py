@@ -18,7 +18,7 @@ _ANY, _SOME = range(100), range(1, 100)
 _CHAINS = {
     "sortmerge": "SortMergeJoin",
     "bushy-sortmerge": "SortMergeJoin",
-    "split": "SortMergeJoin",
+    "split": "BuildProbeJoin",
     "shufflehash": "ShuffledHashJoin",
     "bushy-shufflehash": "ShuffledHashJoin",
     "comet-sortmerge": "CometSortMergeJoin",
@@ -111,10 +111,10 @@ def _chain_plan(variant: Variant, point: Point, filters: int) -> Expected:
 
 def _split_plan(variant: Variant, point: Point, plan: Expected) -> Expected | None:
     """The plan, and who splits its joins."""
-    if variant.family == "ours" and point.split != "spark":
+    if variant.family == "ours":
         if point.split is None:
             return None
-        if point.split == "ours":
+        if point.split != "nobody":
             # One join of all inputs, which reads the shuffles that were there.
             return {
                 "Exchange": 0 if point.bucketed else point.tables,
@@ -127,10 +127,9 @@ def _split_plan(variant: Variant, point: Point, plan: Expected) -> Expected | No
 def _technique_plan(technique: str, point: Point) -> Expected:
     # "both" has no key with more rows than a partition: there are no keys to salt.
     if technique == "adaptive" or (technique == "salted" and point.kind == "both"):
-        if point.split == "ours":
+        if point.split != "nobody":
             return {"Exchange": 2, "OursSplit": 1, "SparkSplit": 0}
-        spark = int(point.split == "spark")
-        return {"SortMergeJoin": 1, "Exchange": 2, "OursSplit": 0, "SparkSplit": spark}
+        return {"BuildProbeJoin": 1, "Exchange": 2, "OursSplit": 0, "SparkSplit": 0}
     return _TECHNIQUES[technique]
 
 

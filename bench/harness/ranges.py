@@ -43,6 +43,8 @@ _QUERIES = (
     ("point-short", "1 M points, 100,000 short intervals", _POINT, ("points", "short"), False),
     ("point-mixed", "1 M points, 100,000 mixed intervals", _POINT, ("points", "mixed"), False),
     ("point-zipf", "1 M points, 100,000 intervals, Zipf", _POINT, ("points", "zipf"), False),
+    # Neither side is small enough to broadcast.
+    ("point-large", "2 M points, 1 M intervals", _POINT, ("points_2m", "short_1m"), False),
     (
         "overlap-small",
         "20,000 intervals, 20,000 intervals",
@@ -108,9 +110,11 @@ def _tables(scale: float) -> dict[str, str]:
     return {
         "points": points(_POINTS),
         "points_small": points(_POINTS / 5),
+        "points_2m": points(_POINTS * 2),
         "few": intervals(10 / scale, 21),
         "thousand": intervals(1000 / scale, 31),
         "short": intervals(_INTERVALS, 41),
+        "short_1m": intervals(_INTERVALS * 10, 41),
         "short_small": intervals(_INTERVALS / 5, 41),
         "other_small": intervals(_INTERVALS / 5, 51),
         "mixed": intervals(_INTERVALS, 61, length=mixed),

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import date
+from itertools import combinations
 from math import ceil, sqrt
 from pathlib import Path
 from statistics import median
@@ -81,12 +82,11 @@ def percent(found: Json | None) -> str:
 
 def result(case: Case, points: list[Json], about_run: Json) -> Json:
     """The content of a result file."""
-    *others, last = case.variants
     overheads = {
-        f"{last} / {other}": {
-            figure: overhead(points, last, other, figure) for figure in ("seconds", "cpu_seconds")
+        f"{over} / {under}": {
+            figure: overhead(points, over, under, figure) for figure in ("seconds", "cpu_seconds")
         }
-        for other in others
+        for under, over in combinations(case.variants, 2)
     }
     return {
         "case": case.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Callable, Iterable
 from datetime import date
@@ -56,7 +57,7 @@ def parse(name: str, about: str | None, scale: float, arguments: list[str]) -> a
     add("--heap", default=f"{heap}g", help="heap of a session, in GB (%(default)s)")
     add("--timeout", type=float, default=1800, help="seconds until a run is given up (1800)")
     add("--cache", type=Path, default=BENCH.parent / ".cache" / "bench", help="for the tables")
-    add("--keep", action="store_true", help="write to bench/results, if all queries have run")
+    add("--keep", action="store_true", help="write groups of which all queries have run to bench/results")
     options = parser.parse_args(arguments)
     options.cache = options.cache.resolve()
     options.data = (
@@ -90,22 +91,22 @@ def benchmark(name: str, options: argparse.Namespace, make: Callable[[], Groups]
             group: [q for q in questions if _is_in(q.name, options.queries)]
             for group, questions in groups.items()
         }
-        return _run(name, options, chosen, complete=not options.queries)
+        whole = [group for group, questions in groups.items() if chosen[group] == questions]
+        return _run(name, options, chosen, whole)
 
 
 def _is_in(name: str, patterns: Iterable[str]) -> bool:
     return not patterns or any(fnmatch(name, pattern) for pattern in patterns)
 
 
-def _run(name: str, options: argparse.Namespace, groups: Groups, complete: bool) -> int:
+def _run(name: str, options: argparse.Namespace, groups: Groups, whole: list[str]) -> int:
     ways = _ways(options)
     jar = _comet(options.cache) if any(way.session == "comet" for way in ways) else ""
     ways = [way for way in ways if way.session != "comet" or jar]
     conf = dict(setting.split("=", 1) for setting in options.conf)
     spec = SessionSpec(options.cache, options.cores, options.heap, conf, jar)
     suffix = "-no-broadcast" if options.no_broadcast else ""
-    kept = BENCH / "results" if options.keep and complete else options.cache / "results"
-    path = kept / f"{name}-sf{options.scale:g}{suffix}.json"
+    path: Path = options.cache / "results" / f"{name}-sf{options.scale:g}{suffix}.json"
     found: dict[str, Any] = {"groups": {}}
     with Pool(spec, options.timeout) as pool:
         turns = Turns(pool, ways, options.rounds, warm_up=not options.no_warm_up)
@@ -120,6 +121,8 @@ def _run(name: str, options: argparse.Namespace, groups: Groups, complete: bool)
         if measured:
             print(f"\n{name}, scale factor {options.scale:g}, {group}\n{describe(measured)}")
     progress(f"written to {path}")
+    if options.keep:
+        _keep(path.name, found, whole)
     return int(any(each["problems"] for each in _all(found)))
 
 
@@ -143,6 +146,14 @@ def _about(pool: Pool, ways: list[Way], options: argparse.Namespace) -> dict[str
     }
     about = {"date": date.today().isoformat(), "machine": facts.machine(), "versions": versions}
     return {**about, "settings": settings}
+
+
+def _keep(name: str, found: dict[str, Any], whole: list[str]) -> None:
+    """Put the groups whose queries have all run into `bench/results`, beside those of other runs."""
+    path = BENCH / "results" / name
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    measured = {group: found["groups"][group] for group in whole}
+    _write(path, {**found, "groups": {**known.get("groups", {}), **measured}})
 
 
 def _all(found: dict[str, Any]) -> list[dict[str, Any]]:

@@ -160,6 +160,7 @@ VARIANTS = {
         Variant("whole", "ours unsplit", _ours, {SKEW: "false"}),
         Variant("without", "without", _query, _OFF),
         Variant("skew-off", "skew-off", _query, {SKEW: "false"}),
+        Variant("skew-all", "skew-all", _query, {OUTPUT_SKEW: "all"}),
         Variant("skew-on", "skew-on", _query),
         *(Variant(name, TECHNIQUE, _technique(name)) for name in TECHNIQUES),
         Variant("asof-pairs", "stock", as_of.by_pairs, _OFF),
