@@ -54,6 +54,7 @@ ROWS_OF_A_KEY = {
 #: Blocks of groups of queries.
 TURNS = {
     "tpch.py, joins": ("tpch-sf2-no-broadcast.json", "joins"),
+    "tpch.py, beside Comet": ("tpch-sf2-no-broadcast-comet.json", "joins"),
     "tpch.py": ("tpch-sf2.json", "queries"),
     "tpch.py, cliffs": ("tpch-sf2.json", "cliffs"),
     "tpcds.py": ("tpcds-sf1.json", "queries"),

@@ -106,6 +106,8 @@ def _run(name: str, options: argparse.Namespace, groups: Groups, whole: list[str
     conf = dict(setting.split("=", 1) for setting in options.conf)
     spec = SessionSpec(options.cache, options.cores, options.heap, conf, jar)
     suffix = "-no-broadcast" if options.no_broadcast else ""
+    if any(way.session == "comet" for way in ways):
+        suffix += "-comet"
     path: Path = options.cache / "results" / f"{name}-sf{options.scale:g}{suffix}.json"
     found: dict[str, Any] = {"groups": {}}
     with Pool(spec, options.timeout) as pool:

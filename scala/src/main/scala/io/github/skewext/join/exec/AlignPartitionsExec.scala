@@ -72,23 +72,22 @@ case class AlignPartitionsExec(
     if (present.size != rows.getNumPartitions || !present.forall(values.toSet)) {
       throw new IllegalStateException(
         s"The partitions of ${child.simpleStringWithNodeId()} are not those that the join was " +
-          s"planned for (${rows.getNumPartitions} for ${present.size}). spark.sql.sources.v2.bucketing.enabled=false shuffles its rows.")
+          s"planned for (${rows.getNumPartitions}, not ${present.size}). " +
+          "spark.sql.sources.v2.bucketing.enabled=false shuffles its rows.")
     }
     // From Spark 4.2 on, files of one value may be several partitions.
     val partitionsOf =
       present.zipWithIndex.groupBy(_._1).map { case (value, all) => value -> all.map(_._2) }
     val ofValues = values.map(partitionsOf.getOrElse(_, Nil))
-    val from =
-      if (specs.isEmpty) ofValues
-      else
-        specs.map {
-          case PartialReducerPartitionSpec(value, start, end, _) =>
-            ofValues(value).slice(start, end)
-          case CoalescedPartitionSpec(start, end, _) => ofValues.slice(start, end).flatten
-          case other => throw new IllegalStateException(s"No read of a partition value: $other")
-        }
+    val from = if (specs.isEmpty) ofValues else specs.map(readIn(ofValues, _))
     // Spark's method makes no RDD without partitions.
     if (from.isEmpty) rows else rows.coalesce(from.size, shuffle = false, Some(Arranged(from)))
+  }
+
+  private def readIn(ofValues: Seq[Seq[Int]], spec: ShufflePartitionSpec): Seq[Int] = spec match {
+    case PartialReducerPartitionSpec(value, start, end, _) => ofValues(value).slice(start, end)
+    case CoalescedPartitionSpec(start, end, _) => ofValues.slice(start, end).flatten
+    case other => throw new IllegalStateException(s"Partition values are not read as $other.")
   }
 
   override def simpleString(maxFields: Int): String = {

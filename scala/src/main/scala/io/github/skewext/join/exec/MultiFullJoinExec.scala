@@ -48,13 +48,8 @@ case class MultiFullJoinExec(
     if (storagePartitioned) {
       // One that the first input has. Spark plans no query adaptively in which nothing is required,
       // and only adaptive queries are split.
-      children.indices.map {
-        case 0 =>
-          children
-            .collectFirst { case aligned: AlignPartitionsExec =>
-              ClusteredDistribution(aligned.columns)
-            }
-            .getOrElse(UnspecifiedDistribution)
+      children.zipWithIndex.map {
+        case (aligned: AlignPartitionsExec, 0) => ClusteredDistribution(aligned.columns)
         case _ => UnspecifiedDistribution
       }
     } else {

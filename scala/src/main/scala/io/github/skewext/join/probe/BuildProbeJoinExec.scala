@@ -71,7 +71,7 @@ case class BuildProbeJoinExec(
   private[skewext] def range: Option[RangeMatch] =
     condition
       .filter(_ => conf.getConf(SkewConf.RANGE_JOIN_ENABLED))
-      .flatMap(RangeMatch.of(_, sides.map(_.outputSet)))
+      .flatMap(RangeMatch.besideKeys(_, sides.map(_.outputSet)))
 
   private def joined(makesRows: Boolean): RDD[InternalRow] = {
     val inputs = sides.map(_.execute())

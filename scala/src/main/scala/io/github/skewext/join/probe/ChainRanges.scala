@@ -32,6 +32,10 @@ private[probe] final class ChainRanges(
   private[this] val ofProbe = new RangeKeys(ends(1 - build))
   private[this] val memory = new TaskInternals.HeapMemory(context)
 
+  // The index is sorted by lower ends. Intervals without one are sorted by their upper ends, in the
+  // reverse order of all values.
+  private[this] val isReverse = ends(build).isWithoutLower
+
   /** The index of each long chain by its first record; null if there is no memory for it. */
   private[this] val indexes = mutable.LongMap.empty[Chain]
 
@@ -39,6 +43,7 @@ private[probe] final class ChainRanges(
   private[this] var chain: Chain = _
   private[this] var next = 0
   private[this] var until = 0
+  private[this] var least = 0L
 
   /** The number of chains that have an index. */
   var numIndexed = 0L
@@ -64,14 +69,19 @@ private[probe] final class ChainRanges(
       ofProbe.loPrefix = chain.hiPrefix
       ofProbe.hiPrefix = chain.loPrefix
       next = 0
-      until = if (ofProbe.read(pair)) chain.index.until(ofProbe.hi) else 0
+      if (ofProbe.read(pair)) {
+        until = chain.index.until(if (isReverse) ~ofProbe.lo else ofProbe.hi)
+        least = if (isReverse) ~ofProbe.hi else ofProbe.lo
+      } else {
+        until = 0
+      }
     }
     chain != null
   }
 
   /** The next candidate, or 0. */
   def nextRecord(): Long = {
-    val found = chain.index.next(next, until, ofProbe.lo)
+    val found = chain.index.next(next, until, least)
     next = found + 1
     if (found < until) chain.records(found) else 0L
   }
@@ -106,8 +116,8 @@ private[probe] final class ChainRanges(
     var n = 0
     foreachRow(first) { record =>
       if (ofBuild.read(pair)) {
-        los(n) = ofBuild.lo
-        his(n) = ofBuild.hi
+        los(n) = if (isReverse) ~ofBuild.hi else ofBuild.lo
+        his(n) = if (isReverse) ~ofBuild.lo else ofBuild.hi
         records(n) = record
         n += 1
       }

@@ -2,7 +2,7 @@ package io.github.skewext.join.range
 
 import java.math.{BigDecimal => JavaDecimal}
 
-import org.apache.spark.sql.catalyst.expressions.{Cast, Expression}
+import org.apache.spark.sql.catalyst.expressions.{Cast, Expression, Literal}
 import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.types._
 
@@ -31,6 +31,13 @@ private[skewext] case class RangeBound(
   }
 }
 
+private[skewext] object RangeBound {
+
+  /** The end of an interval without a lower end, and of one without an upper end. */
+  val Lowest: RangeBound = RangeBound(Literal(Long.MinValue), RangeKind.LongKind)
+  val Highest: RangeBound = RangeBound(Literal(Long.MaxValue), RangeKind.LongKind)
+}
+
 /**
  * The ends of the interval of a row, which contains both. Of a point, they are the same.
  */
@@ -40,6 +47,8 @@ private[skewext] case class RangeEnds(lo: RangeBound, hi: RangeBound) {
 
   /** Whether each interval contains one value only, or null. */
   def isPoint: Boolean = lo.copy(ofNull = None) == hi.copy(ofNull = None)
+
+  def isWithoutLower: Boolean = lo == RangeBound.Lowest
 
   def hasBytes: Boolean = lo.kind == RangeKind.BytesKind || hi.kind == RangeKind.BytesKind
 

@@ -23,7 +23,8 @@ private[skewext] case class RangeMatch(left: RangeEnds, right: RangeEnds) {
 
   /** The form of the range, for explanations. */
   def form: String =
-    if (left.isOfOneColumn && right.isOfOneColumn) "band"
+    if (sides.exists(_.isWithoutLower)) "comparison"
+    else if (left.isOfOneColumn && right.isOfOneColumn) "band"
     else if (left.isPoint || right.isPoint) "point in interval"
     else "overlap of intervals"
 }
@@ -41,6 +42,17 @@ private[skewext] object RangeMatch {
         yield RangeMatch(RangeEnds(a.lower, b.upper), RangeEnds(b.lower, a.upper))
     if (all.isEmpty) None else Some(all.minBy(rank))
   }
+
+  /**
+   * The same for a condition beside equal keys. There, a comparison in one direction is worth a search,
+   * too: intervals without a lower end and without an upper end.
+   */
+  def besideKeys(condition: Expression, sides: Seq[AttributeSet]): Option[RangeMatch] =
+    of(condition, sides).orElse(comparisons(condition, sides).headOption.map { found =>
+      val above = RangeEnds(found.lower, RangeBound.Highest)
+      val below = RangeEnds(RangeBound.Lowest, found.upper)
+      if (found.lowerSide == 0) RangeMatch(above, below) else RangeMatch(below, above)
+    })
 
   /** Whether the condition compares the sides in one direction only. */
   def isOneSided(condition: Expression, left: LogicalPlan, right: LogicalPlan): Boolean =

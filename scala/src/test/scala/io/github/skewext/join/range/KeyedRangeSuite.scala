@@ -35,6 +35,10 @@ class KeyedRangeSuite extends RangeJoinTest {
     "a.t BETWEEN b.t - 5 AND b.t + 5 AND a.id % 3 <> b.id % 3",
     "abs(a.t - b.t) <= 4",
     "a.t < b.u AND b.t < a.u",
+    "a.t < b.t AND a.id % 30 = b.id % 30",
+    "a.t >= b.u AND a.id % 30 = b.id % 30",
+    "(a.t > b.t OR b.t IS NULL) AND a.id % 30 = b.id % 30",
+    "a.text_s < b.text_s AND a.id % 30 = b.id % 30",
     "(b.t IS NULL OR a.t >= b.t) AND (a.t < b.u OR a.t IS NULL)",
     "a.text_s >= b.text_s AND a.text_s < b.text_e AND a.id % 3 <> b.id % 3")
 
@@ -84,6 +88,13 @@ class KeyedRangeSuite extends RangeJoinTest {
         assert(!Skewext.explain(df).contains("searched by range"))
       }
     }
+  }
+
+  test("a comparison in one direction tests only rows on one side of the value") {
+    val df = spark.sql(joined("INNER", "a.t < b.t", "x", "y"))
+    df.collect()
+    assert(probes(df).map(_.metrics("numIndexed").value).sum > 0)
+    assert(Skewext.explain(df).contains("keys with many rows are searched by range, comparison ("))
   }
 
   test("the explanation has the form of the range and the number of keys") {
