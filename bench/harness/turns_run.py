@@ -57,7 +57,11 @@ def parse(name: str, about: str | None, scale: float, arguments: list[str]) -> a
     add("--heap", default=f"{heap}g", help="heap of a session, in GB (%(default)s)")
     add("--timeout", type=float, default=1800, help="seconds until a run is given up (1800)")
     add("--cache", type=Path, default=BENCH.parent / ".cache" / "bench", help="for the tables")
-    add("--keep", action="store_true", help="write groups of which all queries have run to bench/results")
+    add(
+        "--keep",
+        action="store_true",
+        help="write groups of which all queries have run to bench/results",
+    )
     options = parser.parse_args(arguments)
     options.cache = options.cache.resolve()
     options.data = (
@@ -151,7 +155,7 @@ def _about(pool: Pool, ways: list[Way], options: argparse.Namespace) -> dict[str
 
 
 def _keep(name: str, found: dict[str, Any], whole: list[str]) -> None:
-    """Put the groups whose queries have all run into `bench/results`, beside those of other runs."""
+    """Put groups whose queries have all run into `bench/results`, beside those of other runs."""
     path = BENCH / "results" / name
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     measured = {group: found["groups"][group] for group in whole}

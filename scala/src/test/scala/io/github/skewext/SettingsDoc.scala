@@ -57,8 +57,7 @@ object SettingsDoc extends GeneratedPage("the settings in SkewConf") {
       "",
       "Generated from `SkewConf.scala` by `make docs`; do not edit.",
       "",
-      "Settings are read per query: `SET spark.skewext.…=…` or `spark.conf.set(…)` at any time.",
-      "[Names of earlier versions](versions.md#old-names-of-settings) still work.")
+      "Settings are read per query: `SET spark.skewext.…=…` or `spark.conf.set(…)` at any time.")
     val sections = groups.flatMap { case (heading, settings) =>
       Seq("", s"## $heading") ++ settings.flatMap { case (key, when) =>
         val e = SettingEntries.all.find(_.key == key).get
