@@ -35,6 +35,7 @@ private[probe] final class ChainRanges(
   // The index is sorted by lower ends. Intervals without one are sorted by their upper ends, in the
   // reverse order of all values.
   private[this] val isReverse = ends(build).isWithoutLower
+  private[this] val isOneSided = ends.exists(_.isWithoutLower)
 
   /** The index of each long chain by its first record; null if there is no memory for it. */
   private[this] val indexes = mutable.LongMap.empty[Chain]
@@ -76,7 +77,7 @@ private[probe] final class ChainRanges(
         until = 0
       }
     }
-    chain != null
+    chain != null && !(isOneSided && until > chain.records.length / MostFound)
   }
 
   /** The next candidate, or 0. */
@@ -146,6 +147,12 @@ private[probe] object ChainRanges {
 
   /** A shorter chain is not worth an index. */
   final val LongChain = 16
+
+  /**
+   * Rows of a chain are read in the order of memory, and candidates in that of their values. So a
+   * comparison in one direction, whose candidates are known to be many, reads the chain.
+   */
+  private final val MostFound = 4
 
   private final val MaxLength = 100 * 1000 * 1000
 
