@@ -233,7 +233,16 @@ class EveryFunctionSuite extends StoredTables with AsOfTest {
     var fail = Set.empty[String]
     withSQLConf(
       (Interpreted :+ Off :+ (SQLConf.NESTED_SCHEMA_PRUNING_ENABLED.key -> "false")): _*) {
-      val columns = texts.zipWithIndex.map { case (text, i) => s"$text AS c$i" }
+      // Spark 4 computes common parts of some functions in a projection below.
+      val (withCommon, alone) = texts.partition { text =>
+        val calls = table.selectExpr(s"${FunctionCalls.of(text, "")} AS c")
+        calls.queryExecution.optimizedPlan.exists(_.output.exists(_.name.startsWith("_common")))
+      }
+      fail = withCommon.filterNot { text =>
+        val calls = table.selectExpr(s"${FunctionCalls.of(text, "")} AS c")
+        Try(calls.queryExecution.toRdd.count()).isSuccess
+      }.toSet
+      val columns = alone.zipWithIndex.map { case (text, i) => s"$text AS c$i" }
       val calls = columns.map(FunctionCalls.of(_, ""))
       val plan = table.selectExpr(calls: _*).queryExecution.optimizedPlan
       val Project(list, relation) = plan.collectFirst { case project: Project => project }.get
@@ -243,14 +252,13 @@ class EveryFunctionSuite extends StoredTables with AsOfTest {
         .toRdd
         .map(_.copy())
         .collect()
-      fail = texts
+      fail ++= alone
         .zip(list)
         .collect {
           case (text, value)
               if !evaluates(bindReference(value: Expression, relation.output), rows) =>
             text
         }
-        .toSet
     }
     fail
   }
