@@ -107,7 +107,8 @@ LINE_SUITES := *SkewExtensionsSuite *KeyTypesSuite *LogicalLinksSuite *Repeatabl
   *RolledLogSuite *BarrierStagesSuite *UnionOfJoinsSuite *ReplanningSuite *OtherSessionsSuite \
   *StoppedSessionSuite *ConcurrentAppendsSuite *AsOfJoinSuite *AsOfToleranceSuite *LatestRowsSuite \
   *SparkAsOfJoinSuite *DoctorSuite *LinkageSuite *ScalaApiSuite *ScalaPageSuite *OutputSkewSuite \
-  *TechniqueHintsSuite *OrJoinSuite *CutRangeJoinsSuite *KeyedPartitionsSuite *FailingKeysSuite *CollatedSortColumnsSuite *RowNumbersSuite)
+  *TechniqueHintsSuite *OrJoinSuite *CutRangeJoinsSuite *KeyedPartitionsSuite *FailingKeysSuite \
+  *CollatedSortColumnsSuite *RowNumbersSuite)
 # Where no Scala suites run, Python tests run more of the functions.
 LINE_TESTS := tests/test_joins.py tests/test_asof.py tests/test_plans.py tests/test_other_sessions.py \
   tests/test_sessions.py::test_a_jar_of_another_line tests/smoke_wheel.py \

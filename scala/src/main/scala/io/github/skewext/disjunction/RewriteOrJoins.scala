@@ -1,10 +1,10 @@
 package io.github.skewext.disjunction
 
 import io.github.skewext.disjunction.OrJoinReason.Detailed
-import io.github.skewext.join.EstimatedRows
 import io.github.skewext.join.hint.TechniqueHint
+import io.github.skewext.join.{EstimatedRows, PlanCopies}
 import io.github.skewext.rules.SkewConf
-import io.github.skewext.stable.{DropsRecords, OpaqueSubquery, SafeToDuplicate, StableRows}
+import io.github.skewext.stable.{OpaqueSubquery, SafeToDuplicate, StableRows}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
@@ -127,8 +127,7 @@ object RewriteOrJoins extends Rule[LogicalPlan] {
 
   /** Whether sides may be read as often as the plan does, and the condition evaluated part by part. */
   private def checkReads(join: Join, plan: OrJoinPlan): Either[Detailed, Unit] = {
-    def isFixed(side: LogicalPlan) = side.deterministic &&
-      !side.exists(_.isInstanceOf[CollectMetrics]) && !DropsRecords(side) &&
+    def isFixed(side: LogicalPlan) = side.deterministic && PlanCopies.isPossible(side) &&
       StableRows.areIn(SparkSession.active, side)
     val unstable = join.children.zip(Seq("left", "right")).zip(plan.reads).collectFirst {
       case ((side, name), reads) if reads > 1 && !isFixed(side) =>

@@ -1,6 +1,6 @@
 package io.github.skewext.join
 
-import io.github.skewext.stable.OpaqueSubquery
+import io.github.skewext.stable.{DropsRecords, OpaqueSubquery}
 
 import org.apache.spark.sql.catalyst.analysis.DeduplicateRelations
 import org.apache.spark.sql.catalyst.expressions._
@@ -10,6 +10,10 @@ import org.apache.spark.sql.execution.columnar.InMemoryRelation
 
 /** Copies of the sides of a join, and unions, for plans that read a side several times. */
 private[skewext] object PlanCopies {
+
+  /** Whether a copy has the rows of the plan, if these are stable, and nothing else is observed. */
+  def isPossible(plan: LogicalPlan): Boolean =
+    !plan.exists(_.isInstanceOf[CollectMetrics]) && !DropsRecords(plan)
 
   /**
    * A copy of a plan with other attributes, for a plan that contains it twice.

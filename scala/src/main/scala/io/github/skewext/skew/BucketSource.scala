@@ -2,7 +2,7 @@ package io.github.skewext.skew
 
 import io.github.skewext.bucket.files.{BucketFiles, SlicedBucketsExec}
 
-import org.apache.spark.sql.execution.{CoalescedPartitionSpec, FileSourceScanExec, ShufflePartitionSpec, SparkPlan}
+import org.apache.spark.sql.execution.{FileSourceScanExec, ShufflePartitionSpec, SparkPlan}
 
 /**
  * The buckets of a table as a source that a join can read in slices. A file of the bucket, or a row
@@ -12,28 +12,12 @@ import org.apache.spark.sql.execution.{CoalescedPartitionSpec, FileSourceScanExe
  *             scan.
  */
 private[skewext] case class BucketSource(node: SparkPlan, files: BucketFiles, sliceable: Boolean)
-    extends PartitionSource {
-
-  override def ranges: Seq[CoalescedPartitionSpec] =
-    bytes.indices.map(p => CoalescedPartitionSpec(p, p + 1))
+    extends FilesSource {
 
   override def bytes: IndexedSeq[Long] = files.bytes
 
   override def blocks(partition: Int): Seq[MapBlocks] =
     files.ranges(partition).zipWithIndex.map { case (range, i) => MapBlocks(i, i + 1, range.bytes) }
-
-  /**
-   * False, because every task that shares a row group would decode it, which is most of the work.
-   */
-  override def canBeShared: Boolean = false
-
-  override def dropCost: Double = SkewPlanner.FileStreamCost
-
-  override def sketch: Option[KeySketch] = None
-
-  override def bytesInMemory: Double = 0
-
-  override def rowBytes: Double = 0
 
   override def reading(specs: Seq[ShufflePartitionSpec]): SparkPlan =
     SlicedBucketsExec(specs, files.known, node)

@@ -60,6 +60,26 @@ private[skewext] trait PartitionSource {
   def below(node: SparkPlan): PartitionSource
 }
 
+/** A source that reads files: a partition has some of them, or parts of some. */
+private[skewext] trait FilesSource extends PartitionSource {
+
+  override def ranges: Seq[CoalescedPartitionSpec] =
+    bytes.indices.map(p => CoalescedPartitionSpec(p, p + 1))
+
+  /**
+   * False, because every task that shares a row group would decode it, which is most of the work.
+   */
+  override def canBeShared: Boolean = false
+
+  override def dropCost: Double = SkewPlanner.FileStreamCost
+
+  override def sketch: Option[KeySketch] = None
+
+  override def bytesInMemory: Double = 0
+
+  override def rowBytes: Double = 0
+}
+
 /** @param node the stage, or the node that reads it. */
 private[skewext] case class ShuffleSource(
     node: SparkPlan,

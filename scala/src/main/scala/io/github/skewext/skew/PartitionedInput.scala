@@ -137,9 +137,7 @@ object PartitionedInput {
           inStorage(StorageSource.of(aligned, sliceable), buckets)
         case scan: BatchScanExec => inStorage(StorageSource.of(scan, sliceable), buckets)
         case MadeOf(parts) =>
-          // Every task of a split partition computes the rows again. It must get the same rows, and
-          // a MERGE of Delta must not count them again.
-          if (StableRows.areMadeBy(node) && !countsRows(node)) {
+          if (mayRunAgain(node)) {
             val found = parts.map(part => find(part.child, sliceable && part.linear))
             found.collectFirst { case Left(reason) => Left(reason) }.getOrElse {
               found.flatMap(_.toOption.get) match {
@@ -164,8 +162,12 @@ object PartitionedInput {
     if (isOn) source.map(Seq(_)).toRight(SkewReason.InputNotPartitioned)
     else Left(SkewReason.BucketsOff)
 
-  private[skew] def countsRows(node: SparkPlan): Boolean =
-    node.expressions.exists(_.exists(StableRows.isCounterOfDelta))
+  /**
+   * Every task of a split partition computes the rows again. It must get the same rows, and a MERGE
+   * of Delta must not count them again.
+   */
+  private[skew] def mayRunAgain(node: SparkPlan): Boolean = StableRows.areMadeBy(node) &&
+    !node.expressions.exists(_.exists(StableRows.isCounterOfDelta))
 
   /** The number of partitions of a source, and the ranges in which they are read. */
   def readAs(source: PartitionSource): (Int, Seq[(Int, Int)]) =

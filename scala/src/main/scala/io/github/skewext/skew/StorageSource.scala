@@ -2,12 +2,12 @@ package io.github.skewext.skew
 
 import io.github.skewext.join.exec.AlignPartitionsExec
 import io.github.skewext.rules.LogicalLinks
-import io.github.skewext.stable.{MadeOf, StableRows}
+import io.github.skewext.stable.MadeOf
 
 import org.apache.spark.sql.connector.read.SupportsReportStatistics
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
-import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ShufflePartitionSpec, SparkPlan}
-import org.apache.spark.sql.skewext.PartitionValues
+import org.apache.spark.sql.execution.{ShufflePartitionSpec, SparkPlan}
+import org.apache.spark.sql.skewext.{KeyedPartitions, PartitionValues}
 
 /**
  * The partitions that a table has in its storage as a source that a join can read in slices. A
@@ -24,26 +24,12 @@ private[skewext] case class StorageSource(
     splits: IndexedSeq[Int],
     splitBytes: Long,
     sliceable: Boolean)
-    extends PartitionSource {
-
-  override def ranges: Seq[CoalescedPartitionSpec] =
-    splits.indices.map(p => CoalescedPartitionSpec(p, p + 1))
+    extends FilesSource {
 
   override def bytes: IndexedSeq[Long] = splits.map(_ * splitBytes)
 
   override def blocks(partition: Int): Seq[MapBlocks] =
     (0 until splits(partition)).map(i => MapBlocks(i, i + 1, splitBytes))
-
-  /** As for [[BucketSource]]. */
-  override def canBeShared: Boolean = false
-
-  override def dropCost: Double = SkewPlanner.FileStreamCost
-
-  override def sketch: Option[KeySketch] = None
-
-  override def bytesInMemory: Double = 0
-
-  override def rowBytes: Double = 0
 
   override def reading(specs: Seq[ShufflePartitionSpec]): SparkPlan =
     aligned.reading(specs, sliceable)
@@ -75,8 +61,8 @@ private[skewext] object StorageSource {
       scan: BatchScanExec,
       sliceable: Boolean): Option[StorageSource] = for {
     bytes <- bytesOf(scan)
-    bySplit <- PartitionValues.bySplit(aligned.child)
-    found = PartitionValues.ofSplits(bySplit, aligned.types)
+    bySplit <- KeyedPartitions.bySplit(aligned.child)
+    found = KeyedPartitions.ofSplits(bySplit, aligned.types)
     if found.nonEmpty && found.size == scan.inputPartitions.size
     if found.forall(aligned.values.toSet)
   } yield {
@@ -88,7 +74,7 @@ private[skewext] object StorageSource {
   /** The scan, and whether a part of its rows yields a part of the node's rows. */
   private def scanOf(node: SparkPlan): Option[(BatchScanExec, Boolean)] = node match {
     case scan: BatchScanExec => Some((scan, true))
-    case MadeOf(Seq(part)) if StableRows.areMadeBy(node) && !PartitionedInput.countsRows(node) =>
+    case MadeOf(Seq(part)) if PartitionedInput.mayRunAgain(node) =>
       scanOf(part.child).map { case (scan, linear) => (scan, linear && part.linear) }
     case _ => None
   }

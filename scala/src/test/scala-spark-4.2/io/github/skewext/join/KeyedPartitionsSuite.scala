@@ -2,9 +2,6 @@ package io.github.skewext.join
 
 import java.util.Collections
 
-import io.github.skewext.MultiJoinTest
-import io.github.skewext.join.exec.AlignPartitionsExec
-
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.connector.catalog.functions.UnboundBucketFunction
@@ -19,12 +16,10 @@ import org.apache.spark.sql.types.LongType
  * Joins of tables that are partitioned by the key in their storage, in Spark's catalog in memory.
  * From Spark 4.2 on, a scan has a partition for each file, and several may have one value.
  */
-class KeyedPartitionsSuite extends MultiJoinTest {
+class KeyedPartitionsSuite extends StoragePartitionsTest {
 
-  override protected def sparkConf: SparkConf = super.sparkConf
-    .set("spark.sql.catalog.mem", classOf[InMemoryCatalog].getName)
-    .set(SQLConf.V2_BUCKETING_ENABLED.key, "true")
-    .set(SQLConf.V2_BUCKETING_PUSH_PART_VALUES_ENABLED.key, "true")
+  override protected def sparkConf: SparkConf =
+    super.sparkConf.set("spark.sql.catalog.mem", classOf[InMemoryCatalog].getName)
 
   private lazy val catalog = {
     val found = spark.sessionState.catalogManager.catalog("mem").asInstanceOf[InMemoryCatalog]
@@ -62,9 +57,6 @@ class KeyedPartitionsSuite extends MultiJoinTest {
 
   private lazy val byKey = tables("key", Expressions.identity("k"))
   private lazy val byBucket = tables("bucket", Expressions.bucket(4, "k"))
-
-  private def aligned(df: DataFrame): Seq[AlignPartitionsExec] =
-    collectWithSubqueries(df.queryExecution.executedPlan) { case a: AlignPartitionsExec => a }
 
   private def checkAligned(df: DataFrame): Unit = {
     checkJoin(df)
@@ -136,10 +128,7 @@ class KeyedPartitionsSuite extends MultiJoinTest {
       Seq(byKey.head.where("v_key_a in (5, 30)"), byKey(1)),
       Seq("k"),
       roles = Seq("required", "optional"))
-    withSQLConf(
-      SQLConf.DYNAMIC_PARTITION_PRUNING_REUSE_BROADCAST_ONLY.key -> "false",
-      SQLConf.DYNAMIC_PARTITION_PRUNING_FALLBACK_FILTER_RATIO.key -> "100",
-      SQLConf.DYNAMIC_PARTITION_PRUNING_USE_STATS.key -> "false") {
+    withSQLConf(PrunesAtRuntime: _*) {
       val filtered = again(df)
       checkJoin(filtered)
       assert(aligned(filtered).size === 2, filtered.queryExecution.executedPlan)

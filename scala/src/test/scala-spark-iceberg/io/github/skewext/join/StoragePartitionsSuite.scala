@@ -6,19 +6,13 @@ import io.github.skewext.merge.MergeTest
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.rules.{Guard, SkewConf}
 
-import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
 
 /** Joins of Iceberg tables that are partitioned by the key in their storage. */
-class StoragePartitionsSuite extends MergeTest {
-
-  override protected def sparkConf: SparkConf = super.sparkConf
-    .set("spark.sql.iceberg.planning.preserve-data-grouping", "true")
-    .set(SQLConf.V2_BUCKETING_ENABLED.key, "true")
-    .set(SQLConf.V2_BUCKETING_PUSH_PART_VALUES_ENABLED.key, "true")
+class StoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
 
   /** @param key of the number of a row */
   private case class Transform(name: String, by: String, key: String, isKnown: Boolean = true) {
@@ -66,9 +60,6 @@ class StoragePartitionsSuite extends MergeTest {
     df.collect()
     exchanges(df).size
   }
-
-  private def aligned(df: DataFrame): Seq[AlignPartitionsExec] =
-    collectWithSubqueries(df.queryExecution.executedPlan) { case a: AlignPartitionsExec => a }
 
   (Bucket +: some(1, Seq(Identity, Days, Truncate))).foreach { by =>
     test(s"full outer joins of tables by $by") {
@@ -198,10 +189,7 @@ class StoragePartitionsSuite extends MergeTest {
       Seq(both.head.where("v_s in (3, 10)"), both(1)),
       Seq("k"),
       roles = Seq("required", "optional"))
-    withSQLConf(
-      SQLConf.DYNAMIC_PARTITION_PRUNING_REUSE_BROADCAST_ONLY.key -> "false",
-      SQLConf.DYNAMIC_PARTITION_PRUNING_FALLBACK_FILTER_RATIO.key -> "100",
-      SQLConf.DYNAMIC_PARTITION_PRUNING_USE_STATS.key -> "false") {
+    withSQLConf(PrunesAtRuntime: _*) {
       val filtered = again(df)
       checkJoin(filtered)
       assert(aligned(filtered).size === 2, filtered.queryExecution.executedPlan)

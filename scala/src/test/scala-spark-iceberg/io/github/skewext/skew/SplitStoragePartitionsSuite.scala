@@ -1,22 +1,17 @@
 package io.github.skewext.skew
 
+import io.github.skewext.join.StoragePartitionsTest
 import io.github.skewext.join.exec.{AlignPartitionsExec, MultiFullJoinExec}
 import io.github.skewext.merge.MergeTest
 import io.github.skewext.rules.SkewConf
 import io.github.skewext.skew.exec.SplitJoinExec
 
-import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
 
 /** Joins of Iceberg tables without a shuffle, in which one partition value has many files. */
-class SplitStoragePartitionsSuite extends MergeTest {
-
-  override protected def sparkConf: SparkConf = super.sparkConf
-    .set("spark.sql.iceberg.planning.preserve-data-grouping", "true")
-    .set(SQLConf.V2_BUCKETING_ENABLED.key, "true")
-    .set(SQLConf.V2_BUCKETING_PUSH_PART_VALUES_ENABLED.key, "true")
+class SplitStoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
 
   /** Keys 0 to 5 and null have two files each, and keys of `hot` as many more as it says. */
   private def create(name: String, by: String, hot: Map[String, Int]): DataFrame = {
@@ -137,10 +132,7 @@ class SplitStoragePartitionsSuite extends MergeTest {
       Seq(byKey(2).where("v_kc in (3, 10)"), byKey.head),
       Seq("k"),
       roles = Seq("required", "optional"))
-    withSQLConf(
-      SQLConf.DYNAMIC_PARTITION_PRUNING_REUSE_BROADCAST_ONLY.key -> "false",
-      SQLConf.DYNAMIC_PARTITION_PRUNING_FALLBACK_FILTER_RATIO.key -> "100",
-      SQLConf.DYNAMIC_PARTITION_PRUNING_USE_STATS.key -> "false")(checkUnsplit(again(df)))
+    withSQLConf(PrunesAtRuntime: _*)(checkUnsplit(again(df)))
   }
 
   test("files that are not those of the plan fail the query") {

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.catalyst.util.InternalRowComparableWrapper
 import org.apache.spark.sql.execution._
-import org.apache.spark.sql.skewext.PartitionValues
+import org.apache.spark.sql.skewext.{KeyedPartitions, PartitionValues}
 import org.apache.spark.sql.types.{DataType, IntegerType}
 
 /**
@@ -58,13 +58,13 @@ case class AlignPartitionsExec(
    * @param sliceable whether the rows below may be computed split by split.
    */
   def reading(specs: Seq[ShufflePartitionSpec], sliceable: Boolean): AlignPartitionsExec = {
-    val sliced = if (sliceable) PartitionValues.bySplit(child) else None
+    val sliced = if (sliceable) KeyedPartitions.bySplit(child) else None
     copy(specs = specs, child = sliced.getOrElse(child), bySplit = sliced.isDefined)
   }
 
   override protected def doExecute(): RDD[InternalRow] = {
     val present =
-      if (bySplit) PartitionValues.ofSplits(child, types)
+      if (bySplit) KeyedPartitions.ofSplits(child, types)
       else PartitionValues.of(child).map(_.values).getOrElse(Nil)
     val rows = child.execute()
     // If a runtime filter removed a value, the scan has an empty partition for it. With any other

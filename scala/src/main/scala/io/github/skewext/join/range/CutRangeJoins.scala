@@ -3,7 +3,7 @@ package io.github.skewext.join.range
 import io.github.skewext.join.hint.TechniqueHint
 import io.github.skewext.join.{EstimatedRows, NewIds, PlanCopies}
 import io.github.skewext.rules.SkewConf
-import io.github.skewext.stable.{DropsRecords, JoinHints}
+import io.github.skewext.stable.JoinHints
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.CollectSet
@@ -81,9 +81,7 @@ object CutRangeJoins extends Rule[LogicalPlan] {
     def mayBeBroadcast(side: LogicalPlan) =
       side.stats.sizeInBytes <= conf.autoBroadcastJoinThreshold
     // A sample reads a side once more.
-    def mayBeRead(side: LogicalPlan) =
-      !side.exists(_.isInstanceOf[CollectMetrics]) && !DropsRecords(side)
-    !join.children.exists(mayBeBroadcast) && join.children.forall(mayBeRead) &&
+    !join.children.exists(mayBeBroadcast) && join.children.forall(PlanCopies.isPossible) &&
     join.children.map(EstimatedRows.of).product >= conf.getConf(SkewConf.RANGE_JOIN_MIN_PAIRS)
   }
 

@@ -71,10 +71,7 @@ private[skewext] final class RangeKeys(ends: RangeEnds) {
     !row.isNullAt(at) || end.ofNull.isDefined
 
   private def key(row: UnsafeRow, at: Int, end: RangeBound, prefix: Array[Byte]): Long =
-    if (row.isNullAt(at)) end.ofNull.get
-    else {
-      keyOfValue(row, at, end, prefix)
-    }
+    if (row.isNullAt(at)) end.ofNull.get else keyOfValue(row, at, end, prefix)
 
   private def keyOfValue(row: UnsafeRow, at: Int, end: RangeBound, prefix: Array[Byte]): Long =
     end.kind match {

@@ -1,30 +1,23 @@
 package org.apache.spark.sql.skewext
 
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, RowOrdering}
-import org.apache.spark.sql.catalyst.plans.physical.{KeyGroupedPartitioning, Partitioning, PartitioningCollection}
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.plans.physical.{KeyGroupedPartitioning, Partitioning}
 import org.apache.spark.sql.catalyst.util.InternalRowComparableWrapper
 import org.apache.spark.sql.connector.read.HasPartitionKey
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.types.DataType
 
-/**
- * The expressions by which a table is partitioned in its storage, and its partition values in the
- * order of the rows' partitions. Spark 4.2 has another class for them.
- */
-case class PartitionValues(by: Seq[Expression], values: Seq[InternalRowComparableWrapper]) {
+/** Spark's partitioning by the values of a table's storage. Spark 4.2 has another class for it. */
+object KeyedPartitions {
 
-  /** An order that depends only on the values. */
-  def sorted: Seq[InternalRowComparableWrapper] = values.sorted(
-    RowOrdering
-      .createNaturalAscendingOrdering(by.map(_.dataType))
-      .on((value: InternalRowComparableWrapper) => value.row))
-}
+  /** The expressions by which rows are partitioned. */
+  def unapply(partitioning: Partitioning): Option[Seq[Expression]] = partitioning match {
+    case p: KeyGroupedPartitioning => Some(p.expressions)
+    case _ => None
+  }
 
-object PartitionValues {
-
-  /** The partitions that a plan reports, if no node above the scan has changed them. */
-  def of(plan: SparkPlan): Option[PartitionValues] = plan.outputPartitioning match {
+  def values(partitioning: Partitioning): Option[PartitionValues] = partitioning match {
     // Several files of one value may be reported as several partitions. The running scan has one
     // for them.
     case p: KeyGroupedPartitioning =>
@@ -58,11 +51,4 @@ object PartitionValues {
       // Of a join by some of the partition columns, Spark cuts the values down to these.
       if split.partitionKey().numFields == types.size
     } yield new InternalRowComparableWrapper(split.partitionKey(), types)
-
-  /** The columns of the partition values that a partitioning has, be it one of several. */
-  def columns(partitioning: Partitioning): Option[Seq[Attribute]] = partitioning match {
-    case p: KeyGroupedPartitioning => Some(p.expressions.flatMap(_.references).distinct)
-    case PartitioningCollection(all) => all.flatMap(columns).headOption
-    case _ => None
-  }
 }
