@@ -1,11 +1,12 @@
 package io.github.skewext
 
 import io.github.skewext.explain.{ExplanationText, JoinOutlines}
-import io.github.skewext.rules.{Guard, SparkLine}
+import io.github.skewext.platform.{Guard, SparkLine}
+import org.apache.spark.sql.skewext.SqlInternals
+
 
 import org.apache.spark.sql.ExtendedExplainGenerator
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * Adds the joins that skewext changed or left alone, with the reasons, to Spark's own EXPLAIN and

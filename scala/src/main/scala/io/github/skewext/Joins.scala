@@ -4,12 +4,13 @@ import java.util.{List => JList}
 
 import scala.collection.JavaConverters._
 
-import io.github.skewext.asof.{AsOfJoinBuilder, AsOfTable, LatestRowsBuilder}
+import io.github.skewext.asof.{AsOfJoinBuilder, AsOfTable}
 import io.github.skewext.explain.{Explainer, Explanation}
-import io.github.skewext.join.hint.{HotKey, TechniqueOptions}
 import io.github.skewext.join.{InputRole, MultiFullJoinBuilder}
-import io.github.skewext.rules.SparkLine
+import io.github.skewext.latest.LatestRowsBuilder
+import io.github.skewext.platform.SparkLine
 import io.github.skewext.technique.SkewJoinBuilder
+import io.github.skewext.technique.hint.{HotKey, TechniqueOptions}
 
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan

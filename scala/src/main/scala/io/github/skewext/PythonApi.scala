@@ -9,7 +9,7 @@ import io.github.skewext.Joins.listed
 import io.github.skewext.bucket.{BucketedWriter, WrittenBuckets}
 import io.github.skewext.explain.report.{JoinStages, QueryReport, SkewReport}
 import io.github.skewext.explain.{Doctor, ExplanationJson}
-import io.github.skewext.rules.{LoadedExtension, SkewConf, SparkLine}
+import io.github.skewext.platform.{LoadedExtension, SkewConf, SparkLine}
 import io.github.skewext.technique.SkewTechniques
 
 import org.apache.spark.sql.skewext.{EventLog, SqlInternals}

@@ -2,20 +2,23 @@ package io.github.skewext
 
 import java.util.{Collections, WeakHashMap}
 
-import io.github.skewext.asof.{BoundAsOfTimes, DropGroupLimits, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteRowNumbers, RewriteSparkAsOfJoins, SelectAsOfColumns}
+import io.github.skewext.asof.{BoundAsOfTimes, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteSparkAsOfJoins, SelectAsOfColumns}
 import io.github.skewext.bucket.{BucketedScanRules, MergeSortedFiles, PruneBuckets, PruneBucketsByKeys, ShuffleWrongBuckets}
 import io.github.skewext.disjunction.RewriteOrJoins
 import io.github.skewext.function.{KeepCommonTables, TableFunctions}
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
 import io.github.skewext.join.probe.{PlanShuffledJoins, SeparateInputs}
 import io.github.skewext.join.range.{CutRangeJoins, DropRangeHints, PlanRangeJoins}
-import io.github.skewext.join.{MultiFullJoinStrategy, PhysicalJoinRules, SpreadNullKeys}
+import io.github.skewext.join.{MultiFullJoinStrategy, PhysicalJoinRules}
+import io.github.skewext.latest.{DropGroupLimits, RewriteRowNumbers}
 import io.github.skewext.merge.{MergeQuery, SpreadSourceNullKeys, UndoReplicatingSplits}
+import io.github.skewext.nullkeys.SpreadNullKeys
+import io.github.skewext.platform.Guard.{linked, linkedStrategy}
+import io.github.skewext.platform.{ExtensionPoints, Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, NonAdaptiveRules, OwnOperators, RestoreBegunBroadcasts, SparkLine}
 import io.github.skewext.rewrite.RewriteJoinChains
-import io.github.skewext.rules.Guard.{linked, linkedStrategy}
-import io.github.skewext.rules.{ExtensionPoints, Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, NonAdaptiveRules, OwnOperators, RestoreBegunBroadcasts, SparkLine}
 import io.github.skewext.shuffle.BulkExchanges
-import io.github.skewext.skew.{ForceSkewedJoins, MarkWrittenJoins, RequiredLayout, SketchJoinKeys, SkewReason, SplitSkewedJoins}
+import io.github.skewext.skew.plan.SkewReason
+import io.github.skewext.skew.split.{ForceSkewedJoins, MarkWrittenJoins, RequiredLayout, SketchJoinKeys, SplitSkewedJoins}
 import io.github.skewext.technique.{CheckBroadcasts, ListFilesOnce, PlanSkewJoins, PushThroughSaltKeys, ResolveSkewJoinHints}
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan

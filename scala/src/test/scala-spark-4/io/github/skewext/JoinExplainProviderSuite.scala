@@ -1,9 +1,11 @@
 package io.github.skewext
 
 import io.github.skewext.join.probe.ProbeReason
+import io.github.skewext.platform.SkewConf
 import io.github.skewext.rewrite.{RewriteJoinChains, RewriteReason}
-import io.github.skewext.rules.SkewConf
 import io.github.skewext.skew.SkewTest
+import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
+
 
 import org.apache.spark.SparkConf
 import org.apache.spark.rdd.RDD
@@ -12,7 +14,6 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.classic.DataFrame
 import org.apache.spark.sql.execution.{ExplainMode, LeafExecNode, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 
 /** Spark's own EXPLAIN has our reasons. */
 class JoinExplainProviderSuite extends SkewTest {

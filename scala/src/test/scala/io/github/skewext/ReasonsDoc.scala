@@ -4,11 +4,12 @@ import io.github.skewext.bucket.{BucketReason, SortedFileMergeReason}
 import io.github.skewext.disjunction.OrJoinReason
 import io.github.skewext.join.probe.ProbeReason
 import io.github.skewext.join.range.RangeReason
+import io.github.skewext.platform.{Reason, Reasons}
 import io.github.skewext.rewrite.RewriteReason
-import io.github.skewext.rules.{Reason, Reasons}
 import io.github.skewext.shuffle.RowShuffleReason
-import io.github.skewext.skew.SkewReason
+import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.technique.TechniqueReason
+
 
 /**
  * Writes the tables of reasons into the documentation, or checks that they are up to date.

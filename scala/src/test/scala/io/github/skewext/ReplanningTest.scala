@@ -1,15 +1,17 @@
 package io.github.skewext
 
 import io.github.skewext.asof.AsOfTest
-import io.github.skewext.asof.exec.{AsOfJoinExec, BroadcastAsOfJoinExec, LatestRowsExec}
+import io.github.skewext.asof.exec.{AsOfJoinExec, BroadcastAsOfJoinExec}
 import io.github.skewext.join.MultiFullJoinStrategy
 import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.join.range.BroadcastRangeJoinExec
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.latest.LatestRowsExec
+import io.github.skewext.platform.SkewConf
 import io.github.skewext.shuffle.{ColumnShuffleOfBatchesExec, ColumnShuffleOfRowsExec, ColumnarFilterProjectExec}
-import io.github.skewext.skew.SkewJoinCostEvaluator
-import io.github.skewext.skew.exec.{KeySketchExec, SplitJoinExec}
+import io.github.skewext.skew.run.{KeySketchExec, SplitJoinExec}
+import io.github.skewext.skew.split.SkewJoinCostEvaluator
 import io.github.skewext.technique.{MarkedBroadcastJoinExec, SaltKeysExec, TechniqueTest}
+
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}

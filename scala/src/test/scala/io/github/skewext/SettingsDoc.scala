@@ -1,8 +1,9 @@
 package io.github.skewext
 
-import io.github.skewext.rules.SkewConf._
-
+import io.github.skewext.platform.SkewConf._
 import org.apache.spark.sql.skewext.SettingEntries
+
+
 
 /**
  * Writes the page of settings, or checks that it is up to date.

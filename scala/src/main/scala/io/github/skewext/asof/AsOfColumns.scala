@@ -1,7 +1,7 @@
 package io.github.skewext.asof
 
-import io.github.skewext.join.KeyTypes
-import io.github.skewext.stable.{ComputedBelow, KeptInPlace, SafeToPush}
+import io.github.skewext.facts.{ComputedBelow, KeptInPlace, SafeToPush}
+import io.github.skewext.inputs.KeyTypes
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan, Project}
@@ -9,7 +9,7 @@ import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 
 /** Resolves the arguments of [[AsOfJoinBuilder]] and [[LatestRowsBuilder]] by Spark's analyzer. */
-private[asof] class AsOfColumns(session: SparkSession) {
+private[skewext] class AsOfColumns(session: SparkSession) {
 
   /**
    * An expression over these columns, with Spark's coercions.
@@ -83,7 +83,7 @@ private[asof] class AsOfColumns(session: SparkSession) {
     resolved(input.output, column, s"$what cannot be ordered by ${column.sql}")
 }
 
-private[asof] object AsOfColumns {
+private[skewext] object AsOfColumns {
 
   def greatest(e: Expression): SortOrder = SortOrder(e, Descending, NullsLast, Nil)
 

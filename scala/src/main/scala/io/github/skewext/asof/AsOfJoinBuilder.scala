@@ -2,7 +2,7 @@ package io.github.skewext.asof
 
 import io.github.skewext.asof.AsOfColumns.fail
 import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
-import io.github.skewext.join.{BatchInputs, HintedInputs, KeyColumn, KeyTypes, NewIds, OutputNames}
+import io.github.skewext.inputs.{BatchInputs, HintedInputs, KeyColumn, KeyTypes, NewIds, OutputNames}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._

@@ -1,6 +1,7 @@
 package io.github.skewext.asof
 
-import io.github.skewext.join.{HintedInputs, RewrittenJoins}
+import io.github.skewext.inputs.HintedInputs
+import io.github.skewext.join.RewrittenJoins
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LocalLimit, LogicalPlan, Project}

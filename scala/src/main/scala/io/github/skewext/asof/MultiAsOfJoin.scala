@@ -1,9 +1,10 @@
 package io.github.skewext.asof
 
 import io.github.skewext.asof.exec.{AsOfJoinExec, BroadcastAsOfJoinExec}
-import io.github.skewext.join.{HintedInputs, PrunedByKeys, RuntimeFilters, UnorderedInputs}
-import io.github.skewext.rules.{HasOperator, SkewConf}
-import io.github.skewext.stable.{ComparedByBytes, KeptInPlace}
+import io.github.skewext.facts.{ComparedByBytes, KeptInPlace}
+import io.github.skewext.inputs.HintedInputs
+import io.github.skewext.join.{PrunedByKeys, RuntimeFilters, UnorderedInputs}
+import io.github.skewext.platform.{HasOperator, SkewConf}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._

@@ -1,6 +1,7 @@
 package io.github.skewext.asof
 
-import io.github.skewext.stable.{ComparedByBytes, KeptInPlace, SafeToDuplicate, SafeToPush}
+import io.github.skewext.facts.{ComparedByBytes, KeptInPlace, SafeToDuplicate, SafeToPush}
+import io.github.skewext.latest.LatestRows
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}

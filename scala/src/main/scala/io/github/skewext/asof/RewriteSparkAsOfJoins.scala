@@ -1,8 +1,9 @@
 package io.github.skewext.asof
 
 import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
-import io.github.skewext.join.{HintedInputs, JoinTypeName, KeyTypes, NewIds, RewrittenJoins}
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.inputs.{HintedInputs, KeyTypes, NewIds}
+import io.github.skewext.join.{JoinTypeName, RewrittenJoins}
+import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.{AsOfJoin, LogicalPlan, Project}

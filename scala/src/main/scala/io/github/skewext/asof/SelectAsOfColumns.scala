@@ -1,7 +1,7 @@
 package io.github.skewext.asof
 
 import io.github.skewext.asof.exec.AsOfJoinExec
-import io.github.skewext.rules.LogicalLinks
+import io.github.skewext.platform.LogicalLinks
 
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.rules.Rule

@@ -1,7 +1,7 @@
 package io.github.skewext.bucket
 
 import io.github.skewext.bucket.files.FileBuckets
-import io.github.skewext.rules.{Reason, TaggedReasons}
+import io.github.skewext.platform.{Reason, TaggedReasons}
 
 import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
 

@@ -1,7 +1,7 @@
 package io.github.skewext.bucket
 
 import io.github.skewext.bucket.files.BucketedScan
-import io.github.skewext.rules.RuleGroup
+import io.github.skewext.platform.RuleGroup
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}

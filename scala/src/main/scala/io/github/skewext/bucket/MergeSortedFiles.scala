@@ -3,9 +3,9 @@ package io.github.skewext.bucket
 import scala.annotation.tailrec
 
 import io.github.skewext.bucket.files.{BucketFiles, MergeSortedFilesExec, SortedFiles, StoredValues}
+import io.github.skewext.facts.MadeOf
 import io.github.skewext.join.exec.MultiFullJoinExec
-import io.github.skewext.rules.{LogicalLinks, SkewConf}
-import io.github.skewext.stable.MadeOf
+import io.github.skewext.platform.{LogicalLinks, SkewConf}
 
 import org.apache.spark.sql.catalyst.expressions.{Ascending, Attribute, SortOrder}
 import org.apache.spark.sql.catalyst.rules.Rule

@@ -2,7 +2,7 @@ package io.github.skewext.bucket
 
 import io.github.skewext.bucket.BucketReason.{Detailed, HashUnknown, NoCondition, NotFixed, TooManyValues}
 import io.github.skewext.bucket.files.StoredValues
-import io.github.skewext.stable.ComparedByBytes
+import io.github.skewext.facts.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning

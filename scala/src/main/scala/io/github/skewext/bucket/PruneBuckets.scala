@@ -1,7 +1,7 @@
 package io.github.skewext.bucket
 
 import io.github.skewext.bucket.files.{BucketFiles, BucketedScan, StoredValues}
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.catalyst.catalog.BucketSpec
 import org.apache.spark.sql.catalyst.rules.Rule

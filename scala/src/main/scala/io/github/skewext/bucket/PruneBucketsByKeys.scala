@@ -1,8 +1,8 @@
 package io.github.skewext.bucket
 
 import io.github.skewext.bucket.files.{BucketedScan, StoredValues}
-import io.github.skewext.rules.SkewConf
-import io.github.skewext.stable.{ComparedByBytes, MadeOf}
+import io.github.skewext.facts.{ComparedByBytes, MadeOf}
+import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.catalyst.catalog.BucketSpec
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}

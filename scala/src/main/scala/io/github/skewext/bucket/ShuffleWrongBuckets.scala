@@ -2,7 +2,7 @@ package io.github.skewext.bucket
 
 import io.github.skewext.bucket.files.{BucketFiles, FileBuckets}
 import io.github.skewext.join.MultiFullJoin
-import io.github.skewext.rules.HasOperator
+import io.github.skewext.platform.HasOperator
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule

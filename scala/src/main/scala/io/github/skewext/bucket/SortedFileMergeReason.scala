@@ -1,6 +1,7 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.rules.{Reason, TaggedReasons}
+import io.github.skewext.platform.{Reason, TaggedReasons}
+
 
 /** Why Spark sorts the rows of a table with sorted buckets, instead of a merge of its files. */
 final class SortedFileMergeReason private (text: String, advice: String)

@@ -2,8 +2,8 @@ package io.github.skewext.disjunction
 
 import scala.collection.mutable
 
-import io.github.skewext.join.NewIds
-import io.github.skewext.stable.SafeToDuplicate
+import io.github.skewext.facts.SafeToDuplicate
+import io.github.skewext.inputs.NewIds
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.Inner

@@ -3,8 +3,8 @@ package io.github.skewext.disjunction
 import scala.collection.mutable
 
 import io.github.skewext.disjunction.OrJoinReason.Detailed
-import io.github.skewext.join.KeyTypes
-import io.github.skewext.stable.SafeToDuplicate
+import io.github.skewext.facts.SafeToDuplicate
+import io.github.skewext.inputs.KeyTypes
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.Join

@@ -1,7 +1,8 @@
 package io.github.skewext.disjunction
 
-import io.github.skewext.join.hint.TechniqueHint
-import io.github.skewext.join.{NewIds, PlanCopies}
+import io.github.skewext.inputs.NewIds
+import io.github.skewext.join.PlanCopies
+import io.github.skewext.technique.hint.TechniqueHint
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans._

@@ -1,6 +1,7 @@
 package io.github.skewext.disjunction
 
-import io.github.skewext.rules.{Reason, TaggedReasons}
+import io.github.skewext.platform.{Reason, TaggedReasons}
+
 
 /** Why a join whose condition is an OR stays Spark's nested loop. The join has it as a tag. */
 final class OrJoinReason private (text: String, advice: String) extends Reason(text, advice)

@@ -1,10 +1,10 @@
 package io.github.skewext.disjunction
 
 import io.github.skewext.disjunction.OrJoinReason.Detailed
-import io.github.skewext.join.hint.TechniqueHint
+import io.github.skewext.facts.{OpaqueSubquery, SafeToDuplicate, StableRows}
 import io.github.skewext.join.{EstimatedRows, PlanCopies}
-import io.github.skewext.rules.SkewConf
-import io.github.skewext.stable.{OpaqueSubquery, SafeToDuplicate, StableRows}
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.technique.hint.TechniqueHint
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}

@@ -1,8 +1,8 @@
 package io.github.skewext.explain
 
-import io.github.skewext.asof.RewriteRowNumbers
 import io.github.skewext.internal.BuildInfo
-import io.github.skewext.rules.{ExtensionPoints, Guard, Linkage, LoadedExtension, SkewConf}
+import io.github.skewext.latest.RewriteRowNumbers
+import io.github.skewext.platform.{ExtensionPoints, Guard, Linkage, LoadedExtension, SkewConf}
 
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.SparkSession

@@ -1,7 +1,8 @@
 package io.github.skewext.explain
 
 import io.github.skewext.asof.MultiAsOfJoin
-import io.github.skewext.asof.exec.{AsOfOperator, BroadcastAsOfJoinExec, LatestRowsExec}
+import io.github.skewext.asof.exec.{AsOfOperator, BroadcastAsOfJoinExec}
+import io.github.skewext.latest.LatestRowsExec
 
 import org.apache.spark.sql.catalyst.expressions.{Cast, Expression}
 import org.apache.spark.sql.execution.SparkPlan

@@ -1,9 +1,9 @@
 package io.github.skewext.explain
 
 import io.github.skewext.join.exec.{MultiFullJoinExec, MultiJoinExec}
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.platform.SkewConf
 import io.github.skewext.shuffle.{ColumnShuffleExchangeExec, RowShuffleReason}
-import io.github.skewext.skew.exec.KeySketchExec
+import io.github.skewext.skew.run.KeySketchExec
 
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.Exchange

@@ -1,10 +1,12 @@
 package io.github.skewext.explain
 
-import io.github.skewext.asof.{LatestRows, MultiAsOfJoin}
+import io.github.skewext.asof.MultiAsOfJoin
 import io.github.skewext.bucket.SortedFileMergeReason
 import io.github.skewext.bucket.files.MergeSortedFilesExec
+import io.github.skewext.inputs.{HintedInputs, NewIds}
+import io.github.skewext.join.MultiFullJoin
 import io.github.skewext.join.exec.{AlignPartitionsExec, MultiJoinExec}
-import io.github.skewext.join.{HintedInputs, MultiFullJoin, NewIds}
+import io.github.skewext.latest.LatestRows
 import io.github.skewext.shuffle.ColumnarFilterProjectExec
 
 import org.apache.spark.sql.catalyst.expressions._

@@ -1,11 +1,11 @@
 package io.github.skewext.explain
 
+import io.github.skewext.facts.{BuiltinShuffledJoin, MadeOf}
 import io.github.skewext.join.exec.MultiJoinExec
-import io.github.skewext.join.{NullKeySpreading, SpreadNullKeys, SpreadNulls}
 import io.github.skewext.merge.SpreadSourceNullKeys
-import io.github.skewext.rules.{ExtensionPoints, LoadedExtension, SkewConf}
-import io.github.skewext.skew.exec.SplitJoinExec
-import io.github.skewext.stable.{BuiltinShuffledJoin, MadeOf}
+import io.github.skewext.nullkeys.{NullKeySpreading, SpreadNullKeys, SpreadNulls}
+import io.github.skewext.platform.{ExtensionPoints, LoadedExtension, SkewConf}
+import io.github.skewext.skew.run.SplitJoinExec
 
 import org.apache.spark.sql.catalyst.plans.physical.{ClusteredDistribution, SinglePartition}
 import org.apache.spark.sql.execution._

@@ -1,7 +1,7 @@
 package io.github.skewext.explain
 
 import io.github.skewext.disjunction.{OrJoinReason, RewriteOrJoins}
-import io.github.skewext.rules.Guard
+import io.github.skewext.platform.Guard
 
 import org.apache.spark.sql.catalyst.plans.logical.Join
 

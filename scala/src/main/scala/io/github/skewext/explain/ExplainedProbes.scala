@@ -1,8 +1,8 @@
 package io.github.skewext.explain
 
 import io.github.skewext.join.probe.{BuildProbeJoinExec, PlanShuffledJoins}
+import io.github.skewext.platform.Reason
 import io.github.skewext.rewrite.RewriteReason
-import io.github.skewext.rules.Reason
 
 import org.apache.spark.sql.catalyst.plans.FullOuter
 import org.apache.spark.sql.catalyst.plans.logical.Join

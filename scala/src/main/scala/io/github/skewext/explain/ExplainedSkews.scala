@@ -1,11 +1,11 @@
 package io.github.skewext.explain
 
+import io.github.skewext.facts.BuiltinShuffledJoin
 import io.github.skewext.join.exec.{MultiJoinExec, SpineJoinExec}
 import io.github.skewext.join.probe.BuildProbeJoinExec
-import io.github.skewext.rules.{LoadedExtension, SkewConf}
-import io.github.skewext.skew.exec.{SplitOperator, SplitReadSpecs}
-import io.github.skewext.skew.{SkewReason, SkewSplits}
-import io.github.skewext.stable.BuiltinShuffledJoin
+import io.github.skewext.platform.{LoadedExtension, SkewConf}
+import io.github.skewext.skew.plan.{SkewReason, SkewSplits}
+import io.github.skewext.skew.run.{SplitOperator, SplitReadSpecs}
 
 import org.apache.spark.sql.execution.{PartialReducerPartitionSpec, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf

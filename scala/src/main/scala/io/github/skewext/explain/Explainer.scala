@@ -3,10 +3,11 @@ package io.github.skewext.explain
 import scala.util.Try
 import scala.util.control.NonFatal
 
-import io.github.skewext.asof.{RewriteRowNumbers, RewriteSparkAsOfJoins}
+import io.github.skewext.asof.RewriteSparkAsOfJoins
 import io.github.skewext.join.range.DropRangeHints
 import io.github.skewext.join.{JoinTypeName, MultiFullJoin}
-import io.github.skewext.rules.{ExtensionPoints, Guard, LoadedExtension, SkewConf, SparkLine}
+import io.github.skewext.latest.RewriteRowNumbers
+import io.github.skewext.platform.{ExtensionPoints, Guard, LoadedExtension, SkewConf, SparkLine}
 
 import org.apache.spark.sql.catalyst.plans.logical.{AsOfJoin, Join, LogicalPlan}
 import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution, SparkPlan}

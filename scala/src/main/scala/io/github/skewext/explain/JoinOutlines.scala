@@ -1,8 +1,8 @@
 package io.github.skewext.explain
 
-import io.github.skewext.join.hint.TechniqueHint
+import io.github.skewext.platform.{LoadedExtension, SkewConf}
 import io.github.skewext.rewrite.RewriteJoinChains
-import io.github.skewext.rules.{LoadedExtension, SkewConf}
+import io.github.skewext.technique.hint.TechniqueHint
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan

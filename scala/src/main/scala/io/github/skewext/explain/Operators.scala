@@ -1,8 +1,9 @@
 package io.github.skewext.explain
 
+import io.github.skewext.inputs.NewIds
 import io.github.skewext.join.InputRole.{Optional, Required}
 import io.github.skewext.join.exec.MultiJoinExec
-import io.github.skewext.join.{InputRole, JoinTypeName, MultiFullJoin, NewIds}
+import io.github.skewext.join.{InputRole, JoinTypeName, MultiFullJoin}
 import io.github.skewext.technique.MarkedBroadcastJoinExec
 
 import org.apache.spark.sql.catalyst.expressions.EqualTo

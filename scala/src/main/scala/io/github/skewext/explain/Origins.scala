@@ -1,10 +1,10 @@
 package io.github.skewext.explain
 
-import io.github.skewext.join.hint.TechniqueHint
 import io.github.skewext.join.optimizer.LowerMultiFullJoin
 import io.github.skewext.join.{MultiFullJoin, RewrittenJoins}
+import io.github.skewext.platform.{Guard, Linkage, LogicalJoinRules, Reason, RuleName, SkewConf}
 import io.github.skewext.rewrite.{RewriteJoinChains, RewriteReason}
-import io.github.skewext.rules.{Guard, Linkage, LogicalJoinRules, Reason, RuleName, SkewConf}
+import io.github.skewext.technique.hint.TechniqueHint
 import io.github.skewext.technique.{PlanSkewJoins, TechniqueReason}
 
 import org.apache.spark.sql.catalyst.plans.LeftExistence

@@ -4,13 +4,14 @@ import java.util.{Collections, IdentityHashMap}
 
 import scala.collection.mutable
 
-import io.github.skewext.asof.{LatestRows, MultiAsOfJoin}
+import io.github.skewext.asof.MultiAsOfJoin
 import io.github.skewext.bucket.files.{BucketedScan, SlicedBucketsExec}
+import io.github.skewext.facts.MadeOf
 import io.github.skewext.join.exec.MultiJoinExec
 import io.github.skewext.join.{BroadcastSmallInputs, MultiFullJoin}
+import io.github.skewext.latest.LatestRows
 import io.github.skewext.shuffle.ColumnarFilterProjectExec
-import io.github.skewext.skew.exec.KeySketchExec
-import io.github.skewext.stable.MadeOf
+import io.github.skewext.skew.run.KeySketchExec
 import io.github.skewext.technique.{MarkedBroadcastJoin, MarkedBroadcastJoinExec}
 
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}

@@ -1,8 +1,9 @@
 package io.github.skewext.explain
 
-import io.github.skewext.join.{MultiFullJoin, NewIds, RewrittenJoins}
+import io.github.skewext.inputs.NewIds
+import io.github.skewext.join.{MultiFullJoin, RewrittenJoins}
+import io.github.skewext.platform.{Guard, SkewConf}
 import io.github.skewext.rewrite.RewriteJoinChains
-import io.github.skewext.rules.{Guard, SkewConf}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan

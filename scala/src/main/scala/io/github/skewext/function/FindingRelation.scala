@@ -1,6 +1,6 @@
 package io.github.skewext.function
 
-import io.github.skewext.rules.{HasOperator, RunsIfDisabled}
+import io.github.skewext.platform.{HasOperator, RunsIfDisabled}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow

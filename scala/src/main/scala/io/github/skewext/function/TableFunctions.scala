@@ -3,12 +3,13 @@ package io.github.skewext.function
 import java.util.Locale
 
 import io.github.skewext.asof.AsOfDirection.Backward
-import io.github.skewext.asof.{AsOfJoinBuilder, AsOfTable, LatestRowsBuilder}
+import io.github.skewext.asof.{AsOfJoinBuilder, AsOfTable}
 import io.github.skewext.explain.report.SkewReport
 import io.github.skewext.internal.BuildInfo
-import io.github.skewext.join.hint.{HotKey, TechniqueOptions}
 import io.github.skewext.join.{InputRole, MultiFullJoinBuilder}
-import io.github.skewext.sketch.KeyPass
+import io.github.skewext.latest.LatestRowsBuilder
+import io.github.skewext.profile.KeyPass
+import io.github.skewext.technique.hint.{HotKey, TechniqueOptions}
 import io.github.skewext.technique.{AutoJoin, SkewJoinBuilder, SkewTechniques}
 
 import org.apache.spark.sql.SparkSession

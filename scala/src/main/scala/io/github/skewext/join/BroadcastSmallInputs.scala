@@ -1,8 +1,8 @@
 package io.github.skewext.join
 
+import io.github.skewext.facts.ComparedByBytes
 import io.github.skewext.join.InputRole.Required
-import io.github.skewext.rules.SkewConf
-import io.github.skewext.stable.ComparedByBytes
+import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._

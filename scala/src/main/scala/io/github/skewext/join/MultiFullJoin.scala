@@ -1,10 +1,11 @@
 package io.github.skewext.join
 
+import io.github.skewext.facts.{ComparedByBytes, ComputedBelow, KeptInPlace, SafeToPush}
+import io.github.skewext.inputs.HintedInputs
 import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.join.optimizer.BroadcastHintedInputs
-import io.github.skewext.rules.{OwnNode, SkewConf}
-import io.github.skewext.stable.{ComparedByBytes, ComputedBelow, KeptInPlace, SafeToPush}
+import io.github.skewext.platform.{OwnNode, SkewConf}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._

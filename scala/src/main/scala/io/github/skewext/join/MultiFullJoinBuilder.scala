@@ -1,5 +1,6 @@
 package io.github.skewext.join
 
+import io.github.skewext.inputs.{BatchInputs, HintedInputs, KeyColumn, KeyType, KeyTypes, NewIds, OutputNames}
 import io.github.skewext.join.InputRole.{Excluded, Required}
 
 import org.apache.spark.sql.SparkSession

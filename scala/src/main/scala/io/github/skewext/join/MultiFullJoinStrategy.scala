@@ -3,7 +3,7 @@ package io.github.skewext.join
 import io.github.skewext.join.InputRole.Optional
 import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.join.optimizer.LowerMultiFullJoin
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}

@@ -1,8 +1,8 @@
 package io.github.skewext.join
 
-import io.github.skewext.rules.RuleGroup
+import io.github.skewext.facts.BuiltinShuffledJoin
+import io.github.skewext.platform.RuleGroup
 import io.github.skewext.shuffle.ReadsBulkRows
-import io.github.skewext.stable.BuiltinShuffledJoin
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan

@@ -1,6 +1,7 @@
 package io.github.skewext.join
 
-import io.github.skewext.stable.{DropsRecords, OpaqueSubquery}
+import io.github.skewext.facts.{DropsRecords, OpaqueSubquery}
+import io.github.skewext.inputs.NewIds
 
 import org.apache.spark.sql.catalyst.analysis.DeduplicateRelations
 import org.apache.spark.sql.catalyst.expressions._

@@ -2,7 +2,7 @@ package io.github.skewext.join
 
 import scala.util.control.NonFatal
 
-import io.github.skewext.stable.ComparedByBytes
+import io.github.skewext.facts.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.skewext.SparkShims

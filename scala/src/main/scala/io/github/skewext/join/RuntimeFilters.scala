@@ -1,6 +1,6 @@
 package io.github.skewext.join
 
-import io.github.skewext.rules.{Guard, SkewConf}
+import io.github.skewext.platform.{Guard, SkewConf}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._

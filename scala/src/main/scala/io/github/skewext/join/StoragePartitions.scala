@@ -1,7 +1,7 @@
 package io.github.skewext.join
 
 import io.github.skewext.join.exec.AlignPartitionsExec
-import io.github.skewext.rules.LogicalLinks
+import io.github.skewext.platform.LogicalLinks
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan

@@ -1,6 +1,6 @@
 package io.github.skewext.join
 
-import io.github.skewext.rules.{Reason, TaggedReasons}
+import io.github.skewext.platform.{Reason, TaggedReasons}
 
 import org.apache.spark.sql.catalyst.trees.TreeNode
 

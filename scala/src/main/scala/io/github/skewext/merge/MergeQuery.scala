@@ -1,6 +1,6 @@
 package io.github.skewext.merge
 
-import io.github.skewext.stable.{BuiltinShuffledJoin, StableRows}
+import io.github.skewext.facts.{BuiltinShuffledJoin, StableRows}
 
 import org.apache.spark.sql.catalyst.util.MetadataColumnHelper
 import org.apache.spark.sql.execution.SparkPlan

@@ -1,8 +1,9 @@
 package io.github.skewext.merge
 
-import io.github.skewext.join.{InputRole, NullKeySpreading, SpreadNullKeys, SpreadNulls}
-import io.github.skewext.rules.{LogicalLinks, SkewConf}
-import io.github.skewext.stable.{BuiltinShuffledJoin, JoinHints}
+import io.github.skewext.facts.{BuiltinShuffledJoin, JoinHints}
+import io.github.skewext.join.InputRole
+import io.github.skewext.nullkeys.{NullKeySpreading, SpreadNullKeys, SpreadNulls}
+import io.github.skewext.platform.{LogicalLinks, SkewConf}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical.{ClusteredDistribution, HashPartitioning}

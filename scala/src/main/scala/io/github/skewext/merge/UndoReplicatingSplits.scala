@@ -1,8 +1,8 @@
 package io.github.skewext.merge
 
+import io.github.skewext.facts.{BuiltinShuffledJoin, JoinHints}
 import io.github.skewext.join.WholeReason
-import io.github.skewext.rules.LogicalLinks
-import io.github.skewext.stable.{BuiltinShuffledJoin, JoinHints}
+import io.github.skewext.platform.LogicalLinks
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.{PartialReducerPartitionSpec, SparkPlan}
  * Reverts splits by Spark's own rule for skewed joins that would change a result. Spark slices the
  * source of a MERGE and joins every slice with the whole target. Then no task finds two source rows
  * that match one target row: see [[JoinHints]]. This rule runs directly after Spark's rule, and
- * [[io.github.skewext.skew.SplitSkewedJoins]] may still slice the target.
+ * [[io.github.skewext.skew.split.SplitSkewedJoins]] may still slice the target.
  *
  * @param because what `explain` says of such a join
  */

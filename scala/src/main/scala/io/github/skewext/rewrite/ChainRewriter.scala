@@ -1,10 +1,10 @@
 package io.github.skewext.rewrite
 
 import io.github.skewext.join.InputRole.Optional
-import io.github.skewext.join.hint.TechniqueHint
 import io.github.skewext.join.{InputRole, JoinTypeName, MultiFullJoin, RewrittenJoins}
+import io.github.skewext.platform.SkewConf
 import io.github.skewext.rewrite.RewriteReason.Detailed
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.technique.hint.TechniqueHint
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero

@@ -1,9 +1,10 @@
 package io.github.skewext.rewrite
 
+import io.github.skewext.facts.ComparedByBytes
+import io.github.skewext.inputs.KeyTypes
+import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.{Optional, Required}
-import io.github.skewext.join.{InputRole, KeyTypes}
 import io.github.skewext.rewrite.RewriteReason.Detailed
-import io.github.skewext.stable.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan

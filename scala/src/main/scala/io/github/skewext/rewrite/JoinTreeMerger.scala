@@ -2,10 +2,11 @@ package io.github.skewext.rewrite
 
 import scala.collection.mutable
 
+import io.github.skewext.facts.ComputedBelow
+import io.github.skewext.inputs.{KeyTypes, NewIds}
+import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.{Excluded, Optional, Required}
-import io.github.skewext.join.{InputRole, KeyTypes, NewIds}
 import io.github.skewext.rewrite.RewriteReason.Detailed
-import io.github.skewext.stable.ComputedBelow
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan

@@ -3,8 +3,9 @@ package io.github.skewext.rewrite
 import scala.collection.concurrent.TrieMap
 import scala.collection.mutable
 
-import io.github.skewext.join.{KeyTypes, MultiFullJoin, NewIds}
-import io.github.skewext.stable.ComparedByBytes
+import io.github.skewext.facts.ComparedByBytes
+import io.github.skewext.inputs.{KeyTypes, NewIds}
+import io.github.skewext.join.MultiFullJoin
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}

@@ -1,7 +1,7 @@
 package io.github.skewext.rewrite
 
 import io.github.skewext.join.RewrittenJoins
-import io.github.skewext.rules.{Reason, TaggedReasons}
+import io.github.skewext.platform.{Reason, TaggedReasons}
 
 import org.apache.spark.sql.catalyst.trees.TreeNode
 

@@ -2,7 +2,7 @@ package io.github.skewext.shuffle
 
 import java.time.ZoneId
 
-import io.github.skewext.stable.EvaluatedInTurn
+import io.github.skewext.facts.EvaluatedInTurn
 
 import org.apache.spark.QueryContext
 import org.apache.spark.sql.catalyst.InternalRow

@@ -2,8 +2,8 @@ package io.github.skewext.shuffle
 
 import scala.util.Try
 
-import io.github.skewext.rules.SkewConf
-import io.github.skewext.stable.{KeepsStableRows, StableRows}
+import io.github.skewext.facts.{KeepsStableRows, StableRows}
+import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan

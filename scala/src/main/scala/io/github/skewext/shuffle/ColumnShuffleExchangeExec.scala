@@ -2,7 +2,7 @@ package io.github.skewext.shuffle
 
 import java.nio.ByteOrder
 
-import io.github.skewext.rules.LogicalLinks
+import io.github.skewext.platform.LogicalLinks
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow

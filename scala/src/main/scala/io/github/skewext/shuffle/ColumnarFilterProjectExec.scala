@@ -1,7 +1,7 @@
 package io.github.skewext.shuffle
 
-import io.github.skewext.rules.LogicalLinks
-import io.github.skewext.stable.{KeepsStableRows, MadeOf, PartitionwiseOperator}
+import io.github.skewext.facts.{KeepsStableRows, MadeOf, PartitionwiseOperator}
+import io.github.skewext.platform.LogicalLinks
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow

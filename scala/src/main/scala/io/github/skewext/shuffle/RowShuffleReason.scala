@@ -1,6 +1,7 @@
 package io.github.skewext.shuffle
 
-import io.github.skewext.rules.{Reason, TaggedReasons}
+import io.github.skewext.platform.{Reason, TaggedReasons}
+
 
 /** Why an exchange below a join of skewext writes rows, instead of columns. */
 final class RowShuffleReason private (text: String, advice: String) extends Reason(text, advice)

@@ -1,9 +1,9 @@
 package io.github.skewext.technique
 
-import io.github.skewext.join.hint.{HotKey, TechniqueOptions}
-import io.github.skewext.rules.{Guard, SkewConf}
-import io.github.skewext.sketch.FrequentKeys
+import io.github.skewext.platform.{Guard, SkewConf}
+import io.github.skewext.profile.FrequentKeys
 import io.github.skewext.technique.TechniqueReason.Detailed
+import io.github.skewext.technique.hint.{HotKey, TechniqueOptions}
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical._

@@ -1,7 +1,7 @@
 package io.github.skewext.technique
 
-import io.github.skewext.join.hint.TechniqueHint
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.technique.hint.TechniqueHint
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan

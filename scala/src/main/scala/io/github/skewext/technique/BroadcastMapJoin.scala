@@ -1,8 +1,9 @@
 package io.github.skewext.technique
 
-import io.github.skewext.join.hint.TechniqueHint
-import io.github.skewext.join.{NewIds, PlanCopies}
-import io.github.skewext.stable.KeptInPlace
+import io.github.skewext.facts.KeptInPlace
+import io.github.skewext.inputs.NewIds
+import io.github.skewext.join.PlanCopies
+import io.github.skewext.technique.hint.TechniqueHint
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}

@@ -1,6 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft

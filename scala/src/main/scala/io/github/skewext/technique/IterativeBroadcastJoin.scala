@@ -1,7 +1,7 @@
 package io.github.skewext.technique
 
+import io.github.skewext.facts.KeptInPlace
 import io.github.skewext.join.PlanCopies
-import io.github.skewext.stable.KeptInPlace
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}

@@ -1,7 +1,7 @@
 package io.github.skewext.technique
 
-import io.github.skewext.join.hint.TechniqueHint
-import io.github.skewext.rules.RunsIfDisabled
+import io.github.skewext.platform.RunsIfDisabled
+import io.github.skewext.technique.hint.TechniqueHint
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.catalyst.expressions.{And, Attribute, BoundReference, Expression, Literal, Predicate}

@@ -1,8 +1,8 @@
 package io.github.skewext.technique
 
 import io.github.skewext.join.MultiJoinOutput
-import io.github.skewext.join.hint.{PlannedByTechnique, TechniqueHint}
-import io.github.skewext.rules.{CanonicalOnce, HasOperator}
+import io.github.skewext.platform.{CanonicalOnce, HasOperator}
+import io.github.skewext.technique.hint.{PlannedByTechnique, TechniqueHint}
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}

@@ -1,8 +1,8 @@
 package io.github.skewext.technique
 
+import io.github.skewext.facts.KeepsStableRows
 import io.github.skewext.join.MarkedRows
-import io.github.skewext.rules.CanonicalOnce
-import io.github.skewext.stable.KeepsStableRows
+import io.github.skewext.platform.CanonicalOnce
 
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD

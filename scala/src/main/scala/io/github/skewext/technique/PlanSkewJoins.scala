@@ -1,7 +1,7 @@
 package io.github.skewext.technique
 
-import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
-import io.github.skewext.rules.Guard
+import io.github.skewext.platform.Guard
+import io.github.skewext.technique.hint.{TechniqueHint, TechniqueOptions}
 
 import org.apache.spark.sql.catalyst.optimizer.{EliminateOuterJoin, PushDownPredicates}
 import org.apache.spark.sql.catalyst.plans.logical.{CTERelationDef, Join, LogicalPlan, RebalancePartitions, RepartitionOperation}

@@ -1,6 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.stable.ComparedByBytes
+import io.github.skewext.facts.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}

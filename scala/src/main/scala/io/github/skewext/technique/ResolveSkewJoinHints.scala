@@ -4,8 +4,8 @@ import java.util.Locale
 
 import scala.collection.mutable
 
-import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
-import io.github.skewext.rules.RunsIfDisabled
+import io.github.skewext.platform.RunsIfDisabled
+import io.github.skewext.technique.hint.{TechniqueHint, TechniqueOptions}
 
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedRelation}

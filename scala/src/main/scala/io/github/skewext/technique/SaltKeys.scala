@@ -1,6 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.rules.HasOperator
+import io.github.skewext.platform.HasOperator
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.BuildSide

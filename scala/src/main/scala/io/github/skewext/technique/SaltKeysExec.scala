@@ -1,6 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.stable.{ComparedByBytes, KeepsStableRows, StableRows}
+import io.github.skewext.facts.{ComparedByBytes, KeepsStableRows, StableRows}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow

@@ -2,7 +2,7 @@ package io.github.skewext.technique
 
 import java.util.HashMap
 
-import io.github.skewext.join.exec.KeyFilter
+import io.github.skewext.rows.KeyFilter
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.BuildSide

@@ -1,8 +1,8 @@
 package io.github.skewext.technique
 
-import io.github.skewext.join.hint.{HotKey, TechniqueOptions}
-import io.github.skewext.sketch.FrequentKeys
-import io.github.skewext.stable.KeptInPlace
+import io.github.skewext.facts.KeptInPlace
+import io.github.skewext.profile.FrequentKeys
+import io.github.skewext.technique.hint.{HotKey, TechniqueOptions}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}

@@ -1,6 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.join.exec.grouping.UnsafeInputs
+import io.github.skewext.rows.UnsafeInputs
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._

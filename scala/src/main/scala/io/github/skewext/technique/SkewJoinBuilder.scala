@@ -1,7 +1,7 @@
 package io.github.skewext.technique
 
-import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
-import io.github.skewext.rules.{LoadedExtension, SkewConf}
+import io.github.skewext.platform.{LoadedExtension, SkewConf}
+import io.github.skewext.technique.hint.{TechniqueHint, TechniqueOptions}
 
 import org.apache.spark.sql.catalyst.expressions.Alias
 import org.apache.spark.sql.catalyst.optimizer.EliminateResolvedHint

@@ -1,6 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.join.hint.TechniqueOptions
+import io.github.skewext.technique.hint.TechniqueOptions
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 

@@ -1,9 +1,10 @@
 package io.github.skewext.technique
 
-import io.github.skewext.join.hint.{TechniqueHint, TechniqueOptions}
-import io.github.skewext.join.{InputRole, JoinTypeName, KeyTypes, PlanCopies}
-import io.github.skewext.rules.LoadedExtension
-import io.github.skewext.stable.{DropsRecords, JoinHints, StableRows}
+import io.github.skewext.facts.{DropsRecords, JoinHints, StableRows}
+import io.github.skewext.inputs.KeyTypes
+import io.github.skewext.join.{InputRole, JoinTypeName, PlanCopies}
+import io.github.skewext.platform.LoadedExtension
+import io.github.skewext.technique.hint.{TechniqueHint, TechniqueOptions}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}

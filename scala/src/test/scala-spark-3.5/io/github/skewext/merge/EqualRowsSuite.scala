@@ -1,12 +1,13 @@
 package io.github.skewext.merge
 
-import io.delta.sql.DeltaSparkSessionExtension
 import io.github.skewext.SkewExtensions
 import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.{Optional, Present, Required}
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.CompressedSkewTest
-import io.github.skewext.skew.exec.{KeySketchExec, SplitJoinExec}
+import io.github.skewext.skew.run.{KeySketchExec, SplitJoinExec}
+
+import io.delta.sql.DeltaSparkSessionExtension
 import org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
 
 import org.apache.spark.sql.Column

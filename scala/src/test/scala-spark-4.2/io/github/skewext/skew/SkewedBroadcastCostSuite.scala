@@ -1,5 +1,7 @@
 package io.github.skewext.skew
 
+import io.github.skewext.skew.split.SkewJoinCostEvaluator
+
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.internal.SQLConf
 

@@ -1,10 +1,13 @@
 package io.github.skewext.join
 
+import io.github.skewext.PythonApi
+import io.github.skewext.inputs.KeyType
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.skew.SkewTest
+import io.github.skewext.skew.plan.SkewReason
+
 import scala.collection.JavaConverters._
 
-import io.github.skewext.PythonApi
-import io.github.skewext.rules.SkewConf
-import io.github.skewext.skew.{SkewReason, SkewTest}
 
 import org.apache.spark.sql.functions.{col, lit, when}
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}

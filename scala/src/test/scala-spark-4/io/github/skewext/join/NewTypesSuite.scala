@@ -1,8 +1,9 @@
 package io.github.skewext.join
 
 import io.github.skewext.MultiJoinTest
-import io.github.skewext.rules.SkewConf
-import io.github.skewext.stable.ComparedByBytes
+import io.github.skewext.facts.ComparedByBytes
+import io.github.skewext.platform.SkewConf
+
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}

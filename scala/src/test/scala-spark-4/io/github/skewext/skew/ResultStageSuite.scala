@@ -1,9 +1,10 @@
 package io.github.skewext.skew
 
 import io.github.skewext.explain.Explainer
+import org.apache.spark.sql.skewext.SqlInternals
+
 
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, ResultQueryStageExec}
-import org.apache.spark.sql.skewext.SqlInternals
 
 /** The last stage of an adaptive plan is a node of its own, and whatever looks for joins looks into it. */
 class ResultStageSuite extends SkewTest {

@@ -3,8 +3,9 @@ package io.github.skewext.join
 import io.github.skewext.explain.{Explainer, Origin}
 import io.github.skewext.join.exec.{AlignPartitionsExec, MultiFullJoinExec}
 import io.github.skewext.merge.MergeTest
+import io.github.skewext.platform.{Guard, SkewConf}
 import io.github.skewext.rewrite.RewriteReason
-import io.github.skewext.rules.{Guard, SkewConf}
+
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.Join

@@ -1,10 +1,11 @@
 package io.github.skewext.merge
 
-import io.github.skewext.join.SpreadNulls
-import io.github.skewext.rules.SkewConf
-import io.github.skewext.skew.exec.SplitJoinExec
-import io.github.skewext.skew.{SkewReason, SkewSettings}
-import io.github.skewext.stable.BuiltinShuffledJoin
+import io.github.skewext.facts.BuiltinShuffledJoin
+import io.github.skewext.nullkeys.SpreadNulls
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.skew.plan.{SkewReason, SkewSettings}
+import io.github.skewext.skew.run.SplitJoinExec
+
 
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.SparkPlan

@@ -1,7 +1,8 @@
 package io.github.skewext.merge
 
 import io.github.skewext.explain.ExplainedSkew
-import io.github.skewext.skew.SkewReason
+import io.github.skewext.skew.plan.SkewReason
+
 
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.functions._

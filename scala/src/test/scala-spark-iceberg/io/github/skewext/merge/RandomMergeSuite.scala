@@ -1,9 +1,10 @@
 package io.github.skewext.merge
 
+import io.github.skewext.RandomSeed
+import io.github.skewext.platform.SkewConf
+
 import scala.collection.JavaConverters._
 
-import io.github.skewext.RandomSeed
-import io.github.skewext.rules.SkewConf
 import org.apache.iceberg.catalog.TableIdentifier
 import org.apache.iceberg.spark.Spark3Util
 import org.scalacheck.Gen

@@ -1,8 +1,10 @@
 package io.github.skewext.skew
 
 import io.github.skewext.merge.MergeTest
-import io.github.skewext.rules.SkewConf
-import io.github.skewext.skew.exec.SplitJoinExec
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.skew.plan.SkewReason
+import io.github.skewext.skew.run.SplitJoinExec
+
 
 import org.apache.spark.sql.functions._
 

@@ -3,8 +3,9 @@ package io.github.skewext.skew
 import io.github.skewext.join.StoragePartitionsTest
 import io.github.skewext.join.exec.{AlignPartitionsExec, MultiFullJoinExec}
 import io.github.skewext.merge.MergeTest
-import io.github.skewext.rules.SkewConf
-import io.github.skewext.skew.exec.SplitJoinExec
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.skew.run.SplitJoinExec
+
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions._

@@ -1,9 +1,10 @@
 package io.github.skewext.asof
 
-import io.github.skewext.rules.LoadedExtension
+import io.github.skewext.platform.LoadedExtension
+import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
+
 
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
 
 /** The entry points of as-of joins and `latest`: methods, table functions and their errors. */

@@ -1,9 +1,10 @@
 package io.github.skewext.bucket
 
+import io.github.skewext.platform.SkewConf
+
 import java.io.File
 import java.nio.file.Files
 
-import io.github.skewext.rules.SkewConf
 import org.apache.hadoop.mapreduce.JobContext
 
 import org.apache.spark.internal.io.FileCommitProtocol.TaskCommitMessage

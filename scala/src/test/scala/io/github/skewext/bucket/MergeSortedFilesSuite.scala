@@ -1,9 +1,10 @@
 package io.github.skewext.bucket
 
+import io.github.skewext.platform.SkewConf
+
 import java.io.File
 import java.util.TimeZone
 
-import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.SparkException
 import org.apache.spark.sql.DataFrame

@@ -1,6 +1,7 @@
 package io.github.skewext.disjunction
 
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.platform.SkewConf
+
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.Expand

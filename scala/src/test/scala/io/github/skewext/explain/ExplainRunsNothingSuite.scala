@@ -1,8 +1,9 @@
 package io.github.skewext.explain
 
 import io.github.skewext.PythonApi
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.platform.SkewConf
 import io.github.skewext.technique.{SkewTechniques, TechniqueTest}
+
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame

@@ -1,8 +1,9 @@
 package io.github.skewext.explain
 
-import io.github.skewext.join.SpreadNullKeys
-import io.github.skewext.rules.SkewConf
-import io.github.skewext.skew.SkewReason
+import io.github.skewext.nullkeys.SpreadNullKeys
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.skew.plan.SkewReason
+
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions._

@@ -1,10 +1,11 @@
 package io.github.skewext.join
 
+import io.github.skewext.MultiJoinTest
+import io.github.skewext.platform.SkewConf
+
 import java.io.File
 import java.nio.file.Files
 
-import io.github.skewext.MultiJoinTest
-import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.SparkConf
 import org.apache.spark.network.util.JavaUtils

@@ -1,8 +1,9 @@
 package io.github.skewext.rewrite
 
 import io.github.skewext.MultiJoinTest
+import io.github.skewext.platform.SkewConf
 import io.github.skewext.rewrite.RewriteReason.Detailed
-import io.github.skewext.rules.SkewConf
+
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame

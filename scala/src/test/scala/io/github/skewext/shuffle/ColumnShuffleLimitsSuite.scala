@@ -1,8 +1,9 @@
 package io.github.skewext.shuffle
 
+import io.github.skewext.shuffle.ColumnShuffleExchangeExec.limit
+
 import java.nio.ByteOrder.{BIG_ENDIAN, LITTLE_ENDIAN}
 
-import io.github.skewext.shuffle.ColumnShuffleExchangeExec.limit
 
 import org.apache.spark.SparkFunSuite
 

@@ -1,6 +1,7 @@
 package io.github.skewext.skew
 
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.platform.SkewConf
+
 
 import org.apache.spark.SparkConf
 

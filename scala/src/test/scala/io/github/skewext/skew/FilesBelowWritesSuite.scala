@@ -1,9 +1,12 @@
 package io.github.skewext.skew
 
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.skew.plan.{PartitionSplit, SkewReason}
+import io.github.skewext.skew.run.SplitJoinExec
+import io.github.skewext.skew.split.MarkWrittenJoins
+
 import java.util.{EnumSet, Set => JSet}
 
-import io.github.skewext.rules.SkewConf
-import io.github.skewext.skew.exec.SplitJoinExec
 
 import org.apache.spark.sql.connector.catalog.{DelegatingCatalogExtension, Identifier, SupportsWrite, Table, TableCapability}
 import org.apache.spark.sql.connector.expressions.{Expressions, Transform}

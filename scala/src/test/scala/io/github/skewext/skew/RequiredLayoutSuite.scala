@@ -1,6 +1,8 @@
 package io.github.skewext.skew
 
-import io.github.skewext.skew.exec.SplitJoinExec
+import io.github.skewext.skew.plan.SkewReason
+import io.github.skewext.skew.run.SplitJoinExec
+
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.sql.DataFrame

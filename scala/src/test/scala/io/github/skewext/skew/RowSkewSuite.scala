@@ -1,8 +1,10 @@
 package io.github.skewext.skew
 
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.skew.plan.SkewReason
+
 import java.util.concurrent.FutureTask
 
-import io.github.skewext.rules.SkewConf
 
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{Column, DataFrame, SparkSession}

@@ -1,8 +1,11 @@
 package io.github.skewext.skew
 
-import io.github.skewext.rules.SkewConf
-import io.github.skewext.skew.exec.SplitJoinExec
 import io.github.skewext.{MultiJoinTest, RandomSeed}
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.skew.plan.SkewReason
+import io.github.skewext.skew.run.SplitJoinExec
+import io.github.skewext.skew.split.SkewJoinCostEvaluator
+
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.functions._

@@ -1,7 +1,8 @@
 package io.github.skewext.skew
 
-import io.github.skewext.rules.SkewConf
-import io.github.skewext.skew.exec.SplitJoinExec
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.skew.run.SplitJoinExec
+
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame

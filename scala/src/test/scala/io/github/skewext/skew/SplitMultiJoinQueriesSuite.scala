@@ -1,6 +1,8 @@
 package io.github.skewext.skew
 
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.skew.plan.SkewReason
+
 
 import org.apache.spark.sql.execution.CoalescedPartitionSpec
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec

@@ -1,7 +1,9 @@
 package io.github.skewext.skew
 
-import io.github.skewext.rules.SkewConf
-import io.github.skewext.skew.exec.SplitReads
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.skew.plan.SkewReason
+import io.github.skewext.skew.run.SplitReads
+
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 

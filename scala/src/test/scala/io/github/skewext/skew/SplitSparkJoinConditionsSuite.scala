@@ -1,5 +1,7 @@
 package io.github.skewext.skew
 
+import io.github.skewext.skew.plan.SkewReason
+
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf

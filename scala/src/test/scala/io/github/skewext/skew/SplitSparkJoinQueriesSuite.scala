@@ -1,5 +1,7 @@
 package io.github.skewext.skew
 
+import io.github.skewext.skew.plan.SkewReason
+
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.expressions.Window

@@ -1,7 +1,9 @@
 package io.github.skewext.skew
 
 import io.github.skewext.join.InputRole
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.skew.plan.SkewReason
+
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike

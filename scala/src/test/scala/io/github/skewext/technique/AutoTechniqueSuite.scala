@@ -1,6 +1,7 @@
 package io.github.skewext.technique
 
-import io.github.skewext.rules.{Guard, SkewConf}
+import io.github.skewext.platform.{Guard, SkewConf}
+
 
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{AnalysisException, DataFrame}

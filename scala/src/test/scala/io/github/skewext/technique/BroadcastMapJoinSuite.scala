@@ -1,6 +1,7 @@
 package io.github.skewext.technique
 
-import io.github.skewext.join.hint.TechniqueHint
+import io.github.skewext.technique.hint.TechniqueHint
+
 
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.functions._

@@ -1,7 +1,8 @@
 package io.github.skewext.technique
 
-import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.RetriedTasks
+
+import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{Column, DataFrame}
 import org.apache.spark.{SparkException, TaskContext}
 

@@ -1,9 +1,9 @@
 package io.github.skewext.asof.exec
 
 import io.github.skewext.asof.AsOfMatch
+import io.github.skewext.facts.MadeOf
 import io.github.skewext.join.exec.{SpineJoinExec, SplitInputs}
 import io.github.skewext.shuffle.ReadsBulkRows
-import io.github.skewext.stable.MadeOf
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow

@@ -1,11 +1,11 @@
 package io.github.skewext.asof.exec
 
 import io.github.skewext.asof.{AsOfMatch, MultiAsOfJoin}
+import io.github.skewext.facts.KeepsStableRows
 import io.github.skewext.join.WholeReason
-import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys, KeyOrder}
-import io.github.skewext.join.exec.{CombinationCodegen, InputColumn}
-import io.github.skewext.rules.SkewConf
-import io.github.skewext.stable.KeepsStableRows
+import io.github.skewext.join.exec.CombinationCodegen
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.rows.{GroupingSettings, InputColumn, JoinKeys, KeyOrder}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow

@@ -1,8 +1,7 @@
 package io.github.skewext.asof.exec
 
 import io.github.skewext.asof.AsOfMatch
-import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys, KeyOrder, UnsafeInputs}
-import io.github.skewext.join.exec.{InputRows, KillCheck, RowAssembler, TaskRows}
+import io.github.skewext.rows.{GroupingSettings, InputRows, JoinKeys, KeyOrder, KillCheck, RowAssembler, TaskRows, UnsafeInputs}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
@@ -46,7 +45,7 @@ private[skewext] case class AsOfTask(
     new AsOfIterator(own, inputs).toScala
 
   /** The same task for one iterator, see [[JoinKeys.own]]. */
-  private[exec] def own: AsOfTask =
+  private[skewext] def own: AsOfTask =
     copy(sameKey = sameKey.own, present = present.own, order = order.own, timeOrder = timeOrder.own)
 }
 
@@ -57,7 +56,7 @@ private[skewext] case class AsOfMetrics(
     spillSize: SQLMetric)
 
 /** The rows of the spine, one after the other, and the version of each table that each row gets. */
-private[exec] trait SpineRows {
+private[skewext] trait SpineRows {
 
   /** Moves to the next row. Returns false after the last one. */
   def advance(): Boolean
@@ -176,7 +175,7 @@ private final class SortedSpine(task: AsOfTask, inputs: Array[Iterator[InternalR
  * @param shared the task of the join, which iterators must not share.
  * @param input the number of the table.
  */
-private[exec] case class CandidateTask(shared: AsOfTask, input: Int)
+private[skewext] case class CandidateTask(shared: AsOfTask, input: Int)
     extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[InternalRow]) {
 
   /** @param zipped the spine, and the part of the versions. */

@@ -1,6 +1,6 @@
 package io.github.skewext.asof.exec
 
-import io.github.skewext.join.exec.grouping.{KeyOrder, UnsafeInputs}
+import io.github.skewext.rows.{KeyOrder, UnsafeInputs}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{RowOrdering, SortOrder, UnsafeRow}
@@ -11,7 +11,7 @@ import org.apache.spark.unsafe.types.ByteArray
  *
  * @param ties the order in which the first of equal rows counts, see [[TieOrder]].
  */
-private[exec] final class DistinctRows(
+private[skewext] final class DistinctRows(
     input: Int,
     rows: Iterator[InternalRow],
     order: KeyOrder,
@@ -51,7 +51,7 @@ private[exec] final class DistinctRows(
  * Which of two rows counts: the first one in an order. If the order does not decide, the bytes of the
  * rows do. So a task that runs again selects the same row, in whatever order rows arrive.
  */
-private[exec] final class TieOrder(order: Seq[SortOrder]) {
+private[skewext] final class TieOrder(order: Seq[SortOrder]) {
   private[this] val ordering = RowOrdering.create(order, Nil)
 
   def isFirst(row: UnsafeRow, other: UnsafeRow): Boolean = {

@@ -1,7 +1,6 @@
 package io.github.skewext.asof.exec
 
-import io.github.skewext.join.exec.grouping.{GroupingSettings, SpillableRows, UnsafeInputs}
-import io.github.skewext.join.exec.{KeyFilter, KillCheck}
+import io.github.skewext.rows.{GroupingSettings, KeyFilter, KillCheck, SpillableRows, UnsafeInputs}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
@@ -13,7 +12,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
  *
  * @param inputs opened one after the other, because opening a shuffle starts to fetch it.
  */
-private[exec] final class GatheredInputs(
+private[skewext] final class GatheredInputs(
     task: AsOfTask,
     inputs: Array[() => Iterator[InternalRow]],
     settings: GroupingSettings,

@@ -1,13 +1,12 @@
 package io.github.skewext.asof.exec
 
-import io.github.skewext.join.exec.KillCheck
-import io.github.skewext.join.exec.grouping.{HashedGroups, KeyOrder}
+import io.github.skewext.rows.{HashedGroups, KeyOrder, KillCheck}
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.util.collection.unsafe.sort.RadixSort
 
 /** The rows of the spine key by key. Few rows of a key that has few versions are in any order. */
-private[exec] final class GroupedSpine(task: AsOfTask, groups: HashedGroups, killed: KillCheck)
+private[skewext] final class GroupedSpine(task: AsOfTask, groups: HashedGroups, killed: KillCheck)
     extends SpineRows {
 
   private[this] val n = task.inputTypes.size

@@ -1,6 +1,6 @@
 package io.github.skewext.asof.exec
 
-import io.github.skewext.join.exec.grouping.{InputSorters, KeyOrder, SpilledInputs}
+import io.github.skewext.rows.{InputSorters, KeyOrder, SpilledInputs}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.DataType
 import org.apache.spark.util.collection.unsafe.sort.{RecordComparator, UnsafeSorterIterator}
 
 /** The rows of inputs that do not fit into memory, sorted in an order. */
-private[exec] final class SortedInputs(
+private[skewext] final class SortedInputs(
     inputTypes: Seq[Seq[DataType]],
     order: KeyOrder,
     pageSize: Long)

@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.execution.{SortExec, SparkPlan}
 
 /** Sorts the rows of each partition by Spark's external sorter, and reports what it spills. */
-private[exec] object SortedRows {
+private[skewext] object SortedRows {
 
   /** @param input the plan of the rows, which may have other reads. */
   def apply(order: Seq[SortOrder], input: SparkPlan, spillSize: SQLMetric)(

@@ -2,14 +2,14 @@ package io.github.skewext.asof.exec
 
 import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
 import io.github.skewext.asof.AsOfMatch
-import io.github.skewext.join.exec.grouping.UnsafeInputs
+import io.github.skewext.rows.UnsafeInputs
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.types.Decimal
 
 /** The versions of one table, among which rows of the spine search theirs, in the order of time. */
-private[exec] abstract class Versions(task: AsOfTask, input: Int) {
+private[skewext] abstract class Versions(task: AsOfTask, input: Int) {
 
   private[this] val AsOfMatch(direction, exact) = task.matches(input - 1)
 
@@ -52,7 +52,7 @@ private[exec] abstract class Versions(task: AsOfTask, input: Int) {
  * Versions that are sorted by key and time. It holds copies of at most three of them, however many
  * a key has.
  */
-private[exec] final class SortedVersions(
+private[skewext] final class SortedVersions(
     task: AsOfTask,
     input: Int,
     rows: Iterator[InternalRow],

@@ -1,6 +1,6 @@
 package io.github.skewext.bucket.files
 
-import io.github.skewext.rules.LogicalLinks
+import io.github.skewext.platform.LogicalLinks
 
 import org.apache.spark.sql.catalyst.catalog.BucketSpec
 import org.apache.spark.sql.catalyst.expressions.{Attribute, FileSourceConstantMetadataAttribute, FileSourceGeneratedMetadataAttribute}

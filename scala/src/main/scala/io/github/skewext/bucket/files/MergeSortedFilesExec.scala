@@ -1,7 +1,7 @@
 package io.github.skewext.bucket.files
 
-import io.github.skewext.join.exec.grouping.KeyOrder
-import io.github.skewext.stable.{KeepsStableRows, MadeOf, PartitionwiseOperator}
+import io.github.skewext.facts.{KeepsStableRows, MadeOf, PartitionwiseOperator}
+import io.github.skewext.rows.KeyOrder
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow

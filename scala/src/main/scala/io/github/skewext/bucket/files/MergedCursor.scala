@@ -1,6 +1,6 @@
 package io.github.skewext.bucket.files
 
-import io.github.skewext.join.exec.grouping.{KeyOrder, RowCursor}
+import io.github.skewext.rows.{KeyOrder, RowCursor}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow

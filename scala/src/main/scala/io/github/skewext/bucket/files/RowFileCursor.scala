@@ -1,6 +1,6 @@
 package io.github.skewext.bucket.files
 
-import io.github.skewext.join.exec.grouping.{KeyOrder, RowCursor, UnsafeInputs}
+import io.github.skewext.rows.{KeyOrder, RowCursor, UnsafeInputs}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow

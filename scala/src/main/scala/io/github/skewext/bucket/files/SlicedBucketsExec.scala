@@ -1,6 +1,6 @@
 package io.github.skewext.bucket.files
 
-import io.github.skewext.stable.KeepsStableRows
+import io.github.skewext.facts.KeepsStableRows
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow

@@ -2,7 +2,7 @@ package io.github.skewext.bucket.files
 
 import scala.annotation.tailrec
 
-import io.github.skewext.join.exec.grouping.{KeyOrder, RowCursor, UnsafeInputs}
+import io.github.skewext.rows.{KeyOrder, RowCursor, UnsafeInputs}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow

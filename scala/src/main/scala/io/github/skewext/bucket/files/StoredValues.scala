@@ -2,7 +2,7 @@ package io.github.skewext.bucket.files
 
 import java.time.LocalDate
 
-import io.github.skewext.stable.ComparedByBytes
+import io.github.skewext.facts.ComparedByBytes
 
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.datasources.FileFormat

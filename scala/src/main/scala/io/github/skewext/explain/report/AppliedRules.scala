@@ -1,12 +1,13 @@
 package io.github.skewext.explain.report
 
 import io.github.skewext.bucket.MergeSortedFiles
+import io.github.skewext.join.MultiFullJoinStrategy
 import io.github.skewext.join.exec.MultiFullJoinExec
-import io.github.skewext.join.{MultiFullJoinStrategy, SpreadNullKeys}
 import io.github.skewext.merge.SpreadSourceNullKeys
+import io.github.skewext.nullkeys.SpreadNullKeys
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.shuffle.{BulkExchanges, ColumnShuffleExchangeExec}
-import io.github.skewext.skew.{SketchJoinKeys, SplitSkewedJoins}
+import io.github.skewext.skew.split.{SketchJoinKeys, SplitSkewedJoins}
 import io.github.skewext.technique.SaltedJoin
 
 import org.apache.spark.sql.execution.ui.SparkPlanGraphNode

@@ -4,8 +4,8 @@ import scala.util.Try
 
 import io.github.skewext.asof.exec.AsOfJoinExec
 import io.github.skewext.join.exec.MultiFullJoinExec
-import io.github.skewext.skew.exec.SplitJoinExec
-import io.github.skewext.skew.{SkewReason, SkewSplits}
+import io.github.skewext.skew.plan.{SkewReason, SkewSplits}
+import io.github.skewext.skew.run.SplitJoinExec
 
 import org.apache.spark.sql.execution.ui.SparkPlanGraphNode
 

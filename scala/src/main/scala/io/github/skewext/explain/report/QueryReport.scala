@@ -3,9 +3,9 @@ package io.github.skewext.explain.report
 import scala.util.Try
 
 import io.github.skewext.explain.{ExplainedSkew, Json, PlannedJoin}
-import io.github.skewext.rules.{LoadedExtension, SkewConf}
-import io.github.skewext.sketch.KeyPass
-import io.github.skewext.skew.SkewSettings
+import io.github.skewext.platform.{LoadedExtension, SkewConf}
+import io.github.skewext.profile.KeyPass
+import io.github.skewext.skew.plan.SkewSettings
 
 import org.apache.spark.sql.execution.ui.SQLExecutionUIData
 import org.apache.spark.sql.execution.{CommandResultExec, SparkPlan}

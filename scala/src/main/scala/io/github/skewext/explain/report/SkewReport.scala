@@ -1,9 +1,9 @@
 package io.github.skewext.explain.report
 
 import io.github.skewext.explain.Json
-import io.github.skewext.rules.{LoadedExtension, SkewConf}
-import io.github.skewext.sketch.{KeyPass, KeyProfile, ReportedKey}
-import io.github.skewext.skew.{SkewPlanner, SkewSettings}
+import io.github.skewext.platform.{LoadedExtension, SkewConf}
+import io.github.skewext.profile.{KeyPass, KeyProfile, ReportedKey}
+import io.github.skewext.skew.plan.{SkewPlanner, SkewSettings}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Attribute

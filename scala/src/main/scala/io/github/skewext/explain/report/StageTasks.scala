@@ -1,6 +1,6 @@
 package io.github.skewext.explain.report
 
-import io.github.skewext.skew.exec.MarkKeys
+import io.github.skewext.skew.run.MarkKeys
 
 import org.apache.spark.sql.skewext.{QueryStatus, UiFormats}
 import org.apache.spark.status.api.v1.TaskData

@@ -1,6 +1,6 @@
 package io.github.skewext.join.exec
 
-import io.github.skewext.stable.KeepsStableRows
+import io.github.skewext.facts.KeepsStableRows
 
 import org.apache.spark.rdd.{PartitionCoalescer, PartitionGroup, RDD}
 import org.apache.spark.sql.catalyst.InternalRow

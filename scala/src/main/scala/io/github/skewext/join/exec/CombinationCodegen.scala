@@ -1,5 +1,7 @@
 package io.github.skewext.join.exec
 
+import io.github.skewext.rows.InputRows
+
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext

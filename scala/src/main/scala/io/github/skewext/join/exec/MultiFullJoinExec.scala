@@ -1,9 +1,9 @@
 package io.github.skewext.join.exec
 
+import io.github.skewext.facts.{MadeOf, PartitionwiseOperator}
 import io.github.skewext.join.InputRole.Required
 import io.github.skewext.join.exec.MultiFullJoinExec.Natural
 import io.github.skewext.join.{InputRole, WholeReason}
-import io.github.skewext.stable.{MadeOf, PartitionwiseOperator}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow

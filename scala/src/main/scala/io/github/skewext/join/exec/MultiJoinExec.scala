@@ -1,11 +1,11 @@
 package io.github.skewext.join.exec
 
+import io.github.skewext.facts.KeepsStableRows
 import io.github.skewext.join.exec.MultiFullJoinExec.NoOrder
-import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys, KeyOrder}
 import io.github.skewext.join.{InputRole, MultiFullJoin, MultiJoinOutput, RewrittenJoins}
-import io.github.skewext.rules.{CanonicalOnce, SkewConf}
+import io.github.skewext.platform.{CanonicalOnce, SkewConf}
+import io.github.skewext.rows.{FirstPresentColumn, GroupingSettings, IndicatorColumn, InputColumn, JoinKeys, KeyOrder}
 import io.github.skewext.shuffle.ReadsBulkRows
-import io.github.skewext.stable.KeepsStableRows
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow

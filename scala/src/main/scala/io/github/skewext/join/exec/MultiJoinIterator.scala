@@ -2,7 +2,7 @@ package io.github.skewext.join.exec
 
 import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.Excluded
-import io.github.skewext.join.exec.grouping.{KeyGroups, KeyOrder, KeySortedGroups, RowCursor, SpillableGroups, UnsafeInputs}
+import io.github.skewext.rows.{InputRows, KeyFilter, KeyGroups, KeyOrder, KeySortedGroups, KillCheck, MatchedKeyFilter, RowAssembler, RowCursor, SpillableGroups, TaskRows, UnsafeInputs}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow

@@ -1,7 +1,7 @@
 package io.github.skewext.join.exec
 
 import io.github.skewext.join.InputRole
-import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys, KeyOrder}
+import io.github.skewext.rows.{GroupingSettings, JoinKeys, KeyOrder}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Expression

@@ -1,6 +1,6 @@
 package io.github.skewext.join.exec
 
-import io.github.skewext.stable.PartitionwiseOperator
+import io.github.skewext.facts.PartitionwiseOperator
 
 import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD

@@ -3,8 +3,8 @@ package io.github.skewext.join.optimizer
 import io.github.skewext.join.InputRole.Required
 import io.github.skewext.join.MultiFullJoin
 import io.github.skewext.join.exec.MultiFullJoinExec
-import io.github.skewext.join.hint.TechniqueHint
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.technique.hint.TechniqueHint
 
 import org.apache.spark.sql.catalyst.expressions.AttributeMap
 import org.apache.spark.sql.catalyst.plans.logical.{BROADCAST, HintInfo, LogicalPlan, Project}

@@ -1,8 +1,8 @@
 package io.github.skewext.join.optimizer
 
+import io.github.skewext.facts.SafeToDuplicate
 import io.github.skewext.join.InputRole.Required
 import io.github.skewext.join.MultiFullJoin
-import io.github.skewext.stable.SafeToDuplicate
 
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan

@@ -2,7 +2,7 @@ package io.github.skewext.join.optimizer
 
 import io.github.skewext.join.InputRole.{Excluded, Required}
 import io.github.skewext.join.{InputRole, MultiFullJoin}
-import io.github.skewext.rules.{RunsIfDisabled, SkewConf}
+import io.github.skewext.platform.{RunsIfDisabled, SkewConf}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers

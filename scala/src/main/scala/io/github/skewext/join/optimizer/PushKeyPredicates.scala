@@ -1,7 +1,7 @@
 package io.github.skewext.join.optimizer
 
+import io.github.skewext.facts.SafeToDuplicate
 import io.github.skewext.join.MultiFullJoin
-import io.github.skewext.stable.SafeToDuplicate
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}

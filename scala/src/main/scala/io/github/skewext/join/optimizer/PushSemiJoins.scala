@@ -2,7 +2,7 @@ package io.github.skewext.join.optimizer
 
 import io.github.skewext.join.InputRole.Required
 import io.github.skewext.join.MultiFullJoin
-import io.github.skewext.join.hint.TechniqueHint
+import io.github.skewext.technique.hint.TechniqueHint
 
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.LeftSemiOrAnti

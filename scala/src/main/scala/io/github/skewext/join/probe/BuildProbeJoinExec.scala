@@ -1,10 +1,10 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys}
+import io.github.skewext.facts.{KeepsStableRows, OwnShuffledJoin}
 import io.github.skewext.join.range.RangeMatch
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.rows.{GroupingSettings, JoinKeys}
 import io.github.skewext.shuffle.ReadsBulkRows
-import io.github.skewext.stable.{KeepsStableRows, OwnShuffledJoin}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow

@@ -1,6 +1,6 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.stable.MadeOf
+import io.github.skewext.facts.MadeOf
 
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}

@@ -2,8 +2,8 @@ package io.github.skewext.join.probe
 
 import scala.collection.mutable
 
-import io.github.skewext.join.exec.grouping.BuildTable
 import io.github.skewext.join.range.{RangeEnds, RangeIndex, RangeKeys}
+import io.github.skewext.rows.BuildTable
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow

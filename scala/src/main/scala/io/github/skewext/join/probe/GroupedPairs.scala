@@ -1,7 +1,6 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.join.exec.KillCheck
-import io.github.skewext.join.exec.grouping.KeyGroups
+import io.github.skewext.rows.{KeyGroups, KillCheck}
 
 import org.apache.spark.sql.catalyst.expressions.{BasePredicate, UnsafeRow}
 

@@ -1,6 +1,7 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.join.exec.{CombinationCodegen, ExistsColumn, InputColumn, InputRows}
+import io.github.skewext.join.exec.CombinationCodegen
+import io.github.skewext.rows.{ExistsColumn, InputColumn, InputRows}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin

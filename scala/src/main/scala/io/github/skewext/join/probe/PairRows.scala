@@ -1,6 +1,6 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.join.exec.{InputRows, RowAssembler}
+import io.github.skewext.rows.{InputRows, RowAssembler}
 import io.github.skewext.shuffle.{BlockColumn, ColumnBlockRows, ColumnCell}
 
 import org.apache.spark.sql.catalyst.InternalRow

@@ -1,8 +1,9 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.join.{KeyTypes, StoragePartitions}
-import io.github.skewext.rules.{ExtensionPoints, SkewConf}
-import io.github.skewext.stable.{BuiltinShuffledJoin, JoinHints}
+import io.github.skewext.facts.{BuiltinShuffledJoin, JoinHints}
+import io.github.skewext.inputs.KeyTypes
+import io.github.skewext.join.StoragePartitions
+import io.github.skewext.platform.{ExtensionPoints, SkewConf}
 
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}

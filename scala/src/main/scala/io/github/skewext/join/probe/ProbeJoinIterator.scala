@@ -1,7 +1,6 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.join.exec.grouping.{BuildTable, SpillableGroups, UnsafeInputs}
-import io.github.skewext.join.exec.{KillCheck, RowAssembler, TaskRows}
+import io.github.skewext.rows.{BuildTable, KillCheck, RowAssembler, SpillableGroups, TaskRows, UnsafeInputs}
 import io.github.skewext.shuffle.{ColumnBlockRows, ShuffledColumns}
 
 import org.apache.spark.TaskContext

@@ -1,8 +1,8 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys}
+import io.github.skewext.facts.EvaluatedInTurn
 import io.github.skewext.join.range.RangeMatch
-import io.github.skewext.stable.EvaluatedInTurn
+import io.github.skewext.rows.{GroupingSettings, JoinKeys}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BasePredicate, Expression}

@@ -1,6 +1,6 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.rules.LogicalLinks
+import io.github.skewext.platform.LogicalLinks
 
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{CodegenSupport, InputAdapter, SparkPlan}

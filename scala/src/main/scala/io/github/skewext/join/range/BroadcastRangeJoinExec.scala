@@ -1,8 +1,8 @@
 package io.github.skewext.join.range
 
+import io.github.skewext.facts.KeepsStableRows
 import io.github.skewext.join.MarkedRows
 import io.github.skewext.join.probe.PairKind
-import io.github.skewext.stable.KeepsStableRows
 
 import org.apache.spark.TaskContext
 import org.apache.spark.broadcast.Broadcast

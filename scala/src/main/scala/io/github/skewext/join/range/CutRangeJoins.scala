@@ -1,9 +1,10 @@
 package io.github.skewext.join.range
 
-import io.github.skewext.join.hint.TechniqueHint
-import io.github.skewext.join.{EstimatedRows, NewIds, PlanCopies}
-import io.github.skewext.rules.SkewConf
-import io.github.skewext.stable.JoinHints
+import io.github.skewext.facts.JoinHints
+import io.github.skewext.inputs.NewIds
+import io.github.skewext.join.{EstimatedRows, PlanCopies}
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.technique.hint.TechniqueHint
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.CollectSet

@@ -2,7 +2,7 @@ package io.github.skewext.join.range
 
 import java.util.Locale
 
-import io.github.skewext.rules.RunsIfDisabled
+import io.github.skewext.platform.RunsIfDisabled
 
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnresolvedHint}
 import org.apache.spark.sql.catalyst.rules.Rule

@@ -1,7 +1,7 @@
 package io.github.skewext.join.range
 
-import io.github.skewext.rules.{OwnOperators, SkewConf}
-import io.github.skewext.stable.JoinHints
+import io.github.skewext.facts.JoinHints
+import io.github.skewext.platform.{OwnOperators, SkewConf}
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}

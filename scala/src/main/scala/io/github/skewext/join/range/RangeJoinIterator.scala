@@ -1,7 +1,7 @@
 package io.github.skewext.join.range
 
-import io.github.skewext.join.exec.TaskRows
-import io.github.skewext.stable.EvaluatedInTurn
+import io.github.skewext.facts.EvaluatedInTurn
+import io.github.skewext.rows.TaskRows
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow

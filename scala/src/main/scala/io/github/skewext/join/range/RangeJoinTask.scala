@@ -1,9 +1,9 @@
 package io.github.skewext.join.range
 
+import io.github.skewext.facts.EvaluatedInTurn
 import io.github.skewext.join.MarkedRows
-import io.github.skewext.join.exec.RowAssembler
 import io.github.skewext.join.probe.{PairKind, PairRows}
-import io.github.skewext.stable.EvaluatedInTurn
+import io.github.skewext.rows.RowAssembler
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow

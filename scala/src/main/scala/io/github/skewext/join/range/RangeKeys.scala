@@ -4,8 +4,8 @@ import java.math.BigInteger
 
 import scala.util.control.NonFatal
 
+import io.github.skewext.facts.EvaluatedInTurn
 import io.github.skewext.join.range.RangeKind._
-import io.github.skewext.stable.EvaluatedInTurn
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow

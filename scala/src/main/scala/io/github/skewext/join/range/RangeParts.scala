@@ -1,7 +1,6 @@
 package io.github.skewext.join.range
 
-import io.github.skewext.join.exec.KillCheck
-import io.github.skewext.join.exec.grouping.UnsafeInputs
+import io.github.skewext.rows.{KillCheck, UnsafeInputs}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow

@@ -1,7 +1,7 @@
 package io.github.skewext.join.range
 
-import io.github.skewext.rules.SkewConf
-import io.github.skewext.stable.KeepsStableRows
+import io.github.skewext.facts.KeepsStableRows
+import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow

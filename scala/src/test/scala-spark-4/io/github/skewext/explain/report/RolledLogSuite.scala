@@ -1,9 +1,10 @@
 package io.github.skewext.explain.report
 
-import java.nio.file.Files
-
 import io.github.skewext.PythonApi
 import io.github.skewext.skew.SkewTest
+
+import java.nio.file.Files
+
 import org.apache.commons.io.FileUtils
 import org.json4s.jackson.JsonMethods
 

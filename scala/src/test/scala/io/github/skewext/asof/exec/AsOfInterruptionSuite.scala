@@ -1,11 +1,12 @@
 package io.github.skewext.asof.exec
 
 import io.github.skewext.asof.{AsOfDirection, AsOfMatch}
-import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys, KeyOrder}
-import io.github.skewext.join.exec.{InputColumn, KillCheck, MultiJoinTaskTest}
+import io.github.skewext.join.exec.MultiJoinTaskTest
+import io.github.skewext.rows.{GroupingSettings, InputColumn, JoinKeys, KeyOrder, KillCheck}
+import org.apache.spark.sql.skewext.{TestMemory, TestTask}
+
 
 import org.apache.spark.TaskKilledException
-import org.apache.spark.sql.skewext.{TestMemory, TestTask}
 import org.apache.spark.sql.types.LongType
 
 /** A task that is killed while all that it needs is in its memory. */

@@ -1,7 +1,8 @@
 package io.github.skewext.join.exec
 
 import io.github.skewext.join.InputRole
-import io.github.skewext.join.exec.grouping.{GroupingSettings, JoinKeys, KeyOrder}
+import io.github.skewext.rows.{GroupingSettings, InputColumn, JoinKeys, KeyOrder}
+
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection}

@@ -1,7 +1,8 @@
 package io.github.skewext.join.exec
 
-import io.github.skewext.rules.SkewConf
 import io.github.skewext.{MultiJoinTest, RandomSeed}
+import io.github.skewext.platform.SkewConf
+
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 

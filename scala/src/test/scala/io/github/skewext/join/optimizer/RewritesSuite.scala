@@ -2,7 +2,8 @@ package io.github.skewext.join.optimizer
 
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.join.MultiFullJoin
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.platform.SkewConf
+
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.{Expression, IsNotNull, ScalaUDF}

@@ -2,6 +2,7 @@ package io.github.skewext.join.probe
 
 import io.github.skewext.Skewext
 
+
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.execution.PartialReducerPartitionSpec
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec

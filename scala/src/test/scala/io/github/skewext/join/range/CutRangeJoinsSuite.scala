@@ -1,7 +1,8 @@
 package io.github.skewext.join.range
 
 import io.github.skewext.explain.Explainer
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.platform.SkewConf
+
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame

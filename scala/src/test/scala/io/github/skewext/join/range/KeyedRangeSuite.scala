@@ -2,7 +2,8 @@ package io.github.skewext.join.range
 
 import io.github.skewext.Skewext
 import io.github.skewext.join.probe.BuildProbeJoinExec
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.platform.SkewConf
+
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.internal.SQLConf

@@ -2,7 +2,8 @@ package io.github.skewext.join.range
 
 import io.github.skewext.Skewext
 import io.github.skewext.disjunction.OrJoinReason
-import io.github.skewext.rules.{Reason, SkewConf}
+import io.github.skewext.platform.{Reason, SkewConf}
+
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.Join

@@ -2,6 +2,7 @@ package io.github.skewext.sparktests.full
 
 import io.github.skewext.sparktests.SparkSuite
 
+
 import org.apache.spark.sql.sources.DisableUnnecessaryBucketedScanWithoutHiveSupportSuite
 
 /** Spark's own tests of which scans read by the bucket. */

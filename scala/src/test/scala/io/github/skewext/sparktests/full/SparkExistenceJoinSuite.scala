@@ -1,7 +1,8 @@
 package io.github.skewext.sparktests.full
 
-import org.apache.spark.sql.execution.joins.ExistenceJoinSuite
 import org.apache.spark.sql.skewext.OurJoinsByHand
+
+import org.apache.spark.sql.execution.joins.ExistenceJoinSuite
 
 /** Spark's own tests of operators for semi, anti and existence joins. */
 class SparkExistenceJoinSuite extends ExistenceJoinSuite with OurJoinsByHand {

@@ -1,7 +1,8 @@
 package io.github.skewext.sparktests.full
 
-import org.apache.spark.sql.execution.joins.InnerJoinSuite
 import org.apache.spark.sql.skewext.OurJoinsByHand
+
+import org.apache.spark.sql.execution.joins.InnerJoinSuite
 
 /** Spark's own tests of operators for inner joins. */
 class SparkInnerJoinSuite extends InnerJoinSuite with OurJoinsByHand {

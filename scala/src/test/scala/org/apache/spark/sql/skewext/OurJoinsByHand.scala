@@ -1,8 +1,9 @@
 package org.apache.spark.sql.skewext
 
+import io.github.skewext.facts.BuiltinShuffledJoin
 import io.github.skewext.join.probe.BuildProbeJoinExec
 import io.github.skewext.sparktests.{JoinCount, SparkSuite}
-import io.github.skewext.stable.BuiltinShuffledJoin
+
 
 import org.apache.spark.sql.execution.{SparkPlan, SparkPlanTest}
 import org.apache.spark.sql.{DataFrame, Row}

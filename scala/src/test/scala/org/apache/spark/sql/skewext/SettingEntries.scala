@@ -1,6 +1,7 @@
 package org.apache.spark.sql.skewext
 
-import io.github.skewext.rules.SkewConf
+import io.github.skewext.platform.SkewConf
+
 
 import org.apache.spark.internal.config.ConfigEntry
 

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.skewext.ui
 
 import io.github.skewext.explain.{Explainer, Explanation, ExplanationJson}
-import io.github.skewext.rules.{Guard, SkewConf}
+import io.github.skewext.platform.{Guard, SkewConf}
 
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}

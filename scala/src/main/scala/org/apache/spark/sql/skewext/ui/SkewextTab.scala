@@ -7,7 +7,7 @@ import scala.xml.{Node, NodeSeq}
 
 import io.github.skewext.explain.ui.{QueriesView, QueryView}
 import io.github.skewext.explain.{Explanation, ExplanationJson}
-import io.github.skewext.rules.{Guard, SkewConf}
+import io.github.skewext.platform.{Guard, SkewConf}
 
 import org.apache.spark.SparkContext
 import org.apache.spark.sql.execution.ui.SQLAppStatusStore

@@ -1,0 +1,71 @@
+package io.github.skewext.latest
+
+import io.github.skewext.facts.KeepsStableRows
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.rows.{GroupingSettings, JoinKeys, KeyOrder}
+import io.github.skewext.shuffle.ReadsBulkRows
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.physical.{ClusteredDistribution, Distribution, Partitioning}
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
+
+/**
+ * Executes [[io.github.skewext.latest.LatestRows]]. It groups rows by key in hash tables and keeps the
+ * latest of each key. If the rows do not fit into memory, it sorts them by key.
+ */
+case class LatestRowsExec(keys: Seq[Expression], order: Seq[SortOrder], child: SparkPlan)
+    extends UnaryExecNode
+    with KeepsStableRows
+    with ReadsBulkRows {
+
+  override def output: Seq[Attribute] = child.output
+
+  override def outputPartitioning: Partitioning = child.outputPartitioning
+
+  /**
+   * The rows of sorted inputs stay in their order. [[DropGroupLimits]] removes a limit with its sort
+   * after Spark has removed the sorts above, so these must not rely on it.
+   */
+  override def outputOrdering: Seq[SortOrder] = {
+    val order = DropGroupLimits.below(child).outputOrdering
+    if (isByKey(order)) order else Nil
+  }
+
+  override def requiredChildDistribution: Seq[Distribution] = Seq(ClusteredDistribution(keys))
+
+  override lazy val metrics: Map[String, SQLMetric] = Map(
+    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
+    "spillSize" -> SQLMetrics.createSizeMetric(sparkContext, "spill size"))
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    val types = child.output.map(_.dataType)
+    val task = LatestTask(
+      types,
+      JoinKeys(
+        Seq(bound(keys.map(SqlInternals.normalizeFloats))),
+        conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
+      KeyOrder(Seq(bound(keys))),
+      order.map(BindReferences.bindReference(_, child.output)),
+      GroupingSettings.of(conf),
+      longMetric("numOutputRows"),
+      longMetric("spillSize"))
+    if (isSorted) child.execute().mapPartitions(task.own.ofSorted(_).toScala)
+    else new MultiZipRDD(sparkContext, Seq(child.execute()), areReads = Seq(false), task)
+  }
+
+  /** Whether the input is sorted by key. Otherwise rows are grouped by hash. */
+  def isSorted: Boolean = isByKey(child.outputOrdering)
+
+  private def isByKey(order: Seq[SortOrder]): Boolean =
+    SortOrder.orderingSatisfies(order, keys.map(SortOrder(_, Ascending)))
+
+  private def bound(expressions: Seq[Expression]): Seq[Expression] =
+    BindReferences.bindReferences(expressions, child.output)
+
+  override protected def withNewChildInternal(newChild: SparkPlan): LatestRowsExec =
+    copy(child = newChild)
+}

@@ -1,0 +1,60 @@
+package io.github.skewext.platform
+
+import scala.annotation.unused
+
+import org.apache.spark.sql.catalyst.QueryPlanningTracker
+import org.apache.spark.sql.catalyst.plans.QueryPlan
+import org.apache.spark.sql.catalyst.rules.{PlanChangeLogger, Rule}
+
+/**
+ * Several rules that Spark runs as one. For each run of a rule Spark compares plans and records
+ * metrics, which takes longer than a search of the plan for nodes that concern skewext. The group
+ * runs this search once, before all its rules. A query without a join pays only for that.
+ *
+ * The tracker of the query and the log of plan changes show the individual rules by their own
+ * names. Each rule has its own guard.
+ */
+abstract class RuleGroup[P <: QueryPlan[P]](rules: Seq[Rule[P]]) extends Rule[P] {
+
+  private val guarded = rules.map(GuardedRule(_))
+
+  /** The names of the rules, in their order. */
+  private[skewext] val names: Seq[String] = rules.map(_.ruleName)
+
+  /** Whether the plan contains a node to which one of the rules may apply. */
+  protected def concerns(plan: P): Boolean
+
+  /** The names of rules that change nothing but nodes of skewext. */
+  protected def onlyForOwnNodes: Set[String] = Set.empty
+
+  protected def hasOwnNodes(@unused plan: P): Boolean = true
+
+  /** The names of the rules that the session excludes. */
+  protected def excluded: Set[String] = Set.empty
+
+  override def apply(plan: P): P = Guard.protect(s"the rule $ruleName", plan) {
+    if (concerns(plan)) {
+      val unwanted = excluded
+      var hasOwn = hasOwnNodes(plan)
+      guarded.foldLeft(plan) { (before, rule) =>
+        val applies = hasOwn || !onlyForOwnNodes.contains(rule.ruleName)
+        val after =
+          if (applies && !RuleName.isIn(unwanted, rule.ruleName)) run(rule, before) else before
+        if (!hasOwn && (after ne before)) hasOwn = hasOwnNodes(after)
+        after
+      }
+    } else {
+      plan
+    }
+  }
+
+  private def run(rule: Rule[P], plan: P): P = {
+    val began = System.nanoTime()
+    val result = rule(plan)
+    val took = System.nanoTime() - began
+    val isEffective = !result.fastEquals(plan)
+    QueryPlanningTracker.get.foreach(_.recordRuleInvocation(rule.ruleName, took, isEffective))
+    if (isEffective) new PlanChangeLogger[P]().logRule(rule.ruleName, plan, result)
+    result
+  }
+}

@@ -1,0 +1,141 @@
+package io.github.skewext.rows
+
+import scala.collection.mutable
+
+import org.apache.spark.TaskContext
+import org.apache.spark.memory.SparkOutOfMemoryError
+import org.apache.spark.sql.skewext.{SparkShims, TaskInternals}
+import org.apache.spark.util.collection.unsafe.sort.{RecordComparator, UnsafeExternalSorter, UnsafeSorterIterator, UnsafeSorterSpillWriter}
+
+/**
+ * One external sorter of Spark for each of `n` inputs. It sorts records by a 64-bit prefix.
+ *
+ * Spark reads each spill file in a separate thread and through 4 MB of buffers that its memory
+ * manager does not track. A merge reads the files of all inputs at once. So if there are more than
+ * `MaxFiles`, the files of an input are merged to one file first.
+ *
+ * @param order the order of an input's records with equal prefixes, if it matters.
+ */
+private[skewext] final class InputSorters(
+    n: Int,
+    pageSize: Long,
+    order: Int => Option[RecordComparator]) {
+
+  import InputSorters._
+
+  private[this] val sorters = new Array[UnsafeExternalSorter](n)
+  private[this] val finished = new Array[Boolean](n)
+  private[this] val numRows = new Array[Long](n)
+  private[this] val numFiles = new Array[Int](n)
+  private[this] val bytesInMemory = new Array[Long](n)
+  private[this] var allInMemory = 0L
+  private[this] val merged = mutable.ArrayBuffer.empty[UnsafeSorterSpillWriter]
+  private[this] var mergedBytes = 0L
+
+  /** Whether there is memory for the first sorter. */
+  def canBegin: Boolean =
+    try {
+      begin(0)
+      true
+    } catch {
+      case _: SparkOutOfMemoryError => false
+    }
+
+  private def begin(input: Int): Unit = if (sorters(input) == null) {
+    sorters(input) = SparkShims.prefixSorter(TaskContext.get(), pageSize, order(input))
+  }
+
+  def insert(input: Int, prefix: Long, base: AnyRef, offset: Long, size: Int): Unit = {
+    begin(input)
+    val sorter = sorters(input)
+    val spilled = sorter.getSpillSize
+    sorter.insertRecord(base, offset, size, prefix, false)
+    numRows(input) += 1
+    // A page has no second record of more than its half.
+    val used = if (size > pageSize / 2) math.max(size, pageSize) else size + RecordHeader
+    bytesInMemory(input) += used
+    allInMemory += used
+    if (sorter.getSpillSize != spilled) noteFile(input)
+    // Spark would end the task at the last page that it can number.
+    if (allInMemory > MaxPages * pageSize) spillLargest()
+  }
+
+  private def noteFile(input: Int): Unit = {
+    numFiles(input) += 1
+    noteWritten(input)
+  }
+
+  private def noteWritten(input: Int): Unit = {
+    allInMemory -= bytesInMemory(input)
+    bytesInMemory(input) = 0
+  }
+
+  private def spillLargest(): Unit = {
+    val largest = (0 until n).maxBy(bytesInMemory(_))
+    // Its iterator writes the records of a finished input, when another consumer needs memory.
+    if (finished(largest)) sorters(largest).spill(Long.MaxValue, null) else sorters(largest).spill()
+    noteFile(largest)
+  }
+
+  /** Ends the inserts of an input. Returns its records, once, unless it has none. */
+  def finish(input: Int): Option[UnsafeSorterIterator] =
+    if (sorters(input) == null || finished(input)) {
+      None
+    } else {
+      finished(input) = true
+      val sorted = sorters(input).getSortedIterator
+      // A spill file stores the number of its rows as an Int.
+      val tooMany = numFiles.sum > MaxFiles && numRows(input) <= Int.MaxValue
+      Some(if (tooMany && numFiles(input) > 1) mergedToFile(input, sorted) else sorted)
+    }
+
+  private def mergedToFile(input: Int, sorted: UnsafeSorterIterator): UnsafeSorterIterator = {
+    val file = TaskInternals.spillWriter(numRows(input).toInt)
+    merged += file
+    while (sorted.hasNext) {
+      sorted.loadNext()
+      file.write(
+        sorted.getBaseObject,
+        sorted.getBaseOffset,
+        sorted.getRecordLength,
+        sorted.getKeyPrefix)
+    }
+    file.close()
+    sorters(input).cleanupResources()
+    numFiles(input) = 1
+    noteWritten(input)
+    mergedBytes += file.getFile.length()
+    TaskInternals.reportSpill(TaskContext.get(), 0, file.getFile.length())
+    TaskInternals.spillReader(file)
+  }
+
+  /** Writes the rows of unfinished inputs to files. A sorter does so by itself only for itself. */
+  def spill(): Unit = for (input <- 0 until n if sorters(input) != null && !finished(input)) {
+    val spilled = sorters(input).getSpillSize
+    sorters(input).spill()
+    if (sorters(input).getSpillSize != spilled) noteFile(input)
+  }
+
+  /** Frees memory and files. */
+  def free(): Unit = {
+    sorters.foreach(sorter => if (sorter != null) sorter.cleanupResources())
+    merged.foreach(_.getFile.delete())
+  }
+
+  /** Bytes written to disk so far. */
+  def spillSize: Long = mergedBytes + sorters.iterator.filter(_ != null).map(_.getSpillSize).sum
+
+  /** Peak memory in bytes. */
+  def peakMemory: Long = sorters.iterator.filter(_ != null).map(_.getPeakMemoryUsedBytes).sum
+}
+
+private[skewext] object InputSorters {
+
+  /** Maximum number of spill files that a task reads at once, plus one per input. */
+  val MaxFiles = 32
+
+  /** Number of full pages of all sorters. Spark numbers 8,192 in a task, see [[RowChunks]]. */
+  private val MaxPages = 2500L
+
+  private val RecordHeader = 8
+}

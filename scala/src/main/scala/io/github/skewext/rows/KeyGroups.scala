@@ -1,0 +1,51 @@
+package io.github.skewext.rows
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+
+/**
+ * The rows of all inputs, grouped by key. Implementations sort or hash the rows, store them and
+ * spill them. The caller decides which keys are in the result and builds the output rows. If the
+ * caller declares an input `single`, only one row per key takes part in combinations, an arbitrary
+ * one.
+ */
+private[skewext] trait KeyGroups {
+
+  /** The row of each input in the current combination; null if the input lacks the key. */
+  def rows: Array[UnsafeRow]
+
+  /**
+   * Moves to the next key, skips the rest of the current one, and sets the first combination.
+   * Returns false after the last key.
+   */
+  def nextGroup(): Boolean
+
+  /** Moves to the next combination of rows of the current key. Returns false after the last. */
+  def nextCombination(): Boolean
+
+  /** After `nextCombination`: the rows of the inputs before this one have not changed. */
+  def firstChanged: Int
+
+  /**
+   * Of two inputs, the one whose rows change slowest: each of its rows is combined with all rows of
+   * the other one before its next row follows.
+   */
+  def outer: Int
+
+  /** After `nextCombination`: whether the next row of the outer input has followed. */
+  def outerMoved: Boolean
+
+  /**
+   * Of two inputs, the current key's rows of the one that is not outer, once more in the same
+   * order. Each is valid until the next one. The last combination must have been passed.
+   */
+  def innerRows: Iterator[UnsafeRow]
+
+  /** Whether the current key contains a null. The group is then a single row. */
+  def keyHasNull: Boolean
+
+  /** Bytes written to disk so far. */
+  def spillSize: Long
+
+  /** Peak memory in bytes. */
+  def peakMemory: Long
+}

@@ -1,0 +1,288 @@
+package io.github.skewext.skew.plan
+
+import io.github.skewext.join.InputRole
+import io.github.skewext.join.InputRole.Optional
+
+
+/**
+ * Decides which partitions of a join are split, and how. It computes tasks from sizes, without
+ * Spark.
+ *
+ * If one input of a partition is too large, the partition becomes several tasks. Each piece joins a
+ * slice of that input, in the role required, with all rows that the other inputs have in the
+ * partition. Together the pieces return exactly the keys that the input has. The residual joins the
+ * other inputs, with that input excluded, and returns exactly the keys that the input lacks. This
+ * holds for any number of inputs and for any roles of the others, see [[SplitTask.roles]].
+ *
+ * For example, take a full outer join of A (400 MB in partition 7, in map blocks of 100 MB) and B
+ * (20 MB), with slices of 100 MB. Each of the four pieces reads 100 MB of A and 20 MB of B. The
+ * residual joins the 20 MB of B and streams 400 MB of A, only to find which keys of B occur in A.
+ *
+ * If this streaming takes longer than all other tasks, it is divided, too. Tasks that run before
+ * the join mark the keys of B that occur in their slice of A, and the residual reads only B.
+ *
+ * The output of a small partition may be large. With 3,000 rows of one key in A and in B, of 75
+ * bytes each, half a megabyte of input becomes 1.3 GB of output. If this is known
+ * ([[PartitionOutput]]), A or B is sliced by rows. Each piece reads the whole partition, which is
+ * small, and returns its part of the output.
+ *
+ * Equal keys without other columns compress to almost nothing, but joining each of them is as much
+ * work as elsewhere. If rows were sampled ([[RowWeights]]), the planner gives a partition as many
+ * bytes as its rows would have in other partitions.
+ */
+object SkewPlanner {
+
+  /**
+   * The cost of reading a byte that is dropped, or only compared with a set of keys, relative to a
+   * cost of 1 for a byte that is joined.
+   */
+  val StreamCost = 0.3
+
+  /** The same cost for a byte of a file. All columns are decoded before a row can be dropped. */
+  val FileStreamCost = 0.8
+
+  /**
+   * The cost of an estimated byte of output, relative to a cost of 1 for a joined byte of a
+   * shuffle. The latter is compressed, and its row is read, hashed and looked up. The measured cost
+   * is 0.02 if the rows are discarded. Writing them costs several times as much.
+   */
+  val OutputCost = 0.05
+
+  private val Growth = 1.25
+
+  /**
+   * Returns the splits of a join's partitions, or the reason why there are none.
+   *
+   * @param output the estimated output of hot keys for each partition, or nothing if it is unknown.
+   */
+  def plan(
+      inputs: Seq[SkewInput],
+      settings: SkewSettings,
+      output: IndexedSeq[PartitionOutput] = IndexedSeq.empty)
+      : Either[SkewReason.Detailed, SkewSplits] = {
+    val weighed = inputs.map(_.weighed).toIndexedSeq
+    val thresholds = weighed.map(i => settings.skewThreshold(i.bytes))
+    // Other limits do not change which partitions are skewed.
+    def decider(limits: SkewSettings): Int => Option[Decision] = {
+      val targets = weighed.zip(thresholds).map { case (i, t) => limits.targetBytes(i.bytes, t) }
+      val hot = HotOutput.of(weighed, limits, output)
+      val mostTasks = FileLimit.mostTasks(inputs, limits, output) _
+      p => {
+        val skewed = weighed.indices.filter(i => weighed(i).bytes(p) > thresholds(i))
+        if (skewed.isEmpty && !hot.contains(p)) None
+        else Some(planPartition(p, weighed, skewed, hot.get(p), targets, limits, mostTasks(p)))
+      }
+    }
+    val decide = decider(settings)
+    val decided = weighed.head.bytes.indices.flatMap(decide(_))
+    if (decided.isEmpty) {
+      Left(SkewReason.NotSkewed.given)
+    } else {
+      val slowest = decided.maxBy(_.longestTask)
+      val limit =
+        SplitLimits.of(slowest, settings, decider(_)(slowest.partition).getOrElse(slowest))
+      val splits = decided.flatMap(_.split.toOption)
+      if (splits.isEmpty) Left(limit.getOrElse(SkewReason.LittleGain.given))
+      else Right(SkewSplits(splits.map(inBytesOf(_, inputs)), limit))
+    }
+  }
+
+  private def planPartition(
+      partition: Int,
+      inputs: Seq[SkewInput],
+      skewed: Seq[Int],
+      hot: Option[HotOutput],
+      targets: Seq[Long],
+      settings: SkewSettings,
+      mostTasks: Int): Decision = {
+    val before = inputs.map(_.bytes(partition)).sum + hot.map(_.cost).getOrElse(0.0)
+    def slice(i: Int, target: Double) =
+      sliced(partition, inputs, i, target, hot, settings, mostTasks)
+    val bySize = skewed.map { i =>
+      if (inputs(i).role.isShown) slice(i, targets(i).toDouble)
+      else keysOnly(partition, inputs, i, targets(i).toDouble, hot, settings)
+    }
+    val byOutput = hot.toSeq.flatMap { h =>
+      val having = inputs.indices.filter { i =>
+        h.byInput(i) > 0 && inputs(i).role.isShown && !skewed.contains(i)
+      }
+      // Hot rows may be unevenly distributed over the blocks, so inputs that can be divided by rows
+      // are preferred.
+      val (even, uneven) = having.partition { i =>
+        inputs(i).sliceable && mayBeSliced(inputs, i) && inputs(i).isCuttable(partition)
+      }
+      val chosen = if (even.nonEmpty) even else uneven
+      chosen.map(slice(_, Double.PositiveInfinity))
+    }
+    val tried = bySize ++ byOutput
+    // The end of the last task counts. Of two splits that are equal in that, the one with less work
+    // wins.
+    val possible = tried.collect { case Right(found) => found }.sortBy { split =>
+      (split.longestTask, split.work)
+    }
+    def refused: Option[SkewReason.Detailed] =
+      tried.collectFirst { case Left(reason) => reason.given }
+    val split: Either[SkewReason.Detailed, PartitionSplit] = possible.headOption match {
+      case None => Left(refused.getOrElse(SkewReason.LittleGain.given))
+      case Some(best) if best.longestTask * settings.minGain > before =>
+        val gain = math.floor(100 * before / best.longestTask) / 100
+        Left(SkewReason.LittleGain(s"the gain is $gain, min_gain is ${settings.minGain}"))
+      case Some(best) => Right(best)
+    }
+    Decision(partition, before, split)
+  }
+
+  /**
+   * If an input contributes only its keys to the result, one task streams it, without keeping its
+   * rows.
+   */
+  private def keysOnly(
+      partition: Int,
+      inputs: Seq[SkewInput],
+      input: Int,
+      target: Double,
+      hot: Option[HotOutput],
+      settings: SkewSettings): Either[SkewReason, PartitionSplit] = {
+    val skewed = inputs(input)
+    val own = skewed.bytes(partition)
+    val others = inputs.map(_.bytes(partition)).sum - own
+    // The one task returns all of the output.
+    val output = hot.map(_.cost).getOrElse(0.0)
+    val streamed = others + skewed.streamCost * own + output
+    val atOnce = own + others + output
+    val plain = PartitionSplit(partition, input, Nil, residual = true, streamed, atOnce)
+    val possible = Marking.slices(skewed, partition, target, settings)
+    val toMark = if (possible.nonEmpty && inputs.forall(_.stable())) possible else Nil
+    Right(
+      Marking
+        .of(skewed, partition, toMark, own, others, 0.0)
+        .map { m =>
+          plain
+            .copy(marking = m.slices, longestTask = m.longestTask + output, work = m.work + output)
+        }
+        .filter(_.work <= settings.maxRereadFactor * atOnce)
+        .getOrElse(plain))
+  }
+
+  /** @param target the size of a slice; infinite if the input is not skewed by its size. */
+  private def sliced(
+      partition: Int,
+      inputs: Seq[SkewInput],
+      input: Int,
+      target: Double,
+      hot: Option[HotOutput],
+      settings: SkewSettings,
+      mostTasks: Int): Either[SkewReason, PartitionSplit] = {
+    val skewed = inputs(input)
+    val own = skewed.slicedBytes(partition)
+    val others = inputs.map(_.bytes(partition)).sum - own
+    val residual = needsResidual(inputs.map(_.role), input) && others > 0
+    // Output with rows of the input is divided. All other output is in a single task.
+    val divided = hot.map(_.byInput(input)).getOrElse(0.0)
+    val whole = hot.map(_.cost).getOrElse(0.0) - divided
+    val allowed = settings.maxRereadFactor * (own + others + divided + whole)
+    val bySize = !target.isInfinite
+    lazy val blocks = skewed.blocks(partition)
+    lazy val cuttable = skewed.isCuttable(partition)
+    lazy val toMark = Marking.slices(skewed, partition, target, settings)
+    lazy val nullKeysDivided =
+      residual && inputs.indices.forall(i => i == input || inputs(i).rowsStable())
+
+    def split(slices: Seq[Slice]): PartitionSplit = {
+      val works = slices.map { s =>
+        others + s.bytes + skewed.dropCost * (s.bytesRead - s.bytes) + divided * s.bytes / own
+      }
+      // Dropped bytes count in full here, because they are fetched over the network.
+      val read = slices.map(s => others + s.bytesRead).sum
+      val pieces = PartitionSplit(
+        partition,
+        input,
+        slices,
+        residual,
+        longestTask = works.max + whole,
+        work = read + divided + whole,
+        byOutput = !bySize,
+        dividesNullKeys = nullKeysDivided)
+      if (!residual) {
+        pieces
+      } else {
+        val streamed = others + skewed.streamCost * own
+        Marking
+          .of(skewed, partition, toMark, own, others, works.max)
+          .map { m =>
+            pieces.copy(
+              marking = m.slices,
+              longestTask = math.max(m.longestTask, works.max) + whole,
+              work = pieces.work + m.work)
+          }
+          .filter(_.work <= allowed)
+          .getOrElse(pieces.copy(
+            longestTask = math.max(works.max, streamed) + whole,
+            work = pieces.work + own + others))
+      }
+    }
+
+    if (!mayBeSliced(inputs, input)) {
+      return Left(SkewReason.MergeTarget)
+    }
+    if (!skewed.sliceable || 2 * own < skewed.bytes(partition)) {
+      return Left(SkewReason.InputNotSliceable)
+    }
+    // Pieces and residual must agree on the matched keys.
+    if (residual && !inputs.forall(_.stable())) return Left(SkewReason.NotStable)
+    val mostSlices =
+      math.min(settings.maxSlices, math.max(2, if (residual) mostTasks - 1 else mostTasks))
+    val wanted = hot.map(h => own / math.min(h.slices, h.maxSlices(input)))
+    val smallest = math.max(
+      math.max(1.0, math.min(target, wanted.getOrElse(target))),
+      own.toDouble / settings.maxSlices)
+    // Grow the slices until their number is within the limits.
+    def grow(size: Double): Either[SkewReason, PartitionSplit] = {
+      val slices =
+        if (bySize || !cuttable) {
+          Slice.cut(blocks, size, cuttable)
+        } else {
+          Slice.evenly(blocks, size)
+        }
+      if (slices.size >= 2) {
+        val candidate = split(slices)
+        if (slices.size <= mostSlices && candidate.work <= allowed) Right(candidate)
+        else grow(size * Growth)
+      } else if (size > smallest) {
+        Left(SkewReason.TooMuchReread)
+      } else if (size >= own) {
+        Left(SkewReason.LittleGain)
+      } else {
+        Left(SkewReason.OneBlock)
+      }
+    }
+    grow(smallest)
+  }
+
+  /** Whether the input may be sliced: every slice is joined with all rows of the other inputs. */
+  private def mayBeSliced(inputs: Seq[SkewInput], input: Int): Boolean =
+    inputs.indices.forall(j => j == input || inputs(j).replicable)
+
+  /**
+   * Whether the output can contain keys that the input lacks. It cannot if the input is required,
+   * or if no other input contributes rows.
+   */
+  private def needsResidual(roles: Seq[InputRole], input: Int): Boolean =
+    roles(input) == Optional && roles.indices.exists(j => j != input && roles(j).isShown)
+
+  /** The same split, with sizes in bytes of these inputs. */
+  private def inBytesOf(split: PartitionSplit, inputs: Seq[SkewInput]): PartitionSplit = {
+    val skewed = inputs(split.input)
+    lazy val blocks = skewed.blocks(split.partition)
+    def inBytes(all: Seq[Slice]) = if (skewed.weights.isEmpty) all else all.map(_.of(blocks))
+    val (pieces, marks) = (inBytes(split.slices), inBytes(split.marking))
+    val own = skewed.slicedBytes(split.partition)
+    val others = inputs.map(_.bytes(split.partition)).sum - own
+    val readByResidual =
+      if (!split.residual) 0L
+      else if (marks.isEmpty) own + others
+      else others
+    val read = (pieces ++ marks).map(_.bytesRead + others).sum + readByResidual
+    split.copy(slices = pieces, marking = marks, rereadBytes = read - own - others)
+  }
+}

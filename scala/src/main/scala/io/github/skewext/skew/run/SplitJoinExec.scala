@@ -1,0 +1,148 @@
+package io.github.skewext.skew.run
+
+import io.github.skewext.join.InputRole
+import io.github.skewext.join.exec.{MultiFullJoinExec, MultiJoinExec}
+import io.github.skewext.platform.{LogicalLinks, SkewConf}
+import io.github.skewext.rows.{InputColumn, NormalizedKeys}
+import io.github.skewext.skew.plan.SkewSplits
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.physical._
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.skewext.MultiZipRDD
+
+/**
+ * A join in which several tasks share a partition, and each reads a part of it. It replaces a
+ * [[MultiFullJoinExec]], or Spark's joins on one key. The latter have no common key columns,
+ * because both sides show their own, so `keyOutput` is empty.
+ *
+ * @param splits the split partitions
+ * @param shown if defined, the output columns of a projection that the join performs, see `showing`
+ */
+case class SplitJoinExec(
+    children: Seq[SparkPlan],
+    keys: Seq[Seq[Expression]],
+    keyColumns: Seq[Seq[Attribute]],
+    keyOutput: Seq[Attribute],
+    roles: Seq[InputRole],
+    indicator: Option[Attribute],
+    order: MultiFullJoinExec.Order,
+    spreadNullKeys: Boolean,
+    splits: SkewSplits,
+    shown: Option[Seq[NamedExpression]] = None)
+    extends MultiJoinExec
+    with AliasHelper {
+
+  /** Only a multi-way join has key columns. */
+  override def nodeName: String = {
+    val kind = if (keyOutput.isEmpty) SplitJoinExec.Name else MultiFullJoinExec.Name
+    s"$kind (skew: ${splits.describe})"
+  }
+
+  override def simpleString(maxFields: Int): String =
+    super.simpleString(maxFields) + splits.suffix
+
+  /**
+   * With those that the join itself makes, which `shown` may have. Otherwise joins that show other
+   * key columns would be equal, and Spark would reuse an exchange of one for the other.
+   */
+  override lazy val allAttributes: AttributeSeq =
+    children.flatMap(_.output) ++ keyOutput ++ indicator
+
+  override def output: Seq[Attribute] = shown.map(_.map(_.toAttribute)).getOrElse(allColumns)
+
+  override protected def ownMetrics: Seq[(String, SQLMetric)] =
+    SplitMetrics.of(sparkContext, "marked keys").toSeq ++ Seq(
+      "markTime" -> SQLMetrics.createTimingMetric(sparkContext, "time to mark keys"),
+      "numPieceRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows of pieces"),
+      "numResidualRows" ->
+        SQLMetrics.createMetric(sparkContext, "number of output rows of residuals"))
+
+  /**
+   * Not needed: a slice of one input meets all rows that the other inputs have in the partition.
+   */
+  override def requiredChildDistribution: Seq[Distribution] =
+    children.map(_ => UnspecifiedDistribution)
+
+  /** Rows of one key are in several partitions. */
+  override def outputPartitioning: Partitioning =
+    UnknownPartitioning(children.head.outputPartitioning.numPartitions)
+
+  override protected def joined(makesRows: Boolean): RDD[InternalRow] = {
+    // The closure must not contain the plan.
+    val join = task(makesRows)
+    val tasks = skewTasks
+    val inputs = children.map(SplitReads.execute(_)) ++ marks
+    new MultiZipRDD[InternalRow](
+      sparkContext,
+      inputs,
+      children.map(MultiZipRDD.isRead) ++ marks.map(_ => true),
+      tasks.join(join, _, _))
+  }
+
+  @transient private lazy val skewTasks: SplitTasks = {
+    SplitMetrics.report(splits, sparkContext, metrics)
+    SplitTasks(
+      splits.tasks(children.map(SplitReadSpecs.readsOf)),
+      NormalizedKeys(normalizedKeys, conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
+      children.map(c => RowShare.of(c.output)),
+      pieceRows = longMetric("numPieceRows"),
+      residualRows = longMetric("numResidualRows"))
+  }
+
+  /** Computed once for all executions of the join. */
+  @transient private lazy val marks: Option[RDD[InternalRow]] = MarkKeys.sent(
+    sparkContext,
+    children,
+    roles,
+    skewTasks.keys,
+    splits,
+    skewTasks.tasks,
+    longMetric("markTime"))
+
+  override protected def outputColumns: Seq[Expression] =
+    shown.map(_.map(shownColumn(_).get)).getOrElse(allColumnExpressions)
+
+  /**
+   * The join with a projection merged into it, so that rows are built once. The projection may
+   * return columns in any order and under any name, and the first of several that is not null, such
+   * as the key of a full outer join `USING (k)`. The join claims no order and no partitioning,
+   * which would depend on the names.
+   */
+  def showing(projection: Seq[NamedExpression]): Option[SplitJoinExec] = {
+    val list = shown.fold(projection) { before =>
+      val aliases = getAliasMap(before)
+      projection.map(replaceAliasButKeepName(_, aliases))
+    }
+    if (list.forall(shownColumn(_).isDefined)) {
+      // It keeps the links of the planned join, and does not get those of the projection.
+      Some(LogicalLinks.replacing(this)(copy(shown = Some(list))))
+    } else {
+      None
+    }
+  }
+
+  private def shownColumn(of: Expression): Option[Expression] = of match {
+    case a: Attribute => columnsById.get(a.exprId)
+    case Alias(child, _) => shownColumn(child)
+    case Coalesce(several) =>
+      val columns = several.flatMap(shownColumn).collect { case c: InputColumn => c }
+      if (columns.size == several.size) Some(Coalesce(columns)) else None
+    case _ => None
+  }
+
+  @transient private lazy val columnsById: Map[ExprId, Expression] =
+    allColumns.map(_.exprId).zip(allColumnExpressions).toMap
+
+  override protected def withNewChildrenInternal(
+      newChildren: IndexedSeq[SparkPlan]): SplitJoinExec = copy(children = newChildren)
+}
+
+object SplitJoinExec {
+
+  /** The name in plans of the split form of Spark's joins. */
+  val Name = "SplitJoin"
+}

@@ -1,0 +1,277 @@
+package io.github.skewext.skew.split
+
+import io.github.skewext.facts.BuiltinShuffledJoin
+import io.github.skewext.join.WholeReason
+import io.github.skewext.join.exec.{MultiFullJoinExec, SpineJoinExec}
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.skew.plan.{PartitionOutput, SkewPlanner, SkewReason, SkewSettings, SplitPlace}
+import io.github.skewext.skew.run.{SplitJoinExec, SplitOperator}
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.adaptive.{OptimizeShuffleWithLocalRead, SkewJoinChildWrapper}
+import org.apache.spark.sql.execution.exchange.{EnsureRequirements, Exchange, ValidateRequirements}
+import org.apache.spark.sql.execution.{CollectLimitExec, ProjectExec, SortExec, SparkPlan}
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * Splits skewed partitions of joins in the plan of one stage. It runs when all shuffles that the
+ * stage reads are materialized and Spark has coalesced partitions. It handles new and reused
+ * shuffles, and the buckets of tables. [[SkewPlanner]] decides which partitions to split, and how.
+ *
+ * A join remains whole if the result of an operator above depends on its partitions. Other joins of
+ * the stage can still be split.
+ */
+object SplitSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
+
+  /** With a limit above, Spark runs the first task alone, then some others, and so on. */
+  override protected def placeIn(plan: SparkPlan): SplitPlace =
+    if (plan.exists(_.isInstanceOf[CollectLimitExec])) SplitPlace.Last else SplitPlace.First
+
+  override def apply(plan: SparkPlan): SparkPlan = if (isEnabled) {
+    splitJoins(plan) { (whole, join, splits) =>
+      val replaced = splits.map(replace(whole, join, _))
+      replaced
+        .find(isValid)
+        .orElse(replaced.flatMap(JoinsAbove.divided(_, join, splits.head)).find(isValid))
+        .toRight(SkewReason.KeysTogether)
+    }
+  } else {
+    plan
+  }
+}
+
+/**
+ * Splits joins even if an operator above then needs one more shuffle. As for Spark's joins,
+ * `spark.sql.adaptive.forceOptimizeSkewedJoin` enables this. The rule runs on the whole plan, while
+ * shuffles can still be added. Joins that can be split without a new shuffle are left to
+ * [[SplitSkewedJoins]].
+ */
+object ForceSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
+
+  override protected def placeIn(plan: SparkPlan): SplitPlace = SplitPlace.Own
+
+  /**
+   * A shuffle above a projection finds the node that it replaces by the projection's logical link,
+   * so projections stay.
+   */
+  override protected def mergesProjections: Boolean = false
+
+  /** A shuffle is above the join then. */
+  override protected def settings(join: SparkPlan): SkewSettings =
+    super.settings(join).copy(files = None)
+
+  override def apply(plan: SparkPlan): SparkPlan = if (isEnabled && isForced) {
+    splitJoins(plan) { (whole, join, splits) =>
+      if (splits.map(replace(whole, join, _)).exists(isValid)) Left(SkewReason.NotSkewed)
+      else if (isReadLocally(splits.head)) Left(SkewReason.KeysTogether)
+      else Right(shuffled(replace(whole, join, splits.head)))
+    }
+  } else {
+    plan
+  }
+
+  /**
+   * Requires our cost evaluator. With another one, the plan costs more, and Spark would reject its
+   * other changes, too.
+   */
+  private def isForced: Boolean = conf.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN) &&
+    conf
+      .getConf(SQLConf.ADAPTIVE_CUSTOM_COST_EVALUATOR_CLASS)
+      .contains(classOf[SkewJoinCostEvaluator].getName)
+
+  /** Whether Spark would read an input by map tasks in place of the reads of the split. */
+  private def isReadLocally(split: SparkPlan): Boolean =
+    !OptimizeShuffleWithLocalRead(split).fastEquals(split)
+
+  private def shuffled(plan: SparkPlan): SparkPlan = {
+    // Spark has already decided which repartitions of the user are redundant.
+    EnsureRequirements(optimizeOutRepartition = false).apply(withoutInputs(plan)).transform {
+      case SkewJoinChildWrapper(child) => child
+    }
+  }
+}
+
+/** The common part of the rules that split joins. */
+private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
+
+  /** The place of split partitions among the tasks of the plan. */
+  protected def placeIn(plan: SparkPlan): SplitPlace
+
+  /** Whether a projection becomes a part of the split join below it. */
+  protected def mergesProjections: Boolean = true
+
+  protected def settings(join: SparkPlan): SkewSettings = JoinSettings.of(conf, join)
+
+  /**
+   * False if [[RequiredLayout]] is excluded, because then the requirements on partitions are
+   * unknown.
+   */
+  protected def isEnabled: Boolean =
+    SkewConf.splitSwitches.forall(conf.getConf(_)) &&
+      !SkewConf.excludes(conf, RequiredLayout.ruleName)
+
+  /**
+   * Splits the joins one by one, from the top down. A chain of Spark's joins on one key is split as
+   * a whole.
+   *
+   * @param put a function from the whole plan, the join in it and the possible replacements of the
+   *            join to a new plan.
+   */
+  protected def splitJoins(plan: SparkPlan)(
+      put: (SparkPlan, SparkPlan, Seq[SparkPlan]) => Either[SkewReason, SparkPlan]): SparkPlan = {
+    var whole = plan
+    def visit(node: SparkPlan): Unit = node match {
+      // The inputs of a split join may contain joins, whose reads the split has already set.
+      case SplitOperator(_) =>
+      case join @ (_: MultiFullJoinExec | _: SpineJoinExec | BuiltinShuffledJoin(_))
+          if !isSplitBySpark(join) =>
+        val described = for {
+          joined <- describe(join)
+          inputs <- partitionedInputs(joined)
+        } yield (joined, inputs)
+        val splits: Either[SkewReason.Detailed, Seq[SparkPlan]] = described match {
+          case Right((joined, inputs)) => split(join, joined, inputs, placeIn(plan))
+          case Left(reason) => Left(reason.given)
+        }
+        splits.flatMap(put(whole, join, _).left.map(_.given)) match {
+          case Right(newPlan) =>
+            logDebug(s"Splits skewed partitions of ${join.simpleStringWithNodeId()}")
+            whole = newPlan
+          case Left(reason) =>
+            leaveWhole(join, reason)
+            described match {
+              case Right((_, inputs)) if isNoneSkewed(splits, inputs) =>
+                join.children.foreach(visitBelow(join, inputs.map(_.plan), _))
+              case _ => join.children.foreach(visit)
+            }
+        }
+      case _ => node.children.foreach(visit)
+    }
+    // The joins of a chain without skew have some of its inputs, so they are not described again: a
+    // chain of N joins would be described N times.
+    def visitBelow(chain: SparkPlan, inputs: Seq[SparkPlan], node: SparkPlan): Unit = node match {
+      case input if inputs.exists(_ eq input) => visit(input)
+      case join @ BuiltinShuffledJoin(_) if thresholds(join) != thresholds(chain) => visit(join)
+      case join @ BuiltinShuffledJoin(_) =>
+        leaveWhole(join, SkewReason.NotSkewed.given)
+        join.children.foreach(visitBelow(chain, inputs, _))
+      case other => other.children.foreach(visitBelow(chain, inputs, _))
+    }
+    visit(plan)
+    whole
+  }
+
+  protected def describe(join: SparkPlan): Either[SkewReason, JoinedInputs] = JoinedInputs.of(join)
+
+  private def leaveWhole(join: SparkPlan, reason: SkewReason.Detailed): Unit = {
+    // Without its shuffles, nothing is known of the join yet.
+    if (!join.exists(_.isInstanceOf[Exchange])) WholeReason.set(join, reason)
+    logDebug(s"Leaves ${join.simpleStringWithNodeId()} whole: ${reason.text}")
+  }
+
+  /**
+   * Whether no join of some of these inputs is skewed, either. The size of an input is compared
+   * with a threshold of that input alone. An estimated output is not: that of fewer inputs may be
+   * skewed though that of all is not.
+   */
+  private def isNoneSkewed(
+      splits: Either[SkewReason.Detailed, Seq[SparkPlan]],
+      inputs: Seq[PartitionedInput]): Boolean =
+    splits == Left(SkewReason.NotSkewed.given) && inputs.forall(_.sketch.isEmpty)
+
+  /** The settings that decide whether an input is skewed. A hint may change them for one join. */
+  private def thresholds(join: SparkPlan): (Double, Long) = {
+    val own = settings(join)
+    (own.factor, own.thresholdBytes)
+  }
+
+  private def isSplitBySpark(join: SparkPlan): Boolean = join match {
+    case BuiltinShuffledJoin(j) => j.isSkewJoin
+    case _ => false
+  }
+
+  /** The possible replacements of the join, the best first. */
+  private def split(
+      join: SparkPlan,
+      joined: JoinedInputs,
+      inputs: Seq[PartitionedInput],
+      place: SplitPlace): Either[SkewReason.Detailed, Seq[SparkPlan]] = for {
+    splits <- SkewPlanner
+      .plan(
+        joined.inputs.zip(inputs).map { case (i, input) => i.toSkewInput(input, inputs.head) },
+        // Tasks that mark keys would run before the first task of a query with a limit.
+        if (place == SplitPlace.Last) settings(join).copy(marking = false) else settings(join),
+        output(joined, inputs))
+      .left
+      .map {
+        case given if given.reason == SkewReason.NotSkewed =>
+          if (inputs.exists(_.keysNotCounted)) SkewReason.KeysNotCounted.given else given
+        // No change of a limit helps as long as the join must stay whole.
+        case given => mustStayWhole(join).getOrElse(given)
+      }
+    _ <- mustStayWhole(join).toLeft(())
+  } yield {
+    val reads = splits.reads(inputs.head.ranges, inputs.map(_.bytes), place)
+    val children = inputs.zip(reads).map { case (input, specs) => input.reading(specs) }
+    val unordered = joined.splitPlan(children, splits)
+    if (join.outputOrdering.isEmpty) {
+      Seq(unordered)
+    } else {
+      val ordered = SortExec(join.outputOrdering, global = false, unordered)
+      if (RequiredLayout.isOrderWanted(join)) Seq(ordered) else Seq(unordered, ordered)
+    }
+  }
+
+  private def mustStayWhole(join: SparkPlan): Option[SkewReason.Detailed] =
+    RequiredLayout.reasonToLeaveWhole(join).map(_.given)
+
+  /** The estimated output of the partitions, if estimates are enabled. */
+  private def output(
+      joined: JoinedInputs,
+      inputs: Seq[PartitionedInput]): IndexedSeq[PartitionOutput] =
+    if (conf.getConf(SkewConf.SKEW_OUTPUT_MODE) != SkewConf.OutputSkew.Off) {
+      val shown = joined.inputs.map(_.role.isShown)
+      PartitionOutput.of(
+        inputs.zip(shown).map { case (input, isShown) => if (isShown) input.sketch else None },
+        inputs.zip(shown).collect { case (input, true) => input.rowBytes }.sum)
+    } else {
+      IndexedSeq.empty
+    }
+
+  private def partitionedInputs(joined: JoinedInputs): Either[SkewReason, Seq[PartitionedInput]] = {
+    val buckets = conf.getConf(SkewConf.BUCKET_SKEW)
+    val found = joined.inputs.map(i => PartitionedInput.of(i.plan, buckets))
+    found.collectFirst { case Left(reason) => reason } match {
+      case Some(reason) => Left(reason)
+      case None =>
+        val inputs = found.flatMap(_.toOption)
+        if (inputs.map(i => PartitionedInput.readAs(i.sources.head)).distinct.size == 1)
+          Right(inputs)
+        else Left(SkewReason.InputsDiffer)
+    }
+  }
+
+  protected def isValid(plan: SparkPlan): Boolean =
+    ValidateRequirements.validate(withoutInputs(plan))
+
+  /**
+   * The plan without the inputs of its split joins. The reads there give every operator the same
+   * partitions as before, some of them several times, which Spark's validation does not support.
+   */
+  protected def withoutInputs(plan: SparkPlan): SparkPlan = plan.transformUp {
+    case join @ SplitOperator(_) =>
+      join.withNewChildren(join.children.map(SkewJoinChildWrapper))
+  }
+
+  /**
+   * Replaces the join. A projection above it that only selects columns becomes a part of the split
+   * join.
+   */
+  protected def replace(plan: SparkPlan, join: SparkPlan, by: SparkPlan): SparkPlan =
+    plan.transformUp {
+      case node if node eq join => by
+      case project @ ProjectExec(list, split: SplitJoinExec) if mergesProjections =>
+        split.showing(list).getOrElse(project)
+    }
+}

@@ -1,0 +1,89 @@
+package io.github.skewext.skew.split
+
+import io.github.skewext.facts.MadeOf
+import io.github.skewext.join.exec.AlignPartitionsExec
+import io.github.skewext.platform.LogicalLinks
+import io.github.skewext.skew.plan.MapBlocks
+
+import org.apache.spark.sql.connector.read.SupportsReportStatistics
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
+import org.apache.spark.sql.execution.{ShufflePartitionSpec, SparkPlan}
+import org.apache.spark.sql.skewext.{KeyedPartitions, PartitionValues}
+
+/**
+ * The partitions that a table has in its storage as a source that a join can read in slices. A
+ * split of the scan, which is some files or a part of one, corresponds to the block of a map task
+ * in a shuffle. Scans do not report how large a split is, so each counts as the average one.
+ *
+ * @param node the scan, or the node with its partitions that is replaced for other reads.
+ * @param aligned the node with the partitions that each task reads.
+ * @param splits the number of splits of each partition value.
+ */
+private[skewext] case class StorageSource(
+    node: SparkPlan,
+    aligned: AlignPartitionsExec,
+    splits: IndexedSeq[Int],
+    splitBytes: Long,
+    sliceable: Boolean)
+    extends FilesSource {
+
+  override def bytes: IndexedSeq[Long] = splits.map(_ * splitBytes)
+
+  override def blocks(partition: Int): Seq[MapBlocks] =
+    (0 until splits(partition)).map(i => MapBlocks(i, i + 1, splitBytes))
+
+  override def reading(specs: Seq[ShufflePartitionSpec]): SparkPlan =
+    aligned.reading(specs, sliceable)
+
+  override def below(node: SparkPlan): PartitionSource = this
+}
+
+private[skewext] object StorageSource {
+
+  /** The source of a multi-way join. None if the splits or their size are unknown. */
+  def of(aligned: AlignPartitionsExec, sliceable: Boolean): Option[StorageSource] =
+    scanOf(aligned.child).flatMap { case (scan, linear) =>
+      of(aligned, aligned, scan, sliceable && linear)
+    }
+
+  /** The source of a join of Spark's, which gives scans the partition values of both sides. */
+  def of(scan: BatchScanExec, sliceable: Boolean): Option[StorageSource] = for {
+    found <- PartitionValues.of(scan)
+    // Spark may already have divided the files of a value.
+    if found.values.distinct.size == scan.outputPartitioning.numPartitions
+    by = found.by.map(_.sql).mkString(", ")
+    aligned = LogicalLinks.wrapping(scan)(AlignPartitionsExec(found.values, Nil, Nil, by, scan))
+    source <- of(scan, aligned, scan, sliceable)
+  } yield source
+
+  private def of(
+      node: SparkPlan,
+      aligned: AlignPartitionsExec,
+      scan: BatchScanExec,
+      sliceable: Boolean): Option[StorageSource] = for {
+    bytes <- bytesOf(scan)
+    bySplit <- KeyedPartitions.bySplit(aligned.child)
+    found = KeyedPartitions.ofSplits(bySplit, aligned.types)
+    if found.nonEmpty && found.size == scan.inputPartitions.size
+    if found.forall(aligned.values.toSet)
+  } yield {
+    val numSplits = found.groupBy(identity).map { case (value, all) => value -> all.size }
+    val splits = aligned.values.map(numSplits.getOrElse(_, 0)).toIndexedSeq
+    StorageSource(node, aligned, splits, bytes / found.size, sliceable)
+  }
+
+  /** The scan, and whether a part of its rows yields a part of the node's rows. */
+  private def scanOf(node: SparkPlan): Option[(BatchScanExec, Boolean)] = node match {
+    case scan: BatchScanExec => Some((scan, true))
+    case MadeOf(Seq(part)) if PartitionedInput.mayRunAgain(node) =>
+      scanOf(part.child).map { case (scan, linear) => (scan, linear && part.linear) }
+    case _ => None
+  }
+
+  private def bytesOf(scan: BatchScanExec): Option[Long] = scan.scan match {
+    case reports: SupportsReportStatistics =>
+      val bytes = reports.estimateStatistics().sizeInBytes
+      if (bytes.isPresent) Some(bytes.getAsLong) else None
+    case _ => None
+  }
+}

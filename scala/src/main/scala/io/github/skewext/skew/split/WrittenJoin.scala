@@ -1,0 +1,37 @@
+package io.github.skewext.skew.split
+
+import io.github.skewext.skew.plan.TaskFiles
+
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, MergeRows}
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.execution.SparkPlan
+
+/** A join whose tasks write files: no node between it and the write shuffles its rows. */
+object WrittenJoin {
+
+  /** On the nodes of a query that is written. */
+  private val tag = TreeNodeTag[TaskFiles]("skewext.written")
+
+  /** On physical joins below an exchange. */
+  private val shuffled = TreeNodeTag[Unit]("skewext.shuffledAbove")
+
+  /** The files that each task of the join writes, if its tasks do. */
+  def filesOf(join: SparkPlan): Option[TaskFiles] =
+    if (join.getTagValue(shuffled).isDefined) None
+    else join.logicalLink.flatMap(_.getTagValue(tag))
+
+  /**
+   * Marks the joins of a query that is written. Only the physical plan shows whether their rows are
+   * shuffled first. Below a MERGE no join is marked, because a straggler is worse there than another
+   * file.
+   */
+  def mark(written: LogicalPlan, files: TaskFiles): Unit = written match {
+    case _: MergeRows =>
+    case node =>
+      node.setTagValue(tag, files)
+      node.children.foreach(mark(_, files))
+  }
+
+  def setShuffled(join: SparkPlan, isShuffled: Boolean): Unit =
+    if (isShuffled) join.setTagValue(shuffled, ()) else join.unsetTagValue(shuffled)
+}
