@@ -12,7 +12,6 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateFunction, Max, Min}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 import org.apache.spark.sql.catalyst.util.DateTimeConstants.MICROS_PER_DAY
 import org.apache.spark.sql.types._
@@ -29,9 +28,6 @@ import org.apache.spark.sql.types._
  * So Spark reads fewer partitions and row groups of the versions.
  */
 object BoundAsOfTimes extends Rule[LogicalPlan] {
-
-  /** The filters that the versions have. They may be simplified there. */
-  private val Bounds = TreeNodeTag[ExpressionSet]("skewext.asOfTimeBounds")
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     plan.transformUpWithPruning(_.containsPattern(JOIN)) { case join: MultiAsOfJoin =>
@@ -84,13 +80,12 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
 
   private def bounded(join: MultiAsOfJoin, time: Attribute): LogicalPlan = {
     val (earliest, latest) = known(join, time)
-    val before = join.getTagValue(Bounds).getOrElse(ExpressionSet())
     val added = join.children.indices.tail.map { i =>
       val bounds = boundsOf(
         join,
         i,
         earliest.map(KnownTime(time, _, -Slack)),
-        latest.map(KnownTime(time, _, Slack))).filterNot(before.contains)
+        latest.map(KnownTime(time, _, Slack))).filterNot(AddedPredicates.has(join, 0, _))
       if (bounds.nonEmpty && SafeToPush(join.children(i), join.times(i))) bounds else Nil
     }
     if (added.forall(_.isEmpty)) {
@@ -100,7 +95,7 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
         conditions.reduceOption(And).fold(child)(Filter(_, child))
       }
       val changed = join.withNewChildren(join.spine +: versions)
-      changed.setTagValue(Bounds, ExpressionSet(before.toSeq ++ added.flatten))
+      AddedPredicates.record(changed, join, Map(0 -> added.flatten))
       changed
     }
   }

@@ -1,7 +1,7 @@
 package io.github.skewext.asof
 
 import io.github.skewext.inputs.HintedInputs
-import io.github.skewext.join.RewrittenJoins
+import io.github.skewext.join.JoinOrigin
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LocalLimit, LogicalPlan, Project}
@@ -75,9 +75,9 @@ object MergeAsOfJoins extends Rule[LogicalPlan] with AliasHelper {
           lower.children.indices.map(lower.hint) ++ upper.children.indices.tail.map(upper.hint)))
       both.copyTagsFrom(lower)
       for {
-        _ <- RewrittenJoins.of(upper)
-        joins <- RewrittenJoins.of(lower)
-      } RewrittenJoins.set(both, if (joins.endsWith("s")) joins else s"${joins}s")
+        _ <- JoinOrigin.rewrittenFrom(upper)
+        joins <- JoinOrigin.rewrittenFrom(lower)
+      } JoinOrigin.set(both, JoinOrigin.Rewritten(if (joins.endsWith("s")) joins else s"${joins}s"))
       Some(Project(list ++ both.output.takeRight(versions.map(_.output.size).sum), both))
     } else {
       None

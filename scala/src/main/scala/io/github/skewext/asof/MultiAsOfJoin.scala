@@ -3,12 +3,11 @@ package io.github.skewext.asof
 import io.github.skewext.asof.exec.{AsOfJoinExec, BroadcastAsOfJoinExec}
 import io.github.skewext.facts.{ComparedByBytes, KeptInPlace}
 import io.github.skewext.inputs.HintedInputs
-import io.github.skewext.join.{PrunedByKeys, RuntimeFilters, UnorderedInputs}
+import io.github.skewext.join.{PlannerChoices, PrunedByKeys, RuntimeFilters, UnorderedInputs}
 import io.github.skewext.platform.{HasOperator, SkewConf}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.{ProjectExec, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -133,9 +132,10 @@ case class MultiAsOfJoin(
    */
   private def broadcasts: Seq[Int] = {
     val tables = children.indices.tail
-    val isChosen = getTagValue(MultiAsOfJoin.Broadcasts).isDefined ||
+    val choices = PlannerChoices.of(this)
+    val isChosen = choices.streamed.isDefined ||
       (!hasBegun && !asksForShuffle(0) && tables.forall(isSmall))
-    if (isChosen) setTagValue(MultiAsOfJoin.Broadcasts, ())
+    if (isChosen) PlannerChoices.set(this, choices.copy(streamed = Some(0)))
     if (isChosen && keepsBroadcasts(tables)(isSmall))
       tables.filter(i => isBroadcast(i) || isSmall(i))
     else Nil
@@ -161,9 +161,6 @@ case class MultiAsOfJoin(
 }
 
 object MultiAsOfJoin {
-
-  /** Versions are broadcast. Adaptive execution keeps it when it plans again. */
-  private val Broadcasts = TreeNodeTag[Unit]("skewext.broadcastsVersions")
 
   private[asof] def output(children: Seq[Seq[Attribute]], inner: Boolean): Seq[Attribute] =
     children.head ++ children.tail.flatten.map { a =>

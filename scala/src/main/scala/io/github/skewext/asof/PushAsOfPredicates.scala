@@ -1,12 +1,11 @@
 package io.github.skewext.asof
 
-import io.github.skewext.facts.{ComparedByBytes, KeptInPlace, SafeToDuplicate, SafeToPush}
+import io.github.skewext.facts.{AddedPredicates, ComparedByBytes, KeptInPlace, SafeToDuplicate, SafeToPush}
 import io.github.skewext.latest.LatestRows
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 
 /**
@@ -24,9 +23,6 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
  * A predicate on the versions stays above: with other versions, a row would get another one.
  */
 object PushAsOfPredicates extends Rule[LogicalPlan] with PredicateHelper {
-
-  /** The predicates on the spine's key that the versions have. They may be simplified there. */
-  private val OnKeys = TreeNodeTag[ExpressionSet]("skewext.asOfKeyPredicates")
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     plan.transformUpWithPruning(_.containsPattern(JOIN)) {
@@ -63,10 +59,9 @@ object PushAsOfPredicates extends Rule[LogicalPlan] with PredicateHelper {
       case (column: Attribute, key) if ComparedByBytes(column) => column -> key
     })
     val onKeys = AttributeSet(keysOf(0).keys)
-    val before = join.getTagValue(OnKeys).getOrElse(ExpressionSet())
     val added = join.spine.constraints.toSeq.filter { p =>
       p.references.nonEmpty && p.references.subsetOf(onKeys) && !p.isInstanceOf[IsNotNull] &&
-      SafeToDuplicate(p) && !SubqueryExpression.hasSubquery(p) && !before.contains(p)
+      SafeToDuplicate(p) && !SubqueryExpression.hasSubquery(p) && !AddedPredicates.has(join, 0, p)
     }
     if (added.isEmpty) {
       join
@@ -79,7 +74,7 @@ object PushAsOfPredicates extends Rule[LogicalPlan] with PredicateHelper {
         KeptInPlace.filtered(join.children(i), onKey, keyOf.values.flatMap(_.references).toSeq)
       }
       val filtered = join.withNewChildren(join.spine +: versions)
-      filtered.setTagValue(OnKeys, ExpressionSet(before.toSeq ++ added))
+      AddedPredicates.record(filtered, join, Map(0 -> added))
       filtered
     }
   }

@@ -2,7 +2,7 @@ package io.github.skewext.asof
 
 import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
 import io.github.skewext.inputs.{HintedInputs, KeyTypes, NewIds}
-import io.github.skewext.join.{JoinTypeName, RewrittenJoins}
+import io.github.skewext.join.{JoinTypeName, JoinOrigin}
 import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
@@ -116,7 +116,7 @@ object RewriteSparkAsOfJoins extends Rule[LogicalPlan] {
       Seq(within),
       inner,
       HintedInputs.hints(hints))
-    RewrittenJoins.set(multi, "Spark's as-of join")
+    JoinOrigin.set(multi, JoinOrigin.Rewritten("Spark's as-of join"))
     val shown = join.output.zip(multi.output).map { case (before, now) =>
       if (before.exprId == now.exprId) now
       else Alias(now, before.name)(before.exprId, before.qualifier, Some(before.metadata))

@@ -1,14 +1,12 @@
 package io.github.skewext.bucket
 
 import io.github.skewext.bucket.files.FileBuckets
-import io.github.skewext.platform.{Reason, TaggedReasons}
-
-import org.apache.spark.sql.catalyst.trees.{TreeNode, TreeNodeTag}
+import io.github.skewext.platform.{Reason, NodeReasons}
 
 /** Why the filters of a query prune no bucket of a scan, with the affected columns as detail. */
 final class BucketReason private (text: String, advice: String) extends Reason(text, advice)
 
-object BucketReason extends TaggedReasons[BucketReason]("skewext.bucketsNotPruned") {
+object BucketReason extends NodeReasons[BucketReason] {
 
   private def reason(text: String, advice: String) = listed(new BucketReason(text, advice))
 
@@ -55,10 +53,6 @@ object BucketReason extends TaggedReasons[BucketReason]("skewext.bucketsNotPrune
     case FileBuckets.Unknown(why) => Some(UnknownBuckets(why))
   }
 
-  private val joinKeys = TreeNodeTag[Unit]("skewext.bucketsOfJoinKeys")
-
-  def setByJoinKeys(node: TreeNode[_]): Unit = node.setTagValue(joinKeys, ())
-
-  /** Whether a scan skips the buckets that cannot contain a key of a join's other side. */
-  def isByJoinKeys(node: TreeNode[_]): Boolean = node.getTagValue(joinKeys).isDefined
+  /** The scan skips the buckets that cannot contain a key of a join's other side. */
+  val ByJoinKeys = new BucketReason("pruned by the keys of the other side of a join", "")
 }

@@ -1,13 +1,13 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.platform.{Reason, TaggedReasons}
+import io.github.skewext.platform.{Reason, NodeReasons}
 
 
 /** Why Spark sorts the rows of a table with sorted buckets, instead of a merge of its files. */
 final class SortedFileMergeReason private (text: String, advice: String)
     extends Reason(text, advice)
 
-object SortedFileMergeReason extends TaggedReasons[SortedFileMergeReason]("skewext.notMerged") {
+object SortedFileMergeReason extends NodeReasons[SortedFileMergeReason] {
 
   private def reason(text: String, advice: String) = listed(new SortedFileMergeReason(text, advice))
 

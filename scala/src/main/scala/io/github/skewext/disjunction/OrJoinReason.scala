@@ -1,12 +1,12 @@
 package io.github.skewext.disjunction
 
-import io.github.skewext.platform.{Reason, TaggedReasons}
+import io.github.skewext.platform.{Reason, NodeReasons}
 
 
 /** Why a join whose condition is an OR stays Spark's nested loop. The join has it as a tag. */
 final class OrJoinReason private (text: String, advice: String) extends Reason(text, advice)
 
-object OrJoinReason extends TaggedReasons[OrJoinReason]("skewext.orJoinNotRewritten") {
+object OrJoinReason extends NodeReasons[OrJoinReason] {
 
   private def reason(text: String, advice: String) = listed(new OrJoinReason(text, advice))
 

@@ -16,8 +16,8 @@ private[skewext] object ExplainedScans {
     val spec = scan.relation.bucketSpec.get
     val read = scan.optionalBucketSet.fold(spec.numBuckets)(_.cardinality())
     val reason = BucketReason.of(scan)
-    val (why, advice) = if (BucketReason.isByJoinKeys(scan)) {
-      ("pruned by the keys of the other side of a join", None)
+    val (why, advice) = if (reason.exists(_.reason == BucketReason.ByJoinKeys)) {
+      (BucketReason.ByJoinKeys.text, None)
     } else if (read < spec.numBuckets) {
       ("pruned by the filters", None)
     } else {

@@ -1,7 +1,6 @@
 package io.github.skewext.explain
 
-import io.github.skewext.join.optimizer.LowerMultiFullJoin
-import io.github.skewext.join.{MultiFullJoin, RewrittenJoins}
+import io.github.skewext.join.{MultiFullJoin, JoinOrigin}
 import io.github.skewext.platform.{Guard, Linkage, LogicalJoinRules, Reason, RuleName, SkewConf}
 import io.github.skewext.rewrite.{RewriteJoinChains, RewriteReason}
 import io.github.skewext.technique.hint.TechniqueHint
@@ -17,11 +16,11 @@ import org.apache.spark.sql.internal.SQLConf
 private[skewext] object Origins {
 
   def ofMultiJoin(join: Option[LogicalPlan]): Origin =
-    ofRewritten(join.flatMap(RewrittenJoins.of(_)))
+    ofRewritten(join.flatMap(JoinOrigin.rewrittenFrom(_)))
 
   /** The origin of an operator that the optimizer or the planner may have rewritten. */
   def ofOperator(logical: Option[LogicalPlan], plan: SparkPlan): Origin =
-    ofRewritten((logical ++ Some(plan)).flatMap(RewrittenJoins.of(_)).headOption)
+    ofRewritten((logical ++ Some(plan)).flatMap(JoinOrigin.rewrittenFrom(_)).headOption)
 
   private def ofRewritten(before: Option[String]): Origin = before match {
     case Some(what) => Origin(Origin.Rewritten, s"$what became one operator")
@@ -31,7 +30,7 @@ private[skewext] object Origins {
   /** The origin of a multi-way join that runs as Spark's broadcast joins. */
   def ofBroadcast(join: MultiFullJoin): Origin = {
     val origin = ofMultiJoin(Some(join))
-    val before = RewrittenJoins.of(join).fold("")(joins => s"$joins became one join, and ")
+    val before = JoinOrigin.rewrittenFrom(join).fold("")(joins => s"$joins became one join, and ")
     origin.copy(text = s"${before}all inputs but one are small enough to broadcast, so Spark's " +
       "broadcast joins do it and nothing is shuffled")
   }
@@ -110,7 +109,9 @@ private[skewext] object Origins {
     SkewConf.enabled(conf) && !isExcluded(conf, PlanSkewJoins.ruleName)
 
   private def ofChain(joins: Seq[LogicalPlan], off: Option[String], plansAgain: Boolean): Origin = {
-    val lowered = joins.flatMap(_.getTagValue(LowerMultiFullJoin.MadeFrom)).headOption
+    val lowered = joins.flatMap(JoinOrigin.of(_)).collectFirst {
+      case JoinOrigin.Lowered(description) => description
+    }
     val given = if (off.isEmpty && lowered.isEmpty) reasons(joins, plansAgain) else Nil
     (lowered, given) match {
       case (Some(description), _) =>

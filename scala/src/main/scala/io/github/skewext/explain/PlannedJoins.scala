@@ -8,7 +8,7 @@ import io.github.skewext.asof.MultiAsOfJoin
 import io.github.skewext.bucket.files.{BucketedScan, SlicedBucketsExec}
 import io.github.skewext.facts.MadeOf
 import io.github.skewext.join.exec.MultiJoinExec
-import io.github.skewext.join.{BroadcastSmallInputs, MultiFullJoin}
+import io.github.skewext.join.{JoinOrigin, MultiFullJoin}
 import io.github.skewext.latest.LatestRows
 import io.github.skewext.shuffle.ColumnarFilterProjectExec
 import io.github.skewext.skew.run.KeySketchExec
@@ -37,7 +37,7 @@ private[skewext] case class PlannedJoin(
 
   /** The multi-way join, called by name or rewritten, that runs as Spark's broadcast joins. */
   def broadcast: Option[MultiFullJoin] =
-    joins.head.logical.flatMap(_.getTagValue(BroadcastSmallInputs.MadeFrom))
+    joins.head.logical.flatMap(JoinOrigin.broadcastFrom)
 
   /** The title and the execution of an as-of join, or of the latest rows of keys. */
   def asOf: Option[(String, Execution)] = ExplainedAsOf.unapply(joins.head.plan)
@@ -159,7 +159,7 @@ private[skewext] object PlannedJoin {
       // The node that replaced a split join has its tags, and may be above the new join.
       val first = Operator(top, joinOf(top).orElse(above))
       def madeFrom(join: Operator): Option[MultiFullJoin] =
-        join.logical.flatMap(_.getTagValue(BroadcastSmallInputs.MadeFrom))
+        join.logical.flatMap(JoinOrigin.broadcastFrom)
       def belongs(join: Operator): Boolean = (madeFrom(first), madeFrom(join)) match {
         case (Some(a), Some(b)) => a eq b
         case (None, None) => true

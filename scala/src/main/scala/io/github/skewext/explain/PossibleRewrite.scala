@@ -1,7 +1,7 @@
 package io.github.skewext.explain
 
 import io.github.skewext.inputs.NewIds
-import io.github.skewext.join.{MultiFullJoin, RewrittenJoins}
+import io.github.skewext.join.{MultiFullJoin, JoinOrigin}
 import io.github.skewext.platform.{Guard, SkewConf}
 import io.github.skewext.rewrite.RewriteJoinChains
 
@@ -40,7 +40,7 @@ private[explain] object PossibleRewrite {
           case join: MultiFullJoin if join.children.size == found.inputs.size => join
         }
       }
-      .flatMap(join => RewrittenJoins.of(join).map(_ -> join))
+      .flatMap(join => JoinOrigin.rewrittenFrom(join).map(_ -> join))
   }
 
   /** The exchanges of Spark's joins, and those of them that are on the inputs. */

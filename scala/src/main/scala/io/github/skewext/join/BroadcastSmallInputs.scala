@@ -6,7 +6,6 @@ import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -20,11 +19,9 @@ import org.apache.spark.sql.internal.SQLConf
  */
 object BroadcastSmallInputs {
 
-  /** On Spark's joins that are planned for a multi-way join: the multi-way join. */
-  private[skewext] val MadeFrom = TreeNodeTag[MultiFullJoin]("skewext.broadcastFrom")
-
   def unapply(join: MultiFullJoin): Option[LogicalPlan] = {
-    val chosen = join.getTagValue(MultiFullJoin.LargeInput)
+    val choices = PlannerChoices.of(join)
+    val chosen = choices.streamed
     val large =
       if (chosen.isEmpty) choose(join)
       else {
@@ -33,7 +30,7 @@ object BroadcastSmallInputs {
         }
       }
     large.map { large =>
-      join.setTagValue(MultiFullJoin.LargeInput, large)
+      PlannerChoices.set(join, choices.copy(streamed = Some(large)))
       broadcastTo(large, join)
     }
   }
@@ -73,7 +70,7 @@ object BroadcastSmallInputs {
         if (join.isBroadcast(i) || isSmall(join, i)) HintInfo(strategy = Some(BROADCAST))
         else HintInfo()
       val two = join.broadcastTo(left, join.keys(large), i, hint)
-      two.setTagValue(MadeFrom, join)
+      JoinOrigin.set(two, JoinOrigin.Broadcasts(join))
       two
     }
     val keyOutput = join.keyOutput.zip(join.keyColumns(large)).map { case (out, value) =>

@@ -1,6 +1,6 @@
 package io.github.skewext.join
 
-import io.github.skewext.facts.{ComparedByBytes, ComputedBelow, KeptInPlace, SafeToPush}
+import io.github.skewext.facts.{AddedPredicates, ComparedByBytes, ComputedBelow, KeptInPlace, SafeToPush}
 import io.github.skewext.inputs.HintedInputs
 import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.join.exec.MultiFullJoinExec
@@ -164,25 +164,20 @@ case class MultiFullJoin(
   /**
    * Adds predicates on the output to inputs, unless the constraints of an input already contain
    * them, or it may not have them. Null keys stay if a Python function computes the key, because the
-   * filter would call it once more. Each predicate is added once. The optimizer may simplify it beyond
-   * recognition, and the next run of a rule would add it again, and again.
+   * filter would call it once more. Each predicate is added once.
    */
   def withFilters(predicates: Int => Seq[Expression]): MultiFullJoin = {
-    val asked = getTagValue(MultiFullJoin.Asked).getOrElse(Map.empty)
     val missing = children.indices.map { i =>
-      val before = asked.getOrElse(i, ExpressionSet())
-      predicates(i).filterNot(before.contains).filterNot { p =>
-        children(i).constraints.contains(overInput(i, p)) || !mayFilter(i, p) || callsPython(i, p)
+      predicates(i).filterNot { p =>
+        AddedPredicates.has(this, i, p) || children(i).constraints.contains(overInput(i, p)) ||
+        !mayFilter(i, p) || callsPython(i, p)
       }
     }
     if (missing.forall(_.isEmpty)) {
       this
     } else {
       val join = withInputs(children.indices.map(i => filtered(i, missing(i))))
-      val now = missing.zipWithIndex.map { case (predicates, i) =>
-        i -> ExpressionSet(asked.get(i).toSeq.flatten ++ predicates)
-      }
-      join.setTagValue(MultiFullJoin.Asked, now.toMap)
+      AddedPredicates.record(join, this, children.indices.zip(missing).toMap)
       join
     }
   }
@@ -226,7 +221,7 @@ case class MultiFullJoin(
 
   private def changed(join: MultiFullJoin): MultiFullJoin = {
     join.copyTagsFrom(this)
-    MultiFullJoin.ChosenByPlanner.foreach(join.unsetTagValue(_))
+    PlannerChoices.forget(join)
     join
   }
 
@@ -271,7 +266,7 @@ case class MultiFullJoin(
           indicator = None,
           hints = HintedInputs.hints(kept.map(hint))))
       // It is by position.
-      join.unsetTagValue(MultiFullJoin.Asked)
+      AddedPredicates.forget(join)
       join
   }
 
@@ -299,7 +294,7 @@ case class MultiFullJoin(
 
   override def simpleString(maxFields: Int): String =
     s"MultiFullJoin ${MultiFullJoin.describe(keyOutput.map(_.name), roles, indicator)}" +
-      RewrittenJoins.of(this).map(joins => s", rewritten from $joins").getOrElse("") +
+      JoinOrigin.rewrittenFrom(this).map(joins => s", rewritten from $joins").getOrElse("") +
       children.indices
         .flatMap(i => hint(i).map(hint => s", hint of input $i: $hint"))
         .mkString
@@ -309,11 +304,6 @@ case class MultiFullJoin(
 }
 
 object MultiFullJoin {
-
-  /**
-   * The input to which the others are broadcast. Adaptive execution keeps it when it plans again.
-   */
-  private[skewext] val LargeInput = TreeNodeTag[Int]("skewext.largeInput")
 
   /** On joins whose key columns must hide those of their inputs. */
   private val HidesIds = TreeNodeTag[Boolean]("skewext.hidesIds")
@@ -341,12 +331,6 @@ object MultiFullJoin {
 
   private def joinsIn(plan: LogicalPlan): Seq[MultiFullJoin] =
     plan.collect { case join: MultiFullJoin => join }
-
-  /** Tags that do not apply to a changed join. */
-  private val ChosenByPlanner: Seq[TreeNodeTag[_]] = Seq(LargeInput, RuntimeFilters.Made)
-
-  /** The predicates that were added to each input, in terms of the output. */
-  private val Asked = TreeNodeTag[Map[Int, ExpressionSet]]("skewext.asked")
 
   /** An alias with the name and the id of a column of the output. */
   private[skewext] def aliasFor(value: Expression, column: Attribute): Alias =

@@ -45,15 +45,13 @@ object MultiFullJoinStrategy extends SparkStrategy {
    * without a shuffle. Spark's plan then needs two exchanges, and the operator would need three.
    */
   private def isSparks(j: MultiFullJoin, inputs: Seq[SparkPlan]): Boolean =
-    inputs.size == 3 && j.roles.forall(_ == Optional) && RewrittenJoins.of(j).isDefined &&
+    inputs.size == 3 && j.roles.forall(_ == Optional) && JoinOrigin.rewrittenFrom(j).isDefined &&
       StoragePartitions.aligned(inputs.take(2), j.keys.take(2), SQLConf.get).isDefined
 
   private def asSparksJoins(j: MultiFullJoin): LogicalPlan = {
     val plan = LowerMultiFullJoin.normalized(j)
     plan.foreach {
-      case join: Join =>
-        join.unsetTagValue(LowerMultiFullJoin.MadeFrom)
-        RewrittenJoins.setUndone(join)
+      case join: Join => JoinOrigin.set(join, JoinOrigin.Undone)
       case _ =>
     }
     plan

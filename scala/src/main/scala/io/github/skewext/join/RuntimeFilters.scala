@@ -8,7 +8,6 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.BloomFilterAggregate
 import org.apache.spark.sql.catalyst.optimizer.{ColumnPruning, ConstantFolding, PushDownPredicates}
 import org.apache.spark.sql.catalyst.planning.NodeWithOnlyDeterministicProjectAndFilter
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.{INVOKE, JSON_TO_STRUCT, LIKE_FAMLIY, PLAN_EXPRESSION, PYTHON_UDF, REGEXP_EXTRACT_FAMILY, REGEXP_REPLACE, SCALA_UDF}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
@@ -36,9 +35,6 @@ import org.apache.spark.sql.skewext.SparkShims
  * node: when the query is planned again at run time, their subqueries are already running.
  */
 object RuntimeFilters extends PredicateHelper {
-
-  /** The filters of each input. Adaptive execution keeps them when it plans again. */
-  private[join] val Made = TreeNodeTag[Map[Int, Seq[Expression]]]("skewext.runtimeFilters")
 
   /**
    * Plans an input with its runtime filters, if it has any, and links the plan to the input without
@@ -79,12 +75,12 @@ object RuntimeFilters extends PredicateHelper {
   }
 
   private def filters(join: PrunedByKeys, broadcastTo: Option[Int]): Map[Int, Seq[Expression]] =
-    join.getTagValue(Made).getOrElse {
+    PlannerChoices.of(join).filters.getOrElse {
       val made = Guard.protect("making runtime filters", Map.empty[Int, Seq[Expression]]) {
         // Adaptive execution knows the subqueries of its first plan only.
         if (join.exists(_.isInstanceOf[LogicalQueryStage])) Map.empty else make(join, broadcastTo)
       }
-      join.setTagValue(Made, made)
+      PlannerChoices.set(join, PlannerChoices.of(join).copy(filters = Some(made)))
       made
     }
 

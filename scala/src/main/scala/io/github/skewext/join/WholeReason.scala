@@ -1,6 +1,6 @@
 package io.github.skewext.join
 
-import io.github.skewext.platform.{Reason, TaggedReasons}
+import io.github.skewext.platform.{Reason, NodeReasons}
 
 import org.apache.spark.sql.catalyst.trees.TreeNode
 
@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNode
 abstract class WholeReason(text: String, advice: String, val ofSkewedJoin: Boolean)
     extends Reason(text, advice)
 
-object WholeReason extends TaggedReasons[WholeReason]("skewext.notSplit") {
+object WholeReason extends NodeReasons[WholeReason] {
 
   /** The end of a node's text in plans, if it is a skewed join that stays whole. */
   def suffix(node: TreeNode[_]): String =

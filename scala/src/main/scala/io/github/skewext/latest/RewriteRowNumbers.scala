@@ -1,7 +1,7 @@
 package io.github.skewext.latest
 
 import io.github.skewext.inputs.KeyTypes
-import io.github.skewext.join.RewrittenJoins
+import io.github.skewext.join.JoinOrigin
 import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -81,7 +81,7 @@ object RewriteRowNumbers extends SparkStrategy with PredicateHelper {
       case child => planLater(child)
     }
     val latest = LatestRowsExec(keys, window.orderSpec.filterNot(_.child.foldable), input)
-    RewrittenJoins.set(latest, "row_number() = 1 of a window")
+    JoinOrigin.set(latest, JoinOrigin.Rewritten("row_number() = 1 of a window"))
     val place = first.place
     val one = Alias(Literal(1), place.name)(place.exprId, place.qualifier, Some(place.metadata))
     val rows = ProjectExec(latest.output :+ one, latest)

@@ -44,15 +44,24 @@ abstract class Reasons[R <: Reason] {
   def all: Seq[R] = entries.toSeq
 }
 
-/** Reasons that nodes of a plan carry as a tag. */
-abstract class TaggedReasons[R <: Reason](tagName: String) extends Reasons[R] {
+/** Reasons that nodes of a plan carry: at most one of each kind. */
+abstract class NodeReasons[R <: Reason] extends Reasons[R] {
 
-  private val tag = TreeNodeTag[Detailed](tagName)
+  def set(node: TreeNode[_], given: Detailed): Unit =
+    node.setTagValue(NodeReasons.tag, NodeReasons.of(node).updated(this, given))
 
-  def set(node: TreeNode[_], given: Detailed): Unit = node.setTagValue(tag, given)
-
-  def clear(node: TreeNode[_]): Unit = node.unsetTagValue(tag)
+  def clear(node: TreeNode[_]): Unit =
+    if (of(node).isDefined) node.setTagValue(NodeReasons.tag, NodeReasons.of(node) - this)
 
   /** The reason that a node has. */
-  def of(node: TreeNode[_]): Option[Detailed] = node.getTagValue(tag)
+  def of(node: TreeNode[_]): Option[Detailed] =
+    NodeReasons.of(node).get(this).map(_.asInstanceOf[Detailed])
+}
+
+object NodeReasons {
+
+  private val tag = TreeNodeTag[Map[NodeReasons[_], Reason.Detailed[_]]]("skewext.reasons")
+
+  private def of(node: TreeNode[_]): Map[NodeReasons[_], Reason.Detailed[_]] =
+    node.getTagValue(tag).getOrElse(Map.empty)
 }

@@ -1,7 +1,7 @@
 package io.github.skewext.rewrite
 
 import io.github.skewext.join.InputRole.Optional
-import io.github.skewext.join.{InputRole, JoinTypeName, MultiFullJoin, RewrittenJoins}
+import io.github.skewext.join.{InputRole, JoinTypeName, MultiFullJoin, JoinOrigin}
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.rewrite.RewriteReason.Detailed
 import io.github.skewext.technique.hint.TechniqueHint
@@ -280,7 +280,7 @@ private[skewext] class ChainRewriter(
           group.original
         case None =>
           val (plan, join) = new JoinTreePlanner(group, keepsIds).plan()
-          RewrittenJoins.set(join, madeOf(group.joins))
+          JoinOrigin.set(join, JoinOrigin.Rewritten(madeOf(group.joins)))
           plan
       }
     }

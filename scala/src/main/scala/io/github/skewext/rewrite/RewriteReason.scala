@@ -1,7 +1,7 @@
 package io.github.skewext.rewrite
 
-import io.github.skewext.join.RewrittenJoins
-import io.github.skewext.platform.{Reason, TaggedReasons}
+import io.github.skewext.join.JoinOrigin
+import io.github.skewext.platform.{Reason, NodeReasons}
 
 import org.apache.spark.sql.catalyst.trees.TreeNode
 
@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.trees.TreeNode
  */
 final class RewriteReason private (text: String, advice: String) extends Reason(text, advice)
 
-object RewriteReason extends TaggedReasons[RewriteReason]("skewext.notRewritten") {
+object RewriteReason extends NodeReasons[RewriteReason] {
 
   private def reason(text: String, advice: String) = listed(new RewriteReason(text, advice))
 
@@ -119,5 +119,5 @@ object RewriteReason extends TaggedReasons[RewriteReason]("skewext.notRewritten"
   override def of(node: TreeNode[_]): Option[Detailed] =
     super
       .of(node)
-      .orElse(if (RewrittenJoins.isUndone(node)) Some(StoragePartitions.given) else None)
+      .orElse(JoinOrigin.of(node).collect { case JoinOrigin.Undone => StoragePartitions.given })
 }

@@ -1,12 +1,12 @@
 package io.github.skewext.shuffle
 
-import io.github.skewext.platform.{Reason, TaggedReasons}
+import io.github.skewext.platform.{Reason, NodeReasons}
 
 
 /** Why an exchange below a join of skewext writes rows, instead of columns. */
 final class RowShuffleReason private (text: String, advice: String) extends Reason(text, advice)
 
-object RowShuffleReason extends TaggedReasons[RowShuffleReason]("skewext.whyRows") {
+object RowShuffleReason extends NodeReasons[RowShuffleReason] {
 
   private def reason(text: String, advice: String) = listed(new RowShuffleReason(text, advice))
 

@@ -2,7 +2,7 @@ package io.github.skewext.explain
 
 import io.github.skewext.PythonApi
 import io.github.skewext.asof.AsOfTest
-import io.github.skewext.join.{MultiFullJoin, RewrittenJoins}
+import io.github.skewext.join.{MultiFullJoin, JoinOrigin}
 import io.github.skewext.join.probe.ProbeReason
 import io.github.skewext.join.range.RangeReason
 import io.github.skewext.platform.{GuardedRule, Reason, SkewConf}
@@ -134,7 +134,7 @@ class ExplainSuite extends ExplainTest with AsOfTest {
   test("rewritten, and left alone: what rules have left on the nodes") {
     val rewritten = three
     rewritten.queryExecution.optimizedPlan.foreach {
-      case join: MultiFullJoin => RewrittenJoins.set(join, "2 full outer joins")
+      case join: MultiFullJoin => JoinOrigin.set(join, JoinOrigin.Rewritten("2 full outer joins"))
       case _ =>
     }
     assert(one(rewritten).origin.status === Origin.Rewritten)

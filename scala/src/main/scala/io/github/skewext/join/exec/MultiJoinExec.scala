@@ -2,7 +2,7 @@ package io.github.skewext.join.exec
 
 import io.github.skewext.facts.KeepsStableRows
 import io.github.skewext.join.exec.MultiFullJoinExec.NoOrder
-import io.github.skewext.join.{InputRole, MultiFullJoin, MultiJoinOutput, RewrittenJoins}
+import io.github.skewext.join.{InputRole, MultiFullJoin, MultiJoinOutput, JoinOrigin}
 import io.github.skewext.platform.{CanonicalOnce, SkewConf}
 import io.github.skewext.rows.{FirstPresentColumn, GroupingSettings, IndicatorColumn, InputColumn, JoinKeys, KeyOrder}
 import io.github.skewext.shuffle.ReadsBulkRows
@@ -128,7 +128,7 @@ abstract class MultiJoinExec
   private def shownKey: Seq[String] =
     if (keyOutput.nonEmpty) keyOutput.map(_.name) else keys.head.map(_.sql)
 
-  private def rewrittenFrom: Option[String] = logicalLink.flatMap(RewrittenJoins.of(_))
+  private def rewrittenFrom: Option[String] = logicalLink.flatMap(JoinOrigin.rewrittenFrom(_))
 
   override def simpleString(maxFields: Int): String =
     s"$nodeName ${MultiFullJoin.describe(shownKey, roles, indicator)}" +

@@ -1,7 +1,7 @@
 package io.github.skewext.join.optimizer
 
 import io.github.skewext.join.InputRole.{Excluded, Required}
-import io.github.skewext.join.{InputRole, MultiFullJoin}
+import io.github.skewext.join.{InputRole, JoinOrigin, MultiFullJoin}
 import io.github.skewext.platform.{RunsIfDisabled, SkewConf}
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -9,7 +9,6 @@ import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers
 import org.apache.spark.sql.catalyst.plans.FullOuter
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, HintInfo, Join, JoinHint, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.types.{ArrayType, BooleanType, IntegerType}
 
 /**
@@ -18,9 +17,6 @@ import org.apache.spark.sql.types.{ArrayType, BooleanType, IntegerType}
  * the indicator depend on which inputs have the key. The tests use this chain as their oracle.
  */
 object LowerMultiFullJoin extends Rule[LogicalPlan] with RunsIfDisabled {
-
-  /** On Spark's joins that replace a multi-way join: the description of that join. */
-  private[skewext] val MadeFrom = TreeNodeTag[String]("skewext.loweredFrom")
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (SkewConf.enabled(conf) || !plan.exists(_.isInstanceOf[MultiFullJoin])) {
@@ -119,7 +115,7 @@ object LowerMultiFullJoin extends Rule[LogicalPlan] with RunsIfDisabled {
       val condition = keys.zip(input.keys).map { case (l, r) => EqualTo(l, r): Expression }
       val hints = JoinHint(hint, input.hint)
       val join = Join(plan, input.plan, FullOuter, Some(condition.reduce(And)), hints)
-      join.setTagValue(MadeFrom, madeFrom)
+      JoinOrigin.set(join, JoinOrigin.Lowered(madeFrom))
       def coalesced(left: Seq[Expression], right: Seq[Expression], name: String) =
         left.zip(right).zipWithIndex.map { case ((l, r), j) =>
           Alias(Coalesce(Seq(padded(l), padded(r))), s"${name}_$j")()

@@ -4,7 +4,6 @@ import io.github.skewext.skew.plan.TaskFiles
 
 import org.apache.spark.sql.catalyst.plans.logical.{AppendData, LogicalPlan, OverwriteByExpression, V2WriteCommand}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.command.DataWritingCommand
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.execution.datasources.{DataSourceUtils, SaveIntoDataSourceCommand, V1WriteCommand}
@@ -17,9 +16,6 @@ object MarkWrittenJoins extends Rule[LogicalPlan] {
 
   // Spark's source `noop`, for benchmarks: it writes no files.
   private val DropsRows = "noop-table"
-
-  /** On the copy of an analyzed query. */
-  private val copied = TreeNodeTag[Unit]("skewext.copiedForWrite")
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     plan.foreach {
@@ -52,9 +48,8 @@ object MarkWrittenJoins extends Rule[LogicalPlan] {
    */
   private def withAnalyzed(write: V2WriteCommand, analyzed: Option[LogicalPlan])(
       replaced: LogicalPlan => LogicalPlan): LogicalPlan = analyzed match {
-    case Some(query) if writesFiles(write) && query.getTagValue(copied).isEmpty =>
+    case Some(query) if writesFiles(write) && !WrittenJoin.isMarked(query) =>
       val copy = query.clone()
-      copy.setTagValue(copied, ())
       mark(copy, isDivided(write))
       val plan = replaced(copy)
       plan.copyTagsFrom(write)

@@ -25,14 +25,21 @@ object RequiredLayout extends Rule[SparkPlan] {
   /** The requirement of one node on the joins below it: no split, or the order of their rows. */
   private class Requirement(val leftWhole: Option[SkewReason])
 
-  /** Requirements on a join. On the nodes above the join, requirements that they pass through. */
-  private val demands = TreeNodeTag[Seq[Requirement]]("skewext.demands")
+  /**
+   * @param on requirements on a join. On the nodes above the join, requirements that they pass
+   *           through.
+   * @param of the requirement of the node on the joins below it
+   */
+  private case class Layout(on: Seq[Requirement] = Nil, of: Option[Requirement] = None)
 
-  /** The requirement of the node. */
-  private val wants = TreeNodeTag[Requirement]("skewext.wants")
+  private val tag = TreeNodeTag[Layout]("skewext.layout")
 
-  private def demandsOn(node: SparkPlan): Seq[Requirement] =
-    node.getTagValue(demands).getOrElse(Nil)
+  private def layout(node: SparkPlan): Layout = node.getTagValue(tag).getOrElse(Layout())
+
+  private def demandsOn(node: SparkPlan): Seq[Requirement] = layout(node).on
+
+  private def setDemands(node: SparkPlan, demands: Seq[Requirement]): Unit =
+    node.setTagValue(tag, layout(node).copy(on = demands))
 
   /** The reason why the join must not be split, if there is one. */
   def reasonToLeaveWhole(join: SparkPlan): Option[SkewReason] =
@@ -74,11 +81,11 @@ object RequiredLayout extends Rule[SparkPlan] {
       leftWhole: Option[SkewReason],
       ofAll: Boolean = false): Unit = {
     val wanted = new Requirement(leftWhole)
-    by.setTagValue(wants, wanted)
+    by.setTagValue(tag, layout(by).copy(of = Some(wanted)))
     def mark(node: SparkPlan): Unit = node match {
       case _: Exchange | _: QueryStageExec =>
       case _ =>
-        node.setTagValue(demands, demandsOn(node) :+ wanted)
+        setDemands(node, demandsOn(node) :+ wanted)
         val passesOrder = leftWhole.isEmpty && node.isInstanceOf[ShuffledHashJoinExec]
         if (ofAll || passesOrder || !isJoin(node)) node.children.foreach(mark)
     }
@@ -108,15 +115,14 @@ object RequiredLayout extends Rule[SparkPlan] {
         isShuffled: Boolean): Unit = {
       if (isJoin(node)) {
         WrittenJoin.setShuffled(node, isShuffled)
-        val left = demandsOn(node).filterNot(settled)
-        if (left.isEmpty) node.unsetTagValue(demands) else node.setTagValue(demands, left)
+        setDemands(node, demandsOn(node).filterNot(settled))
       }
       val through = above ++ demandsOn(node)
       val nowSettled = node match {
         case shuffle: ShuffleExchangeLike if isRepartition(shuffle) =>
-          settled ++ through ++ node.getTagValue(wants)
+          settled ++ through ++ layout(node).of
         case _: Exchange => settled ++ through
-        case _: SortExec => settled ++ node.getTagValue(wants)
+        case _: SortExec => settled ++ layout(node).of
         case _ => settled
       }
       val shuffledBelow = isShuffled || node.isInstanceOf[Exchange]
