@@ -1,12 +1,11 @@
 package io.github.skewext
 
+import scala.util.Try
+
 import io.github.skewext.FunctionCalls.Group
 import io.github.skewext.asof.AsOfTest
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.shuffle.ColumnarFilterProjectExec
-
-import scala.util.Try
-
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame

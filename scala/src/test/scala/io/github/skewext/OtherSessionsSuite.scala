@@ -1,16 +1,15 @@
 package io.github.skewext
 
-import io.github.skewext.platform.SkewConf
-import org.apache.spark.sql.skewext.TestSessions
-
 import java.nio.file.Files
 import java.util.{Arrays, Collections}
 
 import scala.collection.JavaConverters._
 
+import io.github.skewext.platform.SkewConf
 import org.apache.commons.io.FileUtils
 
 import org.apache.spark.sql.functions.col
+import org.apache.spark.sql.skewext.TestSessions
 import org.apache.spark.sql.streaming.Trigger
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row, SparkSession}
 

@@ -9,7 +9,6 @@ import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.shuffle.RowShuffleReason
 import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.technique.TechniqueReason
-
 import org.scalatest.funsuite.AnyFunSuite
 
 /** Every reason is in the documentation, once, with what to do about it. */

@@ -12,7 +12,6 @@ import io.github.skewext.skew.run.{KeySketchExec, SplitJoinExec}
 import io.github.skewext.skew.split.SkewJoinCostEvaluator
 import io.github.skewext.technique.{MarkedBroadcastJoinExec, SaltKeysExec, TechniqueTest}
 
-
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoinExec}

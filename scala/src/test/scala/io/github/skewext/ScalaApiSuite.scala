@@ -4,7 +4,6 @@ import scala.collection.JavaConverters._
 
 import io.github.skewext.implicits._
 
-
 import org.apache.spark.sql.functions.lit
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 

@@ -1,22 +1,20 @@
 package io.github.skewext
 
-import io.github.skewext.asof.RewriteSparkAsOfJoins
-import io.github.skewext.function.KeepCommonTables
-import io.github.skewext.join.{MultiFullJoin, MultiFullJoinStrategy, PhysicalJoinRules}
-import io.github.skewext.join.optimizer.{LowerMultiFullJoin, PruneNestedColumns, PushKeyPredicates}
-import io.github.skewext.join.probe.PlanShuffledJoins
-import io.github.skewext.join.range.{DropRangeHints, PlanRangeJoins}
-import io.github.skewext.latest.RewriteRowNumbers
-import io.github.skewext.platform.{Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, RuleGroup, SkewConf}
-import io.github.skewext.rewrite.RewriteJoinChains
-import io.github.skewext.technique.ResolveSkewJoinHints
-import org.apache.spark.sql.skewext.{SettingEntries, SqlInternals, TestExplained, TestSessions}
-
 import java.io.{IOException, InterruptedIOException}
 import java.net.SocketTimeoutException
 
 import scala.io.Source
 
+import io.github.skewext.asof.RewriteSparkAsOfJoins
+import io.github.skewext.function.KeepCommonTables
+import io.github.skewext.join.optimizer.{LowerMultiFullJoin, PruneNestedColumns, PushKeyPredicates}
+import io.github.skewext.join.probe.PlanShuffledJoins
+import io.github.skewext.join.range.{DropRangeHints, PlanRangeJoins}
+import io.github.skewext.join.{MultiFullJoin, MultiFullJoinStrategy, PhysicalJoinRules}
+import io.github.skewext.latest.RewriteRowNumbers
+import io.github.skewext.platform.{Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, RuleGroup, SkewConf}
+import io.github.skewext.rewrite.RewriteJoinChains
+import io.github.skewext.technique.ResolveSkewJoinHints
 
 import org.apache.spark.SparkException
 import org.apache.spark.sql.catalyst.expressions.Literal
@@ -24,6 +22,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, Logic
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.{SettingEntries, SqlInternals, TestExplained, TestSessions}
 import org.apache.spark.sql.{DataFrame, SparkSessionExtensions}
 
 /** Loading, loading twice, registering late, switching off, and failing without harm. */

@@ -1,12 +1,11 @@
 package io.github.skewext
 
-import org.apache.spark.sql.skewext.ui.SkewextTab
-
 import java.util.{Arrays, Collections}
 
 import scala.collection.JavaConverters._
 
 import org.apache.spark.SparkFunSuite
+import org.apache.spark.sql.skewext.ui.SkewextTab
 import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 
 /** In a suite of its own: a JVM has one SparkContext at a time. */

@@ -2,7 +2,7 @@ package io.github.skewext.asof
 
 import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
 import io.github.skewext.inputs.{HintedInputs, KeyTypes, NewIds}
-import io.github.skewext.join.{JoinTypeName, JoinOrigin}
+import io.github.skewext.join.{JoinOrigin, JoinTypeName}
 import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}

@@ -1,9 +1,7 @@
 package io.github.skewext.asof
 
 import io.github.skewext.asof.exec.AsOfJoinExec
-import io.github.skewext.platform.LogicalLinks
 
-import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{CodegenSupport, ProjectExec, SparkPlan}
 
@@ -15,8 +13,7 @@ import org.apache.spark.sql.execution.{CodegenSupport, ProjectExec, SparkPlan}
 object SelectAsOfColumns extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = plan match {
-    case ProjectExec(list, join: AsOfJoinExec) if list.forall(_.isInstanceOf[Attribute]) =>
-      LogicalLinks.replacing(join)(join.copy(shown = Some(list.map(_.toAttribute))))
+    case project @ ProjectExec(list, join: AsOfJoinExec) => join.showing(list).getOrElse(project)
     case generated: CodegenSupport if generated.supportCodegen => plan
     case _ => plan.mapChildren(apply)
   }

@@ -1,7 +1,7 @@
 package io.github.skewext.bucket
 
 import io.github.skewext.bucket.files.FileBuckets
-import io.github.skewext.platform.{Reason, NodeReasons}
+import io.github.skewext.platform.{NodeReasons, Reason}
 
 /** Why the filters of a query prune no bucket of a scan, with the affected columns as detail. */
 final class BucketReason private (text: String, advice: String) extends Reason(text, advice)

@@ -1,7 +1,6 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.platform.{Reason, NodeReasons}
-
+import io.github.skewext.platform.{NodeReasons, Reason}
 
 /** Why Spark sorts the rows of a table with sorted buckets, instead of a merge of its files. */
 final class SortedFileMergeReason private (text: String, advice: String)

@@ -1,7 +1,6 @@
 package io.github.skewext.disjunction
 
-import io.github.skewext.platform.{Reason, NodeReasons}
-
+import io.github.skewext.platform.{NodeReasons, Reason}
 
 /** Why a join whose condition is an OR stays Spark's nested loop. The join has it as a tag. */
 final class OrJoinReason private (text: String, advice: String) extends Reason(text, advice)

@@ -1,6 +1,6 @@
 package io.github.skewext.explain
 
-import io.github.skewext.join.{MultiFullJoin, JoinOrigin}
+import io.github.skewext.join.{JoinOrigin, MultiFullJoin}
 import io.github.skewext.platform.{Guard, Linkage, LogicalJoinRules, Reason, RuleName, SkewConf}
 import io.github.skewext.rewrite.{RewriteJoinChains, RewriteReason}
 import io.github.skewext.technique.hint.TechniqueHint

@@ -1,7 +1,7 @@
 package io.github.skewext.explain
 
 import io.github.skewext.inputs.NewIds
-import io.github.skewext.join.{MultiFullJoin, JoinOrigin}
+import io.github.skewext.join.{JoinOrigin, MultiFullJoin}
 import io.github.skewext.platform.{Guard, SkewConf}
 import io.github.skewext.rewrite.RewriteJoinChains
 

@@ -1,6 +1,6 @@
 package io.github.skewext.join
 
-import io.github.skewext.platform.{Reason, NodeReasons}
+import io.github.skewext.platform.{NodeReasons, Reason}
 
 import org.apache.spark.sql.catalyst.trees.TreeNode
 

@@ -1,6 +1,5 @@
 package io.github.skewext.latest
 
-
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.window.{Partial, WindowGroupLimitExec}
 import org.apache.spark.sql.execution.{SortExec, SparkPlan}

@@ -1,7 +1,7 @@
 package io.github.skewext.latest
 
 import io.github.skewext.asof.exec.{DistinctRows, SortedInputs, TieOrder}
-import io.github.skewext.rows.{GroupingSettings, HashedGroups, JoinKeys, KeyOrder, KillCheck, RowChunks, SpillableRows, TaskRows, UnsafeInputs}
+import io.github.skewext.rows.{GroupingSettings, HashedGroups, InputReader, JoinKeys, KeyOrder, KillCheck, RowChunks, SpillableRows, TaskRows, UnsafeInputs}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
@@ -85,7 +85,6 @@ private[skewext] case class LatestTask(
 private[skewext] final class LatestRowsIterator(task: LatestTask, rows: Iterator[InternalRow])
     extends TaskRows {
 
-  private[this] val asUnsafe = new UnsafeInputs(Seq(task.types))
   private[this] val gathered = new SpillableRows[SortedInputs](
     task.sameKey,
     Array(task.types.size),
@@ -131,21 +130,24 @@ private[skewext] final class LatestRowsIterator(task: LatestTask, rows: Iterator
     }
 
   private def ofKeys(): RowIterator = gathered.keeping {
-    gathered.insertBlocks(0, rows)
-    val killed = new KillCheck(context)
-    while (rows.hasNext) {
-      killed.check()
-      val row = asUnsafe(0, rows.next())
-      if (task.sameKey.hasNull(0, row)) {
-        hasNulls = true
-        if (!insertedNull(row)) {
-          gathered.giveWay()
-          if (!insertedNull(row)) throw SparkShims.outOfMemory("There is no memory for one row.")
+    val keys = task.sameKey
+    val reader = new InputReader(
+      gathered,
+      keys,
+      alone = keys,
+      new UnsafeInputs(Seq(task.types)),
+      new KillCheck(context),
+      numInputs = 1)
+    var withNull = reader.nextAlone(0, rows)
+    while (withNull != null) {
+      hasNulls = true
+      if (!insertedNull(withNull)) {
+        gathered.giveWay()
+        if (!insertedNull(withNull)) {
+          throw SparkShims.outOfMemory("There is no memory for one row.")
         }
-      } else {
-        gathered.insert(0, task.sameKey.hash(0, row), row)
       }
-      gathered.insertBlocks(0, rows)
+      withNull = reader.nextAlone(0, rows)
     }
     // A finished sorter spills when the other one needs memory.
     if (hasNulls) ofNulls.finishInput(0)

@@ -1,7 +1,7 @@
 package io.github.skewext.rewrite
 
 import io.github.skewext.join.InputRole.Optional
-import io.github.skewext.join.{InputRole, JoinTypeName, MultiFullJoin, JoinOrigin}
+import io.github.skewext.join.{InputRole, JoinOrigin, JoinTypeName, MultiFullJoin}
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.rewrite.RewriteReason.Detailed
 import io.github.skewext.technique.hint.TechniqueHint

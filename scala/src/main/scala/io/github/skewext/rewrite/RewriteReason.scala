@@ -1,7 +1,7 @@
 package io.github.skewext.rewrite
 
 import io.github.skewext.join.JoinOrigin
-import io.github.skewext.platform.{Reason, NodeReasons}
+import io.github.skewext.platform.{NodeReasons, Reason}
 
 import org.apache.spark.sql.catalyst.trees.TreeNode
 

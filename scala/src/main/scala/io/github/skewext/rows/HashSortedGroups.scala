@@ -2,7 +2,6 @@ package io.github.skewext.rows
 
 import org.apache.spark.sql.skewext.{SparkShims, TaskInternals}
 
-
 /**
  * Groups rows by an external merge sort. It sorts every input by the hash of its key with Spark's
  * external sorter, which spills, and merges the sorted inputs. Sorting by the hash is one radix

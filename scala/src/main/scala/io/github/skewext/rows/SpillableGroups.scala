@@ -168,13 +168,11 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
     var i = 0
     while (i < block.numRows) {
       if (wanted.mayHave(hashes(i))) {
-        block.takeUntil(i)
-        block.next()
-        insert(input, hashes(i), block.row)
+        insert(input, hashes(i), block.rowAt(i))
       }
       i += 1
     }
-    block.takeUntil(i)
+    block.takeAll()
   }
 
   private def inserted(input: Int, hash: Long, row: UnsafeRow): Boolean =

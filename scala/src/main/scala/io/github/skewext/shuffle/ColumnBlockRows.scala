@@ -8,9 +8,17 @@ import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.array.ByteArrayMethods.roundNumberOfBytesToNearestWord
 
 /**
- * The rows of a [[PartitionedColumnBuffer]] block, with the same bytes as in Spark's own exchange. It returns
- * one row after the other, or writes many rows at once, column by column. An invalid block causes
- * an `IOException`, after which Spark runs the task again.
+ * The rows of a [[PartitionedColumnBuffer]] block, with the same bytes as in Spark's own exchange. An
+ * invalid block causes an `IOException`, after which Spark runs the task again.
+ *
+ * {{{
+ *   0 ... taken - 1 | taken ... numRows - 1
+ *   have been taken | are left: hasNext, next
+ * }}}
+ * A consumer takes the rows of a block from the front, and another one may take the rest. It takes one
+ * row after the other (`next`), leaves out rows (`rowAt`), or reads columns and then says how many rows
+ * it has taken (`takeUntil`, `takeAll`). [[ShuffledColumns]] goes on with what is left, and gives a
+ * block as a whole only before its first row is taken.
  *
  * @param types the types of the columns
  */
@@ -60,6 +68,15 @@ final class ColumnBlockRows(types: Seq[DataType]) {
 
   /** Takes the rows before `row`. */
   def takeUntil(row: Int): Unit = current = row
+
+  def takeAll(): Unit = current = numRows
+
+  /** Takes the rows before `row`, builds that row and takes it. */
+  def rowAt(row: Int): UnsafeRow = {
+    current = row
+    next()
+    this.row
+  }
 
   def hasNext: Boolean = current < numRows
 

@@ -1,7 +1,6 @@
 package io.github.skewext.shuffle
 
-import io.github.skewext.platform.{Reason, NodeReasons}
-
+import io.github.skewext.platform.{NodeReasons, Reason}
 
 /** Why an exchange below a join of skewext writes rows, instead of columns. */
 final class RowShuffleReason private (text: String, advice: String) extends Reason(text, advice)

@@ -2,7 +2,6 @@ package io.github.skewext.technique
 
 import io.github.skewext.platform.{Reason, Reasons}
 
-
 /** Why a technique is not applied to a join. */
 final class TechniqueReason private (text: String, advice: String) extends Reason(text, advice)
 

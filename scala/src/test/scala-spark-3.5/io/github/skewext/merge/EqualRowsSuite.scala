@@ -1,13 +1,12 @@
 package io.github.skewext.merge
 
+import io.delta.sql.DeltaSparkSessionExtension
 import io.github.skewext.SkewExtensions
 import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.{Optional, Present, Required}
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.CompressedSkewTest
 import io.github.skewext.skew.run.{KeySketchExec, SplitJoinExec}
-
-import io.delta.sql.DeltaSparkSessionExtension
 import org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
 
 import org.apache.spark.sql.Column

@@ -1,9 +1,8 @@
 package io.github.skewext.merge
 
+import io.delta.sql.DeltaSparkSessionExtension
 import io.github.skewext.SkewExtensions
 import io.github.skewext.bucket.BucketedWriter
-
-import io.delta.sql.DeltaSparkSessionExtension
 import org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
 
 import org.apache.spark.SparkConf

@@ -6,7 +6,6 @@ import io.github.skewext.merge.MergeTest
 import io.github.skewext.platform.{Guard, SkewConf}
 import io.github.skewext.rewrite.RewriteReason
 
-
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.functions._

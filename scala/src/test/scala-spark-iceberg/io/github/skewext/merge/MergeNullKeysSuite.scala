@@ -6,7 +6,6 @@ import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.plan.{SkewReason, SkewSettings}
 import io.github.skewext.skew.run.SplitJoinExec
 
-
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec

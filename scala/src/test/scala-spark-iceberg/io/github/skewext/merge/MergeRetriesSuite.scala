@@ -1,15 +1,14 @@
 package io.github.skewext.merge
 
-import io.github.skewext.merge.MergeRetriesSuite._
-import io.github.skewext.skew.SplitRetriesSuite.{TaskEnds, Watched, watched}
-import org.apache.spark.sql.skewext.{RetriedTasks, TestSessions, TestShuffles}
-
 import java.util.concurrent.atomic.AtomicInteger
 
+import io.github.skewext.merge.MergeRetriesSuite._
+import io.github.skewext.skew.SplitRetriesSuite.{TaskEnds, Watched, watched}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.{RetriedTasks, TestSessions, TestShuffles}
 
 /** Rows without a key go where they went before when their map task runs again. */
 class MergeRetriesSuite extends MergeTest with RetriedTasks {

@@ -3,7 +3,6 @@ package io.github.skewext.merge
 import io.github.skewext.explain.ExplainedSkew
 import io.github.skewext.skew.plan.SkewReason
 
-
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{Column, DataFrame}

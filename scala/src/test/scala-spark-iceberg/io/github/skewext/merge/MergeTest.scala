@@ -1,14 +1,12 @@
 package io.github.skewext.merge
 
+import scala.collection.JavaConverters._
+
 import io.github.skewext.SkewExtensions
 import io.github.skewext.explain.{ExplainedSkew, Explainer}
 import io.github.skewext.skew.SkewTest
 import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.skew.run.SplitJoinExec
-import org.apache.spark.sql.skewext.SqlInternals
-
-import scala.collection.JavaConverters._
-
 import org.apache.iceberg.Table
 import org.apache.iceberg.data.IcebergGenerics
 import org.apache.iceberg.inmemory.InMemoryCatalog
@@ -17,6 +15,7 @@ import org.apache.iceberg.spark.{Spark3Util, SparkCatalog}
 
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.{CommandResultExec, SparkPlan}
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{DataFrame, Row}
 import org.apache.spark.{SparkConf, SparkThrowable}
 

@@ -1,10 +1,9 @@
 package io.github.skewext.merge
 
-import io.github.skewext.RandomSeed
-import io.github.skewext.platform.SkewConf
-
 import scala.collection.JavaConverters._
 
+import io.github.skewext.RandomSeed
+import io.github.skewext.platform.SkewConf
 import org.apache.iceberg.catalog.TableIdentifier
 import org.apache.iceberg.spark.Spark3Util
 import org.scalacheck.Gen

@@ -5,7 +5,6 @@ import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.skew.run.SplitJoinExec
 
-
 import org.apache.spark.sql.functions._
 
 /** Joins that are written to tables of Iceberg, which say how rows are to be distributed. */

@@ -6,7 +6,6 @@ import io.github.skewext.merge.MergeTest
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.run.SplitJoinExec
 
-
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf

@@ -1,10 +1,9 @@
 package io.github.skewext.asof
 
 import io.github.skewext.platform.LoadedExtension
-import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
-
 
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
 
 /** The entry points of as-of joins and `latest`: methods, table functions and their errors. */

@@ -5,14 +5,13 @@ import io.github.skewext.asof.exec.{AsOfJoinExec, BroadcastAsOfJoinExec}
 import io.github.skewext.explain.Explainer
 import io.github.skewext.nullkeys.SpreadNulls
 import io.github.skewext.platform.SkewConf
-import org.apache.spark.sql.skewext.SqlInternals
-
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.functions.{broadcast, col, count, max, udf}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{DataFrame, Row}
 
 /** As-of joins with small tables of versions, which are broadcast. */

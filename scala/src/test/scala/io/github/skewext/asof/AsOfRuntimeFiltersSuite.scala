@@ -3,7 +3,6 @@ package io.github.skewext.asof
 import io.github.skewext.StoredTables
 import io.github.skewext.platform.SkewConf
 
-
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.{BloomFilterMightContain, DynamicPruningExpression, Expression, Literal}

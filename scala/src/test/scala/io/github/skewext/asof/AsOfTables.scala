@@ -1,11 +1,10 @@
 package io.github.skewext.asof
 
-import io.github.skewext.platform.SkewConf
-
 import java.nio.file.{Files, Path}
 
 import scala.collection.mutable.ArrayBuffer
 
+import io.github.skewext.platform.SkewConf
 import org.apache.commons.io.FileUtils
 
 import org.apache.spark.sql.DataFrame

@@ -1,12 +1,11 @@
 package io.github.skewext.asof
 
-import io.github.skewext.{MultiJoinTest, PythonApi}
-import io.github.skewext.asof.exec.{AsOfJoinExec, AsOfOperator}
-
 import java.util.{List => JList}
 
 import scala.collection.JavaConverters._
 
+import io.github.skewext.asof.exec.{AsOfJoinExec, AsOfOperator}
+import io.github.skewext.{MultiJoinTest, PythonApi}
 
 import org.apache.spark.sql.functions.expr
 import org.apache.spark.sql.{Column, DataFrame}

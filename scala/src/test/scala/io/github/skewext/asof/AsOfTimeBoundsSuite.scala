@@ -1,9 +1,8 @@
 package io.github.skewext.asof
 
-import io.github.skewext.StoredTables
-
 import scala.collection.JavaConverters._
 
+import io.github.skewext.StoredTables
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.IsNotNull

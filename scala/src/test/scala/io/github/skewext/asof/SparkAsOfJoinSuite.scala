@@ -2,13 +2,12 @@ package io.github.skewext.asof
 
 import io.github.skewext.explain.{Explainer, Explanation}
 import io.github.skewext.platform.SkewConf
-import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
-
 
 import org.apache.spark.sql.catalyst.plans.logical.AsOfJoin
 import org.apache.spark.sql.catalyst.plans.{AsOfJoinDirection, JoinType}
 import org.apache.spark.sql.functions.{col, expr}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
 import org.apache.spark.sql.{AnalysisException, Column, DataFrame, Row}
 import org.apache.spark.{SPARK_VERSION, SparkConf}
 

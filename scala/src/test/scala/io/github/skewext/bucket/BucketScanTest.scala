@@ -2,12 +2,11 @@ package io.github.skewext.bucket
 
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.explain.{ExplainedScan, Explainer}
-import org.apache.spark.sql.skewext.SqlInternals
-
 
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.datasources.{BucketingUtils, FileScanRDD}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{DataFrame, Row}
 
 /** Bucketed tables, and what is read of them. */

@@ -1,13 +1,12 @@
 package io.github.skewext.bucket
 
-import org.apache.spark.sql.skewext.RetriedTasks
-
 import org.apache.hadoop.mapreduce.TaskAttemptContext
 
 import org.apache.spark.internal.io.FileCommitProtocol.TaskCommitMessage
 import org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.RetriedTasks
 import org.apache.spark.{SparkConf, TaskContext}
 
 /** Tasks of a write that fail, and are run again. */

@@ -1,10 +1,9 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.platform.SkewConf
-
 import java.io.File
 import java.nio.file.Files
 
+import io.github.skewext.platform.SkewConf
 import org.apache.hadoop.mapreduce.JobContext
 
 import org.apache.spark.internal.io.FileCommitProtocol.TaskCommitMessage

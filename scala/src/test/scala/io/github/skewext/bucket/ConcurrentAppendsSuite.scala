@@ -1,11 +1,9 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.bucket.ConcurrentAppendsSuite._
-import org.apache.spark.sql.skewext.RetriedTasks
-
 import java.io.File
 import java.net.URI
 
+import io.github.skewext.bucket.ConcurrentAppendsSuite._
 import org.apache.hadoop.fs.{FileStatus, Path, RawLocalFileSystem}
 import org.apache.hadoop.mapreduce.TaskAttemptContext
 import org.apache.hadoop.mapreduce.lib.output.{FileOutputCommitterFactory, NamedCommitterFactory}
@@ -15,6 +13,7 @@ import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.execution.QueryExecutionException
 import org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.RetriedTasks
 import org.apache.spark.sql.{DataFrame, Row}
 import org.apache.spark.{SparkConf, TaskContext}
 

@@ -1,9 +1,8 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.bucket.files.BucketSet
-
 import scala.util.Random
 
+import io.github.skewext.bucket.files.BucketSet
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.catalyst.InternalRow

@@ -2,7 +2,6 @@ package io.github.skewext.bucket
 
 import io.github.skewext.platform.SkewConf
 
-
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec

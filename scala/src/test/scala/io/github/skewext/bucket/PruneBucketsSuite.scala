@@ -1,10 +1,9 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.explain.Place
-import io.github.skewext.platform.SkewConf
-
 import java.io.File
 
+import io.github.skewext.explain.Place
+import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.execution.datasources.BucketingUtils

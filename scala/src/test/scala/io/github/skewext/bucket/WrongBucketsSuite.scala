@@ -2,7 +2,6 @@ package io.github.skewext.bucket
 
 import io.github.skewext.bucket.files.FileBuckets
 import io.github.skewext.join.exec.MultiFullJoinExec
-
 import org.apache.hadoop.fs.Path
 import org.apache.logging.log4j.Level
 

@@ -3,12 +3,11 @@ package io.github.skewext.disjunction
 import io.github.skewext.Skewext
 import io.github.skewext.explain.{Explainer, Origin}
 import io.github.skewext.platform.SkewConf
-import org.apache.spark.sql.skewext.BarrierMap
-
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions.expr
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.BarrierMap
 
 /** Which joins with OR stay Spark's, and what explanations show. */
 class OrJoinReasonSuite extends OrJoinTest {

@@ -2,7 +2,6 @@ package io.github.skewext.disjunction
 
 import io.github.skewext.platform.SkewConf
 
-
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.Expand
 import org.apache.spark.sql.execution.FileSourceScanExec

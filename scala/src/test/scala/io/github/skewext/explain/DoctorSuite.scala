@@ -1,16 +1,15 @@
 package io.github.skewext.explain
 
-import io.github.skewext.{MultiJoinTest, PythonApi}
 import io.github.skewext.join.MultiFullJoinStrategy
 import io.github.skewext.latest.RewriteRowNumbers
 import io.github.skewext.platform.{LoadedExtension, RuleGroup, SkewConf}
-import org.apache.spark.sql.skewext.TestSessions
-
+import io.github.skewext.{MultiJoinTest, PythonApi}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions.row_number
 import org.apache.spark.sql.internal.{SQLConf, StaticSQLConf}
+import org.apache.spark.sql.skewext.TestSessions
 import org.apache.spark.{SparkConf, SparkEnv}
 
 /** Which parts of skewext are active, and why others are off. */

@@ -2,7 +2,6 @@ package io.github.skewext.explain
 
 import io.github.skewext.skew.plan.SkewReason
 
-
 /** `explain` of joins in subqueries, caches, commands and in each other. */
 class ExplainPlacesSuite extends ExplainTest {
 

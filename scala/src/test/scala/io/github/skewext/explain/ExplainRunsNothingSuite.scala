@@ -4,7 +4,6 @@ import io.github.skewext.PythonApi
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.technique.{SkewTechniques, TechniqueTest}
 
-
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions._

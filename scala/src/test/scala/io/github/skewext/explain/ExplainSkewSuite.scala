@@ -4,7 +4,6 @@ import io.github.skewext.nullkeys.SpreadNullKeys
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.plan.SkewReason
 
-
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions._
 

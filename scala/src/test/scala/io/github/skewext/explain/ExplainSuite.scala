@@ -2,14 +2,12 @@ package io.github.skewext.explain
 
 import io.github.skewext.PythonApi
 import io.github.skewext.asof.AsOfTest
-import io.github.skewext.join.{MultiFullJoin, JoinOrigin}
 import io.github.skewext.join.probe.ProbeReason
 import io.github.skewext.join.range.RangeReason
+import io.github.skewext.join.{JoinOrigin, MultiFullJoin}
 import io.github.skewext.platform.{GuardedRule, Reason, SkewConf}
 import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.skew.plan.SkewReason
-import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
-
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -19,6 +17,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 
 private case class PhotonScanExec(child: SparkPlan) extends UnaryExecNode {

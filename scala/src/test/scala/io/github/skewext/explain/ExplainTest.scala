@@ -2,12 +2,11 @@ package io.github.skewext.explain
 
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.SkewTest
-import org.apache.spark.sql.skewext.SqlInternals
-
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.SqlInternals
 
 /** Joins of two and three inputs, and what `explain` says of them. */
 trait ExplainTest extends SkewTest {

@@ -2,7 +2,6 @@ package io.github.skewext.facts
 
 import io.github.skewext.MultiJoinTest
 
-
 /** Plans with a first column that may fail, and whether predicates on it may be added to them. */
 class SafeToPushSuite extends MultiJoinTest {
 

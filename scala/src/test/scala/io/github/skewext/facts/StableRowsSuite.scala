@@ -3,7 +3,6 @@ package io.github.skewext.facts
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.facts.StableRowsSuite._
 
-
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql._
 import org.apache.spark.sql.catalyst.expressions.AttributeSet

@@ -1,18 +1,17 @@
 package io.github.skewext.function
 
-import io.github.skewext.{MultiJoinTest, PythonApi}
-import io.github.skewext.explain.Explainer
-import io.github.skewext.internal.BuildInfo
-import io.github.skewext.technique.SkewTechniques
-import org.apache.spark.sql.skewext.{TestSessions, TestShims}
-
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
 
+import io.github.skewext.explain.Explainer
+import io.github.skewext.internal.BuildInfo
+import io.github.skewext.technique.SkewTechniques
+import io.github.skewext.{MultiJoinTest, PythonApi}
 import org.json4s.jackson.JsonMethods
 
 import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.{TestSessions, TestShims}
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
 
 /** What plain SQL can ask for. */

@@ -1,9 +1,8 @@
 package io.github.skewext.inputs
 
-import io.github.skewext.MultiJoinTest
-
 import scala.util.{Failure, Success, Try}
 
+import io.github.skewext.MultiJoinTest
 
 import org.apache.spark.sql.catalyst.encoders.ExamplePointUDT
 import org.apache.spark.sql.types._

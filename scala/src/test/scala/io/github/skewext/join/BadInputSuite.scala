@@ -1,9 +1,8 @@
 package io.github.skewext.join
 
 import io.github.skewext.{MultiJoinTest, PythonApi}
+
 import org.apache.spark.sql.skewext.TestShims
-
-
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 
 /** Wrong arguments: each gives an error of one sentence, and the session stays usable. */

@@ -2,7 +2,6 @@ package io.github.skewext.join
 
 import io.github.skewext.MultiJoinTest
 
-
 import org.apache.spark.sql.Row
 
 /** The answer of the join, as the semantics define it: rows, values and columns. */

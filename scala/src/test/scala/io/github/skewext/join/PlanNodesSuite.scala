@@ -2,7 +2,6 @@ package io.github.skewext.join
 
 import io.github.skewext.MultiJoinTest
 
-
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, Project}
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec

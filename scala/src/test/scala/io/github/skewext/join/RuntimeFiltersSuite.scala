@@ -1,11 +1,10 @@
 package io.github.skewext.join
 
-import io.github.skewext.MultiJoinTest
-import io.github.skewext.platform.SkewConf
-
 import java.io.File
 import java.nio.file.Files
 
+import io.github.skewext.MultiJoinTest
+import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.SparkConf
 import org.apache.spark.network.util.JavaUtils

@@ -3,7 +3,6 @@ package io.github.skewext.join
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.join.exec.AlignPartitionsExec
 
-
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.internal.SQLConf

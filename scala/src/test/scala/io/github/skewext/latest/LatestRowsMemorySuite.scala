@@ -2,12 +2,11 @@ package io.github.skewext.latest
 
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.rows.{GroupingSettings, JoinKeys, KeyOrder}
-import org.apache.spark.sql.skewext.{TestMemory, TestTask}
-
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, Descending, SortOrder, UnsafeProjection}
 import org.apache.spark.sql.execution.metric.SQLMetrics
+import org.apache.spark.sql.skewext.{TestMemory, TestTask}
 import org.apache.spark.sql.types.{DataType, LongType}
 
 /** Latest rows where rows of all keys, and those with a null key, share little memory. */

@@ -1,12 +1,12 @@
 package io.github.skewext.latest
 
 import io.github.skewext.asof.AsOfTables
-import org.apache.spark.sql.skewext.TestTask
 
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Sort}
 import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.TestTask
 import org.apache.spark.sql.{AnalysisException, DataFrame, Encoders}
 
 /** `latest`, against `row_number`. */

@@ -3,13 +3,12 @@ package io.github.skewext.latest
 import io.github.skewext.asof.AsOfTest
 import io.github.skewext.explain.Explainer
 import io.github.skewext.platform.SkewConf
-import org.apache.spark.sql.skewext.SqlInternals
-
 
 import org.apache.spark.sql.catalyst.plans.logical.Filter
 import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
 import org.apache.spark.sql.functions.col
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{DataFrame, Row}
 import org.apache.spark.{SPARK_VERSION, SparkConf}
 

@@ -1,12 +1,10 @@
 package io.github.skewext.nullkeys
 
+import java.util.concurrent.atomic.AtomicInteger
+
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.nullkeys.NullKeyRetriesSuite._
 import io.github.skewext.skew.SplitRetriesSuite.{Watched, watched}
-import org.apache.spark.sql.skewext.{RetriedTasks, TestShuffles}
-
-import java.util.concurrent.atomic.AtomicInteger
-
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.InternalRow
@@ -17,6 +15,7 @@ import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.expressions.UserDefinedFunction
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.{RetriedTasks, TestShuffles}
 import org.apache.spark.sql.types.LongType
 
 /** Rows with a null key go to the same partition when their map task is retried. */

@@ -1,11 +1,10 @@
 package io.github.skewext.nullkeys
 
+import java.util.concurrent.atomic.AtomicInteger
+
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.platform.Guard
-
-import java.util.concurrent.atomic.AtomicInteger
-
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow

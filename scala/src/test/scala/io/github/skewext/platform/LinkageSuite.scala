@@ -1,10 +1,9 @@
 package io.github.skewext.platform
 
-import io.github.skewext.platform.Linkage.{Reference, faultIn, faultOf, referencesOf}
-
 import java.io.{ByteArrayInputStream, InputStream}
 import java.nio.charset.StandardCharsets.ISO_8859_1
 
+import io.github.skewext.platform.Linkage.{Reference, faultIn, faultOf, referencesOf}
 import org.scalatest.funsuite.AnyFunSuite
 
 /** The check whether the classes of skewext fit the running Spark. */

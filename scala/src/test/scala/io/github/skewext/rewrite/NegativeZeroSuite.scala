@@ -2,7 +2,6 @@ package io.github.skewext.rewrite
 
 import io.github.skewext.platform.SkewConf
 
-
 import org.apache.spark.SparkConf
 
 /**

@@ -2,7 +2,6 @@ package io.github.skewext.rewrite
 
 import io.github.skewext.internal.BuildInfo
 
-
 import org.apache.spark.sql.functions.expr
 
 /** Keys of chains of full outer joins, in all forms and types. */

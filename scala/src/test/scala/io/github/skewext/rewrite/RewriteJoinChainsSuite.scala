@@ -2,7 +2,6 @@ package io.github.skewext.rewrite
 
 import io.github.skewext.join.MultiFullJoin
 
-
 import org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf

@@ -1,13 +1,11 @@
 package io.github.skewext.rewrite
 
+import scala.collection.mutable
+
 import io.github.skewext.internal.BuildInfo
 import io.github.skewext.join.MultiFullJoin
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.rewrite.RewriteReason.{OuterReference => _, _}
-import org.apache.spark.sql.skewext.{SparkShims, TestShims}
-
-import scala.collection.mutable
-
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases
@@ -17,6 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, JoinHint, Logi
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.functions.{broadcast, col, expr, lit, udf, when}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.{SparkShims, TestShims}
 import org.apache.spark.sql.types.StringType
 
 /** Joins that are left to Spark, and the reasons. */

@@ -4,7 +4,6 @@ import io.github.skewext.MultiJoinTest
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.rewrite.RewriteReason.Detailed
 
-
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation

@@ -1,10 +1,9 @@
 package io.github.skewext.rows
 
 import io.github.skewext.shuffle.{BlocksOf, ShuffledColumns}
-import org.apache.spark.sql.skewext.{TestMemory, TestTask}
-
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.skewext.{TestMemory, TestTask}
 
 /** Rows that come as blocks of columns, and are copied column by column: as if they came by row. */
 class BlocksInGroupsSuite extends GroupsTest {

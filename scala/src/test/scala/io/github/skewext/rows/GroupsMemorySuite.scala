@@ -1,12 +1,11 @@
 package io.github.skewext.rows
 
-import org.apache.spark.sql.skewext.{TaskInternals, TestConsumer, TestMemory, TestTask}
-
 import java.io.IOException
 
 import scala.collection.JavaConverters._
 import scala.concurrent.duration._
 
+import org.apache.spark.sql.skewext.{TaskInternals, TestConsumer, TestMemory, TestTask}
 
 /** The parts that bring rows together by key: where memory is short. */
 class GroupsMemorySuite extends GroupsTest {

@@ -1,9 +1,8 @@
 package io.github.skewext.rows
 
-import org.apache.spark.sql.skewext.{TestMemory, TestTask}
-
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.skewext.{TestMemory, TestTask}
 import org.apache.spark.sql.types.IntegerType
 
 /** The parts that bring rows together by key: what comes out. */

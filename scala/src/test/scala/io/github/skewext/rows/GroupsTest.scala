@@ -1,9 +1,8 @@
 package io.github.skewext.rows
 
-import io.github.skewext.MultiJoinTest
-
 import scala.collection.mutable
 
+import io.github.skewext.MultiJoinTest
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}

@@ -2,7 +2,6 @@ package io.github.skewext.rows
 
 import io.github.skewext.MultiJoinTest
 
-
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions._

@@ -1,9 +1,8 @@
 package io.github.skewext.rows
 
-import io.github.skewext.MultiJoinTest
-
 import scala.util.Random
 
+import io.github.skewext.MultiJoinTest
 
 import org.apache.spark.sql.RandomDataGenerator
 import org.apache.spark.sql.catalyst.expressions.{Coalesce, Expression, UnsafeArrayData, UnsafeProjection, UnsafeRow}

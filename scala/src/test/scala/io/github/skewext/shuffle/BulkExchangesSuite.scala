@@ -3,7 +3,6 @@ package io.github.skewext.shuffle
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.platform.SkewConf
 
-
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec

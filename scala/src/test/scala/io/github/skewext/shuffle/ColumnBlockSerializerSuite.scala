@@ -1,12 +1,11 @@
 package io.github.skewext.shuffle
 
-import io.github.skewext.nullkeys.SpreadNulls
-
 import java.io.{ByteArrayInputStream, IOException, InputStream}
 
 import scala.collection.mutable
 import scala.util.{Failure, Random, Success, Try}
 
+import io.github.skewext.nullkeys.SpreadNulls
 
 import org.apache.spark.SparkFunSuite
 import org.apache.spark.sql.catalyst.InternalRow

@@ -1,11 +1,10 @@
 package io.github.skewext.shuffle
 
-import org.apache.spark.sql.skewext.{TaskInternals, TestConsumer, TestMemory, TestTask}
-
 import scala.util.Random
 
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.execution.vectorized.{ConstantColumnVector, OnHeapColumnVector}
+import org.apache.spark.sql.skewext.{TaskInternals, TestConsumer, TestMemory, TestTask}
 import org.apache.spark.sql.test.SharedSparkSession
 import org.apache.spark.sql.types.{BinaryType, DataType, IntegerType, LongType, StringType}
 import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}

@@ -4,14 +4,13 @@ import io.github.skewext.StoredTables
 import io.github.skewext.explain.Explainer
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.run.KeySketchExec
-import org.apache.spark.sql.skewext.{SqlInternals, TestShuffles}
-
 
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeLike}
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.{SqlInternals, TestShuffles}
 import org.apache.spark.sql.{Column, DataFrame}
 
 /** Columnar shuffles: when they are planned, and that nothing else changes. */

@@ -1,9 +1,8 @@
 package io.github.skewext.shuffle
 
-import io.github.skewext.shuffle.ColumnShuffleExchangeExec.limit
-
 import java.nio.ByteOrder.{BIG_ENDIAN, LITTLE_ENDIAN}
 
+import io.github.skewext.shuffle.ColumnShuffleExchangeExec.limit
 
 import org.apache.spark.SparkFunSuite
 

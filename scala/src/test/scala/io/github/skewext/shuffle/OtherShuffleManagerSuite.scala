@@ -3,12 +3,11 @@ package io.github.skewext.shuffle
 import io.github.skewext.StoredTables
 import io.github.skewext.explain.Explainer
 import io.github.skewext.platform.SkewConf
-import org.apache.spark.sql.skewext.{SqlInternals, TestShuffles}
-
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleExchangeLike}
+import org.apache.spark.sql.skewext.{SqlInternals, TestShuffles}
 
 /**
  * Shuffles by a manager of another class: columns, reads of a range of map tasks, and the reasons

@@ -2,7 +2,6 @@ package io.github.skewext.skew
 
 import io.github.skewext.platform.SkewConf
 
-
 import org.apache.spark.SparkConf
 
 /** Equal rows in shuffles that are compressed, as users have them: by bytes nobody sees how many there are. */

@@ -3,8 +3,6 @@ package io.github.skewext.skew
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.plan.{PartitionSplit, SkewReason}
 import io.github.skewext.skew.run.KeySketchExec
-import org.apache.spark.sql.skewext.TestShuffles
-
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 
@@ -13,6 +11,7 @@ import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
 import org.apache.spark.sql.execution.{SparkPlan, WholeStageCodegenExec}
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.TestShuffles
 import org.apache.spark.sql.{DataFrame, Row}
 
 /** Partitions that are small, and out of which much comes. */

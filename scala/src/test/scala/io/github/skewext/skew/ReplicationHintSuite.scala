@@ -2,16 +2,15 @@ package io.github.skewext.skew
 
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.plan.SkewReason
-import io.github.skewext.technique.{TechniqueReason, TechniqueRequest}
 import io.github.skewext.technique.hint.TechniqueOptions
-import org.apache.spark.sql.skewext.{SqlInternals, TestShims}
-
+import io.github.skewext.technique.{TechniqueReason, TechniqueRequest}
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.IsNotNull
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.{SqlInternals, TestShims}
 
 /** Joins of which one side must not be in several tasks: Spark gives MERGE such joins. */
 class ReplicationHintSuite extends SkewTest {

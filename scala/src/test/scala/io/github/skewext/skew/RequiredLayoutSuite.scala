@@ -2,7 +2,6 @@ package io.github.skewext.skew
 
 import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.skew.run.SplitJoinExec
-
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.sql.DataFrame

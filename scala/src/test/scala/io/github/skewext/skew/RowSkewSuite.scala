@@ -1,10 +1,9 @@
 package io.github.skewext.skew
 
-import io.github.skewext.platform.SkewConf
-import io.github.skewext.skew.plan.SkewReason
-
 import java.util.concurrent.FutureTask
 
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.skew.plan.SkewReason
 
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{Column, DataFrame, SparkSession}

@@ -2,7 +2,6 @@ package io.github.skewext.skew
 
 import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.skew.run.{SplitJoinExec, SplitReadSpecs}
-
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 

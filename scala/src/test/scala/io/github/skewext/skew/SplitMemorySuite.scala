@@ -3,7 +3,6 @@ package io.github.skewext.skew
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.run.SplitJoinExec
 
-
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions._

@@ -3,7 +3,6 @@ package io.github.skewext.skew
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.skew.run.SplitReads
-
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 

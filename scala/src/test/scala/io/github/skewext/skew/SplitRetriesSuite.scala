@@ -1,12 +1,5 @@
 package io.github.skewext.skew
 
-import io.github.skewext.{PythonApi, RandomSeed}
-import io.github.skewext.platform.SkewConf
-import io.github.skewext.skew.SplitRetriesSuite._
-import io.github.skewext.skew.plan.SplitTask
-import io.github.skewext.skew.run.{MarkKeys, SplitJoinExec, SplitReadSpecs}
-import org.apache.spark.sql.skewext.{RetriedTasks, TestSessions, TestShuffles, WanderingRDD}
-
 import java.lang.{Long => JLong}
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicInteger
@@ -14,6 +7,11 @@ import java.util.concurrent.atomic.AtomicInteger
 import scala.collection.JavaConverters._
 import scala.util.{Failure, Random, Success => Done, Try}
 
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.skew.SplitRetriesSuite._
+import io.github.skewext.skew.plan.SplitTask
+import io.github.skewext.skew.run.{MarkKeys, SplitJoinExec, SplitReadSpecs}
+import io.github.skewext.{PythonApi, RandomSeed}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.json4s.jackson.JsonMethods
@@ -26,6 +24,7 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.expressions.UserDefinedFunction
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.{RetriedTasks, TestSessions, TestShuffles, WanderingRDD}
 import org.apache.spark.sql.sources.Filter
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.{DataFrame, Row, SparkSession}

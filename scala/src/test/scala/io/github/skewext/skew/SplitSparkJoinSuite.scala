@@ -4,7 +4,6 @@ import io.github.skewext.join.InputRole
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.plan.SkewReason
 
-
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.functions._

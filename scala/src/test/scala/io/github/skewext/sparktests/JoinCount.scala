@@ -1,10 +1,9 @@
 package io.github.skewext.sparktests
 
-import io.github.skewext.join.exec.MultiFullJoinExec
-import io.github.skewext.join.probe.BuildProbeJoinExec
-
 import java.util.concurrent.atomic.AtomicLong
 
+import io.github.skewext.join.exec.MultiFullJoinExec
+import io.github.skewext.join.probe.BuildProbeJoinExec
 
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.rules.Rule

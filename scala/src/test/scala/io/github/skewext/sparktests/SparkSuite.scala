@@ -1,10 +1,9 @@
 package io.github.skewext.sparktests
 
-import io.github.skewext.SkewExtensions
-import io.github.skewext.platform.Guard
-
 import scala.collection.mutable
 
+import io.github.skewext.SkewExtensions
+import io.github.skewext.platform.Guard
 import org.scalactic.source.Position
 import org.scalatest.Tag
 

@@ -2,7 +2,6 @@ package io.github.skewext.technique
 
 import io.github.skewext.platform.{Guard, SkewConf}
 
-
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 

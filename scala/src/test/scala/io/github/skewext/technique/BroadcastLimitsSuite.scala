@@ -1,11 +1,10 @@
 package io.github.skewext.technique
 
-import org.apache.spark.sql.skewext.TestSessions
-
 import java.util.concurrent.{FutureTask, TimeUnit}
 
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
+import org.apache.spark.sql.skewext.TestSessions
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row, functions}
 
 /** Sides that are too large to broadcast: an error of the query, before anything else can go wrong. */

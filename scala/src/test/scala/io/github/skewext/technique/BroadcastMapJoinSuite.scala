@@ -2,7 +2,6 @@ package io.github.skewext.technique
 
 import io.github.skewext.technique.hint.TechniqueHint
 
-
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{AnalysisException, DataFrame}

@@ -2,13 +2,12 @@ package io.github.skewext.technique
 
 import io.github.skewext.explain.Explainer
 import io.github.skewext.technique.hint.TechniqueHint
-import org.apache.spark.sql.skewext.SqlInternals
-
 
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
 
 /** Joins with a side that is broadcast in chunks. */

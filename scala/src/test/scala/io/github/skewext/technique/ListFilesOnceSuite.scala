@@ -1,16 +1,15 @@
 package io.github.skewext.technique
 
-import io.github.skewext.PythonApi
-import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
-
 import java.util.concurrent.atomic.AtomicReference
 import java.util.concurrent.{CountDownLatch, FutureTask, TimeUnit}
 
+import io.github.skewext.PythonApi
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project, Union}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 
 /** Files that are added while a query runs that reads a side twice. */
 class ListFilesOnceSuite extends TechniqueTest {

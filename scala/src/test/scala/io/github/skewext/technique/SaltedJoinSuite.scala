@@ -1,13 +1,11 @@
 package io.github.skewext.technique
 
-import io.github.skewext.RandomSeed
-import io.github.skewext.technique.hint.TechniqueHint
-import org.apache.spark.sql.skewext.{RetriedTasks, TestShims, TestShuffles}
-
 import java.util.concurrent.atomic.{AtomicBoolean, AtomicInteger}
 
 import scala.util.Random
 
+import io.github.skewext.RandomSeed
+import io.github.skewext.technique.hint.TechniqueHint
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
@@ -17,6 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter
 import org.apache.spark.sql.execution.adaptive.ShuffleQueryStageExec
 import org.apache.spark.sql.expressions.UserDefinedFunction
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.{RetriedTasks, TestShims, TestShuffles}
 import org.apache.spark.sql.types.{IntegerType, LongType}
 import org.apache.spark.sql.{AnalysisException, Column, DataFrame, Row}
 import org.apache.spark.unsafe.types.UTF8String

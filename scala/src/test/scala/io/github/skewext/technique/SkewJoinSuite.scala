@@ -4,14 +4,13 @@ import io.github.skewext.SkewExtensions
 import io.github.skewext.explain.Origin
 import io.github.skewext.join.MultiFullJoin
 import io.github.skewext.platform.SkewConf
-import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
-
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoinExec}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 
 /** How techniques are asked for, and those that leave a join as it is. */

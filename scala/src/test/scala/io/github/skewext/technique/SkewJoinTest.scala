@@ -1,10 +1,9 @@
 package io.github.skewext.technique
 
 import io.github.skewext.explain.{ExplainedJoin, Explainer}
-import org.apache.spark.sql.skewext.SqlInternals
-
 
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.skewext.SqlInternals
 
 /** Two tables to join by techniques, and what is said of how. */
 trait SkewJoinTest extends TechniqueTest {

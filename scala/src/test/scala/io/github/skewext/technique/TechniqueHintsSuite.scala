@@ -1,13 +1,11 @@
 package io.github.skewext.technique
 
+import java.util.concurrent.atomic.AtomicInteger
+
 import io.github.skewext.explain.Origin
 import io.github.skewext.internal.BuildInfo
 import io.github.skewext.platform.{Guard, Reason, SkewConf}
 import io.github.skewext.technique.hint.{TechniqueHint, TechniqueOptions}
-import org.apache.spark.sql.skewext.{SqlInternals, TestSessions, TestShims}
-
-import java.util.concurrent.atomic.AtomicInteger
-
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, EqualTo}
@@ -15,6 +13,7 @@ import org.apache.spark.sql.catalyst.plans.Inner
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledHashJoinExec, SortMergeJoinExec}
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.{SqlInternals, TestSessions, TestShims}
 import org.apache.spark.sql.types.LongType
 import org.apache.spark.sql.{DataFrame, Row}
 

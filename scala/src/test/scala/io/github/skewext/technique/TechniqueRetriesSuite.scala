@@ -1,8 +1,7 @@
 package io.github.skewext.technique
 
-import org.apache.spark.sql.skewext.RetriedTasks
-
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.RetriedTasks
 import org.apache.spark.sql.{Column, DataFrame}
 import org.apache.spark.{SparkException, TaskContext}
 

@@ -1,13 +1,12 @@
 package io.github.skewext.technique
 
+import scala.collection.JavaConverters._
+
 import io.github.skewext.PythonApi
 import io.github.skewext.facts.KeptInPlace
 import io.github.skewext.platform.Reason
 import io.github.skewext.skew.SkewTest
 import io.github.skewext.technique.hint.TechniqueHint
-
-import scala.collection.JavaConverters._
-
 
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
 import org.apache.spark.sql.types.StructType

@@ -2,7 +2,7 @@ package io.github.skewext.asof.exec
 
 import io.github.skewext.asof.AsOfMatch
 import io.github.skewext.facts.MadeOf
-import io.github.skewext.join.exec.{SpineJoinExec, SplitInputs}
+import io.github.skewext.join.exec.{ShownColumns, SpineJoinExec, SplitInputs}
 import io.github.skewext.shuffle.ReadsBulkRows
 
 import org.apache.spark.rdd.RDD
@@ -16,7 +16,7 @@ import org.apache.spark.sql.skewext.MultiZipRDD
 /**
  * An [[AsOfOperator]] whose inputs are shuffled by their keys. The exchanges are its children.
  *
- * @param shown if defined, the columns that it returns, see [[io.github.skewext.asof.SelectAsOfColumns]]
+ * @param shown see [[ShownColumns]]
  */
 case class AsOfJoinExec(
     children: Seq[SparkPlan],
@@ -27,10 +27,11 @@ case class AsOfJoinExec(
     within: Seq[Seq[Expression]],
     inner: Boolean,
     split: Option[SplitInputs] = None,
-    shown: Option[Seq[Attribute]] = None)
+    shown: Option[Seq[NamedExpression]] = None)
     extends AsOfOperator
     with ReadsBulkRows
-    with SpineJoinExec {
+    with SpineJoinExec
+    with ShownColumns {
 
   override def nodeName: String =
     AsOfJoinExec.Name + split.fold("")(how => s" (skew: ${how.describe})")
@@ -38,12 +39,8 @@ case class AsOfJoinExec(
   override def simpleString(maxFields: Int): String =
     super.simpleString(maxFields) + split.fold("")(_.suffix)
 
-  override def output: Seq[Attribute] = shown.getOrElse(super.output)
-
-  override protected def outputColumns: Seq[Expression] = shown.fold(super.outputColumns) { list =>
-    val columns = super.output.map(_.exprId).zip(super.outputColumns).toMap
-    list.map(column => columns(column.exprId))
-  }
+  override protected def withShown(list: Seq[NamedExpression]): AsOfJoinExec =
+    copy(shown = Some(list))
 
   /** Code that has no other operator would build the rows more slowly. */
   override def supportCodegen: Boolean = shown.isEmpty && super.supportCodegen

@@ -35,7 +35,9 @@ trait AsOfOperator extends CombinationCodegen with KeepsStableRows {
   /** Whether the rows of an input only come from a shuffle, see [[MultiZipRDD]]. */
   protected def isRead(input: Int): Boolean
 
-  override def output: Seq[Attribute] = MultiAsOfJoin.output(children.map(_.output), inner)
+  override def output: Seq[Attribute] = allColumns
+
+  protected def allColumns: Seq[Attribute] = MultiAsOfJoin.output(children.map(_.output), inner)
 
   protected def operatorMetrics: Map[String, SQLMetric] = Map(
     "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
@@ -46,7 +48,9 @@ trait AsOfOperator extends CombinationCodegen with KeepsStableRows {
 
   override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
 
-  override protected def outputColumns: Seq[Expression] =
+  override protected def outputColumns: Seq[Expression] = allColumnExpressions
+
+  protected def allColumnExpressions: Seq[Expression] =
     for {
       (child, i) <- children.zipWithIndex
       (a, ordinal) <- child.output.zipWithIndex
@@ -88,28 +92,29 @@ trait AsOfOperator extends CombinationCodegen with KeepsStableRows {
     val at = keys.zip(times).map { case (key, time) => key :+ time }
     AsOfTask(
       inputTypes = children.map(_.output.map(_.dataType)),
-      output = outputColumns,
-      makesRows = makesRows,
-      sameKey = JoinKeys(
-        bound(keys, SqlInternals.normalizeFloats),
-        conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
-      present = JoinKeys(bound(at, SqlInternals.normalizeFloats), hashBits = 64),
-      order = KeyOrder(bound(at, identity)),
-      timeOrder = KeyOrder(bound(times.map(Seq(_)), identity)),
-      times = bound(times.map(Seq(_)), identity).map(_.head),
-      matches = matches,
-      ties = ties.zip(children.tail).map { case (order, child) =>
-        order.map(BindReferences.bindReference(_, child.output))
-      },
-      within = within.zip(children.tail).map { case (conditions, child) =>
-        conditions.map(BindReferences.bindReference(_, children.head.output ++ child.output))
-      },
-      inner = inner,
+      result = AsOfResult(outputColumns, makesRows, inner),
+      keys = AsOfKeys(
+        same = JoinKeys(
+          bound(keys, SqlInternals.normalizeFloats),
+          conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
+        present = JoinKeys(bound(at, SqlInternals.normalizeFloats), hashBits = 64),
+        order = KeyOrder(bound(at, identity)),
+        timeOrder = KeyOrder(bound(times.map(Seq(_)), identity)),
+        times = bound(times.map(Seq(_)), identity).map(_.head)),
+      tables = children.indices.tail.map(table),
       grouping = if (byHash) Some(GroupingSettings.of(conf)) else None,
       metrics = AsOfMetrics(
         outputRows = longMetric("numOutputRows"),
         matched = longMetric("numMatches"),
         spillSize = longMetric("spillSize")))
+  }
+
+  private def table(i: Int): AsOfTable = {
+    val both = children.head.output ++ children(i).output
+    AsOfTable(
+      matches(i - 1),
+      ties(i - 1).map(BindReferences.bindReference(_, children(i).output)),
+      within(i - 1).map(BindReferences.bindReference(_, both)))
   }
 
   private def bound(

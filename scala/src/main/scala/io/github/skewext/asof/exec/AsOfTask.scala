@@ -14,27 +14,14 @@ import org.apache.spark.sql.types._
  * Joins one partition of an [[AsOfJoinExec]]. It contains no plan, so that a serialized task is
  * small.
  *
- * @param output the output's columns, over [[InputRows]].
- * @param makesRows whether the output is UnsafeRows, or the [[InputRows]] from which they are built.
- * @param sameKey compares the keys of rows.
- * @param present recognizes rows whose key or time is null.
- * @param order the order of keys and times.
- * @param timeOrder the order of times.
- * @param grouping if empty, the inputs are sorted by `order`.
+ * @param tables the tables of versions: the inputs but the first one, which is the spine
+ * @param grouping if empty, the inputs are sorted by key and time.
  */
 private[skewext] case class AsOfTask(
     inputTypes: Seq[Seq[DataType]],
-    output: Seq[Expression],
-    makesRows: Boolean,
-    sameKey: JoinKeys,
-    present: JoinKeys,
-    order: KeyOrder,
-    timeOrder: KeyOrder,
-    times: Seq[Expression],
-    matches: Seq[AsOfMatch],
-    ties: Seq[Seq[SortOrder]],
-    within: Seq[Seq[Expression]],
-    inner: Boolean,
+    result: AsOfResult,
+    keys: AsOfKeys,
+    tables: Seq[AsOfTable],
     grouping: Option[GroupingSettings],
     metrics: AsOfMetrics)
     extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[InternalRow]) {
@@ -45,9 +32,41 @@ private[skewext] case class AsOfTask(
     new AsOfIterator(own, inputs).toScala
 
   /** The same task for one iterator, see [[JoinKeys.own]]. */
-  private[skewext] def own: AsOfTask =
-    copy(sameKey = sameKey.own, present = present.own, order = order.own, timeOrder = timeOrder.own)
+  private[skewext] def own: AsOfTask = copy(keys = keys.own)
+
+  def table(input: Int): AsOfTable = tables(input - 1)
 }
+
+/**
+ * @param output the output's columns, over [[InputRows]].
+ * @param makesRows whether the output is UnsafeRows, or the [[InputRows]] from which they are built.
+ * @param inner whether a row of the spine requires a version of each table.
+ */
+private[skewext] case class AsOfResult(output: Seq[Expression], makesRows: Boolean, inner: Boolean)
+
+/**
+ * The keys and times of all inputs.
+ *
+ * @param same compares the keys of rows.
+ * @param present recognizes rows whose key or time is null.
+ * @param order the order of keys and times.
+ * @param timeOrder the order of times.
+ */
+private[skewext] case class AsOfKeys(
+    same: JoinKeys,
+    present: JoinKeys,
+    order: KeyOrder,
+    timeOrder: KeyOrder,
+    times: Seq[Expression]) {
+
+  def own: AsOfKeys = copy(same.own, present.own, order.own, timeOrder.own)
+}
+
+/** What matches of a table of versions. [[io.github.skewext.asof.MultiAsOfJoin]] describes it. */
+private[skewext] case class AsOfTable(
+    matches: AsOfMatch,
+    ties: Seq[SortOrder],
+    within: Seq[Expression])
 
 /** The operator's SQL metrics. A task adds to them once, at its end. */
 private[skewext] case class AsOfMetrics(
@@ -76,7 +95,7 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
   private[this] val killed = new KillCheck(context)
   private[this] val gathered = task.grouping.map(new GatheredInputs(task, inputs, _, killed))
   private[this] val combination =
-    new InputRows(n, new RowAssembler(task.inputTypes, task.output))
+    new InputRows(n, new RowAssembler(task.inputTypes, task.result.output))
 
   /** Null until the inputs have been gathered. */
   private[this] var spine: SpineRows =
@@ -110,7 +129,7 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
     while (spine.advance()) {
       killed.check()
       val found = findVersions()
-      if (!task.inner || found == n - 1) {
+      if (!task.result.inner || found == n - 1) {
         matched += found
         show(spine.row)
         return true
@@ -124,7 +143,7 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
   private def show(row: UnsafeRow): Unit = {
     combination.rows(0) = row
     combination.changedFrom(0)
-    current = if (task.makesRows) combination.toUnsafeRow else combination
+    current = if (task.result.makesRows) combination.toUnsafeRow else combination
     outputRows += 1
   }
 
@@ -158,7 +177,7 @@ private final class SortedSpine(task: AsOfTask, inputs: Array[Iterator[InternalR
     val more = inputs(0).hasNext
     if (more) {
       row = asUnsafe(0, inputs(0).next())
-      mayMatch = !task.present.hasNull(0, row)
+      mayMatch = !task.keys.present.hasNull(0, row)
     }
     more
   }
@@ -186,7 +205,7 @@ private[skewext] case class CandidateTask(shared: AsOfTask, input: Int)
     val asUnsafe = new UnsafeInputs(task.inputTypes)
     val versions = new SortedVersions(task, input, zipped(1)(), asUnsafe)
     var earlier, later: UnsafeRow = null
-    zipped(0)().map(asUnsafe(0, _)).filterNot(task.present.hasNull(0, _)).flatMap { row =>
+    zipped(0)().map(asUnsafe(0, _)).filterNot(task.keys.present.hasNull(0, _)).flatMap { row =>
       versions.seek(row)
       // Many rows of the spine have the same version.
       def isNew(found: UnsafeRow, last: UnsafeRow) = found != null && found != last

@@ -33,7 +33,7 @@ private[skewext] final class GroupedSpine(task: AsOfTask, groups: HashedGroups, 
   /** Whether rows of the current key may be in the result. */
   private def hasMatches: Boolean = {
     var i = 0
-    while (i < (if (task.inner) n else 1)) {
+    while (i < (if (task.result.inner) n else 1)) {
       if (groups.firstRow(i) == 0) return false
       i += 1
     }
@@ -121,7 +121,7 @@ private final class TimeSorted(task: AsOfTask, input: Int, groups: HashedGroups)
 
   private[this] val space = groups.space
   private[this] val row, other = new UnsafeRow(task.inputTypes(input).size)
-  private[this] lazy val ties = new TieOrder(task.ties(input - 1))
+  private[this] lazy val ties = new TieOrder(task.table(input).ties)
   private[this] var begin = 0
 
   var size: Int = 0
@@ -135,7 +135,7 @@ private final class TimeSorted(task: AsOfTask, input: Int, groups: HashedGroups)
   /** Whether a row of the spine has no time. */
   def isTimeless(position: Int): Boolean = time(position) == KeyOrder.NullPrefix && {
     groups.pointTo(other, place(position))
-    task.present.hasNull(input, other)
+    task.keys.present.hasNull(input, other)
   }
 
   /** Takes space from `at` on, and returns where it ends. Versions without a time are left out. */
@@ -146,8 +146,8 @@ private final class TimeSorted(task: AsOfTask, input: Int, groups: HashedGroups)
     while (member != 0) {
       val place = groups.placeOf(member)
       groups.pointTo(row, place)
-      val time = task.timeOrder.prefix(input, row)
-      if (time != KeyOrder.NullPrefix || input == 0 || !task.present.hasNull(input, row)) {
+      val time = task.keys.timeOrder.prefix(input, row)
+      if (time != KeyOrder.NullPrefix || input == 0 || !task.keys.present.hasNull(input, row)) {
         put(size, place, time)
         size += 1
       }

@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.Decimal
 /** The versions of one table, among which rows of the spine search theirs, in the order of time. */
 private[skewext] abstract class Versions(task: AsOfTask, input: Int) {
 
-  private[this] val AsOfMatch(direction, exact) = task.matches(input - 1)
+  private[this] val AsOfMatch(direction, exact) = task.table(input).matches
 
   /** Whether a version at the time of the row counts as one before it. */
   protected[this] final val skipsEqual: Boolean = if (direction == Forward) !exact else exact
@@ -20,10 +20,10 @@ private[skewext] abstract class Versions(task: AsOfTask, input: Int) {
   protected[this] final val isNearest: Boolean = direction == Nearest
 
   private[this] val joined = new JoinedRow
-  private[this] val within = task.within(input - 1).map(Predicate.create(_)).toArray
+  private[this] val within = task.table(input).within.map(Predicate.create(_)).toArray
   within.foreach(_.initialize(0))
   private[this] val nearer =
-    if (isNearest) new Distances(task.times.head, task.times(input)) else null
+    if (isNearest) new Distances(task.keys.times.head, task.keys.times(input)) else null
 
   /** Sets `earlier` and `later` for a row of the spine. */
   def seek(row: UnsafeRow): Unit
@@ -41,7 +41,7 @@ private[skewext] abstract class Versions(task: AsOfTask, input: Int) {
   }
 
   private def isNearer(row: UnsafeRow): Boolean =
-    task.order.compare(input, earlier, 0, row) == 0 || nearer(earlier, row, later)
+    task.keys.order.compare(input, earlier, 0, row) == 0 || nearer(earlier, row, later)
 
   /** Whether a version of the row's key is not too far away. */
   protected[this] final def isWithin(version: UnsafeRow, row: UnsafeRow, bound: Int): Boolean =
@@ -59,13 +59,13 @@ private[skewext] final class SortedVersions(
     asUnsafe: UnsafeInputs)
     extends Versions(task, input) {
 
-  private[this] val order = task.order
+  private[this] val order = task.keys.order
   private[this] val versions =
     new DistinctRows(
       input,
       rows,
       order,
-      task.ties(input - 1),
+      task.table(input).ties,
       task.inputTypes(input).size,
       asUnsafe)
 
@@ -101,7 +101,7 @@ private[skewext] final class SortedVersions(
     if (version == null) 1 else order.compare(input, version, 0, row)
 
   private def candidate(version: UnsafeRow, row: UnsafeRow, bound: Int): UnsafeRow =
-    if (version != null && task.sameKey.equal(input, version, 0, row) &&
+    if (version != null && task.keys.same.equal(input, version, 0, row) &&
       isWithin(version, row, bound)) {
       version
     } else {

@@ -6,8 +6,6 @@ import io.github.skewext.explain.report.{ExecutedTask, StageTasks}
 
 import org.apache.spark.sql.skewext.UiFormats.{bytes, duration, number}
 
-
-
 /**
  * The durations of a stage's tasks: a bar for each task, the slowest first, and a line at the
  * median. They use neither scripts nor styles, which a policy of the server may forbid.

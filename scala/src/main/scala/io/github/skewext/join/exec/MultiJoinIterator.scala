@@ -2,7 +2,7 @@ package io.github.skewext.join.exec
 
 import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.Excluded
-import io.github.skewext.rows.{InputRows, KeyFilter, KeyGroups, KeyOrder, KeySortedGroups, KillCheck, MatchedKeyFilter, RowAssembler, RowCursor, SpillableGroups, TaskRows, UnsafeInputs}
+import io.github.skewext.rows.{InputReader, InputRows, InputsInOrder, KeyFilter, KeyGroups, KeyOrder, KeySortedGroups, KillCheck, MatchedKeyFilter, RowAssembler, RowCursor, SpillableGroups, TaskRows, UnsafeInputs}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
@@ -17,8 +17,7 @@ import org.apache.spark.sql.skewext.TaskInternals
  * and takes no memory, regardless of the number of such rows. Then the other rows are returned key
  * by key.
  *
- * @param inputs not opened, because opening a shuffle starts to fetch it; the next one is opened
- *               while the one before it is drained, so that its first blocks are there by then.
+ * @param inputs not opened, because opening a shuffle starts to fetch it.
  * @param slice an input that is drained before all others, or -1; the result has no key that it
  *              lacks, so rows of other keys are not stored.
  * @param sliceKeys the filter for the keys of that input.
@@ -61,15 +60,7 @@ private[skewext] final class MultiJoinIterator(
   /** Null until the inputs have been drained. */
   private[this] var groups: KeyGroups = _
   private[this] var knownKeys: MatchedKeyFilter = _
-  private[this] var numDrained = 0
-  private[this] val drainOrder = inputs.indices.toArray.sortBy {
-    case `slice` => -1
-    case `drainedLast` => 1
-    case _ => 0
-  }
-  private[this] var draining = drainOrder(0)
-  private[this] val opened = new Array[Iterator[InternalRow]](n)
-  private[this] val inputRows = new Array[Long](n)
+  private[this] val mergedRows = new Array[Long](n)
 
   private[this] var numGroups = 0L
   private[this] var numNullKeys = 0L
@@ -85,8 +76,21 @@ private[skewext] final class MultiJoinIterator(
 
   private[this] val end = TaskInternals.atEnd(context)(reportMetrics())
 
-  // A merge needs the first row of each input.
-  if (task.ordered.isDefined) inputs.indices.foreach(open) else openNext()
+  private[this] val reader =
+    if (gathered == null) null else new InputReader(gathered, keys, keys, asUnsafe, killed, n)
+  private[this] val draining =
+    if (gathered == null) null
+    else {
+      val order = inputs.indices.toArray.sortBy {
+        case `slice` => -1
+        case `drainedLast` => 1
+        case _ => 0
+      }
+      new InputsInOrder(reader, gathered, inputs, order, killed, sliceKeys)
+    }
+
+  /** A merge needs the first row of each input. */
+  private[this] val merging = if (gathered == null) inputs.map(_()) else null
 
   override def getRow: InternalRow = current
 
@@ -131,7 +135,7 @@ private[skewext] final class MultiJoinIterator(
 
   private def orderedGroups(order: KeyOrder): KeySortedGroups = {
     val sources: Array[RowCursor] =
-      Array.tabulate(n)(i => new RowCursor.Ordered(i, opened(i), asUnsafe, order, inputRows))
+      Array.tabulate(n)(i => new RowCursor.Ordered(i, merging(i), asUnsafe, order, mergedRows))
     new KeySortedGroups(
       keys,
       numFields,
@@ -142,50 +146,21 @@ private[skewext] final class MultiJoinIterator(
       roles.map(_.isNeeded))
   }
 
-  private def open(input: Int): Unit = if (opened(input) == null) opened(input) = inputs(input)()
-
-  /** Opens the input that is drained next, and the one after it. Not after the end of the task. */
-  private def openNext(): Unit = {
-    killed.checkNow()
-    drainOrder.slice(numDrained, numDrained + 2).foreach(open)
-  }
-
   /**
    * Reads on until a row with a null key is in the result (returns true), or until all inputs have
    * been drained (returns false).
    */
   private def drain(): Boolean = {
-    while (numDrained < n) {
-      draining = drainOrder(numDrained)
-      openNext()
-      val input = opened(draining)
-      var rows = 0L
-      val (added, wanted) = if (draining == slice) (sliceKeys, null) else (null, sliceKeys)
-      rows += gathered.insertBlocks(draining, input, added, wanted)
-      while (input.hasNext) {
-        killed.check()
-        val row = asUnsafe(draining, input.next())
-        rows += 1
-        if (!keys.hasNull(draining, row)) {
-          val hash = keys.hash(draining, row)
-          if (draining == slice) sliceKeys.add(hash)
-          if (slice < 0 || sliceKeys.mayHave(hash)) gathered.insert(draining, hash, row)
-        } else if (if (ownNullKeys == null) emitsNullKeys(draining)
-          else ownNullKeys(draining, row)) {
-          inputRows(draining) += rows
-          showAlone(row)
-          return true
-        }
-        rows += gathered.insertBlocks(draining, input, added, wanted)
-      }
-      inputRows(draining) += rows
-      gathered.finishInput(draining)
-      // Its reader holds a block, which is garbage now.
-      opened(draining) = null
-      numDrained += 1
-    }
-    false
+    var row = draining.nextAlone()
+    while (row != null && !isShown(row)) row = draining.nextAlone()
+    if (row != null) showAlone(draining.current, row)
+    row != null
   }
+
+  /** Whether a row with a null key is in the result. */
+  private def isShown(row: UnsafeRow): Boolean =
+    if (ownNullKeys == null) emitsNullKeys(draining.current)
+    else ownNullKeys(draining.current, row)
 
   private def comesOut(): Boolean = {
     val rows = groups.rows
@@ -218,11 +193,11 @@ private[skewext] final class MultiJoinIterator(
     showCombination()
   }
 
-  private def showAlone(row: UnsafeRow): Unit = {
+  private def showAlone(input: Int, row: UnsafeRow): Unit = {
     java.util.Arrays.fill(combination.rows.asInstanceOf[Array[AnyRef]], null)
-    combination.rows(draining) = row
+    combination.rows(input) = row
     combination.changedFrom(0)
-    combination.first = draining
+    combination.first = input
     if (indicators != null) combination.indicator = indicators.of(combination.rows)
     numNullKeys += 1
     showCombination()
@@ -237,7 +212,9 @@ private[skewext] final class MultiJoinIterator(
     val metrics = task.metrics
     metrics.outputRows.add(outputRows)
     metrics.ofKind.foreach(_.add(outputRows))
-    inputRows.indices.foreach(i => metrics.inputRows(i).add(inputRows(i)))
+    for (i <- 0 until n) {
+      metrics.inputRows(i).add(if (gathered == null) mergedRows(i) else reader.numRows(i))
+    }
     metrics.groups.add(numGroups)
     metrics.nullKeys.add(numNullKeys)
     val (spillSize, peakMemory) =

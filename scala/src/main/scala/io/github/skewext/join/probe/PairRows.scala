@@ -58,8 +58,7 @@ final class PairRows(assembler: RowAssembler) extends InputRows(2, assembler) {
   override def toUnsafeRow: UnsafeRow = {
     if (inBlock >= 0) {
       if (index != built) {
-        block.takeUntil(index)
-        block.next()
+        block.rowAt(index)
         built = index
       }
       rows(inBlock) = block.row

@@ -1,6 +1,6 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.rows.{BuildTable, KillCheck, RowAssembler, SpillableGroups, TaskRows, UnsafeInputs}
+import io.github.skewext.rows.{BuildTable, InputReader, KillCheck, RowAssembler, SpillableGroups, TaskRows, UnsafeInputs}
 import io.github.skewext.shuffle.{ColumnBlockRows, ShuffledColumns}
 
 import org.apache.spark.TaskContext
@@ -58,8 +58,8 @@ private[skewext] final class ProbeJoinIterator(
   private[this] val built = inputs(build)()
   private[this] var probed: Iterator[InternalRow] = _
   private[this] val buildRow = new UnsafeRow(numFields(build))
-  private[this] var numBuild = 0L
-  private[this] var numProbe = 0L
+  private[this] val reader = new InputReader(rows, keys, keys, asUnsafe, killed, numInputs = 2)
+  private[this] var numProbed = 0L
   private[this] var buildSize = 0L
   private[this] var outputRows = 0L
   private[this] var isSorted = false
@@ -110,7 +110,7 @@ private[skewext] final class ProbeJoinIterator(
   /** Reads the build side until a row with a null key is in the output, or to its end. */
   private def buildSide(): Boolean = {
     // Without rows to build, most joins return nothing, and the probe side is not fetched.
-    def isNeeded = built.hasNext || numBuild > 0 || kind.showsUnmatched(probe)
+    def isNeeded = built.hasNext || reader.numRows(build) > 0 || kind.showsUnmatched(probe)
     if (probed == null && task.opensEarly(probe) && isNeeded) probed = inputs(probe)()
     if (insert(build, built)) return true
     val opens = probed == null && isNeeded
@@ -136,23 +136,10 @@ private[skewext] final class ProbeJoinIterator(
 
   /** Inserts the rows of a side. Returns true at a row with a null key that is in the output. */
   private def insert(side: Int, input: Iterator[InternalRow]): Boolean = {
-    val isBuild = side == build
-    var taken = rows.insertBlocks(side, input)
-    var shown = false
-    while (!shown && input.hasNext) {
-      killed.check()
-      val row = asUnsafe(side, input.next())
-      taken += 1
-      if (keys.hasNull(side, row)) {
-        shown = kind.showsUnmatched(side)
-        if (shown) pair.showAlone(side, row, matched = false)
-      } else {
-        rows.insert(side, keys.hash(side, row), row)
-      }
-      if (!shown) taken += rows.insertBlocks(side, input)
-    }
-    if (isBuild) numBuild += taken else numProbe += taken
-    shown
+    var alone = reader.nextAlone(side, input)
+    while (alone != null && !kind.showsUnmatched(side)) alone = reader.nextAlone(side, input)
+    if (alone != null) pair.showAlone(side, alone, matched = false)
+    alone != null
   }
 
   private def gather(): Boolean =
@@ -275,7 +262,7 @@ private[skewext] final class ProbeJoinIterator(
   }
 
   private def nextBlock(): Boolean = {
-    if (block != null) block.takeUntil(block.numRows)
+    if (block != null) block.takeAll()
     block = probed match {
       case columns: ShuffledColumns => columns.block
       case _ => null
@@ -283,7 +270,7 @@ private[skewext] final class ProbeJoinIterator(
     if (block != null) {
       if (hashes.length < block.numRows) hashes = new Array[Long](2 * block.numRows)
       if (keys.hashAll(probe, block, hashes)) {
-        numProbe += block.numRows
+        numProbed += block.numRows
         blockHasNulls = keys.mayHaveNull(probe, block)
         pair.open(block)
         index = 0
@@ -298,7 +285,7 @@ private[skewext] final class ProbeJoinIterator(
   private def nextSingleRow(): Boolean = {
     val is = probed.hasNext
     if (is) {
-      numProbe += 1
+      numProbed += 1
       probeRow = asUnsafe(probe, probed.next())
       pending = true
       record = if (keys.hasNull(probe, probeRow)) 0 else table.first(keys.hash(probe, probeRow))
@@ -322,9 +309,9 @@ private[skewext] final class ProbeJoinIterator(
   private def reportMetrics(): Unit = {
     val metrics = task.metrics
     metrics.outputRows.add(outputRows)
-    metrics.buildRows.add(numBuild)
+    metrics.buildRows.add(reader.numRows(build))
     metrics.buildSize.add(buildSize)
-    metrics.probeRows.add(numProbe)
+    metrics.probeRows.add(numProbed + reader.numRows(probe))
     metrics.builtSides(build).add(1)
     if (isSorted) metrics.sortedTasks.add(1)
     if (ranges != null) {

@@ -2,7 +2,6 @@ package io.github.skewext.join.probe
 
 import io.github.skewext.platform.{Reason, Reasons}
 
-
 /** Why a join that Spark shuffles stays Spark's sort-merge join or shuffled hash join. */
 final class ProbeReason private (text: String, advice: String) extends Reason(text, advice)
 

@@ -2,7 +2,6 @@ package io.github.skewext.join.range
 
 import io.github.skewext.platform.{Reason, Reasons}
 
-
 /** Why a join that Spark runs as a nested loop, or as a Cartesian product, stays Spark's. */
 final class RangeReason private (text: String, advice: String) extends Reason(text, advice)
 

@@ -3,7 +3,6 @@ package io.github.skewext.skew.plan
 import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.{Excluded, Present, Required}
 
-
 /**
  * The tasks of one partition: a piece for each slice of `input`, and a residual for the keys that
  * it lacks. Without slices, the result has no rows of the input and only its keys matter.

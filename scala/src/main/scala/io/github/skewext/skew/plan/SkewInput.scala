@@ -2,7 +2,6 @@ package io.github.skewext.skew.plan
 
 import io.github.skewext.join.InputRole
 
-
 /**
  * An input of a join, as the planner sees it.
  *

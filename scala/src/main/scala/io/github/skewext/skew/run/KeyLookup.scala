@@ -214,8 +214,8 @@ private[skewext] final class KeyLookup(keys: NormalizedKeys, context: TaskContex
       while (set != null && openBlock()) {
         var i = block.taken
         while (i < block.numRows && !isCandidate(i)) i += 1
-        block.takeUntil(i)
-        if (i < block.numRows) return rows.next()
+        if (i < block.numRows) return block.rowAt(i)
+        block.takeAll()
         block = null
       }
       if (rows.hasNext) rows.next() else null

@@ -1,9 +1,9 @@
 package io.github.skewext.skew.run
 
 import io.github.skewext.join.InputRole
-import io.github.skewext.join.exec.{MultiFullJoinExec, MultiJoinExec}
-import io.github.skewext.platform.{LogicalLinks, SkewConf}
-import io.github.skewext.rows.{InputColumn, NormalizedKeys}
+import io.github.skewext.join.exec.{MultiFullJoinExec, MultiJoinExec, ShownColumns}
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.rows.NormalizedKeys
 import io.github.skewext.skew.plan.SkewSplits
 
 import org.apache.spark.rdd.RDD
@@ -20,7 +20,7 @@ import org.apache.spark.sql.skewext.MultiZipRDD
  * because both sides show their own, so `keyOutput` is empty.
  *
  * @param splits the split partitions
- * @param shown if defined, the output columns of a projection that the join performs, see `showing`
+ * @param shown see [[ShownColumns]]
  */
 case class SplitJoinExec(
     children: Seq[SparkPlan],
@@ -34,7 +34,7 @@ case class SplitJoinExec(
     splits: SkewSplits,
     shown: Option[Seq[NamedExpression]] = None)
     extends MultiJoinExec
-    with AliasHelper {
+    with ShownColumns {
 
   /** Only a multi-way join has key columns. */
   override def nodeName: String = {
@@ -51,8 +51,6 @@ case class SplitJoinExec(
    */
   override lazy val allAttributes: AttributeSeq =
     children.flatMap(_.output) ++ keyOutput ++ indicator
-
-  override def output: Seq[Attribute] = shown.map(_.map(_.toAttribute)).getOrElse(allColumns)
 
   override protected def ownMetrics: Seq[(String, SQLMetric)] =
     SplitMetrics.of(sparkContext, "marked keys").toSeq ++ Seq(
@@ -103,39 +101,8 @@ case class SplitJoinExec(
     skewTasks.tasks,
     longMetric("markTime"))
 
-  override protected def outputColumns: Seq[Expression] =
-    shown.map(_.map(shownColumn(_).get)).getOrElse(allColumnExpressions)
-
-  /**
-   * The join with a projection merged into it, so that rows are built once. The projection may
-   * return columns in any order and under any name, and the first of several that is not null, such
-   * as the key of a full outer join `USING (k)`. The join claims no order and no partitioning,
-   * which would depend on the names.
-   */
-  def showing(projection: Seq[NamedExpression]): Option[SplitJoinExec] = {
-    val list = shown.fold(projection) { before =>
-      val aliases = getAliasMap(before)
-      projection.map(replaceAliasButKeepName(_, aliases))
-    }
-    if (list.forall(shownColumn(_).isDefined)) {
-      // It keeps the links of the planned join, and does not get those of the projection.
-      Some(LogicalLinks.replacing(this)(copy(shown = Some(list))))
-    } else {
-      None
-    }
-  }
-
-  private def shownColumn(of: Expression): Option[Expression] = of match {
-    case a: Attribute => columnsById.get(a.exprId)
-    case Alias(child, _) => shownColumn(child)
-    case Coalesce(several) =>
-      val columns = several.flatMap(shownColumn).collect { case c: InputColumn => c }
-      if (columns.size == several.size) Some(Coalesce(columns)) else None
-    case _ => None
-  }
-
-  @transient private lazy val columnsById: Map[ExprId, Expression] =
-    allColumns.map(_.exprId).zip(allColumnExpressions).toMap
+  override protected def withShown(list: Seq[NamedExpression]): SparkPlan =
+    copy(shown = Some(list))
 
   override protected def withNewChildrenInternal(
       newChildren: IndexedSeq[SparkPlan]): SplitJoinExec = copy(children = newChildren)

@@ -3,10 +3,9 @@ package io.github.skewext.asof.exec
 import io.github.skewext.asof.{AsOfDirection, AsOfMatch}
 import io.github.skewext.join.exec.MultiJoinTaskTest
 import io.github.skewext.rows.{GroupingSettings, InputColumn, JoinKeys, KeyOrder, KillCheck}
-import org.apache.spark.sql.skewext.{TestMemory, TestTask}
-
 
 import org.apache.spark.TaskKilledException
+import org.apache.spark.sql.skewext.{TestMemory, TestTask}
 import org.apache.spark.sql.types.LongType
 
 /** A task that is killed while all that it needs is in its memory. */
@@ -18,17 +17,14 @@ class AsOfInterruptionSuite extends MultiJoinTaskTest {
     val at = Seq.fill(2)(key :+ key.head.copy(ordinal = 1))
     AsOfTask(
       inputTypes = Seq.fill(2)(Seq(LongType, LongType)),
-      output = Seq(time),
-      makesRows = true,
-      sameKey = JoinKeys(Seq.fill(2)(key), 64),
-      present = JoinKeys(at, 64),
-      order = KeyOrder(at),
-      timeOrder = KeyOrder(at.map(_.tail)),
-      times = at.map(_.last),
-      matches = Seq(AsOfMatch(AsOfDirection.Backward, exact = true)),
-      ties = Seq(Nil),
-      within = Seq(Nil),
-      inner = true,
+      result = AsOfResult(Seq(time), makesRows = true, inner = true),
+      keys = AsOfKeys(
+        same = JoinKeys(Seq.fill(2)(key), 64),
+        present = JoinKeys(at, 64),
+        order = KeyOrder(at),
+        timeOrder = KeyOrder(at.map(_.tail)),
+        times = at.map(_.last)),
+      tables = Seq(AsOfTable(AsOfMatch(AsOfDirection.Backward, exact = true), Nil, Nil)),
       grouping = grouping,
       metrics = AsOfMetrics(metric, metric, metric))
   }

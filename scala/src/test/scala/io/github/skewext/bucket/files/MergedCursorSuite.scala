@@ -1,9 +1,8 @@
 package io.github.skewext.bucket.files
 
-import io.github.skewext.rows.{KeyOrder, RowCursor}
-
 import scala.util.Random
 
+import io.github.skewext.rows.{KeyOrder, RowCursor}
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.SparkException

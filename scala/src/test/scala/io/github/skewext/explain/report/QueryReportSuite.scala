@@ -1,8 +1,5 @@
 package io.github.skewext.explain.report
 
-import io.github.skewext.PythonApi
-import io.github.skewext.skew.SkewTest
-
 import java.io.{File, FileOutputStream, OutputStream}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.Files
@@ -10,6 +7,8 @@ import java.nio.file.Files
 import scala.collection.JavaConverters._
 import scala.collection.mutable
 
+import io.github.skewext.PythonApi
+import io.github.skewext.skew.SkewTest
 import org.apache.commons.io.FileUtils
 import org.json4s._
 import org.json4s.jackson.JsonMethods

@@ -1,9 +1,8 @@
 package io.github.skewext.explain.report
 
-import io.github.skewext.{MultiJoinTest, PythonApi}
-
 import scala.collection.JavaConverters._
 
+import io.github.skewext.{MultiJoinTest, PythonApi}
 import org.json4s._
 import org.json4s.jackson.JsonMethods
 import org.scalatest.time.SpanSugar._

@@ -1,11 +1,5 @@
 package io.github.skewext.explain.ui
 
-import io.github.skewext.SkewExtensions
-import io.github.skewext.explain.{Explainer, ExplanationJson}
-import io.github.skewext.platform.{Guard, SkewConf}
-import io.github.skewext.skew.SkewTest
-import org.apache.spark.sql.skewext.{TestExplained, TestSessions}
-
 import java.io.File
 import java.net.URL
 import java.nio.charset.StandardCharsets.UTF_8
@@ -15,6 +9,10 @@ import scala.collection.JavaConverters._
 import scala.io.Source
 import scala.util.Try
 
+import io.github.skewext.SkewExtensions
+import io.github.skewext.explain.{Explainer, ExplanationJson}
+import io.github.skewext.platform.{Guard, SkewConf}
+import io.github.skewext.skew.SkewTest
 import org.apache.commons.io.FileUtils
 import org.apache.commons.text.StringEscapeUtils.unescapeXml
 import org.scalatest.time.SpanSugar._
@@ -22,6 +20,7 @@ import org.scalatest.time.SpanSugar._
 import org.apache.spark.SparkConf
 import org.apache.spark.deploy.history.TestHistoryServer
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.{TestExplained, TestSessions}
 import org.apache.spark.sql.{DataFrame, SparkSessionExtensions}
 
 /** Pages over HTTP, of a running application and of Spark's history server. */

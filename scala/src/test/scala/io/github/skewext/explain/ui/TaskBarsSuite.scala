@@ -2,7 +2,6 @@ package io.github.skewext.explain.ui
 
 import io.github.skewext.explain.report.{ExecutedTask, StageTasks}
 
-
 import org.apache.spark.SparkFunSuite
 
 /** Tasks as bars. */

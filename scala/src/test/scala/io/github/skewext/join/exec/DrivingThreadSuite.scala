@@ -1,19 +1,18 @@
 package io.github.skewext.join.exec
 
-import io.github.skewext.join.InputRole.Optional
-import io.github.skewext.rows.JoinKeys
-import org.apache.spark.sql.skewext.{SparkShims, TestConsumer, TestMemory, TestTask}
-
 import java.util.concurrent.{CountDownLatch, FutureTask}
 
 import scala.util.Try
 import scala.util.control.NonFatal
 
+import io.github.skewext.join.InputRole.Optional
+import io.github.skewext.rows.JoinKeys
 
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Abs
+import org.apache.spark.sql.skewext.{SparkShims, TestConsumer, TestMemory, TestTask}
 import org.apache.spark.unsafe.Platform
 
 /**

@@ -1,14 +1,13 @@
 package io.github.skewext.join.exec
 
 import io.github.skewext.implicits._
-import io.github.skewext.{AsOf, MultiJoinTest}
 import io.github.skewext.join.exec.FinishedPartitionsSuite._
-import org.apache.spark.sql.skewext.MultiZipRDD
-
+import io.github.skewext.{AsOf, MultiJoinTest}
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.MultiZipRDD
 
 /** What a task holds: none of the partitions that it has finished, and inputs until it ends. */
 class FinishedPartitionsSuite extends MultiJoinTest {

@@ -2,7 +2,6 @@ package io.github.skewext.join.exec
 
 import io.github.skewext.MultiJoinTest
 
-
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.{FileSourceScanExec, RDDScanExec}
 import org.apache.spark.sql.functions._

@@ -2,10 +2,9 @@ package io.github.skewext.join.exec
 
 import io.github.skewext.join.InputRole.{Excluded, Required}
 import io.github.skewext.rows.KillCheck
-import org.apache.spark.sql.skewext.{TestMemory, TestTask}
-
 
 import org.apache.spark.TaskKilledException
+import org.apache.spark.sql.skewext.{TestMemory, TestTask}
 
 /** A task that is killed while all that it needs is in its memory. */
 class InterruptionSuite extends MultiJoinTaskTest {

@@ -3,7 +3,6 @@ package io.github.skewext.join.exec
 import io.github.skewext.join.InputRole
 import io.github.skewext.rows.{GroupingSettings, InputColumn, JoinKeys, KeyOrder}
 
-
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}

@@ -1,13 +1,12 @@
 package io.github.skewext.join.exec
 
-import io.github.skewext.join.InputRole.Optional
-import io.github.skewext.rows.KeyFilter
-import org.apache.spark.sql.skewext.{TestMemory, TestTask}
-
 import scala.collection.mutable
 
+import io.github.skewext.join.InputRole.Optional
+import io.github.skewext.rows.KeyFilter
 
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.skewext.{TestMemory, TestTask}
 
 /** When a task opens its inputs: with a shuffle, fetching begins then. */
 class OpenInputsSuite extends MultiJoinTaskTest {

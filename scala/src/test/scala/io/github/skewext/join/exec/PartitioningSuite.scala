@@ -3,7 +3,6 @@ package io.github.skewext.join.exec
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.platform.SkewConf
 
-
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.physical.{HashPartitioning, UnknownPartitioning}
 import org.apache.spark.sql.expressions.Window

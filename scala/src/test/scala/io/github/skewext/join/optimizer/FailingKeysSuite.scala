@@ -3,7 +3,6 @@ package io.github.skewext.join.optimizer
 import io.github.skewext.join.MultiFullJoin
 import io.github.skewext.rewrite.RewriteTest
 
-
 import org.apache.spark.sql.catalyst.plans.logical.Filter
 import org.apache.spark.sql.{DataFrame, Row}
 

@@ -1,11 +1,9 @@
 package io.github.skewext.join.optimizer
 
-import io.github.skewext.{AsOf, Joins, MultiJoinTest}
-import io.github.skewext.join.{InputRole, MultiFullJoin}
 import io.github.skewext.join.InputRole.{Excluded, Optional, Required}
+import io.github.skewext.join.{InputRole, MultiFullJoin}
 import io.github.skewext.platform.SkewConf
-import org.apache.spark.sql.skewext.{SparkShims, TestShims}
-
+import io.github.skewext.{AsOf, Joins, MultiJoinTest}
 
 import org.apache.spark.sql.catalyst.expressions.{Expression, PythonUDF, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{BaseEvalPython, Filter, Join, LogicalPlan}
@@ -14,6 +12,7 @@ import org.apache.spark.sql.connector.catalog.InMemoryTableCatalog
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.{SparkShims, TestShims}
 import org.apache.spark.sql.types.LongType
 import org.apache.spark.sql.{DataFrame, QueryTest, Row}
 

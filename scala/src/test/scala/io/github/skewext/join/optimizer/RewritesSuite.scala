@@ -4,7 +4,6 @@ import io.github.skewext.MultiJoinTest
 import io.github.skewext.join.MultiFullJoin
 import io.github.skewext.platform.SkewConf
 
-
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.{Expression, IsNotNull, ScalaUDF}
 import org.apache.spark.sql.catalyst.plans.logical.Filter

@@ -2,7 +2,6 @@ package io.github.skewext.join.probe
 
 import io.github.skewext.platform.SkewConf
 
-
 import org.apache.spark.sql.internal.SQLConf
 
 /** The rows of joins of two sides, in all dimensions that decide how a task computes them. */

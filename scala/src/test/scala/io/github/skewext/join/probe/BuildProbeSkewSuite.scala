@@ -2,7 +2,6 @@ package io.github.skewext.join.probe
 
 import io.github.skewext.Skewext
 
-
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.execution.PartialReducerPartitionSpec
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec

@@ -3,7 +3,6 @@ package io.github.skewext.join.probe
 import io.github.skewext.Skewext
 import io.github.skewext.platform.SkewConf
 
-
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.execution.joins._

@@ -3,7 +3,6 @@ package io.github.skewext.join.range
 import io.github.skewext.explain.Explainer
 import io.github.skewext.platform.SkewConf
 
-
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.internal.SQLConf

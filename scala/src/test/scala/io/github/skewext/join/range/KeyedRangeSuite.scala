@@ -4,7 +4,6 @@ import io.github.skewext.Skewext
 import io.github.skewext.join.probe.BuildProbeJoinExec
 import io.github.skewext.platform.SkewConf
 
-
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.internal.SQLConf
 

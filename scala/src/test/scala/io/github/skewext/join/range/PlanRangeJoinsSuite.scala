@@ -4,7 +4,6 @@ import io.github.skewext.Skewext
 import io.github.skewext.disjunction.OrJoinReason
 import io.github.skewext.platform.{Reason, SkewConf}
 
-
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec

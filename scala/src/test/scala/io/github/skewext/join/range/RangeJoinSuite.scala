@@ -2,7 +2,6 @@ package io.github.skewext.join.range
 
 import io.github.skewext.platform.SkewConf
 
-
 import org.apache.spark.sql.internal.SQLConf
 
 /** The rows of range joins with a broadcast side, in all dimensions that decide about them. */

@@ -1,12 +1,11 @@
 package io.github.skewext.join.range
 
+import scala.collection.JavaConverters._
+
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.join.probe.BuildProbeJoinExec
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.technique.hint.TechniqueHint
-
-import scala.collection.JavaConverters._
-
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan

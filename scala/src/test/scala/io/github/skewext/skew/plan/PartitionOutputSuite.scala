@@ -1,9 +1,8 @@
 package io.github.skewext.skew.plan
 
-import io.github.skewext.skew.run.KeyCounts
-
 import scala.util.Random
 
+import io.github.skewext.skew.run.KeyCounts
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 import org.scalatest.funsuite.AnyFunSuite

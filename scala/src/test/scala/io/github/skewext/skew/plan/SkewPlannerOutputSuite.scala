@@ -2,7 +2,6 @@ package io.github.skewext.skew.plan
 
 import io.github.skewext.join.InputRole.{Optional, Required}
 
-
 /** The decisions about splits by how much comes out of a partition. */
 class SkewPlannerOutputSuite extends SkewPlannerTest {
 

@@ -3,7 +3,6 @@ package io.github.skewext.skew.plan
 import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
 
-
 /** The decisions about splits by the sizes of partitions. */
 class SkewPlannerSuite extends SkewPlannerTest {
 

@@ -1,7 +1,6 @@
 package io.github.skewext.skew.plan
 
 import io.github.skewext.join.InputRole
-
 import org.scalatest.funsuite.AnyFunSuite
 
 /** Inputs for decisions about splits, without Spark. */

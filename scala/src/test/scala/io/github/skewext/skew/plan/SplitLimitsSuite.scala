@@ -2,7 +2,6 @@ package io.github.skewext.skew.plan
 
 import io.github.skewext.join.InputRole.{Optional, Required}
 
-
 /** The limits that decide, alone and together, and the splits with the values that they name. */
 class SplitLimitsSuite extends SkewPlannerTest {
 

@@ -1,15 +1,14 @@
 package io.github.skewext.skew.run
 
-import io.github.skewext.rows.NormalizedKeys
-import io.github.skewext.shuffle.{BlocksOf, ShuffledColumns}
-import org.apache.spark.sql.skewext.{TaskInternals, TestMemory, TestTask}
-
 import scala.util.Random
 
+import io.github.skewext.rows.NormalizedKeys
+import io.github.skewext.shuffle.{BlocksOf, ShuffledColumns}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.skewext.{TaskInternals, TestMemory, TestTask}
 import org.apache.spark.sql.test.SharedSparkSession
 import org.apache.spark.sql.types.{DataType, IntegerType, LongType}
 

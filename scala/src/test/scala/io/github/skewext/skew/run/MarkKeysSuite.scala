@@ -2,7 +2,6 @@ package io.github.skewext.skew.run
 
 import io.github.skewext.skew.SkewTest
 
-
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.functions._
 

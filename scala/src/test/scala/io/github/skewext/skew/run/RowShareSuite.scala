@@ -1,7 +1,6 @@
 package io.github.skewext.skew.run
 
 import io.github.skewext.skew.plan.Slice
-
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.catalyst.InternalRow

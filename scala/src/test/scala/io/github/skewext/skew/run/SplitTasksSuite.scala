@@ -5,9 +5,8 @@ import io.github.skewext.join.InputRole.{Excluded, Present, Required}
 import io.github.skewext.join.exec.MultiJoinTaskTest
 import io.github.skewext.rows.NormalizedKeys
 import io.github.skewext.skew.plan.{SplitTask, TaskShare}
+
 import org.apache.spark.sql.skewext.{TestMemory, TestTask}
-
-
 
 /** A task of a skewed partition, with as much memory as the test likes. */
 class SplitTasksSuite extends MultiJoinTaskTest {

@@ -3,7 +3,6 @@ package io.github.skewext.sparktests.full
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.sparktests.SparkSuite
 
-
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.sources.BucketedReadWithoutHiveSupportSuite
 

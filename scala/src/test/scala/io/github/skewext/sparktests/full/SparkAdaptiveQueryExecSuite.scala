@@ -2,7 +2,6 @@ package io.github.skewext.sparktests.full
 
 import io.github.skewext.SkewExtensions
 import io.github.skewext.platform.SkewConf
-
 import org.scalactic.source.Position
 import org.scalatest.Tag
 

@@ -1,7 +1,6 @@
 package io.github.skewext.sparktests.full
 
 import io.github.skewext.SkewExtensions
-
 import org.scalactic.source.Position
 import org.scalatest.Tag
 

@@ -1,8 +1,7 @@
 package io.github.skewext.sparktests.full
 
-import org.apache.spark.sql.skewext.OurJoinsByHand
-
 import org.apache.spark.sql.execution.joins.ExistenceJoinSuite
+import org.apache.spark.sql.skewext.OurJoinsByHand
 
 /** Spark's own tests of operators for semi, anti and existence joins. */
 class SparkExistenceJoinSuite extends ExistenceJoinSuite with OurJoinsByHand {

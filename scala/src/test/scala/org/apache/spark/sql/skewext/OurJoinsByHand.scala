@@ -4,7 +4,6 @@ import io.github.skewext.facts.BuiltinShuffledJoin
 import io.github.skewext.join.probe.BuildProbeJoinExec
 import io.github.skewext.sparktests.{JoinCount, SparkSuite}
 
-
 import org.apache.spark.sql.execution.{SparkPlan, SparkPlanTest}
 import org.apache.spark.sql.{DataFrame, Row}
 

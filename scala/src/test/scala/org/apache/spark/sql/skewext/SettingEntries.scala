@@ -2,7 +2,6 @@ package org.apache.spark.sql.skewext
 
 import io.github.skewext.platform.SkewConf
 
-
 import org.apache.spark.internal.config.ConfigEntry
 
 /** The settings of skewext, by reflection. Lives here because the class is `private[spark]`. */
