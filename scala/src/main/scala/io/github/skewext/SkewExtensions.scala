@@ -3,7 +3,7 @@ package io.github.skewext
 import java.util.{Collections, WeakHashMap}
 
 import io.github.skewext.asof.{BoundAsOfTimes, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteSparkAsOfJoins, SelectAsOfColumns}
-import io.github.skewext.bucket.{BucketedScanRules, MergeSortedFiles, PruneBuckets, PruneBucketsByKeys, ShuffleWrongBuckets}
+import io.github.skewext.bucket.{BucketedScanRules, PruneBuckets, PruneBucketsByKeys, ShuffleWrongBuckets, UseSortedFiles}
 import io.github.skewext.disjunction.RewriteOrJoins
 import io.github.skewext.function.{KeepCommonTables, TableFunctions}
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
@@ -171,9 +171,9 @@ object SkewExtensions {
   private val rulesOfBulkExchanges: Rule[SparkPlan] =
     new PhysicalJoinRules(linked(DropGroupLimits), linked(BulkExchanges), linked(SeparateInputs))
 
-  /** In this order: the files of pruned buckets need no merge. */
+  /** In this order: only the buckets that are read may have no second file. */
   private val rulesOfScans: Rule[SparkPlan] =
-    new BucketedScanRules(linked(PruneBuckets), linked(MergeSortedFiles))
+    new BucketedScanRules(linked(PruneBuckets), linked(UseSortedFiles))
 
   private val strategies: Seq[SparkStrategy] =
     Seq(

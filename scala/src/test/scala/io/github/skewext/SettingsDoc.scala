@@ -45,9 +45,7 @@ object SettingsDoc extends GeneratedPage("the settings in SkewConf") {
       SKEW_JOIN_SAMPLE_ROWS.key ->
         "Raise it if `auto` misses a hot key. Set it to 0 if planning must run no job."),
     "Bucketed tables" -> Seq(
-      BUCKET_MERGE.key -> "Set it to false only to compare plans.",
-      BUCKET_MERGE_MAX_BYTES.key ->
-        "Raise it if `explain` says that files are too large to merge, and executors have the memory.",
+      BUCKET_ORDER.key -> "Set it to false only to compare plans.",
       BUCKET_PRUNING.key -> "Set it to false only to compare plans."))
 
   override protected def page(current: Option[String]): String = text

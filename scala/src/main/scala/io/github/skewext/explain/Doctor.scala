@@ -104,9 +104,9 @@ object Doctor {
       Seq("bucket.PruneBuckets"),
       bucketSettings :+ SkewConf.BUCKET_PRUNING.key),
     Part(
-      "merge of sorted bucket files",
-      Seq("bucket.MergeSortedFiles"),
-      bucketSettings :+ SkewConf.BUCKET_MERGE.key),
+      "order of sorted buckets",
+      Seq("bucket.UseSortedFiles"),
+      bucketSettings :+ SkewConf.BUCKET_ORDER.key),
     Part("point-in-time joins", Nil, Nil, isLate = true, why = _ => unfit("asof")),
     Part(
       "techniques of skew_join",

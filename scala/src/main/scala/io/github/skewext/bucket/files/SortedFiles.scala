@@ -3,15 +3,6 @@ package io.github.skewext.bucket.files
 import org.apache.spark.sql.catalyst.expressions.{Ascending, SortOrder}
 import org.apache.spark.sql.execution.FileSourceScanExec
 import org.apache.spark.sql.skewext.SparkShims
-import org.apache.spark.sql.types.StructType
-
-/**
- * The number and memory of the files that a task opens to read a bucket in order.
- *
- * @param most the maximum number of files of a task
- * @param bytes an estimate of the maximum memory that the readers of a task's files use at a time
- */
-private[skewext] case class SortedFiles(most: Int, bytes: Long)
 
 /**
  * The order of the files of a bucketed table. Each file was written by one task, which sorted its
@@ -44,24 +35,4 @@ private[skewext] object SortedFiles {
   } else {
     Nil
   }
-
-  /**
-   * Estimates the files and the memory of the readers that a task opens at the same time. If they
-   * are too many or too large, Spark sorts the rows instead.
-   *
-   * @param lengths the lengths in bytes of the files of each task
-   * @param share the fraction of a file's bytes in the columns that are read
-   */
-  def estimate(lengths: Iterable[Seq[Long]], share: Double): SortedFiles = SortedFiles(
-    lengths.map(_.size).foldLeft(0)(math.max),
-    // A reader holds the columns of one row group or stripe at a time.
-    lengths
-      .map(_.map(math.min(_, RowGroup)).sum)
-      .map(b => (b * share).toLong)
-      .foldLeft(0L)(math.max))
-
-  private val RowGroup = 128L << 20
-
-  def share(read: StructType, all: StructType): Double =
-    math.min(1.0, read.defaultSize.toDouble / math.max(1, all.defaultSize))
 }

@@ -1,6 +1,6 @@
 package io.github.skewext.skew.split
 
-import io.github.skewext.bucket.files.MergeSortedFilesExec
+import io.github.skewext.bucket.files.SortedFilesExec
 import io.github.skewext.facts.{BuiltinShuffledJoin, CannotFail, JoinHints, OwnShuffledJoin}
 import io.github.skewext.inputs.KeyTypes
 import io.github.skewext.join.InputRole
@@ -318,10 +318,10 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
         join: SparkPlan,
         condition: Option[Expression],
         spreadNullKeys: Boolean): JoinedInputs = {
-      val inOrder = inputs.forall(isMerged)
+      val inOrder = inputs.forall(isInFileOrder)
       JoinedInputs(
         join,
-        if (inOrder) inputs else inputs.map(i => i.copy(plan = withoutMerge(i.plan))),
+        if (inOrder) inputs else inputs.map(i => i.copy(plan = withoutFileOrder(i.plan))),
         condition.map(replaceAlias(_, aliases)),
         output,
         (children, splits) =>
@@ -339,14 +339,14 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
   }
 
   /** Whether its rows come from sorted files in the order of the keys. */
-  private def isMerged(input: Input): Boolean = input.plan match {
-    case merge: MergeSortedFilesExec =>
-      SortOrder.orderingSatisfies(merge.outputOrdering, input.keys.map(SortOrder(_, Ascending)))
+  private def isInFileOrder(input: Input): Boolean = input.plan match {
+    case sorted: SortedFilesExec =>
+      SortOrder.orderingSatisfies(sorted.outputOrdering, input.keys.map(SortOrder(_, Ascending)))
     case _ => false
   }
 
-  private def withoutMerge(plan: SparkPlan): SparkPlan = plan match {
-    case MergeSortedFilesExec(_, _, child) => child
+  private def withoutFileOrder(plan: SparkPlan): SparkPlan = plan match {
+    case SortedFilesExec(_, child) => child
     case other => other
   }
 
