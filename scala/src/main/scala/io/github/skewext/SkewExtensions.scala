@@ -18,7 +18,7 @@ import io.github.skewext.platform.{ExtensionPoints, Guard, GuardedRule, GuardedS
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.shuffle.BulkExchanges
 import io.github.skewext.skew.plan.SkewReason
-import io.github.skewext.skew.split.{ForceSkewedJoins, MarkWrittenJoins, RequiredLayout, SketchJoinKeys, SplitSkewedJoins}
+import io.github.skewext.skew.split.{MarkWrittenJoins, RequiredLayout, SketchJoinKeys, SplitSkewedJoins}
 import io.github.skewext.technique.{CheckBroadcasts, ListFilesOnce, PlanSkewJoins, PushThroughSaltKeys, ResolveSkewJoinHints}
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -164,7 +164,6 @@ object SkewExtensions {
       linked(DropGroupLimits),
       linked(RequiredLayout.AfterExchanges),
       linked(UndoReplicatingSplits(SkewReason.MergeTarget)),
-      linked(ForceSkewedJoins),
       linked(SketchJoinKeys(MergeQuery.isPartOfOne)),
       linked(BulkExchanges))
 

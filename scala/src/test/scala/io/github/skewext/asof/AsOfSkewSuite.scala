@@ -6,7 +6,6 @@ import io.github.skewext.skew.SkewTest
 import io.github.skewext.skew.SplitRetriesSuite.{TaskFails, Watched, readInAnyOrder, watched}
 import io.github.skewext.skew.plan.{SkewReason, SkewSplits, SplitTask}
 import io.github.skewext.skew.run.{SplitOperator, SplitReadSpecs}
-import io.github.skewext.skew.split.SkewJoinCostEvaluator
 import org.apache.spark.sql.skewext.{RetriedTasks, TestSessions, TestShuffles}
 
 import java.util.concurrent.ConcurrentLinkedQueue
@@ -197,11 +196,6 @@ class AsOfSkewSuite extends SkewTest with AsOfTest with RetriedTasks {
     checkWholeAsOf(df.repartition(col("k")), SkewReason.UserRepartition)
     // Between a shuffle above and the join, partitions do not matter.
     checkSplitAsOf(df.groupBy("v1").agg(count("*"), max("v0")))
-    withSQLConf(
-      Force -> "true",
-      SQLConf.ADAPTIVE_CUSTOM_COST_EVALUATOR_CLASS.key -> classOf[SkewJoinCostEvaluator].getName) {
-      checkSplitAsOf(df.groupBy("k").agg(count("*"), max("v1")))
-    }
   }
 
   test("joins of Spark's on the same key above") {

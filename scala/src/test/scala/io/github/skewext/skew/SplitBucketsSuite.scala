@@ -252,12 +252,6 @@ class SplitBucketsSuite extends SkewTest {
     assert(collectWithSubqueries(sorted.queryExecution.executedPlan) { case s: SortExec =>
       s
     }.size === 1)
-    // If it is forced, what needs the keys is shuffled.
-    withSQLConf(Force -> "true", OurCosts) {
-      val forced = grouped("k")
-      checkSplit(forced)
-      assert(exchanges(forced).size === 1)
-    }
   }
 
   test("not split: reasons") {

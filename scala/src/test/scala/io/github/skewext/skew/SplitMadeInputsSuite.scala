@@ -121,57 +121,6 @@ class SplitMadeInputsSuite extends SkewTest {
     }
   }
 
-  test("force: one more shuffle above joins that are inputs of one") {
-    val condition = col("l") === col("c") && col("v0") > col("v2")
-    val whole = join(left(2), join(right(0), third(0), "left", "r" -> "c"), "right", "l" -> "r")
-    val through = join(
-      left(2).join(third(0).hint("shuffle_hash"), condition, "left"),
-      right(0),
-      "inner",
-      "l" -> "r")
-    for ((joined, key) <- Seq(whole -> "r", through -> "l")) {
-      val grouped = joined.groupBy(key).agg(count("*"), sum("v1"))
-      checkWhole(grouped)
-      assert(reasons(grouped).contains(SkewReason.KeysTogether))
-      withSQLConf(Force -> "true", OurCosts) {
-        val df = again(grouped)
-        if (joined eq whole) {
-          checkSplit(df)
-          assert(exchanges(df).size === 4)
-        } else {
-          // Spark splits it itself when that is forced, and its result stands.
-          checkWhole(df)
-          assert(collect(df.queryExecution.executedPlan) {
-            case j: ShuffledJoin if j.isSkewJoin => j
-          }.nonEmpty)
-        }
-      }
-    }
-  }
-
-  test("force: not where Spark reads an input's shuffle by map tasks") {
-    val isSmall = udf((v: Long) => v < 20)
-    val made = left(2)
-      .join(third(0).where(isSmall(col("v2"))), col("l") === col("c"))
-      .join(right(0).hint("merge"), col("l") === col("r"), "left")
-      .groupBy("l")
-      .agg(max("s0"), max("v1"))
-    withSQLConf(
-      Force -> "true",
-      "spark.sql.adaptive.autoBroadcastJoinThreshold" -> "2000",
-      OurCosts) {
-      val df = again(made)
-      checkWhole(df)
-      assert(collect(df.queryExecution.executedPlan) { case j: BroadcastHashJoinExec =>
-        j
-      }.size === 1)
-      assert(reasons(df).contains(SkewReason.KeysTogether))
-      withSQLConf("spark.sql.adaptive.localShuffleReader.enabled" -> "false") {
-        checkSplit(again(made))
-      }
-    }
-  }
-
   test("a join, aggregated and ranked") {
     val made = join(right(0), third(0), "inner", "r" -> "c")
       .groupBy("r", "v2")

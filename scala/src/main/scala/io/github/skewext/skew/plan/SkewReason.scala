@@ -20,9 +20,8 @@ object SkewReason extends Reasons[SkewReason] {
 
   val KeysTogether = skewed(
     "an operator above requires all rows of a key in one partition",
-    "A group-by, window or join on the same key uses the partitions of this join. " +
-      "spark.sql.adaptive.forceOptimizeSkewedJoin=true splits it at the cost of a shuffle, with " +
-      "the cost evaluator of docs/skew.md.")
+    "A group-by, window or join on the same key uses the partitions of this join. With a " +
+      "repartition between them, the join can be split, at the cost of two shuffles.")
 
   val UserRepartition = skewed(
     "a repartition above the join requires its partitioning",

@@ -70,11 +70,10 @@ case class SkewSplits(partitions: Seq[PartitionSplit], limit: Option[SkewReason.
       case Left((start, end)) => end - start == 1 && byPartition.contains(start)
       case _ => true
     }
-    lazy val (split, whole) = inOrder.partition(isSplit)
+    val (split, whole) = inOrder.partition(isSplit)
     val tasks = place match {
       case SplitPlace.First => split ++ whole
       case SplitPlace.Last => whole ++ split
-      case SplitPlace.Own => inOrder
     }
     bytes.indices.map { i =>
       tasks.map {
@@ -160,7 +159,4 @@ object SplitPlace {
 
   /** Last, for a query that runs some tasks at first and may need no others. */
   case object Last extends SplitPlace
-
-  /** That of the partition, because Spark coalesces the reads later, which it does in their order. */
-  case object Own extends SplitPlace
 }
