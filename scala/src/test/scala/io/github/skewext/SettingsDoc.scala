@@ -24,9 +24,7 @@ object SettingsDoc extends GeneratedPage("the settings in SkewConf") {
       JOIN_ENABLED.key -> "Set it to false to keep Spark's joins, or to compare with them.",
       RANGE_JOIN_ENABLED.key -> "Set it to false to keep Spark's nested loops, or to compare with them."),
     "Multi-way joins" -> Seq(
-      MULTI_JOIN_SPREAD_NULL_KEYS.key -> "Set it to false only to compare plans.",
-      MULTI_JOIN_ORDER.key ->
-        "Set `natural` if a consumer needs the rows in the order of the key."),
+      MULTI_JOIN_SPREAD_NULL_KEYS.key -> "Set it to false only to compare plans."),
     "Joins and windows that are rewritten" -> Seq(
       MULTI_JOIN_REWRITE.key -> "Set it to false to keep Spark's joins, and to call `multi_join` by name.",
       LATEST_REWRITE.key -> "Set it to false to compare with Spark's windows.",

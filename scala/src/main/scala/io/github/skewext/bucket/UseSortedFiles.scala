@@ -42,8 +42,7 @@ object UseSortedFiles extends Rule[SparkPlan] {
         case SortExec(order, false, child, _) if removesSorts && isOrdered(child, order) => child
         case sort @ SortExec(order, false, child, _) =>
           scanBelow(child).flatMap(inOrder(_, child, order)).getOrElse(sort)
-        case join: MultiFullJoinExec if join.order == MultiFullJoinExec.AutoOrder =>
-          withSortedInputs(join)
+        case join: MultiFullJoinExec => withSortedInputs(join)
       }
     } else {
       plan

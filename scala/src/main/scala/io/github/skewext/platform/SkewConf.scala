@@ -88,19 +88,6 @@ object SkewConf {
       "spark.sql.optimizer.dynamicPartitionPruning.*, and rows by a bloom filter under those of " +
       "spark.sql.optimizer.runtime.bloomFilter.*.")
 
-  val MULTI_JOIN_ORDER = buildConf("spark.skewext.multiJoin.order")
-    .doc(
-      "Order of the multi-way join's output in each partition. 'auto': sorted by the key if all " +
-        "inputs are sorted by the key (bucketed and sorted tables) and no partition is split; " +
-        "otherwise no order. 'natural': always sorted by the key, at the cost of a sort of each " +
-        "unsorted input; no partition is split. 'none': no order, and rows are grouped by hash " +
-        "even if the inputs are sorted.")
-    .version("0.1.0")
-    .stringConf
-    .transform(_.toLowerCase(java.util.Locale.ROOT))
-    .checkValues(Set("auto", "natural", "none"))
-    .createWithDefault("auto")
-
   val MULTI_JOIN_GROUPING = buildConf("spark.skewext.multiJoin.grouping")
     .internal()
     .doc(

@@ -119,16 +119,6 @@ class SortedFilesSuite extends SortedBucketTest {
     check(mixed)
     assert(inFileOrder(mixed).isEmpty)
     assert(reasons(mixed).distinct === Seq(FileOrderReason.OtherInputs))
-    withSQLConf(SkewConf.MULTI_JOIN_ORDER.key -> "none") {
-      val unordered = fullJoin("k")(a, b, c)
-      check(unordered)
-      assert(inFileOrder(unordered).isEmpty && !operator(unordered).comesOrdered)
-    }
-    withSQLConf(SkewConf.MULTI_JOIN_ORDER.key -> "natural") {
-      val natural = fullJoin("k")(a, b, data(2))
-      check(natural)
-      assert(inFileOrder(natural).size === 2 && sorts(natural) === 1)
-    }
   }
 
   test("several files in a bucket are sorted, and a multi-way join groups their rows by hash") {

@@ -92,8 +92,7 @@ class MadeOfSuite extends AnyFunSuite {
       children.map(_ => Nil),
       Nil,
       roles,
-      None,
-      MultiFullJoinExec.AutoOrder)
+      None)
     assert(linear(multi) === Seq(true, false, false, false))
   }
 

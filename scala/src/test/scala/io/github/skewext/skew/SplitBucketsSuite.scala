@@ -265,7 +265,6 @@ class SplitBucketsSuite extends SkewTest {
     whole(SkewReason.NotSkewed, Threshold -> "1m")
     whole(SkewReason.LittleGain, SkewConf.SKEW_MIN_GAIN.key -> "50")
     whole(SkewReason.TooMuchReread, SkewConf.SKEW_MAX_REREAD_FACTOR.key -> "1")
-    whole(SkewReason.Ordered, SkewConf.MULTI_JOIN_ORDER.key -> "natural")
     // Without adaptive execution nothing is split.
     withSQLConf("spark.sql.adaptive.enabled" -> "false")(checkWhole(again(df)))
     val even = fullJoin("k")(t("b"), t("c"))

@@ -2,8 +2,6 @@ package io.github.skewext.join.optimizer
 
 import io.github.skewext.join.InputRole.Required
 import io.github.skewext.join.MultiFullJoin
-import io.github.skewext.join.exec.MultiFullJoinExec
-import io.github.skewext.platform.SkewConf
 import io.github.skewext.technique.hint.TechniqueHint
 
 import org.apache.spark.sql.catalyst.expressions.AttributeMap
@@ -98,8 +96,6 @@ object BroadcastHintedInputs extends Rule[LogicalPlan] {
       Some("the indicator needs all inputs in one operator")
     } else if (!join.hasExactKeys) {
       Some("keys that are equal may differ, as -0.0 and 0.0")
-    } else if (join.mustBeSorted) {
-      Some(s"${SkewConf.MULTI_JOIN_ORDER.key} is ${MultiFullJoinExec.Natural.name}")
     } else {
       None
     }

@@ -127,11 +127,6 @@ object SkewReason extends Reasons[SkewReason] {
       "try_cast and the like, which cannot fail. The extension assumes that unknown functions " +
       "may fail.")
 
-  val Ordered = reason(
-    "the join returns its rows in the order of the keys",
-    "spark.skewext.multiJoin.order=natural requires this order. With auto, sorted inputs are " +
-      "merged too, but the rows of a split partition have no order.")
-
   val InputNotPartitioned = reason(
     "an input is neither a finished shuffle nor a bucketed table",
     "Rows that are cached, or computed in another way, have no partitions that can be read in " +

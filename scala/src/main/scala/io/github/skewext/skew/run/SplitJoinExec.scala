@@ -29,7 +29,7 @@ case class SplitJoinExec(
     keyOutput: Seq[Attribute],
     roles: Seq[InputRole],
     indicator: Option[Attribute],
-    order: MultiFullJoinExec.Order,
+    mergesSorted: Boolean,
     spreadNullKeys: Boolean,
     splits: SkewSplits,
     shown: Option[Seq[NamedExpression]] = None)

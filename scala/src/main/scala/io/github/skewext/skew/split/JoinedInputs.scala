@@ -112,7 +112,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
   }
 
   def of(plan: SparkPlan): Either[SkewReason, JoinedInputs] = plan match {
-    case join: MultiFullJoinExec => ofMultiJoin(join)
+    case join: MultiFullJoinExec => Right(ofMultiJoin(join))
     case join: SpineJoinExec => Right(ofSpineJoin(join))
     case BuiltinShuffledJoin(join) => ofShuffledJoin(join)
     case _ => Left(SkewReason.JoinType)
@@ -132,14 +132,13 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
       (children, splits) => join.splitBy(children, SplitSpine(splits)))
   }
 
-  private def ofMultiJoin(join: MultiFullJoinExec): Either[SkewReason, JoinedInputs] =
-    if (join.order == MultiFullJoinExec.Natural) {
-      Left(SkewReason.Ordered)
-    } else {
-      val inputs = join.children.indices.map { i =>
-        Input(join.children(i), join.keys(i), join.roles(i))
-      }
-      def split(children: Seq[SparkPlan], splits: SkewSplits): SplitJoinExec = {
+  private def ofMultiJoin(join: MultiFullJoinExec): JoinedInputs =
+    JoinedInputs(
+      join,
+      join.children.indices.map(i => Input(join.children(i), join.keys(i), join.roles(i))),
+      None,
+      join.output,
+      (children, splits) =>
         SplitJoinExec(
           children,
           join.keys,
@@ -147,12 +146,9 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
           join.keyOutput,
           join.roles,
           join.indicator,
-          join.order,
+          mergesSorted = true,
           join.spreadNullKeys,
-          splits)
-      }
-      Right(JoinedInputs(join, inputs, None, join.output, split))
-    }
+          splits))
 
   private def ofShuffledJoin(join: ShuffledJoin): Either[SkewReason, JoinedInputs] = {
     // The expression that spreads null keys is no key of the operator: it is 0 in all rows that
@@ -332,7 +328,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
             keyOutput = Nil,
             roles = inputs.map(_.role),
             indicator = None,
-            order = if (inOrder) MultiFullJoinExec.AutoOrder else MultiFullJoinExec.NoOrder,
+            mergesSorted = inOrder,
             spreadNullKeys,
             splits))
     }

@@ -2,7 +2,6 @@ package io.github.skewext.join.optimizer
 
 import io.github.skewext.{AsOf, Joins, MultiJoinTest, PythonApi}
 import io.github.skewext.join.MultiFullJoin
-import io.github.skewext.platform.SkewConf
 
 import java.util.{Arrays => JArrays}
 
@@ -265,22 +264,6 @@ class InputPruningSuite extends MultiJoinTest {
     assert(checkJoin(shown).forall(_.getSeq[Int](5) == Seq(1)))
     // The optimizer does not recognize this empty input.
     assert(node(join(input(0), input(1).where("w1 = 17"))("required", "required")).roles.size === 2)
-  }
-
-  test("one input does not replace a join whose order is natural") {
-    withSQLConf(SkewConf.MULTI_JOIN_ORDER.key -> "natural") {
-      val none = input(1).where("false")
-      for (df <- Seq(
-          fullJoin("k")(none, input(0)),
-          join(input(0), unique(1))("required", "optional").select("k", "v0"))) {
-        assert(nodes(df).size === 1)
-        checkJoin(df)
-        for (part <- df.rdd.glom().collect()) {
-          val keys = part.toSeq.filterNot(_.isNullAt(0)).map(_.getLong(0))
-          assert(keys === keys.sorted)
-        }
-      }
-    }
   }
 
   test("an input that is empty at run time does not make the join small") {
