@@ -6,7 +6,7 @@ import io.github.skewext.asof.{BoundAsOfTimes, MergeAsOfJoins, PruneAsOfInputs, 
 import io.github.skewext.bucket.{BucketedScanRules, PruneBuckets, PruneBucketsByKeys, ShuffleWrongBuckets, UseSortedFiles}
 import io.github.skewext.disjunction.RewriteOrJoins
 import io.github.skewext.function.{KeepCommonTables, TableFunctions}
-import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
+import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
 import io.github.skewext.join.probe.{PlanShuffledJoins, SeparateInputs}
 import io.github.skewext.join.range.{CutRangeJoins, DropRangeHints, PlanRangeJoins}
 import io.github.skewext.join.{MultiFullJoinStrategy, PhysicalJoinRules}
@@ -110,7 +110,6 @@ object SkewExtensions {
       linked(LowerMultiFullJoin),
       linked(PropagateEmptyInputs),
       linked(NarrowRoles),
-      linked(FoldPresentColumns),
       linked(PushKeyPredicates),
       linked(PushSemiJoins),
       linked(FilterNullKeys),
