@@ -1,8 +1,9 @@
 package io.github.skewext.bucket
 
+import io.github.skewext.bucket.files.BucketedScan
 import io.github.skewext.bucket.files.{BucketFiles, BucketedScan, StoredValues}
+import io.github.skewext.platform.RuleGroup
 import io.github.skewext.platform.SkewConf
-
 import org.apache.spark.sql.catalyst.catalog.BucketSpec
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
@@ -67,5 +68,14 @@ object PruneBuckets extends Rule[SparkPlan] {
     // Spark itself prunes by one bucket column.
     if (pruned eq scan) Right(scan)
     else BucketReason.ofFiles(BucketFiles.check(scan)).toLeft(pruned)
+  }
+}
+
+/** Rules for physical plans that read bucketed tables. */
+class BucketedScanRules(rules: Rule[SparkPlan]*) extends RuleGroup[SparkPlan](rules) {
+
+  override protected def concerns(plan: SparkPlan): Boolean = plan.exists {
+    case scan: FileSourceScanExec => BucketedScan.unapply(scan).isDefined
+    case _ => false
   }
 }

@@ -2,7 +2,7 @@ package io.github.skewext.bucket
 
 import scala.annotation.tailrec
 
-import io.github.skewext.bucket.files.{BucketFiles, SortedFiles, SortedFilesExec, StoredValues}
+import io.github.skewext.bucket.files.{BucketFiles, SortedFilesExec, StoredValues}
 import io.github.skewext.facts.MadeOf
 import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.platform.{LogicalLinks, SkewConf}
@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.{Ascending, Attribute, SortOrde
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.SparkShims
 
 /**
  * Uses the order of the sorted file of a bucket, where Spark would sort its rows again.
@@ -54,8 +55,31 @@ object UseSortedFiles extends Rule[SparkPlan] {
     SortOrder.orderingSatisfies(plan.outputOrdering, order)
 
   private def isCandidate(plan: SparkPlan): Boolean = plan match {
-    case scan: FileSourceScanExec => SortedFiles.order(scan).nonEmpty
+    case scan: FileSourceScanExec => orderOfFiles(scan).nonEmpty
     case _ => false
+  }
+
+  /**
+   * The order of each file of the scan, which the task that wrote it sorted: the leading sort columns that the scan reads. It ends at a
+   * string whose collation ALTER TABLE can change or remove, because that leaves the files. Bucket
+   * columns have no collation. It also ends at a column whose values the files may change, because
+   * rows that are equal now were not sorted by the next column.
+   */
+  private def orderOfFiles(scan: FileSourceScanExec): Seq[SortOrder] = if (scan.bucketedScan) {
+    scan.relation.bucketSpec.toSeq.flatMap { buckets =>
+      val columns = buckets.sortColumnNames
+        .map(name => scan.output.find(_.name == name))
+        .takeWhile(_.exists { column =>
+          (buckets.bucketColumnNames.contains(column.name) ||
+            !SparkShims.canChangeCollation(column.dataType)) &&
+          StoredValues.keepOrder(scan, column.dataType)
+        })
+        .flatten
+      val (exact, changed) = columns.span(column => StoredValues.ofType(column.dataType))
+      (exact ++ changed.take(1)).map(SortOrder(_, Ascending))
+    }
+  } else {
+    Nil
   }
 
   /** The scan of sorted files whose rows the plan returns one by one. */
@@ -123,7 +147,7 @@ object UseSortedFiles extends Rule[SparkPlan] {
    * file.
    */
   private def withOrder(chain: SparkPlan): SparkPlan = chain.transformUp {
-    case scan: FileSourceScanExec => OneFile(scan.output, SortedFiles.order(scan))
+    case scan: FileSourceScanExec => OneFile(scan.output, orderOfFiles(scan))
   }
 
   private case class OneFile(output: Seq[Attribute], override val outputOrdering: Seq[SortOrder])

@@ -3,9 +3,9 @@ package io.github.skewext.explain
 import io.github.skewext.internal.BuildInfo
 import io.github.skewext.latest.RewriteRowNumbers
 import io.github.skewext.platform.{ExtensionPoints, Guard, Linkage, LoadedExtension, SkewConf}
-
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.ShuffleService
 import org.apache.spark.sql.skewext.ui.SkewextTab
@@ -207,4 +207,23 @@ object Doctor {
     } ++ Guard.loadFailures ++ Explainer.failureNotes(session) ++
       Photon.note(session.sessionState.conf)
   }
+}
+
+/** Databricks' engine of its own, whose operators have names like `PhotonShuffledHashJoin`. */
+private[explain] object Photon {
+
+  private val Note = "Photon executes queries here, or parts of them. Its joins are not split at " +
+    "run time by skewext, and its shuffles are not replaced. Use compute without Photon for that."
+
+  def note(plan: SparkPlan): Option[String] = if (isIn(plan)) Some(Note) else None
+
+  def note(conf: SQLConf): Option[String] =
+    if (conf.getConfString("spark.databricks.photon.enabled", "false").equalsIgnoreCase("true")) {
+      Some(Note)
+    } else {
+      None
+    }
+
+  private def isIn(plan: SparkPlan): Boolean =
+    plan.nodeName.startsWith("Photon") || PlannedJoin.below(plan).exists(isIn)
 }

@@ -1,10 +1,8 @@
 package io.github.skewext.facts
 
-import scala.util.Try
-
 import io.github.skewext.platform.BegunBroadcast
-
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.AttributeSet
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke
@@ -12,6 +10,7 @@ import org.apache.spark.sql.catalyst.plans.ExistenceJoin
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, ReturnAnswer}
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.connector.read.Scan
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive._
 import org.apache.spark.sql.execution.aggregate.{BaseAggregateExec, HashAggregateExec, ObjectHashAggregateExec, SortAggregateExec}
@@ -23,6 +22,7 @@ import org.apache.spark.sql.execution.python.{ArrowEvalPythonExec, BatchEvalPyth
 import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
 import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.types._
+import scala.util.Try
 
 /**
  * Decides whether the rows of a plan are stable: deterministic and repeatable. Then each task
@@ -255,4 +255,19 @@ object StableRows {
       mode == EvalMode.ANSI || decimal.precision + 10 <= DecimalType.MAX_PRECISION
     case _ => true
   }
+}
+
+/**
+ * An operator of skewext whose rows are stable if the rows of its children are, see [[StableRows]].
+ */
+trait KeepsStableRows extends SparkPlan {
+
+  /**
+   * Whether the operator returns columns of its child, and its expressions alone determine which
+   * rows it returns, and in which task.
+   */
+  def passesColumns: Boolean = false
+
+  /** Of each child, the columns that decide which rows the node gives. */
+  def columnsRead: Seq[AttributeSet] = children.map(_.outputSet)
 }

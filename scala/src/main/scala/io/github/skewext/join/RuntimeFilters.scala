@@ -1,12 +1,13 @@
 package io.github.skewext.join
 
 import io.github.skewext.platform.{Guard, SkewConf}
-
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.BloomFilterAggregate
 import org.apache.spark.sql.catalyst.optimizer.{ColumnPruning, ConstantFolding, PushDownPredicates}
 import org.apache.spark.sql.catalyst.planning.NodeWithOnlyDeterministicProjectAndFilter
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.{INVOKE, JSON_TO_STRUCT, LIKE_FAMLIY, PLAN_EXPRESSION, PYTHON_UDF, REGEXP_EXTRACT_FAMILY, REGEXP_REPLACE, SCALA_UDF}
@@ -268,4 +269,24 @@ object RuntimeFilters extends PredicateHelper {
       ._1
     CleanupDynamicPruningFilters(pushed)
   }
+}
+
+/** A join whose inputs [[RuntimeFilters]] prunes. */
+private[skewext] trait PrunedByKeys extends LogicalPlan {
+
+  /** The compared expressions of each input. */
+  def keys: Seq[Seq[Expression]]
+
+  /** The positions of key columns whose equal values are identical. */
+  def exactKeys: Seq[Int]
+
+  /** Whether the result has no key that this input lacks. */
+  def isNeeded(input: Int): Boolean
+
+  /**
+   * Conditions on an input besides those on its keys, which follow from the rows of a creator.
+   *
+   * @param computed gives the value of an aggregate over all rows of the creator.
+   */
+  def bounds(input: Int, creator: Int, computed: Expression => Expression): Seq[Expression]
 }

@@ -1,14 +1,12 @@
 package io.github.skewext.shuffle
 
-import scala.util.Try
-
 import io.github.skewext.facts.{KeepsStableRows, StableRows}
 import io.github.skewext.platform.SkewConf
-
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.skewext.ShuffleService
+import scala.util.Try
 
 /**
  * Replaces the exchanges below skewext's joins with columnar shuffles. It runs after the last rule
@@ -61,3 +59,6 @@ object BulkExchanges extends Rule[SparkPlan] {
     case node => ColumnarFilterProjectExec.insteadOf(node).fold(node)(_.mapChildren(byColumn))
   }
 }
+
+/** An operator whose exchanges write blocks of columns, see [[BulkExchanges]]. */
+trait ReadsBulkRows extends SparkPlan

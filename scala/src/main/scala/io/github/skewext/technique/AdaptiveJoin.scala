@@ -2,7 +2,6 @@ package io.github.skewext.technique
 
 import io.github.skewext.platform.{LoadedExtension, SkewConf}
 import io.github.skewext.technique.hint.{AdaptiveOptions, TechniqueHint, TechniqueOptions}
-
 import org.apache.spark.sql.SparkSession
 
 /**
@@ -35,4 +34,15 @@ object AdaptiveJoin extends SkewTechnique {
   /** Whether the session splits skewed partitions at all. */
   def isOn(session: SparkSession): Boolean =
     LoadedExtension.isIn(session) && SkewConf.splits(session.sessionState.conf)
+}
+
+/** Spark's own join. */
+object PlainJoin extends SkewTechnique {
+
+  override val name: String = "none"
+
+  override def mayRefuse: Boolean = false
+
+  override def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] =
+    Right(TechniquePlan(request.sameJoin(), "Spark's own join"))
 }

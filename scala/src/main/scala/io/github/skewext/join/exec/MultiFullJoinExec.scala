@@ -3,13 +3,15 @@ package io.github.skewext.join.exec
 import io.github.skewext.facts.{MadeOf, PartitionwiseOperator}
 import io.github.skewext.join.InputRole.Required
 import io.github.skewext.join.{InputRole, WholeReason}
-
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
+import org.apache.spark.sql.catalyst.plans.physical.{CoalescedHashPartitioning, Partitioning}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.skewext.MultiZipRDD
+import scala.util.Try
 
 /**
  * Joins N inputs that are partitioned by their keys in one pass.
@@ -126,4 +128,25 @@ object MultiFullJoinExec {
 
   /** The name in plans. */
   val Name = "MultiFullJoin"
+}
+
+/**
+ * The partitioning of a shuffle whose partitions Spark has coalesced. Spark 3.5.0 lacks the class.
+ * No operator may mention it: Python reads all methods of an operator, and would fail there.
+ */
+private[exec] object CoalescedPartitions {
+
+  val exist: Boolean = Try(
+    Class.forName(
+      "org.apache.spark.sql.catalyst.plans.physical.CoalescedHashPartitioning")).isSuccess
+
+  /** The partitioning by other expressions; None if it is of another kind. */
+  def translated(
+      partitioning: Partitioning,
+      translate: Seq[Expression] => Option[Seq[Expression]]): Option[Partitioning] =
+    partitioning match {
+      case c: CoalescedHashPartitioning =>
+        translate(c.from.expressions).map(e => c.copy(from = c.from.copy(expressions = e)))
+      case _ => None
+    }
 }

@@ -1,16 +1,20 @@
 package io.github.skewext.skew.split
 
 import io.github.skewext.facts.BuiltinShuffledJoin
+import io.github.skewext.facts.JoinHints
 import io.github.skewext.join.WholeReason
 import io.github.skewext.join.exec.{MultiFullJoinExec, SpineJoinExec}
 import io.github.skewext.platform.SkewConf
+import io.github.skewext.skew.plan.SkewSettings
 import io.github.skewext.skew.plan.{PartitionOutput, SkewPlanner, SkewReason, SplitPlace}
 import io.github.skewext.skew.run.{SplitJoinExec, SplitOperator}
-
+import io.github.skewext.technique.hint.{AdaptiveOptions, TechniqueHint}
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.SkewJoinChildWrapper
 import org.apache.spark.sql.execution.exchange.{Exchange, ValidateRequirements}
 import org.apache.spark.sql.execution.{CollectLimitExec, ProjectExec, SortExec, SparkPlan}
+import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Splits skewed partitions of joins in the plan of one stage. It runs when all shuffles that the
@@ -212,4 +216,17 @@ private[skewext] class SplitSkewedJoins extends Rule[SparkPlan] {
       case project @ ProjectExec(list, split: SplitJoinExec) =>
         split.showing(list).getOrElse(project)
     }
+}
+
+/** The settings for splits of one join: those of the session, overridden by a hint for `adaptive`. */
+object JoinSettings {
+
+  def of(conf: SQLConf, join: SparkPlan): SkewSettings =
+    JoinHints
+      .logicalJoin(join)
+      .flatMap(TechniqueHint.of)
+      .collect { case TechniqueHint.Made(TechniqueHint.Adaptive, options, _, _) => options }
+      .fold(SkewSettings.of(conf))(options =>
+        SkewSettings.of(conf).changedBy(AdaptiveOptions.of(options)))
+      .copy(files = WrittenJoin.filesOf(join))
 }

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.skewext.ui
 
 import org.apache.spark.SparkConf
+import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.internal.StaticSQLConf.UI_RETAINED_EXECUTIONS
 import org.apache.spark.status.ElementTrackingStore
@@ -33,3 +34,12 @@ private[spark] class ExplainedQueries(conf: SparkConf, store: ElementTrackingSto
     case _ =>
   }
 }
+
+/**
+ * The explanation of the joins of a query that has run. In the event log it follows the end of the
+ * query, under the name of this class. A history server without the jar skips it with a warning.
+ *
+ * @param explanation JSON, see [[io.github.skewext.explain.ExplanationJson]]
+ */
+case class SparkListenerJoinsExplained(executionId: Long, explanation: String)
+    extends SparkListenerEvent
