@@ -1,10 +1,5 @@
 package io.github.skewext
 
-import io.github.skewext.join.exec.MultiJoinExec
-import io.github.skewext.join.optimizer.{DropUnusedInputs, PropagateEmptyInputs}
-import io.github.skewext.platform.SkewConf
-import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
-
 import java.util.concurrent.ConcurrentLinkedQueue
 import java.util.concurrent.atomic.AtomicInteger
 
@@ -12,6 +7,9 @@ import scala.collection.JavaConverters._
 import scala.collection.mutable
 import scala.util.Random
 
+import io.github.skewext.join.exec.MultiJoinExec
+import io.github.skewext.join.optimizer.{DropUnusedInputs, PropagateEmptyInputs}
+import io.github.skewext.platform.SkewConf
 import org.scalactic.source.Position
 import org.scalatest.Tag
 
@@ -22,6 +20,7 @@ import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 import org.apache.spark.sql.test.SharedSparkSession
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.QueryExecutionListener

@@ -10,7 +10,6 @@ import io.github.skewext.shuffle.RowShuffleReason
 import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.technique.TechniqueReason
 
-
 /**
  * Writes the tables of reasons into the documentation, or checks that they are up to date.
  * {{{

@@ -11,14 +11,12 @@ import io.github.skewext.shuffle.{ColumnShuffleOfBatchesExec, ColumnShuffleOfRow
 import io.github.skewext.skew.run.{KeySketchExec, SplitJoinExec}
 import io.github.skewext.technique.{MarkedBroadcastJoinExec, SaltKeysExec, TechniqueTest}
 
-
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoinExec}
 import org.apache.spark.sql.execution.{SparkPlan, WholeStageCodegenExec}
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.internal.SQLConf
 
 /** Queries whose plans change while they run, with a node of ours in them. */
 trait ReplanningTest extends TechniqueTest with AsOfTest with StoredTables {

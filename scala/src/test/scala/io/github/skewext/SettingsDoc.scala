@@ -1,9 +1,8 @@
 package io.github.skewext
 
 import io.github.skewext.platform.SkewConf._
+
 import org.apache.spark.sql.skewext.SettingEntries
-
-
 
 /**
  * Writes the page of settings, or checks that it is up to date.

@@ -1,14 +1,13 @@
 package io.github.skewext
 
-import io.github.skewext.platform.SkewConf
-import org.apache.spark.sql.skewext.SettingEntries
-
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
 
+import io.github.skewext.platform.SkewConf
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.SettingEntries
 
 /** The public settings. */
 class SettingsSuite extends AnyFunSuite {

@@ -1,9 +1,8 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.bucket.files.BucketedScan
 import io.github.skewext.bucket.files.{BucketFiles, BucketedScan, StoredValues}
-import io.github.skewext.platform.RuleGroup
-import io.github.skewext.platform.SkewConf
+import io.github.skewext.platform.{RuleGroup, SkewConf}
+
 import org.apache.spark.sql.catalyst.catalog.BucketSpec
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}

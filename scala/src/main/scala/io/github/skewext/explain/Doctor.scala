@@ -3,6 +3,7 @@ package io.github.skewext.explain
 import io.github.skewext.internal.BuildInfo
 import io.github.skewext.latest.RewriteRowNumbers
 import io.github.skewext.platform.{ExtensionPoints, Guard, Linkage, LoadedExtension, SkewConf}
+
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.SparkPlan

@@ -1,10 +1,9 @@
 package io.github.skewext.explain
 
-import org.json4s.jackson.JsonMethods.parse
-import org.json4s.jackson.JsonMethods.{compact, render}
-import org.json4s.{DefaultFormats, Extraction, Formats, JValue}
-import org.json4s.{DefaultFormats, Formats, JObject, JString}
 import scala.collection.immutable.ListMap
+
+import org.json4s.jackson.JsonMethods.{compact, parse, render}
+import org.json4s.{DefaultFormats, Extraction, Formats, JObject, JString, JValue}
 
 /** Writes JSON. None becomes null, so that every object has all its names. */
 private[skewext] object Json {

@@ -2,10 +2,8 @@ package io.github.skewext.facts
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
-import org.apache.spark.sql.catalyst.expressions.{Expression, RaiseError, UserDefinedExpression}
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.trees.TreePattern.CTE
-import org.apache.spark.sql.catalyst.trees.TreePattern.INVOKE
+import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, INVOKE}
 import org.apache.spark.sql.internal.SQLConf
 
 /**

@@ -1,17 +1,16 @@
 package io.github.skewext.nullkeys
 
+import java.util.IdentityHashMap
+
 import io.github.skewext.facts.{ComparedByBytes, StableRows}
 import io.github.skewext.join.InputRole
-import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.join.exec.{MultiFullJoinExec, MultiJoinExec}
-import io.github.skewext.platform.LogicalLinks
-import io.github.skewext.platform.SkewConf
-import java.util.IdentityHashMap
+import io.github.skewext.platform.{LogicalLinks, SkewConf}
+
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.physical.{AllTuples, BroadcastDistribution, ClusteredDistribution, Distribution, HashPartitioning, OrderedDistribution, Partitioning, PartitioningCollection, RangePartitioning, SinglePartition, UnspecifiedDistribution}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.{GlobalLimitExec, SparkPlan}
 

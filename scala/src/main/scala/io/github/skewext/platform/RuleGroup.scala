@@ -1,11 +1,11 @@
 package io.github.skewext.platform
 
+import scala.annotation.unused
+
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.catalyst.plans.QueryPlan
-import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.rules.{PlanChangeLogger, Rule}
 import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
-import scala.annotation.unused
 
 /**
  * Several rules that Spark runs as one. For each run of a rule Spark compares plans and records

@@ -5,11 +5,10 @@ import io.github.skewext.inputs.KeyTypes
 import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.{Optional, Required}
 import io.github.skewext.rewrite.RewriteReason.Detailed
+
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.{LeafExpression, Unevaluable}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.DataType
 import org.apache.spark.sql.types._
 
 /**

@@ -1,12 +1,14 @@
 package io.github.skewext.shuffle
 
+import scala.util.Try
+
 import io.github.skewext.facts.{KeepsStableRows, StableRows}
 import io.github.skewext.platform.SkewConf
+
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.skewext.ShuffleService
-import scala.util.Try
 
 /**
  * Replaces the exchanges below skewext's joins with columnar shuffles. It runs after the last rule

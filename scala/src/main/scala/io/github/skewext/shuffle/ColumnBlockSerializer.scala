@@ -1,14 +1,14 @@
 package io.github.skewext.shuffle
 
 import java.io.{EOFException, IOException, InputStream, OutputStream}
-import java.nio.ByteBuffer
 import java.nio.{ByteBuffer, ByteOrder}
+
+import scala.reflect.ClassTag
+
 import org.apache.spark.serializer.{DeserializationStream, SerializationStream, Serializer, SerializerInstance}
-import org.apache.spark.serializer.{DeserializationStream, SerializationStream, SerializerInstance}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.types.DataType
-import scala.reflect.ClassTag
 
 /**
  * Writes blocks of columns as the records of Spark's shuffle writers, and reads them. A record is

@@ -1,17 +1,17 @@
 package io.github.skewext.shuffle
 
-import io.github.skewext.platform.LogicalLinks
 import java.nio.ByteOrder
+
+import io.github.skewext.platform.LogicalLinks
+
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
-import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
-import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
-import org.apache.spark.sql.execution.exchange.ShuffleOrigin
+import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleOrigin}
 import org.apache.spark.sql.skewext.{BlockShuffleDependency, PlannedExchange, ShuffleInternals, ShuffleService}
 import org.apache.spark.sql.vectorized.ColumnarBatch
 import org.apache.spark.{ShuffleDependency, TaskContext}

@@ -2,6 +2,7 @@ package io.github.skewext.technique
 
 import io.github.skewext.platform.{LoadedExtension, SkewConf}
 import io.github.skewext.technique.hint.{AdaptiveOptions, TechniqueHint, TechniqueOptions}
+
 import org.apache.spark.sql.SparkSession
 
 /**

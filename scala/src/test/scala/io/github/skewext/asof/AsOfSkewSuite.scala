@@ -1,17 +1,15 @@
 package io.github.skewext.asof
 
+import java.util.concurrent.ConcurrentLinkedQueue
+
+import scala.collection.JavaConverters._
+
 import io.github.skewext.asof.exec.AsOfJoinExec
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.SkewTest
 import io.github.skewext.skew.SplitRetriesSuite.{TaskFails, Watched, readInAnyOrder, watched}
 import io.github.skewext.skew.plan.{SkewReason, SkewSplits, SplitTask}
 import io.github.skewext.skew.run.{SplitOperator, SplitReadSpecs}
-import org.apache.spark.sql.skewext.{RetriedTasks, TestSessions, TestShuffles}
-
-import java.util.concurrent.ConcurrentLinkedQueue
-
-import scala.collection.JavaConverters._
-
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerTaskEnd}
 import org.apache.spark.sql.DataFrame
@@ -19,7 +17,7 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.execution.joins.SortMergeJoinExec
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.{RetriedTasks, TestSessions, TestShuffles}
 
 /** As-of joins with hot keys. */
 class AsOfSkewSuite extends SkewTest with AsOfTest with RetriedTasks {

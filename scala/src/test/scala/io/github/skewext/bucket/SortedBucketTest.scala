@@ -1,13 +1,11 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.{MultiJoinTest, PythonApi}
-import io.github.skewext.bucket.files.SortedFilesExec
-import io.github.skewext.platform.SkewConf
-
 import java.io.File
 
 import scala.collection.JavaConverters._
 
+import io.github.skewext.bucket.files.SortedFilesExec
+import io.github.skewext.{MultiJoinTest, PythonApi}
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.catalyst.TableIdentifier

@@ -1,11 +1,10 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.bucket.files.SortedFilesExec
-import io.github.skewext.platform.SkewConf
-
 import java.io.File
 import java.util.TimeZone
 
+import io.github.skewext.bucket.files.SortedFilesExec
+import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.SparkException
 import org.apache.spark.sql.DataFrame

@@ -1,10 +1,9 @@
 package io.github.skewext.bucket
 
 import io.github.skewext.platform.SkewConf
-import org.apache.spark.sql.skewext.RetriedTasks
-
 
 import org.apache.spark.sql.functions.{col, lit, when}
+import org.apache.spark.sql.skewext.RetriedTasks
 import org.apache.spark.sql.{Column, DataFrame}
 
 /** Bucket files whose order Spark did not write as it is declared, where failed tasks run again. */

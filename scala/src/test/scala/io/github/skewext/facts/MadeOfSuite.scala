@@ -4,8 +4,6 @@ import io.github.skewext.bucket.files.SortedFilesExec
 import io.github.skewext.facts.MadeOf.{Part, Wrapped}
 import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.join.exec.MultiFullJoinExec
-import org.apache.spark.sql.skewext.TestShims
-
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.catalyst.dsl.expressions._
@@ -20,6 +18,7 @@ import org.apache.spark.sql.execution.aggregate.{HashAggregateExec, SortAggregat
 import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeExec}
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.window.{Partial, WindowExec, WindowGroupLimitExec}
+import org.apache.spark.sql.skewext.TestShims
 import org.apache.spark.sql.types.LongType
 
 /** What each kind of node does with the rows of its children. */

@@ -1,11 +1,5 @@
 package io.github.skewext.facts
 
-import io.github.skewext.SkewExtensions
-import io.github.skewext.asof.AsOfTest
-import io.github.skewext.platform.SkewConf
-import io.github.skewext.technique.TechniqueTest
-import org.apache.spark.sql.skewext.{SparkShims, TestShims}
-
 import java.io.File
 import java.lang.reflect.Modifier
 import java.nio.file.Files
@@ -13,6 +7,10 @@ import java.util.jar.JarFile
 
 import scala.collection.JavaConverters._
 
+import io.github.skewext.SkewExtensions
+import io.github.skewext.asof.AsOfTest
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.technique.TechniqueTest
 
 import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, PythonUDF}
@@ -22,6 +20,7 @@ import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStag
 import org.apache.spark.sql.execution.datasources.v2.V2CommandExec
 import org.apache.spark.sql.execution.exchange.{ReusedExchangeExec, ShuffleExchangeExec}
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.{SparkShims, TestShims}
 import org.apache.spark.sql.types.LongType
 import org.apache.spark.sql.{DataFrame, Dataset, Encoder, Encoders}
 

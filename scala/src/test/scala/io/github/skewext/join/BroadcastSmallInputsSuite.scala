@@ -3,7 +3,6 @@ package io.github.skewext.join
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.platform.SkewConf
 
-
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.functions._

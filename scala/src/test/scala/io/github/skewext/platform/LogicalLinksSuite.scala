@@ -1,5 +1,7 @@
 package io.github.skewext.platform
 
+import scala.collection.mutable
+
 import io.github.skewext.ReplanningTest
 import io.github.skewext.bucket.files.SortedFilesExec
 import io.github.skewext.merge.{SpreadSourceNullKeys, UndoReplicatingSplits}
@@ -8,10 +10,6 @@ import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.skew.run.KeySketchExec
 import io.github.skewext.skew.split.RequiredLayout
 import io.github.skewext.technique.CheckBroadcasts
-import org.apache.spark.sql.skewext.TestSessions
-
-import scala.collection.mutable
-
 import org.apache.logging.log4j.Level
 
 import org.apache.spark.sql.DataFrame
@@ -20,6 +18,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.TestSessions
 
 /** Links of our nodes to the logical nodes that they were planned for. */
 class LogicalLinksSuite extends ReplanningTest {

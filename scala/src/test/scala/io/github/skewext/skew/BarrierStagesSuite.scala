@@ -1,5 +1,9 @@
 package io.github.skewext.skew
 
+import java.util.{Arrays, Collections}
+
+import scala.collection.JavaConverters._
+
 import io.github.skewext.PythonApi
 import io.github.skewext.explain.{Explainer, Explanation}
 import io.github.skewext.platform.{Reason, SkewConf}
@@ -7,12 +11,6 @@ import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.skew.run.SplitJoinExec
 import io.github.skewext.technique.TechniqueReason
 import io.github.skewext.technique.hint.TechniqueHint
-import org.apache.spark.sql.skewext.{BarrierMap, SqlInternals}
-
-import java.util.{Arrays, Collections}
-
-import scala.collection.JavaConverters._
-
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
@@ -20,6 +18,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.joins.SortMergeJoinExec
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.{BarrierMap, SqlInternals}
 
 /** Joins in stages whose tasks all run at the same time: there are two slots, and no task more. */
 class BarrierStagesSuite extends SkewTest {

@@ -1,13 +1,12 @@
 package io.github.skewext.skew
 
-import io.github.skewext.PythonApi
-import io.github.skewext.skew.plan.SkewReason
-import io.github.skewext.skew.split.{JoinedInputs, SplitSkewedJoins}
-
 import java.util.Arrays
 
 import scala.collection.JavaConverters._
 
+import io.github.skewext.PythonApi
+import io.github.skewext.skew.plan.SkewReason
+import io.github.skewext.skew.split.{JoinedInputs, SplitSkewedJoins}
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.SparkPlan

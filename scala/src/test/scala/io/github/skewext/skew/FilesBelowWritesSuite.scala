@@ -1,12 +1,11 @@
 package io.github.skewext.skew
 
+import java.util.{EnumSet, Set => JSet}
+
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.plan.{PartitionSplit, SkewReason}
 import io.github.skewext.skew.run.SplitJoinExec
 import io.github.skewext.skew.split.MarkWrittenJoins
-
-import java.util.{EnumSet, Set => JSet}
-
 
 import org.apache.spark.sql.connector.catalog.{DelegatingCatalogExtension, Identifier, SupportsWrite, Table, TableCapability}
 import org.apache.spark.sql.connector.expressions.{Expressions, Transform}

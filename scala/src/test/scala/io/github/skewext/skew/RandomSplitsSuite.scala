@@ -4,7 +4,6 @@ import io.github.skewext.RandomSeed
 import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.skew.plan.{MapBlocks, PartitionOutput, PartitionSplit, SkewInput, SkewPlanner, SkewReason, SkewSettings, SkewSplits, SplitPlace, SplitTask}
-
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 import org.scalatest.funsuite.AnyFunSuite

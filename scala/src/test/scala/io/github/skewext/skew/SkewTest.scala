@@ -1,10 +1,9 @@
 package io.github.skewext.skew
 
-import io.github.skewext.{MultiJoinTest, RandomSeed}
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.skew.run.SplitJoinExec
-
+import io.github.skewext.{MultiJoinTest, RandomSeed}
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.functions._

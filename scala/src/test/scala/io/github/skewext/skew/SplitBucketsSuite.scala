@@ -5,13 +5,12 @@ import io.github.skewext.explain.{ExplainedSkew, Explainer}
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.plan.{SkewReason, Slice}
 import io.github.skewext.skew.run.SplitJoinExec
-import org.apache.spark.sql.skewext.SqlInternals
-
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.{CoalescedPartitionSpec, PartialReducerPartitionSpec, ShufflePartitionSpec, SortExec}
 import org.apache.spark.sql.functions._
+import org.apache.spark.sql.skewext.SqlInternals
 
 /** Joins of bucketed tables, which have no shuffles: large buckets are read in slices. */
 class SplitBucketsSuite extends SkewTest {

@@ -2,13 +2,11 @@ package io.github.skewext.skew
 
 import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.skew.run.{SplitJoinExec, SplitReadSpecs}
-
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
-import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledJoin}
 import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._

@@ -3,7 +3,6 @@ package io.github.skewext.skew
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.plan.SkewReason
 
-
 import org.apache.spark.sql.execution.CoalescedPartitionSpec
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
 import org.apache.spark.sql.expressions.Window

@@ -1,6 +1,7 @@
 package io.github.skewext.bucket.files
 
 import io.github.skewext.platform.LogicalLinks
+
 import org.apache.spark.sql.catalyst.catalog.BucketSpec
 import org.apache.spark.sql.catalyst.expressions.{Attribute, FileSourceConstantMetadataAttribute, FileSourceGeneratedMetadataAttribute}
 import org.apache.spark.sql.execution.FileSourceScanExec

@@ -7,9 +7,9 @@ import io.github.skewext.rows.{KeyOrder, UnsafeInputs}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.execution.{RowIterator, UnsafeExternalRowSorter}
 import org.apache.spark.sql.execution.datasources.{FilePartition, FileScanRDD, PartitionedFile}
 import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.execution.{RowIterator, UnsafeExternalRowSorter}
 import org.apache.spark.sql.skewext.TaskInternals
 import org.apache.spark.sql.types.{DataType, StructField, StructType}
 import org.apache.spark.util.collection.unsafe.sort.PrefixComparators

@@ -1,17 +1,17 @@
 package io.github.skewext.join.exec
 
+import scala.util.Try
+
 import io.github.skewext.facts.{MadeOf, PartitionwiseOperator}
 import io.github.skewext.join.InputRole.Required
 import io.github.skewext.join.{InputRole, WholeReason}
+
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
-import org.apache.spark.sql.catalyst.plans.physical.{CoalescedHashPartitioning, Partitioning}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.skewext.MultiZipRDD
-import scala.util.Try
 
 /**
  * Joins N inputs that are partitioned by their keys in one pass.

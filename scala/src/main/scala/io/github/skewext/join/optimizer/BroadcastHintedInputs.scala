@@ -3,6 +3,7 @@ package io.github.skewext.join.optimizer
 import io.github.skewext.join.InputRole.Required
 import io.github.skewext.join.MultiFullJoin
 import io.github.skewext.technique.hint.TechniqueHint
+
 import org.apache.spark.sql.catalyst.expressions.AttributeMap
 import org.apache.spark.sql.catalyst.plans.logical.{BROADCAST, HintInfo, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule

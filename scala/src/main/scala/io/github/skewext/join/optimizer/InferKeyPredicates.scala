@@ -2,10 +2,9 @@ package io.github.skewext.join.optimizer
 
 import io.github.skewext.facts.SafeToDuplicate
 import io.github.skewext.join.InputRole.Required
-import io.github.skewext.join.MultiFullJoin
 import io.github.skewext.join.{InputRole, MultiFullJoin}
-import org.apache.spark.sql.catalyst.expressions.IsNotNull
-import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
+
+import org.apache.spark.sql.catalyst.expressions.{IsNotNull, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN

@@ -1,12 +1,12 @@
 package io.github.skewext.join.range
 
-import io.github.skewext.facts.JoinHints
-import io.github.skewext.platform.RunsIfDisabled
-import io.github.skewext.platform.{OwnOperators, SkewConf}
 import java.util.Locale
+
+import io.github.skewext.facts.JoinHints
+import io.github.skewext.platform.{OwnOperators, RunsIfDisabled, SkewConf}
+
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
-import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnresolvedHint}
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan, UnresolvedHint}
 import org.apache.spark.sql.catalyst.plans.physical.BroadcastPartitioning
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}

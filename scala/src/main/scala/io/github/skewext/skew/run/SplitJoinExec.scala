@@ -5,14 +5,14 @@ import io.github.skewext.join.exec.{MultiFullJoinExec, MultiJoinExec}
 import io.github.skewext.platform.{LogicalLinks, SkewConf}
 import io.github.skewext.rows.{InputColumn, NormalizedKeys}
 import io.github.skewext.skew.plan.SkewSplits
+
 import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
-import org.apache.spark.sql.execution.SQLExecution
-import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
 import org.apache.spark.sql.skewext.MultiZipRDD
 
 /**

@@ -4,11 +4,11 @@ import io.github.skewext.bucket.files.SlicedBucketsExec
 import io.github.skewext.join.exec.AlignPartitionsExec
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.shuffle.BulkShuffledRowRDD
+
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
-import org.apache.spark.sql.execution.{ShufflePartitionSpec, SparkPlan}
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**

@@ -2,12 +2,11 @@ package io.github.skewext.skew.split
 
 import io.github.skewext.bucket.files.{BucketFiles, SlicedBucketsExec}
 import io.github.skewext.facts.{MadeOf, StableRows}
-import io.github.skewext.skew.plan.MapBlocks
 import io.github.skewext.skew.plan.{KeySketch, MapBlocks, SkewPlanner}
 import io.github.skewext.skew.run.KeySketchExec
+
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
-import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ColumnarToRowExec, ShufflePartitionSpec, SparkPlan}
-import org.apache.spark.sql.execution.{FileSourceScanExec, ShufflePartitionSpec, SparkPlan}
+import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ColumnarToRowExec, FileSourceScanExec, ShufflePartitionSpec, SparkPlan}
 import org.apache.spark.sql.skewext.ShuffleInternals
 
 /**

@@ -1,16 +1,14 @@
 package io.github.skewext.skew.split
 
-import io.github.skewext.facts.BuiltinShuffledJoin
-import io.github.skewext.facts.JoinHints
+import io.github.skewext.facts.{BuiltinShuffledJoin, JoinHints}
 import io.github.skewext.join.WholeReason
 import io.github.skewext.join.exec.{MultiFullJoinExec, SpineJoinExec}
 import io.github.skewext.platform.SkewConf
-import io.github.skewext.skew.plan.SkewSettings
-import io.github.skewext.skew.plan.{PartitionOutput, SkewPlanner, SkewReason, SplitPlace}
+import io.github.skewext.skew.plan.{PartitionOutput, SkewPlanner, SkewReason, SkewSettings, SplitPlace}
 import io.github.skewext.skew.run.{SplitJoinExec, SplitOperator}
 import io.github.skewext.technique.hint.{AdaptiveOptions, TechniqueHint}
+
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.SkewJoinChildWrapper
 import org.apache.spark.sql.execution.exchange.{Exchange, ValidateRequirements}
 import org.apache.spark.sql.execution.{CollectLimitExec, ProjectExec, SortExec, SparkPlan}

@@ -2,10 +2,10 @@ package org.apache.spark.sql.skewext
 
 import java.io.OutputStream
 
-import org.apache.spark.{MapOutputTrackerMaster, SparkEnv, TaskContext}
 import org.apache.spark.internal.config.SHUFFLE_COMPRESS
 import org.apache.spark.io.CompressionCodec
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLShuffleReadMetricsReporter, SQLShuffleWriteMetricsReporter}
+import org.apache.spark.{MapOutputTrackerMaster, SparkEnv, TaskContext}
 
 /** Sizes and metrics of Spark's shuffles. Lives here because they are `private[spark]`. */
 object ShuffleInternals {

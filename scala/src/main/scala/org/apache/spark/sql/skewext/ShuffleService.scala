@@ -1,9 +1,8 @@
 package org.apache.spark.sql.skewext
 
-import org.apache.spark.SparkConf
-import org.apache.spark.SparkEnv
 import org.apache.spark.internal.config.PLUGINS
 import org.apache.spark.shuffle.sort.SortShuffleManager
+import org.apache.spark.{SparkConf, SparkEnv}
 
 /** Who runs the shuffles of this application. Lives here because it is `private[spark]`. */
 object ShuffleService {

@@ -1,7 +1,6 @@
 package io.github.skewext.bucket.files
 
 import io.github.skewext.MultiJoinTest
-
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.SparkEnv

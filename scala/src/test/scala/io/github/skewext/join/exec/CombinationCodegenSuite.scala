@@ -2,7 +2,6 @@ package io.github.skewext.join.exec
 
 import io.github.skewext.MultiJoinTest
 
-
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.{InputAdapter, SparkPlan, WholeStageCodegenExec}
 import org.apache.spark.sql.functions._

@@ -1,8 +1,7 @@
 package io.github.skewext.join.exec
 
-import io.github.skewext.{MultiJoinTest, RandomSeed}
 import io.github.skewext.platform.SkewConf
-
+import io.github.skewext.{MultiJoinTest, RandomSeed}
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 

@@ -1,12 +1,10 @@
 package io.github.skewext.join.optimizer
 
-import io.github.skewext.{MultiJoinTest, PythonApi}
-import io.github.skewext.explain.{ExplainedJoin, Explainer, Origin}
-import io.github.skewext.platform.SkewConf
-import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
-
 import scala.util.Random
 
+import io.github.skewext.explain.{ExplainedJoin, Explainer, Origin}
+import io.github.skewext.platform.SkewConf
+import io.github.skewext.{MultiJoinTest, PythonApi}
 import org.apache.logging.log4j.Level
 
 import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, NO_BROADCAST_HASH, ResolvedHint}
@@ -15,6 +13,7 @@ import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 import org.apache.spark.sql.{DataFrame, Row}
 
 /** Join hints on the inputs of a multi-way join: done by Spark's own joins, or explained. */

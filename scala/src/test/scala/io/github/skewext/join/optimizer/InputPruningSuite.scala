@@ -1,10 +1,9 @@
 package io.github.skewext.join.optimizer
 
-import io.github.skewext.{AsOf, Joins, MultiJoinTest, PythonApi}
+import java.util.Arrays => JArrays
+
 import io.github.skewext.join.MultiFullJoin
-
-import java.util.{Arrays => JArrays}
-
+import io.github.skewext.{AsOf, Joins, MultiJoinTest, PythonApi}
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExpressionSet}
 import org.apache.spark.sql.catalyst.plans.logical._

@@ -1,7 +1,6 @@
 package org.apache.spark.sql.skewext.ui
 
 import org.apache.spark.SparkConf
-import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.internal.StaticSQLConf.UI_RETAINED_EXECUTIONS
 import org.apache.spark.status.ElementTrackingStore

@@ -1,22 +1,22 @@
 package org.apache.spark.sql.skewext.ui
 
+import java.util.{Collections, WeakHashMap}
+
+import scala.util.Try
+import scala.xml.{Node, NodeSeq}
+
 import io.github.skewext.explain.ui.{QueriesView, QueryView}
 import io.github.skewext.explain.{Explanation, ExplanationJson}
 import io.github.skewext.platform.{Guard, SkewConf}
-import java.util.{Collections, WeakHashMap}
-import org.apache.spark.SparkConf
-import org.apache.spark.SparkContext
+
 import org.apache.spark.scheduler.SparkListener
 import org.apache.spark.sql.execution.ui.SQLAppStatusStore
 import org.apache.spark.sql.skewext.QueryStatus
 import org.apache.spark.sql.skewext.SparkShims.HttpRequest
-import org.apache.spark.status.ElementTrackingStore
 import org.apache.spark.status.KVUtils.viewToSeq
 import org.apache.spark.status.{AppHistoryServerPlugin, ElementTrackingStore}
-import org.apache.spark.ui.SparkUI
 import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
-import scala.util.Try
-import scala.xml.{Node, NodeSeq}
+import org.apache.spark.{SparkConf, SparkContext}
 
 /**
  * The tab `skewext` of Spark's UI: the joins of each query, and figures of their tasks. It reads
