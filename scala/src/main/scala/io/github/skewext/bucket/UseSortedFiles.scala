@@ -60,10 +60,11 @@ object UseSortedFiles extends Rule[SparkPlan] {
   }
 
   /**
-   * The order of each file of the scan, which the task that wrote it sorted: the leading sort columns that the scan reads. It ends at a
-   * string whose collation ALTER TABLE can change or remove, because that leaves the files. Bucket
-   * columns have no collation. It also ends at a column whose values the files may change, because
-   * rows that are equal now were not sorted by the next column.
+   * The order of each file of the scan, whose rows one task wrote and sorted: the leading sort
+   * columns that the scan reads. It ends at a string whose collation ALTER TABLE can change or
+   * remove, because that leaves the files. Bucket columns have no collation. It also ends at a column
+   * whose values the files may change, because rows that are equal now were not sorted by the next
+   * column.
    */
   private def orderOfFiles(scan: FileSourceScanExec): Seq[SortOrder] = if (scan.bucketedScan) {
     scan.relation.bucketSpec.toSeq.flatMap { buckets =>
