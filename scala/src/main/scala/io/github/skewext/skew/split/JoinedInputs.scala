@@ -11,7 +11,7 @@ import io.github.skewext.platform.LogicalLinks
 import io.github.skewext.skew.plan.{SkewInput, SkewReason, SkewSplits}
 import io.github.skewext.skew.run.{SplitJoinExec, SplitSpine}
 
-import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SortExec, SparkPlan}

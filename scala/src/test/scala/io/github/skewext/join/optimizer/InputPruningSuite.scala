@@ -1,6 +1,6 @@
 package io.github.skewext.join.optimizer
 
-import java.util.Arrays => JArrays
+import java.util.{Arrays => JArrays}
 
 import io.github.skewext.join.MultiFullJoin
 import io.github.skewext.{AsOf, Joins, MultiJoinTest, PythonApi}
