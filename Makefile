@@ -102,7 +102,7 @@ test-all: $(CLIENT_VENV)/.stamp test ## The same and more: Spark's own suites, a
 LINE_SUITES := *SkewExtensionsSuite *KeyTypesSuite *LogicalLinksSuite *RepeatableOperatorsSuite \
   *StoragePartitionsSuite *MergeSuite \
   $(if $(IS_NEWEST),*Explain*Suite *CollatedKeysSuite *NewTypesSuite *StableRowsSuite *WriteCheckSuite \
-  *ResultStageSuite *SkewedBroadcastCostSuite *JoinExplainProviderSuite *SplitSparkJoinSuite \
+  *ResultStageSuite *JoinExplainProviderSuite *SplitSparkJoinSuite \
   *MultiFullJoinSuite *BadInputSuite *BulkExchangesSuite *OtherShuffleManagerSuite *TableFunctionsSuite \
   *RolledLogSuite *BarrierStagesSuite *UnionOfJoinsSuite *ReplanningSuite *OtherSessionsSuite \
   *StoppedSessionSuite *ConcurrentAppendsSuite *AsOfJoinSuite *AsOfToleranceSuite *LatestRowsSuite \

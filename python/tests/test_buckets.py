@@ -31,8 +31,6 @@ from stock import INTERPRETED, setting
 import pyspark_skewext as skewext
 
 EXAMPLES = int(os.environ.get("SKEWEXT_EXAMPLES", "8"))
-MAX_FILES = "spark.skewext.bucket.merge.maxFiles"
-MULTI_JOIN_MAX_FILES = "spark.skewext.bucket.merge.multiJoin.maxFiles"
 SPLIT_ALL = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": 1,
@@ -159,19 +157,16 @@ def test_streams_are_refused(spark: SparkSession) -> None:
         skewext.write_bucketed(stream, "t0", "value", 4)
 
 
-def test_explain_tells_what_is_merged(spark: SparkSession) -> None:
-    for table in ("t0", "t1"):
-        for _ in range(2):
+def test_explain_shows_whose_order_is_used(spark: SparkSession) -> None:
+    for table, writes in (("t0", 1), ("t1", 2)):
+        for _ in range(writes):
             skewext.write_bucketed(visits(spark), table, "user", 2, mode="append")
     joined = spark.table("t0").join(spark.table("t1").select("user").hint("merge"), "user")
     (join,) = skewext.explain(joined).joins
     assert join.operators == ["SortMergeJoin"]
-    said = join.inputs
-    assert ["sorted files, merged: 2" in each.read for each in said] == [True, True]
-    with setting(spark, MAX_FILES, 1):
-        other = spark.table("t0").join(spark.table("t1").select("user").hint("merge"), "user")
-        said = skewext.explain(other).joins[0].inputs
-    assert all("a bucket has more files than" in str(each.read) for each in said)
+    one, several = (str(each.read) for each in join.inputs)
+    assert "in the order of its files, without a sort" in one
+    assert "order of its files not used, as a bucket has several files" in several
 
 
 KINDS = {
@@ -254,8 +249,6 @@ def test_random_tables(spark: SparkSession, case: Case) -> None:
     with ExitStack() as changed:
         for key, value in INTERPRETED.items():
             changed.enter_context(setting(spark, key, value))
-        for key in (MAX_FILES, MULTI_JOIN_MAX_FILES):
-            changed.enter_context(setting(spark, key, 32))
         for key, value in SPLIT_ALL.items() if case.split else ():
             changed.enter_context(setting(spark, key, value))
         actual = joined().collect()
@@ -316,18 +309,17 @@ def duck(spark: SparkSession, keys: list[str], case: Case) -> list[tuple[Any, ..
         return connection.execute(f"SELECT {values} FROM {chain}").fetchall()
 
 
-def test_after_appends_nothing_is_shuffled_or_sorted(spark: SparkSession) -> None:
+def test_after_appends_nothing_is_shuffled_and_skewext_sorts_nothing(spark: SparkSession) -> None:
     for table in ("t0", "t1", "t2"):
         for _ in range(3):
             skewext.write_bucketed(visits(spark), table, "user", 4, mode="append")
     frames = [spark.table(f"t{n}").select("user", sf.col("visit").alias(f"v{n}")) for n in range(3)]
-    pair = frames[0].join(frames[1].hint("merge"), "user")
+    pair = frames[0].join(frames[1], "user")
     three = skewext.multi_full_join(*frames, on="user")
-    # By hash, without a setting.
-    assert not {"Exchange", "Sort", "MergeSortedFiles"} & set(node_names(three))
-    # By Spark's own join.
-    assert not {"Exchange", "Sort"} & set(node_names(pair))
-    assert [node_names(pair).count(n) for n in ("SortMergeJoin", "MergeSortedFiles")] == [1, 2]
+    for joined in (pair, three):
+        assert not {"Exchange", "Sort", "SortedFiles"} & set(node_names(joined))
+    merged = frames[0].join(frames[1].hint("merge"), "user")
+    assert [node_names(merged).count(n) for n in ("Exchange", "Sort")] == [0, 2]
     assert pair.count() == visits(spark).join(visits(spark), "user").count() * 9
 
 

@@ -44,7 +44,6 @@ spark.conf.set("spark.skewext.enabled", "true")
 for key, value in [
     ("spark.skewext.multiJoin.grouping", "hash"),
     ("spark.skewext.multiJoin.maxRowsInMemory", "20"),
-    ("spark.skewext.multiJoin.order", "natural"),
 ]:
     spark.conf.set(key, value)
     df = joined()

@@ -20,7 +20,7 @@ OPERATORS = {
     "split join": "Join (skew: ",
     "exchange by column": ", by column,",
     "selected columns": "ColumnarFilterProject",
-    "merged bucket files": "MergeSortedFiles",
+    "order of bucket files": "SortedFiles",
     "sliced buckets": "SlicedBuckets",
     "aligned storage partitions": "AlignPartitions",
     "key sketch": "KeySketch",

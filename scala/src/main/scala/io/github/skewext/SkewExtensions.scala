@@ -3,10 +3,10 @@ package io.github.skewext
 import java.util.{Collections, WeakHashMap}
 
 import io.github.skewext.asof.{BoundAsOfTimes, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteSparkAsOfJoins, SelectAsOfColumns}
-import io.github.skewext.bucket.{BucketedScanRules, MergeSortedFiles, PruneBuckets, PruneBucketsByKeys, ShuffleWrongBuckets}
+import io.github.skewext.bucket.{BucketedScanRules, PruneBuckets, PruneBucketsByKeys, ShuffleWrongBuckets, UseSortedFiles}
 import io.github.skewext.disjunction.RewriteOrJoins
 import io.github.skewext.function.{KeepCommonTables, TableFunctions}
-import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, FoldPresentColumns, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
+import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
 import io.github.skewext.join.probe.{PlanShuffledJoins, SeparateInputs}
 import io.github.skewext.join.range.{CutRangeJoins, DropRangeHints, PlanRangeJoins}
 import io.github.skewext.join.{MultiFullJoinStrategy, PhysicalJoinRules}
@@ -18,7 +18,7 @@ import io.github.skewext.platform.{ExtensionPoints, Guard, GuardedRule, GuardedS
 import io.github.skewext.rewrite.RewriteJoinChains
 import io.github.skewext.shuffle.BulkExchanges
 import io.github.skewext.skew.plan.SkewReason
-import io.github.skewext.skew.split.{ForceSkewedJoins, MarkWrittenJoins, RequiredLayout, SketchJoinKeys, SplitSkewedJoins}
+import io.github.skewext.skew.split.{MarkWrittenJoins, RequiredLayout, SketchJoinKeys, SplitSkewedJoins}
 import io.github.skewext.technique.{CheckBroadcasts, ListFilesOnce, PlanSkewJoins, PushThroughSaltKeys, ResolveSkewJoinHints}
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -110,7 +110,6 @@ object SkewExtensions {
       linked(LowerMultiFullJoin),
       linked(PropagateEmptyInputs),
       linked(NarrowRoles),
-      linked(FoldPresentColumns),
       linked(PushKeyPredicates),
       linked(PushSemiJoins),
       linked(FilterNullKeys),
@@ -164,16 +163,15 @@ object SkewExtensions {
       linked(DropGroupLimits),
       linked(RequiredLayout.AfterExchanges),
       linked(UndoReplicatingSplits(SkewReason.MergeTarget)),
-      linked(ForceSkewedJoins),
       linked(SketchJoinKeys(MergeQuery.isPartOfOne)),
       linked(BulkExchanges))
 
   private val rulesOfBulkExchanges: Rule[SparkPlan] =
     new PhysicalJoinRules(linked(DropGroupLimits), linked(BulkExchanges), linked(SeparateInputs))
 
-  /** In this order: the files of pruned buckets need no merge. */
+  /** In this order: only the buckets that are read may have no second file. */
   private val rulesOfScans: Rule[SparkPlan] =
-    new BucketedScanRules(linked(PruneBuckets), linked(MergeSortedFiles))
+    new BucketedScanRules(linked(PruneBuckets), linked(UseSortedFiles))
 
   private val strategies: Seq[SparkStrategy] =
     Seq(

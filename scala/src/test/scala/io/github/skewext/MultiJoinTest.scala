@@ -162,6 +162,12 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
   protected def table(columns: String, values: String): DataFrame =
     spark.sql(s"SELECT * FROM VALUES $values AS t($columns)")
 
+  /** The rows in partitions by the keys, sorted by them, and cached like this. */
+  protected def sortedBy(df: DataFrame, keys: String*): DataFrame = {
+    val partitions = spark.conf.get("spark.sql.shuffle.partitions").toInt
+    df.repartition(partitions, keys.map(col): _*).sortWithinPartitions(keys.map(col): _*).cache()
+  }
+
   /** A DataFrame of rows that are objects until Spark converts them. */
   protected def frame(schema: String, partitions: Int = 2)(rows: Row*): DataFrame =
     spark.createDataFrame(

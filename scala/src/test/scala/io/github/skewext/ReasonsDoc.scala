@@ -1,6 +1,6 @@
 package io.github.skewext
 
-import io.github.skewext.bucket.{BucketReason, SortedFileMergeReason}
+import io.github.skewext.bucket.{BucketReason, FileOrderReason}
 import io.github.skewext.disjunction.OrJoinReason
 import io.github.skewext.join.probe.ProbeReason
 import io.github.skewext.join.range.RangeReason
@@ -42,7 +42,7 @@ object ReasonsDoc extends GeneratedPage("the reasons in the code") {
     "rewrite" -> table(RewriteReason),
     "skew" -> table(SkewReason),
     "technique" -> table(TechniqueReason),
-    "merge" -> table(SortedFileMergeReason),
+    "file-order" -> table(FileOrderReason),
     "buckets" -> table(BucketReason),
     "row shuffle" -> table(RowShuffleReason))
 

@@ -9,7 +9,6 @@ import io.github.skewext.latest.LatestRowsExec
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.shuffle.{ColumnShuffleOfBatchesExec, ColumnShuffleOfRowsExec, ColumnarFilterProjectExec}
 import io.github.skewext.skew.run.{KeySketchExec, SplitJoinExec}
-import io.github.skewext.skew.split.SkewJoinCostEvaluator
 import io.github.skewext.technique.{MarkedBroadcastJoinExec, SaltKeysExec, TechniqueTest}
 
 import org.apache.spark.sql.DataFrame
@@ -18,7 +17,6 @@ import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, SortMergeJoi
 import org.apache.spark.sql.execution.{SparkPlan, WholeStageCodegenExec}
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.internal.SQLConf
 
 /** Queries whose plans change while they run, with a node of ours in them. */
 trait ReplanningTest extends TechniqueTest with AsOfTest with StoredTables {
@@ -160,17 +158,6 @@ trait ReplanningTest extends TechniqueTest with AsOfTest with StoredTables {
       sparkChain,
       Seq(SkewConf.SKEW_OUTPUT_MODE.key -> SkewConf.OutputSkew.All)),
     Case("split of Spark's joins", _.isInstanceOf[SplitJoinExec], sparkChain),
-    Case(
-      "split by force",
-      _.isInstanceOf[SplitJoinExec],
-      inputs =>
-        fullJoin("k")(inputs: _*)
-          .groupBy("k")
-          .agg(count("*").as("n"), max(inputs.head.columns(1)).as("m")),
-      Seq(
-        Force -> "true",
-        SQLConf.ADAPTIVE_CUSTOM_COST_EVALUATOR_CLASS.key -> classOf[
-          SkewJoinCostEvaluator].getName)),
     Case("as-of join", _.isInstanceOf[AsOfJoinExec], asOfJoin, Seq(NotSplit)),
     Case(
       "as-of join with broadcast versions",

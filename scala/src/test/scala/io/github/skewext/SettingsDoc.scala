@@ -23,9 +23,7 @@ object SettingsDoc extends GeneratedPage("the settings in SkewConf") {
       JOIN_ENABLED.key -> "Set it to false to keep Spark's joins, or to compare with them.",
       RANGE_JOIN_ENABLED.key -> "Set it to false to keep Spark's nested loops, or to compare with them."),
     "Multi-way joins" -> Seq(
-      MULTI_JOIN_SPREAD_NULL_KEYS.key -> "Set it to false only to compare plans.",
-      MULTI_JOIN_ORDER.key ->
-        "Set `natural` if a consumer needs the rows in the order of the key."),
+      MULTI_JOIN_SPREAD_NULL_KEYS.key -> "Set it to false only to compare plans."),
     "Joins and windows that are rewritten" -> Seq(
       MULTI_JOIN_REWRITE.key -> "Set it to false to keep Spark's joins, and to call `multi_join` by name.",
       LATEST_REWRITE.key -> "Set it to false to compare with Spark's windows.",
@@ -44,9 +42,7 @@ object SettingsDoc extends GeneratedPage("the settings in SkewConf") {
       SKEW_JOIN_SAMPLE_ROWS.key ->
         "Raise it if `auto` misses a hot key. Set it to 0 if planning must run no job."),
     "Bucketed tables" -> Seq(
-      BUCKET_MERGE.key -> "Set it to false only to compare plans.",
-      BUCKET_MERGE_MAX_BYTES.key ->
-        "Raise it if `explain` says that files are too large to merge, and executors have the memory.",
+      BUCKET_ORDER.key -> "Set it to false only to compare plans.",
       BUCKET_PRUNING.key -> "Set it to false only to compare plans."))
 
   override protected def page(current: Option[String]): String = text

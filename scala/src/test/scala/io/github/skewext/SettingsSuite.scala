@@ -25,7 +25,6 @@ class SettingsSuite extends AnyFunSuite {
       intercept[IllegalArgumentException](confOf(s"spark.skewext.$key" -> value)).getMessage
     val modes = failure("skew.outputSkew.mode", "multijoins")
     assert(Seq("off", "multiJoin", "all", "multijoins").forall(modes.contains), modes)
-    assert(failure("multiJoin.order", "sorted").contains("natural"))
     assert(failure("shuffle.enabled", "no idea").contains("boolean"))
     // Spark's own settings ignore the case of such words, too.
     assert(

@@ -109,15 +109,7 @@ private[skewext] class AsOfJoinBuilder(
       newColumn: Attribute => Attribute,
       ofSpine: Attribute => Attribute): Part = {
     val table = tables(i)
-    if (table.spineKeys.isEmpty) {
-      fail("The list of key columns is empty; an as-of join needs a key.")
-    }
-    if (table.spineKeys.size != table.keys.size) {
-      fail(
-        s"Input ${i + 1} (counting from 0) has ${table.keys.size} key columns " +
-          s"(${table.keys.mkString(", ")}), the spine has ${table.spineKeys.size} " +
-          s"(${table.spineKeys.mkString(", ")}).")
-    }
+    checkKeys(i)
     val spineKeys = table.spineKeys.map(KeyColumn.of(spine, 0, _, same))
     val keys = table.keys.map(KeyColumn.of(table.plan, i + 1, _, same))
     val compared = spineKeys.zip(keys).map { case (l, r) =>
@@ -131,8 +123,8 @@ private[skewext] class AsOfJoinBuilder(
     if (matches.direction == Nearest && !AsOfTolerance.hasDifferences(at.dataType)) {
       fail(noDifferences(i, "direction 'nearest'", at.dataType))
     }
-    val within = table.tolerance.toSeq.flatMap { tolerance =>
-      bounds(i, tolerance, matches.direction, Seq(timeOfSpine, ownTime), spineAt, at)
+    val within = tolerance(i, at).toSeq.flatMap { value =>
+      bounds(i, value, matches.direction, Seq(timeOfSpine, ownTime), spineAt, at)
     }
     val newKeys = keys.map(newColumn)
     val (ordered, ties) = columns.order(
@@ -153,6 +145,16 @@ private[skewext] class AsOfJoinBuilder(
       plan.output.zip(table.plan.output.map(_.name)).filterNot { case (column, _) =>
         newKeys.exists(_.semanticEquals(column))
       })
+  }
+
+  private def checkKeys(i: Int): Unit = {
+    val (ofSpine, own) = (tables(i).spineKeys, tables(i).keys)
+    if (ofSpine.isEmpty) fail("The list of key columns is empty; an as-of join needs a key.")
+    if (ofSpine.size != own.size) {
+      fail(
+        s"Input ${i + 1} (counting from 0) has ${own.size} key columns (${own.mkString(", ")}), " +
+          s"the spine has ${ofSpine.size} (${ofSpine.mkString(", ")}).")
+    }
   }
 
   private def direction(i: Int): AsOfDirection =
@@ -179,59 +181,60 @@ private[skewext] class AsOfJoinBuilder(
 
   private def isString(time: Attribute): Boolean = time.dataType.isInstanceOf[StringType]
 
+  /** The tolerance of a table for times of this type. None if it has none, or NULL. */
+  private def tolerance(i: Int, at: Expression): Option[Literal] =
+    tables(i).tolerance.flatMap { tolerance =>
+      val which = s"The tolerance of input ${i + 1} (counting from 0)"
+      val given = columns.resolved(Nil, tolerance, s"$which is no constant")
+      if (!given.foldable) fail(s"$which is no constant.")
+      val value = Literal.create(given.eval(), given.dataType)
+      if (value.value == null) None
+      else {
+        if (!AsOfTolerance.hasDifferences(at.dataType)) {
+          fail(noDifferences(i, "a tolerance", at.dataType))
+        }
+        if (given.dataType == StringType) {
+          fail(s"$which is a string; write it as INTERVAL ${value.sql}.")
+        }
+        if (AsOfTolerance.isNegative(value)) fail(s"$which is ${value.sql}, which is negative.")
+        if (AsOfTolerance.isNaN(value)) fail(s"$which is NaN. Give a number.")
+        Some(value)
+      }
+    }
+
   /** Conditions for a version before the row of the spine, or after it, or both. */
   private def bounds(
       i: Int,
-      tolerance: Expression,
+      value: Literal,
       direction: AsOfDirection,
       columnsOfTime: Seq[Attribute],
       spineAt: Expression,
       at: Expression): Seq[Expression] = {
-    val input = s"input ${i + 1} (counting from 0)"
-    val given = columns.resolved(Nil, tolerance, s"The tolerance of $input is no constant")
-    if (!given.foldable) fail(s"The tolerance of $input is no constant.")
-    val value = Literal.create(given.eval(), given.dataType)
-    if (value.value == null) {
-      Nil
-    } else {
-      if (!AsOfTolerance.hasDifferences(at.dataType)) {
-        fail(noDifferences(i, "a tolerance", at.dataType))
+    val spineTime = columnsOfTime.head
+    val problem = s"The tolerance ${value.sql} of input ${i + 1} (counting from 0) does not fit " +
+      s"times of type ${spineTime.dataType.sql}"
+    def resolved(condition: Expression) = columns.resolved(columnsOfTime, condition, problem)
+    // Sums have the type in which times are compared: a narrower one overflows before the last
+    // version. Dates stay dates if they can, as filters on dates skip files.
+    val conditions = Seq(spineAt, spineTime)
+      .find(_.dataType == DateType)
+      .flatMap(AsOfTolerance.dates(_, at, value))
+      .map(_.map(resolved))
+      .orElse(AsOfTolerance.decimals(spineAt, at, value))
+      .orElse(AsOfTolerance.floating(spineAt, at, value))
+      .getOrElse(Seq(
+        resolved(LessThanOrEqual(Subtract(spineAt, value, EvalMode.ANSI), at)),
+        resolved(GreaterThanOrEqual(Add(spineAt, value, EvalMode.ANSI), at))))
+    // An overflow bounds nothing: no time is beyond the limits of its type.
+    val bounding =
+      conditions.map(condition => Coalesce(Seq(TryEval(condition), Literal.TrueLiteral)))
+    if (AsOfTolerance.isInfinite(value)) Nil
+    else
+      direction match {
+        case Backward => bounding.take(1)
+        case Forward => bounding.drop(1)
+        case Nearest => bounding
       }
-      if (given.dataType == StringType) {
-        fail(s"The tolerance of $input is a string; write it as INTERVAL ${value.sql}.")
-      }
-      if (AsOfTolerance.isNegative(value)) {
-        fail(s"The tolerance of $input is ${value.sql}, which is negative.")
-      }
-      if (AsOfTolerance.isNaN(value)) {
-        fail(s"The tolerance of $input is NaN. Give a number.")
-      }
-      val spineTime = columnsOfTime.head
-      val problem =
-        s"The tolerance ${value.sql} of $input does not fit times of type ${spineTime.dataType.sql}"
-      def resolved(condition: Expression) = columns.resolved(columnsOfTime, condition, problem)
-      // Sums have the type in which times are compared: a narrower one overflows before the last
-      // version. Dates stay dates if they can, as filters on dates skip files.
-      val conditions = Seq(spineAt, spineTime)
-        .find(_.dataType == DateType)
-        .flatMap(AsOfTolerance.dates(_, at, value))
-        .map(_.map(resolved))
-        .orElse(AsOfTolerance.decimals(spineAt, at, value))
-        .orElse(AsOfTolerance.floating(spineAt, at, value))
-        .getOrElse(Seq(
-          resolved(LessThanOrEqual(Subtract(spineAt, value, EvalMode.ANSI), at)),
-          resolved(GreaterThanOrEqual(Add(spineAt, value, EvalMode.ANSI), at))))
-      // An overflow bounds nothing: no time is beyond the limits of its type.
-      val bounding =
-        conditions.map(condition => Coalesce(Seq(TryEval(condition), Literal.TrueLiteral)))
-      if (AsOfTolerance.isInfinite(value)) Nil
-      else
-        direction match {
-          case Backward => bounding.take(1)
-          case Forward => bounding.drop(1)
-          case Nearest => bounding
-        }
-    }
   }
 
   private def noDifferences(i: Int, what: String, of: DataType): String =

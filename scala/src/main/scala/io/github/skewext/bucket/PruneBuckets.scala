@@ -1,7 +1,7 @@
 package io.github.skewext.bucket
 
 import io.github.skewext.bucket.files.{BucketFiles, BucketedScan, StoredValues}
-import io.github.skewext.platform.SkewConf
+import io.github.skewext.platform.{RuleGroup, SkewConf}
 
 import org.apache.spark.sql.catalyst.catalog.BucketSpec
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -67,5 +67,14 @@ object PruneBuckets extends Rule[SparkPlan] {
     // Spark itself prunes by one bucket column.
     if (pruned eq scan) Right(scan)
     else BucketReason.ofFiles(BucketFiles.check(scan)).toLeft(pruned)
+  }
+}
+
+/** Rules for physical plans that read bucketed tables. */
+class BucketedScanRules(rules: Rule[SparkPlan]*) extends RuleGroup[SparkPlan](rules) {
+
+  override protected def concerns(plan: SparkPlan): Boolean = plan.exists {
+    case scan: FileSourceScanExec => BucketedScan.unapply(scan).isDefined
+    case _ => false
   }
 }

@@ -6,6 +6,7 @@ import io.github.skewext.platform.{ExtensionPoints, Guard, Linkage, LoadedExtens
 
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.ShuffleService
 import org.apache.spark.sql.skewext.ui.SkewextTab
@@ -104,9 +105,9 @@ object Doctor {
       Seq("bucket.PruneBuckets"),
       bucketSettings :+ SkewConf.BUCKET_PRUNING.key),
     Part(
-      "merge of sorted bucket files",
-      Seq("bucket.MergeSortedFiles"),
-      bucketSettings :+ SkewConf.BUCKET_MERGE.key),
+      "order of sorted buckets",
+      Seq("bucket.UseSortedFiles"),
+      bucketSettings :+ SkewConf.BUCKET_ORDER.key),
     Part("point-in-time joins", Nil, Nil, isLate = true, why = _ => unfit("asof")),
     Part(
       "techniques of skew_join",
@@ -207,4 +208,23 @@ object Doctor {
     } ++ Guard.loadFailures ++ Explainer.failureNotes(session) ++
       Photon.note(session.sessionState.conf)
   }
+}
+
+/** Databricks' engine of its own, whose operators have names like `PhotonShuffledHashJoin`. */
+private[explain] object Photon {
+
+  private val Note = "Photon executes queries here, or parts of them. Its joins are not split at " +
+    "run time by skewext, and its shuffles are not replaced. Use compute without Photon for that."
+
+  def note(plan: SparkPlan): Option[String] = if (isIn(plan)) Some(Note) else None
+
+  def note(conf: SQLConf): Option[String] =
+    if (conf.getConfString("spark.databricks.photon.enabled", "false").equalsIgnoreCase("true")) {
+      Some(Note)
+    } else {
+      None
+    }
+
+  private def isIn(plan: SparkPlan): Boolean =
+    plan.nodeName.startsWith("Photon") || PlannedJoin.below(plan).exists(isIn)
 }

@@ -1,6 +1,6 @@
 package io.github.skewext.explain
 
-import io.github.skewext.join.exec.{MultiFullJoinExec, MultiJoinExec}
+import io.github.skewext.join.exec.MultiJoinExec
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.shuffle.{ColumnShuffleExchangeExec, RowShuffleReason}
 import io.github.skewext.skew.run.KeySketchExec
@@ -34,9 +34,7 @@ private[skewext] object ExplainedExecution {
   }
 
   private def rows(join: MultiJoinExec, conf: SQLConf): String =
-    if (join.comesOrdered && join.order == MultiFullJoinExec.Natural) {
-      "sort (spark.skewext.multiJoin.order = natural)"
-    } else if (join.comesOrdered) {
+    if (join.comesOrdered) {
       "merge of sorted inputs"
     } else if (conf.getConf(SkewConf.MULTI_JOIN_GROUPING) == "sort") {
       "sort (spark.skewext.multiJoin.grouping = sort)"

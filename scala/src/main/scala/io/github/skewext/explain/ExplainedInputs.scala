@@ -1,8 +1,8 @@
 package io.github.skewext.explain
 
 import io.github.skewext.asof.MultiAsOfJoin
-import io.github.skewext.bucket.SortedFileMergeReason
-import io.github.skewext.bucket.files.MergeSortedFilesExec
+import io.github.skewext.bucket.FileOrderReason
+import io.github.skewext.bucket.files.SortedFilesExec
 import io.github.skewext.inputs.{HintedInputs, NewIds}
 import io.github.skewext.join.MultiFullJoin
 import io.github.skewext.join.exec.{AlignPartitionsExec, MultiJoinExec}
@@ -151,11 +151,11 @@ private[skewext] class ExplainedInputs(
           .get(key)
           .filterNot(value => value.isEmpty || value == "[]")
           .map(value => s"$what: $value")
-      } ++ SortedFileMergeReason.of(scan).map(reason => s"sorted rows, as ${reason.text}")
+      } ++ FileOrderReason.of(scan).map(reason => s"order of its files not used, as ${reason.text}")
     case scan: BatchScanExec => ExplainedBatchScans.of(scan)
     case aligned: AlignPartitionsExec =>
       Seq(s"partitions of the storage, by ${aligned.by}: ${aligned.values.size}, without a shuffle")
-    case merge: MergeSortedFilesExec => Seq(s"sorted files, merged: ${merge.mostFiles}")
+    case _: SortedFilesExec => Seq("in the order of its files, without a sort")
     case ExplainedInputs.Filtered(condition) =>
       splitConjunctivePredicates(condition).collect {
         case BloomFilterMightContain(_, XxHash64(Seq(key), _)) => s"bloom filter: ${sql(key)}"

@@ -39,42 +39,15 @@ private[skewext] object ExplainedSkews {
       loaded: Boolean,
       conf: SQLConf): Option[ExplainedSkew] = {
     val name = Operators.nameOf(join)
-    def ignored(why: String) = Some(ExplainedSkew(name, ExplainedSkew.Ignored, why))
-    def whole(given: SkewReason.Detailed) = Some(
-      ExplainedSkew(
-        name,
-        ExplainedSkew.Whole,
-        given.text,
-        advice = if (given.reason.ofSkewedJoin) Some(given.reason.advice) else None))
     join match {
       case SplitOperator(splits) =>
-        val marked = if (join.isInstanceOf[SpineJoinExec]) "found candidates" else "marked keys"
-        val limit = splits.limit.filter(_.reason != SkewReason.LittleGain)
-        val after = splits.markingTasks match {
-          case 0 => ""
-          case 1 => s", after 1 task that $marked"
-          case n => s", after $n tasks that $marked"
-        }
-        Some(
-          ExplainedSkew(
-            name,
-            ExplainedSkew.Split,
-            splits.describe + after + limit.fold("")(l => s"; ${SkewSplits.Limited}: ${l.text}"),
-            splits.partitions.size,
-            splits.pieces,
-            splits.residuals,
-            limit.map(_.reason.advice)))
+        Some(split(name, splits, join.isInstanceOf[SpineJoinExec]))
       case join: BuildProbeJoinExec if join.isSkewJoin && slices(join).nonEmpty =>
-        val split = slices(join)
-        val partitions = split.map(_.reducerIndex).distinct.size
+        val partitions = slices(join).map(_.reducerIndex).distinct.size
+        val pieces = slices(join).size
         val what = if (partitions == 1) "1 partition" else s"$partitions partitions"
         Some(
-          ExplainedSkew(
-            name,
-            ExplainedSkew.Split,
-            s"$what in ${split.size} pieces",
-            partitions,
-            split.size))
+          ExplainedSkew(name, ExplainedSkew.Split, s"$what in $pieces pieces", partitions, pieces))
       case BuiltinShuffledJoin(join) if join.isSkewJoin =>
         // Such a join has the same tasks as the split join below it.
         val how =
@@ -82,17 +55,46 @@ private[skewext] object ExplainedSkews {
           else SkewReason.SplitBySpark.text
         Some(ExplainedSkew(name, ExplainedSkew.Split, how))
       case _: MultiJoinExec | _: SpineJoinExec | BuiltinShuffledJoin(_) =>
-        val off = SkewConf.splitSwitches.find(!conf.getConf(_))
-        SkewReason.of(join) match {
-          case Some(reason) => whole(reason)
-          case None if !loaded => ignored(LoadedExtension.Missing)
-          case None if adaptive.isEmpty => ignored("the plan is not adaptive")
-          case None if off.isDefined => ignored(s"${off.get.key} is false")
-          case None if adaptive.contains(true) => ignored("no rule has looked at it")
-          case None =>
-            Some(ExplainedSkew(name, ExplainedSkew.NotRun, ExplainedSkew.NotRunItself))
-        }
+        Some(notSplit(name, SkewReason.of(join), adaptive, loaded, conf))
       case _ => None
+    }
+  }
+
+  private def split(name: String, splits: SkewSplits, isSpine: Boolean): ExplainedSkew = {
+    val marked = if (isSpine) "found candidates" else "marked keys"
+    val limit = splits.limit.filter(_.reason != SkewReason.LittleGain)
+    val after = splits.markingTasks match {
+      case 0 => ""
+      case 1 => s", after 1 task that $marked"
+      case n => s", after $n tasks that $marked"
+    }
+    ExplainedSkew(
+      name,
+      ExplainedSkew.Split,
+      splits.describe + after + limit.fold("")(l => s"; ${SkewSplits.Limited}: ${l.text}"),
+      splits.partitions.size,
+      splits.pieces,
+      splits.residuals,
+      limit.map(_.reason.advice))
+  }
+
+  private def notSplit(
+      name: String,
+      reason: Option[SkewReason.Detailed],
+      adaptive: Option[Boolean],
+      loaded: Boolean,
+      conf: SQLConf): ExplainedSkew = {
+    def ignored(why: String) = ExplainedSkew(name, ExplainedSkew.Ignored, why)
+    val off = SkewConf.splitSwitches.find(!conf.getConf(_))
+    reason match {
+      case Some(given) =>
+        val advice = Some(given.reason.advice).filter(_ => given.reason.ofSkewedJoin)
+        ExplainedSkew(name, ExplainedSkew.Whole, given.text, advice = advice)
+      case None if !loaded => ignored(LoadedExtension.Missing)
+      case None if adaptive.isEmpty => ignored("the plan is not adaptive")
+      case None if off.isDefined => ignored(s"${off.get.key} is false")
+      case None if adaptive.contains(true) => ignored("no rule has looked at it")
+      case None => ExplainedSkew(name, ExplainedSkew.NotRun, ExplainedSkew.NotRunItself)
     }
   }
 }

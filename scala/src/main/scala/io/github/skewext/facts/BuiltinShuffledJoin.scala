@@ -33,3 +33,15 @@ object BuiltinShuffledJoin {
     case j: OwnShuffledJoin => j.withParts(leftKeys, rightKeys, left, right, isSkewJoin)
   }
 }
+
+/** A shuffled join of skewext that returns the rows of Spark's join with the same parameters. */
+trait OwnShuffledJoin extends ShuffledJoin {
+
+  /** The join with other keys, sides and reads. */
+  def withParts(
+      leftKeys: Seq[Expression],
+      rightKeys: Seq[Expression],
+      left: SparkPlan,
+      right: SparkPlan,
+      isSkewJoin: Boolean): ShuffledJoin
+}

@@ -3,7 +3,7 @@ package io.github.skewext.facts
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.trees.TreePattern.CTE
+import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, INVOKE}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -109,4 +109,20 @@ private class SafeToPush(tables: Map[Long, LogicalPlan]) {
     val safe = anywhere && values.forall(SafeToDuplicate(_))
     (safe || !staysAbove) && isSafe(child, below, safe, filtered)
   }
+}
+
+/**
+ * Whether a predicate on the key may be evaluated in every input. Other predicates stay in their
+ * place, or go into one required input:
+ *
+ *  - A user-defined function may be arbitrarily slow, and would run on every row of every input.
+ *  - A predicate that may fail would be evaluated for keys that other inputs or predicates drop.
+ *    Outside of ANSI mode, most expressions return null in place of an error.
+ */
+private[skewext] object SafeToDuplicate {
+  def apply(predicate: Expression): Boolean =
+    !predicate.containsPattern(INVOKE) &&
+      !predicate.exists(e => e.isInstanceOf[UserDefinedExpression] || e.isInstanceOf[RaiseError]) &&
+      (CannotFail(predicate) ||
+        (!SQLConf.get.ansiEnabled && !predicate.exists(CannotFail.failsInEachMode)))
 }

@@ -1,5 +1,6 @@
 package io.github.skewext.inputs
 
+import io.github.skewext.facts.JoinHints
 import io.github.skewext.platform.CanonicalOnce
 
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -26,14 +27,8 @@ private[skewext] trait HintedInputs extends LogicalPlan with CanonicalOnce[Logic
     strategyHint(i).exists(hint => hint != BROADCAST && JoinStrategyHint.strategies(hint))
 
   /** Whether Spark broadcasts inputs of this size. */
-  def isBelowThreshold(i: Int): Boolean = {
-    val stats = children(i).stats
-    val conf = SQLConf.get
-    val atRunTime = conf.getConf(SQLConf.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD)
-    val threshold =
-      atRunTime.filter(_ => stats.isRuntime).getOrElse(conf.autoBroadcastJoinThreshold)
-    stats.sizeInBytes >= 0 && stats.sizeInBytes <= threshold
-  }
+  def isBelowThreshold(i: Int): Boolean =
+    JoinHints.canBroadcastBySize(children(i), SQLConf.get)
 
   /**
    * Whether broadcasts that were chosen before remain when adaptive execution plans again. Before

@@ -43,7 +43,6 @@ object BroadcastSmallInputs {
     val conf = SQLConf.get
     val required = join.roles.indices.filter(join.roles(_) == Required)
     if (conf.getConf(SkewConf.MULTI_JOIN_BROADCAST) && required.nonEmpty && showsLargesKeys(join) &&
-      !join.mustBeSorted &&
       // Broadcasts would waste the shuffles that have already run.
       !join.hasBegun) {
       val large = required.maxBy(join.children(_).stats.sizeInBytes)

@@ -3,9 +3,8 @@ package io.github.skewext.join
 import io.github.skewext.facts.{AddedPredicates, ComparedByBytes, ComputedBelow, KeptInPlace, SafeToPush}
 import io.github.skewext.inputs.HintedInputs
 import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
-import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.join.optimizer.BroadcastHintedInputs
-import io.github.skewext.platform.{OwnNode, SkewConf}
+import io.github.skewext.platform.OwnNode
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -240,14 +239,10 @@ case class MultiFullJoin(
 
   /**
    * Whether some of the inputs may replace the join. The aliases of a single one are redundant, so
-   * Spark removes them ([[MultiFullJoin.markWithHiddenIds]]), and its rows have no order.
+   * Spark removes them ([[MultiFullJoin.markWithHiddenIds]]).
    */
   def mayBecome(kept: Seq[Int]): Boolean =
-    kept.size > 1 || (getTagValue(MultiFullJoin.HidesIds).isEmpty && !mustBeSorted)
-
-  /** Whether the rows of each partition must be in the order of the key, as the operator has them. */
-  def mustBeSorted: Boolean =
-    conf.getConf(SkewConf.MULTI_JOIN_ORDER) == MultiFullJoinExec.Natural.name
+    kept.size > 1 || getTagValue(MultiFullJoin.HidesIds).isEmpty
 
   /** The join of some of the inputs: the key columns, then the others, without the indicator. */
   private[skewext] def joinOf(kept: Seq[Int]): LogicalPlan = kept match {

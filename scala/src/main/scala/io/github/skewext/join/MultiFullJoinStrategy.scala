@@ -37,7 +37,7 @@ object MultiFullJoinStrategy extends SparkStrategy {
 
   private def operator(j: MultiFullJoin, inputs: Seq[SparkPlan]): MultiFullJoinExec = {
     j.warnOfHints()
-    MultiFullJoinExec(inputs, j.keys, j.keyColumns, j.keyOutput, j.roles, j.indicator, order)
+    MultiFullJoinExec(inputs, j.keys, j.keyColumns, j.keyOutput, j.roles, j.indicator)
   }
 
   /**
@@ -66,10 +66,5 @@ object MultiFullJoinStrategy extends SparkStrategy {
       case j: MultiFullJoin => planLater(LowerMultiFullJoin.normalized(j)) :: Nil
       case _ => Nil
     }
-  }
-
-  private def order: MultiFullJoinExec.Order = {
-    val name = SQLConf.get.getConf(SkewConf.MULTI_JOIN_ORDER)
-    MultiFullJoinExec.orders.find(_.name == name).get
   }
 }

@@ -4,7 +4,7 @@ import io.github.skewext.join.InputRole.{Optional, Required}
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeMap}
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
-import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, Statistics}
+import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, LogicalPlan, Statistics}
 import org.apache.spark.sql.types._
 
 /**
@@ -138,4 +138,11 @@ private[skewext] object MultiJoinEstimation {
       case _ => None
     }
   }
+}
+
+/** The number of rows of a plan: that of its statistics, or its size by the width of a row. */
+private[skewext] object EstimatedRows {
+
+  def of(plan: LogicalPlan): BigInt = plan.stats.rowCount.getOrElse(
+    plan.stats.sizeInBytes / EstimationUtils.getSizePerRow(plan.output).max(1))
 }

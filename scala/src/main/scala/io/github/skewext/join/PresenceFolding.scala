@@ -2,8 +2,6 @@ package io.github.skewext.join
 
 import scala.util.control.NonFatal
 
-import io.github.skewext.facts.ComparedByBytes
-
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.types.BooleanType
@@ -21,44 +19,25 @@ private[skewext] object PresenceFolding {
     folded(e, _ => true) { case a: Attribute if own.contains(a) => Literal(null, a.dataType) }
   }
 
-  /** Simplifies expressions for rows whose key an input has. */
-  final class Present(join: MultiFullJoin, val input: Int) {
-    val valueColumns: Seq[Attribute] = join.valueColumns(input)
-
-    private lazy val constant = constants(join, input)
-    private lazy val known = join.children(input).constraints
-    private lazy val own = AttributeMap(valueColumns.map(a => a -> a))
-
-    /**
-     * Constant columns of the input have their value, and others may never be null. A key column is
-     * not null if the input's column is not, or if the join does not return the input's rows with a
-     * null key.
-     */
-    def folded(e: Expression): Expression = PresenceFolding.folded(e, _.foldable) {
-      case a: Attribute if constant.contains(a) => constant(a)
+  /**
+   * Simplifies an expression for rows whose key input `i` has. A column of the input is not null if
+   * it is not null in the input. A key column is not null, either, if the join does not return the
+   * input's rows with a null key.
+   */
+  def whenPresent(e: Expression, join: MultiFullJoin, i: Int): Expression = {
+    lazy val known = join.children(i).constraints
+    lazy val own = AttributeMap(join.valueColumns(i).map(a => a -> a))
+    def neverNull(a: Attribute): Boolean = {
+      val j = join.keyOutput.indexWhere(_.exprId == a.exprId)
+      val column = if (j >= 0) Some(join.keyColumns(i)(j)) else own.get(a)
+      column.exists(c =>
+        !c.nullable || known.contains(IsNotNull(c)) ||
+          (j >= 0 && !InputRole.emitsNullKeys(join.roles, i)))
+    }
+    folded(e, _.foldable) {
       case IsNull(a: Attribute) if neverNull(a) => Literal.FalseLiteral
       case IsNotNull(a: Attribute) if neverNull(a) => Literal.TrueLiteral
     }
-
-    private def neverNull(a: Attribute): Boolean = {
-      val j = join.keyOutput.indexWhere(_.exprId == a.exprId)
-      val column = if (j >= 0) Some(join.keyColumns(input)(j)) else own.get(a)
-      column.exists(c =>
-        !c.nullable || known.contains(IsNotNull(c)) ||
-          (j >= 0 && !InputRole.emitsNullKeys(join.roles, input)))
-    }
-  }
-
-  /**
-   * The columns of an input, except its key, that have a single value, and that value. Types whose
-   * equal values may differ are omitted: `v <=> 0.0` also holds for -0.0.
-   */
-  def constants(join: MultiFullJoin, i: Int): AttributeMap[Literal] = {
-    val own = AttributeSet(join.valueColumns(i).filter(ComparedByBytes(_)))
-    AttributeMap(join.children(i).constraints.toSeq.collect {
-      case EqualNullSafe(a: Attribute, l: Literal) if own.contains(a) => a -> l
-      case EqualNullSafe(l: Literal, a: Attribute) if own.contains(a) => a -> l
-    })
   }
 
   /** Whether a predicate is false or null for all values of its columns. */

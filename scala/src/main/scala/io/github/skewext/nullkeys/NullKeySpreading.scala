@@ -5,7 +5,7 @@ import java.util.IdentityHashMap
 import io.github.skewext.facts.{ComparedByBytes, StableRows}
 import io.github.skewext.join.InputRole
 import io.github.skewext.join.exec.{MultiFullJoinExec, MultiJoinExec}
-import io.github.skewext.platform.SkewConf
+import io.github.skewext.platform.{LogicalLinks, SkewConf}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.QueryPlan
@@ -189,5 +189,17 @@ private[skewext] object NullKeySpreading {
     case range: RangePartitioning => range.numPartitions > 1
     case several: PartitioningCollection => several.partitionings.forall(isByRange)
     case _ => false
+  }
+}
+
+/** Spreads the rows with a null key over all tasks of a multi-way join ([[NullKeySpreading]]). */
+object SpreadNullKeys extends NullKeySpreading {
+
+  override protected def spread(join: SparkPlan, query: Query): Option[SparkPlan] = join match {
+    case multi: MultiFullJoinExec if query.canSpread(multi) && !query.sharesShuffle(multi) =>
+      Some(
+        LogicalLinks.replacing(multi)(
+          multi.copy(spreadBy = multi.children.zip(multi.keys).map((query.spreadBy _).tupled))))
+    case _ => None
   }
 }

@@ -4,6 +4,7 @@ import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -65,4 +66,13 @@ object RestoreBegunBroadcasts extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan =
     if (SkewConf.excludes(conf, ruleName)) plan
     else plan.transform { case BegunBroadcast(stage) => stage }
+}
+
+/**
+ * A node that stays as it is when it is made canonical again. The columns that it makes or hides have
+ * ids by their positions in the original, which a second time would be taken for those of its inputs.
+ */
+private[skewext] trait CanonicalOnce[P <: QueryPlan[P]] extends QueryPlan[P] { self: P =>
+  override protected def doCanonicalize(): P =
+    if (isCanonicalizedPlan) this else super.doCanonicalize()
 }

@@ -5,6 +5,7 @@ import scala.annotation.unused
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.rules.{PlanChangeLogger, Rule}
+import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
 
 /**
  * Several rules that Spark runs as one. For each run of a rule Spark compares plans and records
@@ -58,3 +59,21 @@ abstract class RuleGroup[P <: QueryPlan[P]](rules: Seq[Rule[P]]) extends Rule[P]
     result
   }
 }
+
+/**
+ * The name of a rule in a setting that excludes rules: with its package, or `SpreadNullKeys` alone.
+ */
+private[skewext] object RuleName {
+
+  def isIn(given: Iterable[String], ruleName: String): Boolean = {
+    val simple = ruleName.substring(ruleName.lastIndexOf('.') + 1)
+    given.exists(each => each == ruleName || each == simple)
+  }
+}
+
+/**
+ * Runs a rule after exchanges are planned, in plans without adaptive execution. No other extension
+ * point does that.
+ */
+case class NonAdaptiveRules(override val preColumnarTransitions: Rule[SparkPlan])
+    extends ColumnarRule

@@ -88,19 +88,6 @@ object SkewConf {
       "spark.sql.optimizer.dynamicPartitionPruning.*, and rows by a bloom filter under those of " +
       "spark.sql.optimizer.runtime.bloomFilter.*.")
 
-  val MULTI_JOIN_ORDER = buildConf("spark.skewext.multiJoin.order")
-    .doc(
-      "Order of the multi-way join's output in each partition. 'auto': sorted by the key if all " +
-        "inputs are sorted by the key (bucketed and sorted tables) and no partition is split; " +
-        "otherwise no order. 'natural': always sorted by the key, at the cost of a sort of each " +
-        "unsorted input; no partition is split. 'none': no order, and rows are grouped by hash " +
-        "even if the inputs are sorted.")
-    .version("0.1.0")
-    .stringConf
-    .transform(_.toLowerCase(java.util.Locale.ROOT))
-    .checkValues(Set("auto", "natural", "none"))
-    .createWithDefault("auto")
-
   val MULTI_JOIN_GROUPING = buildConf("spark.skewext.multiJoin.grouping")
     .internal()
     .doc(
@@ -273,43 +260,10 @@ object SkewConf {
     .checkValue(_ >= 0, "The number of rows must not be negative.")
     .createWithDefault(100000)
 
-  val BUCKET_MERGE = switch(
-    "spark.skewext.bucket.merge.enabled",
-    "When true, joins and aggregates on tables with sorted buckets merge the sorted files of a " +
-      "bucket, where Spark would sort all rows. This includes tables with appended files.")
-
-  val BUCKET_MERGE_MAX_FILES = buildConf("spark.skewext.bucket.merge.maxFiles")
-    .internal()
-    .doc("Largest number of files of a bucket that a task merges for one table. All of them are " +
-      "open at the same time. If a bucket has more files, Spark sorts the rows.")
-    .version("0.1.0")
-    .intConf
-    .checkValue(_ > 0, "At least one file must be allowed.")
-    .createWithDefault(8)
-
-  val BUCKET_MERGE_MULTI_JOIN_MAX_FILES =
-    buildConf("spark.skewext.bucket.merge.multiJoin.maxFiles")
-      .internal()
-      .doc(
-        "Largest number of files of a bucket that a task merges for one table of a multi-way " +
-          "join. If a bucket has more files, the join groups rows by hash, without a shuffle " +
-          "or sort. That was faster than merging several files of several tables if the rows " +
-          "fit in memory. Raise it for buckets whose rows do not fit.")
-      .version("0.1.0")
-      .intConf
-      .checkValue(_ > 0, "At least one file must be allowed.")
-      .createWithDefault(1)
-
-  val BUCKET_MERGE_MAX_BYTES = buildConf("spark.skewext.bucket.merge.maxBytes")
-    .doc(
-      "Limit on the memory of the readers with which a task merges the files of one table. " +
-        "Each reader holds one row group or stripe of its file. The memory is estimated from " +
-        "the sizes of the files and the columns that the query reads. If the estimate is " +
-        "larger, Spark sorts the rows.")
-    .version("0.1.0")
-    .bytesConf(ByteUnit.BYTE)
-    .checkValue(_ >= 0, "The number of bytes must not be negative.")
-    .createWithDefaultString("512m")
+  val BUCKET_ORDER = switch(
+    "spark.skewext.bucket.order.enabled",
+    "When true, joins, aggregates and windows on tables with sorted buckets use the order of their " +
+      "files, where Spark would sort all rows, if every bucket has one file.")
 
   val BUCKET_PRUNING = switch(
     "spark.skewext.bucket.pruning.enabled",

@@ -1,9 +1,8 @@
 package io.github.skewext.rows
 
-import io.github.skewext.platform.SkewConf
-
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterIterator
 
 /** A cursor over the sorted rows of one input. `row` is valid until the next `advance()`. */
@@ -93,6 +92,6 @@ private[skewext] object RowCursor {
   private def notInOrder(input: Int): Exception =
     new IllegalStateException(
       s"Input $input of the join is not in the order that its plan says. If it is a bucketed " +
-        "table, its files are not sorted as its metadata says; " +
-        s"${SkewConf.MULTI_JOIN_ORDER.key}=none does not rely on it.")
+        "table, its files are not sorted as its metadata says. Write it anew, or set " +
+        s"${SQLConf.LEGACY_BUCKETED_TABLE_SCAN_OUTPUT_ORDERING.key} to false.")
 }

@@ -61,3 +61,6 @@ object BulkExchanges extends Rule[SparkPlan] {
     case node => ColumnarFilterProjectExec.insteadOf(node).fold(node)(_.mapChildren(byColumn))
   }
 }
+
+/** An operator whose exchanges write blocks of columns, see [[BulkExchanges]]. */
+trait ReadsBulkRows extends SparkPlan

@@ -11,8 +11,8 @@ import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
-import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
-import org.apache.spark.sql.skewext.{BlockShuffleDependency, PlannedExchange, ShuffleCodec, ShuffleMetrics, ShuffleService}
+import org.apache.spark.sql.execution.exchange.{ShuffleExchangeExec, ShuffleOrigin}
+import org.apache.spark.sql.skewext.{BlockShuffleDependency, PlannedExchange, ShuffleInternals, ShuffleService}
 import org.apache.spark.sql.vectorized.ColumnarBatch
 import org.apache.spark.{ShuffleDependency, TaskContext}
 
@@ -72,11 +72,11 @@ abstract class ColumnShuffleExchangeExec extends PlannedExchange {
         output.map(_.dataType),
         partitioning.numPartitions,
         routes,
-        ShuffleCodec.compressed)
+        ShuffleInternals.compressedSize)
       new ColumnBlocks(
         batches,
         runs,
-        ShuffleMetrics.written(context, metrics),
+        ShuffleInternals.countWritten(context, metrics),
         dataSize,
         copies,
         context)
@@ -152,4 +152,51 @@ object ColumnShuffleExchangeExec {
     }
 
   private val MostRuns = 16384
+}
+
+/** A columnar shuffle of the rows of any operator. */
+case class ColumnShuffleOfRowsExec(
+    protected val byHash: HashPartitioning,
+    child: SparkPlan,
+    shuffleOrigin: ShuffleOrigin,
+    advisoryPartitionSize: Option[Long])
+    extends ColumnShuffleExchangeExec {
+
+  override protected def batches: RDD[ColumnarBatch] = {
+    val types = child.output.map(_.dataType)
+    child.execute().mapPartitions(new RowBatches(_, types))
+  }
+
+  override protected def ofRows: SparkPlan = child
+
+  override protected def withNewChildInternal(newChild: SparkPlan): ColumnShuffleOfRowsExec =
+    copy(child = newChild)
+}
+
+/**
+ * A columnar shuffle of the batches of a scan, of which no row is built.
+ *
+ * It is a transition to rows, so that Spark inserts none below it.
+ */
+case class ColumnShuffleOfBatchesExec(
+    protected val byHash: HashPartitioning,
+    child: SparkPlan,
+    shuffleOrigin: ShuffleOrigin,
+    advisoryPartitionSize: Option[Long])
+    extends ColumnShuffleExchangeExec
+    with ColumnarToRowTransition {
+
+  override protected def batches: RDD[ColumnarBatch] = child.executeColumnar()
+
+  override protected def ofRows: SparkPlan = ofRows(child)
+
+  private def ofRows(plan: SparkPlan): SparkPlan = plan match {
+    case select: ColumnarFilterProjectExec => select.ofRows(ofRows(select.child))
+    case node if node.exists(_.isInstanceOf[ColumnarFilterProjectExec]) =>
+      node.withNewChildren(node.children.map(ofRows))
+    case columns => ColumnarToRowExec(columns)
+  }
+
+  override protected def withNewChildInternal(newChild: SparkPlan): ColumnShuffleOfBatchesExec =
+    copy(child = newChild)
 }

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.execution.ShuffledRowRDD
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.skewext.ShuffleMetrics
+import org.apache.spark.sql.skewext.ShuffleInternals
 import org.apache.spark.{Partition, Partitioner, TaskContext}
 
 /**
@@ -26,7 +26,7 @@ private final class ColumnShuffledRDD(blocks: ShuffledRowRDD, metrics: Map[Strin
     firstParent[InternalRow].preferredLocations(split)
 
   override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
-    val reportRows = ShuffleMetrics.read(context, metrics)
+    val reportRows = ShuffleInternals.countRead(context, metrics)
     // To Spark, a block is one record.
     new ShuffledColumns(
       firstParent[InternalRow].iterator(split, context),

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.ExchangeQueryStageExec
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
-import org.apache.spark.sql.skewext.QueryStages
+import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * Fails a query whose broadcast side is too large, after the driver has built it and before an
@@ -30,7 +30,7 @@ object CheckBroadcasts extends Rule[SparkPlan] {
       catch {
         case e: AnalysisException =>
           plan.foreach {
-            case stage: ExchangeQueryStageExec => QueryStages.fail(stage, e)
+            case stage: ExchangeQueryStageExec => SqlInternals.failStage(stage, e)
             case _ =>
           }
           throw e

@@ -196,11 +196,6 @@ class AsOfSkewSuite extends SkewTest with AsOfTest with RetriedTasks {
     checkWholeAsOf(df.repartition(col("k")), SkewReason.UserRepartition)
     // Between a shuffle above and the join, partitions do not matter.
     checkSplitAsOf(df.groupBy("v1").agg(count("*"), max("v0")))
-    withSQLConf(
-      Force -> "true",
-      SQLConf.ADAPTIVE_CUSTOM_COST_EVALUATOR_CLASS.key -> classOf[SkewJoinCostEvaluator].getName) {
-      checkSplitAsOf(df.groupBy("k").agg(count("*"), max("v1")))
-    }
   }
 
   test("joins of Spark's on the same key above") {

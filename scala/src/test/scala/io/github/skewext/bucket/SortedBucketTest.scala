@@ -4,7 +4,7 @@ import java.io.File
 
 import scala.collection.JavaConverters._
 
-import io.github.skewext.bucket.files.MergeSortedFilesExec
+import io.github.skewext.bucket.files.SortedFilesExec
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.{MultiJoinTest, PythonApi}
 
@@ -21,8 +21,6 @@ trait SortedBucketTest extends MultiJoinTest {
   override protected def sparkConf: SparkConf =
     super.sparkConf
       .set("spark.sql.autoBroadcastJoinThreshold", "-1")
-      .set(SkewConf.BUCKET_MERGE_MAX_FILES.key, "32")
-      .set(SkewConf.BUCKET_MERGE_MULTI_JOIN_MAX_FILES.key, "32")
       .set("spark.sql.sources.parallelPartitionDiscovery.threshold", "10000")
       // Compiling takes longer than running such queries; see `compiled`.
       .set("spark.sql.codegen.wholeStage", "false")
@@ -59,15 +57,15 @@ trait SortedBucketTest extends MultiJoinTest {
       f: PartialFunction[org.apache.spark.sql.execution.SparkPlan, T]): Seq[T] =
     collectWithSubqueries(df.queryExecution.executedPlan)(f)
 
-  protected def merges(df: DataFrame): Seq[MergeSortedFilesExec] =
-    plan(df) { case m: MergeSortedFilesExec => m }
+  protected def inFileOrder(df: DataFrame): Seq[SortedFilesExec] =
+    plan(df) { case s: SortedFilesExec => s }
 
   protected def sorts(df: DataFrame): Int = plan(df) { case s: SortExec => s }.size
 
   protected def shuffles(df: DataFrame): Int = plan(df) { case e: ShuffleExchangeLike => e }.size
 
-  protected def reasons(df: DataFrame): Seq[SortedFileMergeReason] =
-    plan(df) { case scan: FileSourceScanExec => SortedFileMergeReason.of(scan) }.flatten
+  protected def reasons(df: DataFrame): Seq[FileOrderReason] =
+    plan(df) { case scan: FileSourceScanExec => FileOrderReason.of(scan) }.flatten
       .map(_.reason)
 
   /** Runs the query, and compares it with Spark without us; says what is in its plan. */
@@ -77,17 +75,17 @@ trait SortedBucketTest extends MultiJoinTest {
     rows
   }
 
-  protected def checkMerged(df: DataFrame, merged: Int): Unit = {
+  protected def checkInFileOrder(df: DataFrame, number: Int): Unit = {
     check(df)
-    assert(merges(df).size === merged, df.queryExecution.executedPlan)
+    assert(inFileOrder(df).size === number, df.queryExecution.executedPlan)
     assert(sorts(df) === 0, df.queryExecution.executedPlan)
     assert(shuffles(df) === 0, df.queryExecution.executedPlan)
     assert(reasons(df).isEmpty)
   }
 
-  protected def checkNotMerged(df: DataFrame, reason: SortedFileMergeReason*): Unit = {
+  protected def checkSorted(df: DataFrame, reason: FileOrderReason*): Unit = {
     check(df)
-    assert(merges(df).isEmpty, df.queryExecution.executedPlan)
+    assert(inFileOrder(df).isEmpty, df.queryExecution.executedPlan)
     assert(reasons(df).distinct === reason, df.queryExecution.executedPlan)
   }
 

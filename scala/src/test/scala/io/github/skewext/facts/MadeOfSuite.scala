@@ -1,6 +1,6 @@
 package io.github.skewext.facts
 
-import io.github.skewext.bucket.files.MergeSortedFilesExec
+import io.github.skewext.bucket.files.SortedFilesExec
 import io.github.skewext.facts.MadeOf.{Part, Wrapped}
 import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
 import io.github.skewext.join.exec.MultiFullJoinExec
@@ -50,7 +50,7 @@ class MadeOfSuite extends AnyFunSuite {
     for (node <- Seq(
         GenerateExec(Explode(v), Nil, outer = false, Nil, a),
         SortExec(Nil, global = false, a),
-        MergeSortedFilesExec(Nil, 1, a))) {
+        SortedFilesExec(Nil, a))) {
       assert(parts(node) === Seq(Part(a, linear = true)))
     }
     def join(build: BuildSide) =
@@ -91,8 +91,7 @@ class MadeOfSuite extends AnyFunSuite {
       children.map(_ => Nil),
       Nil,
       roles,
-      None,
-      MultiFullJoinExec.AutoOrder)
+      None)
     assert(linear(multi) === Seq(true, false, false, false))
   }
 

@@ -228,7 +228,7 @@ class RepeatableOperatorsSuite extends TechniqueTest with AsOfTest {
 
   /** Repeatable, but planned only by other software, or by sources that some lines have. */
   private val repeatableWithoutQuery =
-    Set("RowToColumnarExec", "MergeSortedFilesExec", "SlicedBucketsExec", "AlignPartitionsExec")
+    Set("RowToColumnarExec", "SortedFilesExec", "SlicedBucketsExec", "AlignPartitionsExec")
 
   /** All concrete operators of the jar, or folder, that a class is in. */
   private def operatorsBeside(of: Class[_]): Seq[Class[_]] = {

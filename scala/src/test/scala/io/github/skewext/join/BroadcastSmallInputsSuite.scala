@@ -158,9 +158,6 @@ class BroadcastSmallInputsSuite extends MultiJoinTest {
       withSQLConf(Threshold -> "-1") {
         check(join("required", "optional")(large, small(1)), broadcast = false)
       }
-      withSQLConf(SkewConf.MULTI_JOIN_ORDER.key -> "natural") {
-        check(join("required", "optional")(large, small(1)), broadcast = false)
-      }
     }
   }
 

@@ -3,7 +3,7 @@ package io.github.skewext.platform
 import scala.collection.mutable
 
 import io.github.skewext.ReplanningTest
-import io.github.skewext.bucket.files.MergeSortedFilesExec
+import io.github.skewext.bucket.files.SortedFilesExec
 import io.github.skewext.merge.{SpreadSourceNullKeys, UndoReplicatingSplits}
 import io.github.skewext.shuffle.ColumnarFilterProjectExec
 import io.github.skewext.skew.plan.SkewReason
@@ -43,7 +43,7 @@ class LogicalLinksSuite extends ReplanningTest {
   private val bucketCases = Seq(
     Case(
       "sorted files",
-      _.isInstanceOf[MergeSortedFilesExec],
+      _.isInstanceOf[SortedFilesExec],
       _ => fullJoin("k")(spark.table("b0"), spark.table("b1"))),
     Case(
       "buckets by a filter",

@@ -4,7 +4,6 @@ import io.github.skewext.MultiJoinTest
 import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.DataFrame
-import org.apache.spark.sql.catalyst.expressions.{Ascending, SortOrder}
 import org.apache.spark.sql.execution.SortExec
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
@@ -12,7 +11,11 @@ import org.apache.spark.sql.functions._
 /** Inputs that come sorted by the key are merged, and the result is in that order. */
 class OrderedInputsSuite extends MultiJoinTest {
 
-  private val Order = SkewConf.MULTI_JOIN_ORDER.key
+  override protected def afterEach(): Unit = {
+    spark.catalog.clearCache()
+    super.afterEach()
+  }
+
   // Spark's setting for scans of bucketed tables to tell how they are sorted.
   private val ScanOrder = "spark.sql.legacy.bucketedTableScan.outputOrdering" -> "true"
 
@@ -114,52 +117,19 @@ class OrderedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("natural order sorts inputs that are not sorted") {
-    withSQLConf(Order -> "natural") {
-      for (adaptive <- Seq("true", "false")) {
-        withSQLConf("spark.sql.adaptive.enabled" -> adaptive) {
-          val joined = checkFullJoin("k", "l")(input(0), input(1), input(2))
-          assert(sorts(joined) === 3 && merges(joined))
-          assertOrdered(joined, Seq("k", "l"))
-          assert(
-            operator(joined).outputOrdering ===
-              operator(joined).keyOutput.map(SortOrder(_, Ascending)))
-          val window = joined.withColumn("n", count("*").over(Window.partitionBy("k", "l")))
-          checkJoin(window)
-          assert(sorts(window) === 3)
-        }
-      }
-      withSortedTables("k") { tables =>
-        assert(sorts(checkFullJoin("k")(tables(0), input(1), tables(2))) === 1)
-      }
-    }
+  test("floats, with collisions of their bytes, and nested keys") {
+    val a = table("k, a", "(-0.0d, 1), (0.0d, 2), (double('NaN'), 3), (-1d, 4), (null, 5)")
+    val b = table("k, b", "(0.0d, 1), (-0.0d, 2), (double('NaN'), 3), (double('-infinity'), 4)")
+    val (sortedA, sortedB) = (sortedBy(a, "k"), sortedBy(b, "k"))
+    assert(merges(checkFullJoin("k")(sortedA, sortedB, sortedA)))
+    def nested(df: DataFrame, v: String) = sortedBy(
+      df.selectExpr("if(k IS NULL, null, array(k, null)) AS k", "struct(k) AS l", v),
+      "k",
+      "l")
+    assert(merges(checkFullJoin("k", "l")(nested(a, "a"), nested(b, "b"))))
   }
 
-  test("no order, where that is asked for; and the plan keeps to what it was planned with") {
-    withSortedTables("k") { tables =>
-      withSQLConf(Order -> "none") {
-        val joined = checkFullJoin("k")(tables: _*)
-        assert(!merges(joined))
-        assert(operator(joined).metrics("peakMemory").value > 0)
-      }
-      val planned = fullJoin("k")(tables: _*).sortWithinPartitions("k")
-      assert(sorts(planned) === 0)
-      withSQLConf(Order -> "none")(assertOrdered(planned, Seq("k")))
-    }
-  }
-
-  test("natural order of floats, with collisions of their bytes, and of nested keys") {
-    withSQLConf(Order -> "natural") {
-      val a = table("k, a", "(-0.0d, 1), (0.0d, 2), (double('NaN'), 3), (-1d, 4), (null, 5)")
-      val b = table("k, b", "(0.0d, 1), (-0.0d, 2), (double('NaN'), 3), (double('-infinity'), 4)")
-      assert(merges(checkFullJoin("k")(a, b, a)))
-      def nested(df: DataFrame, v: String) =
-        df.selectExpr("if(k IS NULL, null, array(k, null)) AS k", "struct(k) AS l", v)
-      assert(merges(checkFullJoin("k", "l")(nested(a, "a"), nested(b, "b"))))
-    }
-  }
-
-  test("natural order of keys that differ late, or not in what is compared first") {
+  test("keys that differ late, or not in what is compared first") {
     val long = "'eight by' || "
     val keys = Seq(
       "k" -> Seq(
@@ -180,17 +150,18 @@ class OrderedInputsSuite extends MultiJoinTest {
       "k" -> Seq("1, 'b', 'a'", "1, 'b', cast(null AS string)", "0, 'b', 'z'", "1, 'b', 'b'")
         .map(v => s"named_struct('a', $v)"),
       "k" -> Seq("-9223372036854775808L", "-1L", "0L", "9223372036854775807L"))
-    withSQLConf(Order -> "natural", "spark.sql.shuffle.partitions" -> "1") {
+    withSQLConf("spark.sql.shuffle.partitions" -> "1") {
       for ((columns, values) <- some(5, keys)) withClue(s"$values: ") {
         // Some of the keys, one of them twice or three times, and one that is null.
         def input(i: Int) = {
           val nulls = columns.replaceAll("\\w+", "null")
           val some = values.zipWithIndex.collect { case (v, j) if j % 4 != i => v }
-          table(
-            s"$columns, v$i",
-            ((some ++ Seq.fill(i)(some.head) :+ nulls).zipWithIndex
-              .map { case (v, j) => s"($v, $j)" })
-              .mkString(", "))
+          val rows = some ++ Seq.fill(i)(some.head) :+ nulls
+          sortedBy(
+            table(
+              s"$columns, v$i",
+              rows.zipWithIndex.map { case (v, j) => s"($v, $j)" }.mkString(", ")),
+            columns.split(", "): _*)
         }
         val joined = checkFullJoin(columns.split(", "): _*)((0 until 4).map(input): _*)
         assert(merges(joined))
@@ -224,28 +195,14 @@ class OrderedInputsSuite extends MultiJoinTest {
           def joined = fullJoin("k")(spark.table("unsorted"), spark.table("s0"))
           assert(merges(joined))
           val error = intercept[org.apache.spark.SparkException](joined.collect())
-          assert(error.getMessage.contains(s"$Order=none"))
-          withSQLConf(Order -> "none") {
-            assertSameRows(
-              joined.collect().toSeq,
-              rowsWhenOff(fullJoin("k")(spark.table("plain"), spark.table("s0"))),
-              "Spark's join of the same files without that metadata")
-          }
+          assert(error.getMessage.contains(s"${ScanOrder._1} to false"))
         }
+        assertSameRows(
+          fullJoin("k")(spark.table("plain"), spark.table("s0")).collect().toSeq,
+          rowsWhenOff(fullJoin("k")(spark.table("plain"), spark.table("s0"))),
+          "Spark's join of the same files without that metadata")
       }
     }
   }
 
-  test("padded keys are merged, but the result is not in their order") {
-    withTable("c3", "c5") {
-      sql("CREATE TABLE c3 (k CHAR(3)) USING parquet")
-      sql("CREATE TABLE c5 (k CHAR(5)) USING parquet")
-      sql("INSERT INTO c3 VALUES ('b'), ('a'), ('abc'), (null)")
-      sql("INSERT INTO c5 VALUES ('b'), ('a'), ('abcde'), (null)")
-      withSQLConf(Order -> "natural") {
-        val joined = checkFullJoin("k")(spark.table("c3"), spark.table("c5"))
-        assert(sorts(joined) === 2 && !merges(joined))
-      }
-    }
-  }
 }

@@ -14,6 +14,11 @@ import org.apache.spark.sql.functions._
  */
 class SpillingSuite extends MultiJoinTest {
 
+  override protected def afterEach(): Unit = {
+    spark.catalog.clearCache()
+    super.afterEach()
+  }
+
   // Sorters spill after so many rows, whatever the memory.
   override protected def sparkConf: SparkConf =
     super.sparkConf.set("spark.shuffle.spill.numElementsForceSpillThreshold", "40")
@@ -22,7 +27,6 @@ class SpillingSuite extends MultiJoinTest {
   private val MaxRows = SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY.key
   private val GroupRows = SkewConf.MULTI_JOIN_GROUP_ROWS_IN_MEMORY.key
   private val HashBits = SkewConf.MULTI_JOIN_HASH_BITS.key
-  private val Order = SkewConf.MULTI_JOIN_ORDER.key
 
   // Each with many bits of a hash, few or none; `make test-all` has each of them with each.
   private val ways: Seq[Map[String, String]] = for {
@@ -32,7 +36,6 @@ class SpillingSuite extends MultiJoinTest {
       Map(Grouping -> "sort"),
       Map(MaxRows -> "0"),
       Map(MaxRows -> "17"),
-      Map(Order -> "natural", GroupRows -> "2"),
       Map(Grouping -> "sort", GroupRows -> "1")).zipWithIndex
     if testAll || (i + j) % 3 == 0
   } yield way + (HashBits -> bits)
@@ -69,6 +72,21 @@ class SpillingSuite extends MultiJoinTest {
       fullJoin("k")(input(0, 200, 1), input(0, 1, 1), input(0, 2, 1)),
       fullJoin("k")(input(0, 2, 1), input(0, 90, 1), input(0, 60, 1)),
       fullJoin("k")(input(0, 20, 1), input(0, 20, 1), input(0, 20, 1)))
+  }
+
+  test("sorted inputs, of whose keys few rows are kept in memory") {
+    withSQLConf(GroupRows -> "2") {
+      for (sizes <- Seq(
+          Seq((0, 60, 1000), (20, 50, 1000), (40, 90, 1000)),
+          Seq((0, 60, 9), (3, 30, 5), (5, 50, 11)),
+          Seq((0, 200, 1), (0, 1, 1), (0, 2, 1)),
+          Seq((0, 20, 1), (0, 20, 1), (0, 20, 1)))) {
+        val inputs = sizes.map { case (i, rows, keys) => sortedBy(input(i, rows, keys), "k") }
+        val joined = fullJoin("k")(inputs: _*)
+        assertSameRows(joined.collect().toSeq, rowsWhenOff(joined), s"Spark's joins, $sizes")
+        assert(operator(joined).comesOrdered)
+      }
+    }
   }
 
   test("roles skip groups, whatever is left of them") {

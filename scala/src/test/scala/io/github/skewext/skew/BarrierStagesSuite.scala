@@ -90,12 +90,6 @@ class BarrierStagesSuite extends SkewTest {
     }
   }
 
-  test("a join below a barrier operator is not split by force") {
-    withSQLConf(Force -> "true", OurCosts) {
-      checkWhole(barrier(multiJoin.groupBy("k").agg(count("*").as("n"))))
-    }
-  }
-
   test("buckets of a join below a barrier operator are read whole") {
     withTable("hot", "few") {
       skewed(0, 2000, hot = 2).write.bucketBy(2, "k").saveAsTable("hot")

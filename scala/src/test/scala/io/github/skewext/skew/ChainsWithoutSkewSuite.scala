@@ -6,10 +6,9 @@ import scala.collection.JavaConverters._
 
 import io.github.skewext.PythonApi
 import io.github.skewext.skew.plan.{SkewReason, SplitPlace}
-import io.github.skewext.skew.split.{JoinSplitting, JoinedInputs}
+import io.github.skewext.skew.split.{JoinSplitting, JoinedInputs, SplitSkewedJoins}
 
 import org.apache.spark.sql.DataFrame
-import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.functions._
 
@@ -17,18 +16,18 @@ import org.apache.spark.sql.functions._
 class ChainsWithoutSkewSuite extends SkewTest {
 
   /** A rule that splits nothing and counts the joins that it describes. */
-  private class Describing extends Rule[SparkPlan] with JoinSplitting {
+  private class Describing extends SplitSkewedJoins {
     var described = 0
-
-    override protected def placeIn(plan: SparkPlan): SplitPlace = SplitPlace.First
 
     override protected def describe(join: SparkPlan): Either[SkewReason, JoinedInputs] = {
       described += 1
       super.describe(join)
     }
 
-    override def apply(plan: SparkPlan): SparkPlan =
-      splitJoins(plan)((_, _, _) => Left(SkewReason.LittleGain))
+    override protected def replaced(
+        whole: SparkPlan,
+        join: SparkPlan,
+        splits: Seq[SparkPlan]): Either[SkewReason, SparkPlan] = Left(SkewReason.LittleGain)
   }
 
   private def described(df: DataFrame): Int = {

@@ -160,15 +160,6 @@ class FilesBelowWritesSuite extends SkewTest {
     }
   }
 
-  test("a join that is split by force does not write the files") {
-    withSQLConf(GainOfThree, Force -> "true", OurCosts) {
-      val grouped = fullJoin("k")(skewed(0, 800, hot = 2, maps = 1), skewed(1, 60))
-        .groupBy("k")
-        .agg(max("s0").as("m"), (count("*") % 3).as("g"))
-      assert(write(grouped, by = Seq("g")).splits.size === 1)
-    }
-  }
-
   test("a source that drops its rows has no files to be few") {
     withSQLConf(GainOfThree) {
       val plans =

@@ -151,7 +151,7 @@ class RandomSplitsSuite extends AnyFunSuite {
           .reads(
             (0 until partitions).map(p => CoalescedPartitionSpec(p, p + 1)),
             c.planned.map(_.bytes),
-            Seq(SplitPlace.First, SplitPlace.Last, SplitPlace.Own)((seed % 3).toInt))
+            Seq(SplitPlace.First, SplitPlace.Last)((seed % 2).toInt))
         val tasks = SkewSplits(splits).tasks(reads)
         val parts = tasks.indices.flatMap { t =>
           val rows = c.inputs.indices.map { i =>

@@ -16,9 +16,6 @@ trait SkewTest extends MultiJoinTest {
   protected val Threshold = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
   protected val Factor = "spark.sql.adaptive.skewJoin.skewedPartitionFactor"
   protected val Advisory = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
-  protected val Force = "spark.sql.adaptive.forceOptimizeSkewedJoin"
-  protected val OurCosts: (String, String) =
-    "spark.sql.adaptive.customCostEvaluatorClass" -> classOf[SkewJoinCostEvaluator].getName
 
   override protected val shufflePartitions = 5
 

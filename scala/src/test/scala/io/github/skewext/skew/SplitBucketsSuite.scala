@@ -251,12 +251,6 @@ class SplitBucketsSuite extends SkewTest {
     assert(collectWithSubqueries(sorted.queryExecution.executedPlan) { case s: SortExec =>
       s
     }.size === 1)
-    // If it is forced, what needs the keys is shuffled.
-    withSQLConf(Force -> "true", OurCosts) {
-      val forced = grouped("k")
-      checkSplit(forced)
-      assert(exchanges(forced).size === 1)
-    }
   }
 
   test("not split: reasons") {
@@ -270,7 +264,6 @@ class SplitBucketsSuite extends SkewTest {
     whole(SkewReason.NotSkewed, Threshold -> "1m")
     whole(SkewReason.LittleGain, SkewConf.SKEW_MIN_GAIN.key -> "50")
     whole(SkewReason.TooMuchReread, SkewConf.SKEW_MAX_REREAD_FACTOR.key -> "1")
-    whole(SkewReason.Ordered, SkewConf.MULTI_JOIN_ORDER.key -> "natural")
     // Without adaptive execution nothing is split.
     withSQLConf("spark.sql.adaptive.enabled" -> "false")(checkWhole(again(df)))
     val even = fullJoin("k")(t("b"), t("c"))

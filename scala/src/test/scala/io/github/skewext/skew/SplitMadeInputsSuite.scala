@@ -7,7 +7,6 @@ import org.scalacheck.rng.Seed
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
-import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, ShuffledJoin}
 import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
 import org.apache.spark.sql.expressions.Window
 import org.apache.spark.sql.functions._
@@ -117,57 +116,6 @@ class SplitMadeInputsSuite extends SkewTest {
       val split = checkSplit(join(hot, nested, how, "l" -> "r"))
       assert(inputsOf(split) === (if (how == "full") Seq(1, 2) else Seq(1, 1, 1)))
       assert(split.splits.markingTasks > 1)
-    }
-  }
-
-  test("force: one more shuffle above joins that are inputs of one") {
-    val condition = col("l") === col("c") && col("v0") > col("v2")
-    val whole = join(left(2), join(right(0), third(0), "left", "r" -> "c"), "right", "l" -> "r")
-    val through = join(
-      left(2).join(third(0).hint("shuffle_hash"), condition, "left"),
-      right(0),
-      "inner",
-      "l" -> "r")
-    for ((joined, key) <- Seq(whole -> "r", through -> "l")) {
-      val grouped = joined.groupBy(key).agg(count("*"), sum("v1"))
-      checkWhole(grouped)
-      assert(reasons(grouped).contains(SkewReason.KeysTogether))
-      withSQLConf(Force -> "true", OurCosts) {
-        val df = again(grouped)
-        if (joined eq whole) {
-          checkSplit(df)
-          assert(exchanges(df).size === 4)
-        } else {
-          // Spark splits it itself when that is forced, and its result stands.
-          checkWhole(df)
-          assert(collect(df.queryExecution.executedPlan) {
-            case j: ShuffledJoin if j.isSkewJoin => j
-          }.nonEmpty)
-        }
-      }
-    }
-  }
-
-  test("force: not where Spark reads an input's shuffle by map tasks") {
-    val isSmall = udf((v: Long) => v < 20)
-    val made = left(2)
-      .join(third(0).where(isSmall(col("v2"))), col("l") === col("c"))
-      .join(right(0).hint("merge"), col("l") === col("r"), "left")
-      .groupBy("l")
-      .agg(max("s0"), max("v1"))
-    withSQLConf(
-      Force -> "true",
-      "spark.sql.adaptive.autoBroadcastJoinThreshold" -> "2000",
-      OurCosts) {
-      val df = again(made)
-      checkWhole(df)
-      assert(collect(df.queryExecution.executedPlan) { case j: BroadcastHashJoinExec =>
-        j
-      }.size === 1)
-      assert(reasons(df).contains(SkewReason.KeysTogether))
-      withSQLConf("spark.sql.adaptive.localShuffleReader.enabled" -> "false") {
-        checkSplit(again(made))
-      }
     }
   }
 

@@ -127,22 +127,6 @@ class SplitMultiJoinQueriesSuite extends SkewTest {
         skewed(1, 60).repartition(7, col("k"))))
   }
 
-  test("force: one more shuffle above") {
-    val joined = fullJoin("k")(hotFirst(3): _*)
-    val grouped = joined.groupBy("k").agg(count("*"), sum("v0"))
-    withSQLConf(Force -> "true") {
-      // Spark's own cost evaluator does not adopt the plan.
-      checkWhole(again(grouped))
-      withSQLConf(OurCosts) {
-        val df = again(grouped)
-        assert(reasons(df) === Nil, "before its shuffles")
-        checkSplit(df)
-        assert(exchanges(df).size === 4)
-        checkSplit(again(joined))
-      }
-    }
-  }
-
   test("a limit: whole partitions come first, and no tasks mark keys") {
     val joined = fullJoin("k")(hotFirst(3): _*)
     val all = joined.collect().toSet

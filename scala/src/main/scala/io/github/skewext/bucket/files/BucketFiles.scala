@@ -19,14 +19,16 @@ private[skewext] class BucketFiles(
     scan: FileSourceScanExec,
     files: IndexedSeq[Seq[BucketFiles.File]]) {
 
-  private val share = SortedFiles.share(scan.requiredSchema, scan.relation.dataSchema)
+  private val share = math.min(
+    1.0,
+    scan.requiredSchema.defaultSize.toDouble / math.max(1, scan.relation.dataSchema.defaultSize))
 
   private val asked = mutable.Map.empty[Int, Seq[FileRange]]
 
   val bytes: IndexedSeq[Long] = files.map(_.map(file => read(file.length)).sum)
 
-  /** The number and memory of the files that a task opens to merge the files of its partition. */
-  def sorted: SortedFiles = SortedFiles.estimate(files.map(_.map(_.length)), share)
+  /** The number of files of the partition that has most of them. */
+  def mostFiles: Int = files.map(_.size).foldLeft(0)(math.max)
 
   /**
    * The files of a partition in the order in which they are read. Large files are divided by their
@@ -130,13 +132,10 @@ private[skewext] object BucketFiles {
     scan.getTagValue(listing).get
   }
 
-  /**
-   * Whether a task surely reads more than `files` files: there are more than that per bucket on
-   * average.
-   */
-  def areSurelyMore(scan: FileSourceScanExec, files: Int): Boolean =
+  /** Whether a task surely reads several files: there are more files than buckets. */
+  def areSurelySeveral(scan: FileSourceScanExec): Boolean =
     scan.optionalBucketSet.isEmpty &&
-      listingOf(scan).size > files.toLong * scan.relation.bucketSpec.get.numBuckets
+      listingOf(scan).size > scan.relation.bucketSpec.get.numBuckets
 
   /** None if a file name contains no bucket. The scan itself fails then. */
   def of(scan: FileSourceScanExec): Option[BucketFiles] =

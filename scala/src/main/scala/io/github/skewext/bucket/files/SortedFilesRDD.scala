@@ -2,26 +2,27 @@ package io.github.skewext.bucket.files
 
 import scala.annotation.tailrec
 
-import io.github.skewext.rows.{KeyOrder, RowCursor, UnsafeInputs}
+import io.github.skewext.rows.{KeyOrder, UnsafeInputs}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.execution.UnsafeExternalRowSorter
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.datasources.{FilePartition, FileScanRDD, PartitionedFile}
 import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.execution.{RowIterator, UnsafeExternalRowSorter}
 import org.apache.spark.sql.skewext.TaskInternals
 import org.apache.spark.sql.types.{DataType, StructField, StructType}
 import org.apache.spark.util.collection.unsafe.sort.PrefixComparators
 import org.apache.spark.{BarrierTaskContext, OneToOneDependency, Partition, TaskContext}
 
 /**
- * The merged rows of each partition's files. It computes the parent for one file after the other.
- * The partitions of a `FileScanRDD`, and of RDDs over it, are lists of files, so that a partition
- * with one file is computed like one with several.
+ * The rows of each partition's file, in order. The partitions of a `FileScanRDD`, and of RDDs over
+ * it, are lists of files.
  *
  * Files may not be in order although Spark wrote them: if a sort column is constant, Spark does not
  * see that a query sorts the next one in descending order or with nulls last. The first attempt of
  * a task fails then, and later ones sort the partition's rows. Spark discards the rows of the first.
+ * Rows of several files are sorted, too: files may be added after the query was planned.
  *
  * @param description the order of the files, for the error if a file is not sorted
  */
@@ -30,30 +31,55 @@ private[skewext] class SortedFilesRDD(
     types: Array[DataType],
     order: KeyOrder,
     description: String,
-    numRows: SQLMetric,
-    numFiles: SQLMetric)
+    numRows: SQLMetric)
     extends RDD[InternalRow](parent) {
 
   override protected def getPartitions: Array[Partition] = firstParent[InternalRow].partitions
 
   override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
-    val FilePartition(index, files) = split
-    numFiles += files.length
-    val ownOrder = order.own
+    val FilePartition(_, files) = split
+    val rows = firstParent[InternalRow].iterator(split, context)
     // A failed barrier stage begins with first attempts again. Other stages that begin again compute
     // lost partitions, and must return the same rows in the same order.
     val isFailedBarrier =
       context.isInstanceOf[BarrierTaskContext] && context.stageAttemptNumber() > 0
-    if (context.attemptNumber() == 0 && !isFailedBarrier) {
-      val opened = files.map { file =>
-        val rows = firstParent[InternalRow].iterator(FilePartition(index, Array(file)), context)
-        new RowFileCursor(rows, ownOrder, types, notSorted(file)): RowCursor
-      }
-      new MergedCursor(opened, ownOrder, numRows).rows
-    } else {
-      sorted(firstParent[InternalRow].iterator(split, context), ownOrder, context)
-    }
+    val isFirst = context.attemptNumber() == 0 && !isFailedBarrier
+    if (isFirst && files.length <= 1) checked(rows, order.own, notSorted(files.head))
+    else sorted(rows, order.own, context)
   }
+
+  /** The rows, compared with the row before each. */
+  private def checked(
+      rows: Iterator[InternalRow],
+      order: KeyOrder,
+      notSorted: => Exception): Iterator[InternalRow] = new RowIterator {
+    private[this] val asUnsafe = new UnsafeInputs(Seq(types.toSeq))
+    private[this] var row: UnsafeRow = _
+    private[this] var prefix = Long.MinValue
+
+    /** The row before the current one, if its prefix does not determine the key. */
+    private[this] val before = UnsafeRow.createFromByteArray(0, types.length)
+
+    override def getRow: InternalRow = row
+
+    override def advanceNext(): Boolean = {
+      val prefixBefore = prefix
+      val compares = row != null && !order.saysAll(prefix)
+      // The next row may use the same memory.
+      if (compares) before.copyFrom(row)
+      val hasNext = rows.hasNext
+      if (hasNext) {
+        row = asUnsafe(0, rows.next())
+        prefix = order.prefix(0, row)
+        if (prefix < prefixBefore ||
+          (compares && prefix == prefixBefore && order.compare(0, before, 0, row) > 0)) {
+          throw notSorted
+        }
+        numRows += 1
+      }
+      hasNext
+    }
+  }.toScala
 
   /** The rows in the same order, by Spark's external sorter. */
   private def sorted(
@@ -82,11 +108,11 @@ private[skewext] class SortedFilesRDD(
     }
   }
 
-  private def notSorted(file: PartitionedFile): () => Exception = () =>
+  private def notSorted(file: PartitionedFile): Exception =
     new IllegalStateException(
       s"The rows of ${file.urlEncodedPath} are not in order, although $description. The next " +
         "attempt of the task sorts them. If there is none, as in local mode, read the table with " +
-        "spark.skewext.bucket.merge.enabled=false, or write it anew.")
+        "spark.skewext.bucket.order.enabled=false, or write it anew.")
 }
 
 private[skewext] object SortedFilesRDD {

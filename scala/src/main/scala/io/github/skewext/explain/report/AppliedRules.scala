@@ -1,6 +1,6 @@
 package io.github.skewext.explain.report
 
-import io.github.skewext.bucket.MergeSortedFiles
+import io.github.skewext.bucket.UseSortedFiles
 import io.github.skewext.join.MultiFullJoinStrategy
 import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.merge.SpreadSourceNullKeys
@@ -38,8 +38,8 @@ private[skewext] object AppliedRules {
       count(SketchJoinKeys, "inputs whose keys were counted")(_.name == "KeySketch"),
       count(BulkExchanges, "exchanges that wrote columns")(
         exchange(ColumnShuffleExchangeExec.Mark)),
-      count(MergeSortedFiles, "inputs merged from sorted files")(
-        _.name == "MergeSortedFiles")).flatten
+      count(UseSortedFiles, "inputs in the order of their files")(
+        _.name == "SortedFiles")).flatten
   }
 
   private def ofJoin(node: SparkPlanGraphNode): Seq[AppliedRule] = {

@@ -1,5 +1,6 @@
 package io.github.skewext.explain.report
 
+import io.github.skewext.skew.plan.RowWeights
 import io.github.skewext.skew.run.MarkKeys
 
 import org.apache.spark.sql.skewext.{QueryStatus, UiFormats}
@@ -66,10 +67,8 @@ private[skewext] case class StageTasks(
 
   def total(figure: ExecutedTask => Long): Long = ran.map(figure).sum
 
-  def median(figure: ExecutedTask => Long): Double = {
-    val ordered = ran.map(figure).sorted
-    (ordered((ordered.size - 1) / 2) + ordered(ordered.size / 2)) / 2.0
-  }
+  def median(figure: ExecutedTask => Long): Double =
+    RowWeights.median(ran.map(figure(_).toDouble))
 
   /** The number of tasks that took much longer than the median, usually because of a hot key. */
   lazy val uneven: Int = {

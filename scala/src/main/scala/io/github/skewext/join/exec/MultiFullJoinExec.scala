@@ -1,8 +1,9 @@
 package io.github.skewext.join.exec
 
+import scala.util.Try
+
 import io.github.skewext.facts.{MadeOf, PartitionwiseOperator}
 import io.github.skewext.join.InputRole.Required
-import io.github.skewext.join.exec.MultiFullJoinExec.Natural
 import io.github.skewext.join.{InputRole, WholeReason}
 
 import org.apache.spark.rdd.RDD
@@ -31,13 +32,14 @@ case class MultiFullJoinExec(
     keyOutput: Seq[Attribute],
     roles: Seq[InputRole],
     indicator: Option[Attribute],
-    order: MultiFullJoinExec.Order,
     spreadBy: Seq[Expression] = Nil,
     storagePartitioned: Boolean = false)
     extends MultiJoinExec
     with PartitionwiseOperator {
 
   override def spreadNullKeys: Boolean = spreadBy.nonEmpty
+
+  override protected def mergesSorted: Boolean = true
 
   override def madeOf: Seq[MadeOf.Part] =
     children.zip(roles).map { case (child, role) => MadeOf.Part(child, linear = role == Required) }
@@ -60,9 +62,6 @@ case class MultiFullJoinExec(
         ClusteredDistribution(key ++ spreadBy.lift(i), requireAllClusterKeys = true)
       }
     }
-
-  override def requiredChildOrdering: Seq[Seq[SortOrder]] =
-    if (order == Natural) naturalOrder else children.map(_ => Nil)
 
   override def outputOrdering: Seq[SortOrder] =
     if (comesOrdered && showsComparedKeys) keyOutput.map(SortOrder(_, Ascending)) else Nil
@@ -129,18 +128,25 @@ object MultiFullJoinExec {
 
   /** The name in plans. */
   val Name = "MultiFullJoin"
+}
 
-  /** Whether the result is ordered by key. */
-  sealed abstract class Order(val name: String) extends Serializable
+/**
+ * The partitioning of a shuffle whose partitions Spark has coalesced. Spark 3.5.0 lacks the class.
+ * No operator may mention it: Python reads all methods of an operator, and would fail there.
+ */
+private[exec] object CoalescedPartitions {
 
-  /** In the natural order of the keys if the inputs are sorted by them. */
-  case object AutoOrder extends Order("auto")
+  val exist: Boolean = Try(
+    Class.forName(
+      "org.apache.spark.sql.catalyst.plans.physical.CoalescedHashPartitioning")).isSuccess
 
-  /** In the natural order of the keys; inputs that are not sorted get a sort. */
-  case object Natural extends Order("natural")
-
-  /** In no order, even if the inputs are sorted. */
-  case object NoOrder extends Order("none")
-
-  val orders: Seq[Order] = Seq(AutoOrder, Natural, NoOrder)
+  /** The partitioning by other expressions; None if it is of another kind. */
+  def translated(
+      partitioning: Partitioning,
+      translate: Seq[Expression] => Option[Seq[Expression]]): Option[Partitioning] =
+    partitioning match {
+      case c: CoalescedHashPartitioning =>
+        translate(c.from.expressions).map(e => c.copy(from = c.from.copy(expressions = e)))
+      case _ => None
+    }
 }

@@ -31,11 +31,8 @@ abstract class MultiJoinExec
   def roles: Seq[InputRole]
   def indicator: Option[Attribute]
 
-  /**
-   * Whether the result is ordered by key. It is part of the plan, because operators above may rely
-   * on it.
-   */
-  def order: MultiFullJoinExec.Order
+  /** Whether inputs that are all sorted by their keys are merged, in the order of the key. */
+  protected def mergesSorted: Boolean
 
   /** Whether rows with a null key may be in any partition, see [[SpreadNullKeys]]. */
   def spreadNullKeys: Boolean
@@ -76,12 +73,10 @@ abstract class MultiJoinExec
 
   private def inputRowsMetric(i: Int): String = s"numRowsOfInput$i"
 
-  protected def naturalOrder: Seq[Seq[SortOrder]] = keys.map(_.map(SortOrder(_, Ascending)))
-
   /** Whether all inputs are sorted by their keys, so that they are merged. */
   private[skewext] def comesOrdered: Boolean =
-    order != NoOrder && children.zip(naturalOrder).forall { case (child, required) =>
-      SortOrder.orderingSatisfies(child.outputOrdering, required)
+    mergesSorted && children.zip(keys).forall { case (child, key) =>
+      SortOrder.orderingSatisfies(child.outputOrdering, key.map(SortOrder(_, Ascending)))
     }
 
   protected def task(makesRows: Boolean): MultiJoinTask = MultiJoinTask(

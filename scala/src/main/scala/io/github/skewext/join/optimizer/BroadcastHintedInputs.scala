@@ -2,14 +2,13 @@ package io.github.skewext.join.optimizer
 
 import io.github.skewext.join.InputRole.Required
 import io.github.skewext.join.MultiFullJoin
-import io.github.skewext.join.exec.MultiFullJoinExec
-import io.github.skewext.platform.SkewConf
 import io.github.skewext.technique.hint.TechniqueHint
 
 import org.apache.spark.sql.catalyst.expressions.AttributeMap
 import org.apache.spark.sql.catalyst.plans.logical.{BROADCAST, HintInfo, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 /**
  * Broadcasts the inputs that have a broadcast hint, whatever their sizes: Spark's own joins do so, of
@@ -98,10 +97,20 @@ object BroadcastHintedInputs extends Rule[LogicalPlan] {
       Some("the indicator needs all inputs in one operator")
     } else if (!join.hasExactKeys) {
       Some("keys that are equal may differ, as -0.0 and 0.0")
-    } else if (join.mustBeSorted) {
-      Some(s"${SkewConf.MULTI_JOIN_ORDER.key} is ${MultiFullJoinExec.Natural.name}")
     } else {
       None
     }
   }
+}
+
+/**
+ * The largest of some inputs of a join, in rules that run before Spark has made scans of tables of
+ * DataSource V2. Such a table would plan a scan without filters to know its size, so the first input
+ * is chosen if one of them reads one.
+ */
+private[optimizer] object LargestInput {
+
+  def of(join: MultiFullJoin, inputs: Seq[Int]): Int =
+    if (inputs.exists(join.children(_).exists(_.isInstanceOf[DataSourceV2Relation]))) inputs.head
+    else inputs.maxBy(join.children(_).stats.sizeInBytes)
 }

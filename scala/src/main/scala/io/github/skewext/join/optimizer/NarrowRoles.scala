@@ -1,8 +1,8 @@
 package io.github.skewext.join.optimizer
 
 import io.github.skewext.join.InputRole.{Excluded, Optional, Required}
-import io.github.skewext.join.PresenceFolding.{neverTrue, whenAbsent}
-import io.github.skewext.join.{MultiFullJoin, PresenceFolding}
+import io.github.skewext.join.MultiFullJoin
+import io.github.skewext.join.PresenceFolding.{neverTrue, whenAbsent, whenPresent}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan, Project}
@@ -51,12 +51,11 @@ object NarrowRoles extends Rule[LogicalPlan] with PredicateHelper {
         // inputs say nothing about an input that may be absent.
         lazy val known = asked ++ Filter(condition, LocalRelation(join.output)).constraints
         val roles = join.roles.indices.map { i =>
-          lazy val present = new PresenceFolding.Present(join, i)
           val own = AttributeSet(join.valueColumns(i))
           def readsOwn(p: Expression): Boolean = p.references.exists(own.contains)
           if (join.roles(i) != Optional) join.roles(i)
           else if (known.exists(p => readsOwn(p) && neverTrue(whenAbsent(p, join, i)))) Required
-          else if (asked.exists(p => readsOwn(p) && neverTrue(present.folded(p)))) Excluded
+          else if (asked.exists(p => readsOwn(p) && neverTrue(whenPresent(p, join, i)))) Excluded
           else Optional
         }
         if (roles == join.roles) filter

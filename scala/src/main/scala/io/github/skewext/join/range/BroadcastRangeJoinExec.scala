@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.types.DataType
 
 /**
  * Spark's broadcast nested loop join, except that each row of the streamed side is tested only with
@@ -110,4 +111,32 @@ object BroadcastRangeJoinExec {
 
   /** Whether the operator joins so. */
   def canJoin(joinType: JoinType): Boolean = PairKind.of(joinType).isDefined
+}
+
+/**
+ * Broadcasts a side of a range join as a [[RangeRelation]].
+ *
+ * @param ends bound to the rows.
+ * @param types of the columns of the rows.
+ */
+private[skewext] case class RangeBroadcastMode(ends: RangeEnds, types: Seq[DataType])
+    extends BroadcastMode {
+
+  override def transform(rows: Array[InternalRow]): Array[InternalRow] =
+    transform(rows.iterator, Some(rows.length.toLong))
+
+  override def transform(
+      rows: Iterator[InternalRow],
+      sizeHint: Option[Long]): Array[InternalRow] = {
+    val builder = new RangeRelationBuilder(ends, types)
+    lazy val toUnsafe = UnsafeProjection.create(types.toArray)
+    rows.foreach {
+      case row: UnsafeRow => builder.insert(row)
+      case other => builder.insert(toUnsafe(other))
+    }
+    builder.result()
+  }
+
+  override lazy val canonicalized: BroadcastMode =
+    RangeBroadcastMode(ends.map(_.canonicalized), types)
 }

@@ -1,11 +1,14 @@
 package io.github.skewext.join.range
 
+import java.util.Locale
+
 import io.github.skewext.facts.JoinHints
-import io.github.skewext.platform.{OwnOperators, SkewConf}
+import io.github.skewext.platform.{OwnOperators, RunsIfDisabled, SkewConf}
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
-import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan, UnresolvedHint}
 import org.apache.spark.sql.catalyst.plans.physical.BroadcastPartitioning
+import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
 import org.apache.spark.sql.execution.joins.{BroadcastNestedLoopJoinExec, CartesianProductExec}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
@@ -83,4 +86,29 @@ object PlanRangeJoins extends SparkStrategy {
 
   private def planned(join: Join, left: SparkPlan, right: SparkPlan, side: BuildSide) =
     BroadcastRangeJoinExec(left, right, side, join.joinType, join.condition)
+}
+
+/**
+ * Drops hints of Databricks' range join: `RANGE_JOIN(t, 100)`, with the width of its bins. Spark would
+ * log a warning that it does not know the hint. Range joins of skewext have no bins.
+ */
+object DropRangeHints extends Rule[LogicalPlan] with RunsIfDisabled {
+
+  private val Name = "RANGE_JOIN"
+
+  override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperatorsUp {
+    case hint: UnresolvedHint if isOurs(hint) => hint.child
+  }
+
+  /** The hints in a query that is not analyzed. */
+  private[skewext] def in(query: LogicalPlan): Seq[String] =
+    query.collectWithSubqueries {
+      case hint: UnresolvedHint if isOurs(hint) => textOf(hint)
+    }.distinct
+
+  private def isOurs(hint: UnresolvedHint): Boolean =
+    hint.name.toUpperCase(Locale.ROOT) == Name
+
+  private def textOf(hint: UnresolvedHint): String =
+    hint.parameters.mkString(s"$Name(", ", ", ")").replace("'", "")
 }

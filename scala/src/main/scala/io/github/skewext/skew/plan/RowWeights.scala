@@ -74,8 +74,8 @@ private[skewext] object RowWeights {
     math.max(0.0, sampled - Deviations * deviation) * every
   }
 
-  private[skew] def median(values: IndexedSeq[Double]): Double = {
-    val sorted = values.sorted
+  private[skewext] def median(values: Seq[Double]): Double = {
+    val sorted = values.toIndexedSeq.sorted
     (sorted(sorted.size / 2) + sorted((sorted.size - 1) / 2)) / 2
   }
 }

@@ -2,7 +2,6 @@ package io.github.skewext.skew.plan
 
 import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.Optional
-
 /**
  * Decides which partitions of a join are split, and how. It computes tasks from sizes, without
  * Spark.
@@ -46,8 +45,6 @@ object SkewPlanner {
    * is 0.02 if the rows are discarded. Writing them costs several times as much.
    */
   val OutputCost = 0.05
-
-  private val Growth = 1.25
 
   /**
    * Returns the splits of a join's partitions, or the reason why there are none.
@@ -96,7 +93,7 @@ object SkewPlanner {
       mostTasks: Int): Decision = {
     val before = inputs.map(_.bytes(partition)).sum + hot.map(_.cost).getOrElse(0.0)
     def slice(i: Int, target: Double) =
-      sliced(partition, inputs, i, target, hot, settings, mostTasks)
+      new SliceSearch(partition, inputs, i, target, hot, settings, mostTasks).found
     val bySize = skewed.map { i =>
       if (inputs(i).role.isShown) slice(i, targets(i).toDouble)
       else keysOnly(partition, inputs, i, targets(i).toDouble, hot, settings)
@@ -163,111 +160,9 @@ object SkewPlanner {
         .getOrElse(plain))
   }
 
-  /** @param target the size of a slice; infinite if the input is not skewed by its size. */
-  private def sliced(
-      partition: Int,
-      inputs: Seq[SkewInput],
-      input: Int,
-      target: Double,
-      hot: Option[HotOutput],
-      settings: SkewSettings,
-      mostTasks: Int): Either[SkewReason, PartitionSplit] = {
-    val skewed = inputs(input)
-    val own = skewed.slicedBytes(partition)
-    val others = inputs.map(_.bytes(partition)).sum - own
-    val residual = needsResidual(inputs.map(_.role), input) && others > 0
-    // Output with rows of the input is divided. All other output is in a single task.
-    val divided = hot.map(_.byInput(input)).getOrElse(0.0)
-    val whole = hot.map(_.cost).getOrElse(0.0) - divided
-    val allowed = settings.maxRereadFactor * (own + others + divided + whole)
-    val bySize = !target.isInfinite
-    lazy val blocks = skewed.blocks(partition)
-    lazy val cuttable = skewed.isCuttable(partition)
-    lazy val toMark = Marking.slices(skewed, partition, target, settings)
-    lazy val nullKeysDivided =
-      residual && inputs.indices.forall(i => i == input || inputs(i).rowsStable())
-
-    def split(slices: Seq[Slice]): PartitionSplit = {
-      val works = slices.map { s =>
-        others + s.bytes + skewed.dropCost * (s.bytesRead - s.bytes) + divided * s.bytes / own
-      }
-      // Dropped bytes count in full here, because they are fetched over the network.
-      val read = slices.map(s => others + s.bytesRead).sum
-      val pieces = PartitionSplit(
-        partition,
-        input,
-        slices,
-        residual,
-        longestTask = works.max + whole,
-        work = read + divided + whole,
-        byOutput = !bySize,
-        dividesNullKeys = nullKeysDivided)
-      if (!residual) {
-        pieces
-      } else {
-        val streamed = others + skewed.streamCost * own
-        Marking
-          .of(skewed, partition, toMark, own, others, works.max)
-          .map { m =>
-            pieces.copy(
-              marking = m.slices,
-              longestTask = math.max(m.longestTask, works.max) + whole,
-              work = pieces.work + m.work)
-          }
-          .filter(_.work <= allowed)
-          .getOrElse(pieces.copy(
-            longestTask = math.max(works.max, streamed) + whole,
-            work = pieces.work + own + others))
-      }
-    }
-
-    if (!mayBeSliced(inputs, input)) {
-      return Left(SkewReason.MergeTarget)
-    }
-    if (!skewed.sliceable || 2 * own < skewed.bytes(partition)) {
-      return Left(SkewReason.InputNotSliceable)
-    }
-    // Pieces and residual must agree on the matched keys.
-    if (residual && !inputs.forall(_.stable())) return Left(SkewReason.NotStable)
-    val mostSlices =
-      math.min(settings.maxSlices, math.max(2, if (residual) mostTasks - 1 else mostTasks))
-    val wanted = hot.map(h => own / math.min(h.slices, h.maxSlices(input)))
-    val smallest = math.max(
-      math.max(1.0, math.min(target, wanted.getOrElse(target))),
-      own.toDouble / settings.maxSlices)
-    // Grow the slices until their number is within the limits.
-    def grow(size: Double): Either[SkewReason, PartitionSplit] = {
-      val slices =
-        if (bySize || !cuttable) {
-          Slice.cut(blocks, size, cuttable)
-        } else {
-          Slice.evenly(blocks, size)
-        }
-      if (slices.size >= 2) {
-        val candidate = split(slices)
-        if (slices.size <= mostSlices && candidate.work <= allowed) Right(candidate)
-        else grow(size * Growth)
-      } else if (size > smallest) {
-        Left(SkewReason.TooMuchReread)
-      } else if (size >= own) {
-        Left(SkewReason.LittleGain)
-      } else {
-        Left(SkewReason.OneBlock)
-      }
-    }
-    grow(smallest)
-  }
-
   /** Whether the input may be sliced: every slice is joined with all rows of the other inputs. */
-  private def mayBeSliced(inputs: Seq[SkewInput], input: Int): Boolean =
+  private[plan] def mayBeSliced(inputs: Seq[SkewInput], input: Int): Boolean =
     inputs.indices.forall(j => j == input || inputs(j).replicable)
-
-  /**
-   * Whether the output can contain keys that the input lacks. It cannot if the input is required,
-   * or if no other input contributes rows.
-   */
-  private def needsResidual(roles: Seq[InputRole], input: Int): Boolean =
-    roles(input) == Optional && roles.indices.exists(j => j != input && roles(j).isShown)
 
   /** The same split, with sizes in bytes of these inputs. */
   private def inBytesOf(split: PartitionSplit, inputs: Seq[SkewInput]): PartitionSplit = {

@@ -20,9 +20,8 @@ object SkewReason extends Reasons[SkewReason] {
 
   val KeysTogether = skewed(
     "an operator above requires all rows of a key in one partition",
-    "A group-by, window or join on the same key uses the partitions of this join. " +
-      "spark.sql.adaptive.forceOptimizeSkewedJoin=true splits it at the cost of a shuffle, with " +
-      "the cost evaluator of docs/skew.md.")
+    "A group-by, window or join on the same key uses the partitions of this join. With a " +
+      "repartition between them, the join can be split, at the cost of two shuffles.")
 
   val UserRepartition = skewed(
     "a repartition above the join requires its partitioning",
@@ -127,11 +126,6 @@ object SkewReason extends Reasons[SkewReason] {
     "Spark evaluates the condition only for rows with a match. In ANSI mode, use try_divide, " +
       "try_cast and the like, which cannot fail. The extension assumes that unknown functions " +
       "may fail.")
-
-  val Ordered = reason(
-    "the join returns its rows in the order of the keys",
-    "spark.skewext.multiJoin.order=natural requires this order. With auto, sorted inputs are " +
-      "merged too, but the rows of a split partition have no order.")
 
   val InputNotPartitioned = reason(
     "an input is neither a finished shuffle nor a bucketed table",

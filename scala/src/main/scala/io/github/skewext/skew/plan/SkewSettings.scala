@@ -54,11 +54,6 @@ object SkewSettings {
     minGain = conf.getConf(SkewConf.SKEW_MIN_GAIN),
     marking = conf.getConf(SkewConf.SKEW_MARKING))
 
-  private[skewext] def median(sizes: Seq[Long]): Long = {
-    val sorted = sizes.sorted
-    val n = sorted.size
-    if (n == 0) 1L
-    else if (n % 2 == 0) math.max((sorted(n / 2) + sorted(n / 2 - 1)) / 2, 1L)
-    else math.max(sorted(n / 2), 1L)
-  }
+  private[skewext] def median(sizes: Seq[Long]): Long =
+    if (sizes.isEmpty) 1L else math.max(RowWeights.median(sizes.map(_.toDouble)).toLong, 1L)
 }

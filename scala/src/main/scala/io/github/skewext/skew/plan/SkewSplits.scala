@@ -70,11 +70,10 @@ case class SkewSplits(partitions: Seq[PartitionSplit], limit: Option[SkewReason.
       case Left((start, end)) => end - start == 1 && byPartition.contains(start)
       case _ => true
     }
-    lazy val (split, whole) = inOrder.partition(isSplit)
+    val (split, whole) = inOrder.partition(isSplit)
     val tasks = place match {
       case SplitPlace.First => split ++ whole
       case SplitPlace.Last => whole ++ split
-      case SplitPlace.Own => inOrder
     }
     bytes.indices.map { i =>
       tasks.map {
@@ -92,46 +91,23 @@ case class SkewSplits(partitions: Seq[PartitionSplit], limit: Option[SkewReason.
    * if these are not the reads of the split, because the answer would be wrong.
    */
   def tasks(reads: Seq[Seq[ShufflePartitionSpec]]): IndexedSeq[SplitTask] = {
-    def unexpected(t: Int) = throw new IllegalStateException(
-      s"Task $t of a split join reads ${reads.map(_(t)).mkString(", ")}, which is no part of $this")
     require(
       reads.map(_.size).distinct.size == 1,
       s"The inputs of a split join are read in ${reads.map(_.size).mkString(", ")} partitions.")
     var left = partitions.map(s => s.partition -> s.tasks).toMap
     val tasks = reads.head.indices.map { t =>
-      val sliced = reads.indices.collectFirst {
-        case i if reads(i)(t).isInstanceOf[PartialReducerPartitionSpec] =>
-          (i, reads(i)(t).asInstanceOf[PartialReducerPartitionSpec])
-      }
-      val whole = reads.indices.filterNot(i => sliced.exists(_._1 == i)).map { i =>
-        reads(i)(t) match {
-          case CoalescedPartitionSpec(start, end, _) => (start, end)
-          case _ => unexpected(t)
-        }
-      }
-      val (start, end) =
-        sliced.map(s => (s._2.reducerIndex, s._2.reducerIndex + 1)).getOrElse(whole.head)
-      if (whole.exists(_ != ((start, end)))) unexpected(t)
-      val split = (start until end).filter(left.contains)
-      if (split.isEmpty) {
-        if (sliced.isDefined) unexpected(t)
-        SplitTask.Whole
-      } else {
-        // Only a task without a slice reads several partitions: Spark coalesces complete reads.
-        val next = split.map(p => left(p).headOption.getOrElse(unexpected(t)))
-        if (split.size > 1 || end - start > 1) {
-          if (split.exists(p => byPartition(p).slices.nonEmpty)) unexpected(t)
-        }
+      val ofTask = reads.map(_(t))
+      val task = for {
+        read <- SkewSplits.readOf(ofTask)
+        split = (read.start until read.end).filter(left.contains)
+        next <- nextTask(read, split, left)
+      } yield {
         left = left ++ split.map(p => p -> left(p).tail)
-        (next.head, sliced) match {
-          case (piece @ SplitTask.Piece(i, slice, _), Some((j, spec)))
-              if i == j && slice.startMap == spec.startMapIndex
-                && slice.endMap == spec.endMapIndex =>
-            piece
-          case (SplitTask.Residual(i, p, nulls), None) =>
-            SplitTask.Residual(i, p.filter(_ => end - start == 1), nulls)
-          case _ => unexpected(t)
-        }
+        next
+      }
+      task.getOrElse {
+        throw new IllegalStateException(
+          s"Task $t of a split join reads ${ofTask.mkString(", ")}, which is no part of $this")
       }
     }
     left.foreach { case (p, tasks) =>
@@ -142,12 +118,60 @@ case class SkewSplits(partitions: Seq[PartitionSplit], limit: Option[SkewReason.
     }
     tasks
   }
+
+  /**
+   * The work of a task by what it reads. None if the split has no such task.
+   *
+   * @param split the split partitions that it reads
+   * @param left the tasks of each split partition that have not been found yet
+   */
+  private def nextTask(
+      read: SkewSplits.Read,
+      split: Seq[Int],
+      left: Map[Int, Seq[SplitTask]]): Option[SplitTask] = {
+    val isOne = read.end - read.start == 1
+    // Only a task without a slice reads several partitions: Spark coalesces complete reads.
+    val isPossible = split.forall(left(_).nonEmpty) &&
+      (isOne || split.forall(byPartition(_).slices.isEmpty))
+    if (split.isEmpty) Some(SplitTask.Whole).filter(_ => read.slice.isEmpty)
+    else if (!isPossible) None
+    else {
+      (left(split.head).head, read.slice) match {
+        case (piece @ SplitTask.Piece(i, slice, _), Some((j, spec)))
+            if i == j && slice.startMap == spec.startMapIndex
+              && slice.endMap == spec.endMapIndex =>
+          Some(piece)
+        case (SplitTask.Residual(i, p, nulls), None) =>
+          Some(SplitTask.Residual(i, p.filter(_ => isOne), nulls))
+        case _ => None
+      }
+    }
+  }
 }
 
 object SkewSplits {
 
   /** The words before the limit in texts of a split. */
   val Limited = "not shorter"
+
+  /** The partitions that a task reads of all inputs, and the slice that it reads of one input. */
+  private case class Read(start: Int, end: Int, slice: Option[(Int, PartialReducerPartitionSpec)])
+
+  /** None if the reads of the inputs do not belong together. */
+  private def readOf(ofInputs: Seq[ShufflePartitionSpec]): Option[Read] = {
+    val slice = ofInputs.zipWithIndex.collectFirst { case (spec: PartialReducerPartitionSpec, i) =>
+      (i, spec)
+    }
+    val ranges = ofInputs.zipWithIndex.filterNot { case (_, i) => slice.exists(_._1 == i) }.map {
+      case (CoalescedPartitionSpec(start, end, _), _) => Some((start, end))
+      case _ => None
+    }
+    val own = slice.map { case (_, spec) => Some((spec.reducerIndex, spec.reducerIndex + 1)) }
+    (own ++ ranges).toSeq.distinct match {
+      case Seq(Some((start, end))) => Some(Read(start, end, slice))
+      case _ => None
+    }
+  }
 }
 
 /** The place of split partitions among the tasks of a join. */
@@ -160,7 +184,4 @@ object SplitPlace {
 
   /** Last, for a query that runs some tasks at first and may need no others. */
   case object Last extends SplitPlace
-
-  /** That of the partition, because Spark coalesces the reads later, which it does in their order. */
-  case object Own extends SplitPlace
 }

@@ -78,14 +78,35 @@ private[skew] object SplitLimits {
       slowest: Decision,
       settings: SkewSettings,
       decide: SkewSettings => Decision): Option[SkewReason.Detailed] = {
-    def isBetter(other: SkewSettings): Boolean = {
-      val decision = decide(other)
-      decision.split.isRight &&
-      (slowest.split.isLeft || decision.longestTask * Gain <= slowest.longestTask)
+    val search = new Search(slowest, settings, decide)
+    (search.decisive, slowest.split) match {
+      case (Seq(SliceSize), Right(_)) => None
+      case (Seq(), Right(split)) => Some(floorOf(split).given)
+      case (Seq(), Left(reason)) =>
+        Some(decide(search.without(all)).split match {
+          case Left(other) if other.reason != reason.reason => other.reason.given
+          case _ => reason
+        })
+      case _ => Some(search.named)
     }
+  }
+
+  private final class Search(
+      slowest: Decision,
+      settings: SkewSettings,
+      decide: SkewSettings => Decision) {
+
     def without(limits: Seq[Limit]): SkewSettings =
       limits.foldLeft(settings)((s, limit) => limit.lifted(s))
-    def deciding(limits: Seq[Limit]): Seq[Limit] =
+
+    /** The fewest limits without which the task is shorter. */
+    lazy val decisive: Seq[Limit] = {
+      lazy val ofAll = deciding(all)
+      if (slowest.split.isLeft) ofAll
+      else Some(deciding(all.filterNot(_ eq SliceSize))).filter(_.nonEmpty).getOrElse(ofAll)
+    }
+
+    private def deciding(limits: Seq[Limit]): Seq[Limit] =
       if (isBetter(without(limits))) {
         limits.foldLeft(limits) { (left, limit) =>
           val fewer = left.filterNot(_ eq limit)
@@ -94,11 +115,14 @@ private[skew] object SplitLimits {
       } else {
         Nil
       }
-    lazy val ofAll = deciding(all)
-    val decisive =
-      if (slowest.split.isLeft) ofAll
-      else Some(deciding(all.filterNot(_ eq SliceSize))).filter(_.nonEmpty).getOrElse(ofAll)
 
+    private def isBetter(other: SkewSettings): Boolean = {
+      val decision = decide(other)
+      decision.split.isRight &&
+      (slowest.split.isLeft || decision.longestTask * Gain <= slowest.longestTask)
+    }
+
+    /** The last decisive limit, with values of all of them that are enough. */
     def named: SkewReason.Detailed = {
       val rest = without(decisive.filterNot(_ eq SliceSize))
       val other =
@@ -116,17 +140,6 @@ private[skew] object SplitLimits {
       val values = decisive.flatMap(_.values(settings, other, better))
       val reason = decisive.last.reason
       if (values.isEmpty) reason.given else reason(values.mkString("; "))
-    }
-
-    (decisive, slowest.split) match {
-      case (Seq(SliceSize), Right(_)) => None
-      case (Seq(), Right(split)) => Some(floorOf(split).given)
-      case (Seq(), Left(reason)) =>
-        Some(decide(without(all)).split match {
-          case Left(other) if other.reason != reason.reason => other.reason.given
-          case _ => reason
-        })
-      case _ => Some(named)
     }
   }
 

@@ -6,12 +6,13 @@ import io.github.skewext.platform.SkewConf
 import io.github.skewext.rows.NormalizedKeys
 import io.github.skewext.skew.plan.SkewSplits
 
+import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
-import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
 import org.apache.spark.sql.skewext.MultiZipRDD
 
 /**
@@ -29,7 +30,7 @@ case class SplitJoinExec(
     keyOutput: Seq[Attribute],
     roles: Seq[InputRole],
     indicator: Option[Attribute],
-    order: MultiFullJoinExec.Order,
+    mergesSorted: Boolean,
     spreadNullKeys: Boolean,
     splits: SkewSplits,
     shown: Option[Seq[NamedExpression]] = None)
@@ -112,4 +113,31 @@ object SplitJoinExec {
 
   /** The name in plans of the split form of Spark's joins. */
   val Name = "SplitJoin"
+}
+
+/** The metrics of a join's splits, which are known before its tasks run. */
+private[skewext] object SplitMetrics {
+
+  private val counts: Seq[(String, String, SkewSplits => Int)] = Seq(
+    ("numSkewedPartitions", "skewed partitions", _.partitions.size),
+    ("numOutputSkewed", "partitions split for their output", _.splitByOutput),
+    ("numPieces", "pieces", _.pieces),
+    ("numResiduals", "residuals", _.residuals),
+    ("numMarkingTasks", "tasks that %s before the join", _.markingTasks))
+
+  /** @param marked what the tasks before the join did. */
+  def of(sc: SparkContext, marked: String): Map[String, SQLMetric] =
+    counts.map { case (name, text, _) =>
+      name -> SQLMetrics.createMetric(sc, s"number of ${text.format(marked)}")
+    }.toMap + ("rereadSize" -> SQLMetrics.createSizeMetric(sc, "data read again"))
+
+  def report(splits: SkewSplits, sc: SparkContext, metrics: Map[String, SQLMetric]): Unit = {
+    val values = counts.map { case (name, _, count) => name -> count(splits).toLong } :+
+      ("rereadSize" -> splits.rereadBytes)
+    values.foreach { case (name, value) => metrics(name).set(value) }
+    SQLMetrics.postDriverMetricUpdates(
+      sc,
+      sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY),
+      values.map { case (name, _) => metrics(name) })
+  }
 }

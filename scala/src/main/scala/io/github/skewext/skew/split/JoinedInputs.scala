@@ -1,6 +1,6 @@
 package io.github.skewext.skew.split
 
-import io.github.skewext.bucket.files.MergeSortedFilesExec
+import io.github.skewext.bucket.files.SortedFilesExec
 import io.github.skewext.facts.{BuiltinShuffledJoin, CannotFail, JoinHints, OwnShuffledJoin}
 import io.github.skewext.inputs.KeyTypes
 import io.github.skewext.join.InputRole
@@ -112,7 +112,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
   }
 
   def of(plan: SparkPlan): Either[SkewReason, JoinedInputs] = plan match {
-    case join: MultiFullJoinExec => ofMultiJoin(join)
+    case join: MultiFullJoinExec => Right(ofMultiJoin(join))
     case join: SpineJoinExec => Right(ofSpineJoin(join))
     case BuiltinShuffledJoin(join) => ofShuffledJoin(join)
     case _ => Left(SkewReason.JoinType)
@@ -132,14 +132,13 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
       (children, splits) => join.splitBy(children, SplitSpine(splits)))
   }
 
-  private def ofMultiJoin(join: MultiFullJoinExec): Either[SkewReason, JoinedInputs] =
-    if (join.order == MultiFullJoinExec.Natural) {
-      Left(SkewReason.Ordered)
-    } else {
-      val inputs = join.children.indices.map { i =>
-        Input(join.children(i), join.keys(i), join.roles(i))
-      }
-      def split(children: Seq[SparkPlan], splits: SkewSplits): SplitJoinExec = {
+  private def ofMultiJoin(join: MultiFullJoinExec): JoinedInputs =
+    JoinedInputs(
+      join,
+      join.children.indices.map(i => Input(join.children(i), join.keys(i), join.roles(i))),
+      None,
+      join.output,
+      (children, splits) =>
         SplitJoinExec(
           children,
           join.keys,
@@ -147,12 +146,9 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
           join.keyOutput,
           join.roles,
           join.indicator,
-          join.order,
+          mergesSorted = true,
           join.spreadNullKeys,
-          splits)
-      }
-      Right(JoinedInputs(join, inputs, None, join.output, split))
-    }
+          splits))
 
   private def ofShuffledJoin(join: ShuffledJoin): Either[SkewReason, JoinedInputs] = {
     // The expression that spreads null keys is no key of the operator: it is 0 in all rows that
@@ -318,10 +314,10 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
         join: SparkPlan,
         condition: Option[Expression],
         spreadNullKeys: Boolean): JoinedInputs = {
-      val inOrder = inputs.forall(isMerged)
+      val inOrder = inputs.forall(isInFileOrder)
       JoinedInputs(
         join,
-        if (inOrder) inputs else inputs.map(i => i.copy(plan = withoutMerge(i.plan))),
+        if (inOrder) inputs else inputs.map(i => i.copy(plan = withoutFileOrder(i.plan))),
         condition.map(replaceAlias(_, aliases)),
         output,
         (children, splits) =>
@@ -332,21 +328,21 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
             keyOutput = Nil,
             roles = inputs.map(_.role),
             indicator = None,
-            order = if (inOrder) MultiFullJoinExec.AutoOrder else MultiFullJoinExec.NoOrder,
+            mergesSorted = inOrder,
             spreadNullKeys,
             splits))
     }
   }
 
   /** Whether its rows come from sorted files in the order of the keys. */
-  private def isMerged(input: Input): Boolean = input.plan match {
-    case merge: MergeSortedFilesExec =>
-      SortOrder.orderingSatisfies(merge.outputOrdering, input.keys.map(SortOrder(_, Ascending)))
+  private def isInFileOrder(input: Input): Boolean = input.plan match {
+    case sorted: SortedFilesExec =>
+      SortOrder.orderingSatisfies(sorted.outputOrdering, input.keys.map(SortOrder(_, Ascending)))
     case _ => false
   }
 
-  private def withoutMerge(plan: SparkPlan): SparkPlan = plan match {
-    case MergeSortedFilesExec(_, _, child) => child
+  private def withoutFileOrder(plan: SparkPlan): SparkPlan = plan match {
+    case SortedFilesExec(_, child) => child
     case other => other
   }
 

@@ -1,12 +1,13 @@
 package io.github.skewext.skew.split
 
+import io.github.skewext.bucket.files.{BucketFiles, SlicedBucketsExec}
 import io.github.skewext.facts.{MadeOf, StableRows}
 import io.github.skewext.skew.plan.{KeySketch, MapBlocks, SkewPlanner}
 import io.github.skewext.skew.run.KeySketchExec
 
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
-import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ColumnarToRowExec, ShufflePartitionSpec, SparkPlan}
-import org.apache.spark.sql.skewext.ShuffleBlocks
+import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ColumnarToRowExec, FileSourceScanExec, ShufflePartitionSpec, SparkPlan}
+import org.apache.spark.sql.skewext.ShuffleInternals
 
 /**
  * A source of rows for an input of a join that can be read in slices: a materialized shuffle, the
@@ -95,7 +96,7 @@ private[skewext] case class ShuffleSource(
     .getOrElse(IndexedSeq.fill(stage.shuffle.numPartitions)(0L))
 
   override def blocks(partition: Int): Seq[MapBlocks] = {
-    val sizes = ShuffleBlocks.sizes(stage.mapStats.get.shuffleId, partition)
+    val sizes = ShuffleInternals.blockSizes(stage.mapStats.get.shuffleId, partition)
     if (sizes.nonEmpty && sizes.forall(_ >= 0)) {
       sizes.zipWithIndex.map { case (size, m) => MapBlocks(m, m + 1, size) }
     } else {
@@ -131,4 +132,34 @@ private[skewext] case class ShuffleSource(
 
   /** The source is unchanged: nodes above read the rows of the shuffle without further reads. */
   override def below(node: SparkPlan): PartitionSource = this
+}
+
+/**
+ * The buckets of a table as a source that a join can read in slices. A file of the bucket, or a row
+ * group of it, corresponds to the block of a map task in a shuffle.
+ *
+ * @param node the plan node whose rows of a bucket are computed from the rows of that bucket in the
+ *             scan.
+ */
+private[skewext] case class BucketSource(node: SparkPlan, files: BucketFiles, sliceable: Boolean)
+    extends FilesSource {
+
+  override def bytes: IndexedSeq[Long] = files.bytes
+
+  override def blocks(partition: Int): Seq[MapBlocks] =
+    files.ranges(partition).zipWithIndex.map { case (range, i) => MapBlocks(i, i + 1, range.bytes) }
+
+  override def reading(specs: Seq[ShufflePartitionSpec]): SparkPlan =
+    SlicedBucketsExec(specs, files.known, node)
+
+  override def below(node: SparkPlan): BucketSource = copy(node = node)
+}
+
+private[skewext] object BucketSource {
+
+  /**
+   * Returns None if the scan has files that belong to no bucket. Such a scan fails when it runs.
+   */
+  def of(scan: FileSourceScanExec, sliceable: Boolean): Option[BucketSource] =
+    BucketFiles.of(scan).map(BucketSource(scan, _, sliceable))
 }

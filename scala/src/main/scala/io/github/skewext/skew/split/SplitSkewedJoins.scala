@@ -1,16 +1,16 @@
 package io.github.skewext.skew.split
 
-import io.github.skewext.facts.BuiltinShuffledJoin
+import io.github.skewext.facts.{BuiltinShuffledJoin, JoinHints}
 import io.github.skewext.join.WholeReason
 import io.github.skewext.join.exec.{MultiFullJoinExec, SpineJoinExec}
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.plan.{PartitionOutput, SkewPlanner, SkewReason, SkewSettings, SplitPlace}
 import io.github.skewext.skew.run.{SplitJoinExec, SplitOperator}
+import io.github.skewext.technique.hint.{AdaptiveOptions, TechniqueHint}
 
-import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.adaptive.{OptimizeShuffleWithLocalRead, SkewJoinChildWrapper}
-import org.apache.spark.sql.execution.exchange.{EnsureRequirements, Exchange, ValidateRequirements}
+import org.apache.spark.sql.execution.adaptive.SkewJoinChildWrapper
+import org.apache.spark.sql.execution.exchange.{Exchange, ValidateRequirements}
 import org.apache.spark.sql.execution.{CollectLimitExec, ProjectExec, SortExec, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -22,104 +22,44 @@ import org.apache.spark.sql.internal.SQLConf
  * A join remains whole if the result of an operator above depends on its partitions. Other joins of
  * the stage can still be split.
  */
-object SplitSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
+object SplitSkewedJoins extends SplitSkewedJoins
+
+private[skewext] class SplitSkewedJoins extends Rule[SparkPlan] {
+
+  override def apply(plan: SparkPlan): SparkPlan = if (isEnabled) splitJoins(plan) else plan
 
   /** With a limit above, Spark runs the first task alone, then some others, and so on. */
-  override protected def placeIn(plan: SparkPlan): SplitPlace =
+  private def placeIn(plan: SparkPlan): SplitPlace =
     if (plan.exists(_.isInstanceOf[CollectLimitExec])) SplitPlace.Last else SplitPlace.First
 
-  override def apply(plan: SparkPlan): SparkPlan = if (isEnabled) {
-    splitJoins(plan) { (whole, join, splits) =>
-      val replaced = splits.map(replace(whole, join, _))
-      replaced
-        .find(isValid)
-        .orElse(replaced.flatMap(JoinsAbove.divided(_, join, splits.head)).find(isValid))
-        .toRight(SkewReason.KeysTogether)
-    }
-  } else {
-    plan
-  }
-}
-
-/**
- * Splits joins even if an operator above then needs one more shuffle. As for Spark's joins,
- * `spark.sql.adaptive.forceOptimizeSkewedJoin` enables this. The rule runs on the whole plan, while
- * shuffles can still be added. Joins that can be split without a new shuffle are left to
- * [[SplitSkewedJoins]].
- */
-object ForceSkewedJoins extends Rule[SparkPlan] with JoinSplitting {
-
-  override protected def placeIn(plan: SparkPlan): SplitPlace = SplitPlace.Own
-
   /**
-   * A shuffle above a projection finds the node that it replaces by the projection's logical link,
-   * so projections stay.
+   * Returns the plan with the first replacement of the join that gives operators above the rows that
+   * they require.
    */
-  override protected def mergesProjections: Boolean = false
-
-  /** A shuffle is above the join then. */
-  override protected def settings(join: SparkPlan): SkewSettings =
-    super.settings(join).copy(files = None)
-
-  override def apply(plan: SparkPlan): SparkPlan = if (isEnabled && isForced) {
-    splitJoins(plan) { (whole, join, splits) =>
-      if (splits.map(replace(whole, join, _)).exists(isValid)) Left(SkewReason.NotSkewed)
-      else if (isReadLocally(splits.head)) Left(SkewReason.KeysTogether)
-      else Right(shuffled(replace(whole, join, splits.head)))
-    }
-  } else {
-    plan
+  protected def replaced(
+      whole: SparkPlan,
+      join: SparkPlan,
+      splits: Seq[SparkPlan]): Either[SkewReason, SparkPlan] = {
+    val plans = splits.map(replace(whole, join, _))
+    plans
+      .find(isValid)
+      .orElse(plans.flatMap(JoinsAbove.divided(_, join, splits.head)).find(isValid))
+      .toRight(SkewReason.KeysTogether)
   }
-
-  /**
-   * Requires our cost evaluator. With another one, the plan costs more, and Spark would reject its
-   * other changes, too.
-   */
-  private def isForced: Boolean = conf.getConf(SQLConf.ADAPTIVE_FORCE_OPTIMIZE_SKEWED_JOIN) &&
-    conf
-      .getConf(SQLConf.ADAPTIVE_CUSTOM_COST_EVALUATOR_CLASS)
-      .contains(classOf[SkewJoinCostEvaluator].getName)
-
-  /** Whether Spark would read an input by map tasks in place of the reads of the split. */
-  private def isReadLocally(split: SparkPlan): Boolean =
-    !OptimizeShuffleWithLocalRead(split).fastEquals(split)
-
-  private def shuffled(plan: SparkPlan): SparkPlan = {
-    // Spark has already decided which repartitions of the user are redundant.
-    EnsureRequirements(optimizeOutRepartition = false).apply(withoutInputs(plan)).transform {
-      case SkewJoinChildWrapper(child) => child
-    }
-  }
-}
-
-/** The common part of the rules that split joins. */
-private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
-
-  /** The place of split partitions among the tasks of the plan. */
-  protected def placeIn(plan: SparkPlan): SplitPlace
-
-  /** Whether a projection becomes a part of the split join below it. */
-  protected def mergesProjections: Boolean = true
-
-  protected def settings(join: SparkPlan): SkewSettings = JoinSettings.of(conf, join)
 
   /**
    * False if [[RequiredLayout]] is excluded, because then the requirements on partitions are
    * unknown.
    */
-  protected def isEnabled: Boolean =
+  private def isEnabled: Boolean =
     SkewConf.splitSwitches.forall(conf.getConf(_)) &&
       !SkewConf.excludes(conf, RequiredLayout.ruleName)
 
   /**
    * Splits the joins one by one, from the top down. A chain of Spark's joins on one key is split as
    * a whole.
-   *
-   * @param put a function from the whole plan, the join in it and the possible replacements of the
-   *            join to a new plan.
    */
-  protected def splitJoins(plan: SparkPlan)(
-      put: (SparkPlan, SparkPlan, Seq[SparkPlan]) => Either[SkewReason, SparkPlan]): SparkPlan = {
+  private def splitJoins(plan: SparkPlan): SparkPlan = {
     var whole = plan
     def visit(node: SparkPlan): Unit = node match {
       // The inputs of a split join may contain joins, whose reads the split has already set.
@@ -134,7 +74,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
           case Right((joined, inputs)) => split(join, joined, inputs, placeIn(plan))
           case Left(reason) => Left(reason.given)
         }
-        splits.flatMap(put(whole, join, _).left.map(_.given)) match {
+        splits.flatMap(replaced(whole, join, _).left.map(_.given)) match {
           case Right(newPlan) =>
             logDebug(s"Splits skewed partitions of ${join.simpleStringWithNodeId()}")
             whole = newPlan
@@ -182,7 +122,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
 
   /** The settings that decide whether an input is skewed. A hint may change them for one join. */
   private def thresholds(join: SparkPlan): (Double, Long) = {
-    val own = settings(join)
+    val own = JoinSettings.of(conf, join)
     (own.factor, own.thresholdBytes)
   }
 
@@ -201,7 +141,7 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
       .plan(
         joined.inputs.zip(inputs).map { case (i, input) => i.toSkewInput(input, inputs.head) },
         // Tasks that mark keys would run before the first task of a query with a limit.
-        if (place == SplitPlace.Last) settings(join).copy(marking = false) else settings(join),
+        if (place == SplitPlace.Last) JoinSettings.of(conf, join).copy(marking = false) else JoinSettings.of(conf, join),
         output(joined, inputs))
       .left
       .map {
@@ -252,14 +192,14 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
     }
   }
 
-  protected def isValid(plan: SparkPlan): Boolean =
+  private def isValid(plan: SparkPlan): Boolean =
     ValidateRequirements.validate(withoutInputs(plan))
 
   /**
    * The plan without the inputs of its split joins. The reads there give every operator the same
    * partitions as before, some of them several times, which Spark's validation does not support.
    */
-  protected def withoutInputs(plan: SparkPlan): SparkPlan = plan.transformUp {
+  private def withoutInputs(plan: SparkPlan): SparkPlan = plan.transformUp {
     case join @ SplitOperator(_) =>
       join.withNewChildren(join.children.map(SkewJoinChildWrapper))
   }
@@ -268,10 +208,23 @@ private[skewext] trait JoinSplitting extends Logging { self: Rule[SparkPlan] =>
    * Replaces the join. A projection above it that only selects columns becomes a part of the split
    * join.
    */
-  protected def replace(plan: SparkPlan, join: SparkPlan, by: SparkPlan): SparkPlan =
+  private def replace(plan: SparkPlan, join: SparkPlan, by: SparkPlan): SparkPlan =
     plan.transformUp {
       case node if node eq join => by
-      case project @ ProjectExec(list, split: SplitJoinExec) if mergesProjections =>
+      case project @ ProjectExec(list, split: SplitJoinExec) =>
         split.showing(list).getOrElse(project)
     }
+}
+
+/** The settings for splits of one join: those of the session, overridden by a hint for `adaptive`. */
+object JoinSettings {
+
+  def of(conf: SQLConf, join: SparkPlan): SkewSettings =
+    JoinHints
+      .logicalJoin(join)
+      .flatMap(TechniqueHint.of)
+      .collect { case TechniqueHint.Made(TechniqueHint.Adaptive, options, _, _) => options }
+      .fold(SkewSettings.of(conf))(options =>
+        SkewSettings.of(conf).changedBy(AdaptiveOptions.of(options)))
+      .copy(files = WrittenJoin.filesOf(join))
 }

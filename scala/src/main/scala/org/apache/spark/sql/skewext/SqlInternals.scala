@@ -1,5 +1,7 @@
 package org.apache.spark.sql.skewext
 
+import java.util.concurrent.atomic.AtomicReference
+
 import scala.util.Try
 
 import org.apache.spark.internal.config.EXECUTOR_MEMORY
@@ -9,6 +11,7 @@ import org.apache.spark.sql.catalyst.optimizer.{EliminateResolvedHint, Normalize
 import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, LogicalPlan}
 import org.apache.spark.sql.connector.catalog.CatalogV2Implicits._
 import org.apache.spark.sql.connector.catalog.{CatalogManager, Identifier, V1Table}
+import org.apache.spark.sql.execution.adaptive.{ExchangeQueryStageExec, QueryStageExec}
 import org.apache.spark.sql.execution.datasources.v2.FileDataSourceV2
 import org.apache.spark.sql.execution.datasources.{DataSource, FileFormat, PruneFileSourcePartitions}
 import org.apache.spark.sql.internal.SQLConf
@@ -91,4 +94,17 @@ object SqlInternals {
    */
   def analysisError(message: String, cause: Option[Throwable] = None): AnalysisException =
     new AnalysisException("_LEGACY_ERROR_TEMP_1332", Map("errorMessage" -> message), cause)
+
+  /**
+   * Ends a stage of a query as adaptive execution does after an error. A further execution of the
+   * plan throws the same error.
+   */
+  def failStage(stage: ExchangeQueryStageExec, error: Throwable): Unit = {
+    // Spark cancels all stages after an error, whatever happens to one of them.
+    Try(SparkShims.cancel(stage, error.getMessage))
+    // Visible in the package of adaptive execution only.
+    Try(errorOf.invoke(stage).asInstanceOf[AtomicReference[Option[Throwable]]].set(Some(error)))
+  }
+
+  private lazy val errorOf = classOf[QueryStageExec].getMethod("error")
 }

@@ -94,11 +94,10 @@ class CombinationCodegenSuite extends MultiJoinTest {
   }
 
   test("not where an input generates code of its own, and not for too many columns") {
-    withSQLConf(SkewConf.MULTI_JOIN_ORDER.key -> "natural") {
-      val sorted = joined.groupBy().agg(sum("n0"))
-      checkJoin(sorted)
-      assert(generated(sorted) === None)
-    }
+    val grouped = input(0).groupBy("k").agg(sum("n0").as("n0"))
+    val ofGroups = fullJoin("k")(grouped, input(1), input(2)).groupBy().agg(sum("n0"))
+    checkJoin(ofGroups)
+    assert(generated(ofGroups) === None)
     withSQLConf("spark.sql.codegen.maxFields" -> "8") {
       val wide = joined.agg(
         sum("n0"),

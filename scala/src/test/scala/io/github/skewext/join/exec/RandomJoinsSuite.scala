@@ -10,6 +10,11 @@ import org.apache.spark.sql.{DataFrame, Row}
 /** Random inputs, roles and settings against Spark's own joins; a failure names its seed. */
 class RandomJoinsSuite extends MultiJoinTest {
 
+  override protected def afterEach(): Unit = {
+    spark.catalog.clearCache()
+    super.afterEach()
+  }
+
   // All of the operator as users have it.
   override protected def generatesCode: Boolean = true
 
@@ -18,6 +23,7 @@ class RandomJoinsSuite extends MultiJoinTest {
       inputs: Seq[Seq[Row]],
       roles: Seq[String],
       indicator: Boolean,
+      sorted: Boolean,
       conf: Seq[(String, String)])
 
   private val values: Map[String, Gen[Any]] = Map(
@@ -51,23 +57,24 @@ class RandomJoinsSuite extends MultiJoinTest {
     grouping <- Gen.oneOf("hash", "sort")
     maxRows <- Gen.oneOf("5", Long.MaxValue.toString)
     bits <- Gen.oneOf("64", "64", "1")
-    order <- Gen.oneOf("auto", "natural")
+    sorted <- Gen.oneOf(true, false)
     adaptive <- Gen.oneOf("true", "false")
   } yield Case(
     keyTypes,
     inputs,
     roles,
     indicator,
+    sorted,
     KeepEmptyInputs ++ Seq(
       SkewConf.MULTI_JOIN_GROUPING.key -> grouping,
       SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY.key -> maxRows,
       SkewConf.MULTI_JOIN_HASH_BITS.key -> bits,
-      SkewConf.MULTI_JOIN_ORDER.key -> order,
       "spark.sql.adaptive.enabled" -> adaptive))
 
   private def frames(c: Case): Seq[DataFrame] = c.inputs.zipWithIndex.map { case (rows, i) =>
     val columns = c.keyTypes.zipWithIndex.map { case (t, j) => s"k$j $t" } :+ s"v$i int"
-    frame(columns.mkString(", "))(rows: _*)
+    val input = frame(columns.mkString(", "))(rows: _*)
+    if (c.sorted) sortedBy(input, c.keyTypes.indices.map(j => s"k$j"): _*) else input
   }
 
   private val runs = if (testAll) 40 else 12

@@ -225,7 +225,7 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("hints that the key, the indicator or the order do not allow are explained") {
+  test("hints that the key or the indicator do not allow are explained") {
     withAdaptive {
       val roles = Seq("required", "optional")
       checkUnused(
@@ -234,12 +234,6 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
         "the indicator")
       def floats(df: DataFrame) = df.withColumn("k", col("k").cast("double"))
       checkUnused(join(roles: _*)(floats(input(0)), floats(hinted(1))), 1, "-0.0 and 0.0")
-      withSQLConf(SkewConf.MULTI_JOIN_ORDER.key -> "natural") {
-        checkUnused(
-          join(roles: _*)(input(0), hinted(1)),
-          1,
-          s"${SkewConf.MULTI_JOIN_ORDER.key} is natural")
-      }
       withSQLConf(SkewConf.EXCLUDED_RULES.key -> BroadcastHintedInputs.ruleName) {
         checkUnused(
           join(roles: _*)(input(0), hinted(1)),

@@ -9,13 +9,14 @@ import io.github.skewext.explain.ui.{QueriesView, QueryView}
 import io.github.skewext.explain.{Explanation, ExplanationJson}
 import io.github.skewext.platform.{Guard, SkewConf}
 
-import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.SparkListener
 import org.apache.spark.sql.execution.ui.SQLAppStatusStore
 import org.apache.spark.sql.skewext.QueryStatus
 import org.apache.spark.sql.skewext.SparkShims.HttpRequest
-import org.apache.spark.status.ElementTrackingStore
 import org.apache.spark.status.KVUtils.viewToSeq
+import org.apache.spark.status.{AppHistoryServerPlugin, ElementTrackingStore}
 import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
+import org.apache.spark.{SparkConf, SparkContext}
 
 /**
  * The tab `skewext` of Spark's UI: the joins of each query, and figures of their tasks. It reads
@@ -105,4 +106,17 @@ object SkewextTab {
       }
     }
   }
+}
+
+/** Adds the tab to applications of a history server whose logs have data for it. */
+private[spark] class SkewextHistoryServerPlugin extends AppHistoryServerPlugin {
+
+  override def createListeners(conf: SparkConf, store: ElementTrackingStore): Seq[SparkListener] =
+    Seq(new ExplainedQueries(conf, store))
+
+  override def setupUI(ui: SparkUI): Unit =
+    if (ui.store.store.count(classOf[ExplainedQuery]) > 0) new SkewextTab(ui)
+
+  /** After the tab of queries. */
+  override def displayOrder: Int = 1
 }

@@ -12,16 +12,14 @@ import org.apache.spark.sql.execution.{FileSourceScanExec, SortExec, SparkPlan, 
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
- * Merges the sorted files of a scan. Each task reads its files side by side and returns their rows
- * in order. Nodes between the scan and this node run file by file.
+ * The rows of a scan whose tasks read one sorted file each.
  *
- * Each file's order is checked row by row. If a file is not sorted as its table declares, the task
- * fails, because rows have been returned too early. Its next attempt sorts all rows.
+ * The order is checked row by row. If a file is not sorted as its table declares, the task fails,
+ * because rows have been returned too early. Its next attempt sorts all rows.
  *
  * @param order the order of each file and of the output, ascending and nulls first
- * @param mostFiles the maximum number of files that one task merges
  */
-case class MergeSortedFilesExec(order: Seq[SortOrder], mostFiles: Int, child: SparkPlan)
+case class SortedFilesExec(order: Seq[SortOrder], child: SparkPlan)
     extends UnaryExecNode
     with KeepsStableRows
     with PartitionwiseOperator {
@@ -35,8 +33,7 @@ case class MergeSortedFilesExec(order: Seq[SortOrder], mostFiles: Int, child: Sp
   override def outputOrdering: Seq[SortOrder] = order
 
   override lazy val metrics: Map[String, SQLMetric] = Map(
-    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
-    "numFiles" -> SQLMetrics.createMetric(sparkContext, "number of sorted files"))
+    "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"))
 
   override protected def doExecute(): RDD[InternalRow] = {
     val files = child.execute()
@@ -46,8 +43,7 @@ case class MergeSortedFilesExec(order: Seq[SortOrder], mostFiles: Int, child: Sp
         child.output.map(_.dataType).toArray,
         KeyOrder(Seq(order.map(o => BindReferences.bindReference(o.child, child.output)))),
         description,
-        longMetric("numOutputRows"),
-        longMetric("numFiles"))
+        longMetric("numOutputRows"))
     } else {
       // A plugin reads the files instead of Spark. The thread may have no session for a new node.
       SqlInternals.withActive(session)(SortExec(order, global = false, child).execute())
@@ -61,9 +57,8 @@ case class MergeSortedFilesExec(order: Seq[SortOrder], mostFiles: Int, child: Sp
   }
 
   override def simpleString(maxFields: Int): String =
-    s"$nodeName ${order.map(_.simpleString(maxFields)).mkString("[", ", ", "]")}, up to $mostFiles " +
-      (if (mostFiles == 1) "file" else "files")
+    s"$nodeName ${order.map(_.simpleString(maxFields)).mkString("[", ", ", "]")}"
 
-  override protected def withNewChildInternal(newChild: SparkPlan): MergeSortedFilesExec =
+  override protected def withNewChildInternal(newChild: SparkPlan): SortedFilesExec =
     copy(child = newChild)
 }
