@@ -1,11 +1,11 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.platform.{Reason, TaggedReasons}
+import io.github.skewext.platform.{Reason, NodeReasons}
 
 /** Why Spark sorts the rows of a table with sorted buckets again. */
 final class FileOrderReason private (text: String, advice: String) extends Reason(text, advice)
 
-object FileOrderReason extends TaggedReasons[FileOrderReason]("skewext.fileOrderNotUsed") {
+object FileOrderReason extends NodeReasons[FileOrderReason] {
 
   private def reason(text: String, advice: String) = listed(new FileOrderReason(text, advice))
 
