@@ -7,8 +7,9 @@ export TEST_JOBS ?= $(shell $(PYTHON) build-tools/test_jobs.py)
 
 # The lines of Spark, the default one first, the newest last. SPARK=4.2 takes another one, for any target.
 # Of some PySpark has the classes, and nobody the tests: none of those is the newest that all is tested on.
-LINES := $(shell sed -n 's/.*SparkLine."\([^"]*\)".*/\1/p' project/SparkVersions.scala)
-FROM_PYSPARK := $(shell sed -n 's/.*SparkLine."\([^"]*\)".*fromPySpark = true.*/\1/p' project/SparkVersions.scala)
+include project/spark-lines.properties
+LINES := $(lines)
+FROM_PYSPARK := $(foreach line,$(LINES),$(if $($(line).fromPySpark),$(line)))
 NEWEST := $(lastword $(filter-out $(FROM_PYSPARK),$(LINES)))
 DEFAULT := $(firstword $(LINES))
 # The demo is of the newest line, on a machine that is new enough for it.
@@ -19,11 +20,11 @@ DEFAULT := $(shell { test "$$(build-tools/java-release)" -ge 17 && \
 endif
 SPARK ?= $(DEFAULT)
 IS_NEWEST := $(filter $(NEWEST),$(SPARK))
-PYSPARK := $(shell sed -n 's/.*SparkLine."$(SPARK)", "\([^"]*\)".*/\1/p' project/SparkVersions.scala)
+PYSPARK := $($(SPARK).spark)
 ifeq ($(PYSPARK),)
 $(error There is no line $(SPARK) of Spark here; the lines are $(LINES))
 endif
-OLDEST_PYTHON := $(shell sed -n 's/.*SparkLine."$(SPARK)",.*, "\([^"]*\)", Seq.*/\1/p' project/SparkVersions.scala)
+OLDEST_PYTHON := $($(SPARK).python)
 ifneq ($(and $(filter test-tools,$(MAKECMDGOALS)),$(filter-out $(firstword $(LINES)),$(SPARK))),)
 $(error The tools are tested on Spark $(firstword $(LINES)) only)
 endif
@@ -42,8 +43,7 @@ CLASS_ARCHIVE := target/spark-$(SPARK)/classes.jsa
 NEW_VERSION := $(VERSION)
 override VERSION := $(shell cat version.txt)
 
-BUILD_FILES := version.txt LICENSE NOTICE build.sbt $(wildcard project/*.sbt project/*.scala) \
-  project/build.properties
+BUILD_FILES := version.txt LICENSE NOTICE build.sbt $(wildcard project/*.sbt project/*.scala project/*.properties)
 SCALA_FILES := $(shell find scala/src/main -type f 2>/dev/null)
 PYTHON_FILES := $(shell find python/pyspark_skewext -type f \( -name '*.py' -o -name py.typed \) 2>/dev/null)
 
@@ -330,7 +330,7 @@ $(CLASS_ARCHIVE): build-tools/class_archive.py $(VENV_STAMP) | $(JAR_STAMP)
 	$(PY) $< $@
 
 # The .pth file makes the package in the tree importable: no installed copy that could be stale.
-$(VENV_STAMP): $(REQUIREMENTS) $(if $(filter-out $(firstword $(LINES)),$(SPARK)),project/SparkVersions.scala)
+$(VENV_STAMP): $(REQUIREMENTS) $(if $(filter-out $(firstword $(LINES)),$(SPARK)),project/spark-lines.properties)
 	@$(PYTHON) -c 'import sys; sys.exit(not tuple(map(int, "$(OLDEST_PYTHON)".split("."))) <= sys.version_info < (3, 14))' || \
 	  { echo "Spark $(SPARK) needs Python $(OLDEST_PYTHON) to 3.13; choose one with PYTHON=..." >&2; exit 1; }
 	rm -rf $(VENV)
@@ -341,7 +341,7 @@ $(VENV_STAMP): $(REQUIREMENTS) $(if $(filter-out $(firstword $(LINES)),$(SPARK))
 	echo "$(CURDIR)/python" > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/skewext.pth"
 	touch $@
 
-$(CLIENT_VENV)/.stamp: python/requirements-dev.txt python/requirements-connect.txt project/SparkVersions.scala
+$(CLIENT_VENV)/.stamp: python/requirements-dev.txt python/requirements-connect.txt project/spark-lines.properties
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
 	grep -hE '^(duckdb|hypothesis|numpy|pytest|setuptools)==' $< > $(@D)/requirements.txt

@@ -15,7 +15,7 @@ ThisBuild / developers := List(
   Developer("skewext", "The maintainers of skewext", "", url("https://github.com/skewext")))
 ThisBuild / versionScheme := Some("early-semver")
 // For scalafix, which checks the sources as the default line compiles them.
-ThisBuild / semanticdbEnabled := spark == SparkVersions.all.head
+ThisBuild / semanticdbEnabled := spark.line == SparkVersions.all.head
 ThisBuild / semanticdbVersion := spark.semanticdb
 
 // What Spark's own launcher opens for Java 17 (JavaModuleOptions); the forked tests need it too.

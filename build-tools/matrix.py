@@ -11,16 +11,17 @@ calls must be in each release, too, whether the smoke test calls it or not: `doc
 
 import argparse
 import os
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from spark_lines import LINES, of
+
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".cache" / "matrix"
 PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
-TESTED = re.search(r"^pyspark==(.*)$", (ROOT / "python/requirements-dev.txt").read_text(), re.M)[1]
+TESTED = of(LINES[0], "spark")
 #: PySpark 3.5 imports distutils, which left Python with 3.12; setuptools has a copy.
 BESIDE = "setuptools==80.9.0"
 

@@ -6,6 +6,7 @@ import re
 from fnmatch import fnmatch
 from pathlib import Path
 
+import spark_lines
 import yaml
 
 ROOT = Path(__file__).parents[2]
@@ -31,10 +32,9 @@ def test_what_is_copied_is_there_and_not_ignored() -> None:
 
 
 def test_the_image_has_the_newest_spark_that_all_tests_run_on() -> None:
-    table = (ROOT / "project" / "SparkVersions.scala").read_text(encoding="utf-8")
-    lines = re.findall(r'SparkLine\("[\d.]+", "([\d.]+)"(.*)', table)
-    releases = [release for release, others in lines if "fromPySpark = true" not in others]
-    assert f"pyspark=={releases[-1]}\n" in (FOLDER / "requirements.txt").read_text(encoding="utf-8")
+    tested = [line for line in spark_lines.LINES if not spark_lines.of(line, "fromPySpark")]
+    newest = spark_lines.of(tested[-1], "spark")
+    assert f"pyspark=={newest}\n" in (FOLDER / "requirements.txt").read_text(encoding="utf-8")
 
 
 def test_ports_are_exposed_and_bound_to_this_machine() -> None:

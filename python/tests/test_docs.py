@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from plans import without_explanation
 from pyspark.sql import SparkSession
+from spark_lines import LINES
 from stock import setting
 
 ROOT = Path(__file__).parents[2]
@@ -133,14 +134,12 @@ def test_commands_of_documents_and_workflows_are_targets() -> None:
 
 
 def test_workflows_test_all_lines_of_spark() -> None:
-    text = (ROOT / "project" / "SparkVersions.scala").read_text(encoding="utf-8")
-    lines = set(re.findall(r'SparkLine\("([\d.]+)"', text))
     for path in WORKFLOWS:
         workflow = path.read_text(encoding="utf-8")
         tested = re.findall(r'spark: "([\d.]+)"', workflow)
         for listed in re.findall(r"spark: \[(.*)\]", workflow):
             tested += re.findall(r"[\d.]+", listed)
-        assert not tested or set(tested) == lines, path.name
+        assert not tested or set(tested) == set(LINES), path.name
 
 
 @pytest.mark.parametrize("word", ["maxBroadcastBytes", "maxRereadFactor", "disable", "uninstall"])
