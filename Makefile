@@ -82,7 +82,7 @@ export SOURCE_DATE_EPOCH := 1262304000
   test-ci test-ci-scala test-ci-python test-scala test-python test-spark test-random test-merge test-tools \
   durations features fuzz fuzz-scala cluster-test memory-test driver-test matrix bench \
   bench-tpch bench-tpcds bench-tasks fmt check check-scala check-python compile-newest \
-  compile environments environment jar jars wheel docs site scaladoc release docker-check \
+  compile environments environment jar jars wheel docs site scaladoc release \
   wheel-of-jars notebooks clean distclean
 
 help: ## Show this list
@@ -303,10 +303,6 @@ release: $(RELEASE_VENV)/.stamp $(VENV_STAMP) ## A release in target/release: VE
 	  $(MAKE) --no-print-directory environment SPARK=$$line || exit; done
 	$(RELEASE_VENV)/bin/python build-tools/release/release.py \
 	  $(if $(DRY_RUN),--dry-run,$(NEW_VERSION)) $(if $(SKIP_TESTS),--skip-tests) --lines $(RELEASED)
-
-# The steps of docker/Dockerfile and compose.yaml outside a container, with the wheel of WHEELS.
-docker-check: $(VENV_STAMP) ## Does the image work? Tried without Docker; WHEELS=python/dist
-	$(PY) docker/check.py --wheels $(or $(WHEELS),target/release)
 
 # With the jars that are there.
 wheel-of-jars:

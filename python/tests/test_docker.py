@@ -1,4 +1,4 @@
-"""The image and its compose file fit the tree; `make docker-check` carries their steps out."""
+"""The image and its compose file match the tree; the workflow of a release builds the image."""
 
 from __future__ import annotations
 
