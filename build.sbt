@@ -76,7 +76,7 @@ val testsSlow = testsAll || sys.env.contains("SKEWEXT_TEST_SLOW")
 // where all queries are compiled, which fills them. Spark's own suites have others.
 val jvmsOf = Map("ours" -> (if (testsAll) 2 * testJobs else testJobs), "spark" -> testJobs)
 
-// Measured seconds of each suite, which `make durations` writes. A new suite counts as three.
+// Measured seconds of each suite, which build-tools/test_seconds.py writes. A new suite counts as three.
 val secondsOf: Map[String, Int] = IO
   .readLines(file("build-tools/test_seconds.tsv"))
   .map(_.split('\t'))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 _FILE = Path(__file__).resolve().parents[1] / "project" / "spark-lines.properties"
-_ROWS = [row for row in _FILE.read_text(encoding="utf-8").splitlines() if row[:1] not in ("", "#")]
+_TEXT = _FILE.read_text(encoding="utf-8").replace("\\\n", "")
+_ROWS = [row for row in _TEXT.splitlines() if row[:1] not in ("", "#")]
 _VALUES = {key.strip(): value.strip() for key, _, value in (row.partition("=") for row in _ROWS)}
 
 #: All lines, the default first.

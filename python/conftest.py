@@ -52,7 +52,7 @@ CODEGEN = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMod
 
 
 def _measured(name: str) -> dict[str, int]:
-    """Seconds that `make durations` has measured."""
+    """Seconds that build-tools/test_seconds.py has measured."""
     lines = (ROOT / "build-tools" / name).read_text(encoding="utf-8").splitlines()
     return {key: int(seconds) for key, seconds in (line.rsplit("\t", 1) for line in lines)}
 

@@ -1,4 +1,4 @@
-"""Some runs of `make cluster-test`: right answers while executors are killed and files deleted.
+"""Some runs of bench/faults.py: right answers while executors are killed and files deleted.
 
 The cluster itself goes away after a failure.
 """

@@ -1,4 +1,4 @@
-"""`make durations` takes reports of all tests, and not those of `make test`."""
+"""test_seconds.py takes reports of all tests, and not those of `make test`."""
 
 from __future__ import annotations
 

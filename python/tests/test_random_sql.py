@@ -29,7 +29,7 @@ from random_sql.scope import pruned, tables_of
 from random_sql.sinks import SINKS as ALL_SINKS
 from random_sql.tree import FULL, SPARK, Block, Both, Join, Leaf, Select, statements
 
-# `make test-random` has as many as one likes.
+# `make fuzz` runs any number.
 QUERIES = 200 if TEST_ALL else 36 if TEST_LINE else 60
 SEED = 1
 

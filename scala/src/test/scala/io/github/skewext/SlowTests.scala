@@ -4,7 +4,7 @@ import java.nio.file.{Files, Paths}
 
 import scala.collection.JavaConverters._
 
-/** Tests that take seconds, as `make durations` has measured them. `make test` leaves them out. */
+/** Tests that take seconds, as build-tools/test_seconds.py has measured them. `make test` leaves them out. */
 private[skewext] object SlowTests {
 
   private lazy val leftOut: Set[(String, String)] =
