@@ -172,6 +172,7 @@ def counts(table: DataFrame) -> tuple[int, int, int, int]:
     return tuple(row)
 
 
+@pytest.mark.slow
 def test_tables_have_the_skew_of_their_names(spark: SparkSession, tmp_path: Path) -> None:
     def made(kind: str, number: int = 0) -> DataFrame:
         return hot_tables.table(spark, kind, 1600, number)

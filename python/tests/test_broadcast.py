@@ -32,6 +32,7 @@ def small_is_small(spark: SparkSession) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3 if TEST_ALL else 1))
 @pytest.mark.parametrize("roles", ROLES, ids="-".join)
 def test_answers_are_duckdbs(

@@ -66,6 +66,7 @@ def visits(spark: SparkSession, rows: int = 300) -> DataFrame:
     return spark.range(0, rows, 1, 5).selectExpr("id % 31 AS user", "id AS visit", "id % 3 AS day")
 
 
+@pytest.mark.slow
 def test_one_file_a_bucket(spark: SparkSession) -> None:
     written = skewext.write_bucketed(visits(spark), "t0", "user", numpy.int64(4))
     assert written.table == "spark_catalog.default.t0"
@@ -159,6 +160,7 @@ def test_streams_are_refused(spark: SparkSession) -> None:
         skewext.write_bucketed(stream, "t0", "value", 4)
 
 
+@pytest.mark.slow
 def test_explain_tells_what_is_merged(spark: SparkSession) -> None:
     for table in ("t0", "t1"):
         for _ in range(2):
@@ -227,6 +229,7 @@ def _stored(draw: st.DrawFn, kinds: Sequence[str], keys: list[str], buckets: int
     )
 
 
+@pytest.mark.slow
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -316,6 +319,7 @@ def duck(spark: SparkSession, keys: list[str], case: Case) -> list[tuple[Any, ..
         return connection.execute(f"SELECT {values} FROM {chain}").fetchall()
 
 
+@pytest.mark.slow
 def test_after_appends_nothing_is_shuffled_or_sorted(spark: SparkSession) -> None:
     for table in ("t0", "t1", "t2"):
         for _ in range(3):
@@ -331,6 +335,7 @@ def test_after_appends_nothing_is_shuffled_or_sorted(spark: SparkSession) -> Non
     assert pair.count() == visits(spark).join(visits(spark), "user").count() * 9
 
 
+@pytest.mark.slow
 def test_a_skewed_bucket_is_read_by_several_tasks(spark: SparkSession) -> None:
     hot = visits(spark).withColumn("user", sf.expr("if(visit % 4 > 0, 7, user)"))
     hot.write.bucketBy(4, "user").saveAsTable("t0")

@@ -140,6 +140,7 @@ cases = st.sampled_from(sorted(TABLES)).flatmap(
 )
 
 
+@pytest.mark.slow
 def test_the_answer_is_that_of_all_buckets(
     spark: SparkSession, duck: duckdb.DuckDBPyConnection
 ) -> None:

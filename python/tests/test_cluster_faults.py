@@ -31,6 +31,7 @@ def groups_of(directory: Path) -> set[int]:
     return found
 
 
+@pytest.mark.slow
 @needs_proc
 def test_the_cluster_stops_after_a_failure(tmp_path: Path) -> None:
     directory = tmp_path.resolve() / "cluster"

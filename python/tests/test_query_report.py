@@ -434,6 +434,7 @@ def test_text() -> None:
     assert max(map(len, lines)) <= 120
 
 
+@pytest.mark.slow
 def test_pictures() -> None:
     report = made(stages=MOST_STAGES + 2)
     page = report._repr_html_()

@@ -134,6 +134,7 @@ def test_no_technique_is_left_out(spark: SparkSession) -> None:
     assert sorted(tested) == sorted(map(str, api_of(spark).techniques()))
 
 
+@pytest.mark.slow("composite keys-full")
 @pytest.mark.parametrize(("name", "how"), CELLS)
 def test_every_technique(spark: SparkSession, name: str, how: str) -> None:
     case = CASES[name]
@@ -324,6 +325,7 @@ def test_errors(
     assert skew_join(left, right, "k0", "full").count() == 3
 
 
+@pytest.mark.slow
 def test_on_is_what_a_join_of_sparks_takes(spark: SparkSession) -> None:
     left, right = CASES[next(n for n, case in CASES.items() if len(case.keys) > 1)].frames(spark)
     other = right.withColumnsRenamed({"k0": "l0", "k1": "l1"})

@@ -126,6 +126,7 @@ def hashable(value: Any) -> Any:
     return bytes(value) if isinstance(value, bytearray) else value
 
 
+@pytest.mark.slow
 @settings(
     max_examples=10,
     deadline=None,
@@ -216,6 +217,7 @@ def progress_of(df: DataFrame) -> list[tuple[int, int]]:
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.classic("there is no progress")
 def test_progress(spark: SparkSession) -> None:
     slow, other = (
