@@ -1,380 +1,200 @@
-# Every target sets up what it needs: `make demo` on a bare machine needs a JDK, Python and
-# either sbt or Maven, nothing else. Stamps tell what is up to date.
+# Each target sets up what it needs: `make demo` on a bare machine needs a JDK, Python, and sbt or Maven.
 
 PYTHON ?= python3
-ARGS ?=
-export TEST_JOBS ?= $(shell $(PYTHON) build-tools/test_jobs.py)
-
-# The lines of Spark, the default one first, the newest last. SPARK=4.2 takes another one, for any target.
-# Of some PySpark has the classes, and nobody the tests: none of those is the newest that all is tested on.
-LINES := $(shell sed -n 's/.*SparkLine."\([^"]*\)".*/\1/p' project/SparkVersions.scala)
-FROM_PYSPARK := $(shell sed -n 's/.*SparkLine."\([^"]*\)".*fromPySpark = true.*/\1/p' project/SparkVersions.scala)
-NEWEST := $(lastword $(filter-out $(FROM_PYSPARK),$(LINES)))
-DEFAULT := $(firstword $(LINES))
-# The demo is of the newest line, on a machine that is new enough for it.
-ifeq ($(MAKECMDGOALS),demo)
-DEFAULT := $(shell { test "$$(build-tools/java-release)" -ge 17 && \
-  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))'; } 2> /dev/null && \
-  echo $(NEWEST) || echo $(DEFAULT))
-endif
+include project/spark-lines.properties
+DEFAULT := $(firstword $(lines))
+FROM_PYSPARK := $(foreach line,$(lines),$(if $($(line).fromPySpark),$(line)))
+NEWEST := $(lastword $(filter-out $(FROM_PYSPARK),$(lines)))
+is_python_from = $(PYTHON) -c \
+  'import sys; sys.exit(not [*map(int, "$(1)".split("."))] <= [*sys.version_info] < [3, 14])'
+# SPARK=4.2 selects a line of Spark for any target. The demo runs on the newest line that Java and Python support.
 SPARK ?= $(DEFAULT)
-IS_NEWEST := $(filter $(NEWEST),$(SPARK))
-PYSPARK := $(shell sed -n 's/.*SparkLine."$(SPARK)", "\([^"]*\)".*/\1/p' project/SparkVersions.scala)
-ifeq ($(PYSPARK),)
-$(error There is no line $(SPARK) of Spark here; the lines are $(LINES))
+ifeq ($(MAKECMDGOALS) $(origin SPARK),demo file)
+SPARK := $(shell { test "$$(build-tools/java-release)" -ge $($(NEWEST).java) && \
+  $(call is_python_from,$($(NEWEST).python)); } 2> /dev/null && echo $(NEWEST) || echo $(DEFAULT))
 endif
-OLDEST_PYTHON := $(shell sed -n 's/.*SparkLine."$(SPARK)",.*, "\([^"]*\)", Seq.*/\1/p' project/SparkVersions.scala)
-ifneq ($(and $(filter test-tools,$(MAKECMDGOALS)),$(filter-out $(firstword $(LINES)),$(SPARK))),)
-$(error The tools are tested on Spark $(firstword $(LINES)) only)
-endif
+PYSPARK := $(or $($(SPARK).spark),$(error There is no line $(SPARK) of Spark; the lines are $(lines)))
+NO_SUITES := $(filter $(FROM_PYSPARK),$(SPARK))
 
-# Of Spark 4 with what its Connect client needs; that of 3.5 has an environment of its own.
-REQUIREMENTS := python/requirements-dev.txt \
-  $(if $(filter 4.%,$(SPARK)),python/requirements-connect.txt)
-
-VENV := .venv$(if $(filter-out $(firstword $(LINES)),$(SPARK)),-$(SPARK))
+# A test JVM takes up to 3 GB. More than four in parallel gain nothing: the longest suite remains.
+TEST_JOBS := $(or $(TEST_JOBS),$(shell $(PYTHON) -c 'import os; \
+  jobs = len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count()))(0)); \
+  memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"); print(max(1, min(4, jobs, memory // (3 << 30))))'))
+export TEST_JOBS
+VENV := .venv$(addprefix -,$(filter-out $(DEFAULT),$(SPARK)))
 PY := $(VENV)/bin/python
+# A stamp is the file that tells whether an environment or the jar is up to date. sbt touches that of the jar.
+ENV := $(VENV)/.stamp-$(PYSPARK)
+CLIENT := .venv-client-$(SPARK)/.stamp-$(PYSPARK)
+JAR := python/pyspark_skewext/jars/.stamp-$(SPARK)
 SBT := build-tools/sbt -Dspark.line=$(SPARK)
-TEST_REPORT := target/spark-$(SPARK)/scalatest.txt
-JUNIT := --junitxml=../target/spark-$(SPARK)/pytest.xml
-CLASS_ARCHIVE := target/spark-$(SPARK)/classes.jsa
-# VERSION=x.y.z is what `make release` is given; the version of what is built is always this.
-NEW_VERSION := $(VERSION)
-override VERSION := $(shell cat version.txt)
+TARGET := target/spark-$(SPARK)
+CLASS_ARCHIVE := $(TARGET)/classes.jsa
+WHEEL := python/dist/pyspark_skewext-$(shell cat version.txt)-py3-none-any.whl
 
-BUILD_FILES := version.txt LICENSE NOTICE build.sbt $(wildcard project/*.sbt project/*.scala) \
-  project/build.properties
-SCALA_FILES := $(shell find scala/src/main -type f 2>/dev/null)
-PYTHON_FILES := $(shell find python/pyspark_skewext -type f \( -name '*.py' -o -name py.typed \) 2>/dev/null)
-
-JAR_STAMP := python/pyspark_skewext/jars/.stamp-$(SPARK)
-VENV_STAMP := $(VENV)/.stamp
-# For a server of Spark Connect of this line; from Spark 4 on there is a PySpark without a JVM.
-CLIENT_VENV := .venv-client-$(SPARK)
-CLIENT := pyspark$(if $(filter 4.%,$(SPARK)),-client)==$(PYSPARK)
-TOOLS_VENV := .venv-tools
-SITE_VENV := .venv-site
-RELEASE_VENV := .venv-release
-WHEEL := python/dist/pyspark_skewext-$(VERSION)-py3-none-any.whl
-WHEEL_SOURCES := target/wheel
-
-# Spark's workers must be the Python of the driver, and Spark the one of the virtual environment.
+# Spark's workers must run the Python of the driver, and Spark must come from the virtual environment.
 export PYSPARK_PYTHON := $(CURDIR)/$(PY)
 unexport SPARK_HOME PYSPARK_DRIVER_PYTHON
-# Python compiles what it imports by itself; most of what is installed it never does. With both an
-# environment takes 36 s of processor time instead of 59.
-PIP_INSTALL := -m pip install -q --disable-pip-version-check --no-compile
-PIP_BUILD := DIST_EXTRA_CONFIG=$(CURDIR)/build-tools/pip-build.cfg
-# PySpark carries itself twice. A worker has the zip on its path, and Python reads the list of its files once
-# more in each task: a third of the processor time of tests that make rows in Python.
-DROP_ZIPS = rm -f $(@D)/lib/python*/site-packages/pyspark/python/lib/*.zip
-# In the POSIX locale the JVM has no names for files that are not ASCII.
+# In the POSIX locale the JVM cannot open files whose names are not ASCII.
 export LC_ALL := C.UTF-8
-# The time of all files in what is built, so that two builds have the same bytes. sbt reads it, too.
+# All files in our archives get this time, so two builds have the same bytes. sbt reads it, too.
 export SOURCE_DATE_EPOCH := 1262304000
 
-.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
-# The order of prerequisites saves a start of sbt: after the Scala tests the jar is there.
+.PHONY: $(shell sed -n 's/^\([a-z][a-z -]*\):.*/\1/p' Makefile)
+# Prerequisites run in order, so the Scala tests also build the jar. Only the lanes of `make test-ci` run in parallel.
+ifeq ($(filter lane-%,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
+endif
 
-.PHONY: help demo test test-all test-line test-line-scala test-line-python test-lines \
-  test-ci test-ci-scala test-ci-python test-scala test-python test-spark test-random test-merge test-tools \
-  durations features fuzz fuzz-scala cluster-test memory-test driver-test matrix bench \
-  bench-tpch bench-tpcds bench-tasks fmt check check-scala check-python compile-newest \
-  compile environments environment jar jars wheel docs site scaladoc release docker-check \
-  wheel-of-jars notebooks clean distclean
+# Runs a target for each of some lines, also after a failure.
+for_each_line = status=0; for line in $(1); do $(MAKE) $(2) SPARK=$$line || status=1; done; exit $$status
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-
-demo: $(JAR_STAMP) $(VENV_STAMP) ## Join six real tables, beside stock Spark and DuckDB
+	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' Makefile
+demo: $(JAR) $(ENV) ## Join six real tables, beside stock Spark and DuckDB
 	$(PY) -m demo $(ARGS)
 
 test: export SKEWEXT_TEST_QUICK := 1
-test: test-scala test-python ## The quick tests: Scala suites, pytest, the built wheel; CI runs slow ones, too
-
+test: $(if $(NO_SUITES),,test-scala) test-python ## The quick tests: Scala suites, pytest, the built wheel
 test-all: export SKEWEXT_TEST_ALL := 1
-test-all: $(CLIENT_VENV)/.stamp test ## The same and more: Spark's own suites, all random queries, all combinations of settings
-
-# What depends on the line of Spark: types, plans, links of nodes, shims, and what only newer lines have.
-# The newest line has more, where adaptive execution, sessions and writes differ from those of 3.5.
-LINE_SUITES := *SkewExtensionsSuite *KeyTypesSuite *LogicalLinksSuite *RepeatableOperatorsSuite \
-  *StoragePartitionsSuite *MergeSuite \
-  $(if $(IS_NEWEST),*Explain*Suite *CollatedKeysSuite *NewTypesSuite *StableRowsSuite *WriteCheckSuite \
-  *ResultStageSuite *JoinExplainProviderSuite *SplitSparkJoinSuite \
-  *MultiFullJoinSuite *BadInputSuite *BulkExchangesSuite *OtherShuffleManagerSuite *TableFunctionsSuite \
-  *RolledLogSuite *BarrierStagesSuite *UnionOfJoinsSuite *ReplanningSuite *OtherSessionsSuite \
-  *StoppedSessionSuite *ConcurrentAppendsSuite *AsOfJoinSuite *AsOfToleranceSuite *LatestRowsSuite \
-  *SparkAsOfJoinSuite *DoctorSuite *LinkageSuite *ScalaApiSuite *ScalaPageSuite *OutputSkewSuite \
-  *TechniqueHintsSuite *OrJoinSuite *CutRangeJoinsSuite *KeyedPartitionsSuite *FailingKeysSuite \
-  *CollatedSortColumnsSuite *RowNumbersSuite)
-# Where no Scala suites run, Python tests run more of the functions.
-LINE_TESTS := tests/test_joins.py tests/test_asof.py tests/test_plans.py tests/test_other_sessions.py \
-  tests/test_sessions.py::test_a_jar_of_another_line tests/smoke_wheel.py \
-  $(if $(filter $(NEWEST) $(lastword $(LINES)),$(SPARK)),tests/test_random_sql.py::test_random_queries) \
-  $(if $(filter $(lastword $(LINES)),$(SPARK)),tests/test_docs.py tests/test_examples.py::test_the_check_for_databricks) \
-  $(if $(IS_NEWEST),tests/test_connect.py)
+test-all: $(CLIENT) test ## Also Spark's own suites, all random queries, all combinations of settings
 
 test-line test-line-scala test-line-python: export SKEWEXT_TEST_LINE := 1
-test-line: test-line-scala test-line-python ## A part of the tests, for another line of Spark: SPARK=4.2
-
+test-line: $(if $(NO_SUITES),,test-line-scala) test-line-python ## The tests for another line: SPARK=4.2
 test-line-scala:
-	$(MAKE) --no-print-directory test-scala ONLY='$(LINE_SUITES)'
+	$(MAKE) test-scala ONLY='$(suites) $($(SPARK).suites)'
+test-line-python: $(if $(filter $(NEWEST),$(SPARK)),$(CLIENT))
+	$(MAKE) test-python TESTS='$(tests) $($(SPARK).tests)'
+test-lines: ## The same for each line but the default
+	+$(call for_each_line,$(filter-out $(DEFAULT),$(lines)),test-line)
 
-test-line-python: $(if $(IS_NEWEST),$(CLIENT_VENV)/.stamp)
-	$(MAKE) --no-print-directory test-python \
-	  ARGS='-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=10 $(JUNIT) $(LINE_TESTS)'
-
-test-lines: ## The same for each line but the default one
-	$(call for_each_line,test-line)
-
-# Runs the target for each line but the default one, also after one that failed.
-for_each_line = status=0; \
-	for line in $(filter-out $(firstword $(LINES)),$(LINES)); do \
-	  $(MAKE) --no-print-directory $(1) SPARK=$$line || status=1; \
-	done; \
-	exit $$status
-
-# Two lanes, each with half of the processors. One has all Scala suites, as two sbt must never work at a time.
-# The other one has the Python tests, line by line. The lane that ends first takes the next line. Environments,
-# jars and the wheel are built before, so that no lane replaces a file that the other one reads.
+# Two lanes share the processors: one runs all Scala suites, as two sbt must not run at a time. The other one runs the
+# Python tests, line by line, the longest first. The lane that ends first takes the next line. Environments, jars and
+# the wheel are built before, so that no lane replaces a file that the other one reads.
 LANES := $(if $(filter 1,$(TEST_JOBS)),1,2)
-IN_LANE = --no-print-directory -k BUILT=1 TEST_JOBS=$$(($(TEST_JOBS) / $(LANES)))
-BY_SIZE := $(firstword $(LINES)) $(NEWEST) $(FROM_PYSPARK)
-BY_SIZE += $(filter-out $(BY_SIZE),$(LINES))
-test-ci: ## All of the default line, a part of each other one: what CI runs
-	status=0; \
-	$(MAKE) --no-print-directory -k environments jars wheel-of-jars $(CLASS_ARCHIVE) || status=1; \
-	$(PYTHON) build-tools/lanes.py $(LANES) "$(MAKE) $(IN_LANE) test-ci-scala" \
-	  $(foreach line,$(BY_SIZE),"$(MAKE) $(IN_LANE) test-ci-python SPARK=$(line)") || status=1; \
-	exit $$status
-
-# Of the Scala suites those of the default line and of the newest one. Others run at night.
-test-ci-scala:
-	status=0; \
-	SKEWEXT_TEST_SLOW=1 SKEWEXT_RANDOM_MERGES=40 $(MAKE) --no-print-directory test-scala || status=1; \
-	$(MAKE) --no-print-directory test-line-scala SPARK=$(NEWEST) || status=1; \
-	exit $$status
-
-test-ci-python:
-	$(if $(filter $(firstword $(LINES)),$(SPARK)),SKEWEXT_TEST_SLOW=1) $(MAKE) --no-print-directory \
-	  $(if $(filter $(firstword $(LINES)),$(SPARK)),test-python,test-line-python)
-
-ifeq ($(filter $(FROM_PYSPARK),$(SPARK)),)
-# The reports of an earlier run must not be counted.
+BY_SIZE := $(DEFAULT) $(NEWEST) $(FROM_PYSPARK)
+BY_SIZE += $(filter-out $(BY_SIZE),$(lines))
+test-ci: ## All tests of the default line, a part of them on each other line: what CI runs
+	status=0; $(MAKE) -k environments jars wheel-of-jars $(CLASS_ARCHIVE) || status=1; \
+	  $(MAKE) -k -j $(LANES) TEST_JOBS=$$(($(TEST_JOBS) / $(LANES))) BUILT=1 lane-scala $(BY_SIZE:%=lane-python-%) && \
+	  exit $$status
+lane-scala:
+	status=0; SKEWEXT_TEST_SLOW=1 SKEWEXT_RANDOM_MERGES=40 $(MAKE) test-scala || status=1; \
+	  $(MAKE) test-line-scala SPARK=$(NEWEST) && exit $$status
+lane-python-$(DEFAULT): export SKEWEXT_TEST_SLOW := 1
+lane-python-%:
+	mkdir -p target/lanes; log=target/lanes/$*.log; \
+	  $(MAKE) $(if $(filter $(DEFAULT),$*),test-python,test-line-python) SPARK=$* > $$log 2>&1; \
+	  status=$$?; cat $$log; exit $$status
+# Reports of an earlier run must not be counted.
 test-scala: ## The Scala suites; ONLY='*ZipSuite' runs some
-	rm -rf $(TEST_REPORT) $(dir $(TEST_REPORT))test-reports
+	rm -rf $(TARGET)/scalatest.txt $(TARGET)/test-reports
 	$(SBT) $(if $(BUILT),,bundleJar testJars) "$(if $(ONLY),testOnly $(ONLY),test)"; status=$$?; \
-	  $(PYTHON) build-tools/count_tests.py $(TEST_REPORT) && exit $$status
-else
-test-scala: $(JAR_STAMP)
-	@echo "No Scala suites of Spark $(SPARK): PySpark does not have Spark's tests, which they are made of."
-endif
+	  $(PYTHON) build-tools/count_tests.py $(TARGET)/scalatest.txt && exit $$status
+# The smoke test of the wheel runs only here, where the wheel is up to date. The archive pays if many sessions start.
+test-python: $(WHEEL) $(ENV) $(if $(ARGS)$(TESTS),,$(CLASS_ARCHIVE)) ## pytest; ARGS='-k name' runs some, in one process
+	cd python && ../$(PY) -m pytest -o 'python_files=test_*.py smoke_*.py' $(or $(ARGS),-n $(TEST_JOBS) --dist loadfile \
+	  --no-loadscope-reorder --durations=10 --junitxml=../$(TARGET)/pytest.xml $(TESTS))
 
-# Only here is the smoke test of the wheel collected, as only here the wheel is sure to be new.
-# (Named beside its folder it would make pytest 8 forget the rest of the folder.)
-# An archive of classes saves more than it takes where there are many sessions.
-test-python: $(WHEEL) $(VENV_STAMP) $(if $(ARGS),,$(CLASS_ARCHIVE)) ## pytest and the built wheel; ARGS='-k name' runs some, in one process
-	cd python && ../$(PY) -m pytest -o 'python_files=test_*.py smoke_*.py' \
-	  $(if $(ARGS),$(ARGS),-n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder --durations=10 $(JUNIT))
-
-durations: ## Store how long tests took in build-tools/test_seconds.tsv, after `make test-ci`
-	$(PYTHON) build-tools/test_seconds.py $(LINES:%=target/spark-%)
-
-features: ## Fill the table of tests by feature in docs/compatibility.md, after runs on the lines
-	$(PYTHON) build-tools/feature_table.py $(LINES:%=target/spark-%)
-
-# What takes too long for CI.
 test-spark: export SKEWEXT_TEST_ALL := 1
-test-spark: $(JAR_STAMP) $(VENV_STAMP) ## Spark's own suites and all of TPC-DS
-	rm -f $(TEST_REPORT)
-	$(SBT) "testOnly io.github.skewext.sparktests.*"; status=$$?; \
-	  $(PYTHON) build-tools/count_tests.py $(TEST_REPORT) && exit $$status
+test-spark: $(ENV) ## Spark's own suites and all of TPC-DS, which take too long for CI
+	$(MAKE) test-scala ONLY='io.github.skewext.sparktests.*'
 	cd python && SKEWEXT_TPCDS=all ../$(PY) -m pytest tests/test_tpcds.py
-
-test-random: $(JAR_STAMP) $(VENV_STAMP) ## Random queries, three engines; ARGS='--seed 7 --count 5000'
-	cd python/tests && ../../$(PY) -m random_sql $(ARGS)
-
-fuzz: $(JAR_STAMP) $(VENV_STAMP) ## The same for MINUTES=n, by a seed that is printed
-	cd python/tests && ../../$(PY) -m random_sql --minutes $(or $(MINUTES),10) $(ARGS)
-
-# Executors are killed and files deleted, in a cluster on this machine.
-cluster-test: $(JAR_STAMP) $(VENV_STAMP) ## Queries while a cluster breaks; figures for docs/reliability.md
-	$(PY) bench/faults.py --runs 100 $(ARGS)
-	$(PY) bench/faults.py --runs 20 --speculation $(ARGS)
-	$(PY) bench/faults.py --runs 20 --decommissioning $(ARGS)
-
-memory-test: $(JAR_STAMP) $(VENV_STAMP) ## Joins in small heaps; figures for docs/reliability.md
-	$(PY) bench/memory.py $(ARGS)
-
-driver-test: $(JAR_STAMP) $(VENV_STAMP) ## Many tasks, files and queries; figures for docs/reliability.md
-	for what in tasks files soak; do $(PY) bench/endurance.py $$what $(ARGS) || exit; done
-
-fuzz-scala: ## Random joins, splits and MERGEs in Scala, by a new seed that is printed; SEED=n repeats one
-	seed=$(or $(SEED),$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')); echo "SEED=$$seed"; \
-	  SKEWEXT_RANDOM_SEED=$$seed $(SBT) "testOnly *Random*Suite"
-
-# sparkMeasure is a jar, too. The page has code blocks that need the tools.
+fuzz: $(JAR) $(ENV) ## Random queries on three engines, for MINUTES=10, or ARGS='--seed 7 --count 5000'
+	cd python/tests && ../../$(PY) -m random_sql $(or $(ARGS),--minutes $(or $(MINUTES),10))
+test-merge: ## Random MERGEs into tables of Iceberg; MERGES=10000
+	SKEWEXT_RANDOM_MERGES=$(or $(MERGES),1000) $(MAKE) test-scala ONLY='*RandomMergeSuite'
+# sparkMeasure also needs its jar. The code blocks of tools.md need the tools.
 test-tools: export PYSPARK_SUBMIT_ARGS := --packages ch.cern.sparkmeasure:spark-measure_2.12:0.24 pyspark-shell
-test-tools: export PYSPARK_PYTHON := $(CURDIR)/$(TOOLS_VENV)/bin/python
-test-tools: $(JAR_STAMP) $(TOOLS_VENV)/.stamp ## Tools on top of Spark: the same rows with the extension and without
+test-tools: export PYSPARK_PYTHON := $(CURDIR)/.venv-tools/bin/python
+test-tools: $(JAR) .venv-tools/.stamp ## Tools on top of Spark: the same rows with the extension and without
+	$(if $(filter-out $(DEFAULT),$(SPARK)),$(error The tools run on Spark $(DEFAULT) only))
 	cd python && SKEWEXT_TEST_TOOLS=1 $(PYSPARK_PYTHON) -m pytest tests/test_tools.py \
 	  'tests/test_docs.py::test_examples_print_what_the_document_says[tools.md]'
-
-test-merge: ## Random MERGEs into tables of Iceberg; MERGES=10000
-	SKEWEXT_RANDOM_MERGES=$(or $(MERGES),1000) $(SBT) "testOnly *RandomMergeSuite"
-
-matrix: $(JAR_STAMP) $(VENV_STAMP) ## A smoke test with every Python here; MATRIX=full: every release of PySpark, too
+matrix: $(JAR) $(ENV) ## A smoke test with every Python here; MATRIX=full: also every release of PySpark
 	$(PY) build-tools/matrix.py $(if $(filter full,$(MATRIX)),--full) $(ARGS)
+bench: $(JAR) $(ENV) ## The benchmarks, or BENCH=case; ARGS='--help' lists them; SCRIPT=tpch: another script
+	$(PY) bench/$(or $(SCRIPT),run).py $(ARGS) $(BENCH)
 
-bench: $(JAR_STAMP) $(VENV_STAMP) ## The benchmarks, or BENCH=case; ARGS='--help' lists them; bench-tpch, bench-tpcds, bench-tasks
-	$(PY) bench/run.py $(ARGS) $(BENCH)
-
-bench-tpch: $(JAR_STAMP) $(VENV_STAMP)
-	$(PY) bench/tpch.py $(ARGS)
-
-bench-tpcds: $(JAR_STAMP) $(VENV_STAMP)
-	$(PY) bench/tpcds.py $(ARGS)
-
-bench-tasks: $(JAR_STAMP) $(VENV_STAMP)
-	$(PY) bench/tasks.py $(ARGS)
-
-fmt: $(VENV_STAMP) ## Format all sources and repair what the linters can
+fmt: $(ENV) ## Format all sources and repair what the linters can
 	$(SBT) scalafixAll scalafmtAll scalafmtSbt
 	$(PY) -m ruff check --fix-only
 	$(PY) -m ruff format
-
 check: check-python check-scala site ## Formatting, linters, types, generated docs up to date, links
-
-check-python: $(VENV_STAMP)
+check-python: $(ENV)
 	$(PY) -m ruff format --check
 	$(PY) -m ruff check
 	cd python && ../$(PY) -m mypy
 	MYPYPATH=bench:python $(PY) -m mypy --config-file python/pyproject.toml bench/*.py bench/harness/*.py
-
-# The jar costs nothing where all is compiled, and a start of sbt elsewhere.
+generated = "Test/runMain io.github.skewext.SettingsDoc $(1) docs/settings.md" \
+  "Test/runMain io.github.skewext.ReasonsDoc $(1) docs/explain.md"
 check-scala:
-	$(SBT) scalafmtCheckAll scalafmtSbtCheck scalafixCheck Test/compile bundleJar testJars \
-	  "Test/runMain io.github.skewext.SettingsDoc --check docs/settings.md" \
-	  "Test/runMain io.github.skewext.ReasonsDoc --check docs/explain.md"
-
-# Both so that CI can do one while it does the other: this keeps a core busy, and that the network.
-compile-newest: ## Compile the jar and tests of the newest line of Spark that Maven has
-	$(MAKE) --no-print-directory compile SPARK=$(NEWEST)
-
-compile:
-	$(SBT) bundleJar testJars Test/compile
-
-environments: ## The virtual environments of all lines of Spark, with what tests need
-	for line in $(LINES); do $(MAKE) --no-print-directory environment SPARK=$$line || exit; done
-
-environment: $(VENV_STAMP) $(if $(IS_NEWEST),$(CLIENT_VENV)/.stamp)
-
-notebooks: $(JAR_STAMP) $(VENV_STAMP) ## Run the notebooks of examples/, made of the scripts there
-	$(PY) build-tools/notebooks.py
-
+	$(SBT) scalafmtCheckAll scalafmtSbtCheck scalafixCheck Test/compile bundleJar testJars $(call generated,--check)
 docs: ## Write docs/settings.md, and the tables of docs/explain.md, from the code
-	$(SBT) "Test/runMain io.github.skewext.SettingsDoc docs/settings.md" \
-	  "Test/runMain io.github.skewext.ReasonsDoc docs/explain.md"
-
-site: $(SITE_VENV)/.stamp ## The documentation as a site, in target/site; warnings, as of links, are errors
-	$(SITE_VENV)/bin/python build-tools/site/build.py
-
-# Not a part of `site`, which CI runs beside sbt. A release has the same pages in its -javadoc.jar.
+	$(SBT) $(generated)
+site: .venv-site/.stamp ## The documentation as a site, in target/site; warnings, as of links, are errors
+	.venv-site/bin/python build-tools/site/build.py
 scaladoc: ## The reference for Scala and Java, in target/site/scaladoc, after `make site`
 	$(SBT) doc
-	rm -rf target/site/scaladoc
-	mkdir -p target/site
-	cp -R target/spark-$(SPARK)/scala-*/api target/site/scaladoc
+	rm -rf target/site/scaladoc && mkdir -p target/site && cp -R $(TARGET)/scala-*/api target/site/scaladoc
 
-jar: $(JAR_STAMP) ## The jar, put into the Python package
-
-jars: ## The jars of all lines of Spark
-	for line in $(LINES); do $(MAKE) --no-print-directory jar SPARK=$$line || exit; done
-
-wheel: jars $(WHEEL) ## The wheel, with the jars of all lines inside, in python/dist
-	@ls $(WHEEL)
-
-# The version and the changelog are changed by it, last of all; DRY_RUN=1 changes nothing.
-RELEASED := $(if $(DRY_RUN),$(if $(ALL_LINES),$(LINES),$(SPARK)),$(LINES))
-release: $(RELEASE_VENV)/.stamp $(VENV_STAMP) ## A release in target/release: VERSION=x.y.z, or DRY_RUN=1
-	for line in $(filter $(FROM_PYSPARK),$(RELEASED)); do \
-	  $(MAKE) --no-print-directory environment SPARK=$$line || exit; done
-	$(RELEASE_VENV)/bin/python build-tools/release/release.py \
-	  $(if $(DRY_RUN),--dry-run,$(NEW_VERSION)) $(if $(SKIP_TESTS),--skip-tests) --lines $(RELEASED)
-
-# The steps of docker/Dockerfile and compose.yaml outside a container, with the wheel of WHEELS.
-docker-check: $(VENV_STAMP) ## Does the image work? Tried without Docker; WHEELS=python/dist
-	$(PY) docker/check.py --wheels $(or $(WHEELS),target/release)
-
-# With the jars that are there.
+# CI compiles while it downloads the environments: one needs a core, the other the network.
+compile-newest: ## Compile the jar and tests of the newest line of Spark that Maven has
+	build-tools/sbt -Dspark.line=$(NEWEST) bundleJar testJars Test/compile
+environment: $(ENV) $(if $(filter $(NEWEST),$(SPARK)),$(CLIENT)) ## The virtual environment, with what tests need
+jar: $(JAR) ## The jar, put into the Python package
+environments jars: %s: ## The same for all lines of Spark
+	+$(call for_each_line,$(lines),$*)
+wheel: jars wheel-of-jars ## The wheel, with the jars of all lines inside, in python/dist
 wheel-of-jars:
 	rm -f $(WHEEL)
-	$(MAKE) --no-print-directory $(WHEEL)
-
-clean: ## Remove what was built; the virtual environment and downloads stay
+	$(MAKE) $(WHEEL)
+RELEASED := $(if $(DRY_RUN),$(if $(ALL_LINES),$(lines),$(SPARK)),$(lines))
+release: .venv-release/.stamp $(ENV) ## A release in target/release: VERSION=x.y.z; DRY_RUN=1 is a trial
+	+$(call for_each_line,$(filter $(FROM_PYSPARK),$(RELEASED)),environment)
+	.venv-release/bin/python build-tools/release/release.py \
+	  $(if $(DRY_RUN),--dry-run,$(VERSION)) $(if $(SKIP_TESTS),--skip-tests) --lines $(RELEASED)
+clean: ## Remove what was built; virtual environments and downloads stay
 	rm -rf target project/target project/project python/pyspark_skewext/jars python/dist \
-	  python/.mypy_cache python/.pytest_cache python/.hypothesis .ruff_cache \
-	  skewext-demo
-	find python bench build-tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
-
-distclean: clean ## Remove these too
+	  python/.mypy_cache python/.pytest_cache python/.hypothesis .ruff_cache skewext-demo
+	find python bench build-tools -name __pycache__ -prune -exec rm -rf {} +
+distclean: clean ## Remove these, too
 	rm -rf .venv .venv-* .cache
 
-$(JAR_STAMP): $(SCALA_FILES) $(BUILD_FILES) $(if $(filter $(FROM_PYSPARK),$(SPARK)),$(VENV_STAMP))
+$(JAR): $(shell find scala/src/main -type f) version.txt LICENSE NOTICE build.sbt $(wildcard project/*.*) \
+  $(if $(NO_SUITES),$(ENV))
 	$(SBT) bundleJar testJars
-
-# Of Spark's classes and not of ours, which come from a jar that a session adds.
-$(CLASS_ARCHIVE): build-tools/class_archive.py $(VENV_STAMP) | $(JAR_STAMP)
+# It has Spark's classes. Ours come from a jar that a session adds.
+$(CLASS_ARCHIVE): build-tools/class_archive.py $(ENV) | $(JAR)
 	$(PY) $< $@
+# Built in a new folder, so that no file of an earlier build gets in. The wheel takes all jars that are there.
+$(WHEEL): $(JAR) $(ENV) $(shell find python/pyspark_skewext -name '*.py') python/pyproject.toml README.md
+	rm -rf target/wheel python/dist && mkdir -p target/wheel python/dist
+	umask 022 && cp -R python/pyspark_skewext python/pyproject.toml README.md LICENSE NOTICE target/wheel && \
+	  cp version.txt target/wheel/pyspark_skewext && \
+	  $(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w python/dist ./target/wheel
 
-# The .pth file makes the package in the tree importable: no installed copy that could be stale.
-$(VENV_STAMP): $(REQUIREMENTS) $(if $(filter-out $(firstword $(LINES)),$(SPARK)),project/SparkVersions.scala)
-	@$(PYTHON) -c 'import sys; sys.exit(not tuple(map(int, "$(OLDEST_PYTHON)".split("."))) <= sys.version_info < (3, 14))' || \
-	  { echo "Spark $(SPARK) needs Python $(OLDEST_PYTHON) to 3.13; choose one with PYTHON=..." >&2; exit 1; }
-	rm -rf $(VENV)
-	$(PYTHON) -m venv $(VENV)
-	sed 's/^pyspark==.*/pyspark==$(PYSPARK)/' $(REQUIREMENTS) > $(VENV)/requirements.txt
-	$(PIP_BUILD) $(PY) $(PIP_INSTALL) --use-pep517 -r $(VENV)/requirements.txt
-	$(DROP_ZIPS)
-	echo "$(CURDIR)/python" > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/skewext.pth"
-	touch $@
+# PySpark 4 contains Spark Connect. For PySpark 3.5 only the client's environment has its requirements.
+$(ENV): python/requirements-dev.txt $(if $(filter 4.%,$(SPARK)),python/requirements-connect.txt)
+$(CLIENT): python/requirements-connect.txt python/requirements-dev.txt
+.venv-tools/.stamp: python/requirements-tools.txt
+.venv-site/.stamp .venv-release/.stamp: .venv-%/.stamp: build-tools/%/requirements.txt
+$(ENV): PACKAGES = $(^:%=-r %) pyspark==$(PYSPARK)
+$(CLIENT): PACKAGES = -r $< -c python/requirements-dev.txt duckdb hypothesis numpy pytest setuptools \
+  pyspark$(if $(filter 4.%,$(SPARK)),-client)==$(PYSPARK)
+$(ENV) $(CLIENT): OLDEST = $($(SPARK).python)
+.venv-tools/.stamp: PACKAGES = -r $< pyspark==$($(DEFAULT).spark)
 
-$(CLIENT_VENV)/.stamp: python/requirements-dev.txt python/requirements-connect.txt project/SparkVersions.scala
+# pip neither compresses wheels that it builds nor compiles modules: 36 s instead of 59. Without PySpark's zip of itself
+# Python lists no files in each task. The .pth file makes the package in the tree importable.
+$(ENV) $(CLIENT) .venv-tools/.stamp .venv-site/.stamp .venv-release/.stamp:
+	@$(call is_python_from,$(or $(OLDEST),3.10)) || \
+	  { echo "$(@D) needs Python $(or $(OLDEST),3.10) to 3.13; choose one with PYTHON=..." >&2; exit 1; }
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
-	grep -hE '^(duckdb|hypothesis|numpy|pytest|setuptools)==' $< > $(@D)/requirements.txt
-	cat python/requirements-connect.txt >> $(@D)/requirements.txt
-	echo '$(CLIENT)' >> $(@D)/requirements.txt
-	$(PIP_BUILD) $(@D)/bin/python $(PIP_INSTALL) --use-pep517 -r $(@D)/requirements.txt
-	$(DROP_ZIPS)
+	DIST_EXTRA_CONFIG=$(CURDIR)/build-tools/pip-build.cfg $(@D)/bin/python -m pip install -q \
+	  --disable-pip-version-check --no-compile --use-pep517 $(or $(PACKAGES),-r $<)
+	cd $(@D)/lib/python*/site-packages && rm -f pyspark/python/lib/*.zip && echo "$(CURDIR)/python" > skewext.pth
 	touch $@
-
-$(TOOLS_VENV)/.stamp: python/requirements-tools.txt python/requirements-dev.txt
-	rm -rf $(@D)
-	$(PYTHON) -m venv $(@D)
-	grep -hE '^(hypothesis|pyspark|pytest|setuptools)==' python/requirements-dev.txt > $(@D)/requirements.txt
-	cat $< >> $(@D)/requirements.txt
-	$(PIP_BUILD) $(@D)/bin/python $(PIP_INSTALL) --use-pep517 -r $(@D)/requirements.txt
-	$(DROP_ZIPS)
-	echo "$(CURDIR)/python" > "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/skewext.pth"
-	touch $@
-
-$(SITE_VENV)/.stamp $(RELEASE_VENV)/.stamp: .venv-%/.stamp: build-tools/%/requirements.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
-	  { echo "This needs Python 3.10 or newer; choose one with PYTHON=..." >&2; exit 1; }
-	rm -rf $(@D)
-	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python $(PIP_INSTALL) -r $<
-	touch $@
-
-# From a folder put together for it, so that no file of an earlier build gets in. Jars of other lines
-# go with it if they are there; `make wheel` sees to it that they are, and are new.
-$(WHEEL): $(JAR_STAMP) $(VENV_STAMP) $(PYTHON_FILES) python/pyproject.toml README.md
-	rm -rf $(WHEEL_SOURCES) python/dist
-	mkdir -p $(WHEEL_SOURCES) python/dist
-	umask 022; cp -R python/pyspark_skewext python/pyproject.toml README.md LICENSE NOTICE $(WHEEL_SOURCES)
-	umask 022; cp version.txt $(WHEEL_SOURCES)/pyspark_skewext
-	umask 022; $(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation \
-	  -w python/dist ./$(WHEEL_SOURCES)

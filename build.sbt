@@ -1,7 +1,7 @@
 val spark = SparkVersions.current
 
 ThisBuild / organization := "io.github.skewext"
-// The one home of the version: the jar, the wheel and the run-time check all read this file.
+// The jar, the wheel and the check at run time read the version from this file.
 ThisBuild / version := IO.read(file("version.txt")).trim
 ThisBuild / scalaVersion := spark.scala
 ThisBuild / licenses := Seq("Apache-2.0" -> url("https://www.apache.org/licenses/LICENSE-2.0"))
@@ -14,11 +14,11 @@ ThisBuild / scmInfo := Some(
 ThisBuild / developers := List(
   Developer("skewext", "The maintainers of skewext", "", url("https://github.com/skewext")))
 ThisBuild / versionScheme := Some("early-semver")
-// For scalafix, which checks the sources as the default line compiles them.
-ThisBuild / semanticdbEnabled := spark == SparkVersions.all.head
+// scalafix checks the sources of the default line.
+ThisBuild / semanticdbEnabled := spark.line == SparkVersions.all.head
 ThisBuild / semanticdbVersion := spark.semanticdb
 
-// What Spark's own launcher opens for Java 17 (JavaModuleOptions); the forked tests need it too.
+// Spark's launcher opens these modules for Java 17 (JavaModuleOptions). Forked tests need them, too.
 val openedModules = Seq(
   "java.base/java.lang",
   "java.base/java.lang.invoke",
@@ -38,8 +38,8 @@ val openedModules = Seq(
 // JDK 8 itself does not know the flag, and needs none.
 val hasReleaseFlag = sys.props("java.specification.version") != "1.8"
 
-// For what is no warning on 2.12: `given` as a name, the collections' old converters (without a library
-// there is nothing that both have), and matches of types that are not sealed.
+// Warnings that only 2.13 has: `given` as a name, the old converters of collections (the two versions share
+// no others), and matches of types that are not sealed.
 val onlyOn213 =
   if (spark.scalaBinary == "2.12") Nil
   else
@@ -49,7 +49,7 @@ val onlyOn213 =
       "-Xlint:-strict-unsealed-patmat",
       "-Xnon-strict-patmat-analysis")
 
-/** Spark, and what tests are made of. */
+/** Spark, and the libraries of tests. */
 val fromMaven: Seq[ModuleID] = Seq(
   "org.apache.spark" %% "spark-sql" % spark.spark % Provided,
   "org.apache.spark" %% "spark-core" % spark.spark % Test classifier "tests",
@@ -61,22 +61,22 @@ val fromMaven: Seq[ModuleID] = Seq(
 def shims(part: String, base: File): Seq[File] =
   spark.shims.map(shim => base / "scala" / "src" / part / s"scala-spark-$shim")
 
-// How many JVMs run tests at a time is for the Makefile to say.
+// The Makefile sets how many JVMs run tests at a time.
 val testJobs: Int = math.max(
   1,
   math.min(
     sys.env.get("TEST_JOBS").fold(2)(_.toInt),
     java.lang.Runtime.getRuntime.availableProcessors))
 
-// CI: also Spark's own suites. `make test-all` has all cases besides, and queries with code generation.
+// CI also runs Spark's own suites. `make test-all` adds all cases, and code generation in all queries.
 val testsAll = sys.env.contains("SKEWEXT_TEST_ALL")
 val testsSlow = testsAll || sys.env.contains("SKEWEXT_TEST_SLOW")
 
-// Each takes its time until it is warm, so that there are as few as keep the processors busy, and more
-// where all queries are compiled, which fills them. Spark's own suites have others.
+// A JVM needs time to warm up, so we start as few as keep the processors busy, and more if all queries are
+// compiled. Spark's own suites run in JVMs of their own.
 val jvmsOf = Map("ours" -> (if (testsAll) 2 * testJobs else testJobs), "spark" -> testJobs)
 
-// Measured seconds of each suite, which `make durations` writes. A new suite counts as three.
+// Measured seconds of each suite, which build-tools/test_seconds.py writes. A new suite counts as three.
 val secondsOf: Map[String, Int] = IO
   .readLines(file("build-tools/test_seconds.tsv"))
   .map(_.split('\t'))
@@ -84,8 +84,8 @@ val secondsOf: Map[String, Int] = IO
   .toMap
 
 /**
- * Suites dealt out so that each JVM has about as much to do, those that take longest first. Where Delta
- * and Iceberg are loaded most of the time goes into their classes: all suites of MERGE share a JVM.
+ * Divides the suites into parts of about equal time, the longest suites first. All suites of MERGE share
+ * a JVM, as most of their time goes into loading the classes of Delta and Iceberg.
  */
 def dealtOut(tests: Seq[TestDefinition], jvms: Int): Seq[Seq[TestDefinition]] = {
   def name(test: TestDefinition): String = test.name.split('.').last
@@ -112,7 +112,7 @@ Global / concurrentRestrictions := Seq(
   Tags.limit(Tags.ForkedTestGroup, testJobs),
   Tags.exclusiveGroup(Tags.Clean))
 
-// Run by name, scalafix takes -Xfatal-warnings out of the options, and all is compiled once more.
+// The command `scalafix` removes -Xfatal-warnings from the options, which compiles everything again. A task does not.
 lazy val scalafixCheck =
   taskKey[Unit]("Checks all sources by scalafix, compiled as they always are")
 
@@ -120,7 +120,7 @@ lazy val bundleJar = taskKey[File]("Packages the jar and puts it into the Python
 
 val ofLakehouse = Set("io.delta", "org.apache.iceberg")
 
-// Not beside our tests' classes, as it has its own of Arrow, Guava and others.
+// Not on the class path of our tests: it contains its own Arrow, Guava and others.
 lazy val ConnectServer = config("connect-server").hide
 
 lazy val testJars =
@@ -133,13 +133,13 @@ lazy val skewext = (project in file("."))
     moduleName := s"skewext-spark${spark.line}",
     crossPaths := true,
     sourceDirectory := baseDirectory.value / "scala" / "src",
-    // Apart, so that going from one line to another compiles nothing again.
+    // Each line has its own folder, so changing the line compiles nothing again.
     target := baseDirectory.value / "target" / s"spark-${spark.line}",
     Compile / sourceGenerators += Def.task {
       val file = (Compile / sourceManaged).value / "BuildInfo.scala"
       IO.write(
         file,
-        // Python asks jars of other versions, too, and always by this name.
+        // Python also reads the version of older jars, so the name must not change.
         s"""package io.github.skewext.internal
            |
            |/** What this jar is: written by the build. */
@@ -159,11 +159,11 @@ lazy val skewext = (project in file("."))
     scalacOptions ++= Seq("-encoding", "utf8", "-deprecation", "-feature", "-unchecked"),
     scalacOptions ++= Seq("-Xlint:_,-missing-interpolator", "-Ywarn-unused", "-Xfatal-warnings"),
     scalacOptions ++= onlyOn213,
-    // Tests pass arrays where 2.13 wants sequences; what they find is the same.
+    // Tests pass arrays where 2.13 expects sequences, which is only a warning.
     Test / scalacOptions --= (if (spark.scalaBinary == "2.12") Nil else Seq("-Xfatal-warnings")),
     javacOptions ++= (if (hasReleaseFlag) Seq("--release", spark.java) else Seq("-source", "8")),
     javacOptions ++= Seq("-encoding", "utf8"),
-    // The Makefile sees to it that the package is there.
+    // The Makefile installs the package.
     Compile / unmanagedJars ++= {
       val packages =
         baseDirectory.value / s".venv-${spark.line}" / "lib" * "python*" / "site-packages"
@@ -188,16 +188,16 @@ lazy val skewext = (project in file("."))
     pomIncludeRepository := { _ => false },
     publishTo := Some(
       MavenCache("release", file(sys.props.getOrElse("release.maven", "target/release/maven")))),
-    // Only what users call. Readers of the rest have the code.
+    // Only what users call has reference pages.
     Compile / doc / sources := (Compile / sources).value.filter(file =>
       Set("AsOf", "Explanation", "JoinInput", "Skewext", "SkewExtensions", "Technique", "implicits")
         .contains(file.base)),
     Compile / doc / dependencyClasspath := (Compile / fullClasspath).value,
-    // Nothing but this: with the compiler's other options scaladoc 2.12 fails. References to classes of
-    // Spark's lead nowhere, as its own scaladoc is not there.
+    // With the compiler's other options scaladoc 2.12 fails. Links to Spark's classes have no target, as its
+    // scaladoc is not here.
     Compile / doc / scalacOptions := Seq("-encoding", "utf8", "-no-link-warnings"),
     Test / fork := true,
-    // Groups run side by side, the suites of each one after the other.
+    // Groups run in parallel, the suites of a group in sequence.
     Test / parallelExecution := true,
     Test / testForkedParallel := false,
     Test / testGrouping := (for {
@@ -205,28 +205,28 @@ lazy val skewext = (project in file("."))
       (part, i) <- dealtOut(tests, jvmsOf(group)).zipWithIndex
     } yield {
       val name = s"$group-${i + 1}"
-      // A folder of its own for each, as Spark keeps tables in the one that it runs in.
+      // Each has a folder of its own, as Spark keeps tables in the working directory.
       val folder = target.value / "tests" / name
       IO.createDirectory(folder)
       val options = (Test / forkOptions).value.withWorkingDirectory(folder)
       Tests.Group(name, part, Tests.SubProcess(options))
     }),
-    // Most of the time goes into code that runs only a few times. Spark's suites have tests that want the heap
-    // that Spark gives them.
+    // Tests run most code only a few times, so the first compiler suffices. Spark's suites need the heap that
+    // Spark's build gives them.
     Test / javaOptions ++= openedModules ++
       Seq("-Xms1g", "-Xmx2g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") ++
-      // With the first compiler alone it is an eighth of the usual, which so many suites fill.
+      // The default with the first compiler alone is an eighth of the usual, too little for so many suites.
       Seq("-XX:ReservedCodeCacheSize=256m"),
     Test / javaOptions ++= Seq(
       "-XX:+IgnoreUnrecognizedVMOptions",
       s"-Dskewext.root=${baseDirectory.value}"),
     Test / run / outputStrategy := Some(OutputStrategy.StdoutOutput),
-    // The file is for build-tools/count_tests.py.
+    // build-tools/count_tests.py reads the file.
     Test / testOptions += {
       val report = target.value / "scalatest.txt"
       Tests.Argument(TestFrameworks.ScalaTest, "-oDF", "-fDW", report.getPath)
     },
-    // Spark's own suites are for CI, those that take longest for `make test-spark`.
+    // CI runs Spark's own suites, except the longest, which `make test-spark` runs.
     Test / test / testOptions += {
       Tests.Filter(suite =>
         if (testsSlow) !suite.contains(".sparktests.full.") else groupOf(suite) != "spark")
@@ -246,15 +246,15 @@ lazy val skewext = (project in file("."))
     bundleJar := {
       val jar = (Compile / packageBin).value
       val folder = baseDirectory.value / "python" / "pyspark_skewext" / "jars"
-      // The wheel takes every jar it finds there: those of other lines, but not of other versions.
+      // The wheel packs every jar in the folder, so jars of other versions must go.
       IO.delete((folder * "*.jar").get.filterNot { other =>
         other.getName.endsWith(s"-${version.value}.jar") &&
         !other.getName.startsWith(s"skewext-spark${spark.line}_")
       })
       val bundled = folder / jar.getName
-      // A session of Python's tests may have it open.
+      // A session of the Python tests may have the jar open.
       if (!bundled.exists || !Hash(bundled).sameElements(Hash(jar))) IO.copyFile(jar, bundled)
-      // Tells the Makefile that the jar is up to date, whichever of its targets asked for it.
+      // The Makefile's stamp: the jar is up to date.
       IO.touch(folder / s".stamp-${spark.line}")
       bundled
     })

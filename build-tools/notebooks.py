@@ -1,8 +1,10 @@
-"""Makes the notebooks of examples/ from the scripts beside them, and runs them.
+"""Make the notebooks of examples/ from the scripts beside them, and run them.
+
+    .venv/bin/python build-tools/notebooks.py
 
 `examples/x.py` is the source: a script whose cells begin with `# %%`, which jupytext and most
-editors know. `examples/x.ipynb` is the same with what the cells print and draw, for those who read
-it on the web. The one about Spark Connect wants Spark 4: `make notebooks SPARK=4.2`.
+editors know. `examples/x.ipynb` also has the output of the cells, for readers on the web. The
+notebook about Spark Connect needs Spark 4, so run it with `.venv-4.2/bin/python`.
 """
 
 import argparse

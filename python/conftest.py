@@ -51,20 +51,13 @@ COMPILED = {"test_joins.py", "test_property.py", "test_random_sql.py", "test_tpc
 CODEGEN = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 
-def _measured(name: str) -> dict[str, int]:
-    """Seconds that `make durations` has measured."""
-    lines = (ROOT / "build-tools" / name).read_text(encoding="utf-8").splitlines()
-    return {key: int(seconds) for key, seconds in (line.rsplit("\t", 1) for line in lines)}
-
-
-#: By file. What takes longest begins first: begun last, it would keep a process busy while the
-#: others are idle.
-SECONDS = _measured("test_seconds.tsv")
-
-#: By file and test. `make test` leaves them out, except those of the wheel, of documents, and of
-#: random queries.
-SLOW_TESTS = _measured("slow_tests.tsv")
-ALWAYS = {"smoke_wheel.py", "test_docs.py", "test_random_sql.py"}
+#: Measured seconds by file. The longest files start first: started last, one would keep a process
+#: busy while the others are idle.
+SECONDS = {
+    name: int(seconds)
+    for line in (ROOT / "build-tools" / "test_seconds.tsv").read_text("utf-8").splitlines()
+    for name, seconds in [line.split("\t")]
+}
 
 #: The server of the tests' session, if it is one of Spark Connect: see test_connect.py.
 REMOTE = os.environ.get("SKEWEXT_TEST_REMOTE")
@@ -74,17 +67,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Begin with what takes longest; leave out what is slow, or what the session cannot do."""
     items.sort(key=lambda item: -SECONDS.get(item.path.name, 0))
     if TEST_QUICK:
-        slow = [
-            item
-            for item in items
-            if f"{item.path.name}\t{item.name}" in SLOW_TESTS and item.path.name not in ALWAYS
-        ]
+        slow = [item for item in items if _is_slow(item)]
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if item not in slow]
     for item in items:
         classic = item.get_closest_marker("classic")
         if REMOTE and classic is not None:
             item.add_marker(pytest.mark.skip(reason=f"not with Spark Connect: {classic.args[0]}"))
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    mark = item.get_closest_marker("slow")
+    return mark is not None and (not mark.args or item.callspec.id in mark.args)
 
 
 @pytest.fixture(scope="session")

@@ -76,6 +76,7 @@ def options_of(kind: str, direction: str, exact: bool, is_limited: bool) -> dict
     return {"direction": direction, "allow_exact_matches": exact, "tolerance": limit}
 
 
+@pytest.mark.slow("date-left-1", "double-left-1", "int-left-1", "timestamp-left-1")
 @pytest.mark.parametrize(("how", "keys"), [("left", 1), ("inner", 2)])
 @pytest.mark.parametrize("kind", TIMES)
 def test_random_tables(spark: SparkSession, kind: str, how: str, keys: int) -> None:
@@ -173,6 +174,7 @@ def test_merge_asof_of_pandas_on_spark_is_rewritten(spark: SparkSession) -> None
     assert_same_rows(joined, expected)
 
 
+@pytest.mark.slow
 def test_ties_do_not_depend_on_the_order_of_rows(spark: SparkSession) -> None:
     labels = table_of(spark, [(1, 5)], "k int, at int")
     rows = [(1, 5, None, "z"), (1, 5, 3, None), (1, 5, 3, "b"), (1, 5, 3, "a"), (1, 5, 2, "y")]
@@ -268,6 +270,7 @@ def test_keys_of_other_names_and_several_entities(spark: SparkSession) -> None:
     assert row[5:] == ("ann", 1, date(2024, 1, 5), "tea", None, None)
 
 
+@pytest.mark.slow
 def test_latest_is_the_first_row_of_a_window(spark: SparkSession) -> None:
     rows = random_rows(Random(5), "timestamp", 2, 400)
     df = table_of(spark, rows, "k0 int, k1 int, t timestamp, v int").repartition(4)
@@ -305,6 +308,7 @@ def test_row_numbers_are_rewritten(spark: SparkSession) -> None:
     assert "rank() keeps all rows that are equal" in str(skewext.explain(all_first))
 
 
+@pytest.mark.slow
 def test_latest_as_an_input_of_a_join(spark: SparkSession) -> None:
     rows = random_rows(Random(6), "int", 1, 200)
     base = table_of(spark, [(1, "a"), (2, "b"), (9, "c"), (None, "d")], "k int, name string")

@@ -131,7 +131,7 @@ def test_a_plan_of_comet_has_its_native_exchanges() -> None:
     assert difference(wanted, found) == "plan has 5 NativeExchange for 6"
 
 
-def test_what_is_fetched_is_complete(tmp_path: Path) -> None:
+def test_fetched_files_are_complete(tmp_path: Path) -> None:
     make = "import pathlib, sys; pathlib.Path(sys.argv[1]).mkdir(); sys.exit(int(sys.argv[2]))"
 
     def fetched(status: str) -> Path:
@@ -172,6 +172,7 @@ def counts(table: DataFrame) -> tuple[int, int, int, int]:
     return tuple(row)
 
 
+@pytest.mark.slow
 def test_tables_have_the_skew_of_their_names(spark: SparkSession, tmp_path: Path) -> None:
     def made(kind: str, number: int = 0) -> DataFrame:
         return hot_tables.table(spark, kind, 1600, number)

@@ -32,6 +32,7 @@ def small_is_small(spark: SparkSession) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3 if TEST_ALL else 1))
 @pytest.mark.parametrize("roles", ROLES, ids="-".join)
 def test_answers_are_duckdbs(
@@ -113,7 +114,7 @@ def test_hinted_inputs_are_broadcast(spark: SparkSession, roles: list[str]) -> N
         assert multiset(joined.collect()) == multiset(expected)
 
 
-def test_explain_says_why_a_hint_is_not_used(spark: SparkSession) -> None:
+def test_explain_gives_the_reason_for_an_unused_hint(spark: SparkSession) -> None:
     one = spark.range(5).withColumnRenamed("id", "k")
     said = str(explain(multi_join(one, sf.broadcast(one), one.hint("merge"), on="k")))
     assert "hint: broadcast not used (no other input is required" in said

@@ -64,6 +64,7 @@ def visits(spark: SparkSession, rows: int = 300) -> DataFrame:
     return spark.range(0, rows, 1, 5).selectExpr("id % 31 AS user", "id AS visit", "id % 3 AS day")
 
 
+@pytest.mark.slow
 def test_one_file_a_bucket(spark: SparkSession) -> None:
     written = skewext.write_bucketed(visits(spark), "t0", "user", numpy.int64(4))
     assert written.table == "spark_catalog.default.t0"
@@ -157,6 +158,7 @@ def test_streams_are_refused(spark: SparkSession) -> None:
         skewext.write_bucketed(stream, "t0", "value", 4)
 
 
+@pytest.mark.slow
 def test_explain_shows_whose_order_is_used(spark: SparkSession) -> None:
     for table, writes in (("t0", 1), ("t1", 2)):
         for _ in range(writes):
@@ -222,6 +224,7 @@ def _stored(draw: st.DrawFn, kinds: Sequence[str], keys: list[str], buckets: int
     )
 
 
+@pytest.mark.slow
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -309,6 +312,7 @@ def duck(spark: SparkSession, keys: list[str], case: Case) -> list[tuple[Any, ..
         return connection.execute(f"SELECT {values} FROM {chain}").fetchall()
 
 
+@pytest.mark.slow
 def test_after_appends_nothing_is_shuffled_and_skewext_sorts_nothing(spark: SparkSession) -> None:
     for table in ("t0", "t1", "t2"):
         for _ in range(3):
@@ -323,6 +327,7 @@ def test_after_appends_nothing_is_shuffled_and_skewext_sorts_nothing(spark: Spar
     assert pair.count() == visits(spark).join(visits(spark), "user").count() * 9
 
 
+@pytest.mark.slow
 def test_a_skewed_bucket_is_read_by_several_tasks(spark: SparkSession) -> None:
     hot = visits(spark).withColumn("user", sf.expr("if(visit % 4 > 0, 7, user)"))
     hot.write.bucketBy(4, "user").saveAsTable("t0")
@@ -348,7 +353,7 @@ def test_a_skewed_bucket_is_read_by_several_tasks(spark: SparkSession) -> None:
     assert_same_rows(rows, expected)
 
 
-def test_what_was_written_is_not_known() -> None:
+def test_unknown_counts_of_written_rows() -> None:
     written = skewext.WrittenBuckets("spark_catalog.default.t", [], [], 5.0, known=False)
     assert "written" in str(written)
     assert "not known" in str(written)

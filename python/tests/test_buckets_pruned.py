@@ -140,7 +140,8 @@ cases = st.sampled_from(sorted(TABLES)).flatmap(
 )
 
 
-def test_the_answer_is_that_of_all_buckets(
+@pytest.mark.slow
+def test_pruned_buckets_give_the_same_answer(
     spark: SparkSession, duck: duckdb.DuckDBPyConnection
 ) -> None:
     pruned: Counter[bool] = Counter()

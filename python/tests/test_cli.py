@@ -79,6 +79,7 @@ def test_unexpected_errors_keep_their_trace(
     assert "error: PySpark is not installed, or only its client" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_as_a_program(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""Some runs of `make cluster-test`: right answers while executors are killed and files deleted.
+"""Some runs of bench/faults.py: right answers while executors are killed and files deleted.
 
 The cluster itself goes away after a failure.
 """
@@ -31,6 +31,7 @@ def groups_of(directory: Path) -> set[int]:
     return found
 
 
+@pytest.mark.slow
 @needs_proc
 def test_the_cluster_stops_after_a_failure(tmp_path: Path) -> None:
     directory = tmp_path.resolve() / "cluster"

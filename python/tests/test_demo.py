@@ -42,6 +42,7 @@ def printed(place: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_both_variants_have_equal_answers_and_the_expected_plans(printed: str) -> None:
     assert len(re.findall(r"stock Spark +10 Exchange +10 Sort +5 x SortMergeJoin", printed)) == 2
     assert len(re.findall(r"skewext +6 Exchange +0 Sort +1 x MultiFullJoin", printed)) == 2
@@ -59,6 +60,7 @@ def test_the_table_and_the_picture_stay(place: Path, printed: str) -> None:
     assert {path.name for path in place.iterdir()} == {"cache", "out"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("printed")
 def test_a_wrong_answer_fails_the_demo(
     spark: SparkSession,

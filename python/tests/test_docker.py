@@ -1,4 +1,4 @@
-"""The image and its compose file fit the tree; `make docker-check` carries their steps out."""
+"""The image and its compose file match the tree; the workflow of a release builds the image."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from fnmatch import fnmatch
 from pathlib import Path
 
+import spark_lines
 import yaml
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +20,7 @@ def copied() -> list[str]:
     return [word for line in sources for word in line.split()]
 
 
-def test_what_is_copied_is_there_and_not_ignored() -> None:
+def test_copied_files_exist_and_are_not_ignored() -> None:
     ignored = (FOLDER / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     let_in = [line[1:] for line in ignored if line.startswith("!")]
     assert ignored[1] == "*"
@@ -31,10 +32,9 @@ def test_what_is_copied_is_there_and_not_ignored() -> None:
 
 
 def test_the_image_has_the_newest_spark_that_all_tests_run_on() -> None:
-    table = (ROOT / "project" / "SparkVersions.scala").read_text(encoding="utf-8")
-    lines = re.findall(r'SparkLine\("[\d.]+", "([\d.]+)"(.*)', table)
-    releases = [release for release, others in lines if "fromPySpark = true" not in others]
-    assert f"pyspark=={releases[-1]}\n" in (FOLDER / "requirements.txt").read_text(encoding="utf-8")
+    tested = [line for line in spark_lines.LINES if not spark_lines.of(line, "fromPySpark")]
+    newest = spark_lines.of(tested[-1], "spark")
+    assert f"pyspark=={newest}\n" in (FOLDER / "requirements.txt").read_text(encoding="utf-8")
 
 
 def test_ports_are_exposed_and_bound_to_this_machine() -> None:

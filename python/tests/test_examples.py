@@ -44,9 +44,11 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_the_notebook_is_that_of_the_script(script: Path) -> None:
+def test_the_notebook_matches_its_script(script: Path) -> None:
     notebook = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
-    assert sources(notebook) == sources(notebooks.from_script(script)), "run `make notebooks`"
+    assert sources(notebook) == sources(notebooks.from_script(script)), (
+        "run build-tools/notebooks.py"
+    )
     assert (pictures(notebook) > 0) == (script.stem in DRAWN)
     assert notebook.cells[1].execution_count == 1
 
@@ -61,6 +63,7 @@ def test_a_notebook_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert pictures(ran) == pictures(kept)
 
 
+@pytest.mark.slow
 def test_a_script_runs_by_spark_submit() -> None:
     submit = Path(sys.executable).with_name("spark-submit")
     done = subprocess.run(
@@ -77,6 +80,7 @@ def test_a_script_runs_by_spark_submit() -> None:
     assert 0 < split < technique
 
 
+@pytest.mark.slow
 def test_the_check_for_databricks(spark: SparkSession) -> None:
     script = notebooks.EXAMPLES / "databricks_check.py"
     found = runpy.run_path(str(script), init_globals={"spark": spark})["found"]

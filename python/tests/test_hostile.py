@@ -95,6 +95,7 @@ def test_a_table_that_is_dropped_before_the_query_runs(spark: SparkSession) -> N
     assert skewext.multi_full_join(other, other, on="k").count() == 3
 
 
+@pytest.mark.slow
 def test_empty_files(spark: SparkSession, tmp_path: Path) -> None:
     """A folder without files, one with files without rows, and files of no bytes."""
     kept = spark.range(2).selectExpr("id AS k", "id AS v")
@@ -135,6 +136,7 @@ def test_keys_of_a_megabyte(spark: SparkSession) -> None:
         assert found == sorted(map(str, expected))
 
 
+@pytest.mark.slow
 def test_many_columns(spark: SparkSession) -> None:
     each = 1000 if TEST_ALL else 200
     frames = [
@@ -149,6 +151,7 @@ def test_many_columns(spark: SparkSession) -> None:
     assert [row[f"c1_{each - 1}"] for row in found] == [None, each - 1, each - 1]
 
 
+@pytest.mark.slow
 def test_many_inputs(spark: SparkSession) -> None:
     many = 40 if TEST_ALL else 8
     one = spark.createDataFrame([(1, 1), (2, 2)], "k int, v int").coalesce(1)

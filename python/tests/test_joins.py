@@ -56,7 +56,7 @@ def test_full_join_of_three(t1: DataFrame, t2: DataFrame, t3: DataFrame) -> None
     check(multi_full_join(t1, t2, t3, on="k"), [t1, t2, t3], ["k"])
 
 
-def test_the_chain_is_that_of_coalesced_keys(spark: SparkSession) -> None:
+def test_equals_a_chain_of_joins_on_coalesced_keys(spark: SparkSession) -> None:
     one = table_of(spark, [("key1", 1), ("key2", 2)], "k string, a int")
     two, three, four = (
         table_of(spark, [("key3", n)], f"k string, {name} int") for n, name in enumerate("bcd")
@@ -68,6 +68,7 @@ def test_the_chain_is_that_of_coalesced_keys(spark: SparkSession) -> None:
     )
 
 
+@pytest.mark.slow
 def test_forty_inputs(spark: SparkSession) -> None:
     inputs = [
         spark.range(n, n + 3).select(sf.col("id").alias("k"), sf.lit(n).alias(f"v{n}"))
@@ -81,6 +82,7 @@ def test_forty_inputs(spark: SparkSession) -> None:
         assert [row[f"v{n}"] for n in row.sources] == row.sources
 
 
+@pytest.mark.slow
 def test_composite_keys(spark: SparkSession) -> None:
     one = table_of(
         spark, [(1, "x", 1), (1, "y", 2), (None, "x", 3), (2, None, 4)], "a int, b string, u int"
@@ -94,6 +96,7 @@ def test_composite_keys(spark: SparkSession) -> None:
     check(multi_full_join(one, two, on=("a", "b")), [one, two], ["a", "b"])
 
 
+@pytest.mark.slow
 def test_keys_of_other_names(t1: DataFrame, t2: DataFrame, t3: DataFrame) -> None:
     other = t2.withColumnRenamed("k", "dev")
     last = t3.withColumnRenamed("k", "id")
@@ -214,6 +217,7 @@ def test_same_dataframe_several_times(t1: DataFrame) -> None:
     check(joined, [t1] * 4, ["k"], suffixes=["_0", "_1", "_2", "_3"])
 
 
+@pytest.mark.slow
 def test_results_join_with_each_other_and_with_their_inputs(
     spark: SparkSession, t1: DataFrame, t2: DataFrame, t3: DataFrame
 ) -> None:
@@ -236,6 +240,7 @@ def test_results_join_with_each_other_and_with_their_inputs(
     assert_same_rows(joined, expected)
 
 
+@pytest.mark.slow
 def test_cached_results(t1: DataFrame, t2: DataFrame, t3: DataFrame) -> None:
     joined = multi_full_join(t1, t2, t3, on="k")
     before = joined.collect()
@@ -259,13 +264,14 @@ def test_cached_inputs(t1: DataFrame, t2: DataFrame) -> None:
         cached.unpersist()
 
 
-def test_nulls_come_out_alone(spark: SparkSession) -> None:
+def test_null_keys_match_nothing(spark: SparkSession) -> None:
     one = table_of(spark, [(None, 1), (None, 2)], "k int, a int")
     two = table_of(spark, [(None, 3)], "k int, b int")
     joined = multi_full_join(one, two, on="k", indicator="i")
     assert_same_rows(joined, [(None, 1, None, [0]), (None, 2, None, [0]), (None, None, 3, [1])])
 
 
+@pytest.mark.slow("sizes1")
 @pytest.mark.parametrize("sizes", [(0, 3), (3, 0), (0, 0)])
 def test_empty_inputs(spark: SparkSession, sizes: tuple[int, int]) -> None:
     one, two = (

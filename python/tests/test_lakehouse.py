@@ -110,6 +110,7 @@ spark.stop()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not TEST_SLOW, reason="a session of its own, with much to load")
 @pytest.mark.skipif(not JARS.exists(), reason="no jars of Delta and Iceberg: `sbt testJars`")
 def test_delta_iceberg_and_skewext(tmp_path: Path) -> None:

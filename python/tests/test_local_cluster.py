@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from scripts import run_script
 
 SCRIPT = """
@@ -56,5 +57,6 @@ spark.stop()
 """
 
 
+@pytest.mark.slow
 def test_executors_run_the_join(tmp_path: Path) -> None:
     assert "SAME " in run_script(SCRIPT, tmp_path)

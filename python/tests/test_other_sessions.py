@@ -52,6 +52,7 @@ def check(left: DataFrame, right: DataFrame) -> None:
     assert report.other is not None and report.other.rows == right.count()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", [new_session, clone_session])
 def test_two_sessions(spark: SparkSession, other: Callable[[SparkSession], SparkSession]) -> None:
     session = other(spark)
@@ -63,6 +64,7 @@ def test_two_sessions(spark: SparkSession, other: Callable[[SparkSession], Spark
     assert "MultiFullJoin" in str(skewext.query_report(joined))
 
 
+@pytest.mark.slow
 def test_foreach_batch(spark: SparkSession, tmp_path: Path) -> None:
     files = str(tmp_path / "files")
     one(spark).write.parquet(files)

@@ -164,6 +164,7 @@ def bucketed(spark: SparkSession, files: list[str]) -> Iterator[list[str]]:
         spark.sql(f"drop table {name}")
 
 
+@pytest.mark.slow("adaptive")
 @pytest.mark.usefixtures("adaptive")
 def test_bucketed_tables_need_no_shuffle(spark: SparkSession, bucketed: list[str]) -> None:
     tables = [spark.table(name) for name in bucketed]

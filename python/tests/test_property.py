@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from amount import TEST_ALL
 from duck import duck_join
 from hypothesis import HealthCheck, given, settings
@@ -97,6 +98,7 @@ def _tables(draw: st.DrawFn, families: Sequence[tuple[Kind, ...]], on: list[str]
     return Table([*names, *others], kinds, rows, draw(st.integers(1, 3)))
 
 
+@pytest.mark.slow
 @settings(
     max_examples=EXAMPLES,
     deadline=None,

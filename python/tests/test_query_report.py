@@ -44,7 +44,7 @@ def event_log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     return str(folder / "app"), number
 
 
-def test_a_dataframe_its_number_the_last_and_its_log_tell_the_same(
+def test_dataframe_id_last_query_and_log_give_the_same_report(
     spark: SparkSession, event_log: tuple[str, int]
 ) -> None:
     path, number = event_log
@@ -434,6 +434,7 @@ def test_text() -> None:
     assert max(map(len, lines)) <= 120
 
 
+@pytest.mark.slow
 def test_pictures() -> None:
     report = made(stages=MOST_STAGES + 2)
     page = report._repr_html_()

@@ -29,7 +29,7 @@ from random_sql.scope import pruned, tables_of
 from random_sql.sinks import SINKS as ALL_SINKS
 from random_sql.tree import FULL, SPARK, Block, Both, Join, Leaf, Select, statements
 
-# `make test-random` has as many as one likes.
+# `make fuzz` runs any number.
 QUERIES = 200 if TEST_ALL else 36 if TEST_LINE else 60
 SEED = 1
 
@@ -78,7 +78,7 @@ class Silent(Engines):
         pass
 
 
-def test_queries_name_only_what_there_is() -> None:
+def test_queries_name_only_existing_columns() -> None:
     for example, label in examples(Silent(), Plan(1, 300)):
         names = {table.name: tuple(c.name for c in table.columns) for table in example.tables}
         kept = pruned(example.query, names)

@@ -106,7 +106,8 @@ def users_jar(tmp_path: Path) -> Path:
     return path
 
 
-def test_configure_keeps_what_the_environment_gives(
+@pytest.mark.slow
+def test_configure_keeps_settings_of_the_environment(
     run: RunScript, users_jar: Path, tmp_path: Path
 ) -> None:
     conf = tmp_path / "conf"
@@ -129,6 +130,7 @@ join(spark)
     )
 
 
+@pytest.mark.slow
 def test_late_register(run: RunScript) -> None:
     run(
         """
@@ -196,6 +198,7 @@ join(spark)
     )
 
 
+@pytest.mark.slow
 def test_spark_submit_with_configure_in_the_script(run: RunScript, users_jar: Path) -> None:
     run(
         """
@@ -213,6 +216,7 @@ join(spark)
     )
 
 
+@pytest.mark.slow
 def test_jar_without_the_extension(run: RunScript) -> None:
     run(
         """
@@ -269,6 +273,7 @@ def test_is_enabled_follows_the_switch(spark: SparkSession) -> None:
     assert skewext.is_enabled(spark)
 
 
+@pytest.mark.slow
 def test_doctor_and_explain_of_a_stock_session(run: RunScript) -> None:
     """They change nothing: no join is rewritten, and no function is registered."""
     run(
@@ -301,7 +306,7 @@ join(spark)
     )
 
 
-def test_doctor_tells_a_missing_jar_extension_and_name_apart(
+def test_doctor_distinguishes_missing_jar_extension_and_name(
     run: RunScript, tmp_path: Path
 ) -> None:
     copy = tmp_path / "skewext-copy.jar"
@@ -356,6 +361,7 @@ join(spark)
 INFO = "spark-version-info.properties"
 
 
+@pytest.mark.slow
 def test_a_class_of_spark_that_a_vendor_has_changed(run: RunScript, tmp_path: Path) -> None:
     """One method has another name, which only splits call: they are off, and all else works."""
     name = "org/apache/spark/MapOutputStatistics.class"
@@ -388,6 +394,7 @@ LAKEHOUSE = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not LAKEHOUSE.is_file(), reason="Delta has no jar here: make jar")
 def test_as_an_init_script_of_databricks_does_it(run: RunScript, tmp_path: Path) -> None:
     """A folder of jars on the class path, and the extension beside those of table formats."""
@@ -428,6 +435,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not OTHERS, reason="jars of other lines of Spark are not made: make jars")
 def test_a_jar_of_another_line(run: RunScript) -> None:
     """As after an update of PySpark alone; Scala may be another one, too."""

@@ -66,6 +66,7 @@ _ROLES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("roles", "hot_input", "maps"), some(8, [*product(_ROLES, range(3), [1, 4])])
 )
@@ -84,6 +85,7 @@ def test_one_hot_key_against_duckdb(
 _JOINS = [("full", True), ("full", False), ("left", False), ("right", True), ("left_semi", True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "hot_left", "hint"),
     some(8, [(*join, hint) for join in _JOINS for hint in ("merge", "shuffle_hash")]),
@@ -110,6 +112,7 @@ def test_joins_of_spark_against_duckdb(
     assert is_split(joined)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("maps", [1, 4])
 def test_many_rows_of_a_key_on_both_sides_against_duckdb(spark: SparkSession, maps: int) -> None:
     data = [rows(n, 240, 0.6) for n in range(2)]
@@ -234,6 +237,7 @@ spark.stop()
 """
 
 
+@pytest.mark.slow
 def test_tasks_and_executors_that_fail_or_are_slow(tmp_path: Path) -> None:
     cases = ["6-executor"]
     marks = tmp_path / "marks"

@@ -19,6 +19,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "bench" / "memory.py"
 ROWS = 200_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "hot"),
     some(
@@ -115,6 +116,7 @@ spark.stop()
 """
 
 
+@pytest.mark.slow
 def test_split_tasks_in_a_small_heap(tmp_path: Path) -> None:
     """What the other inputs have is read by every task of the split, and does not fit."""
     out = run_script(SPLIT, tmp_path)

@@ -41,6 +41,7 @@ def tpcds(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
             spark.catalog.dropTempView(table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", _QUERIES)
 def test_query(
     spark: SparkSession,

@@ -4,7 +4,7 @@ import java.util.concurrent.atomic.AtomicLong
 
 /**
  * The seeds of random tests. They are the same in each run, so that a test fails only where the code or
- * the test has changed. `make fuzz-scala` sets SKEWEXT_RANDOM_SEED to draw others; a failure names its seed.
+ * the test has changed. SKEWEXT_RANDOM_SEED gives another first seed; a failure names its seed.
  */
 object RandomSeed {
 

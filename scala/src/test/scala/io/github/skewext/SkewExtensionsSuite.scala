@@ -39,7 +39,7 @@ class SkewExtensionsSuite extends MultiJoinTest {
     assert(PythonApi.isEnabled(spark))
   }
 
-  test("where nobody sees it, nothing listens to queries for the tab in Spark's UI") {
+  test("without UI and event log no listener for the tab is registered") {
     assert(spark.sparkContext.uiWebUrl.isEmpty)
     assert(TestExplained.listeners(spark) === 0)
     checkJoin(fullJoin("k")(a, b))
@@ -192,7 +192,7 @@ class SkewExtensionsSuite extends MultiJoinTest {
     assert(rows.distinct.size === rows.size)
   }
 
-  test("every rule is left out by its name in our setting") {
+  test("every rule is left out by its name in our setting", Slow) {
     val names = TestSessions.ruleNames(spark) { case group: RuleGroup[_] => group.names }
     val hinted = "SELECT /*+ SKEWEXT_JOIN(b, broadcast_map) */ * FROM a FULL JOIN b USING (k)"
     withTempView("a", "b") {
@@ -225,7 +225,7 @@ class SkewExtensionsSuite extends MultiJoinTest {
     }
   }
 
-  test("of a group of rules, one that fails does not keep the others from running") {
+  test("a rule that fails does not stop the other rules of its group") {
     var runs = 0
     object Failing extends Rule[LogicalPlan] {
       override def apply(plan: LogicalPlan): LogicalPlan = throw new IllegalStateException("a bug")

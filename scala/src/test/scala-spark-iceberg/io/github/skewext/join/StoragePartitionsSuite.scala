@@ -62,7 +62,7 @@ class StoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
   }
 
   (Bucket +: some(1, Seq(Identity, Days, Truncate))).foreach { by =>
-    test(s"full outer joins of tables by $by") {
+    test(s"full outer joins of tables by $by", Slow) {
       val all = if (by == Bucket) buckets else tables(by)
       for (n <- some(1, Seq(2, 3)) :+ 4) {
         val df = checkFullJoin("k")(all.take(n): _*)
@@ -72,7 +72,7 @@ class StoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
     }
   }
 
-  test("other roles, with and without adaptive execution, in generated code") {
+  test("other roles, with and without adaptive execution, in generated code", Slow) {
     val roles = Seq(
       Seq("required", "optional", "optional"),
       Seq("optional", "required", "excluded"),
@@ -143,7 +143,7 @@ class StoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
       }
   }
 
-  test("inputs that are partitioned in other ways are shuffled") {
+  test("inputs that are partitioned in other ways are shuffled", Slow) {
     val other = create("other_e", Transform("eight", "bucket(8, k)", "id"), 0, 12)
     for (third <- Seq(other, plain(0))) {
       val df = checkFullJoin("k")(buckets.head, buckets(1), third)
@@ -167,7 +167,7 @@ class StoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
     }
   }
 
-  test("filters, projections, groups and one table several times") {
+  test("filters, projections, groups and one table several times", Slow) {
     val grouped = buckets(1).groupBy("k").agg(max("v_b").as("m"))
     val filtered = buckets(2).where("v_c > 11").withColumn("x", col("v_c") + 1)
     val df = checkFullJoin("k")(
@@ -199,7 +199,7 @@ class StoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
     }
   }
 
-  test("what is above relies on keys being together, and on nothing else") {
+  test("an operator above relies only on equal keys being in one partition", Slow) {
     val join = fullJoin("k")(buckets.take(3): _*)
     val counts = join.groupBy("k").agg(count("*").as("n"))
     checkJoin(counts)
@@ -215,7 +215,7 @@ class StoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
     checkJoin(nested)
   }
 
-  test("a chain is rewritten unless it takes one shuffle more") {
+  test("a chain is rewritten unless it takes one shuffle more", Slow) {
     def chain(third: DataFrame) =
       buckets.head.join(buckets(1), Seq("k"), "full").join(third, Seq("k"), "full")
     withSQLConf(SkewConf.MULTI_JOIN_REWRITE.key -> "true") {
@@ -238,7 +238,7 @@ class StoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
     }
   }
 
-  test("explain says how the inputs are read") {
+  test("explain shows how the inputs are read") {
     val df = fullJoin("k")(buckets.take(3): _*)
     val join = Explainer.explain(df.queryExecution).joins.head
     assert(join.execution.get.exchanges === 0)

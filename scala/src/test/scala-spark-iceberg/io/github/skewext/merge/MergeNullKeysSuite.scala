@@ -83,7 +83,7 @@ class MergeNullKeysSuite extends MergeTest {
     for (mode <- Seq(CopyOnWrite, MergeOnRead); each <- cases) yield (mode, each)
 
   for ((mode, kinds) <- inModes(Seq("MN", "MNS"))) {
-    test(s"$kinds, $mode: they go to all tasks, and what matches twice is found") {
+    test(s"$kinds, $mode: they go to all tasks, and what matches twice is found", Slow) {
       setMode(Target, mode)
       checkSpread(checkLegal(Target, mergeOf(kinds)))
       for (spread <- Seq("true", "false")) {
@@ -94,7 +94,7 @@ class MergeNullKeysSuite extends MergeTest {
     }
   }
 
-  test("where none of them come out, or the source may be split") {
+  test("where none of them come out, or the source may be split", Slow) {
     for ((mode, kinds) <- covering(inModes(Seq("M", "MS", "N", "NS")))) {
       setMode(Target, mode)
       withClue(s"$kinds, $mode: ")(checkTogether(checkLegal(Target, mergeOf(kinds)), None))
@@ -111,7 +111,7 @@ class MergeNullKeysSuite extends MergeTest {
     checkTogether(checkLegal("ice.db.with_keys", nullSafe), None)
   }
 
-  test("where it is switched off, or costs a shuffle") {
+  test("where it is switched off, or costs a shuffle", Slow) {
     setMode(Target, MergeOnRead)
     withSQLConf(Spread -> "false") {
       val df = checkLegal(Target, mergeOf("MN"))
@@ -137,7 +137,7 @@ class MergeNullKeysSuite extends MergeTest {
     }
   }
 
-  test("the recipe: changed rows once with the key and once without") {
+  test("the recipe: changed rows once with the key and once without", Slow) {
     setMode(Target, CopyOnWrite)
     write(rows(300, id), "ice.db.updates")
     spark
@@ -150,7 +150,7 @@ class MergeNullKeysSuite extends MergeTest {
     checkSpread(checkLegal(Target, mergeOf("MN", "recipe")))
   }
 
-  test("by hash, in generated code, in order, and below a shuffle of the write") {
+  test("by hash, in generated code, in order, and below a shuffle of the write", Slow) {
     def byHash(): Unit = withSQLConf(
       "spark.sql.join.preferSortMergeJoin" -> "false",
       "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold" -> "100MB") {
@@ -172,7 +172,7 @@ class MergeNullKeysSuite extends MergeTest {
     }
   }
 
-  test("a key of several columns, of which any may be null") {
+  test("any column of a composite key may be null") {
     setMode(Target, CopyOnWrite)
     val merge = mergeOf("MNS").replace("t.k = s.k", "t.k = s.k AND t.txt = s.txt")
     spark
@@ -184,7 +184,7 @@ class MergeNullKeysSuite extends MergeTest {
     assert(skew(planOf(df)) < 2)
   }
 
-  test("the target has a hot key: it is split, and they are spread") {
+  test("the target has a hot key: it is split, and they are spread", Slow) {
     write(rows(900, when(id % 3 > 0, Hot).otherwise(id / 3)), "ice.db.hot")
     source(last = Hot).createOrReplaceTempView("meets_hot")
     for ((mode, kinds) <- covering(inModes(Seq("MN", "MNS")))) {

@@ -58,7 +58,7 @@ class SortedFilesSuite extends SortedBucketTest {
   private def causes(error: Throwable): Seq[Throwable] =
     Iterator.iterate(error)(_.getCause).takeWhile(_ != null).toSeq
 
-  test("sort-merge joins of all types, adaptive and not") {
+  test("sort-merge joins of all types, adaptive and not", Slow) {
     withAdaptive {
       for (how <- Seq("inner", "left", "full", "left_semi", "left_anti")) {
         checkInFileOrder(a.join(b, Seq("k"), how), 2)
@@ -68,7 +68,7 @@ class SortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("compiled code and columns below the node") {
+  test("compiled code and columns below the node", Slow) {
     compiled {
       checkInFileOrder(a.join(b.where("v1 % 3 = 1"), "k"), 2)
       checkInFileOrder(a.join(b, Seq("k"), "full"), 2)
@@ -79,7 +79,7 @@ class SortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("what is counted") {
+  test("metrics") {
     val joined = a.join(b, "k")
     joined.collect()
     // Rows with a null key are filtered below the node.
@@ -102,7 +102,7 @@ class SortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("the inputs of a multi-way join, all or none") {
+  test("the inputs of a multi-way join, all or none", Slow) {
     withAdaptive {
       val joined = multiJoin(Seq(a, b, c), Seq("k"))
       checkJoin(joined)
@@ -133,7 +133,7 @@ class SortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("a task that finds several files sorts their rows") {
+  test("a task that finds several files sorts their rows", Slow) {
     withTable("t0") {
       for (n <- 0 until 2) write(data(0, n * 15), "t0", Seq("k"), mode = "append")
       withSQLConf("spark.sql.parquet.enableVectorizedReader" -> "false") {
@@ -148,7 +148,7 @@ class SortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("partition columns") {
+  test("partition columns", Slow) {
     withTables(partitionBy = Seq("l")) { case (t0, t1) =>
       checkSorted(t0.drop("l").join(t1.drop("l"), "k"), FileOrderReason.SeveralFiles)
       withAdaptive {
@@ -161,7 +161,7 @@ class SortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("sorted by more than is asked for, by less, and otherwise") {
+  test("files sorted by more columns than required, by fewer, and by others", Slow) {
     withTables(sortBy = Some(Seq("k", "l"))) { case (t0, t1) =>
       checkInFileOrder(t0.join(t1, "k"), 2)
       checkInFileOrder(t0.drop("l").join(t1.drop("l"), "k"), 2)
@@ -180,7 +180,7 @@ class SortedFilesSuite extends SortedBucketTest {
     withTables(sortBy = Some(Nil)) { case (t0, t1) => checkSorted(t0.join(t1, "k")) }
   }
 
-  test("keys of two columns") {
+  test("keys of two columns", Slow) {
     withTables(by = Seq("k", "l")) { case (t0, t1) =>
       checkInFileOrder(t0.join(t1, Seq("k", "l")), 2)
       assert(inFileOrder(checkFullJoin("k", "l")(t0, t1)).size === 2)
@@ -195,7 +195,7 @@ class SortedFilesSuite extends SortedBucketTest {
     checkInFileOrder(named.join(b, Seq("k"), "left"), 2)
   }
 
-  test("switched off, no buckets, and other formats") {
+  test("switched off, no buckets, and other formats", Slow) {
     def joined: DataFrame = a.join(b, "k")
     withAdaptive {
       withSQLConf(SkewConf.BUCKET_ORDER.key -> "false") {
@@ -212,7 +212,7 @@ class SortedFilesSuite extends SortedBucketTest {
     withTables(format = "orc") { case (t0, t1) => checkInFileOrder(t0.join(t1, "k"), 2) }
   }
 
-  test("keys of all kinds, nulls among them") {
+  test("keys of all kinds, nulls among them", Slow) {
     val keys = Seq(
       "cast(if(id % 5 = 0, null, id % 7) as int)",
       "id % 7 - 3 + if(id % 11 = 0, -9223372036854775805, 0)",
@@ -242,7 +242,7 @@ class SortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("a schema that has changed, missing and empty buckets, empty tables") {
+  test("a schema that has changed, missing and empty buckets, empty tables", Slow) {
     withTables() { case (_, t1) =>
       spark.sql("ALTER TABLE t0 ADD COLUMNS (more STRING)")
       checkInFileOrder(spark.table("t0").join(t1, "k"), 2)
@@ -261,7 +261,7 @@ class SortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("files that are not sorted, although the table says so, fail the query") {
+  test("files that are not sorted as the table declares fail the query") {
     withTable("unsorted", "claimed") {
       withTempDir { folder =>
         data(0)
@@ -288,7 +288,7 @@ class SortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("files that are gone or have other names give Spark's own errors") {
+  test("files that are gone or have other names give Spark's own errors", Slow) {
     withTables() { case (_, t1) =>
       def joined: DataFrame = spark.table("t0").join(t1, "k")
       def failure(on: Boolean): String = {
@@ -316,7 +316,7 @@ class SortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("joins of joins, subqueries, caches, and rows that only a part is taken of") {
+  test("joins of joins, subqueries, caches, and rows that only a part is taken of", Slow) {
     withAdaptive {
       checkInFileOrder(a.join(b.drop("l"), "k").join(c.drop("l"), "k"), 3)
       val sub = a.join(b, "k").where("v0 = (select max(v0) from a join c using (k))")
@@ -396,7 +396,7 @@ class SortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("coalesced buckets have several files") {
+  test("coalesced buckets have several files", Slow) {
     withTable("t0") {
       write(data(0), "t0", Seq("k"), buckets = 6)
       withSQLConf("spark.sql.bucketing.coalesceBucketsInJoin.enabled" -> "true") {

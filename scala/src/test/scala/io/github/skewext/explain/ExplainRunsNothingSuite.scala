@@ -33,7 +33,7 @@ class ExplainRunsNothingSuite extends TechniqueTest {
     check(sql(query))
   }
 
-  test("joins of many inputs, asked for and written as Spark's") {
+  test("joins of many inputs, by name and as chains of Spark's joins") {
     val inputs = (0 until 4).map(skewed(_, 60))
     check(fullJoin("k")(inputs: _*).where("k > 3 AND v1 > 2").orderBy("v2"))
     check(multiJoin(inputs, Seq("k"), roles = Seq("required", "optional", "required", "excluded")))
@@ -44,7 +44,7 @@ class ExplainRunsNothingSuite extends TechniqueTest {
     }
   }
 
-  test("every technique, by its hint") {
+  test("every technique, by its hint", Slow) {
     withTempView("l", "r") {
       skewed(0, 200, hot = 2).createOrReplaceTempView("l")
       skewed(1, 60).createOrReplaceTempView("r")
@@ -57,7 +57,7 @@ class ExplainRunsNothingSuite extends TechniqueTest {
     }
   }
 
-  test("every technique, when the function has returned") {
+  test("every technique, when the function has returned", Slow) {
     val cases =
       for (technique <- SkewTechniques.all.map(_.name); how <- Seq("full", "left"))
         yield (technique, how)
@@ -71,7 +71,7 @@ class ExplainRunsNothingSuite extends TechniqueTest {
     assert(salted > 0)
   }
 
-  test("tables in buckets, partitions and files") {
+  test("tables in buckets, partitions and files", Slow) {
     withTable("b0", "b1", "p0") {
       Seq(0, 1).foreach { i =>
         skewed(i, 200).write.bucketBy(4, "k").sortBy("k").saveAsTable(s"b$i")

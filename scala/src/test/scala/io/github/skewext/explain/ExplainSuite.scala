@@ -36,7 +36,7 @@ class ExplainSuite extends ExplainTest with AsOfTest {
       throw new IllegalStateException("such a plan\nwas never seen")
   }
 
-  test("a join that was asked for: planned, not run") {
+  test("a join by name that is planned but not run") {
     val ran = udf((v: Long) => if (v >= 0) throw new IllegalStateException("run") else v)
     val df = three.withColumn("x", ran(col("v0")))
     val join = one(df)
@@ -100,7 +100,7 @@ class ExplainSuite extends ExplainTest with AsOfTest {
     assert(newest.skew.isEmpty && newest.execution.map(_.exchanges) === Some(1))
   }
 
-  test("what is pushed into the inputs, and what is written there") {
+  test("predicates pushed into the inputs and predicates written there") {
     val above = three.where("k > 5")
     val join = one(above)
     assert(join.inputs.forall(_.pushed.exists(_.contains("> 5"))), join)
@@ -115,7 +115,7 @@ class ExplainSuite extends ExplainTest with AsOfTest {
     assert(one(inner).execution.get.nullKeys === "none in the result")
   }
 
-  test("what files are asked for") {
+  test("filters that are pushed to files") {
     withTempPath { path =>
       val dir = path.getCanonicalPath
       def rows(i: Int) = spark.range(20).selectExpr("int(id % 5) AS k", s"id AS v$i")
@@ -159,7 +159,7 @@ class ExplainSuite extends ExplainTest with AsOfTest {
     }
   }
 
-  test("SQL: rewritten, pushed and split, or why not") {
+  test("SQL: rewritten, pushed and split, or why not", Slow) {
     skewed(0, 800, hot = 2).createOrReplaceTempView("t0")
     Seq(1, 2).foreach(i => skewed(i, 60).createOrReplaceTempView(s"t$i"))
     val from = "SELECT k, v0, v1, v2 FROM t0 FULL JOIN t1 USING (k) FULL JOIN t2 USING (k)"

@@ -48,7 +48,7 @@ class GroupsMemorySuite extends GroupsTest {
     }
   }
 
-  test("spill files that are read at a time are bounded") {
+  test("spill files that are read at a time are bounded", Slow) {
     // As read-ahead has a thread for each of them.
     def filesOpen = Thread.getAllStackTraces.keySet.asScala.count(_.getName == "read-ahead")
     val inputs: Seq[Input] =
@@ -172,7 +172,7 @@ class GroupsMemorySuite extends GroupsTest {
     }
   }
 
-  test("another task takes what was given up for sorting: rows go to files first") {
+  test("another task takes memory that was freed for sorting: rows are spilled first") {
     val page = 1L << 16
     val inputs = large.take(2)
     val rows = inputs.map(_.size).sum

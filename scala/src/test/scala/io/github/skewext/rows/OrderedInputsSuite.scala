@@ -54,7 +54,7 @@ class OrderedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("sorted tables are merged without exchanges, sorts and memory") {
+  test("sorted tables are merged without exchanges, sorts and memory", Slow) {
     withSortedTables("k") { tables =>
       val joined = checkFullJoin("k")(tables: _*)
       assert(exchanges(joined).isEmpty && sorts(joined) === 0)
@@ -74,7 +74,7 @@ class OrderedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("roles, the indicator, and duplicate keys in sorted tables") {
+  test("roles, the indicator, and duplicate keys in sorted tables", Slow) {
     withSortedTables("k") { tables =>
       for (roles <- Seq(
           Seq("required", "optional", "excluded"),
@@ -103,7 +103,7 @@ class OrderedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("tables sorted by more than the key, by less, and otherwise") {
+  test("tables sorted by more than the key, by less, and otherwise", Slow) {
     withSortedTables("k", "l") { tables =>
       assert(merges(checkFullJoin("k")(tables: _*)))
       withSQLConf("spark.sql.adaptive.enabled" -> "false") {
@@ -183,7 +183,7 @@ class OrderedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("a table that is not sorted as its metadata says") {
+  test("a table that is not sorted as its metadata declares") {
     withTempPath { path =>
       withTable("plain", "unsorted", "s0") {
         val df = input(0).where("k IS NOT NULL").orderBy(col("k").desc).coalesce(1)

@@ -96,7 +96,7 @@ class SplitBucketsSuite extends SkewTest {
     join
   }
 
-  test("files as slices: joins of all types, the skew on either side") {
+  test("files as slices: joins of all types, the skew on either side", Slow) {
     for (how <- Seq("inner", "left", "left_semi", "left_anti")) withClue(s"$how: ") {
       checkSplitBuckets(t("hot").join(t("b"), Seq("k"), how))
     }
@@ -118,7 +118,7 @@ class SplitBucketsSuite extends SkewTest {
     }
   }
 
-  test("joins of N inputs, in any roles; two skewed inputs") {
+  test("joins of N inputs, in any roles; two skewed inputs", Slow) {
     val inputs = Seq(t("hot"), t("b"), t("c"))
     checkSplitBuckets(fullJoin("k")(inputs: _*))
     checkSplitBuckets(multiJoin(inputs, Seq("k"), roles = Seq("optional", "required", "optional")))
@@ -137,7 +137,7 @@ class SplitBucketsSuite extends SkewTest {
     }
   }
 
-  test("sorted files are merged also where they are read in row groups") {
+  test("sorted files are merged also where they are read in row groups", Slow) {
     withTable("orcgroups") {
       val stripes = Map("orc.stripe.size" -> "4096", "orc.rows.between.memory.checks" -> "100")
       // A stripe has a thousand rows at least.
@@ -170,7 +170,7 @@ class SplitBucketsSuite extends SkewTest {
     assert(df.queryExecution.executedPlan.toString.contains(SkewReason.OneBlock.text))
   }
 
-  test("beside a shuffle, below a broadcast join, and made of buckets") {
+  test("beside a shuffle, below a broadcast join, and made of buckets", Slow) {
     withSQLConf("spark.sql.shuffle.partitions" -> s"$Buckets") {
       val shuffled = tableOf(1, 200).where("v1 > 3")
       val join = checkSplit(t("hot").join(shuffled, Seq("k"), "full"))
@@ -191,7 +191,7 @@ class SplitBucketsSuite extends SkewTest {
     assert(reasons(unstable) === Seq(SkewReason.InputNotDeterministic))
   }
 
-  test("tables in fewer partitions than buckets, of partitions, with missing buckets") {
+  test("tables in fewer partitions than buckets, of partitions, with missing buckets", Slow) {
     withTable("b2", "parts", "few") {
       write(tableOf(1, 200, maps = 1), "b2", buckets = 2)
       val coalesce = "spark.sql.bucketing.coalesceBucketsInJoin.enabled" -> "true"
@@ -217,7 +217,7 @@ class SplitBucketsSuite extends SkewTest {
     }
   }
 
-  test("ranges of files are not read where that could be seen") {
+  test("ranges of files are not read where that could be seen", Slow) {
     val sorted = t("sorted1")
     withSQLConf("spark.sql.files.ignoreCorruptFiles" -> "true") {
       checkOneBlock(fullJoin("k")(t("hotgroups"), sorted))
@@ -232,7 +232,7 @@ class SplitBucketsSuite extends SkewTest {
     }
   }
 
-  test("what is wanted above the join") {
+  test("requirements above the join", Slow) {
     val joined = t("hot").join(t("b"), Seq("k"), "left")
     def grouped(by: String) = joined.groupBy(by).agg(max("v0"), max("s0"), sum(length(col("s1"))))
     val multi = fullJoin("k")(t("hotgroups"), t("sorted1"))
@@ -253,7 +253,7 @@ class SplitBucketsSuite extends SkewTest {
     }.size === 1)
   }
 
-  test("not split: reasons") {
+  test("not split: reasons", Slow) {
     val df = fullJoin("k")(t("hot"), t("b"))
     def whole(reason: SkewReason, settings: (String, String)*): Unit = withSQLConf(settings: _*) {
       val query = again(df)
@@ -279,7 +279,7 @@ class SplitBucketsSuite extends SkewTest {
     }
   }
 
-  test("what the plan, its metrics and the explanation say") {
+  test("plan, metrics and explanation") {
     withTable("allhot") {
       write(tableOf(0, 1200, hot = 4, maps = 8), "allhot")
       withSQLConf(Advisory -> "3000") {
@@ -303,7 +303,7 @@ class SplitBucketsSuite extends SkewTest {
     }
   }
 
-  test("where somebody else reads the files, the first slice is all of the bucket") {
+  test("the first slice is the whole bucket if another operator reads the files") {
     val rows = spark.range(0, 40, 1, Buckets).queryExecution.sparkPlan
     def of(specs: ShufflePartitionSpec*) =
       SlicedBucketsExec(specs, Map(1 -> Nil), rows)

@@ -16,7 +16,7 @@ import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 /** How techniques are asked for, and those that leave a join as it is. */
 class SkewJoinSuite extends SkewJoinTest {
 
-  test("every technique gives the rows and the columns of Spark's join") {
+  test("every technique gives the rows and the columns of Spark's join", Slow) {
     val cases =
       for (technique <- SkewTechniques.all.map(_.name); how <- Hows) yield (technique, how)
     // Most techniques have a suite of their own.
@@ -25,13 +25,13 @@ class SkewJoinSuite extends SkewJoinTest {
     }
   }
 
-  test("none is Spark's join as it is") {
+  test("none is Spark's join unchanged") {
     val df = check(large, small, "k", "inner", "none")
     assert(made(df) === Seq("none"))
     assert(collect(df.queryExecution.executedPlan) { case j: SortMergeJoinExec => j }.size === 1)
   }
 
-  test("broadcast sends the smaller side, or the one that is named, where Spark can") {
+  test("broadcast sends the smaller side, or the one that is named, where Spark can", Slow) {
     def sides(how: String, options: Map[String, String] = Map.empty) = {
       val df = check(large, small, "k", how, "broadcast", options)
       assert(exchanges(df).size <= 1)
@@ -129,7 +129,7 @@ class SkewJoinSuite extends SkewJoinTest {
     }
   }
 
-  test("a side twice, of which a correlated subquery reads the same table") {
+  test("a side twice, with a correlated subquery on the same table") {
     withTempView("few", "many") {
       spark.sql(
         "CREATE TEMPORARY VIEW few AS SELECT CAST(x AS smallint) AS k, CAST(y AS float) AS j, " +
@@ -149,7 +149,7 @@ class SkewJoinSuite extends SkewJoinTest {
     }
   }
 
-  test("adaptive has settings of its own, for its join alone") {
+  test("adaptive has settings of its own, for its join alone", Slow) {
     withSQLConf(Threshold -> "1g") {
       val whole = check(large, small, "k", "full", "adaptive")
       assert(splitJoins(whole).isEmpty)
@@ -169,7 +169,7 @@ class SkewJoinSuite extends SkewJoinTest {
     assert(splitJoins(check(large, small, "k", "full", "adaptive")).size === 1)
   }
 
-  test("a technique inside a chain of joins stays") {
+  test("a technique inside a chain of joins stays", Slow) {
     val third = skewed(2, 60)
     val stock = stockJoin(stockJoin(large, small, "k", "full"), third, "k", "full")
     val rows = rowsWhenOff(stock)
@@ -202,7 +202,7 @@ class SkewJoinSuite extends SkewJoinTest {
     }
   }
 
-  test("what is wrong is said at once") {
+  test("rejects wrong arguments when called") {
     def error(body: => Any): String = intercept[AnalysisException](body).getMessage
     val unknown = error(skewJoin(large, small, "k", "full", "magic"))
     assert(unknown.contains("no technique 'magic'") && unknown.contains("broadcast_map"))
@@ -218,7 +218,7 @@ class SkewJoinSuite extends SkewJoinTest {
     check(large, small, "k", "inner", "auto")
   }
 
-  test("a session that was started without the extension") {
+  test("a session that was started without the extension", Slow) {
     val other = TestSessions.withoutExtensions(spark)
     SkewExtensions.register(other)
     other.conf.set("spark.sql.shuffle.partitions", "3")

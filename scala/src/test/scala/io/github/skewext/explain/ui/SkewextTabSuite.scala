@@ -89,7 +89,7 @@ class SkewextTabSuite extends SkewTest {
     seen("<h3" + row).takeRight(4)
   }
 
-  test("what explain says is in the page, and a bar for each task") {
+  test("the page has the explanation and a bar for each task", Slow) {
     withSQLConf(SkewConf.MULTI_JOIN_REWRITE.key -> "true") {
       val chain = hotFirst(3).reduce(_.join(_, Seq("k"), "full"))
       val ordered = withSkewed(_.sortWithinPartitions("k"))
@@ -119,7 +119,7 @@ class SkewextTabSuite extends SkewTest {
     }
   }
 
-  test("stages that look for keys before a join are told from those that join") {
+  test("distinguishes stages that search keys from stages that join") {
     val l = skewed(0, 3000, 3, maps = 12).withColumnRenamed("k", "l")
     val r = skewed(1, 20).withColumnRenamed("k", "r")
     val df = l.join(r, col("l") === col("r"), "full")
@@ -136,7 +136,7 @@ class SkewextTabSuite extends SkewTest {
     input(sides.head).join(sides(1), Seq("k"), "full")
   }
 
-  test("the list has a line for each query with a join, and for no other") {
+  test("the list has a line for each query with a join, and for no other", Slow) {
     val before = explained.keySet
     val known = Explainer.explain(split().queryExecution)
     assert(known.joins.size === 1)
@@ -203,7 +203,7 @@ class SkewextTabSuite extends SkewTest {
     }
   }
 
-  test("what is secret, or very long, is not told in full") {
+  test("redacts secrets and shortens long texts") {
     withSQLConf("spark.sql.redaction.string.regex" -> "secret_\\w+") {
       val many = (0 until 2000).mkString("k IN (", ", ", ")")
       val id = run(split().where(s"s0 <> 'secret_word' AND ($many OR k IS NULL)"))
@@ -226,7 +226,7 @@ class SkewextTabSuite extends SkewTest {
     }
   }
 
-  test("the history server shows the same, and without our class all but that") {
+  test("the history server shows the same, and without our class all but that", Slow) {
     val id = run(split())
     val page = queryPage(id)
     val written = folder.listFiles().filter(_.getName.endsWith(".inprogress")).head
@@ -260,7 +260,7 @@ class SkewextTabSuite extends SkewTest {
     } finally FileUtils.deleteQuietly(logs)
   }
 
-  test("as many are kept as Spark remembers queries, the newest") {
+  test("as many are kept as Spark remembers queries, the newest", Slow) {
     val small = Seq(0, 1).map(skewed(_, 20, maps = 1)).reduce(_.join(_, "k"))
     val ids = (0 until retained + 10).map(_ => run(again(small)))
     eventually(timeout(10.seconds)) {
@@ -271,7 +271,7 @@ class SkewextTabSuite extends SkewTest {
     assert(seen(queryPage(ids.head)).contains("No joins of such a query are remembered."))
   }
 
-  test("what has failed is left out, and said once") {
+  test("leaves out failed parts and logs the failure once") {
     assert(Guard.failures.filter(_.contains("Spark's UI")) === Set.empty)
   }
 

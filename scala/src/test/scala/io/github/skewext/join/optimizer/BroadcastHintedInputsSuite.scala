@@ -98,7 +98,7 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("explained as asked for, with the roles of all inputs") {
+  test("explains the hint with the roles of all inputs") {
     val Seq(one) =
       explained(join("required", "optional", "excluded")(input(0, 200), hinted(1), hinted(2)))
     assert(one.origin.status === Origin.AskedFor)
@@ -120,7 +120,7 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("two large inputs are shuffled, hinted ones are broadcast to their join") {
+  test("two large inputs are shuffled, hinted ones are broadcast to their join", Slow) {
     withAdaptive {
       for (roles <- Seq(
           Seq("required", "optional", "optional", "required"),
@@ -149,7 +149,7 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("random roles and hints: the same rows as Spark's") {
+  test("random roles and hints: the same rows as Spark's", Slow) {
     val allRoles = (1 to 4).foldLeft(Seq(Seq.empty[String])) { (found, _) =>
       found.flatMap(roles => Seq("required", "optional", "excluded").map(roles :+ _))
     }
@@ -173,7 +173,7 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("operators above and below: filters, a group-by of the key, a limit, another join") {
+  test("operators above and below: filters, a group-by of the key, a limit, another join", Slow) {
     withAdaptive {
       val df = join("required", "optional", "required")(input(0, 200), hinted(1), hinted(2))
       check(df.where("k > 10 AND v1 > 105"), broadcast = 2, shuffled = 0)
@@ -243,7 +243,7 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("of required inputs that all have the hint, the largest is not broadcast") {
+  test("does not broadcast the largest of required inputs that all have the hint") {
     withAdaptive {
       val large = broadcast(input(0, 200))
       val df = join("required", "required")(hinted(1), large)
@@ -259,7 +259,7 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("of hinted tables whose sizes are not known yet, the first is not broadcast") {
+  test("does not broadcast the first of hinted tables of unknown size") {
     withSQLConf("spark.sql.catalog.v2" -> classOf[InMemoryTableCatalog].getName) {
       // In tests, Spark rejects a request for the size of such a table.
       input(1, 200).writeTo("v2.t1").create()
@@ -274,7 +274,7 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("hints of other strategies are not used, and keep their input from being broadcast") {
+  test("hints of other strategies are not used, and keep their input from being broadcast", Slow) {
     withAdaptive {
       withSQLConf(Threshold -> "1000000", BySize -> "true") {
         val roles = Seq("required", "optional")

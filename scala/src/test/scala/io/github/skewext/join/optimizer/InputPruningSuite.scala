@@ -47,7 +47,7 @@ class InputPruningSuite extends MultiJoinTest {
       s.requiredSchema.catalogString
     }
 
-  test("reads only used fields of structs") {
+  test("reads only used fields of structs", Slow) {
     withTempPath { dir =>
       val files = inputs.zipWithIndex.map { case (df, i) =>
         df.selectExpr(
@@ -206,7 +206,7 @@ class InputPruningSuite extends MultiJoinTest {
     }
   }
 
-  test("pushes a limit into the only required input if the others are optional") {
+  test("pushes a limit into the only required input if the others are optional", Slow) {
     def limits(df: DataFrame): Seq[Boolean] =
       node(df).children.map(_.exists(_.isInstanceOf[LocalLimit]))
     def check(df: DataFrame, limited: Seq[Boolean]): Unit = {
@@ -283,7 +283,7 @@ class InputPruningSuite extends MultiJoinTest {
     }
   }
 
-  test("skips the join if a required input is empty at run time") {
+  test("skips the join if a required input is empty at run time", Slow) {
     // The join does not run, but the aggregate above it does.
     val none = input(1).where("w1 = 17")
     for (roles <- Seq(Seq("required", "required"), Seq("required", "excluded"))) {
@@ -300,7 +300,7 @@ class InputPruningSuite extends MultiJoinTest {
     }
   }
 
-  test("removes inputs that only repeat rows if duplicates do not matter") {
+  test("removes inputs that only repeat rows if duplicates do not matter", Slow) {
     val left = join(inputs: _*)("required", "optional", "optional")
     def inputsLeft(df: DataFrame): Int = {
       checkSame(df)
@@ -332,7 +332,7 @@ class InputPruningSuite extends MultiJoinTest {
     assert(inputsLeft(shown.select("k", "v0").distinct()) === 0)
   }
 
-  test("constant columns of optional inputs are null if the input lacks the key") {
+  test("constant columns of optional inputs are null if the input lacks the key", Slow) {
     val marked = inputs.zipWithIndex.map { case (df, i) => df.withColumn(s"c$i", lit(i)) }
     val joined = join(marked: _*)("required", "optional", "optional")
     val used = joined.selectExpr("k", "c0", "c0 + 1 AS d", "c1", "coalesce(c2, -1) AS e")
@@ -382,7 +382,7 @@ class InputPruningSuite extends MultiJoinTest {
     assert(says(join(inputs: _*)("required", "required", "optional"), "k IS NOT NULL"))
   }
 
-  test("reports distinct keys only if each key is in one row") {
+  test("reports distinct keys only if each key is in one row", Slow) {
     def once(df: DataFrame): Boolean = {
       val join = node(df)
       checkSame(df.groupBy("k").count())
@@ -398,7 +398,7 @@ class InputPruningSuite extends MultiJoinTest {
     assert(!once(join(input(0), notNull(1))("required", "required")))
   }
 
-  test("of inputs that are not shown only keys are read, also below a filter") {
+  test("reads only the keys of excluded inputs, also below a filter") {
     withTempPath { dir =>
       val files = inputs.zipWithIndex.map { case (df, i) =>
         df.write.parquet(s"$dir/$i")
@@ -415,7 +415,7 @@ class InputPruningSuite extends MultiJoinTest {
     }
   }
 
-  test("estimates rows, and column statistics for the cost-based optimizer") {
+  test("estimates rows, and column statistics for the cost-based optimizer", Slow) {
     withTable("s0", "s1", "s2", "s3") {
       (inputs :+ inputs(0).where("k IS NULL OR k < 3")).zipWithIndex.foreach { case (df, i) =>
         df.write.saveAsTable(s"s$i")
