@@ -80,7 +80,7 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
   /** The cases of a slow test: none in `make test`. */
   protected def slow[A](cases: A*): Seq[A] = if (testSlow) cases else Nil
 
-  protected val Slow: Slow.type = io.github.skewext.Slow
+  protected val Slow: io.github.skewext.Slow.type = io.github.skewext.Slow
 
   private val leavesOutSlow = sys.env.get("SKEWEXT_TEST_QUICK").contains("1") && !testSlow
 

@@ -1,6 +1,6 @@
 package io.github.skewext
 
-import io.github.skewext.bucket.{BucketReason, SortedFileMergeReason}
+import io.github.skewext.bucket.{BucketReason, FileOrderReason}
 import io.github.skewext.disjunction.OrJoinReason
 import io.github.skewext.join.probe.ProbeReason
 import io.github.skewext.join.range.RangeReason
@@ -27,7 +27,7 @@ class ReasonsDocSuite extends AnyFunSuite {
       RangeReason,
       SkewReason,
       RewriteReason,
-      SortedFileMergeReason,
+      FileOrderReason,
       TechniqueReason,
       BucketReason,
       RowShuffleReason).foreach { reasons =>
@@ -43,7 +43,7 @@ class ReasonsDocSuite extends AnyFunSuite {
       "range" -> RangeReason.all.map(_.text),
       "rewrite" -> RewriteReason.all.map(_.text),
       "skew" -> SkewReason.all.map(_.text),
-      "merge" -> SortedFileMergeReason.all.map(_.text),
+      "file-order" -> FileOrderReason.all.map(_.text),
       "technique" -> TechniqueReason.all.map(_.text),
       "buckets" -> BucketReason.all.map(_.text),
       "row shuffle" -> RowShuffleReason.all.map(_.text))

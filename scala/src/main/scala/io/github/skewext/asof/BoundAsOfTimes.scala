@@ -4,7 +4,7 @@ import java.time.LocalDate
 
 import scala.util.Try
 
-import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
+import io.github.skewext.asof.AsOfDirection.{Backward, Forward}
 import io.github.skewext.facts.{AddedPredicates, SafeToPush}
 
 import org.apache.spark.sql.catalyst.expressions._

@@ -1,6 +1,6 @@
 package io.github.skewext.bucket
 
-import io.github.skewext.platform.{Reason, NodeReasons}
+import io.github.skewext.platform.{NodeReasons, Reason}
 
 /** Why Spark sorts the rows of a table with sorted buckets again. */
 final class FileOrderReason private (text: String, advice: String) extends Reason(text, advice)

@@ -10,7 +10,6 @@ import io.github.skewext.skew.SkewTest
 import io.github.skewext.skew.SplitRetriesSuite.{TaskFails, Watched, readInAnyOrder, watched}
 import io.github.skewext.skew.plan.{SkewReason, SkewSplits, SplitTask}
 import io.github.skewext.skew.run.{SplitOperator, SplitReadSpecs}
-import io.github.skewext.skew.split.SkewJoinCostEvaluator
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerTaskEnd}
 import org.apache.spark.sql.DataFrame

@@ -3,7 +3,6 @@ package io.github.skewext.skew
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.skew.run.SplitJoinExec
-import io.github.skewext.skew.split.SkewJoinCostEvaluator
 import io.github.skewext.{MultiJoinTest, RandomSeed}
 
 import org.apache.spark.SparkConf

@@ -1,7 +1,6 @@
 package io.github.skewext.join.exec
 
 import io.github.skewext.facts.KeepsStableRows
-import io.github.skewext.join.exec.MultiFullJoinExec.NoOrder
 import io.github.skewext.join.{InputRole, JoinOrigin, MultiFullJoin, MultiJoinOutput}
 import io.github.skewext.platform.{CanonicalOnce, SkewConf}
 import io.github.skewext.rows.{FirstPresentColumn, GroupingSettings, IndicatorColumn, InputColumn, JoinKeys, KeyOrder}

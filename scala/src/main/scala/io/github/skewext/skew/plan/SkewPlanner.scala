@@ -1,7 +1,6 @@
 package io.github.skewext.skew.plan
 
-import io.github.skewext.join.InputRole
-import io.github.skewext.join.InputRole.Optional
+
 /**
  * Decides which partitions of a join are split, and how. It computes tasks from sizes, without
  * Spark.
